@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The library targets. Surprise: each room is compiled once, as objects; canele (shared, exports canele_* only) and
+# canele_internal (static, everything visible: for unit tests, apps/sim and benchmarks) are made of the same objects.
+
+# canele_room(name [LINK lib...]): all sources below the current directory become the object library canele_<name>.
+function(canele_room name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+  add_library(canele_${name} OBJECT ${sources})
+  target_include_directories(canele_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/comm/include)
+  target_link_libraries(canele_${name} PUBLIC Threads::Threads ${ARG_LINK})
+  canele_warnings(canele_${name})
+endfunction()
+
+macro(canele_engine_libraries)
+  set(canele_private_libraries PkgConfig::HWLOC PkgConfig::PMIX)
+  add_library(canele SHARED)
+  add_library(Canele::canele ALIAS canele)
+  add_library(canele_internal STATIC)
+  foreach(target canele canele_internal)
+    foreach(room comm drivers strategies ltask)
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:canele_${room}>)
+    endforeach()
+  endforeach()
+  # Callbacks come from other threads: who uses the library uses threads.
+  target_link_libraries(canele PUBLIC Threads::Threads PRIVATE ${canele_private_libraries} ${CMAKE_DL_LIBS})
+  target_link_libraries(canele_internal PUBLIC Threads::Threads ${canele_private_libraries} ${CMAKE_DL_LIBS})
+  target_include_directories(canele PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/comm/include>
+                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(canele_internal PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/comm/include)
+  set_target_properties(canele PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 1)
+  # What is missing must show when the library is linked, not at run time (sanitizers leave symbols to the program).
+  target_link_options(canele PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/comm/canele.map
+    $<$<STREQUAL:${CANELE_SANITIZE},>:-Wl,--no-undefined>)
+  set_target_properties(canele PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/comm/canele.map)
+endmacro()
