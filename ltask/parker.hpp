@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Parker: what one thread sleeps on while it waits for a request or a condition.
+//
+// Who: comm/api/wait. Threads: the owner parks; anybody signals.
+// Surprise: parkers are never freed, only reused: whoever completes a request reads the parker's address out of it, and wakes a
+//      thread that may already have left. A late signal is a spurious wake-up for the next owner, nothing worse.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "ltask/platform.hpp"
+
+namespace canele::ltask {
+
+class alignas(64) Parker {
+ public:
+  /// Forgets earlier signals. By the owner, before it registers.
+  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
+
+  bool signaled() const noexcept { return word_.load(std::memory_order_acquire) == signaled_word; }
+
+  /// Sleeps until signaled, at most timeout_ns. True if signaled.
+  bool park(Platform& platform, std::uint64_t timeout_ns) noexcept {
+    std::uint32_t expected = 0;
+    if (!word_.compare_exchange_strong(expected, parked_word, std::memory_order_acq_rel)) return signaled();
+    platform.park(word_, parked_word, timeout_ns);
+    expected = parked_word;
+    word_.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
+    return signaled();
+  }
+
+  /// Wakes the owner. A system call only if it sleeps.
+  void signal(Platform& platform) noexcept {
+    const std::uint32_t before = word_.exchange(signaled_word, std::memory_order_seq_cst);
+    if (before == parked_word) platform.unpark(word_);
+    if (before == elsewhere_word) wake_up_.load(std::memory_order_relaxed)(where_.load(std::memory_order_relaxed));
+  }
+
+  /// The owner is about to sleep on the drivers, where `wake_up(where)` wakes it. False: signaled already, do not.
+  bool sleeps_elsewhere(void (*wake_up)(void*), void* where) noexcept {
+    wake_up_.store(wake_up, std::memory_order_relaxed);
+    where_.store(where, std::memory_order_relaxed);
+    std::uint32_t expected = 0;
+    return word_.compare_exchange_strong(expected, elsewhere_word, std::memory_order_seq_cst);
+  }
+  /// The owner is back.
+  void awake() noexcept {
+    std::uint32_t expected = elsewhere_word;
+    word_.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
+  }
+
+  /// The calling thread takes a parker from the process-wide pool, and gives it back.
+  static Parker& acquire();
+  static void release(Parker& parker) noexcept;
+
+ private:
+  static constexpr std::uint32_t parked_word = 1, signaled_word = 2, elsewhere_word = 3;
+  std::atomic<std::uint32_t> word_{0};
+  std::atomic<void (*)(void*)> wake_up_{nullptr};  // where the owner sleeps, if not here
+  std::atomic<void*> where_{nullptr};
+  Parker* next_free_ = nullptr;
+};
+
+}  // namespace canele::ltask

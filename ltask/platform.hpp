@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Platform: the outside world (time, randomness, threads, sleeping, environment, log) as the engine may see it.
+//
+// Who: everything in comm, ltask and strategies goes through this; posix_platform.cpp is the only file there that may call
+//      the system for these. A simulator brings its own.
+// Threads: every function may be called by any thread.
+// Surprise: `lock_appears_busy` is a fault point: it lets a single-threaded simulation take the "lock was busy" branches.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace canele {
+
+enum class LogLevel : int { error = 0, warning = 1, info = 2, debug = 3 };
+
+/// A running thread; destroying it joins.
+class PlatformThread {
+ public:
+  virtual ~PlatformThread() = default;
+  /// The OS name of the thread (gettid), 0 where there is none.
+  virtual long native_id() const = 0;
+};
+
+class Platform {
+ public:
+  virtual ~Platform() = default;
+
+  /// Monotonic clock, nanoseconds.
+  virtual std::uint64_t now_ns() noexcept = 0;
+  /// 64 random bits.
+  virtual std::uint64_t random() noexcept = 0;
+
+  /// Environment variable, or nullptr. The pointer is valid until the environment changes.
+  virtual const char* variable(const char* name) noexcept = 0;
+  /// The environment as "NAME=value" strings that start with `prefix`.
+  virtual void each_variable(std::string_view prefix, const std::function<void(std::string_view)>& visit) = 0;
+
+  /// nullptr if the system has no thread to give.
+  virtual std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) = 0;
+
+  /// One spin-loop pause.
+  virtual void relax() noexcept = 0;
+  /// Gives the core to another runnable thread.
+  virtual void yield() noexcept = 0;
+  /// Sleeps while *word == expected, at most timeout_ns (~0: for ever). May return early.
+  virtual void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept = 0;
+  /// Wakes all threads parked on the word.
+  virtual void unpark(const std::atomic<std::uint32_t>& word) noexcept = 0;
+
+  /// Process id of the caller (to notice a fork).
+  virtual long process() noexcept = 0;
+
+  /// One line for people, to stderr in production.
+  virtual void log(LogLevel level, std::string_view text) noexcept = 0;
+
+  /// Fault point, nullptr in production: see the top of the file.
+  bool (*lock_appears_busy)(Platform&) = nullptr;
+};
+
+/// The real thing. One instance for the process, without state that needs construction.
+Platform& posix_platform();
+
+}  // namespace canele

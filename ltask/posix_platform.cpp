@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The production Platform: the one file of comm, ltask and strategies that asks the system for time, randomness,
+// threads, sleep and the environment.
+//
+// Who: posix_platform() is handed to the engine by the C ABI; nobody else constructs it.
+// Threads: every function may be called by any thread. Random bits are buffered per thread.
+// Surprise: threads start with all signals blocked: a guest library must not run the host program's handlers.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "ltask/platform.hpp"
+
+namespace canele {
+namespace {
+
+constexpr std::uint64_t ns_per_second = 1'000'000'000;
+
+std::uint64_t read_clock() noexcept {
+  timespec now;
+  [[maybe_unused]] const int failed = clock_gettime(CLOCK_MONOTONIC, &now);
+  assert(failed == 0);
+  return static_cast<std::uint64_t>(now.tv_sec) * ns_per_second + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) noexcept {
+  static_assert(sizeof word == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
+  // The kernel only reads the word for WAIT and WAKE, so giving up const is harmless.
+  return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
+}
+
+/// Random bits fetched 32 words at a time. A forked child would repeat its parent's: the process id tells.
+struct RandomBuffer {
+  std::array<std::uint64_t, 32> words;
+  std::size_t left = 0;
+  pid_t owner = 0;
+};
+
+void fill_random(std::span<std::byte> out) noexcept {
+  while (!out.empty()) {
+    const ssize_t got = getrandom(out.data(), out.size(), 0);
+    if (got > 0) {
+      out = out.subspan(static_cast<std::size_t>(got));
+    } else if (errno != EINTR) {
+      // A kernel or sandbox without getrandom: the device gives the same bits.
+      const int device = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+      const ssize_t from_device = device < 0 ? -1 : read(device, out.data(), out.size());
+      if (device >= 0) close(device);
+      if (from_device <= 0) std::abort();  // going on with guessable secrets would be worse
+      out = out.subspan(static_cast<std::size_t>(from_device));
+    }
+  }
+}
+
+/// What a starting thread is told, and what it tells back: lives on the starter's stack until `id` is set.
+struct ThreadStart {
+  std::function<void()> body;
+  char name[16];  // the kernel's limit
+  std::atomic<std::uint32_t> started{0};
+  long id = 0;
+};
+
+void* thread_main(void* argument) {
+  auto* start = static_cast<ThreadStart*>(argument);
+  const auto body = std::move(start->body);
+  pthread_setname_np(pthread_self(), start->name);
+  start->id = syscall(SYS_gettid);
+  // `start` may vanish as soon as the store is seen: the wake-up uses the address only.
+  start->started.store(1, std::memory_order_release);
+  futex(start->started, FUTEX_WAKE_PRIVATE, std::numeric_limits<std::int32_t>::max(), nullptr);
+  body();
+  return nullptr;
+}
+
+class PosixThread final : public PlatformThread {
+ public:
+  /// False if the system has no room for another thread.
+  bool start(const char* name, std::function<void()> body) {
+    ThreadStart start;
+    start.body = std::move(body);
+    strncpy(start.name, name, sizeof start.name - 1);
+    start.name[sizeof start.name - 1] = '\0';
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&thread_, nullptr, thread_main, &start);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (failed != 0) return false;
+    while (start.started.load(std::memory_order_acquire) == 0) futex(start.started, FUTEX_WAIT_PRIVATE, 0, nullptr);
+    id_ = start.id;
+    assert(id_ > 0);
+    return true;
+  }
+
+  ~PosixThread() override {
+    if (id_ == 0) return;
+    assert(id_ != syscall(SYS_gettid));  // a thread that joins itself never ends
+    pthread_join(thread_, nullptr);
+  }
+
+  long native_id() const override { return id_; }
+
+ private:
+  pthread_t thread_ = {};
+  long id_ = 0;
+};
+
+/// The engine puts its rank into the text: a process may hold several, so it cannot be told here.
+std::string log_prefix(LogLevel level) {
+  switch (level) {
+    case LogLevel::error:
+      return "canele: error: ";
+    case LogLevel::warning:
+      return "canele: warning: ";
+    default:
+      return "canele: ";
+  }
+}
+
+/// Every line of `text` with the prefix, in one buffer: lines of several ranks then do not mix on a shared terminal.
+std::string log_lines(LogLevel level, std::string_view text) {
+  const std::string prefix = log_prefix(level);
+  std::string lines;
+  while (true) {
+    const auto end = text.find('\n');
+    lines.append(prefix).append(text.substr(0, end)).push_back('\n');
+    if (end == std::string_view::npos || end + 1 == text.size()) return lines;
+    text.remove_prefix(end + 1);
+  }
+}
+
+void write_all(int descriptor, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      return;  // nobody to tell
+    }
+  }
+}
+
+class PosixPlatform final : public Platform {
+ public:
+  std::uint64_t now_ns() noexcept override { return read_clock(); }
+
+  std::uint64_t random() noexcept override {
+    thread_local RandomBuffer buffer;
+    if (buffer.left == 0 || buffer.owner != getpid()) {
+      fill_random(std::as_writable_bytes(std::span(buffer.words)));
+      buffer.left = buffer.words.size();
+      buffer.owner = getpid();
+    }
+    // Taken bits are wiped: a core dump should not hold old secrets.
+    return std::exchange(buffer.words[--buffer.left], 0);
+  }
+
+  const char* variable(const char* name) noexcept override { return std::getenv(name); }
+
+  void each_variable(std::string_view prefix, const std::function<void(std::string_view)>& visit) override {
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+      const std::string_view text = *entry;
+      if (text.starts_with(prefix)) visit(text);
+    }
+  }
+
+  std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override {
+    auto thread = std::make_unique<PosixThread>();
+    if (!thread->start(name, std::move(body))) return nullptr;
+    return thread;
+  }
+
+  void relax() noexcept override {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#else
+    asm volatile("" ::: "memory");
+#endif
+  }
+
+  void yield() noexcept override { sched_yield(); }
+
+  void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+            std::uint64_t timeout_ns) noexcept override {
+    // Private: the word belongs to this process. Words shared between processes are a driver's affair.
+    timespec timeout;
+    timeout.tv_sec = static_cast<time_t>(timeout_ns / ns_per_second);
+    timeout.tv_nsec = static_cast<long>(timeout_ns % ns_per_second);
+    futex(word, FUTEX_WAIT_PRIVATE, expected, timeout_ns == ~std::uint64_t{0} ? nullptr : &timeout);
+  }
+
+  void unpark(const std::atomic<std::uint32_t>& word) noexcept override {
+    futex(word, FUTEX_WAKE_PRIVATE, std::numeric_limits<std::int32_t>::max(), nullptr);
+  }
+
+  long process() noexcept override { return getpid(); }
+
+  void log(LogLevel level, std::string_view text) noexcept override {
+    try {
+      write_all(STDERR_FILENO, log_lines(level, text));
+    } catch (const std::bad_alloc&) {
+      write_all(STDERR_FILENO, text);
+    }
+  }
+};
+
+}  // namespace
+
+Platform& posix_platform() {
+  // Never destroyed: threads that outlive main() may still log. Built at first use, so loading the library has no
+  // effect.
+  alignas(PosixPlatform) static unsigned char memory[sizeof(PosixPlatform)];
+  static Platform* const platform = new (memory) PosixPlatform;
+  return *platform;
+}
+
+}  // namespace canele

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The worker's loop. Blocking lives here and in comm/api/wait only. Threads: see worker.hpp.
+// Surprise: the sleep has a limit although every wake-up is armed: a driver without wake-ups needs it, and it bounds what a bug can cost.
+#include "ltask/worker.hpp"
+
+namespace canele::ltask {
+namespace {
+thread_local const Worker* current_worker = nullptr;
+constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
+}  // namespace
+
+void Worker::start() {
+  const std::lock_guard guard(mutex_);
+  if (thread_) return;
+  stopping_.store(false, std::memory_order_relaxed);
+  state_.store(State::polling, std::memory_order_release);
+  thread_ = platform_.start_thread("canele-worker", [this] { loop(); });
+  active_.store(thread_ != nullptr, std::memory_order_release);
+}
+
+void Worker::stop() {
+  const std::lock_guard guard(mutex_);
+  if (!thread_) return;
+  active_.store(false, std::memory_order_release);
+  stopping_.store(true, std::memory_order_release);
+  progress_.wake();
+  thread_.reset();  // joins
+  state_.store(State::off, std::memory_order_release);
+}
+
+bool Worker::is_caller() const noexcept { return current_worker == this; }
+
+long Worker::native_id() const {
+  const std::lock_guard guard(mutex_);
+  return thread_ ? thread_->native_id() : 0;
+}
+
+void Worker::loop() {
+  current_worker = this;
+  Idle idle(platform_, budget_);
+  while (!stopping_.load(std::memory_order_acquire)) {
+    epoch_.store(epoch_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (progress_.step() > 0) {
+      idle.worked();
+    } else if (idle.next() == Idle::Action::sleep) {
+      state_.store(State::sleeping, std::memory_order_release);
+      progress_.sleep(longest_sleep_ns);
+      state_.store(State::polling, std::memory_order_release);
+    }
+  }
+  current_worker = nullptr;
+}
+
+}  // namespace canele::ltask

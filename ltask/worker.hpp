@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The bound worker: one thread that makes progress for one engine.
+//
+// Who: the engine starts, binds and stops it. Threads: start, bind and stop by any, serialised inside; the rest by any.
+// Surprise: it publishes what it is doing. A waiter relies on the worker only while its epoch moves or it sleeps with every wake-up
+//      armed; a worker that was descheduled, or sits in a long callback, is no longer relied on.
+//
+//   off ──start──▶ polling ──nothing for a while──▶ sleeping (armed) ──arrival, submission──▶ polling ──stop──▶ off
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "ltask/idle.hpp"
+#include "ltask/platform.hpp"
+
+namespace canele::ltask {
+
+/// What a worker drives.
+class Progress {
+ public:
+  /// One turn: never blocks; how much it did (0: nothing).
+  virtual int step() = 0;
+  /// Arms every wake-up, looks once more, sleeps at most timeout_ns. Returns at once if another thread sleeps already.
+  virtual void sleep(std::uint64_t timeout_ns) = 0;
+  /// Ends a sleep(), now or the next one.
+  virtual void wake() = 0;
+
+ protected:
+  ~Progress() = default;
+};
+
+class Worker {
+ public:
+  enum class State : std::uint8_t { off, polling, sleeping };
+
+  Worker(Platform& platform, Progress& progress, Idle::Budget budget)
+      : platform_(platform), progress_(progress), budget_(budget) {}
+  ~Worker() { stop(); }
+
+  /// Starts the thread if there is none.
+  void start();
+  /// Ends the thread; waits for its current turn. Not from the worker itself.
+  void stop();
+
+  bool active() const noexcept { return active_.load(std::memory_order_acquire); }
+  State state() const noexcept { return state_.load(std::memory_order_acquire); }
+  std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_relaxed); }
+  /// True if the calling thread is this worker.
+  bool is_caller() const noexcept;
+  /// OS name of the thread, 0 if there is none.
+  long native_id() const;
+
+ private:
+  void loop();
+
+  Platform& platform_;
+  Progress& progress_;
+  Idle::Budget budget_;
+  mutable std::mutex mutex_;  // start and stop only
+  std::unique_ptr<PlatformThread> thread_;
+  std::atomic<bool> active_{false}, stopping_{false};
+  std::atomic<State> state_{State::off};
+  std::atomic<std::uint64_t> epoch_{0};
+};
+
+}  // namespace canele::ltask
