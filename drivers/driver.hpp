@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The driver contract: all that the engine knows of a fabric, and all that a driver knows of the engine.
+//
+// Who: the engine calls Driver; a driver calls DriverEvents. A driver includes this header and nothing else of
+//      Canelé, so that it can be built outside the tree.
+// Threads: the engine serialises all calls on one instance, except wake() and copy_chunk(). Which thread calls is
+//      open: the worker, a waiter, an application thread that sends. A driver needs no lock of its own, and keeps
+//      nothing in thread-local memory.
+// Surprise: a driver with `memory_only` set is called under the engine's lock. Its send and poll functions may then
+//      make no system call, and copy at most max_packet bytes.
+//
+//   engine ──open/connect/send/bulk/poll/arm──▶ Driver ──packet/landing/sent/connected/failed──▶ DriverEvents
+//
+// Life of a peer on one driver (the driver keeps the state; the engine sees only the events):
+//
+//     unknown ──connect()──▶ connecting ──connected()──▶ up ──failed()──▶ failed (for good)
+//        └────────(the peer connects first)──connected()──▶ up        close() from any state
+//
+// Rules that hold for every function:
+//  - No function blocks, sleeps, throws, writes to stdout, or installs signal handlers.
+//  - A driver calls back (DriverEvents) from inside poll() and copy_chunk() only. What it learns elsewhere it keeps
+//    until the next poll(). poll() is not re-entered: a call back may call send functions, but not poll().
+//  - Back-pressure has one answer: Status::full. It means "nothing was taken"; the driver then owes one
+//    DriverEvents::ready(rank) when room appears. A send is taken whole or not at all.
+//  - Every byte from a peer is hostile: copy a header out of shared memory, check it, use the copy.
+//    On nonsense the driver closes that peer and reports failed() with a reason that names it.
+//  - After failed(rank, ...) the driver makes no further call back for that rank, and every token handed to it for
+//    that rank is considered returned.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace canele::drivers {
+
+/// Version of this contract; a driver built for another one is refused.
+inline constexpr int contract_version = 1;
+
+using Rank = std::int32_t;
+using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
+using Token = void*;                     ///< the engine's name for an operation; never dereferenced by the driver
+
+enum class Status : std::uint8_t {
+  ok,       ///< done: the memory handed in may be used again
+  pending,  ///< taken; the memory stays with the driver until the token comes back
+  full,     ///< nothing was taken; ready(rank) will follow
+  failed    ///< this peer, or this driver, cannot do it (see each function)
+};
+
+/// How a sleeping engine learns that something arrived.
+enum class WakeUp : std::uint8_t {
+  descriptor,  ///< descriptor() becomes readable by itself (a socket)
+  doorbell,    ///< descriptor() becomes readable because the peer's wake() rings it, once we have armed
+  none         ///< nothing: the engine sleeps in timed steps
+};
+
+/// What a driver can do. Data, fixed after open(). The conformance kit calls every operation that is declared.
+struct Capabilities {
+  std::string_view name;            ///< "tcp": also how users name it
+  bool memory_only = false;         ///< see "Surprise" above
+  std::size_t max_inline = 0;       ///< send_inline() takes up to this many bytes; 0: not offered
+  std::size_t max_packet = 0;       ///< the longest packet for send_packet() and reserve(); at least 1 KiB
+  bool reserves = false;            ///< reserve()/commit(): packets are written straight into the driver's buffer
+  bool bulk_stream = false;         ///< bulk_send(): pushes into memory that the receiver names (landing())
+  std::size_t max_bulk = 1u << 30;  ///< longest piece for bulk_send()
+  bool bulk_get = false;            ///< bulk_get(): the receiver pulls from exposed memory of the sender
+  WakeUp wake_up = WakeUp::none;
+  bool reaches_self = false;        ///< can send to the own rank
+  bool reaches_local = false;       ///< can reach ranks of this host
+  bool reaches_remote = false;      ///< can reach ranks of other hosts
+  bool detects_failure = false;     ///< failed() comes by itself when a peer dies
+  int max_instances = 0;            ///< open instances per process; 0: no limit
+  std::uint32_t latency_ns = 1000;  ///< estimates for cost models until they are measured
+  std::uint32_t gap_ns = 0;         ///< time between two packets worth waiting to aggregate; 0: never wait
+  double bandwidth = 1.0;           ///< bytes per nanosecond
+};
+
+/// The engine's answer to a packet.
+enum class Take : std::uint8_t {
+  taken,
+  later,  ///< not now: the driver keeps the packet and presents it again at a later poll()
+  refused ///< nonsense: the driver closes the peer; it makes no further call back for it (the engine knows why)
+};
+
+/// Memory of this process that a peer may read while the exposure lasts: opaque bytes that travel in an RTS.
+struct Exposure {
+  static constexpr std::size_t max_size = 256;
+  std::uint16_t size = 0;
+  std::byte bytes[max_size];
+};
+
+/// What the engine does for a driver. All calls from inside poll() or copy_chunk().
+class DriverEvents {
+ public:
+  /// A whole packet from `from`. The bytes are lent for the duration of the call, and may be memory that the peer can still change.
+  virtual Take packet(Rank from, std::span<const std::byte> bytes) = 0;
+
+  /// Bytes [offset, offset + length) of bulk transfer `key` from `from` are at hand: where do they go?
+  /// Writes at most `max` pieces, in order, and returns their number. The pieces may cover less than asked (the driver asks again
+  /// for the rest), never more. 0: nobody wants them (an unknown key): the driver drops all `length` bytes.
+  virtual int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+                      int max) = 0;
+
+  /// `length` bytes at `offset` have been written where the last landing() for them said.
+  virtual void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) = 0;
+
+  /// An operation that answered `pending` is over; its memory belongs to the engine again.
+  /// ok, or failed (a bulk_get whose source cannot be read).
+  virtual void done(Token token, Status status) = 0;
+
+  /// Room again after `full`.
+  virtual void ready(Rank rank) = 0;
+
+  /// The peer can be sent to. Also when the peer connected first. Once per peer.
+  virtual void connected(Rank rank) = 0;
+
+  /// The peer cannot be reached any more, or never could: refused, died, garbage. `reason` is for people.
+  /// lost = true: the peer process is gone or misbehaved; false: this driver does not fit it (try the next one).
+  virtual void failed(Rank rank, bool lost, std::string_view reason) = 0;
+
+ protected:
+  ~DriverEvents() = default;
+};
+
+/// What a driver may use of the world: no clock, no environment, no randomness except through this.
+class DriverContext {
+ public:
+  virtual std::uint64_t now_ns() = 0;
+  virtual std::uint64_t random() = 0;
+  /// Value of setting CANELE_<name>, or `fallback`.
+  virtual std::string setting(std::string_view name, std::string_view fallback) = 0;
+  /// One line, for people, at the given level (0 error, 1 warning, 2 info, 3 debug).
+  virtual void log(int level, std::string_view text) = 0;
+
+  Rank rank = 0;                     ///< own rank
+  Rank size = 1;                     ///< ranks in the job
+  std::uint64_t job = 0;             ///< identifies the job; the same in every rank
+  std::uint64_t incarnation = 0;     ///< identifies this process; another one in every start
+  std::span<const std::byte> secret; ///< 16 bytes shared by the job; never to be sent or logged
+  DriverEvents* events = nullptr;
+
+ protected:
+  ~DriverContext() = default;
+};
+
+/// A driver instance. Functions ending in _impl are written by the driver; the engine calls the wrappers, which check and count.
+class Driver {
+ public:
+  struct Counters {
+    std::uint64_t packets_sent = 0, packets_received = 0, bytes_sent = 0, bytes_received = 0;
+    std::uint64_t full = 0, bulk_bytes_sent = 0, bulk_bytes_received = 0, polls = 0;
+  };
+
+  Driver() = default;
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+  virtual ~Driver() = default;
+
+  const Capabilities& capabilities() const { return capabilities_; }
+  Counters counters;  ///< written under the same serialisation as the calls; `*_received` by the engine
+
+  /// Starts the driver: listens, allocates. Fills capabilities_ and writes the address that peers connect to.
+  /// failed: *reason says why this machine cannot run it ("no such interface eth7"); the instance is then destroyed.
+  /// Called once, first. `context` outlives the driver.
+  Status open(DriverContext& context, Address* address, std::string* reason) {
+    const Status status = open_impl(context, address, reason);
+    assert(status == Status::failed || capabilities_.max_packet >= 1024);
+    return status;
+  }
+
+  /// Begins to connect to `peer`, whose open() wrote `address`. pending: connected() or failed() will come from poll().
+  /// failed: this driver cannot reach such an address (another host); nothing will come. Once per peer.
+  Status connect(Rank peer, std::span<const std::byte> address) { return connect_impl(peer, address); }
+
+  /// Sends head + body (together 1 … max_inline bytes) as one packet. ok or full. The cheapest way: fits a cache line or an inject.
+  Status send_inline(Rank peer, const void* head, std::size_t head_size, const void* body, std::size_t body_size) {
+    assert(head_size + body_size <= capabilities_.max_inline);
+    return count_send(send_inline_impl(peer, head, head_size, body, body_size), head_size + body_size);
+  }
+
+  /// Sends `count` pieces (together 1 … max_packet bytes) as one packet. ok: copied or written; pending: the pieces stay in use until
+  /// done(token); full. The array of pieces itself may go after the call.
+  Status send_packet(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) {
+    assert(size > 0 && size <= capabilities_.max_packet);
+    return count_send(send_packet_impl(peer, pieces, count, size, token), size);
+  }
+
+  /// Room for a packet of up to `size` bytes in the driver's own buffer, or an empty span (= full).
+  /// At most one reservation per driver is open; commit() or a commit of 0 bytes (= give it back) ends it.
+  std::span<std::byte> reserve(Rank peer, std::size_t size) {
+    assert(capabilities_.reserves && size <= capabilities_.max_packet);
+    auto room = reserve_impl(peer, size);
+    counters.full += room.empty();
+    return room;
+  }
+  void commit(Rank peer, std::size_t size) {
+    commit_impl(peer, size);
+    if (size > 0) count_send(Status::ok, size);
+  }
+
+  /// Pushes bytes [offset, offset + size) of transfer `key` to the peer, which asks its engine where they go. `key` is the peer's name for it.
+  /// Same answers as send_packet. In order with packets of the same peer. size <= max_bulk.
+  Status bulk_send(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                   std::size_t size, Token token) {
+    assert(capabilities_.bulk_stream && size > 0);
+    const Status status = bulk_send_impl(peer, key, offset, pieces, count, size, token);
+    if (status == Status::full) ++counters.full;
+    if (status == Status::ok || status == Status::pending) counters.bulk_bytes_sent += size;
+    return status;
+  }
+
+  /// Makes memory readable by the peer; *exposure travels to it. failed: not possible for this memory (too many pieces).
+  /// It needs no end: the engine keeps the memory alive until the peer has said that it is done, or is dead.
+  Status expose(Rank peer, const iovec* pieces, int count, Exposure* exposure) {
+    assert(capabilities_.bulk_get);
+    return expose_impl(peer, pieces, count, exposure);
+  }
+
+  /// Copies [offset, offset + size) of the peer's exposed memory into `pieces`. Bounded: the engine asks for at most 256 KiB a call.
+  /// ok or failed (source gone, or the exposure makes no sense). May be called by several threads at once and beside any other
+  /// function of this instance; may make system calls; does not call back.
+  Status copy_chunk(Rank peer, std::span<const std::byte> exposure, std::uint64_t offset, const iovec* pieces, int count,
+                    std::size_t size) {
+    assert(capabilities_.bulk_get);
+    return copy_chunk_impl(peer, exposure, offset, pieces, count, size);
+  }
+
+  /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Returns how many events it
+  /// reported: 0 means truly nothing happened. Pushes what was stuck (short writes) as well.
+  int poll(int budget) {
+    ++counters.polls;
+    return poll_impl(budget);
+  }
+
+  /// The descriptor to sleep on (WakeUp::descriptor and doorbell), readable when poll() has something to do. Constant after open().
+  int descriptor() const { return descriptor_impl(); }
+
+  /// The engine is about to sleep. After arm(), any arrival makes descriptor() readable. false: something is there already, poll
+  /// first (the driver is then not armed). Called with no other call in progress on this instance.
+  bool arm() { return arm_impl(); }
+
+  /// The engine is awake: arrivals need not make descriptor() readable. Clears a doorbell that rang.
+  void disarm() { disarm_impl(); }
+
+  /// True if the last send to `peer` found its receiver asleep, so that wake(peer) is due. Cleared by the call. Memory only.
+  bool wants_wake(Rank peer) { return capabilities_.wake_up == WakeUp::doorbell && wants_wake_impl(peer); }
+
+  /// Rings the peer's doorbell: one system call. By any thread, beside any other function; outside the engine's lock.
+  void wake(Rank peer) { wake_impl(peer); }
+
+  /// Closes everything; peers that are still up see the end of the connection after all that was sent. Nothing is
+  /// called back. The last call, and once.
+  void close() { close_impl(); }
+
+ protected:
+  Capabilities capabilities_;
+
+ private:
+  Status count_send(Status status, std::size_t size) {
+    if (status == Status::full) {
+      ++counters.full;
+    } else if (status != Status::failed) {
+      ++counters.packets_sent;
+      counters.bytes_sent += size;
+    }
+    return status;
+  }
+
+  virtual Status open_impl(DriverContext&, Address*, std::string* reason) = 0;
+  virtual Status connect_impl(Rank, std::span<const std::byte> address) = 0;
+  virtual Status send_inline_impl(Rank, const void*, std::size_t, const void*, std::size_t) { return Status::failed; }
+  virtual Status send_packet_impl(Rank, const iovec*, int, std::size_t, Token) = 0;
+  virtual std::span<std::byte> reserve_impl(Rank, std::size_t) { return {}; }
+  virtual void commit_impl(Rank, std::size_t) {}
+  virtual Status bulk_send_impl(Rank, std::uint64_t, std::uint64_t, const iovec*, int, std::size_t, Token) {
+    return Status::failed;
+  }
+  virtual Status expose_impl(Rank, const iovec*, int, Exposure*) { return Status::failed; }
+  virtual Status copy_chunk_impl(Rank, std::span<const std::byte>, std::uint64_t, const iovec*, int, std::size_t) {
+    return Status::failed;
+  }
+  virtual int poll_impl(int budget) = 0;
+  virtual int descriptor_impl() const { return -1; }
+  virtual bool arm_impl() { return true; }
+  virtual void disarm_impl() {}
+  virtual bool wants_wake_impl(Rank) { return false; }
+  virtual void wake_impl(Rank) {}
+  virtual void close_impl() = 0;
+};
+
+/// How a driver is found: each family defines one, listed in comm's registry (or exported by a module).
+struct DriverFactory {
+  int contract;                 ///< contract_version at the time it was compiled
+  std::string_view name;        ///< "tcp"
+  std::string_view summary;     ///< one line for canele-info
+  std::unique_ptr<Driver> (*create)();
+  /// "" if the driver can run on this machine, else why not. Cheap; leaves nothing behind.
+  std::string (*unavailable)();
+};
+
+}  // namespace canele::drivers

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Handshake: two ranks of one job prove to each other, over a fresh stream socket, that they know the job's secret.
+//
+// Who: drivers that connect by sockets (tcp; shm over AF_UNIX). Threads: one object, one thread at a time.
+// Surprise: it reads exactly its own bytes, never one more, so what the peer sends next (data, descriptors by
+//      SCM_RIGHTS) is untouched. A stranger learns the wire version and a random number, nothing else.
+//
+//   initiator                                   acceptor
+//      │ ── Hello {magic, version, nonce} ────────▶ │   bad magic: closed without an answer
+//      │ ◀──────── Hello {magic, version, nonce} ── │   versions differ: both sides name both versions
+//      │ ── Identity {rank, job …, payload, proof} ▶ │   state() == identified: the driver calls accept() or refuse()
+//      │ ◀─ Identity {…, payload, proof} or Refusal │   done on both sides; either may send at once
+//
+// proof = SipHash-2-4(secret, direction ‖ both Hellos ‖ the frame): fresh by the nonces, and a frame sent one way means
+// nothing the other way. Payloads are protected against change, not hidden: put nothing secret in them.
+// Rejected: each side sends its proof at once (one round trip less): a stranger would then be told rank and job.
+//
+// Two ranks connect to each other at once: the connection that the LOWER rank began survives. The lower rank decides
+// alone, so no message is ever sent on the other one (see resolve_inbound()).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "drivers/driver.hpp"
+
+namespace canele::drivers::net {
+
+/// Version of everything that travels between two ranks. Raised with any change to a wire format.
+inline constexpr std::uint16_t wire_version = 1;
+
+/// Who we are: the same for all handshakes of one driver instance, and outlives them.
+struct Party {
+  Rank rank = 0;
+  Rank size = 1;
+  std::uint64_t job = 0;
+  std::uint64_t incarnation = 0;
+  std::array<std::byte, 16> secret = {};
+  std::array<char, 8> driver = {};  ///< both ends must name the same one
+  std::uint16_t version = wire_version;
+
+  Party() = default;
+  Party(const DriverContext& context, std::string_view driver_name);
+};
+
+/// Why an acceptor that knows the secret sends an initiator away.
+enum class Refusal : std::uint16_t {
+  none,
+  wrong_secret,       ///< the proof does not fit
+  wrong_job,          ///< same secret, another job
+  wrong_rank,         ///< not a rank of this job, or meant for another rank
+  wrong_driver,       ///< "tcp" talks to "shm"
+  already_connected,  ///< this rank has a connection to us
+  peer_failed,        ///< this rank was given up before
+  no_resources,       ///< memory or descriptors are spent
+  count
+};
+
+class Handshake {
+ public:
+  static constexpr std::size_t max_payload = 128;
+  static constexpr std::size_t hello_size = 32;
+  static constexpr std::size_t identity_size = 184;
+
+  enum class State : std::uint8_t {
+    working,     ///< call step() when the socket is readable, or writable if wants_write()
+    identified,  ///< acceptor only: the peer is proven to be peer(); call accept() or refuse(), then step()
+    done,        ///< authenticated both ways, everything written
+    failed       ///< reason() says why; close the socket
+  };
+
+  /// The side that connected, to rank `peer`. `incarnation`: the peer's, 0 if it may be any.
+  static Handshake initiator(const Party& self, DriverContext& context, Rank peer, std::uint64_t incarnation,
+                             std::span<const std::byte> payload);
+  /// The side that accepted a connection from anybody.
+  static Handshake acceptor(const Party& self, DriverContext& context);
+
+  /// Reads and writes what the non-blocking socket `fd` can take now. Bounded work. Never throws or blocks.
+  State step(int fd);
+
+  /// Answers, in state identified.
+  void accept(std::span<const std::byte> payload);
+  void refuse(Refusal why);
+
+  State state() const { return state_; }
+  bool wants_write() const { return out_sent_ < out_size_; }
+  bool is_initiator() const { return initiator_; }
+  /// The proven rank (identified, done), or the expected one (initiator).
+  Rank peer() const { return peer_; }
+  std::uint64_t peer_incarnation() const { return peer_incarnation_; }
+  /// The peer's payload (identified, done).
+  std::span<const std::byte> payload() const { return {peer_payload_.data(), peer_payload_size_}; }
+  /// failed: for people; names both versions if they differ.
+  const std::string& reason() const { return reason_; }
+  /// failed: the connection ended without a refusal (the peer was too busy for us, or restarted): connect again.
+  bool may_retry() const { return may_retry_; }
+
+  // Without a socket (step() is made of these; tests feed single bytes).
+  /// Bytes that it still wants from the peer; 0: none now.
+  std::size_t wanted() const {
+    return state_ == State::working && await_ != Await::nothing && !doomed_ ? in_want_ - in_got_ : 0;
+  }
+  void feed(std::span<const std::byte> bytes);
+  std::span<const std::byte> output() const { return {out_.data() + out_sent_, out_size_ - out_sent_}; }
+  void sent(std::size_t bytes);
+  /// The stream ended; `error` is an errno value, 0 for an orderly end.
+  void ended(int error);
+
+ private:
+  enum class Await : std::uint8_t { hello, identity, nothing };
+
+  Handshake(const Party& self, DriverContext& context, bool initiator);
+  bool read_some(int fd);
+  bool write_some(int fd);
+  void got_hello();
+  void got_identity();
+  void got_refusal(const std::byte* frame);
+  Refusal check_identity(const std::byte* frame);
+  void queue_hello();
+  void queue_identity(std::uint16_t kind, Refusal why);
+  std::uint64_t proof(bool by_initiator, const std::byte* frame) const;
+  void fail(std::string reason);
+  void settle();
+
+  const Party* self_;
+  State state_ = State::working;
+  Await await_ = Await::hello;
+  bool initiator_;
+  bool may_retry_ = false;
+  bool doomed_ = false;  ///< fails as soon as the output (a Hello or a Refusal) is written
+  Rank peer_ = -1;
+  std::uint64_t peer_incarnation_ = 0;
+  std::size_t peer_payload_size_ = 0;
+  std::size_t own_payload_size_ = 0;
+  std::array<std::byte, 16> nonce_ = {};
+  std::array<std::byte, max_payload> own_payload_ = {};
+  std::array<std::byte, max_payload> peer_payload_ = {};
+  std::array<std::byte, 2 * hello_size> hellos_ = {};  ///< the initiator's, the acceptor's
+  std::array<std::byte, identity_size> in_ = {};
+  std::array<std::byte, hello_size + identity_size> out_ = {};
+  std::size_t in_got_ = 0, in_want_ = hello_size;
+  std::size_t out_sent_ = 0, out_size_ = 0;
+  std::string reason_;
+};
+
+/// What the acceptor does with a proven inbound connection.
+enum class Inbound : std::uint8_t {
+  take,   ///< accept(); an own attempt to connect to that peer, if any, is dropped
+  hold,   ///< keep it unanswered: our own attempt goes first; take it if that fails, close it if that succeeds
+  refuse  ///< refuse(already_connected)
+};
+
+/// The rule for simultaneous connections. `connecting`: our own attempt to reach `peer` is under way; `up`: connected
+/// to it.
+///
+/// Why nothing is lost: say L < H. L either takes H's connection and never begins one, or has begun its own and then
+/// never answers H's unless its own has failed. H sends nothing on its connection before L answers, and drops it when
+/// L's arrives.
+inline Inbound resolve_inbound(Rank self, Rank peer, bool connecting, bool up) {
+  if (up) return Inbound::refuse;
+  return connecting && self < peer ? Inbound::hold : Inbound::take;
+}
+
+}  // namespace canele::drivers::net

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The self driver: a rank talks to itself through a bounded ring in its own memory. The worked example for authors of
+// drivers: every function of the contract that a memory driver offers is here, in its simplest right form.
+//
+// Who: made by self_factory; called as driver.hpp says. Threads: the engine serialises, except wake() and copy_chunk().
+// Surprise: memory_only: but for open, close and wake nothing here makes a system call, and no call copies more than
+//      max_packet bytes. So bulk data moves by that much per poll().
+//
+//   ring_:   … | size kind  bytes … | size kind  bytes … | (skip) |      records, 8-byte aligned, never split: what
+//   does
+//              head_ ──▶ poll()                      tail_ ◀── send      not fit before the end goes to the front
+//
+// Rejected: a list of packets. It would allocate for each, and have no natural bound.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "drivers/self/self.hpp"
+
+namespace canele::drivers {
+namespace {
+
+constexpr std::size_t ring_size = 64 * 1024;  // a power of two
+constexpr std::size_t max_packet = 16 * 1024;
+constexpr std::size_t exposed_pieces = (Exposure::max_size - sizeof(std::uint64_t)) / sizeof(iovec);
+
+enum class Kind : std::uint32_t { packet, bulk, skip };
+struct Record {
+  std::uint32_t size;  ///< bytes that follow, padding off
+  Kind kind;
+};
+constexpr std::size_t record_size(std::size_t payload) { return sizeof(Record) + ((payload + 7) & ~std::size_t{7}); }
+
+/// What an Exposure's bytes are. Our own pointers: it never leaves the process.
+struct Exposed {
+  std::uint64_t count;
+  iovec pieces[exposed_pieces];
+};
+
+class SelfDriver final : public Driver {
+ public:
+  ~SelfDriver() override { close_impl(); }
+
+ private:
+  Status open_impl(DriverContext& context, Address* address, std::string* reason) override {
+    context_ = &context;
+    bell_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (bell_ < 0) {
+      *reason = "self: no descriptor for the doorbell left (ulimit -n)";
+      return Status::failed;
+    }
+    address->assign(1, std::byte{0});  // nobody else needs it; its presence says that we are here
+    capabilities_.name = "self";
+    capabilities_.memory_only = true;
+    capabilities_.max_inline = 64;
+    capabilities_.max_packet = max_packet;
+    capabilities_.reserves = true;
+    capabilities_.bulk_stream = true;
+    capabilities_.bulk_get = true;
+    capabilities_.wake_up = WakeUp::doorbell;
+    capabilities_.reaches_self = true;
+    capabilities_.latency_ns = 100;
+    capabilities_.bandwidth = 10.0;
+    return Status::ok;
+  }
+
+  Status connect_impl(Rank peer, std::span<const std::byte>) override {
+    if (peer != context_->rank || state_ == State::failed) return Status::failed;
+    if (state_ == State::unknown) state_ = State::connecting;
+    return Status::pending;
+  }
+
+  Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
+                          std::size_t body_size) override {
+    const iovec pieces[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
+    return send_packet_impl(peer, pieces, 2, head_size + body_size, nullptr);
+  }
+
+  Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token) override {
+    if (state_ == State::failed) return Status::failed;
+    const std::span<std::byte> room = reserve_impl(peer, size);
+    if (room.empty()) return Status::full;
+    std::byte* to = room.data();
+    for (int i = 0; i < count; ++i) {
+      std::copy_n(static_cast<const std::byte*>(pieces[i].iov_base), pieces[i].iov_len, to);
+      to += pieces[i].iov_len;
+    }
+    commit_impl(peer, size);
+    return Status::ok;
+  }
+
+  std::span<std::byte> reserve_impl(Rank, std::size_t size) override {
+    // The record must not be split: skip the rest of this lap if it is too short.
+    const std::size_t to_end = ring_size - tail_ % ring_size;
+    const std::size_t skipped = to_end < record_size(size) ? to_end : 0;
+    if (state_ != State::up || tail_ - head_ + skipped + record_size(size) > ring_size) {
+      owes_ready_ = true;  // poll() says when there is room
+      return {};
+    }
+    reserved_ = tail_ + skipped;
+    return {at(reserved_) + sizeof(Record), size};
+  }
+
+  void commit_impl(Rank, std::size_t size) override {
+    if (size > 0) append(Kind::packet, size);
+  }
+
+  /// Ends the reservation with a record of `size` bytes.
+  void append(Kind kind, std::size_t size) {
+    if (reserved_ != tail_)
+      write_record(tail_, {static_cast<std::uint32_t>(reserved_ - tail_ - sizeof(Record)), Kind::skip});
+    write_record(reserved_, {static_cast<std::uint32_t>(size), kind});
+    tail_ = reserved_ + record_size(size);
+    rings_ = armed_;
+  }
+
+  /// The record in the ring only marks the place among the packets; one transfer at a time.
+  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                        std::size_t size, Token token) override {
+    if (state_ == State::failed) return Status::failed;
+    if (bulk_.left > 0 || reserve_impl(peer, 1).empty()) {
+      owes_ready_ = true;
+      return Status::full;
+    }
+    bulk_ = {key, offset, size, 0, {pieces, pieces + count}, token, false};
+    append(Kind::bulk, 1);
+    return Status::pending;
+  }
+
+  Status expose_impl(Rank, const iovec* pieces, int count, Exposure* exposure) override {
+    if (count < 0 || static_cast<std::size_t>(count) > exposed_pieces) return Status::failed;
+    Exposed exposed = {static_cast<std::uint64_t>(count), {}};
+    std::copy_n(pieces, count, exposed.pieces);
+    exposure->size =
+        static_cast<std::uint16_t>(sizeof(std::uint64_t) + static_cast<std::size_t>(count) * sizeof(iovec));
+    std::memcpy(exposure->bytes, &exposed, exposure->size);
+    return Status::ok;
+  }
+
+  /// No member is touched: any thread, at any time.
+  Status copy_chunk_impl(Rank, std::span<const std::byte> exposure, std::uint64_t offset, const iovec* pieces,
+                         int count, std::size_t size) override {
+    Exposed from = {};
+    if (exposure.size() < sizeof from.count || exposure.size() > sizeof from) return Status::failed;
+    std::memcpy(&from, exposure.data(), exposure.size());
+    if (from.count > exposed_pieces || exposure.size() != sizeof from.count + from.count * sizeof(iovec))
+      return Status::failed;
+    const std::span<const iovec> source{from.pieces, static_cast<std::size_t>(from.count)};
+    return copy(source, offset, {pieces, static_cast<std::size_t>(count)}, size) == size ? Status::ok : Status::failed;
+  }
+
+  /// Copies up to `size` bytes from `offset` on; returns how many there were.
+  static std::size_t copy(std::span<const iovec> from, std::uint64_t offset, std::span<const iovec> to,
+                          std::size_t size) {
+    std::size_t copied = 0, to_at = 0, to_done = 0;
+    for (const iovec& piece : from) {
+      if (offset >= piece.iov_len) {
+        offset -= piece.iov_len;
+        continue;
+      }
+      while (offset < piece.iov_len && copied < size && to_at < to.size()) {
+        const std::size_t part = std::min({piece.iov_len - offset, size - copied, to[to_at].iov_len - to_done});
+        std::memcpy(static_cast<char*>(to[to_at].iov_base) + to_done, static_cast<char*>(piece.iov_base) + offset,
+                    part);
+        copied += part;
+        offset += part;
+        to_done += part;
+        if (to_done == to[to_at].iov_len) ++to_at, to_done = 0;
+      }
+      offset = 0;
+    }
+    return copied;
+  }
+
+  int poll_impl(int budget) override {
+    int events = 0;
+    if (state_ == State::connecting) {
+      state_ = State::up;
+      ++events;
+      context_->events->connected(context_->rank);
+    }
+    while (budget-- > 0 && head_ != tail_ && state_ == State::up) {
+      Record record;
+      std::memcpy(&record, at(head_), sizeof record);
+      if (record.kind == Kind::bulk) {
+        events += move_bulk();
+        if (bulk_.left > 0) return events;
+      } else if (record.kind == Kind::packet) {
+        const Take take = context_->events->packet(context_->rank, {at(head_) + sizeof record, record.size});
+        if (take == Take::refused) state_ = State::failed;
+        if (take != Take::taken) return events;
+        ++events;
+      }
+      head_ += record_size(record.size);
+    }
+    if (owes_ready_ && state_ == State::up && bulk_.left == 0 &&
+        ring_size - (tail_ - head_) >= 2 * record_size(max_packet)) {
+      owes_ready_ = false;
+      ++events;
+      context_->events->ready(context_->rank);
+    }
+    return events;
+  }
+
+  /// The next max_packet bytes of the transfer at the head.
+  int move_bulk() {
+    std::array<iovec, 64> pieces;
+    const std::size_t most = std::min<std::size_t>(bulk_.left, max_packet);
+    const int count = bulk_.dropped ? 0
+                                    : context_->events->landing(context_->rank, bulk_.key, bulk_.offset + bulk_.moved,
+                                                                most, pieces.data(), static_cast<int>(pieces.size()));
+    bulk_.dropped = count <= 0;
+    std::size_t moved = most;
+    if (!bulk_.dropped) {
+      moved = copy(bulk_.pieces, bulk_.moved, {pieces.data(), static_cast<std::size_t>(count)}, most);
+      assert(moved > 0);
+      context_->events->landed(context_->rank, bulk_.key, bulk_.offset + bulk_.moved, moved);
+    }
+    bulk_.moved += moved;
+    bulk_.left -= moved;
+    if (bulk_.left == 0) context_->events->done(bulk_.token, Status::ok);
+    return 1;
+  }
+
+  int descriptor_impl() const override { return bell_; }
+  bool arm_impl() override {
+    armed_ = head_ == tail_ && state_ != State::connecting;
+    return armed_;
+  }
+  void disarm_impl() override {
+    armed_ = rings_ = false;
+    std::uint64_t rings;
+    [[maybe_unused]] const ssize_t n = ::read(bell_, &rings, sizeof rings);
+  }
+  bool wants_wake_impl(Rank) override { return std::exchange(rings_, false); }
+  void wake_impl(Rank) override {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t n = ::write(bell_, &one, sizeof one);  // full: it rings already
+  }
+  void close_impl() override {
+    if (bell_ >= 0) ::close(std::exchange(bell_, -1));
+  }
+
+  std::byte* at(std::uint64_t position) { return ring_.data() + position % ring_size; }
+  void write_record(std::uint64_t position, Record record) { std::memcpy(at(position), &record, sizeof record); }
+
+  enum class State : std::uint8_t { unknown, connecting, up, failed };
+  struct Bulk {
+    std::uint64_t key = 0, offset = 0;
+    std::size_t left = 0, moved = 0;
+    std::vector<iovec> pieces;
+    Token token = nullptr;
+    bool dropped = false;  ///< nobody wants it
+  };
+
+  DriverContext* context_ = nullptr;
+  State state_ = State::unknown;
+  bool owes_ready_ = false, armed_ = false, rings_ = false;
+  int bell_ = -1;
+  std::uint64_t head_ = 0, tail_ = 0, reserved_ = 0;  ///< positions that only grow
+  Bulk bulk_;
+  std::vector<std::byte> ring_ = std::vector<std::byte>(ring_size);
+};
+
+}  // namespace
+
+const DriverFactory self_factory = {contract_version, "self", "a rank to itself, through its own memory",
+                                    []() -> std::unique_ptr<Driver> { return std::make_unique<SelfDriver>(); },
+                                    []() { return std::string(); }};
+
+}  // namespace canele::drivers

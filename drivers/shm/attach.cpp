@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See attach.hpp (who, threads). An Exposure: u64 count, then per piece u64 address, u64 length.
+// Surprise: the kernel may stop at any piece, so what is left is worked out again after each call.
+#include "drivers/shm/attach.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace canele::drivers::shm {
+namespace {
+
+constexpr int batch = 64;  // local pieces per system call; far below IOV_MAX, and small on the stack
+
+static_assert(sizeof(std::uint64_t) + max_exposed_pieces * sizeof(ExposedPiece) <= Exposure::max_size);
+
+/// The exposed pieces, out of a peer's hands and checked.
+struct Exposed {
+  ExposedPiece pieces[max_exposed_pieces];
+  int count = 0;
+
+  bool parse(std::span<const std::byte> bytes, std::uint64_t offset, std::uint64_t size) {
+    std::uint64_t claimed = 0;
+    if (bytes.size() < sizeof claimed) return false;
+    std::memcpy(&claimed, bytes.data(), sizeof claimed);
+    if (claimed > max_exposed_pieces || bytes.size() != sizeof claimed + claimed * sizeof(ExposedPiece)) return false;
+    count = static_cast<int>(claimed);
+    std::memcpy(pieces, bytes.data() + sizeof claimed, claimed * sizeof(ExposedPiece));
+    std::uint64_t total = 0;
+    for (int i = 0; i < count; ++i) {
+      if (pieces[i].length > ~total) return false;
+      total += pieces[i].length;
+    }
+    return offset <= total && size <= total - offset;
+  }
+};
+
+/// Walks a list of pieces: `at` is the current one, `done` what is used of it.
+template <class Piece>
+struct Cursor {
+  const Piece* at;
+  std::uint64_t done = 0;
+  static std::uint64_t length(const ExposedPiece& piece) { return piece.length; }
+  static std::uint64_t length(const iovec& piece) { return piece.iov_len; }
+  static char* start(const ExposedPiece& piece) { return reinterpret_cast<char*>(piece.address); }
+  static char* start(const iovec& piece) { return static_cast<char*>(piece.iov_base); }
+
+  void skip(std::uint64_t bytes) {
+    for (; bytes > 0;) {
+      const std::uint64_t step = std::min(bytes, length(*at) - done);
+      done += step;
+      bytes -= step;
+      if (done == length(*at)) ++at, done = 0;
+    }
+  }
+
+  /// Appends the next pieces to out[count ... max), together at most `bytes`; returns how many bytes they hold.
+  std::uint64_t gather(iovec* out, int* count, int max, std::uint64_t bytes) const {
+    std::uint64_t gathered = 0;
+    Cursor walk = *this;
+    while (gathered < bytes && *count < max) {
+      const std::uint64_t step = std::min(bytes - gathered, length(*walk.at) - walk.done);
+      if (step > 0) out[(*count)++] = {start(*walk.at) + walk.done, step};
+      gathered += step;
+      ++walk.at, walk.done = 0;
+    }
+    return gathered;
+  }
+};
+
+}  // namespace
+
+bool can_read(const RemoteProcess& process) {
+  if (process.pid <= 0) return false;
+  Nonce found = {};
+  const iovec to{found.data(), found.size()};
+  const iovec from{reinterpret_cast<void*>(process.nonce_address), found.size()};
+  return ::process_vm_readv(process.pid, &to, 1, &from, 1, 0) == static_cast<ssize_t>(found.size()) &&
+         found == process.nonce;
+}
+
+bool write_exposure(const iovec* pieces, int count, Exposure* exposure) {
+  std::uint64_t used = 0;
+  for (int i = 0; i < count; ++i) {
+    if (pieces[i].iov_len == 0) continue;
+    if (used == max_exposed_pieces) return false;
+    const ExposedPiece piece{reinterpret_cast<std::uint64_t>(pieces[i].iov_base), pieces[i].iov_len};
+    std::memcpy(exposure->bytes + sizeof used + used * sizeof piece, &piece, sizeof piece);
+    ++used;
+  }
+  std::memcpy(exposure->bytes, &used, sizeof used);
+  exposure->size = static_cast<std::uint16_t>(sizeof used + used * sizeof(ExposedPiece));
+  return true;
+}
+
+bool read_remote(const RemoteProcess& process, std::span<const std::byte> exposure, std::uint64_t offset,
+                 const iovec* pieces, int count, std::size_t size) {
+  Exposed exposed;
+  if (process.pid <= 0 || !exposed.parse(exposure, offset, size)) return false;
+  std::uint64_t room = 0;
+  for (int i = 0; i < count; ++i) room += pieces[i].iov_len;
+  if (room < size) return false;
+
+  Cursor<ExposedPiece> source{exposed.pieces};
+  Cursor<iovec> target{pieces};
+  source.skip(offset);
+  for (std::uint64_t left = size; left > 0;) {
+    Nonce found = {};
+    iovec to[1 + batch] = {{found.data(), found.size()}};
+    iovec from[1 + max_exposed_pieces] = {{reinterpret_cast<void*>(process.nonce_address), found.size()}};
+    int tos = 1, froms = 1;
+    const std::uint64_t asked = target.gather(to, &tos, 1 + batch, left);
+    source.gather(from, &froms, 1 + max_exposed_pieces, asked);
+    const ssize_t got = ::process_vm_readv(process.pid, to, static_cast<unsigned long>(tos), from,
+                                           static_cast<unsigned long>(froms), 0);
+    if (got < 0 && errno == EINTR) continue;
+    // The nonce comes first, so a short read without data means that the next byte cannot be read at all.
+    if (got <= static_cast<ssize_t>(found.size()) || found != process.nonce) return false;
+    const std::uint64_t copied = static_cast<std::uint64_t>(got) - found.size();
+    source.skip(copied);
+    target.skip(copied);
+    left -= copied;
+  }
+  return true;
+}
+
+}  // namespace canele::drivers::shm

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Cross-memory attach: reading another process's memory with process_vm_readv, one copy and no registration.
+//
+// Who: the shm driver. Threads: pure functions; read_remote() by any number of threads at once. They make system calls.
+// Surprise: each call reads the peer's nonce together with the data. If the peer has died and its process id names
+//      somebody else now, the nonce does not fit: no pidfd is needed to tell.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "drivers/driver.hpp"
+
+namespace canele::drivers::shm {
+
+using Nonce = std::array<std::byte, 16>;
+
+/// A process whose memory we read, and the proof that it is the right one.
+struct RemoteProcess {
+  pid_t pid = 0;  ///< as seen from here; 0: not visible
+  std::uint64_t nonce_address = 0;
+  Nonce nonce = {};
+};
+
+/// What an Exposure holds.
+struct ExposedPiece {
+  std::uint64_t address, length;
+};
+inline constexpr int max_exposed_pieces = 15;
+
+/// True if the process can be read and is the one that it says.
+bool can_read(const RemoteProcess& process);
+
+/// Describes `pieces` for readers. false: more than max_exposed_pieces.
+bool write_exposure(const iovec* pieces, int count, Exposure* exposure);
+
+/// Copies bytes [offset, offset + size) of the exposed memory of `process` into `pieces`. false: out of bounds, or the
+/// memory or the process is gone; some pieces may then be written.
+bool read_remote(const RemoteProcess& process, std::span<const std::byte> exposure, std::uint64_t offset,
+                 const iovec* pieces, int count, std::size_t size);
+
+}  // namespace canele::drivers::shm

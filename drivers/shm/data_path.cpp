@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The data path of the shm driver: sends, polls, sleep. Reads top-down: sends, arrivals, sleep.
+//
+// Who, threads: see shm_driver.hpp.
+// Surprise: events()->packet() may send, and a send may find that the peer writes nonsense. So a peer is only marked as
+// failed here;
+//      its memory goes in report(), when nobody looks at it any more.
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "drivers/shm/shm_driver.hpp"
+
+namespace canele::drivers::shm {
+namespace {
+
+constexpr int slice = 32;  ///< packets taken from one peer before the next one has its turn
+constexpr int pieces_at_once = 16;
+
+void gather(std::byte* to, const iovec* pieces, int count, [[maybe_unused]] std::size_t size) {
+  [[maybe_unused]] const std::byte* end = to + size;
+  for (int i = 0; i < count; ++i) {
+    if (pieces[i].iov_len == 0) continue;
+    assert(to + pieces[i].iov_len <= end);
+    std::memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+    to += pieces[i].iov_len;
+  }
+  assert(to == end);
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------ sends
+
+Peer* ShmDriver::open_peer(Rank rank) const {
+  Peer* peer = peers_[rank].load(std::memory_order_relaxed);
+  return peer != nullptr && peer->open ? peer : nullptr;
+}
+
+Status ShmDriver::send_inline_impl(Rank rank, const void* head, std::size_t head_size, const void* body,
+                                   std::size_t body_size) {
+  Peer* peer = open_peer(rank);
+  if (peer == nullptr) return Status::failed;
+  Line* line = peer->out.line();
+  if (line == nullptr) return starve(*peer, 0);
+  copy_small(line->payload, head, head_size);
+  copy_small(line->payload + head_size, body, body_size);
+  peer->out.publish_small(head_size + body_size);
+  note_sleep(*peer);
+  return Status::ok;
+}
+
+Status ShmDriver::send_packet_impl(Rank rank, const iovec* pieces, int count, std::size_t size, Token) {
+  Peer* peer = open_peer(rank);
+  if (peer == nullptr) return Status::failed;
+  assert(reserved_.peer != peer);
+  if (size <= line_payload) {
+    Line* line = peer->out.line();
+    if (line == nullptr) return starve(*peer, 0);
+    gather(line->payload, pieces, count, size);
+    peer->out.publish_small(size);
+  } else {
+    std::byte* to = peer->out.data(size);
+    if (to == nullptr) return starve(*peer, size);
+    gather(to, pieces, count, size);
+    peer->out.publish_data(size, Kind::packet, 0, 0);
+  }
+  note_sleep(*peer);
+  return Status::ok;
+}
+
+Status ShmDriver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                                 std::size_t size, Token) {
+  Peer* peer = open_peer(rank);
+  if (peer == nullptr) return Status::failed;
+  assert(reserved_.peer != peer && size <= largest_packet);
+  std::byte* to = peer->out.data(size);
+  if (to == nullptr) return starve(*peer, size);
+  gather(to, pieces, count, size);
+  peer->out.publish_data(size, Kind::bulk, key, offset);
+  note_sleep(*peer);
+  return Status::ok;
+}
+
+std::span<std::byte> ShmDriver::reserve_impl(Rank rank, std::size_t size) {
+  assert(reserved_.peer == nullptr);
+  Peer* peer = open_peer(rank);
+  if (peer == nullptr) return {};
+  const bool in_line = size <= line_payload;
+  Line* line = in_line ? peer->out.line() : nullptr;
+  std::byte* at = in_line ? (line == nullptr ? nullptr : line->payload) : peer->out.data(size);
+  if (at == nullptr) {
+    starve(*peer, in_line ? 0 : size);
+    return {};
+  }
+  reserved_ = {peer, at, in_line};
+  return {at, size};
+}
+
+void ShmDriver::commit_impl([[maybe_unused]] Rank rank, std::size_t size) {
+  const Reservation made = reserved_;
+  assert(made.peer != nullptr && made.peer->rank == rank);
+  reserved_ = {};
+  if (size == 0 || !made.peer->open) return;
+  if (size <= line_payload) {
+    // It became small: then one line is cheaper for the receiver than a line and the data it names.
+    if (!made.in_line) std::memcpy(made.peer->out.line()->payload, made.at, size);
+    made.peer->out.publish_small(size);
+  } else {
+    made.peer->out.publish_data(size, Kind::packet, 0, 0);
+  }
+  note_sleep(*made.peer);
+}
+
+/// No room: remembers that ready() is owed.
+Status ShmDriver::starve(Peer& peer, std::size_t wanted) {
+  if (peer.out.broken()) {
+    fail(peer, true, name_of(peer) + " wrote an impossible position into the shared ring");
+    return Status::full;  // nothing was taken; failed() follows instead of ready()
+  }
+  peer.wanted = std::max(peer.wanted, wanted);
+  if (!peer.starved) {
+    peer.starved = true;
+    chores_ = true;
+    starved_.push_back(&peer);  // has the capacity: see finish_exchange()
+    peer.out.set_starved(true);
+  }
+  return Status::full;
+}
+
+/// After a store that the peer must see: is it asleep? The line is in our cache as long as it is awake.
+void ShmDriver::note_sleep(Peer& peer) {
+  const std::uint32_t sleep = peer.park->sleep.load(std::memory_order_seq_cst);
+  if (sleep == 0 || sleep == peer.rung) return;
+  peer.rung = sleep;
+  peer.wake_due = true;
+}
+
+bool ShmDriver::wants_wake_impl(Rank rank) {
+  Peer* peer = peers_[rank].load(std::memory_order_relaxed);
+  return peer != nullptr && std::exchange(peer->wake_due, false);
+}
+
+void ShmDriver::wake_impl(Rank rank) {
+  const Peer* peer = peer_at(rank);
+  const int doorbell = peer == nullptr ? -1 : peer->doorbell.load(std::memory_order_acquire);
+  if (doorbell < 0) return;
+  const std::uint64_t one = 1;
+  // It fails only if it has been rung 2^64 - 2 times already.
+  [[maybe_unused]] const ssize_t written = ::write(doorbell, &one, sizeof one);
+}
+
+// --------------------------------------------------------------------------------------------------- arrivals
+
+int ShmDriver::poll_impl(int budget) {
+  if (--until_look_ <= 0 || chores_) [[unlikely]]
+    return poll_with_chores(budget);
+  return poll_inboxes(budget);
+}
+
+inline int ShmDriver::poll_inboxes(int budget) {
+  int events = 0;
+  // The list does not change in the loop: peers join in look() and leave in report().
+  const std::size_t count = active_.size();
+  for (std::size_t i = 0; i < count && events < budget; ++i) {
+    if (++turn_ >= count) turn_ = 0;
+    Peer& peer = *active_[turn_];
+    const std::uint64_t word = peer.in.word();
+    if (peer.in.fresh(word)) events += receive(peer, word, std::min(budget - events, slice));
+  }
+  return events;
+}
+
+/// The poll with everything that is seldom needed. Kept out of the way of the one above, which spins.
+int ShmDriver::poll_with_chores(int budget) {
+  if (until_look_ <= 0) look();
+  int events = report();
+  events += poll_inboxes(budget);
+  events += offer_room(budget);
+  finish_endings();
+  events += report();
+  chores_ = !news_.empty() || !starved_.empty() || !ending_.empty();
+  return events;
+}
+
+/// Takes packets out of an inbox; `word` announces the first.
+int ShmDriver::receive(Peer& peer, std::uint64_t word, int budget) {
+  int events = 0;
+  do {
+    std::size_t data = 0;
+    if (kind_of(word) == static_cast<std::uint8_t>(Kind::small)) [[likely]] {
+      alignas(16) std::byte copy[line_payload];
+      const auto bytes = peer.in.small(word, copy);
+      if (bytes.empty() || !give(peer, bytes)) [[unlikely]]
+        return stop(peer, bytes.empty(), events);
+    } else {
+      const Arrival arrival = peer.in.large(word);
+      if (arrival.bulk) {
+        land(peer, arrival);
+      } else if (!arrival.sound || !give(peer, arrival.bytes)) {
+        return stop(peer, !arrival.sound, events);
+      }
+      data = arrival.bytes.size();
+    }
+    ++events;
+    if (peer.in.pop(data)) wake_if_starved(peer);
+    word = peer.in.word();
+  } while (peer.in.fresh(word) && events < budget && peer.open);
+  return events;
+}
+
+/// Presents a packet. false: it stays where it is.
+inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
+  const Take answer = events_->packet(peer.rank, bytes);
+  if (answer == Take::refused) [[unlikely]] {
+    if (peer.state != Peer::State::failed) fail(peer, true, "refused by the engine");
+    peer.quiet = true;
+  }
+  return answer == Take::taken;
+}
+
+int ShmDriver::stop(Peer& peer, bool nonsense, int events) {
+  if (nonsense && peer.state != Peer::State::failed) {
+    fail(peer, true, name_of(peer) + " wrote nonsense into the shared ring");
+  }
+  return events;
+}
+
+/// Copies a bulk piece to where the engine wants it.
+void ShmDriver::land(Peer& peer, const Arrival& arrival) {
+  std::span<const std::byte> left = arrival.bytes;
+  std::uint64_t at = arrival.at;
+  while (!left.empty()) {
+    iovec pieces[pieces_at_once];
+    const int count = events_->landing(peer.rank, arrival.key, at, left.size(), pieces, pieces_at_once);
+    if (count <= 0) return;  // nobody wants it
+    std::size_t written = 0;
+    for (int i = 0; i < count; ++i) {
+      const std::size_t size = pieces[i].iov_len;
+      if (size == 0) continue;
+      assert(size <= left.size());
+      std::memcpy(pieces[i].iov_base, left.data(), size);
+      left = left.subspan(size);
+      written += size;
+    }
+    assert(written > 0);
+    events_->landed(peer.rank, arrival.key, at, written);
+    at += written;
+  }
+}
+
+/// After progress was told: a sender that sleeps because it had no room must be woken from here, not by a send of the
+/// engine. A system call, at most once per sleep of that sender.
+void ShmDriver::wake_if_starved(Peer& peer) {
+  if (!peer.in.sender_starved()) return;
+  const std::uint32_t sleep = peer.park->sleep.load(std::memory_order_seq_cst);
+  if (sleep == 0 || sleep == peer.rung) return;
+  peer.rung = sleep;
+  wake_impl(peer.rank);
+}
+
+int ShmDriver::offer_room(int budget) {
+  int events = 0;
+  for (std::size_t i = 0; i < starved_.size() && events < budget;) {
+    Peer& peer = *starved_[i];
+    const bool room = peer.open && peer.out.room(peer.wanted);
+    if (peer.open && peer.out.broken()) {
+      fail(peer, true, name_of(peer) + " wrote an impossible position into the shared ring");
+    }
+    if (peer.open && !room) {
+      ++i;
+      continue;
+    }
+    starved_[i] = starved_.back();
+    starved_.pop_back();
+    peer.starved = false;
+    peer.wanted = 0;
+    if (!peer.open) continue;
+    peer.out.set_starved(false);
+    events_->ready(peer.rank);
+    ++events;
+  }
+  return events;
+}
+
+/// Peers that have ended, once all they sent is delivered.
+void ShmDriver::finish_endings() {
+  for (std::size_t i = 0; i < ending_.size();) {
+    Peer& peer = *ending_[i];
+    if (peer.state == Peer::State::ending && !peer.in.empty()) {
+      ++i;
+      continue;
+    }
+    ending_[i] = ending_.back();
+    ending_.pop_back();
+    if (peer.state == Peer::State::ending) fail(peer, true, peer.reason);
+  }
+}
+
+/// Tells the engine which peers came up or failed. Called where no call back is under way.
+int ShmDriver::report() {
+  int events = 0;
+  while (!news_.empty()) {
+    Peer& peer = *news_.back();
+    news_.pop_back();
+    if (peer.was_up && !peer.told_up) {
+      peer.told_up = true;
+      events_->connected(peer.rank);
+      ++events;
+    }
+    if (peer.state != Peer::State::failed || peer.told_failed) continue;
+    peer.told_failed = true;
+    active_.erase(std::remove(active_.begin(), active_.end(), &peer), active_.end());
+    peer.in.detach();
+    if (reserved_.peer != &peer) {
+      peer.area_in = {};
+      peer.area_out = {};
+      peer.park_page = {};
+    }
+    if (peer.quiet) continue;  // the engine has asked for it
+    events_->failed(peer.rank, peer.lost, peer.reason);
+    ++events;
+  }
+  return events;
+}
+
+// ------------------------------------------------------------------------------------------------------ sleep
+
+bool ShmDriver::arm_impl() {
+  if (!news_.empty() || !ending_.empty() || waiting_ > 0) return false;
+  for (Peer* peer : active_) {
+    if (peer->in.tell()) wake_if_starved(*peer);
+  }
+  if (++sleeps_ == 0) ++sleeps_;
+  park_->sleep.store(sleeps_, std::memory_order_seq_cst);
+  // Now every registered process passes a full fence: it either sees the store, or what it sent before is seen below.
+  if (membarrier_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+  if (!anything_there()) return true;
+  park_->sleep.store(0, std::memory_order_release);
+  return false;
+}
+
+bool ShmDriver::anything_there() {
+  for (const Peer* peer : active_) {
+    if (!peer->in.empty()) return true;
+  }
+  for (Peer* peer : starved_) {
+    if (!peer->open || peer->out.room(peer->wanted) || peer->out.broken()) return true;
+  }
+  return false;
+}
+
+void ShmDriver::disarm_impl() {
+  park_->sleep.store(0, std::memory_order_release);
+  std::uint64_t rings = 0;
+  [[maybe_unused]] const ssize_t read = ::read(doorbell_.get(), &rings, sizeof rings);
+  until_look_ = 1;  // what woke us may have been a socket
+}
+
+// ------------------------------------------------------------------------------------------------------- bulk
+
+Status ShmDriver::expose_impl(Rank rank, const iovec* pieces, int count, Exposure* exposure) {
+  const Peer* peer = open_peer(rank);
+  if (peer == nullptr || !peer->reads_us) return Status::failed;
+  return write_exposure(pieces, count, exposure) ? Status::ok : Status::failed;
+}
+
+Status ShmDriver::copy_chunk_impl(Rank rank, std::span<const std::byte> exposure, std::uint64_t offset,
+                                  const iovec* pieces, int count, std::size_t size) {
+  const Peer* peer = peer_at(rank);
+  if (peer == nullptr || !peer->readable.load(std::memory_order_acquire)) return Status::failed;
+  return read_remote(peer->process, exposure, offset, pieces, count, size) ? Status::ok : Status::failed;
+}
+
+}  // namespace canele::drivers::shm

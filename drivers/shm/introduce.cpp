@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Unix sockets with abstract names, credentials, descriptors in messages. See introduce.hpp (who, threads).
+// Surprise: every received descriptor is owned at once, before any check, so that a hostile peer cannot make us leak.
+#include "drivers/shm/introduce.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace canele::drivers::shm {
+namespace {
+
+constexpr int lent_count = 3;
+
+struct SocketName {
+  sockaddr_un address = {};
+  socklen_t size = 0;
+
+  explicit SocketName(const Name& name) {
+    static constexpr char prefix[] = "canele-", digits[] = "0123456789abcdef";
+    address.sun_family = AF_UNIX;
+    char* at = address.sun_path;
+    *at++ = '\0';  // abstract
+    for (const char* c = prefix; *c != '\0'; ++c) *at++ = *c;
+    for (const std::byte b : name) {
+      *at++ = digits[std::to_integer<unsigned>(b) >> 4];
+      *at++ = digits[std::to_integer<unsigned>(b) & 15];
+    }
+    size = static_cast<socklen_t>(at - reinterpret_cast<char*>(&address));
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+net::UniqueFd make_socket() { return net::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
+
+Transfer after_error() { return errno == EAGAIN || errno == EINTR ? Transfer::again : Transfer::ended; }
+
+}  // namespace
+
+AddressForm own_address(DriverContext& context) {
+  AddressForm form;
+  form.user = ::geteuid();
+  form.host = net::host_id();
+  form.incarnation = context.incarnation;
+  for (std::size_t i = 0; i < form.name.size(); i += sizeof(std::uint64_t)) {
+    const std::uint64_t bits = context.random();
+    std::memcpy(form.name.data() + i, &bits, sizeof bits);
+  }
+  return form;
+}
+
+Address pack_address(const AddressForm& form) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&form);
+  return Address(bytes, bytes + sizeof form);
+}
+
+bool unpack_address(std::span<const std::byte> bytes, AddressForm* form) {
+  if (bytes.size() != sizeof *form) return false;
+  std::memcpy(form, bytes.data(), sizeof *form);
+  return std::memcmp(form->magic, AddressForm().magic, sizeof form->magic) == 0;
+}
+
+net::UniqueFd listen_at(const Name& name) {
+  net::UniqueFd made = make_socket();
+  const SocketName where(name);
+  if (made && (::bind(made.get(), where.get(), where.size) != 0 || ::listen(made.get(), SOMAXCONN) != 0)) made.reset();
+  return made;
+}
+
+net::UniqueFd connect_to(const Name& name) {
+  net::UniqueFd made = make_socket();
+  const SocketName where(name);
+  if (made && ::connect(made.get(), where.get(), where.size) != 0) made.reset();
+  return made;
+}
+
+bool credentials_of(int socket, Credentials* out) {
+  ucred found = {};
+  socklen_t size = sizeof found;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &found, &size) != 0) return false;
+  *out = {found.pid, found.uid};
+  return true;
+}
+
+Transfer send_introduction(int socket, const Introduction& introduction, int area, int park, int doorbell) {
+  Introduction copy = introduction;
+  iovec piece{&copy, sizeof copy};
+  alignas(cmsghdr) char control[CMSG_SPACE(lent_count * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(lent_count * sizeof(int));
+  const int fds[lent_count] = {area, park, doorbell};
+  std::memcpy(CMSG_DATA(head), fds, sizeof fds);
+  const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) return after_error();
+  // A unix socket takes eight bytes whole or not at all.
+  return sent == sizeof copy ? Transfer::ok : Transfer::nonsense;
+}
+
+Transfer receive_introduction(int socket, Introduction* introduction, Lent* lent) {
+  iovec piece{introduction, sizeof *introduction};
+  alignas(cmsghdr) char control[CMSG_SPACE(lent_count * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (got < 0) return after_error();
+  if (got == 0) return Transfer::ended;
+
+  net::UniqueFd fds[lent_count];
+  int count = 0;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t used = CMSG_LEN(0); used + sizeof(int) <= head->cmsg_len; used += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<char*>(head) + used, sizeof fd);
+      net::UniqueFd owned(fd);
+      if (count < lent_count) fds[count] = std::move(owned);
+      ++count;
+    }
+  }
+  if (got != sizeof *introduction || (message.msg_flags & MSG_CTRUNC) != 0 || count != lent_count ||
+      introduction->magic != Introduction::expected_magic) {
+    return Transfer::nonsense;
+  }
+  *lent = {std::move(fds[0]), std::move(fds[1]), std::move(fds[2])};
+  return Transfer::ok;
+}
+
+bool is_doorbell(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) == 0) return false;
+  char target[64] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t size = ::readlink(link.c_str(), target, sizeof target - 1);
+  // Without /proc the flag must do.
+  return size < 0 || std::string_view(target, static_cast<std::size_t>(size)) == "anon_inode:[eventfd]";
+}
+
+net::UniqueFd watch_process(pid_t pid) {
+  if (pid <= 0) return {};
+  // By number: glibc has had a wrapper since 2.36 only. The kernel makes it close-on-exec.
+  return net::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+}  // namespace canele::drivers::shm

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ShmDriver: the driver contract over areas (data path: data_path.cpp) and unix sockets (set-up and death:
+// control.cpp).
+//
+// Who: shm_factory makes it; the engine calls it under its lock (memory_only). Threads: as drivers/driver.hpp says.
+// Surprise: sends and polls make no system call. What needs one (new connections, deaths) waits for look(), which runs
+// once in
+//      many polls, so that it takes well under one percent of a spinning core's time; and always after a sleep.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "drivers/shm/peer.hpp"
+
+namespace canele::drivers::shm {
+
+class ShmDriver final : public Driver {
+ public:
+  ~ShmDriver() override { close_impl(); }
+
+ private:
+  // The contract.
+  Status open_impl(DriverContext&, Address*, std::string* reason) override;
+  Status connect_impl(Rank, std::span<const std::byte> address) override;
+  Status send_inline_impl(Rank, const void*, std::size_t, const void*, std::size_t) override;
+  Status send_packet_impl(Rank, const iovec*, int, std::size_t, Token) override;
+  std::span<std::byte> reserve_impl(Rank, std::size_t) override;
+  void commit_impl(Rank, std::size_t) override;
+  Status bulk_send_impl(Rank, std::uint64_t, std::uint64_t, const iovec*, int, std::size_t, Token) override;
+  Status expose_impl(Rank, const iovec*, int, Exposure*) override;
+  Status copy_chunk_impl(Rank, std::span<const std::byte>, std::uint64_t, const iovec*, int, std::size_t) override;
+  int poll_impl(int budget) override;
+  int descriptor_impl() const override { return epoll_.get(); }
+  bool arm_impl() override;
+  void disarm_impl() override;
+  bool wants_wake_impl(Rank) override;
+  void wake_impl(Rank) override;
+  void close_impl() override;
+
+  // data_path.cpp
+  Peer* peer_at(Rank rank) const { return peers_[rank].load(std::memory_order_acquire); }
+  Peer* open_peer(Rank rank) const;
+  Status starve(Peer&, std::size_t wanted);
+  void note_sleep(Peer&);
+  void wake_if_starved(Peer&);
+  int poll_inboxes(int budget);
+  int poll_with_chores(int budget);
+  int receive(Peer&, std::uint64_t word, int budget);
+  bool give(Peer&, std::span<const std::byte>);
+  int stop(Peer&, bool nonsense, int events);
+  void land(Peer&, const Arrival&);
+  int offer_room(int budget);
+  bool anything_there();
+  int report();
+  void finish_endings();
+
+  // control.cpp
+  bool open_descriptors(std::string* reason);
+  bool try_attach();
+  void look();
+  void set_interval();
+  void handle(std::uint64_t tag);
+  void accept_all();
+  void drop_strangers();
+  Peer& make_peer(Rank);
+  void begin_attempt(Peer&);
+  void try_connect(Connection&);
+  void retry_waiting();
+  void step(Connection&);
+  void step_handshake(Connection&);
+  void decide_inbound(Connection&);
+  void take(Connection&);
+  void begin_exchange(Connection&);
+  void step_exchange(Connection&);
+  void finish_exchange(Connection&, const Introduction&, Lent);
+  void connection_failed(Connection&, bool local, const std::string& why);
+  void drop(std::uint32_t connection);
+  Connection* find(std::uint32_t connection);
+  void watch(int fd, std::uint64_t tag, bool write, bool change);
+  void socket_event(Peer&);
+  void fail(Peer&, bool lost, std::string reason);
+  std::string name_of(const Peer&) const;
+  std::span<const std::byte> greeting() const {
+    return {reinterpret_cast<const std::byte*>(&greeting_), sizeof greeting_};
+  }
+
+  DriverContext* context_ = nullptr;
+  DriverEvents* events_ = nullptr;
+
+  // Data path.
+  std::unique_ptr<std::atomic<Peer*>[]> peers_;  ///< by rank; a rank never talked to costs its pointer
+  std::vector<Peer*> active_;                    ///< those whose inbox is polled
+  std::size_t turn_ = 0;                         ///< round-robin over active_
+  int until_look_ = 1;                           ///< polls left before look()
+  bool chores_ = false;                          ///< one of the next three may not be empty
+  std::vector<Peer*> starved_, news_, ending_;
+  struct Reservation {
+    Peer* peer = nullptr;
+    std::byte* at = nullptr;
+    bool in_line = false;
+  } reserved_;
+
+  // Sleep.
+  ParkPage* park_ = nullptr;
+  std::uint32_t sleeps_ = 0;
+  bool membarrier_ = false;
+
+  // Control.
+  net::Party party_;
+  AddressForm address_;
+  Nonce nonce_ = {};  ///< peers read it here, in place: see attach.hpp
+  Greeting greeting_;
+  bool attach_ = false;
+  Mapping park_page_;
+  net::UniqueFd epoll_, doorbell_, listener_, park_memfd_, spare_;
+  std::vector<std::unique_ptr<Peer>> all_peers_;
+  std::map<std::uint32_t, std::unique_ptr<Connection>> connections_;  ///< few, and only during set-up
+  std::uint32_t last_connection_ = 0;
+  int waiting_ = 0;   ///< connections in phase waiting
+  int interval_ = 1;  ///< polls from one look to the next
+  int planned_ = 1;   ///< the same as last planned: shorter during set-up
+  std::uint64_t last_look_ = 0;
+};
+
+}  // namespace canele::drivers::shm

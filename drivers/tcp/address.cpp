@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Listening and addresses; see address.hpp. Who, threads: see there.
+// Surprise: bridges of virtual machines and containers carry the same address on every host, so they are tried last.
+#include "drivers/tcp/address.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <set>
+
+#include "drivers/net/bytes.hpp"
+#include "drivers/net/handshake.hpp"
+
+namespace canele::drivers::tcp {
+namespace {
+
+using net::Endpoint;
+using net::Interface;
+
+constexpr std::uint32_t magic = 0x504354c3;
+constexpr std::size_t header_size = 24;
+constexpr std::size_t max_endpoints = (512 - header_size) / Endpoint::packed_size;
+constexpr int ports_to_try = 1000;  // from the first: ranks of one host share the setting
+
+bool parse_port(const std::string& text, std::uint16_t* port, std::string* why) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *port);
+  if (error == std::errc() && end == text.data() + text.size()) return true;
+  *why = "CANELE_TCP_PORT is \"" + text + "\"; a number from 0 (any) to 65535 is expected";
+  return false;
+}
+
+/// Listens on `where`, or on the next port that is free if a first port is given.
+bool listen_from(Endpoint where, std::vector<net::UniqueFd>* sockets, std::uint16_t* port, std::string* why) {
+  const int first = where.port();
+  const int last = first == 0 ? 0 : std::min(first + ports_to_try - 1, 65535);
+  for (int at = first; at <= last; ++at) {
+    where.set_port(static_cast<std::uint16_t>(at));
+    net::UniqueFd made = net::listen_on(where);
+    if (made) {
+      *port = net::local_endpoint(made.get()).port();
+      sockets->push_back(std::move(made));
+      return true;
+    }
+    if (errno != EADDRINUSE) break;
+  }
+  const int error = errno;
+  *why = "cannot listen on " + where.text() + ": " + net::error_text(error);
+  if (error == EADDRINUSE && first != 0) {
+    *why = "no free port in " + std::to_string(first) + " to " + std::to_string(last) +
+           "; set CANELE_TCP_PORT to another one";
+  }
+  return false;
+}
+
+bool is_virtual(const std::string& name) {
+  for (const char* prefix : {"docker", "br-", "veth", "virbr", "lxc", "cni", "podman"}) {
+    if (name.rfind(prefix, 0) == 0) return true;
+  }
+  return false;
+}
+
+/// All interfaces: one socket per address family, any of the two is enough.
+bool listen_everywhere(std::uint16_t first, const std::vector<Interface>& all, std::vector<net::UniqueFd>* sockets,
+                       std::vector<Endpoint>* published, std::string* why) {
+  for (const bool v6 : {false, true}) {
+    std::uint16_t port = 0;
+    std::string problem;
+    if (!listen_from(Endpoint::any(v6, first), sockets, &port, &problem)) {
+      if (why->empty()) *why = problem;
+      continue;
+    }
+    for (const bool last : {false, true}) {
+      for (const Interface& one : all) {
+        if (one.endpoint.v6() != v6 || one.endpoint.is_link_local() || is_virtual(one.name) != last) continue;
+        published->push_back(one.endpoint);
+        published->back().set_port(port);
+      }
+    }
+  }
+  return !sockets->empty();
+}
+
+bool listen_on_interface(const std::string& name, std::uint16_t first, const std::vector<Interface>& all,
+                         std::vector<net::UniqueFd>* sockets, std::vector<Endpoint>* published, std::string* why) {
+  Endpoint wanted;
+  const bool numeric = Endpoint::parse(name, &wanted);
+  std::set<std::string> names;
+  for (const Interface& one : all) {
+    names.insert(one.name);
+    const bool fits = numeric ? one.endpoint.same_address(wanted) : one.name == name;
+    if (!fits || one.endpoint.is_link_local()) continue;
+    Endpoint where = one.endpoint;
+    where.set_port(first);
+    std::uint16_t port = 0;
+    if (!listen_from(where, sockets, &port, why)) return false;
+    where.set_port(port);
+    published->push_back(where);
+  }
+  if (!published->empty()) return true;
+  *why = "CANELE_TCP_INTERFACE is \"" + name + "\", which is no interface or address of this host; it has";
+  for (const std::string& known : names) *why += " " + known;
+  return false;
+}
+
+}  // namespace
+
+bool start_listening(const std::string& interface_name, const std::string& port, std::vector<net::UniqueFd>* sockets,
+                     std::vector<Endpoint>* published, std::string* why) {
+  std::uint16_t first = 0;
+  if (!parse_port(port, &first, why)) return false;
+  const auto all = net::interfaces();
+  const bool listening = interface_name.empty() || interface_name == "auto"
+                             ? listen_everywhere(first, all, sockets, published, why)
+                             : listen_on_interface(interface_name, first, all, sockets, published, why);
+  if (listening && published->empty()) *why = "this host has no network interface that is up, not even loopback";
+  if (published->size() > max_endpoints) published->resize(max_endpoints);
+  return listening && !published->empty();
+}
+
+Address pack_address(const PeerAddress& address) {
+  const std::size_t count = std::min(address.endpoints.size(), max_endpoints);
+  Address made(header_size + count * Endpoint::packed_size);
+  net::write_le(made.data(), magic, 4);
+  net::write_le(made.data() + 4, net::wire_version, 2);
+  net::write_le(made.data() + 6, count, 2);
+  net::write_le(made.data() + 8, address.host, 8);
+  net::write_le(made.data() + 16, address.incarnation, 8);
+  for (std::size_t i = 0; i < count; ++i) {
+    address.endpoints[i].pack(made.data() + header_size + i * Endpoint::packed_size);
+  }
+  return made;
+}
+
+bool unpack_address(std::span<const std::byte> bytes, PeerAddress* out) {
+  if (bytes.size() < header_size || net::read_le32(bytes.data()) != magic) return false;
+  const std::size_t count = net::read_le16(bytes.data() + 6);
+  if (count > max_endpoints || bytes.size() < header_size + count * Endpoint::packed_size) return false;
+  out->host = net::read_le64(bytes.data() + 8);
+  out->incarnation = net::read_le64(bytes.data() + 16);
+  out->endpoints.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    Endpoint one;
+    if (Endpoint::unpack(bytes.data() + header_size + i * Endpoint::packed_size, &one)) out->endpoints.push_back(one);
+  }
+  return !out->endpoints.empty();
+}
+
+std::vector<Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host) {
+  std::vector<Endpoint> found;
+  const bool same_host = peer.host == own_host;
+  for (const bool loopback : {true, false}) {
+    if (loopback && !same_host) continue;
+    for (const Endpoint& one : peer.endpoints) {
+      if (one.is_loopback() == loopback) found.push_back(one);
+    }
+  }
+  return found;
+}
+
+}  // namespace canele::drivers::tcp

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where a rank listens, and how the others learn it.
+//
+// Who: the connector. Threads: no shared state.
+// Surprise: the loopback addresses are published too, and are used exactly if the host id is ours.
+//
+//   Address, little-endian:  0 u32 magic  4 u16 wire version  6 u16 count  8 u64 host id  16 u64 incarnation
+//                            24 count × 24 bytes: Endpoint::pack
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "drivers/driver.hpp"
+#include "drivers/net/socket.hpp"
+
+namespace canele::drivers::tcp {
+
+/// Listens where the settings say; appends the sockets, and the endpoints to publish. False and *why otherwise.
+bool start_listening(const std::string& interface_name, const std::string& port, std::vector<net::UniqueFd>* sockets,
+                     std::vector<net::Endpoint>* published, std::string* why);
+
+struct PeerAddress {
+  std::uint64_t host = 0;
+  std::uint64_t incarnation = 0;
+  std::vector<net::Endpoint> endpoints;
+};
+
+Address pack_address(const PeerAddress& address);
+/// False: not an address of this driver, or of another wire version.
+bool unpack_address(std::span<const std::byte> bytes, PeerAddress* out);
+
+/// The endpoints worth trying from this host, best first.
+std::vector<net::Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host);
+
+}  // namespace canele::drivers::tcp

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// TcpDriver::poll() and what belongs to it, top-down. Who, threads: see tcp_driver.hpp.
+// Surprise: links are marked dead while lists are being walked and taken out at the end (sweep), because a call back
+// may
+//      send, and a send may add to the lists.
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "drivers/tcp/tcp_driver.hpp"
+
+namespace canele::drivers::tcp {
+namespace {
+
+constexpr std::size_t few_links = 4;  // up to here reading all sockets beats epoll_wait and a read
+constexpr int polls_per_look = 8;     // and epoll is asked only so often
+constexpr int events_per_look = 64;
+constexpr int timer_period_s = 5;
+constexpr std::uint32_t silence_limit_ms = 30'000;  // without an answer from the peer's kernel
+
+}  // namespace
+
+int TcpDriver::poll_impl(int budget) {
+  int events = 0;
+  reported_ = 0;
+  if (up_.size() <= few_links) events += read_all(&budget);
+  ++polls_since_look_;
+  if (must_look()) {
+    look();
+    connector_->step(*this);
+    events += read_readable(&budget);
+  }
+  if (!writers_.empty()) events += write_links();
+  if (links_due_) look_after_links();
+  if (dead_ > 0) sweep();
+  return events + reported_;
+}
+
+/// The few links there are, whatever epoll thinks of them.
+int TcpDriver::read_all(int* budget) {
+  int events = 0;
+  for (Link* link : readable_) link->readable = false;
+  readable_.clear();
+  for (std::size_t i = 0; i < up_.size(); ++i) events += read_link(*up_[i], budget);
+  return events;
+}
+
+bool TcpDriver::must_look() const {
+  return up_.empty() || up_.size() > few_links || polls_since_look_ >= polls_per_look || blocked_ > 0 ||
+         connector_->waiting();
+}
+
+/// Asks epoll, and notes what it says.
+void TcpDriver::look() {
+  polls_since_look_ = 0;
+  epoll_event events[events_per_look];
+  const int count = ::epoll_wait(epoll_.get(), events, events_per_look, 0);
+  for (int i = 0; i < count; ++i) {
+    const auto source = static_cast<Source>(events[i].data.u64 >> 32);
+    const auto which = static_cast<std::uint32_t>(events[i].data.u64);
+    if (source == Source::link) {
+      on_link_event(static_cast<Rank>(which), events[i].events);
+    } else if (source == Source::timer) {
+      std::uint64_t rings;
+      links_due_ = ::read(timer_.get(), &rings, sizeof rings) == sizeof rings || links_due_;
+    } else {
+      connector_->on_event(source, which);
+      set_timer();
+    }
+  }
+}
+
+void TcpDriver::on_link_event(Rank rank, std::uint32_t what) {
+  Link* const link = links_[static_cast<std::size_t>(rank)].get();
+  if (link == nullptr || link->dead) return;
+  if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) link->ending = true;
+  if ((what & EPOLLIN) != 0 || link->ending) mark_readable(*link);
+  if ((what & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) link->sender.unblock();
+}
+
+/// Links that epoll has named, or that had more than a fair share.
+int TcpDriver::read_readable(int* budget) {
+  int events = 0;
+  const std::vector<Link*> now = std::exchange(readable_, {});
+  for (Link* link : now) {
+    link->readable = false;
+    events += read_link(*link, budget);
+  }
+  return events;
+}
+
+/// Delivers what came from one peer. Keeps it marked exactly if there is more to do without a new event.
+int TcpDriver::read_link(Link& link, int* budget) {
+  if (link.dead) return 0;
+  if (*budget <= 0) {
+    mark_readable(link);
+    return 0;
+  }
+  int events = 0;
+  const bool broken = link.sender.error() != 0;
+  switch (link.receiver.drain(link.fd.get(), *context_->events, link.ending || broken, budget, &events)) {
+    case Receiver::Outcome::dry:
+      if (broken) fail(link, true, "the connection broke: " + net::error_text(link.sender.error()));
+      break;
+    case Receiver::Outcome::more:
+    case Receiver::Outcome::stalled:
+      mark_readable(link);
+      break;
+    case Receiver::Outcome::refused:
+      fail(link, false, {});
+      break;
+    case Receiver::Outcome::ended:
+      fail(link, true, link.receiver.reason());
+      break;
+  }
+  return events;
+}
+
+/// Pushes stuck frames, returns tokens, and says ready() where that is owed.
+int TcpDriver::write_links() {
+  int events = 0;
+  blocked_ = 0;
+  const std::vector<Link*> now = std::exchange(writers_, {});
+  for (Link* link : now) {
+    link->writing = false;
+    if (link->dead) continue;
+    Sender& sender = link->sender;
+    Token token = nullptr;
+    if (sender.busy() && !sender.blocked() && sender.push(link->fd.get(), &token) && token != nullptr) {
+      ++events;
+      context_->events->done(token, Status::ok);
+    }
+    if (sender.error() != 0) {
+      mark_readable(*link);
+      continue;
+    }
+    if (!sender.busy() && !sender.blocked() && sender.owes_ready()) {
+      sender.paid_ready();
+      ++events;
+      context_->events->ready(link->rank);
+    }
+    if (sender.blocked()) ++blocked_;
+    if (sender.busy() || sender.owes_ready()) mark_writing(*link);
+  }
+  return events;
+}
+
+/// Every few seconds: has the peer's kernel stopped to answer? (A peer that only computes has not: its kernel
+/// acknowledges.)
+void TcpDriver::look_after_links() {
+  links_due_ = false;
+  for (Link* link : up_) {
+    tcp_info info = {};
+    socklen_t size = sizeof info;
+    if (link->dead || ::getsockopt(link->fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
+    const bool unanswered = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+    // Keep-alive makes the peer's kernel answer every 10 s, so this is silence, not idleness.
+    if (unanswered && info.tcpi_last_ack_recv > silence_limit_ms) fail(*link, true, "no answer from its host for 30 s");
+  }
+  set_timer();
+}
+
+/// The timer runs exactly while there is something with a time limit.
+void TcpDriver::set_timer() {
+  const bool wanted = !up_.empty() || connector_->waiting();
+  if (wanted == timer_set_) return;
+  timer_set_ = wanted;
+  itimerspec when = {};
+  when.it_value.tv_sec = when.it_interval.tv_sec = wanted ? timer_period_s : 0;
+  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+bool TcpDriver::arm_impl() {
+  look();
+  const bool pushing = std::any_of(writers_.begin(), writers_.end(),
+                                   [](const Link* link) { return !link->dead && !link->sender.blocked(); });
+  return readable_.empty() && !pushing && !connector_->restless() && !links_due_;
+}
+
+void TcpDriver::mark_readable(Link& link) {
+  if (std::exchange(link.readable, true)) return;
+  readable_.push_back(&link);
+}
+
+void TcpDriver::mark_writing(Link& link) {
+  if (std::exchange(link.writing, true)) return;
+  writers_.push_back(&link);
+}
+
+/// `tell`: with a call back; without if the engine knows already.
+void TcpDriver::fail(Link& link, bool tell, const std::string& what) {
+  link.dead = true;
+  ++dead_;
+  connector_->set_failed(link.rank);
+  ++reported_;
+  if (tell) {
+    context_->events->failed(link.rank, true,
+                             "tcp: rank " + std::to_string(link.rank) + " at " + link.where + ": " + what);
+  }
+}
+
+void TcpDriver::sweep() {
+  const auto is_dead = [](const Link* link) { return link->dead; };
+  std::erase_if(up_, is_dead);
+  std::erase_if(readable_, is_dead);
+  std::erase_if(writers_, is_dead);
+  for (auto& link : links_) {
+    if (link && link->dead) link.reset();
+  }
+  dead_ = 0;
+}
+
+}  // namespace canele::drivers::tcp

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sender: the outgoing half of one connection.
+//
+// Who: the tcp driver. Threads: one at a time.
+// Surprise: at most one frame is ever kept here. The kernel's buffer is the queue; what it does not take is refused.
+//
+//   send() ─┬─ kernel took all ─────────▶ ok
+//           ├─ a frame is stuck, or none taken ▶ full      owes_ready until poll has room again
+//           └─ kernel took a part ──────▶ pending           rest_ keeps the pieces; push() until the token is free
+//
+// Rejected: a queue of frames. It would hide from the strategy what it could still reorder and aggregate.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "drivers/driver.hpp"
+#include "drivers/tcp/frame.hpp"
+
+namespace canele::drivers::tcp {
+
+class Sender {
+ public:
+  /// ok, pending, full, or failed (error() says why; nothing was taken). Never pending up to max_inline bytes.
+  Status send(int fd, const FrameHeader& header, const iovec* pieces, int count, std::size_t size, Token token);
+
+  /// Sends more of the frame that is stuck. True when it is out; *token is what to return then (it may be null).
+  bool push(int fd, Token* token);
+
+  bool busy() const { return left_ > 0; }
+  /// The kernel has no room: wait for EPOLLOUT.
+  bool blocked() const { return blocked_; }
+  void unblock() { blocked_ = false; }
+  /// A caller was told `full` since the last ready().
+  bool owes_ready() const { return owes_ready_; }
+  void owe_ready() { owes_ready_ = true; }
+  void paid_ready() { owes_ready_ = false; }
+  int error() const { return error_; }
+
+ private:
+  void keep_rest(const FrameHeader& header, const iovec* pieces, int count, std::size_t sent);
+  Status send_small(int fd, const FrameHeader& header, const iovec* pieces, int count, std::size_t size);
+  Status took_nothing();
+
+  std::vector<iovec> rest_;
+  std::size_t at_ = 0;    ///< first piece of rest_ that is not out
+  std::size_t left_ = 0;  ///< bytes of rest_ that are not out
+  Token token_ = nullptr;
+  int error_ = 0;
+  bool blocked_ = false;
+  bool owes_ready_ = false;
+  std::byte small_[bulk_header + max_inline];  ///< the header, or the rest of a small frame
+};
+
+}  // namespace canele::drivers::tcp

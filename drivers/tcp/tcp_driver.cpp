@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// TcpDriver: life, sending, closing. Its poll() is in poll.cpp; see tcp_driver.hpp. Who, threads: see there.
+// Surprise: a send that finds the connection broken answers `full`; the reading side then finds the end and reports
+//      failed(), after everything that arrived before it has been delivered.
+#include "drivers/tcp/tcp_driver.hpp"
+
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include "drivers/tcp/tcp.hpp"
+
+namespace canele::drivers {
+namespace tcp {
+namespace {
+
+constexpr int unsent_limit =
+    128 * 1024;  // bytes in the kernel, not on the wire: what is deeper could not be reordered any more
+constexpr int close_patience_ms = 200;                                 // in all, for peers that do not read
+constexpr int keep_idle_s = 10, keep_interval_s = 5, keep_probes = 4;  // an idle dead host is found after 30 s
+
+void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
+
+}  // namespace
+
+Status TcpDriver::open_impl(DriverContext& context, Address* address, std::string* reason) {
+  context_ = &context;
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!epoll_ || !timer_ || !watch(epoll_.get(), timer_.get(), Source::timer, 0, false)) {
+    *reason = "cannot make an epoll set: " + net::error_text(errno);
+    return Status::failed;
+  }
+  const std::string buffer = context.setting("TCP_SEND_BUFFER", "0");
+  const auto [end, error] = std::from_chars(buffer.data(), buffer.data() + buffer.size(), send_buffer_);
+  if (error != std::errc() || end != buffer.data() + buffer.size() || send_buffer_ < 0) {
+    *reason = "CANELE_TCP_SEND_BUFFER is \"" + buffer + "\"; a number of bytes is expected, 0 for the kernel's choice";
+    return Status::failed;
+  }
+  connector_ = std::make_unique<Connector>(context, epoll_.get());
+  if (!connector_->open(address, reason)) return Status::failed;
+  links_.resize(static_cast<std::size_t>(context.size));
+  early_.resize(static_cast<std::size_t>(context.size));
+  fill_capabilities();
+  return Status::ok;
+}
+
+void TcpDriver::fill_capabilities() {
+  capabilities_.name = "tcp";
+  capabilities_.max_inline = max_inline;
+  capabilities_.max_packet = max_packet;
+  capabilities_.bulk_stream = true;
+  capabilities_.wake_up = WakeUp::descriptor;
+  capabilities_.reaches_local = true;
+  capabilities_.reaches_remote = connector_->reaches_remote();
+  capabilities_.detects_failure = true;
+  capabilities_.latency_ns = 5000;
+  capabilities_.gap_ns = 3000;
+  capabilities_.bandwidth = 5.0;
+}
+
+Status TcpDriver::connect_impl(Rank peer, std::span<const std::byte> address) {
+  const Status status = connector_->connect(peer, address);
+  set_timer();
+  return status;
+}
+
+void TcpDriver::tune(int fd) const {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent_limit);
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, keep_idle_s);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, keep_interval_s);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, keep_probes);
+  if (send_buffer_ > 0) set_option(fd, SOL_SOCKET, SO_SNDBUF, send_buffer_);
+}
+
+Status TcpDriver::send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
+                                   std::size_t body_size) {
+  const iovec pieces[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
+  const std::size_t size = head_size + body_size;
+  return send_frame(peer, make_header(Kind::packet, size), pieces, 2, size, nullptr);
+}
+
+Status TcpDriver::send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) {
+  return send_frame(peer, make_header(Kind::packet, size), pieces, count, size, token);
+}
+
+Status TcpDriver::bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                                 std::size_t size, Token token) {
+  if (size > max_bulk) return Status::failed;
+  return send_frame(peer, make_header(Kind::bulk, size, key, offset), pieces, count, size, token);
+}
+
+Status TcpDriver::send_frame(Rank peer, const FrameHeader& header, const iovec* pieces, int count, std::size_t size,
+                             Token token) {
+  Link* const link = links_[static_cast<std::size_t>(peer)].get();
+  if (link == nullptr || link->dead) {
+    if (connector_->knows_failed(peer)) return Status::failed;
+    early_[static_cast<std::size_t>(peer)] = true;
+    return Status::full;
+  }
+  if (link->sender.error() != 0) return Status::full;
+  const Status status = link->sender.send(link->fd.get(), header, pieces, count, size, token);
+  if (link->sender.error() != 0) {
+    mark_readable(*link);  // the reader finds what else came, then the end
+    return status == Status::failed ? Status::full : status;
+  }
+  if (status != Status::ok || link->sender.busy()) mark_writing(*link);
+  return status;
+}
+
+void TcpDriver::established(Rank rank, net::UniqueFd fd, const std::string& where) {
+  tune(fd.get());
+  auto& slot = links_[static_cast<std::size_t>(rank)];
+  slot = std::make_unique<Link>(rank, std::move(fd), where);
+  Link& link = *slot;
+  up_.push_back(&link);
+  ++reported_;
+  context_->events->connected(rank);
+  if (!watch(epoll_.get(), link.fd.get(), Source::link, static_cast<std::uint32_t>(rank), true)) {
+    return fail(link, true, "cannot watch the socket: " + net::error_text(errno));
+  }
+  mark_readable(link);  // data may have come before the tag changed
+  if (early_[static_cast<std::size_t>(rank)]) {
+    link.sender.owe_ready();
+    mark_writing(link);
+  }
+}
+
+void TcpDriver::gave_up(Rank rank, bool lost, const std::string& reason) {
+  ++reported_;
+  context_->events->failed(rank, lost, "tcp: rank " + std::to_string(rank) + ": " + reason);
+}
+
+void TcpDriver::close_impl() {
+  int patience = close_patience_ms;
+  for (Link* link : up_) {
+    if (!link->dead) flush(*link, &patience);
+  }
+  up_.clear();
+  readable_.clear();
+  writers_.clear();
+  links_.clear();
+  connector_.reset();
+  timer_.reset();
+  epoll_.reset();
+}
+
+/// Gives the kernel what is left of a frame, ends the stream behind it, and reads what would turn the end into a reset.
+void TcpDriver::flush(Link& link, int* patience) {
+  const int fd = link.fd.get();
+  while (link.sender.busy() && link.sender.error() == 0) {
+    Token token;
+    link.sender.unblock();
+    if (link.sender.push(fd, &token)) break;
+    if (!link.sender.blocked()) continue;
+    if (--*patience < 0) break;
+    pollfd one = {fd, POLLOUT, 0};
+    ::poll(&one, 1, 1);
+  }
+  ::shutdown(fd, SHUT_WR);
+  std::byte unread[4096];
+  for (int i = 0; i < 1024 && ::recv(fd, unread, sizeof unread, MSG_DONTWAIT) > 0; ++i) {
+  }
+}
+
+}  // namespace tcp
+
+const DriverFactory tcp_factory = {contract_version, "tcp", "TCP sockets, to ranks of this and other hosts",
+                                   []() -> std::unique_ptr<Driver> { return std::make_unique<tcp::TcpDriver>(); },
+                                   []() { return std::string(); }};
+
+}  // namespace canele::drivers

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// TcpDriver: the driver contract over non-blocking TCP sockets.
+//
+// Who: made by tcp_factory; called as driver.hpp says. Threads: the engine serialises.
+// Surprise: with few peers poll() reads their sockets without asking epoll first: for a spinning thread a read that
+// finds data is
+//      one system call instead of two. Everything is registered edge-triggered, so nobody pays epoll_ctl per message.
+//
+//   TcpDriver ──owns──▶ Connector (until a peer is authenticated)
+//             └─owns──▶ Link per connected rank: fd, Sender, Receiver
+//
+//   up_:      all links that are alive             (poll reads them directly while there are at most few_links)
+//   readable_: links with something to read or to present again;  writers_: links with a stuck frame or an owed ready()
+//
+// Rejected: TCP_USER_TIMEOUT. It also kills a peer that is alive but computes with a full window (measured: a window
+// closed for
+//      the timeout ends the connection). look_after_links() asks the kernel whether the peer's kernel still answers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drivers/driver.hpp"
+#include "drivers/net/socket.hpp"
+#include "drivers/tcp/connector.hpp"
+#include "drivers/tcp/receiver.hpp"
+#include "drivers/tcp/sender.hpp"
+
+namespace canele::drivers::tcp {
+
+class TcpDriver final : public Driver, private Connector::Sink {
+ public:
+  ~TcpDriver() override = default;
+
+ private:
+  struct Link {
+    Link(Rank peer, net::UniqueFd socket, std::string address)
+        : rank(peer), fd(std::move(socket)), where(std::move(address)), receiver(peer) {}
+    Rank rank;
+    bool readable = false;  ///< is in readable_
+    bool writing = false;   ///< is in writers_
+    bool ending = false;    ///< epoll says that the stream ends
+    bool dead = false;      ///< failed; swept at the end of poll()
+    net::UniqueFd fd;
+    std::string where;
+    Sender sender;
+    Receiver receiver;
+  };
+
+  Status open_impl(DriverContext& context, Address* address, std::string* reason) override;
+  Status connect_impl(Rank peer, std::span<const std::byte> address) override;
+  Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
+                          std::size_t body_size) override;
+  Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) override;
+  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                        std::size_t size, Token token) override;
+  int poll_impl(int budget) override;
+  int descriptor_impl() const override { return epoll_.get(); }
+  bool arm_impl() override;
+  void close_impl() override;
+
+  void established(Rank rank, net::UniqueFd fd, const std::string& where) override;
+  void gave_up(Rank rank, bool lost, const std::string& reason) override;
+
+  void fill_capabilities();
+  void tune(int fd) const;
+  Status send_frame(Rank peer, const FrameHeader& header, const iovec* pieces, int count, std::size_t size,
+                    Token token);
+  bool must_look() const;
+  void look();
+  void on_link_event(Rank rank, std::uint32_t what);
+  int read_link(Link& link, int* budget);
+  int read_all(int* budget);
+  int read_readable(int* budget);
+  int write_links();
+  void look_after_links();
+  void set_timer();
+  void mark_readable(Link& link);
+  void mark_writing(Link& link);
+  void fail(Link& link, bool tell, const std::string& what);
+  void sweep();
+  void flush(Link& link, int* patience);
+
+  DriverContext* context_ = nullptr;
+  net::UniqueFd epoll_;
+  net::UniqueFd timer_;
+  bool timer_set_ = false;
+  bool links_due_ = false;    ///< the timer rang
+  int polls_since_look_ = 0;  ///< polls without epoll_wait
+  int blocked_ = 0;           ///< writers that wait for EPOLLOUT, as of the last write_links()
+  int reported_ = 0;          ///< events reported by the sink functions during this poll
+  int send_buffer_ = 0;       ///< bytes the kernel may keep, 0: its choice
+  std::size_t dead_ = 0;
+  std::unique_ptr<Connector> connector_;
+  std::vector<std::unique_ptr<Link>> links_;  ///< by rank
+  std::vector<Link*> up_, readable_, writers_;
+  std::vector<bool> early_;  ///< by rank: told `full` before there was a link
+};
+
+}  // namespace canele::drivers::tcp
