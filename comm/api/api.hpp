@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the files of the C ABI share: handles to objects and back, errors with words, blocking.
+//
+// Who: comm/api only. Threads: any.
+#pragma once
+
+#include <canele/canele.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "comm/core/engine.hpp"
+
+namespace canele::comm::api {
+
+/// Keeps `words` for canele_error_detail and returns `code`.
+int error(int code, std::string words);
+
+inline Engine& engine_of(canele_engine_t* e) { return *reinterpret_cast<Engine*>(e); }
+inline const Engine& engine_of(const canele_engine_t* e) { return *reinterpret_cast<const Engine*>(e); }
+inline canele_engine_t* public_of(Engine& e) { return reinterpret_cast<canele_engine_t*>(&e); }
+inline Session& session_of(canele_session_t* s) { return *reinterpret_cast<Session*>(s); }
+inline canele_session_t* public_of(Session& s) { return reinterpret_cast<canele_session_t*>(&s); }
+
+/// Something a thread waits for: a word of flags whose upper 48 bits name the waiter. Requests and conditions have one.
+struct Target {
+  std::atomic<std::uint64_t>* word;
+  std::uint64_t mask;
+  bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
+};
+
+/// Blocks until one of the targets is done; makes `engine` (nullptr: none) progress where no worker does. CANELE_EDEADLK in a callback,
+/// CANELE_ETIMEOUT at the deadline (0: none; platform time).
+int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns);
+
+/// Makes progress until `done()` is true, which is asked under the engine's lock. False at the deadline.
+bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&));
+
+/// Dissemination barrier on a session's barrier tags, until the deadline (0: none).
+int barrier(Session& session, std::uint64_t deadline_ns);
+
+/// Opens or reopens the session; nullptr and an error code.
+Session* open_session(Engine& engine, std::string_view label, unsigned flags, int* code);
+
+void fill_status(const Request& request, canele_status_t* status);
+
+/// Checks a request that is about to be posted and makes it ready.
+int prepare(Request* request, Session* session, Request::Kind kind);
+
+std::string counters_json(Engine& engine);
+
+}  // namespace canele::comm::api

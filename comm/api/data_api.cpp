@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Data descriptions and incremental messages of the C ABI. Threads: any; an object by one thread at a time.
+// Surprise: nothing is copied here; a pack is an iovec that the caller owns.
+#include <canele/canele.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "comm/api/api.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+struct Pack {
+  canele_iov_t vector;   ///< what the request's data refers to
+  std::size_t length;
+  std::size_t capacity;  ///< of `more`; 0 while the pieces are inside
+  iovec* more;
+  iovec inside[CANELE_PACK_INLINE];
+};
+static_assert(sizeof(Pack) <= sizeof(canele_pack_t));
+
+Pack& pack_of(canele_pack_t* pack) { return *reinterpret_cast<Pack*>(pack); }
+
+/// Pieces of an iovec list from a byte offset on. Walks the list: lists are short, and long ones are asked for in order.
+int iov_segments(const void* context, std::size_t offset, iovec* out, int max) {
+  const auto& vector = *static_cast<const canele_iov_t*>(context);
+  int i = 0;
+  while (i < vector.count && offset >= vector.pieces[i].iov_len) offset -= vector.pieces[i++].iov_len;
+  int n = 0;
+  for (; i < vector.count && n < max; ++i, offset = 0) {
+    if (vector.pieces[i].iov_len == offset) continue;
+    out[n++] = {static_cast<std::byte*>(vector.pieces[i].iov_base) + offset, vector.pieces[i].iov_len - offset};
+  }
+  return n;
+}
+
+bool grow(Pack& pack) {
+  const std::size_t capacity = std::max<std::size_t>(4 * CANELE_PACK_INLINE, 2 * pack.capacity);
+  auto* memory = static_cast<iovec*>(std::malloc(capacity * sizeof(iovec)));
+  if (memory == nullptr) return false;
+  std::copy_n(pack.vector.pieces, pack.vector.count, memory);
+  std::free(pack.more);
+  pack.more = memory;
+  pack.capacity = capacity;
+  pack.vector.pieces = memory;
+  return true;
+}
+
+}  // namespace
+}  // namespace canele::comm::api
+
+using namespace canele::comm::api;
+
+canele_data_t canele_data_contiguous(const void* base, size_t length) {
+  return {length, const_cast<void*>(base), nullptr, nullptr};
+}
+
+canele_data_t canele_data_iov(const canele_iov_t* vector) {
+  size_t length = 0;
+  for (int i = 0; i < vector->count; ++i) length += vector->pieces[i].iov_len;
+  if (vector->count == 1) return canele_data_contiguous(vector->pieces[0].iov_base, length);
+  return {length, nullptr, iov_segments, vector};
+}
+
+canele_data_t canele_data_segments(canele_segments_fn segments, const void* context, size_t length) {
+  return {length, nullptr, segments, context};
+}
+
+void canele_pack_begin(canele_pack_t* pack) {
+  canele_pack_end(pack);
+  pack_of(pack).vector.pieces = pack_of(pack).inside;
+}
+
+int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) {
+  if (pack == nullptr || (length != 0 && piece == nullptr)) return error(CANELE_EINVAL, "canele_pack_add: piece is NULL");
+  Pack& p = pack_of(pack);
+  if (p.vector.pieces == nullptr) p.vector.pieces = p.inside;
+  const auto count = static_cast<std::size_t>(p.vector.count);
+  const std::size_t room = p.more != nullptr ? p.capacity : CANELE_PACK_INLINE;
+  if (count == room && !grow(p)) return error(CANELE_ENOMEM, "canele_pack_add: no memory for one more piece");
+  const_cast<iovec*>(p.vector.pieces)[count] = {const_cast<void*>(piece), length};
+  ++p.vector.count;
+  p.length += length;
+  return CANELE_OK;
+}
+
+int canele_pack_isend(canele_session_t* session, int destination, uint64_t tag, canele_pack_t* pack,
+                      const canele_send_options_t* options, canele_request_t* request) {
+  const canele_data_t data = canele_data_iov(&pack_of(pack).vector);
+  return canele_isend_data(session, destination, tag, &data, options, request);
+}
+
+int canele_pack_irecv(canele_session_t* session, int source, uint64_t tag, uint64_t mask, canele_pack_t* pack,
+                      canele_request_t* request) {
+  const canele_data_t data = canele_data_iov(&pack_of(pack).vector);
+  return canele_irecv_data(session, source, tag, mask, &data, request);
+}
+
+void canele_pack_end(canele_pack_t* pack) {
+  std::free(pack_of(pack).more);
+  pack_of(pack) = Pack{};
+}

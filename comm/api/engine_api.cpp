@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Engines and sessions of the C ABI: init, finalize, abort, worker, progress, sessions, barrier.
+//
+// Threads: init and finalize by one; the rest by any. Surprise: finalize is a barrier of the engine's own, so that every rank goes on making progress for the
+// others until all have what was sent to them.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "comm/api/api.hpp"
+#include "comm/core/peers.hpp"
+#include "comm/core/registry.hpp"
+#include "comm/observe/report.hpp"
+#include "comm/protocol/send_path.hpp"
+#include "ltask/topology.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
+
+/// In: "shm,tcp". Out: the factories, self first.
+bool choose_drivers(const std::string& list, std::vector<const drivers::DriverFactory*>* chosen, std::string* why) {
+  chosen->push_back(find_driver("self"));
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find_first_of(",+ ", begin), list.size());
+    const std::string name = list.substr(begin, end - begin);
+    begin = end + 1;
+    if (name.empty() || name == "self") continue;
+    const drivers::DriverFactory* factory = find_driver(name);
+    if (factory == nullptr) {
+      *why = "CANELE_DRIVERS names " + name + ", which this build does not have (canele-info lists what it has)";
+      return false;
+    }
+    if (std::find(chosen->begin(), chosen->end(), factory) == chosen->end()) chosen->push_back(factory);
+  }
+  return true;
+}
+
+int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine) {
+  std::vector<std::string> overrides;
+  if (options != nullptr) {
+    if (options->struct_size < sizeof(canele_options_t)) {
+      return error(CANELE_EINVAL, "canele_init: options->struct_size is " + std::to_string(options->struct_size) +
+                                      ", must be sizeof(canele_options_t) = " + std::to_string(sizeof(canele_options_t)));
+    }
+    for (size_t i = 0; i < options->settings_count; ++i) overrides.emplace_back(options->settings[i]);
+  }
+  EngineParts parts;
+  parts.platform = &posix_platform();
+  parts.settings = std::make_unique<Settings>(*parts.platform, overrides);
+  if (!parts.settings->error().empty()) return error(CANELE_EINVAL, parts.settings->error());
+  std::string why;
+  if (!choose_drivers(parts.settings->text(Setting::drivers), &parts.drivers, &why)) return error(CANELE_EINVAL, why);
+  parts.strategy = find_strategy(parts.settings->text(Setting::strategy));
+  if (parts.strategy == nullptr) {
+    return error(CANELE_EINVAL, "CANELE_STRATEGY=" + parts.settings->text(Setting::strategy) + ": no such strategy");
+  }
+  parts.bootstrap = join_job(*parts.platform, parts.settings->number(Setting::start_timeout) * second_ns, &why);
+  if (parts.bootstrap == nullptr) return error(CANELE_EBOOTSTRAP, why);
+  *engine = Engine::create(std::move(parts), &why);
+  if (*engine == nullptr) return error(CANELE_EBOOTSTRAP, why);
+  return CANELE_OK;
+}
+
+/// Starts the worker that the settings ask for.
+int start_worker(Engine& engine) {
+  if (engine.settings->text(Setting::worker) != "bound") return CANELE_OK;
+  const std::string& core = engine.settings->text(Setting::worker_core);
+  const int index = core == "auto" ? 0 : std::atoi(core.c_str());
+  return canele_worker_bind(public_of(engine), CANELE_INDEX_LOGICAL, &index, core == "auto" ? 0 : 1);
+}
+
+bool all_sent(Engine& engine) { return engine.pending_sends == 0 && engine.pulls == 0; }
+
+bool all_quiet(Engine& engine) {
+  return engine.resolving == 0 &&
+         std::all_of(engine.active_peers.begin(), engine.active_peers.end(), [](const std::unique_ptr<Peer>& peer) {
+           if (peer->gone() || peer->state != Peer::State::up) return true;
+           return peer->backlog->empty() && peer->rail.packet == nullptr;
+         });
+}
+
+/// Cancels every receive that is still posted.
+void cancel_receives(Engine& engine) {
+  std::vector<Request*> posted;
+  engine.matcher.each_posted([&](PostedNode& node) { posted.push_back(&request_of(node)); });
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    const MatchSession& match = engine.sessions.at(i).match;
+    for (const MatchSession::PostedList* list : {&match.any_any, &match.masked}) {
+      for (MatchNode* node = list->first; node != nullptr; node = node->links.next) {
+        posted.push_back(&request_of(static_cast<PostedNode&>(*node)));
+      }
+    }
+  }
+  for (Request* request : posted) {
+    engine.matcher.cancel(request->session->match, request->receive.node);
+    request->cancelled = true;
+    request->status_length = 0;
+    engine.finish(*request, CANELE_ECANCELED);
+  }
+}
+
+void say_bye(Engine& engine) {
+  for (const auto& peer : engine.active_peers) {
+    if (peer->state == Peer::State::up && peer->rank != engine.rank) {
+      send_path::control(engine, *peer, wire::Type::bye, 0, 0, 0, nullptr, 0);
+    }
+  }
+}
+
+/// The steps of leaving. Returns the first error.
+int leave(Engine& engine) {
+  const std::uint64_t timeout_s = engine.settings->number(Setting::finalize_timeout);
+  const std::uint64_t deadline = timeout_s == 0 ? 0 : engine.platform.now_ns() + timeout_s * second_ns;
+  int result = CANELE_OK;
+  if (!progress_until(engine, deadline, all_sent)) {
+    result = error(CANELE_ETIMEOUT, "canele_finalize: sends were still pending after CANELE_FINALIZE_TIMEOUT = " +
+                                        std::to_string(timeout_s) + " s: their receives were never posted");
+  }
+  int code = CANELE_OK;
+  Session* session = open_session(engine, "canele.finalize", CANELE_ORDER_PER_TAG, &code);
+  if (session != nullptr) code = barrier(*session, deadline);
+  if (result == CANELE_OK && code == CANELE_ETIMEOUT) {
+    result = error(code, "canele_finalize: " + std::string(canele_error_detail()));
+  }
+  engine.lock_for_callback();
+  cancel_receives(engine);
+  say_bye(engine);
+  engine.unlock();
+  progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_quiet);
+  engine.worker.stop();
+  while (engine.tasks.run(64) > 0) {
+  }
+  return result;
+}
+
+void dump_counters(Engine& engine) {
+  const std::string& pattern = engine.settings->text(Setting::counters);
+  if (pattern.empty()) return;
+  const std::string problem = write_counters(counters_file(pattern, engine.rank), counters_json(engine));
+  if (!problem.empty()) engine.log(LogLevel::error, problem);
+}
+
+}  // namespace
+
+Session* open_session(Engine& engine, std::string_view label, unsigned flags, int* code) {
+  engine.lock_for_callback();
+  Session* session = engine.sessions.find_or_make(engine, label);
+  if (session == nullptr) {
+    *code = error(CANELE_ENOMEM, "no more than " + std::to_string(SessionTable::most_sessions) + " session labels per engine");
+  } else if (session->open) {
+    *code = error(CANELE_EBUSY, "session \"" + std::string(label) + "\" is already open in this process");
+    session = nullptr;
+  } else {
+    session->open = true;
+    session->order_across_tags = (flags & CANELE_ORDER_ACROSS_TAGS) != 0;
+    ++session->epoch;
+    *code = CANELE_OK;
+  }
+  engine.unlock();
+  return session;
+}
+
+int barrier(Session& session, std::uint64_t deadline_ns) {
+  Engine& engine = *session.engine;
+  if (callback_depth() != 0) return error(CANELE_EDEADLK, "a barrier inside a completion callback would wait for itself");
+  for (int distance = 1; distance < engine.size; distance *= 2) {
+    const int to = (engine.rank + distance) % engine.size, from = (engine.rank - distance + engine.size) % engine.size;
+    canele_request_t send{}, receive{};
+    int code = canele_irecv(public_of(session), from, static_cast<std::uint64_t>(distance), CANELE_TAG_EXACT, nullptr, 0, &receive);
+    if (code == CANELE_OK) {
+      code = canele_isend(public_of(session), to, static_cast<std::uint64_t>(distance), nullptr, 0, &send);
+    }
+    if (code != CANELE_OK) return code;
+    Target arrived{&request_of(&receive).word, event::finalized}, sent{&request_of(&send).word, event::finalized};
+    code = wait_for_one(&engine, &arrived, 1, deadline_ns);
+    if (code == CANELE_ETIMEOUT) {
+      error(code, "rank " + std::to_string(from) + " has not arrived");
+      canele_cancel(&receive);
+    }
+    wait_for_one(&engine, &arrived, 1, 0);
+    wait_for_one(&engine, &sent, 1, 0);
+    if (code != CANELE_OK) return code;
+    if (request_of(&receive).status_error != CANELE_OK) {
+      return error(request_of(&receive).status_error, "barrier: rank " + std::to_string(from) + " died or left");
+    }
+  }
+  return CANELE_OK;
+}
+
+}  // namespace canele::comm::api
+
+using namespace canele;
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_init(const canele_options_t* options, canele_engine_t** engine) {
+  if (engine == nullptr) return error(CANELE_EINVAL, "canele_init: engine is NULL");
+  if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_init inside a completion callback");
+  std::unique_ptr<Engine> made;
+  int code = make_engine(options, &made);
+  if (code != CANELE_OK) return code;
+  code = start_worker(*made);
+  if (code != CANELE_OK) return code;
+  made->log(LogLevel::info, "canele " CANELE_VERSION ", " + std::to_string(made->size) + " ranks by " +
+                                std::string(made->bootstrap->name()) + ", strategy " +
+                                std::string(made->strategy.name));
+  *engine = public_of(*made.release());
+  return CANELE_OK;
+}
+
+int canele_finalize(canele_engine_t* engine) {
+  if (engine == nullptr) return CANELE_OK;
+  if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_finalize inside a completion callback");
+  Engine& e = engine_of(engine);
+  if (e.process != e.platform.process()) {
+    return error(CANELE_EFORK, "canele_finalize: the engine belongs to the process before the fork");
+  }
+  const int code = leave(e);
+  dump_counters(e);
+  delete &e;
+  return code;
+}
+
+void canele_abort(canele_engine_t* engine, int code, const char* reason) {
+  if (engine != nullptr) {
+    Engine& e = engine_of(engine);
+    e.log(LogLevel::error, std::string("abort: ") + (reason != nullptr ? reason : "no reason given"));
+    e.bootstrap->abort(code, reason != nullptr ? reason : "");
+  }
+  _exit(code);
+}
+
+int canele_rank(const canele_engine_t* engine) { return engine_of(engine).rank; }
+int canele_size(const canele_engine_t* engine) { return engine_of(engine).size; }
+int canele_local_rank(const canele_engine_t* engine) { return engine_of(engine).bootstrap->local_rank(); }
+int canele_local_size(const canele_engine_t* engine) { return engine_of(engine).bootstrap->local_size(); }
+uint64_t canele_now(const canele_engine_t* engine) { return engine_of(engine).platform.now_ns(); }
+int canele_progress(canele_engine_t* engine) { return engine_of(engine).step() > 0 ? 1 : 0; }
+
+int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, const int* indexes, int count) {
+  if (engine == nullptr || count < 0 || (count > 0 && indexes == nullptr)) {
+    return error(CANELE_EINVAL, "canele_worker_bind: engine and indexes must be given, count must not be negative");
+  }
+  Engine& e = engine_of(engine);
+  e.worker.start();
+  if (!e.worker.active()) return error(CANELE_ENOMEM, "canele_worker_bind: the system has no thread to give");
+  if (count == 0) return CANELE_OK;
+  const auto index_kind = kind == CANELE_INDEX_OS ? ltask::UnitIndex::os : ltask::UnitIndex::logical;
+  const std::string problem =
+      ltask::Topology().bind(e.worker.native_id(), index_kind, {indexes, static_cast<std::size_t>(count)});
+  if (!problem.empty()) return error(CANELE_EINVAL, "canele_worker_bind: " + problem);
+  e.log(LogLevel::info, "worker pinned to " + std::string(kind == CANELE_INDEX_OS ? "OS" : "logical") + " PU " +
+                            std::to_string(indexes[0]));
+  return CANELE_OK;
+}
+
+int canele_worker_stop(canele_engine_t* engine) {
+  if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_stop: engine is NULL");
+  if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_stop inside a completion callback");
+  engine_of(engine).worker.stop();
+  return CANELE_OK;
+}
+
+int canele_worker_active(const canele_engine_t* engine) { return engine_of(engine).worker.active() ? 1 : 0; }
+
+int canele_session_open(canele_engine_t* engine, const char* label, unsigned flags, canele_session_t** session) {
+  if (engine == nullptr || label == nullptr || session == nullptr) {
+    return error(CANELE_EINVAL, "canele_session_open: engine, label and session must be given");
+  }
+  constexpr std::size_t longest = 63;
+  const std::string_view name(label);
+  if (name.empty() || name.size() > longest) {
+    return error(CANELE_EINVAL, "canele_session_open: a label has 1 to " + std::to_string(longest) + " bytes, not " +
+                                    std::to_string(name.size()));
+  }
+  if ((flags & ~static_cast<unsigned>(CANELE_ORDER_ACROSS_TAGS)) != 0) {
+    return error(CANELE_EINVAL, "canele_session_open: unknown flags " + std::to_string(flags));
+  }
+  int code = CANELE_OK;
+  Session* opened = open_session(engine_of(engine), name, flags, &code);
+  if (opened != nullptr) *session = public_of(*opened);
+  return code;
+}
+
+int canele_session_close(canele_session_t* session) {
+  if (session == nullptr) return error(CANELE_EINVAL, "canele_session_close: session is NULL");
+  Session& s = session_of(session);
+  Engine& e = *s.engine;
+  e.lock_for_callback();
+  int code = CANELE_OK;
+  if (s.pending != 0) {
+    code = error(CANELE_EBUSY, "canele_session_close: " + std::to_string(s.pending) + " requests of \"" + s.label + "\" are pending");
+  } else {
+    while (s.match.first_arrival != nullptr) {
+      auto& message = static_cast<Message&>(*s.match.first_arrival);
+      e.matcher.take(s.match, message);
+      e.counters.sub(Counter::unexpected_now);
+      e.counters.sub(Counter::unexpected_bytes_now, message.stored);
+      e.messages.release(message);
+    }
+    s.open = false;
+    if (s.barrier != nullptr) s.barrier->open = false;
+    s.barrier = nullptr;
+  }
+  e.unlock();
+  return code;
+}
+
+canele_engine_t* canele_session_engine(const canele_session_t* session) {
+  return public_of(*session_of(const_cast<canele_session_t*>(session)).engine);
+}
+
+int canele_barrier(canele_session_t* session) {
+  if (session == nullptr) return error(CANELE_EINVAL, "canele_barrier: session is NULL");
+  Session& s = session_of(session);
+  if (s.barrier == nullptr) {
+    int code = CANELE_OK;
+    s.barrier = open_session(*s.engine, "barrier:" + s.label, CANELE_ORDER_PER_TAG, &code);
+    if (s.barrier == nullptr) return code;
+  }
+  return barrier(*s.barrier, 0);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Completion queues and conditions of the C ABI. Threads: any.
+// Surprise: a completion queue is a callback of our own that links the request; the queue is a spin-locked list, held for a few instructions.
+//
+//   queue: first ─queue_next▶ … ─▶ last        through the requests, which are finalized
+#include "comm/api/api.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+struct Queue {
+  std::atomic<bool> taken;
+  Request* first;
+  Request* last;
+};
+static_assert(sizeof(Queue) <= sizeof(canele_queue_t));
+
+/// The list's lock, for a few instructions.
+class QueueLock {
+ public:
+  QueueLock(Queue& queue, Platform& platform) : queue_(queue) {
+    while (queue_.taken.exchange(true, std::memory_order_acquire)) platform.yield();
+  }
+  ~QueueLock() { queue_.taken.store(false, std::memory_order_release); }
+  QueueLock(const QueueLock&) = delete;
+  QueueLock& operator=(const QueueLock&) = delete;
+
+ private:
+  Queue& queue_;
+};
+
+void push(canele_request_t* request, unsigned /*events*/, void* argument) {
+  Request& r = request_of(request);
+  auto& queue = *static_cast<Queue*>(argument);
+  const QueueLock guard(queue, r.engine->platform);
+  r.queue_next = nullptr;
+  (queue.last != nullptr ? queue.last->queue_next : queue.first) = &r;
+  queue.last = &r;
+}
+
+struct Condition {
+  std::atomic<std::uint64_t> word;  ///< 16 bits of the user, and the waiter's parker above them
+};
+static_assert(sizeof(Condition) <= sizeof(canele_condition_t));
+static_assert(RequestWord::parker_shift == 16);
+
+}  // namespace
+}  // namespace canele::comm::api
+
+using namespace canele;
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_request_on_queue(canele_request_t* request, canele_queue_t* queue, void* argument) {
+  if (request == nullptr || queue == nullptr) return error(CANELE_EINVAL, "canele_request_on_queue: request and queue must be given");
+  request_of(request).queue_argument = argument;
+  return canele_request_on_event(request, CANELE_EVENT_FINALIZED, push, queue);
+}
+
+int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_request_t** requests, void** arguments, int max) {
+  if (engine == nullptr || queue == nullptr || requests == nullptr || max < 0) {
+    return error(CANELE_EINVAL, "canele_queue_poll: engine, queue and requests must be given");
+  }
+  Engine& e = engine_of(engine);
+  auto& q = *reinterpret_cast<Queue*>(queue);
+  int count = 0;
+  for (int attempt = 0; attempt < 2 && count == 0; ++attempt) {
+    if (attempt == 1) e.step();
+    const QueueLock guard(q, e.platform);
+    for (; count < max && q.first != nullptr; ++count) {
+      Request& r = *q.first;
+      q.first = r.queue_next;
+      if (q.first == nullptr) q.last = nullptr;
+      requests[count] = comm::public_of(r);
+      if (arguments != nullptr) arguments[count] = r.queue_argument;
+    }
+  }
+  return count;
+}
+
+void canele_condition_signal(canele_condition_t* condition, uint16_t mask) {
+  auto& word = reinterpret_cast<Condition*>(condition)->word;
+  const std::uint64_t before = word.fetch_or(mask, std::memory_order_acq_rel);
+  // from here on the condition may be gone
+  ltask::Parker* parker = RequestWord::parker(before);
+  if (parker != nullptr) parker->signal(posix_platform());
+}
+
+uint16_t canele_condition_test(const canele_condition_t* condition, uint16_t mask) {
+  const auto& word = reinterpret_cast<const Condition*>(condition)->word;
+  return static_cast<uint16_t>(word.load(std::memory_order_acquire) & mask);
+}
+
+int canele_condition_wait(canele_engine_t* engine, canele_condition_t* condition, uint16_t mask) {
+  if (condition == nullptr || mask == 0) return error(CANELE_EINVAL, "canele_condition_wait: condition and mask must be given");
+  Target target{&reinterpret_cast<Condition*>(condition)->word, mask};
+  return wait_for_one(engine != nullptr ? &engine_of(engine) : nullptr, &target, 1, 0);
+}

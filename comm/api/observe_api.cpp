@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Counters and self-description of the C ABI. Threads: any. Surprise: a driver's own counters are read without stopping it: a value may be one event old.
+#include "comm/api/api.hpp"
+#include "comm/core/registry.hpp"
+#include "comm/observe/report.hpp"
+#include "ltask/topology.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+InfoReport::Worker describe_worker(const Engine* engine, const Settings& settings, const ltask::Topology& topology) {
+  InfoReport::Worker worker;
+  const std::string& core = settings.text(Setting::worker_core);
+  if (engine != nullptr && engine->worker.active()) {
+    worker.active = true;
+    worker.place = "PU " + topology.place_of(engine->worker.native_id());
+  } else if (settings.text(Setting::worker) != "bound") {
+    worker.place = "none: progress inside wait, test and canele_progress";
+  } else {
+    worker.place = core == "auto" ? "any of PUs " + topology.allowed_text() : "PU " + core + " (CANELE_WORKER_CORE)";
+  }
+  return worker;
+}
+
+InfoReport info(const Engine* engine) {
+  InfoReport report;
+  Settings own(posix_platform(), {});
+  const Settings& settings = engine != nullptr ? *engine->settings : own;
+  report.version = CANELE_VERSION;
+  report.abi = CANELE_ABI_VERSION;
+  for (const auto* factory : all_drivers()) {
+    InfoReport::OneDriver driver{std::string(factory->name), std::string(factory->summary), factory->unavailable(), false, {}};
+    for (std::size_t i = 0; engine != nullptr && i < engine->slots.size(); ++i) {
+      if (&engine->slots[i]->factory != factory) continue;
+      driver.open = true;
+      driver.capabilities = engine->slots[i]->driver->capabilities();
+    }
+    report.drivers.push_back(std::move(driver));
+  }
+  for (const auto* factory : all_strategies()) report.strategies.push_back({std::string(factory->name), std::string(factory->summary)});
+  report.settings = describe(settings);
+  report.settings_error = settings.error();
+  const ltask::Topology topology;
+  report.topology = {topology.describe(), topology.problem(), topology.allowed_text(), topology.units()};
+  report.worker = describe_worker(engine, settings, topology);
+  report.has_engine = engine != nullptr;
+  if (engine != nullptr) {
+    report.job = {engine->rank, engine->size, std::string(engine->bootstrap->name()), engine->bootstrap->host()};
+  }
+  return report;
+}
+
+int give_text(const std::string& json, char* text, std::size_t size, std::size_t* needed) {
+  if (copy_text(json, text, size, needed)) return CANELE_OK;
+  return error(CANELE_ENOMEM, "the text needs " + std::to_string(json.size() + 1) + " bytes, " + std::to_string(size) + " were given");
+}
+
+std::uint64_t driver_counter(const drivers::Driver::Counters& c, Counter counter) {
+  switch (counter) {
+    case Counter::packets_sent: return c.packets_sent;
+    case Counter::packets_received: return c.packets_received;
+    case Counter::bytes_sent: return c.bytes_sent + c.bulk_bytes_sent;
+    case Counter::bytes_received: return c.bytes_received + c.bulk_bytes_received;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+std::string counters_json(Engine& engine) {
+  CountersReport report;
+  report.version = CANELE_VERSION;
+  report.rank = engine.rank;
+  report.size = engine.size;
+  engine.lock_for_callback();
+  report.counters = read_all(engine.counters);
+  for (const auto& peer : engine.active_peers) {
+    const DriverSlot* slot = peer->rail.slot;
+    report.peers.push_back({peer->rank, slot != nullptr ? std::string(slot->factory.name) : "", read_all(peer->counters)});
+  }
+  engine.unlock();
+  for (const auto& slot : engine.slots) report.drivers.push_back({std::string(slot->factory.name), slot->driver->counters});
+  return to_json(report);
+}
+
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_counter_count(void) { return static_cast<int>(Counter::count); }
+
+const char* canele_counter_name(int index) {
+  if (index < 0 || index >= canele_counter_count()) return nullptr;
+  return counter_info(static_cast<Counter>(index)).name.data();
+}
+
+const char* canele_counter_help(int index) {
+  if (index < 0 || index >= canele_counter_count()) return nullptr;
+  return counter_info(static_cast<Counter>(index)).help.data();
+}
+
+int canele_counter_read(canele_engine_t* engine, int index, int peer, const char* driver, uint64_t* value) {
+  if (engine == nullptr || value == nullptr) return error(CANELE_EINVAL, "canele_counter_read: engine and value must be given");
+  Engine& e = engine_of(engine);
+  if (index < 0 || index >= canele_counter_count()) {
+    return error(CANELE_EINVAL, "canele_counter_read: there are counters 0 to " + std::to_string(canele_counter_count() - 1));
+  }
+  if (peer < -1 || peer >= e.size) return error(CANELE_ERANK, "canele_counter_read: no rank " + std::to_string(peer));
+  const auto counter = static_cast<Counter>(index);
+  if (driver != nullptr) {
+    for (const auto& slot : e.slots) {
+      if (slot->factory.name != driver) continue;
+      *value = driver_counter(slot->driver->counters, counter);
+      return CANELE_OK;
+    }
+    return error(CANELE_EINVAL, std::string("canele_counter_read: no driver \"") + driver + "\" is open");
+  }
+  if (peer < 0) {
+    *value = e.counters.read(counter);
+    return CANELE_OK;
+  }
+  e.lock_for_callback();
+  const Peer* p = e.peers[peer];
+  *value = p != nullptr && counter < Counter::per_peer_count ? p->counters.read(counter) : 0;
+  e.unlock();
+  return CANELE_OK;
+}
+
+int canele_counters_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
+  if (engine == nullptr) return error(CANELE_EINVAL, "canele_counters_json: engine is NULL");
+  return give_text(counters_json(engine_of(engine)), text, size, needed);
+}
+
+int canele_info_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
+  return give_text(to_json(info(engine != nullptr ? &engine_of(engine) : nullptr)), text, size, needed);
+}

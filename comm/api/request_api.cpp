@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Requests of the C ABI: send, receive, late receives, cancel, probe, events, completion queues.
+//
+// Threads: any. Surprise: what can be wrong with a call is checked here, before anything is queued; what goes wrong later is told by the status only.
+#include <new>
+
+#include "comm/api/api.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+std::string range_of(const Engine& engine) { return "ranks run from 0 to " + std::to_string(engine.size - 1); }
+
+int check_data(const canele_data_t* data, const char* call) {
+  if (data == nullptr) return error(CANELE_EINVAL, std::string(call) + ": data is NULL");
+  if (data->length != 0 && data->base == nullptr && data->segments == nullptr) {
+    return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
+  }
+  return CANELE_OK;
+}
+
+struct SendOptions {
+  std::int32_t priority = 0;
+  std::uint32_t flags = 0;
+  std::size_t header = 0;
+};
+
+int read_options(const canele_send_options_t* options, std::size_t length, SendOptions* out) {
+  if (options == nullptr) return CANELE_OK;
+  if (options->struct_size < sizeof(canele_send_options_t)) {
+    return error(CANELE_EINVAL, "canele_isend_data: options->struct_size must be sizeof(canele_send_options_t)");
+  }
+  if ((options->flags & ~static_cast<std::uint32_t>(CANELE_SEND_SYNCHRONOUS)) != 0) {
+    return error(CANELE_EINVAL, "canele_isend_data: unknown flags " + std::to_string(options->flags));
+  }
+  if (options->header > CANELE_HEADER_MAX || options->header > length) {
+    return error(CANELE_EINVAL, "canele_isend_data: a header of " + std::to_string(options->header) +
+                                    " bytes; it has at most 256 bytes and at most those of the message");
+  }
+  *out = {options->priority, options->flags, options->header};
+  return CANELE_OK;
+}
+
+int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data, const SendOptions& options,
+              Request* request) {
+  const int code = prepare(request, session, Request::Kind::send);
+  if (code != CANELE_OK) return code;
+  Engine& engine = *session->engine;
+  if (destination < 0 || destination >= engine.size) {
+    request->kind = Request::Kind::null;
+    return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
+  }
+  request->data = data;
+  request->rank = destination;
+  request->status_tag = tag;
+  request->status_length = data.length;
+  request->synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
+  request->rendezvous = false;
+  request->header = static_cast<std::uint16_t>(options.header);
+  request->handle = 0;
+  request->moved = request->expected = 0;
+  new (&request->item) strategies::Item;
+  request->item.priority = options.priority;
+  request->PostOp::kind = OpKind::send;
+  request->stage = Request::Stage::posted;
+  engine.submit(static_cast<PostOp&>(*request));
+  engine.after_submit();
+  return CANELE_OK;
+}
+
+int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask, const canele_data_t* data,
+                 Request* request) {
+  const int code = prepare(request, session, Request::Kind::receive);
+  if (code != CANELE_OK) return code;
+  Engine& engine = *session->engine;
+  if (source < CANELE_ANY_SOURCE || source >= engine.size) {
+    request->kind = Request::Kind::null;
+    return error(CANELE_ERANK, "receive from rank " + std::to_string(source) + ": " + range_of(engine) +
+                                   ", or CANELE_ANY_SOURCE");
+  }
+  request->late = data == nullptr;
+  request->data = data != nullptr ? *data : canele_data_t{};
+  request->handle = 0;
+  request->moved = request->expected = 0;
+  new (&request->receive) Direction::Receive{};
+  request->receive.node.tag = tag & mask;
+  request->receive.node.mask = mask;
+  request->receive.node.source = source;
+  request->PostOp::kind = OpKind::receive;
+  request->stage = Request::Stage::posted;
+  engine.submit(static_cast<PostOp&>(*request));
+  engine.after_submit();
+  return CANELE_OK;
+}
+
+/// Waits for the answer to an operation on this stack. The lock's holder gives it; it makes no system call meanwhile.
+void await(Engine& engine, const AnswerOp& op) {
+  for (unsigned turn = 1; !op.answered.load(std::memory_order_acquire); ++turn) {
+    if (turn % 64 != 0) {
+      engine.platform.relax();
+    } else {
+      engine.platform.yield();
+    }
+  }
+}
+
+}  // namespace
+
+int prepare(Request* request, Session* session, Request::Kind kind) {
+  if (request == nullptr || session == nullptr) return error(CANELE_EINVAL, "session and request must be given");
+  if (!session->open) return error(CANELE_ESTATE, "session \"" + session->label + "\" is closed");
+  if (request->stage != Request::Stage::idle) {
+    return error(CANELE_EBUSY, "the request is still in use (or its memory was not zeroed before its first use)");
+  }
+  const std::uint64_t before = request->word.load(std::memory_order_relaxed);
+  constexpr std::uint64_t wanted = std::uint64_t{event::all} << RequestWord::wanted_shift;
+  request->word.store(RequestWord::happened(before) != 0 ? 0 : before & wanted, std::memory_order_relaxed);
+  request->engine = session->engine;
+  request->session = session;
+  request->kind = kind;
+  request->status_error = CANELE_OK;
+  request->cancelled = false;
+  request->late = false;
+  return CANELE_OK;
+}
+
+void fill_status(const Request& request, canele_status_t* status) {
+  *status = {request.status_error, request.rank, request.status_tag, request.status_length, request.cancelled ? 1 : 0};
+}
+
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
+                 canele_request_t* request) {
+  if (length != 0 && buffer == nullptr) return error(CANELE_EINVAL, "canele_isend: length is not 0 but buffer is NULL");
+  return post_send(&session_of(session), destination, tag, canele_data_contiguous(buffer, length), {}, &request_of(request));
+}
+
+int canele_isend_data(canele_session_t* session, int destination, uint64_t tag, const canele_data_t* data,
+                      const canele_send_options_t* options, canele_request_t* request) {
+  SendOptions read;
+  int code = check_data(data, "canele_isend_data");
+  if (code == CANELE_OK) code = read_options(options, data->length, &read);
+  if (code != CANELE_OK) return code;
+  return post_send(&session_of(session), destination, tag, *data, read, &request_of(request));
+}
+
+int canele_send_set_priority(canele_request_t* request, int32_t priority) {
+  if (request == nullptr || request_of(request).kind != Request::Kind::send) {
+    return error(CANELE_EINVAL, "canele_send_set_priority: not a send");
+  }
+  Engine& engine = *request_of(request).engine;
+  ReprioritizeOp op;
+  op.kind = OpKind::reprioritize;
+  op.request = &request_of(request);
+  op.priority = priority;
+  engine.submit(op);
+  await(engine, op);
+  return op.result == CANELE_OK ? CANELE_OK : error(op.result, "canele_send_set_priority: the message has left");
+}
+
+int canele_irecv(canele_session_t* session, int source, uint64_t tag, uint64_t mask, void* buffer, size_t length,
+                 canele_request_t* request) {
+  if (length != 0 && buffer == nullptr) return error(CANELE_EINVAL, "canele_irecv: length is not 0 but buffer is NULL");
+  const canele_data_t data = canele_data_contiguous(buffer, length);
+  return post_receive(&session_of(session), source, tag, mask, &data, &request_of(request));
+}
+
+int canele_irecv_data(canele_session_t* session, int source, uint64_t tag, uint64_t mask, const canele_data_t* data,
+                      canele_request_t* request) {
+  const int code = check_data(data, "canele_irecv_data");
+  return code != CANELE_OK ? code : post_receive(&session_of(session), source, tag, mask, data, &request_of(request));
+}
+
+int canele_irecv_late(canele_session_t* session, int source, uint64_t tag, uint64_t mask, canele_request_t* request) {
+  return post_receive(&session_of(session), source, tag, mask, nullptr, &request_of(request));
+}
+
+int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) {
+  Request& r = request_of(request);
+  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
+    return error(CANELE_ESTATE, "canele_receive_peek: the request holds no message (wait for CANELE_EVENT_HEADER)");
+  }
+  Message& message = *r.receive.message;
+  if (length > message.stored) {
+    return error(CANELE_EINVAL, "canele_receive_peek: " + std::to_string(length) + " bytes asked for, " +
+                                    std::to_string(message.stored) + " are here (the sender declares more with options.header)");
+  }
+  if (length != 0) std::memcpy(buffer, message.bytes(), length);
+  return CANELE_OK;
+}
+
+int canele_receive_bind(canele_request_t* request, const canele_data_t* data) {
+  Request& r = request_of(request);
+  const int code = check_data(data, "canele_receive_bind");
+  if (code != CANELE_OK) return code;
+  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
+    return error(CANELE_ESTATE, "canele_receive_bind: the request holds no message, or has its buffer already");
+  }
+  r.data = *data;
+  r.PostOp::kind = OpKind::bind;
+  Engine& engine = *r.engine;
+  engine.submit(static_cast<PostOp&>(r));
+  engine.after_submit();
+  return CANELE_OK;
+}
+
+int canele_receive_envelope(const canele_request_t* request, canele_status_t* status) {
+  const Request& r = request_of(request);
+  if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
+    return error(CANELE_ESTATE, "canele_receive_envelope: the request holds no message");
+  }
+  fill_status(r, status);
+  return CANELE_OK;
+}
+
+int canele_cancel(canele_request_t* request) {
+  if (request == nullptr || request_of(request).kind != Request::Kind::receive) {
+    return error(CANELE_EINVAL, "canele_cancel: only receives can be cancelled");
+  }
+  Request& r = request_of(request);
+  std::uint64_t seen = r.word.load(std::memory_order_acquire);
+  do {
+    if ((seen & (event::finalized | RequestWord::cancel_bit)) != 0) return CANELE_OK;
+  } while (!r.word.compare_exchange_weak(seen, seen | RequestWord::cancel_bit, std::memory_order_acq_rel));
+  Engine& engine = *r.engine;
+  r.CancelOp::kind = OpKind::cancel;
+  engine.submit(static_cast<CancelOp&>(r));
+  engine.after_submit();
+  return CANELE_OK;
+}
+
+namespace {
+
+int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, Request* into, int* found,
+              canele_status_t* status) {
+  if (session == nullptr || found == nullptr) return error(CANELE_EINVAL, "probe: session and found must be given");
+  Session& s = session_of(session);
+  Engine& engine = *s.engine;
+  if (source < CANELE_ANY_SOURCE || source >= engine.size) {
+    return error(CANELE_ERANK, "probe of rank " + std::to_string(source) + ": no such rank");
+  }
+  engine.step();
+  ProbeOp op;
+  op.kind = OpKind::probe;
+  op.session = &s;
+  op.source = source;
+  op.tag = tag & mask;
+  op.mask = mask;
+  op.into = into;
+  engine.submit(op);
+  await(engine, op);
+  engine.after_submit();
+  *found = op.found ? 1 : 0;
+  if (op.found && status != nullptr) *status = op.status;
+  return CANELE_OK;
+}
+
+}  // namespace
+
+int canele_iprobe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, int* found, canele_status_t* status) {
+  return run_probe(session, source, tag, mask, nullptr, found, status);
+}
+
+int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, int* found,
+                   canele_request_t* request, canele_status_t* status) {
+  if (session == nullptr || request == nullptr) return error(CANELE_EINVAL, "canele_improbe: session and request must be given");
+  Request& r = request_of(request);
+  int code = prepare(&r, &session_of(session), Request::Kind::receive);
+  if (code != CANELE_OK) return code;
+  new (&r.receive) Direction::Receive{};
+  r.late = true;
+  r.handle = 0;
+  int there = 0;
+  code = run_probe(session, source, tag, mask, &r, &there, status);
+  if (code != CANELE_OK || there == 0) r.kind = Request::Kind::null;
+  if (code == CANELE_OK) *found = there;
+  return code;
+}
+
+int canele_request_on_event(canele_request_t* request, unsigned mask, canele_callback_fn callback, void* argument) {
+  if (request == nullptr || callback == nullptr || mask == 0 || (mask & ~event::all) != 0) {
+    return error(CANELE_EINVAL, "canele_request_on_event: request, callback and a mask of events must be given");
+  }
+  Request& r = request_of(request);
+  r.callback = callback;
+  r.argument = argument;
+  Engine* const engine = r.engine;  // the request may be gone when its callback has run
+  std::uint64_t seen = r.word.load(std::memory_order_acquire);
+  std::uint64_t next;
+  do {
+    next = seen | (std::uint64_t{mask} << RequestWord::wanted_shift);
+    if (RequestWord::due(next) != 0) next |= RequestWord::queued_bit;
+  } while (!r.word.compare_exchange_weak(seen, next, std::memory_order_acq_rel));
+  if ((next & RequestWord::queued_bit) != 0 && (seen & RequestWord::queued_bit) == 0) {
+    engine->queue_delivery(r);
+    engine->after_submit();
+  }
+  return CANELE_OK;
+}
+
+int canele_request_status(const canele_request_t* request, canele_status_t* status) {
+  if (request == nullptr || status == nullptr) return error(CANELE_EINVAL, "canele_request_status: request and status must be given");
+  const Request& r = request_of(request);
+  if (r.kind != Request::Kind::null && !r.finalized()) return error(CANELE_ESTATE, "canele_request_status: the request is not finalized");
+  fill_status(r, status);
+  return CANELE_OK;
+}

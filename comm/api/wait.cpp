@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Waiting: the one place, with ltask/worker, where the library blocks.
+//
+// Threads: any, except inside a callback. Surprise: a waiter relies on the worker only while it shows signs of life; otherwise one waiter polls for
+// all, and the others sleep on their parkers until their word is done or the token comes free.
+//
+//   done? ─no─▶ worker alive? ─yes─▶ spin a little ─▶ park (look at the worker's pulse now and then)
+//                    └─no──▶ token free? ─yes─▶ poll: step, spin, yield, sleep on the drivers ─▶ pass the token
+//                                └─no──▶ park
+#include <algorithm>
+
+#include "comm/api/api.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+constexpr std::uint64_t first_park_ns = 1'000'000, longest_park_ns = 100'000'000, longest_sleep_ns = 1'000'000'000;
+
+void wake_engine(void* engine) { static_cast<Engine*>(engine)->wake(); }
+
+class Wait {
+ public:
+  Wait(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns)
+      : engine_(engine), targets_(targets), count_(count), deadline_(deadline_ns) {}
+  ~Wait() { detach(); }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+
+  int run() {
+    while (!done()) {
+      if (late()) return CANELE_ETIMEOUT;
+      if (engine_ != nullptr && !worker_alive() && engine_->waiters.try_take_token()) {
+        poll();
+        engine_->waiters.pass_token(platform());
+      } else {
+        park();
+      }
+    }
+    return CANELE_OK;
+  }
+
+ private:
+  Platform& platform() { return engine_ != nullptr ? engine_->platform : posix_platform(); }
+  bool done() const {
+    return std::any_of(targets_, targets_ + count_, [](const Target& t) { return t.done(); });
+  }
+  /// Cheap for many targets: the parker knows.
+  bool done_quickly() const { return count_ == 1 ? targets_[0].done() : parker_->signaled() && done(); }
+  bool late() { return deadline_ != 0 && platform().now_ns() >= deadline_; }
+
+  /// The worker polls, or sleeps with every wake-up armed. Asked again after each park: its epoch must have moved.
+  bool worker_alive() {
+    const ltask::Worker& worker = engine_->worker;
+    if (!worker.active() || worker.is_caller()) return false;
+    const std::uint64_t epoch = worker.epoch();
+    const bool alive = worker.state() == ltask::Worker::State::sleeping || epoch != epoch_;
+    epoch_ = epoch;
+    return alive;
+  }
+
+  void poll() {
+    ltask::Idle idle(platform(), engine_->idle);
+    if (count_ > 1 && !attach()) return;
+    while (!done_quickly() && !late()) {
+      if (engine_->step() > 0) {
+        idle.worked();
+      } else if (idle.next() == ltask::Idle::Action::sleep) {
+        if (!attach() || !parker_->sleeps_elsewhere(wake_engine, engine_)) return;
+        engine_->sleep(remaining(longest_sleep_ns));
+        parker_->awake();
+      }
+    }
+  }
+
+  void park() {
+    if (engine_ != nullptr && engine_->worker.active()) {
+      for (int i = 0; i < 64 && !done(); ++i) platform().relax();
+    }
+    if (!attach()) return;
+    if (engine_ != nullptr && !listed_) {
+      engine_->waiters.add(*parker_);
+      listed_ = true;
+      if (engine_->waiters.token_free() && !engine_->worker.active()) return;  // it came free meanwhile
+    }
+    parker_->park(platform(), remaining(park_ns_));
+    park_ns_ = std::min(2 * park_ns_, longest_park_ns);
+    if (!done()) parker_->reset();
+    if (engine_ != nullptr) engine_->counters.add_shared(Counter::waiter_parks);
+  }
+
+  std::uint64_t remaining(std::uint64_t most) {
+    if (deadline_ == 0) return most;
+    const std::uint64_t now = platform().now_ns();
+    return now >= deadline_ ? 0 : std::min(most, deadline_ - now);
+  }
+
+  /// Writes the parker's name into every target. False if one is done.
+  bool attach() {
+    if (parker_ == nullptr) {
+      parker_ = &ltask::Parker::acquire();
+      parker_->reset();
+      const std::uint64_t name = reinterpret_cast<std::uintptr_t>(parker_) << RequestWord::parker_shift;
+      for (std::size_t i = 0; i < count_; ++i) {
+        std::uint64_t seen = targets_[i].word->load(std::memory_order_acquire);
+        while ((seen & targets_[i].mask) == 0) {
+          if (targets_[i].word->compare_exchange_weak(seen, (seen & RequestWord::low_bits) | name,
+                                                      std::memory_order_acq_rel)) {
+            break;
+          }
+        }
+      }
+    }
+    return !done();
+  }
+
+  void detach() {
+    if (parker_ == nullptr) return;
+    for (std::size_t i = 0; i < count_; ++i) {
+      std::uint64_t seen = targets_[i].word->load(std::memory_order_acquire);
+      while ((seen & targets_[i].mask) == 0 && (seen & ~RequestWord::low_bits) != 0) {
+        if (targets_[i].word->compare_exchange_weak(seen, seen & RequestWord::low_bits, std::memory_order_acq_rel)) break;
+      }
+    }
+    if (listed_) {
+      engine_->waiters.remove(*parker_);
+      if (engine_->waiters.token_free()) engine_->waiters.wake_one(platform());  // the token's turn may have been meant for us
+    }
+    ltask::Parker::release(*parker_);
+  }
+
+  Engine* engine_;
+  Target* targets_;
+  std::size_t count_;
+  std::uint64_t deadline_, park_ns_ = first_park_ns;
+  std::uint64_t epoch_ = ~std::uint64_t{0};
+  ltask::Parker* parker_ = nullptr;
+  bool listed_ = false;
+};
+
+}  // namespace
+
+int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns) {
+  if (std::any_of(targets, targets + count, [](const Target& t) { return t.done(); })) return CANELE_OK;
+  if (callback_depth() != 0) {
+    return error(CANELE_EDEADLK, "a blocking call inside a completion callback would wait for itself: use a callback "
+                                 "on what you wait for instead");
+  }
+  return Wait(engine, targets, count, deadline_ns).run();
+}
+
+bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&)) {
+  constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: look again
+  ltask::Idle idle(engine.platform, engine.idle);
+  for (;;) {
+    if (engine.try_lock()) {
+      const bool over = done(engine);
+      engine.unlock();
+      if (over) return true;
+    }
+    if (engine.step() > 0) {
+      idle.worked();
+    } else if (idle.next() == ltask::Idle::Action::sleep) {
+      if (deadline_ns != 0 && engine.platform.now_ns() >= deadline_ns) return false;
+      engine.sleep(nap_ns);
+    }
+  }
+}
+
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
+  if (request == nullptr || done == nullptr) return error(CANELE_EINVAL, "canele_test: request and done must be given");
+  Request& r = request_of(request);
+  if (r.kind == Request::Kind::null) {
+    *done = 1;
+    if (status != nullptr) *status = canele_status_t{};
+    return CANELE_OK;
+  }
+  if (!r.finalized() && !r.engine->worker.active()) r.engine->step();
+  *done = r.finalized() ? 1 : 0;
+  if (*done != 0 && status != nullptr) fill_status(r, status);
+  return CANELE_OK;
+}
+
+int canele_wait(canele_request_t* request, canele_status_t* status) {
+  if (request == nullptr) return error(CANELE_EINVAL, "canele_wait: request is NULL");
+  Request& r = request_of(request);
+  if (r.kind == Request::Kind::null) {
+    if (status != nullptr) *status = canele_status_t{};
+    return CANELE_OK;
+  }
+  Target target{&r.word, event::finalized};
+  const int code = wait_for_one(r.engine, &target, 1, 0);
+  if (code != CANELE_OK) return code;
+  if (status != nullptr) fill_status(r, status);
+  return r.status_error;
+}
+
+int canele_wait_all(size_t count, canele_request_t* const* requests, canele_status_t* statuses) {
+  if (count != 0 && requests == nullptr) return error(CANELE_EINVAL, "canele_wait_all: requests is NULL");
+  int first = CANELE_OK;
+  for (size_t i = 0; i < count; ++i) {
+    if (requests[i] == nullptr) continue;
+    const int code = canele_wait(requests[i], statuses != nullptr ? &statuses[i] : nullptr);
+    if (code == CANELE_EDEADLK && callback_depth() != 0) return code;
+    if (first == CANELE_OK) first = code;
+  }
+  return first;
+}
+
+int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* index, canele_status_t* status) {
+  if (index == nullptr || (count != 0 && requests == nullptr)) {
+    return error(CANELE_EINVAL, "canele_wait_any: requests and index must be given");
+  }
+  std::vector<Target> targets;
+  std::vector<size_t> places;
+  Engine* engine = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (requests[i] == nullptr) continue;
+    Request& r = request_of(requests[i]);
+    if (r.kind == Request::Kind::null || r.finalized()) {
+      *index = i;
+      return canele_wait(requests[i], status);
+    }
+    engine = r.engine;
+    targets.push_back({&r.word, event::finalized});
+    places.push_back(i);
+  }
+  if (targets.empty()) {
+    *index = count;
+    return CANELE_OK;
+  }
+  const int code = wait_for_one(engine, targets.data(), targets.size(), 0);
+  if (code != CANELE_OK) return code;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!targets[i].done()) continue;
+    *index = places[i];
+    return canele_wait(requests[places[i]], status);
+  }
+  return error(CANELE_ESTATE, "canele_wait_any: a request was finalized and used again while it was waited for");
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A call with a time limit. See bounded.hpp.
+#include "comm/bootstrap/bounded.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace canele::comm {
+
+bool run_bounded(Platform& platform, const char* name, std::uint64_t timeout_ns, std::function<void()> body) {
+  struct State {
+    explicit State(Platform& p) : changed(p) {}
+    Signal changed;
+    std::atomic<bool> done{false};
+  };
+  const std::uint64_t until = deadline_after(platform, timeout_ns);
+  const auto state = std::make_shared<State>(platform);
+  std::unique_ptr<PlatformThread> thread = platform.start_thread(name, [state, call = std::move(body)] {
+    call();
+    state->done = true;
+    state->changed.change();
+  });
+  if (state->changed.wait(until, [&] { return state->done.load(); })) return true;
+  // Destroying the thread object would wait for the call after all. It is given up on purpose.
+  static_cast<void>(thread.release());
+  return false;
+}
+
+}  // namespace canele::comm

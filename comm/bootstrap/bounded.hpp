@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Waiting that ends: park until a condition holds or the time is up; run a call that may hang, on a thread of its own.
+//
+// Who: pmix.cpp. Threads: any.
+// Surprise: a call that never returns keeps its thread for the rest of the process: there is no way to take it back.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+#include "ltask/platform.hpp"
+
+namespace canele::comm {
+
+/// Something other threads wait for: change() after each change of the condition.
+class Signal {
+ public:
+  explicit Signal(Platform& platform) : platform_(platform) {}
+
+  void change() {
+    word_.fetch_add(1, std::memory_order_release);
+    platform_.unpark(word_);
+  }
+
+  /// false: the time `until` came first (~0: never comes).
+  template <typename Condition>
+  bool wait(std::uint64_t until, Condition&& holds) {
+    while (true) {
+      const std::uint32_t seen = word_.load(std::memory_order_acquire);  // before looking: a later change ends the park
+      if (holds()) return true;
+      const std::uint64_t now = platform_.now_ns();
+      if (now >= until) return false;
+      platform_.park(word_, seen, until == forever ? forever : until - now);
+    }
+  }
+
+  static constexpr std::uint64_t forever = std::numeric_limits<std::uint64_t>::max();
+
+ private:
+  Platform& platform_;
+  std::atomic<std::uint32_t> word_{0};
+};
+
+/// now + length, without overflow.
+inline std::uint64_t deadline_after(Platform& platform, std::uint64_t length_ns) {
+  const std::uint64_t now = platform.now_ns();
+  return length_ns > Signal::forever - now ? Signal::forever : now + length_ns;
+}
+
+/// Runs `body` on a new thread. false: it still runs after timeout_ns; what it uses must then stay alive (capture
+/// shared pointers, no references).
+bool run_bounded(Platform& platform, const char* name, std::uint64_t timeout_ns, std::function<void()> body);
+
+}  // namespace canele::comm

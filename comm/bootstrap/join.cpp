@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// join_job: tells from the environment which launcher has started us, and joins its job.
+//
+// Who: the engine, once, at start. Threads: one.
+// Surprise: a trace of any launcher rules out the job of one rank: N lonely ranks that each believe to be all of the
+// job
+//      would each write the same result files, and nobody would notice.
+#include <array>
+#include <string>
+
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/pmix.hpp"
+
+namespace canele::comm {
+namespace {
+
+constexpr const char* use_instead = ": use canele-run, or mpirun of Open MPI";
+
+/// The first of `names` that is set, or nullptr.
+template <std::size_t n>
+const char* first_set(Platform& platform, const std::array<const char*, n>& names) {
+  for (const char* name : names)
+    if (platform.variable(name) != nullptr) return name;
+  return nullptr;
+}
+
+constexpr std::array pmix_names = {"PMIX_NAMESPACE",   "PMIX_RANK",         "PMIX_SERVER_URI41", "PMIX_SERVER_URI4",
+                                   "PMIX_SERVER_URI3", "PMIX_SERVER_URI21", "PMIX_SERVER_URI2"};
+constexpr std::array hydra_names = {"PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"};
+constexpr std::array ompi_names = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"};
+
+/// "" or the launcher that we cannot join, with what to do.
+std::string unsupported_launcher(Platform& platform) {
+  const bool slurm_step =
+      platform.variable("SLURM_PROCID") != nullptr &&
+      (platform.variable("SLURM_STEP_ID") != nullptr || platform.variable("SLURM_STEPID") != nullptr);
+  if (slurm_step)  // before PMI-1: srun --mpi=pmi2 sets PMI_* too
+    return "started by srun (SLURM_PROCID is set) without PMIx: use srun --mpi=pmix, or canele-run";
+  if (const char* name = first_set(platform, hydra_names))
+    return "started by mpiexec.hydra (" + std::string(name) + " is set), which this version cannot join" + use_instead;
+  if (const char* name = first_set(platform, ompi_names))
+    return "started by mpirun of Open MPI (" + std::string(name) +
+           " is set), but its PMIx variables (PMIX_NAMESPACE, PMIX_RANK) are missing: they must reach the ranks; does "
+           "a script between clear the environment?";
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> join_job(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
+  if (first_set(platform, pmix_names) != nullptr) return join_pmix(platform, timeout_ns, why);
+  if (std::string problem = unsupported_launcher(platform); !problem.empty()) {
+    *why = std::move(problem);
+    return nullptr;
+  }
+  return make_singleton(platform);
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The PMIx client. See pmix.hpp; pmix_shared.hpp has what its threads share.
+//
+// Surprise: every call that could wait for the launcher runs bounded: libpmix retries a dead server for a long time.
+#include "comm/bootstrap/pmix.hpp"
+
+#ifndef CANELE_HAVE_PMIX
+
+namespace canele::comm {
+
+std::unique_ptr<Bootstrap> join_pmix(Platform&, std::uint64_t, std::string* why) {
+  *why =
+      "started by a PMIx launcher (PMIX_NAMESPACE is set), but this build has no PMIx: install libpmix-dev, build "
+      "again";
+  return nullptr;
+}
+
+}  // namespace canele::comm
+
+#else
+
+#include <pmix.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include "comm/bootstrap/bounded.hpp"
+#include "comm/bootstrap/limits.hpp"
+#include "comm/bootstrap/pmix_calls.hpp"
+#include "comm/bootstrap/pmix_shared.hpp"
+
+namespace canele::comm {
+namespace {
+
+constexpr std::uint64_t ns_per_second = 1'000'000'000;
+constexpr std::uint64_t longest_goodbye = 5 * ns_per_second;
+constexpr std::uint64_t longest_survey = ns_per_second / 2;
+
+/// FNV-1a, 64 bits.
+std::uint64_t hash(std::string_view text) {
+  std::uint64_t value = 0xcbf29ce484222325u;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return value;
+}
+
+class PmixBootstrap final : public Bootstrap {
+ public:
+  PmixBootstrap(Platform& platform, Joined joined)
+      : platform_(platform),
+        me_(std::move(joined.membership)),
+        shared_(std::move(joined.shared)),
+        watch_(std::move(joined.watch)) {
+    // A plain pointer: Shared would else keep itself alive for ever.
+    shared_->ask_launcher = [shared = shared_.get(), me = me_](std::uint64_t number, int rank, const std::string& key,
+                                                               std::uint64_t left) {
+      start_get(shared->shared_from_this(), number, me, rank, key, left);
+    };
+    clock_ = platform.start_thread("canele-clock", [shared = shared_] { shared->run_clock(); });
+  }
+  ~PmixBootstrap() override { stop(); }
+
+  std::string_view name() const override { return "pmix"; }
+  int rank() const override { return me_.rank; }
+  int size() const override { return me_.size; }
+  int local_rank() const override { return me_.local_rank; }
+  int local_size() const override { return me_.local_size; }
+  std::uint64_t job() const override { return hash(me_.job); }
+  const std::string& host() const override { return me_.host; }
+
+  bool put(std::string_view key, const Blob& blob, std::string* why) override {
+    return check_entry(key, blob.size(), why) && put_blob(key, blob, why);
+  }
+  bool commit_and_fence(std::uint64_t timeout_ns, std::string* why) override { return fence(timeout_ns, why); }
+  bool fence(std::uint64_t timeout_ns, std::string* why) override;
+  void get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) override;
+  void on_failure(std::function<void(int)> died) override;
+  void abort(int code, std::string_view reason) override;
+  void finalize() override;
+
+ private:
+  /// Published before each fence, so that those who wait can be told who has not come.
+  static std::string fence_key(std::uint64_t number) { return "at-fence-" + std::to_string(number); }
+  std::string who_is_missing(std::uint64_t number, std::uint64_t until);
+  std::string explain(int status, std::uint64_t number, std::uint64_t until);
+  void stop();
+
+  Platform& platform_;
+  Membership me_;
+  std::shared_ptr<Shared> shared_;
+  std::unique_ptr<PlatformThread> clock_;
+  std::shared_ptr<Watch> watch_;
+  bool fence_failed_ = false;
+  bool left_ = false;
+};
+
+/// Splits the time: most for the fence, a little to find out who is missing.
+bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
+  if (me_.size == 1) return true;
+  if (fence_failed_) {  // libpmix still holds the old one: a new one would be taken for the same
+    *why = "an earlier wait for all ranks has failed";
+    return false;
+  }
+  const std::uint64_t until = deadline_after(platform_, timeout_ns);
+  const std::uint64_t fence_until = until - std::min(longest_survey, timeout_ns / 4);
+  std::uint64_t number;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    number = ++shared_->fence;
+  }
+  fence_failed_ = true;
+  const Blob mark = {std::byte{1}};
+  if (!put_blob(fence_key(number), mark, why)) return false;
+  int status = start_fence(shared_, number, fence_until);
+  if (status == PMIX_SUCCESS) {
+    shared_->changed.wait(fence_until, [&] {
+      const std::lock_guard lock(shared_->mutex);
+      return shared_->fence_ended == number || !shared_->dead.empty() || shared_->launcher_lost;
+    });
+    const std::lock_guard lock(shared_->mutex);
+    status = shared_->fence_ended == number ? shared_->fence_status : PMIX_ERR_TIMEOUT;
+  }
+  if (status == PMIX_SUCCESS) {
+    fence_failed_ = false;
+    return true;
+  }
+  *why = explain(status, number, until);
+  return false;
+}
+
+std::string PmixBootstrap::explain(int status, std::uint64_t number, std::uint64_t until) {
+  std::vector<int> dead;
+  bool launcher_lost;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    dead.assign(shared_->dead.begin(), shared_->dead.end());
+    launcher_lost = shared_->launcher_lost;
+  }
+  if (launcher_lost) return lost_launcher;
+  if (!dead.empty()) return list_ranks(dead) + (dead.size() == 1 ? " has" : " have") + " died";
+  const std::string missing = who_is_missing(number, until);
+  if (status == PMIX_ERR_TIMEOUT) return missing;
+  return missing + " (" + PMIx_Error_string(status) + ")";
+}
+
+/// Asks the launcher's server, for each rank, whether it has come to this fence.
+std::string PmixBootstrap::who_is_missing(std::uint64_t number, std::uint64_t until) {
+  start_survey(shared_, number, fence_key(number), me_);
+  const std::uint64_t soon = std::min(until, deadline_after(platform_, longest_survey));
+  shared_->changed.wait(soon, [this] {
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->survey_left == 0;
+  });
+  std::vector<int> missing;
+  const std::lock_guard lock(shared_->mutex);
+  for (int rank = 0; rank < me_.size; ++rank)
+    if (rank != me_.rank && !shared_->arrived.contains(rank)) missing.push_back(rank);
+  if (missing.empty()) return "all ranks have come, but the launcher has not confirmed it in the time given";
+  const std::size_t here = static_cast<std::size_t>(me_.size) - missing.size();
+  return "only " + std::to_string(here) + " of " + std::to_string(me_.size) + " ranks have come; " +
+         list_ranks(missing) + (missing.size() == 1 ? " is" : " are") + " missing";
+}
+
+void PmixBootstrap::get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) {
+  if (rank < 0 || rank >= me_.size)
+    return deliver(false, {}, "there is no rank " + std::to_string(rank) + " in a job of " + std::to_string(me_.size));
+  const std::uint64_t number =
+      shared_->ask({rank, std::string(key), std::move(deliver)}, deadline_after(platform_, timeout_ns));
+  bool dead, launcher_lost;
+  {
+    // After asking, so that a death meanwhile is seen here or there.
+    const std::lock_guard lock(shared_->mutex);
+    dead = shared_->dead.contains(rank);
+    launcher_lost = shared_->launcher_lost;
+  }
+  if (dead || launcher_lost)
+    return shared_->answer(number, false, {},
+                           dead ? "rank " + std::to_string(rank) + " has died" : std::string(lost_launcher));
+  start_get(shared_, number, me_, rank, key, timeout_ns);
+}
+
+void PmixBootstrap::on_failure(std::function<void(int)> died) {
+  std::vector<int> already;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    assert(!shared_->died && "at most one handler");
+    shared_->died = died;
+    already.assign(shared_->dead.begin(), shared_->dead.end());
+  }
+  for (const int rank : already) died(rank);
+}
+
+void PmixBootstrap::abort(int code, std::string_view reason) {
+  platform_.log(LogLevel::error, "the job ends with code " + std::to_string(code) + ": " + std::string(reason));
+  run_bounded(platform_, "canele-abort", longest_goodbye,
+              [code, text = std::string(reason)] { PMIx_Abort(code, text.c_str(), nullptr, 0); });
+}
+
+void PmixBootstrap::finalize() {
+  if (left_) return;
+  left_ = true;
+  stop();
+  const bool returned = run_bounded(platform_, "canele-leave", longest_goodbye, [] { PMIx_Finalize(nullptr, 0); });
+  if (returned && PMIx_Initialized() == 0) shared_->drop_calls();
+}
+
+/// Nothing is delivered or reported after this.
+void PmixBootstrap::stop() {
+  if (watch_ != nullptr)
+    run_bounded(platform_, "canele-unwatch", longest_goodbye, [watch = std::move(watch_)]() mutable { watch.reset(); });
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+    shared_->died = nullptr;
+  }
+  shared_->changed.change();
+  clock_.reset();
+  shared_->refuse_all(-1, "this rank is leaving the job");
+}
+
+/// Under which job and rank libpmix should find us, from the launcher's variables.
+struct Expected {
+  std::string job;
+  std::string rank;
+};
+
+std::string variable_or_empty(Platform& platform, const char* name) {
+  const char* value = platform.variable(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> join_pmix(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
+  const Expected expected = {variable_or_empty(platform, "PMIX_NAMESPACE"), variable_or_empty(platform, "PMIX_RANK")};
+  if (expected.job.empty() || expected.rank.empty()) {
+    *why = "started by a PMIx launcher, but PMIX_NAMESPACE and PMIX_RANK are not both set: they must reach the ranks";
+    return nullptr;
+  }
+  struct State {
+    Joined joined;
+    std::string error;
+  };
+  const auto state = std::make_shared<State>();
+  state->joined.shared = std::make_shared<Shared>(platform);
+  const bool returned =
+      run_bounded(platform, "canele-join", timeout_ns, [state] { state->error = join(&state->joined); });
+  const std::string which = "the launcher's PMIx server, of job " + expected.job + ", ";
+  const std::string advice =
+      ". Has the launcher ended, or is it in another container? Start again with canele-run or mpirun, or unset "
+      "PMIX_NAMESPACE, PMIX_RANK and PMIX_SERVER_URI* to run alone";
+  if (!returned) {
+    *why = which + "does not answer" + advice;
+    return nullptr;
+  }
+  if (!state->error.empty()) {
+    *why = which + "cannot be joined: " + state->error + advice;
+    return nullptr;
+  }
+  const Membership& me = state->joined.membership;
+  if (me.job != expected.job || std::to_string(me.rank) != expected.rank) {
+    *why = which + "was not found: libpmix says that this is rank " + std::to_string(me.rank) + " of job " + me.job +
+           advice;
+    return nullptr;
+  }
+  return std::make_unique<PmixBootstrap>(platform, std::move(state->joined));
+}
+
+}  // namespace canele::comm
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The calls into libpmix, each with its call back.
+//
+// Who: pmix.cpp. Threads: join() and put_blob() may wait for libpmix's thread; start_get() and start_survey() do not.
+// Call backs
+//      come on libpmix's thread, store into Shared, and ring it.
+// Surprise: no function here needs a rank to be alive, or the server to answer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/bootstrap/pmix_shared.hpp"
+
+namespace canele::comm {
+
+/// Who we are in the job.
+struct Membership {
+  std::string job;  ///< PMIx calls it the name space
+  int rank = -1;
+  int size = 0;
+  int local_rank = 0;
+  int local_size = 1;
+  std::string host;
+};
+
+bool put_blob(std::string_view key, const Blob& blob, std::string* why);
+
+/// Commits what was put and starts a fence of all ranks. Returns a pmix_status_t.
+int start_fence(const std::shared_ptr<Shared>& shared, std::uint64_t number, std::uint64_t until);
+
+/// Asks for every rank's `key`; those that have it get into Shared::arrived.
+void start_survey(const std::shared_ptr<Shared>& shared, std::uint64_t number, std::string_view key,
+                  const Membership& me);
+
+void start_get(const std::shared_ptr<Shared>& shared, std::uint64_t number, const Membership& me, int rank,
+               std::string_view key, std::uint64_t timeout_ns);
+
+/// Listens to the launcher's reports of deaths while it lives.
+class Watch {
+ public:
+  /// Both wait for libpmix: run them bounded.
+  Watch(const std::shared_ptr<Shared>& shared, const Membership& me);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  /// What the handler is given.
+  struct Context {
+    std::shared_ptr<Shared> shared;
+    std::string job;
+    int size;
+  };
+
+ private:
+  std::unique_ptr<Context> context_;
+  bool registered_ = false;
+  std::size_t handler_ = 0;
+};
+
+struct Joined {
+  std::shared_ptr<Shared> shared;
+  Membership membership;
+  std::shared_ptr<Watch> watch;
+};
+
+/// PMIx_Init, the job's data, and the watch, into `joined`, which has `shared` already. "" or what went wrong.
+/// May hang when the server does: run it bounded.
+std::string join(Joined* joined);
+
+inline constexpr const char* lost_launcher = "the connection to the launcher is lost";
+
+/// "rank 2", "ranks 2, 5 and 7", "ranks 0, 1, 2 and 40 others"
+std::string list_ranks(const std::vector<int>& ranks);
+
+}  // namespace canele::comm

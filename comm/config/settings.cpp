@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Settings: the table, and how a value is read, checked and reported.
+//
+// Who: the engine's start (any thread, before anything runs); canele_info_json reads the table.
+// Threads: a Settings is built by one thread and never changes afterwards.
+// Surprise: an empty value means "not set", so `CANELE_DRIVERS= prog` is the default, not an error.
+#include "comm/config/settings.hpp"
+
+#include <array>
+#include <cassert>
+#include <limits>
+#include <optional>
+
+#include "comm/config/names.hpp"
+#include "comm/config/nearest.hpp"
+
+namespace canele::comm {
+namespace {
+
+constexpr std::string_view prefix = "CANELE_";
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t seconds_per_day = 86'400;
+
+/// Variables with our prefix that tools and scripts read, not the library.
+constexpr std::string_view tool_variables = "CANELE_CC CANELE_CXX CANELE_FC CANELE_DRIVER_PATH";
+constexpr std::string_view tool_prefixes = "CANELE_RUN_ CANELE_DEMO_ CANELE_TEST_";
+
+enum class Kind : std::uint8_t { choice, list, number, size, text, fault };
+
+struct Entry {
+  SettingInfo info;
+  Kind kind;
+  bool may_be_auto = false;
+  std::uint64_t least = 0;
+  std::uint64_t most = unlimited;
+  std::string_view words = {};  ///< choice and list: what is allowed
+};
+
+constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
+    {{"DRIVERS", "shm,tcp", "",
+      "Drivers to use, in order of preference: the first that reaches a peer carries its messages. Fewer drivers start "
+      "faster and open fewer resources; a peer that none of them reaches is an error at its first message.",
+      "comma-separated list of self, shm, tcp, ofi, psm2"},
+     Kind::list,
+     false,
+     0,
+     unlimited,
+     known_drivers},
+    {{"STRATEGY", "aggregate", "",
+      "Which queued messages leave in the next packet. fifo: one message a packet, least work per message, most "
+      "packets. "
+      "aggregate: as many as pay, fewer packets when a rail is busy. priority: highest priority first, at the price "
+      "of a sorted queue.",
+      "fifo | aggregate | priority"},
+     Kind::choice,
+     false,
+     0,
+     unlimited,
+     known_strategies},
+    {{"WORKER", "none", "",
+      "Who makes communication progress. bound: a thread of its own, so that transfers go on while the program "
+      "computes; it sleeps when there is nothing to do. none: only the program's own calls to wait, test and progress; "
+      "saves the thread, and large transfers then stand still while the program computes.",
+      "none | bound"},
+     Kind::choice,
+     false,
+     0,
+     unlimited,
+     "none bound"},
+    {{"WORKER_CORE", "auto", "",
+      "Processing unit (hwloc logical index) that the worker is pinned to. Pinned, it answers faster if the program "
+      "leaves that unit free, and disturbs the program if not. auto: not pinned until the host runtime names a unit.",
+      "auto | index"},
+     Kind::number,
+     true,
+     0,
+     1'000'000},
+    {{"EAGER_LIMIT", "auto", "bytes",
+      "Messages up to this length leave at once and may be copied once more at the receiver; longer ones ask first "
+      "(rendezvous), which costs a round trip and saves copies and memory. auto: each driver's own limit.",
+      "auto | size, e.g. 16k"},
+     Kind::size,
+     true,
+     0,
+     std::uint64_t{1} << 30},
+    {{"SPIN", "auto", "ns",
+      "Time to spin after the last event before giving up the core. Longer: lower latency after a pause. Shorter: less "
+      "processor time taken from others. auto: from the machine, and zero when it has more runnable threads than "
+      "cores.",
+      "auto | time"},
+     Kind::number,
+     true,
+     0,
+     10'000'000'000},
+    {{"START_TIMEOUT", "60", "s",
+      "Time for all ranks to appear at the start. Raise it on machines that start jobs slowly; lower it to learn of a "
+      "missing rank sooner.",
+      "1 to 86400"},
+     Kind::number,
+     false,
+     1,
+     seconds_per_day},
+    {{"FINALIZE_TIMEOUT", "600", "s",
+      "Time for all ranks to reach the end. Raise it if ranks end far apart; lower it to learn of a stuck rank sooner. "
+      "0: for ever.",
+      "0 to 86400"},
+     Kind::number,
+     false,
+     0,
+     seconds_per_day},
+    {{"COUNTERS", "", "",
+      "File that the counters are written to, as JSON, when the engine is finalized; %r becomes the rank. Without %r "
+      "the ranks overwrite each other. Empty: nothing is written.",
+      "file name | - (stderr)"},
+     Kind::text},
+    {{"VERBOSE", "1", "",
+      "What is said on stderr. 0: errors. 1: warnings too. 2: one line on drivers, strategy and worker at the start. "
+      "3: "
+      "for developers; slows down.",
+      "0 to 3"},
+     Kind::number,
+     false,
+     0,
+     3},
+    {{"TCP_INTERFACE", "auto", "",
+      "Interface or address that the tcp driver listens on and is reached at. auto: the host's first that is up and "
+      "not "
+      "loop-back, else loop-back. Name one where hosts have several networks, or the slow one may be taken.",
+      "auto | interface | address"},
+     Kind::text,
+     true},
+    {{"TCP_PORT", "0", "",
+      "First port that the tcp driver tries to listen on; the next ones follow if it is taken. 0: any free port. A "
+      "fixed "
+      "port suits a firewall, and can be taken.",
+      "0 to 65535"},
+     Kind::number,
+     false,
+     0,
+     65'535},
+    {{"SHM_CMA", "auto", "",
+      "Whether large messages on one host are copied straight from the other process's memory (cross-memory attach). "
+      "auto: if the kernel allows it. off: through shared buffers, one copy more.",
+      "auto | off"},
+     Kind::choice,
+     false,
+     0,
+     unlimited,
+     "auto off"},
+    {{"HANG_REPORT", "30", "s",
+      "Time without any progress, with work stuck, after which one report of the pending requests is written to "
+      "stderr. "
+      "Short times give false reports on overloaded machines. 0: never.",
+      "0 to 86400"},
+     Kind::number,
+     false,
+     0,
+     seconds_per_day},
+    {{"FAULT", "", "",
+      "Faults to inject, for tests of the library and of the programs that check its results. Never set it in "
+      "production. "
+      "flip-byte:1000 inverts a byte of the 1000th received message.",
+      "name:number, comma-separated"},
+     Kind::fault},
+}};
+
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Decimal digits, all of `text`; nothing if it is something else or does not fit.
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (!is_digit(c)) return std::nullopt;
+    const auto digit = static_cast<std::uint64_t>(c - '0');
+    if (value > (unlimited - digit) / 10) return std::nullopt;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+/// A number with an optional k, M or G (powers of 1024; lower or upper case; "kB" and "KiB" are understood).
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  std::size_t digits = 0;
+  while (digits < text.size() && is_digit(text[digits])) ++digits;
+  const auto number = parse_number(text.substr(0, digits));
+  const std::string_view suffix = text.substr(digits);
+  if (!number) return std::nullopt;
+  if (suffix.empty() || suffix == "B") return number;
+  int shift = 0;
+  switch (suffix[0]) {
+    case 'k':
+    case 'K':
+      shift = 10;
+      break;
+    case 'm':
+    case 'M':
+      shift = 20;
+      break;
+    case 'g':
+    case 'G':
+      shift = 30;
+      break;
+    default:
+      return std::nullopt;
+  }
+  const std::string_view rest = suffix.substr(1);
+  if (!rest.empty() && rest != "B" && rest != "iB") return std::nullopt;
+  if (*number > (unlimited >> shift)) return std::nullopt;
+  return *number << shift;
+}
+
+std::optional<std::uint64_t> parse(Kind kind, std::string_view text) {
+  return kind == Kind::size ? parse_size(text) : parse_number(text);
+}
+
+/// Calls visit(word) for each word of `text`, which `separator` divides; stops when it returns false.
+template <typename Visit>
+bool each_word(std::string_view text, char separator, Visit visit) {
+  while (true) {
+    const auto end = text.find(separator);
+    if (!visit(text.substr(0, end))) return false;
+    if (end == std::string_view::npos) return true;
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool is_one_of(std::string_view word, std::string_view words) {
+  return !each_word(words, ' ', [&](std::string_view known) { return known != word; });
+}
+
+std::string with_commas(std::string_view words) {
+  std::string text;
+  each_word(words, ' ', [&](std::string_view word) {
+    text.append(text.empty() ? "" : ", ").append(word);
+    return true;
+  });
+  return text;
+}
+
+std::string did_you_mean(std::string_view word, std::string_view words) {
+  std::vector<std::string_view> known;
+  each_word(words, ' ', [&](std::string_view one) {
+    known.push_back(one);
+    return true;
+  });
+  const std::string_view nearest = nearest_name(word, known);
+  return nearest.empty() ? "" : " (did you mean " + std::string(nearest) + "?)";
+}
+
+std::string check_list(const Entry& entry, std::string_view text) {
+  std::string problem, seen = " ";
+  each_word(text, ',', [&](std::string_view word) {
+    if (word.empty()) {
+      problem = "has an empty name in it";
+    } else if (!is_one_of(word, entry.words)) {
+      problem = "names \"" + std::string(word) + "\", which is none of " + with_commas(entry.words) +
+                did_you_mean(word, entry.words);
+    } else if (seen.find(" " + std::string(word) + " ") != std::string::npos) {
+      problem = "names \"" + std::string(word) + "\" twice";
+    }
+    seen.append(word).append(" ");
+    return problem.empty();
+  });
+  return problem;
+}
+
+std::string check_fault(std::string_view text) {
+  std::string problem;
+  each_word(text, ',', [&](std::string_view fault) {
+    const auto colon = fault.find(':');
+    const std::string_view name = fault.substr(0, colon);
+    const bool well_named =
+        !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string_view::npos;
+    if (!well_named || colon == std::string_view::npos || !parse_number(fault.substr(colon + 1))) {
+      problem = "has \"" + std::string(fault) + "\" where name:number is wanted";
+    }
+    return problem.empty();
+  });
+  return problem;
+}
+
+std::string check_number(const Entry& entry, std::string_view text) {
+  const auto value = parse(entry.kind, text);
+  if (!value) return entry.kind == Kind::size ? "is no size" : "is no whole number";
+  if (*value < entry.least) return "is less than " + std::to_string(entry.least);
+  if (*value > entry.most) return "is more than " + std::to_string(entry.most);
+  return {};
+}
+
+/// What is wrong with `text` as a value of this setting; empty if nothing.
+std::string check(const Entry& entry, std::string_view text) {
+  if (entry.may_be_auto && text == "auto") return {};
+  switch (entry.kind) {
+    case Kind::choice:
+      if (is_one_of(text, entry.words)) return {};
+      return "is none of " + with_commas(entry.words) + did_you_mean(text, entry.words);
+    case Kind::list:
+      return check_list(entry, text);
+    case Kind::number:
+    case Kind::size:
+      return check_number(entry, text);
+    case Kind::fault:
+      return check_fault(text);
+    case Kind::text:
+      return {};
+  }
+  return {};
+}
+
+int find(std::string_view name) {
+  for (int i = 0; i < static_cast<int>(table.size()); ++i) {
+    if (table[static_cast<std::size_t>(i)].info.name == name) return i;
+  }
+  return -1;
+}
+
+bool belongs_to_a_tool(std::string_view variable) {
+  return is_one_of(variable, tool_variables) ||
+         !each_word(tool_prefixes, ' ', [&](std::string_view start) { return !variable.starts_with(start); });
+}
+
+std::string suggestion(std::string_view variable) {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : table) names.push_back(entry.info.name);
+  const std::string_view bare = variable.starts_with(prefix) ? variable.substr(prefix.size()) : variable;
+  const std::string_view nearest = nearest_name(bare, names);
+  if (nearest.empty()) return "; canele-info lists the known ones";
+  return "; did you mean " + std::string(prefix) + std::string(nearest) + "?";
+}
+
+/// One "CANELE_NAME=value" taken apart.
+struct Assignment {
+  std::string_view variable;
+  std::string_view value;
+  int index = -1;  ///< in the table; -1: unknown
+};
+
+Assignment take_apart(std::string_view text) {
+  const auto equals = text.find('=');
+  Assignment one{text.substr(0, equals), equals == std::string_view::npos ? "" : text.substr(equals + 1)};
+  if (one.variable.starts_with(prefix)) one.index = find(one.variable.substr(prefix.size()));
+  return one;
+}
+
+/// "" or the full sentence for people.
+std::string complaint(const Assignment& one, Source source) {
+  const Entry& entry = table[static_cast<std::size_t>(one.index)];
+  const std::string problem = check(entry, one.value);
+  if (problem.empty()) return {};
+  std::string text = std::string(one.variable) + "=\"" + std::string(one.value) + "\" ";
+  if (source == Source::options) text += "(in the options of canele_init) ";
+  text += problem + "; right would be: " + std::string(entry.info.values);
+  if (!entry.info.unit.empty()) text += ", in " + std::string(entry.info.unit);
+  return text + " (default " + std::string(entry.info.fallback) + ")";
+}
+
+}  // namespace
+
+Settings::Settings(Platform& platform, std::span<const std::string> overrides) : values_(table.size()) {
+  std::vector<std::string> warnings;
+  for (std::size_t i = 0; i < table.size(); ++i) values_[i].text = table[i].info.fallback;
+
+  const auto take = [&](const Assignment& one, Source source) {
+    if (one.value.empty()) return;
+    const std::string problem = complaint(one, source);
+    if (!problem.empty()) {
+      if (error_.empty()) error_ = problem;
+      return;
+    }
+    values_[static_cast<std::size_t>(one.index)] = {std::string(one.value), source};
+  };
+
+  platform.each_variable(prefix, [&](std::string_view text) {
+    const Assignment one = take_apart(text);
+    if (one.index >= 0) {
+      take(one, Source::environment);
+    } else if (!belongs_to_a_tool(one.variable)) {
+      warnings.push_back("unknown variable " + std::string(one.variable) + " ignored" + suggestion(one.variable));
+    }
+  });
+  for (const std::string& text : overrides) {
+    const Assignment one = take_apart(text);
+    if (one.index >= 0) {
+      take(one, Source::options);
+    } else if (error_.empty()) {
+      // A program that passes a wrong name is wrong itself: an error, where a stale variable is only a warning.
+      error_ = "unknown setting \"" + text + "\" in the options of canele_init" + suggestion(one.variable);
+    }
+  }
+  if (number(Setting::verbose) == 0) return;
+  for (const std::string& text : warnings) platform.log(LogLevel::warning, text);
+}
+
+std::uint64_t Settings::number(Setting setting, std::uint64_t automatic) const {
+  const Entry& entry = table[static_cast<std::size_t>(setting)];
+  assert(entry.kind == Kind::number || entry.kind == Kind::size);
+  const std::string& value = text(setting);
+  if (entry.may_be_auto && value == "auto") return automatic;
+  const auto parsed = parse(entry.kind, value);
+  assert(parsed);  // values were checked when they were taken
+  return *parsed;
+}
+
+const SettingInfo& Settings::info(Setting setting) {
+  assert(setting >= Setting{} && setting < Setting::count);
+  return table[static_cast<std::size_t>(setting)].info;
+}
+
+std::string Settings::by_name(std::string_view name, std::string_view fallback) const {
+  const int index = find(name);
+  return index < 0 ? std::string(fallback) : values_[static_cast<std::size_t>(index)].text;
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Settings: the one table of everything a user can set, and the values in force for one engine.
+//
+// Who: the engine reads them at start; canele-info prints them. Threads: immutable after construction.
+// Surprise: a value has a source (default, environment, options), which canele-info shows; an unknown CANELE_* variable
+// is
+//      a warning with the nearest known name, a wrong value of a known one is an error.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ltask/platform.hpp"
+
+namespace canele::comm {
+
+/// Every setting; the order is that of the table in settings.cpp. The variable is CANELE_<NAME>.
+enum class Setting : int {
+  drivers,        ///< "shm,tcp": drivers to use, in order of preference ("self" is always there)
+  strategy,       ///< fifo, aggregate, priority
+  worker,         ///< none, bound
+  worker_core,    ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
+                  ///< it)
+  eager_limit,    ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
+  spin,           ///< ns to spin before yielding when idle, or "auto"
+  start_timeout,  ///< seconds to wait for all ranks at start
+  finalize_timeout,  ///< seconds to wait for all ranks at the end
+  counters,          ///< file to write the counters to at finalize; "%r" becomes the rank; "" none; "-" stderr
+  verbose,           ///< 0 errors, 1 warnings, 2 info, 3 debug
+  tcp_interface,     ///< interface or address the tcp driver listens on; "auto"
+  tcp_port,          ///< first port to try; 0 any
+  shm_cma,           ///< auto, off: whether cross-memory attach may be used
+  hang_report,       ///< seconds without progress, with work stuck, before a report is written; 0 never
+  fault,             ///< faults for tests, e.g. "flip-byte:1000" ("" none)
+  count
+};
+
+enum class Source : std::uint8_t { fallback, environment, options };
+
+struct SettingInfo {
+  std::string_view name;      ///< without CANELE_
+  std::string_view fallback;  ///< default value, as text
+  std::string_view unit;      ///< "", "bytes", "s", "ns"
+  std::string_view help;      ///< what it does and what it trades
+  std::string_view values;    ///< for people: "fifo | aggregate | priority"
+};
+
+class Settings {
+ public:
+  /// Reads the environment through `platform`, then `overrides` ("CANELE_NAME=value"). Problems are kept in error();
+  /// warnings are logged.
+  Settings(Platform& platform, std::span<const std::string> overrides);
+
+  /// "" or what is wrong and what would be right.
+  const std::string& error() const { return error_; }
+
+  const std::string& text(Setting setting) const { return values_[static_cast<int>(setting)].text; }
+  /// The value as a number (sizes accept k, M, G; times are in the unit of the table); "auto" gives `automatic`.
+  std::uint64_t number(Setting setting, std::uint64_t automatic = 0) const;
+  Source source(Setting setting) const { return values_[static_cast<int>(setting)].source; }
+
+  static const SettingInfo& info(Setting setting);
+  /// The value of a setting by name ("TCP_PORT"), or `fallback` if there is no such setting: for drivers.
+  std::string by_name(std::string_view name, std::string_view fallback) const;
+
+ private:
+  struct Value {
+    std::string text;
+    Source source = Source::fallback;
+  };
+  std::vector<Value> values_;
+  std::string error_;
+};
+
+}  // namespace canele::comm

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Data: reading and writing the user's memory, described by canele_data_t, by position in the message.
+//
+// Who: protocol/ and api/. Threads: any. Surprise: a user's description is not trusted: a callback that returns nothing, or more than was asked
+//      for, ends the copy instead of running on.
+#pragma once
+
+#include <canele/canele.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstring>
+
+namespace canele::comm::data {
+
+/// Up to `max` pieces that hold bytes [offset, offset + size) or the front of them; *covered = how many bytes that is.
+inline int pieces(const canele_data_t& d, std::size_t offset, std::size_t size, iovec* out, int max,
+                  std::size_t* covered) {
+  *covered = 0;
+  if (size == 0 || offset >= d.length) return 0;
+  size = std::min(size, d.length - offset);
+  if (d.segments == nullptr) {
+    out[0] = {static_cast<std::byte*>(d.base) + offset, size};
+    *covered = size;
+    return 1;
+  }
+  const int n = std::clamp(d.segments(d.context, offset, out, max), 0, max);
+  int used = 0;
+  for (int i = 0; i < n && *covered < size; ++i) {
+    out[i].iov_len = std::min(out[i].iov_len, size - *covered);
+    *covered += out[i].iov_len;
+    used = i + 1;
+  }
+  return used;
+}
+
+/// visit(memory, length) for each piece of [offset, offset + size), in order; returns the bytes visited.
+template <typename Visit>
+std::size_t each_piece(const canele_data_t& d, std::size_t offset, std::size_t size, Visit visit) {
+  std::size_t done = 0;
+  while (done < size) {
+    iovec v[32];
+    std::size_t covered = 0;
+    const int n = pieces(d, offset + done, size - done, v, 32, &covered);
+    if (covered == 0) break;
+    for (int i = 0; i < n; ++i) visit(v[i].iov_base, v[i].iov_len);
+    done += covered;
+  }
+  return done;
+}
+
+/// Copies [offset, offset + size) of the described memory to `out`.
+inline std::size_t gather(const canele_data_t& d, std::size_t offset, std::size_t size, std::byte* out) {
+  if (d.segments == nullptr) {
+    size = offset >= d.length ? 0 : std::min(size, d.length - offset);
+    if (size != 0) std::memcpy(out, static_cast<const std::byte*>(d.base) + offset, size);
+    return size;
+  }
+  return each_piece(d, offset, size, [&](const void* memory, std::size_t n) {
+    if (n != 0) std::memcpy(out, memory, n);
+    out += n;
+  });
+}
+
+/// Copies `in` to [offset, …) of the described memory; what does not fit is left out. Returns the bytes copied.
+inline std::size_t scatter(const canele_data_t& d, std::size_t offset, const std::byte* in, std::size_t size) {
+  if (d.segments == nullptr) {
+    size = offset >= d.length ? 0 : std::min(size, d.length - offset);
+    if (size != 0) std::memcpy(static_cast<std::byte*>(d.base) + offset, in, size);
+    return size;
+  }
+  return each_piece(d, offset, size, [&](void* memory, std::size_t n) {
+    if (n != 0) std::memcpy(memory, in, n);
+    in += n;
+  });
+}
+
+}  // namespace canele::comm::data

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What drivers call: see drivers/driver.hpp. Threads: inside poll() of the driver, that is under the lock for a memory-only driver, and under
+// the slot's gate for any other, which therefore takes the lock here.
+// Surprise: landing() gives out user memory that the driver then writes without the lock. That is safe because only the driver itself, in a
+// call back, can make the engine let go of a transfer of a connected peer.
+#include "comm/core/driver_slot.hpp"
+
+#include "comm/core/engine.hpp"
+#include "comm/core/peers.hpp"
+#include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/rendezvous.hpp"
+#include "comm/protocol/send_path.hpp"
+
+namespace canele::comm {
+namespace {
+
+/// The engine's lock for the length of a call back, unless the caller has it already.
+class CallbackLock {
+ public:
+  explicit CallbackLock(DriverSlot& slot) : engine_(slot.memory_only() ? nullptr : &slot.engine) {
+    if (engine_ != nullptr) engine_->lock_for_callback();
+  }
+  ~CallbackLock() {
+    if (engine_ != nullptr) engine_->unlock();
+  }
+  CallbackLock(const CallbackLock&) = delete;
+  CallbackLock& operator=(const CallbackLock&) = delete;
+
+ private:
+  Engine* engine_;
+};
+
+}  // namespace
+
+DriverSlot::DriverSlot(Engine& owner, const drivers::DriverFactory& from)
+    : engine(owner), factory(from), driver(from.create()) {
+  rank = owner.rank;
+  size = owner.size;
+  job = owner.bootstrap->job();
+  incarnation = owner.incarnation;
+  secret = owner.secret;
+  events = this;
+}
+
+void DriverSlot::push_flush(Rail& rail) {
+  assert(!rail.in_flush);
+  rail.in_flush = true;
+  Rail* top = flush.load(std::memory_order_relaxed);
+  do {
+    rail.next_flush = top;
+  } while (!flush.compare_exchange_weak(top, &rail, std::memory_order_release, std::memory_order_relaxed));
+}
+
+Rail* DriverSlot::take_flush() {
+  Rail* reversed = nullptr;
+  for (Rail* rail = flush.exchange(nullptr, std::memory_order_acquire); rail != nullptr;) {
+    Rail* next = rail->next_flush;
+    rail->next_flush = reversed;
+    reversed = rail;
+    rail = next;
+  }
+  return reversed;
+}
+
+drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> bytes) {
+  const CallbackLock guard(*this);
+  Peer& peer = engine.peer(from);
+  ++driver->counters.packets_received;
+  driver->counters.bytes_received += bytes.size();
+  if (peer.gone()) return drivers::Take::taken;  // late bytes of a peer that has left
+  const char* wrong = receive_path::packet(engine, peer, bytes);
+  if (wrong == nullptr) return drivers::Take::taken;
+  engine.counters.add(Counter::frames_refused);
+  engine.fail_peer(peer, true, std::string("it sent a packet that makes no sense: ") + wrong);
+  return drivers::Take::refused;
+}
+
+int DriverSlot::landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+                        int max) {
+  const CallbackLock guard(*this);
+  return rendezvous::landing(engine, engine.peer(from), key, offset, length, out, max);
+}
+
+void DriverSlot::landed(drivers::Rank from, std::uint64_t key, std::uint64_t /*offset*/, std::uint64_t length) {
+  const CallbackLock guard(*this);
+  driver->counters.bulk_bytes_received += length;
+  rendezvous::landed(engine, engine.peer(from), key, length);
+}
+
+void DriverSlot::done(drivers::Token token, drivers::Status status) {
+  const CallbackLock guard(*this);
+  send_path::packet_done(engine, *static_cast<Rail*>(token), status);
+}
+
+void DriverSlot::ready(drivers::Rank to) {
+  const CallbackLock guard(*this);
+  Peer& peer = engine.peer(to);
+  if (peer.rail.slot != this || peer.gone()) return;
+  peer.rail.full = false;
+  if (peer.rail.state == Rail::State::staged && !peer.rail.in_flush) push_flush(peer.rail);
+  engine.mark_dirty(peer);
+}
+
+void DriverSlot::connected(drivers::Rank to) {
+  const CallbackLock guard(*this);
+  peers::connected(engine, *this, to);
+}
+
+void DriverSlot::failed(drivers::Rank to, bool lost, std::string_view reason) {
+  const CallbackLock guard(*this);
+  peers::driver_failed(engine, *this, to, lost, reason);
+}
+
+std::uint64_t DriverSlot::now_ns() { return engine.platform.now_ns(); }
+std::uint64_t DriverSlot::random() { return engine.platform.random(); }
+
+std::string DriverSlot::setting(std::string_view name, std::string_view fallback) {
+  return engine.settings->by_name(name, fallback);
+}
+
+void DriverSlot::log(int level, std::string_view text) {
+  engine.log(static_cast<LogLevel>(level), std::string(factory.name) + ": " + std::string(text));
+}
+
+}  // namespace canele::comm

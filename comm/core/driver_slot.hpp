@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// DriverSlot: one open driver of an engine, who may call it now, and the packets that wait for that.
+//
+// Who: the engine. Threads: a memory-only driver is called under the engine's lock; any other by whoever holds `gate`, never under the lock.
+// Surprise: the same call backs serve both: those of a system-call driver take the engine's lock first.
+//
+//   pump() under the lock ─▶ Rail staged ─▶ flush (lock-free LIFO) ─▶ holder of gate ─▶ driver ─▶ Rail::sent_op ─▶ lock
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "comm/core/peer.hpp"
+#include "drivers/driver.hpp"
+#include "ltask/submit_lock.hpp"
+
+namespace canele::comm {
+
+class Engine;
+
+struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
+  DriverSlot(Engine& owner, const drivers::DriverFactory& from);
+  virtual ~DriverSlot() = default;
+
+  // what the driver calls: see drivers/driver.hpp
+  drivers::Take packet(drivers::Rank from, std::span<const std::byte> bytes) override;
+  int landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+              int max) override;
+  void landed(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override;
+  void done(drivers::Token token, drivers::Status status) override;
+  void ready(drivers::Rank rank) override;
+  void connected(drivers::Rank rank) override;
+  void failed(drivers::Rank rank, bool lost, std::string_view reason) override;
+  std::uint64_t now_ns() override;
+  std::uint64_t random() override;
+  std::string setting(std::string_view name, std::string_view fallback) override;
+  void log(int level, std::string_view text) override;
+
+  bool memory_only() const { return driver->capabilities().memory_only; }
+  bool has_flush() const { return flush.load(std::memory_order_acquire) != nullptr; }
+  void push_flush(Rail& rail);
+  Rail* take_flush();  ///< all of them, oldest first
+
+  Engine& engine;
+  const drivers::DriverFactory& factory;
+  std::unique_ptr<drivers::Driver> driver;
+  drivers::Address address;
+  ltask::Gate gate;
+  std::atomic<Rail*> flush{nullptr};
+  std::atomic<int> connected_peers{0};
+  std::atomic<unsigned> turns{0}, dry_polls{0};  ///< system-call drivers: polled less often while nothing comes
+};
+
+}  // namespace canele::comm

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Engine: one instance of the library. Its state, its lock, and the steps that make it progress.
+//
+// Who: api/ posts, the worker and waiters step, drivers call back through DriverSlot.
+// Threads: any; see each part. Fields below "under the lock" are touched by the holder of `lock` only.
+// Surprise: there are no globals, no blocking call, and no thread in here: a test can step a thousand engines in one thread.
+//
+//   Engine ─┬─ lock           submissions that find it taken are linked to it
+//           ├─ tasks          callbacks and large copies, run by whoever steps
+//           ├─ slots[]        one per open driver, in order of preference
+//           ├─ peers[]        by rank
+//           ├─ sessions, matcher, sends, transfers
+//           └─ sleeper, worker, waiters
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/config/settings.hpp"
+#include "comm/core/driver_slot.hpp"
+#include "comm/core/handle_table.hpp"
+#include "comm/core/message.hpp"
+#include "comm/core/peer.hpp"
+#include "comm/core/request.hpp"
+#include "comm/core/session.hpp"
+#include "comm/core/waiters.hpp"
+#include "comm/matching/matcher.hpp"
+#include "comm/observe/counters.hpp"
+#include "ltask/platform.hpp"
+#include "ltask/sleeper.hpp"
+#include "ltask/submit_lock.hpp"
+#include "ltask/task.hpp"
+#include "ltask/worker.hpp"
+
+namespace canele::comm {
+
+namespace rendezvous {
+struct Pull;
+}
+
+/// What an engine is made of; tests and simulators bring their own.
+struct EngineParts {
+  Platform* platform = nullptr;
+  std::unique_ptr<Settings> settings;
+  std::unique_ptr<Bootstrap> bootstrap;
+  /// Drivers to use, in order of preference; the first that reaches a peer carries it.
+  std::vector<const drivers::DriverFactory*> drivers;
+  const strategies::StrategyFactory* strategy = nullptr;
+};
+
+/// System calls that became due under the lock, to be made after it: threads to wake, doorbells to ring.
+class Departures {
+ public:
+  bool empty() const { return parkers_.empty() && doorbells_.empty(); }
+  void wake(ltask::Parker& parker) { parkers_.push_back(&parker); }
+  void ring(drivers::Driver& driver, int rank) { doorbells_.emplace_back(&driver, rank); }
+  /// Moves what `other` holds here, leaving its memory with it for the next time.
+  void take(Departures& other) {
+    parkers_.insert(parkers_.end(), other.parkers_.begin(), other.parkers_.end());
+    doorbells_.insert(doorbells_.end(), other.doorbells_.begin(), other.doorbells_.end());
+    other.parkers_.clear();
+    other.doorbells_.clear();
+  }
+  void run(Platform& platform);
+
+ private:
+  std::vector<ltask::Parker*> parkers_;
+  std::vector<std::pair<drivers::Driver*, int>> doorbells_;
+};
+
+class Engine final : public ltask::Progress {
+ public:
+  /// Opens the drivers, publishes the addresses, waits for all ranks. nullptr and *why on failure.
+  static std::unique_ptr<Engine> create(EngineParts parts, std::string* why);
+  ~Engine();
+
+  // ---- progress: any thread -------------------------------------------------------------------------------------
+  int step() override;
+  void sleep(std::uint64_t timeout_ns) override;
+  void wake() override { sleeper.wake(); }
+
+  /// Runs `op` now, or leaves it to the holder of the lock; then does what the lock forbids (system calls, callbacks).
+  void submit(Op& op);
+  /// After work was left over for somebody who progresses: the server of a driver, the worker, a sleeper.
+  void after_submit();
+  /// Hands staged packets to drivers that make system calls. Never under the lock.
+  void serve_drivers();
+
+  // ---- the lock -------------------------------------------------------------------------------------------------
+  bool try_lock();
+  /// Waits for the lock, for callers who must have it (a driver's call back). Holders are quick: they make no system call.
+  void lock_for_callback();
+  void unlock();
+
+  // ---- under the lock: core/ ------------------------------------------------------------------------------------
+  void run(Op& op);
+  Peer& peer(int rank);
+  void mark_dirty(Peer& peer);
+  void pump_dirty();
+  /// Publishes events of a request; queues its callback; wakes its waiter.
+  void publish(Request& request, unsigned events);
+  void finish(Request& request, int error);
+  void fail_peer(Peer& peer, bool lost, std::string_view reason);
+  void log(LogLevel level, const std::string& text);
+
+  /// Gives a request whose queued bit the caller has just set to the task queue.
+  void queue_delivery(Request& request);
+  /// Runs callbacks of one request. By the task queue, outside the lock.
+  void deliver(Request& request);
+
+  // ---- constants after create() ---------------------------------------------------------------------------------
+  Platform& platform;
+  std::unique_ptr<Settings> settings;
+  std::unique_ptr<Bootstrap> bootstrap;
+  const strategies::StrategyFactory& strategy;
+  int rank = 0, size = 1;
+  LogLevel verbosity = LogLevel::warning;
+  ltask::Idle::Budget idle;         ///< how long to spin and yield
+  std::uint64_t eager_setting = 0;  ///< 0: the driver decides
+  long process = 0;                 ///< to notice a fork
+  std::vector<std::byte> secret;
+  std::uint64_t incarnation = 0;
+
+  // ---- shared, each with its own discipline ---------------------------------------------------------------------
+  ltask::SubmitLock lock;
+  ltask::TaskQueue tasks;
+  std::vector<std::unique_ptr<DriverSlot>> slots;
+  ltask::Sleeper sleeper;
+  ltask::Worker worker;
+  Waiters waiters;
+  std::atomic<bool> memory_in_use{false};  ///< another rank is reached through memory
+  bool naps_only = false;                  ///< a driver without wake-up is open
+
+  // ---- under the lock -------------------------------------------------------------------------------------------
+  std::unique_ptr<Peer*[]> peers;
+  std::vector<std::unique_ptr<Peer>> active_peers;
+  SessionTable sessions;
+  Matcher matcher;
+  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous
+  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way
+  MessagePool messages;
+  ControlPool controls;
+  std::vector<std::unique_ptr<Packet>> free_packets;
+  std::vector<Peer*> dirty;
+  Departures departures;
+  std::vector<Rail*> lulled;         ///< rails that wait for the next progress call
+  bool lulls_over = false;           ///< it is that call
+  std::uint64_t pending_sends = 0;  ///< not finalized
+  std::uint64_t resolving = 0;      ///< questions to the launcher under way
+  std::uint64_t pulls = 0;          ///< copies under way
+  rendezvous::Pull* free_pulls = nullptr;
+  std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
+  std::uint64_t flip_countdown = 0; ///< fault switch, 0 off
+  EngineCounters counters;
+
+ private:
+  friend struct EngineBuilder;
+  explicit Engine(EngineParts parts);
+  int step_locked();
+  int step_drivers();
+  bool arm();     ///< every driver wakes us from now on, and there is nothing to do
+  void disarm();
+  void run_linked(ltask::SubmitLock::Node* node);
+};
+
+/// Depth of callbacks on this thread; blocking calls are refused above 0.
+int callback_depth();
+
+}  // namespace canele::comm

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The end of a peer: every request that needs it completes with an error; everything else goes on.
+//
+// Threads: under the engine's lock. Surprise: receives whose data is being pulled are left to their Pull, and a packet that a driver's server may hold is left
+// until it comes back.
+#include "comm/core/peers.hpp"
+#include "comm/protocol/send_path.hpp"
+
+namespace canele::comm {
+namespace {
+
+void drop_item(Engine& engine, strategies::Item& item) {
+  item.queued = false;
+  if (item.kind == strategies::Kind::control) {
+    engine.controls.release(static_cast<Control&>(item));
+    return;
+  }
+  Request& request = request_of(item);
+  if (request.handle != 0 && engine.sends.find(request.handle) == &request) engine.sends.remove(request.handle);
+  engine.finish(request, CANELE_EPEER);
+}
+
+void drop_backlog(Engine& engine, Peer& peer) {
+  if (peer.rail.packet != nullptr && peer.rail.packet->bulk) peer.rail.packet->plan.count = 0;  // its item is in the backlog
+  while (strategies::Item* item = peer.backlog->any()) {
+    peer.backlog->remove(*item);
+    drop_item(engine, *item);
+  }
+  peer.queued_bytes = 0;
+}
+
+void drop_named(Engine& engine, const Peer& peer) {
+  engine.sends.each([&](Request& request) {
+    if (request.rank != peer.rank) return;
+    engine.sends.remove(request.handle);
+    engine.finish(request, CANELE_EPEER);
+  });
+  engine.transfers.each([&](Request& request) {
+    if (request.receive.peer != &peer) return;
+    engine.transfers.remove(request.handle);
+    engine.finish(request, CANELE_EPEER);
+  });
+}
+
+void drop_receives(Engine& engine, const Peer& peer) {
+  std::vector<PostedNode*> doomed;
+  engine.matcher.each_exact_posted([&](PostedNode& node) {
+    if (node.source == peer.rank) doomed.push_back(&node);
+  });
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    for (MatchNode* node = engine.sessions.at(i).match.masked.first; node != nullptr; node = node->links.next) {
+      if (node->source == peer.rank) doomed.push_back(static_cast<PostedNode*>(node));
+    }
+  }
+  for (PostedNode* node : doomed) {
+    Request& request = request_of(*node);
+    engine.matcher.cancel(request.session->match, *node);
+    request.status_tag = node->tag;
+    request.rank = peer.rank;
+    request.status_length = 0;
+    engine.finish(request, CANELE_EPEER);
+  }
+}
+
+}  // namespace
+
+void Engine::fail_peer(Peer& peer, bool lost, std::string_view reason) {
+  if (peer.gone()) return;
+  const bool was_up = peer.state == Peer::State::up;
+  peer.state = lost ? Peer::State::failed : Peer::State::left;
+  peer.reason = reason;
+  if (was_up) peer.rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
+  if (lost) {
+    counters.add(Counter::peers_failed);
+    log(LogLevel::warning, "rank " + std::to_string(peer.rank) + " is lost: " + std::string(reason));
+  }
+  drop_backlog(*this, peer);
+  if (!peer.rail.in_flush) peers::drop_packet(*this, peer.rail);
+  drop_named(*this, peer);
+  drop_receives(*this, peer);
+}
+
+namespace peers {
+
+void drop_packet(Engine& engine, Rail& rail) {
+  if (rail.packet == nullptr) return;
+  for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.packet->plan.items[i]);
+  rail.packet.reset();
+  rail.state = Rail::State::idle;
+}
+
+void launcher_failed(Engine& engine, int rank) {
+  Peer& peer = engine.peer(rank);
+  if (peer.state == Peer::State::up || peer.gone()) return;  // its driver will see the end of the connection
+  engine.fail_peer(peer, true, "the launcher says that it died");
+}
+
+}  // namespace peers
+}  // namespace canele::comm

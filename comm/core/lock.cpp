@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The engine's lock, the submissions linked to it, and what follows when it is given up.
+//
+// Threads: any. Surprise: the holder runs what others linked before it leaves, so that nobody ever waits; pumping the peers comes after a whole batch,
+//      so that sends linked together can leave together.
+#include "comm/core/engine.hpp"
+#include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/rendezvous.hpp"
+#include "comm/protocol/send_path.hpp"
+
+namespace canele::comm {
+
+bool Engine::try_lock() {
+  if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) [[unlikely]] return false;
+  return lock.try_enter();
+}
+
+void Engine::lock_for_callback() {
+  for (unsigned turn = 1; !lock.try_enter(); ++turn) {
+    if (turn % 64 != 0) {
+      platform.relax();
+    } else {
+      platform.yield();  // the holder may have lost its core
+    }
+  }
+}
+
+void Engine::unlock() {
+  Departures due;
+  for (;;) {
+    pump_dirty();
+    if (!departures.empty()) due.take(departures);
+    ltask::SubmitLock::Node* linked = lock.leave();
+    if (linked == nullptr) break;
+    run_linked(linked);
+  }
+  if (!due.empty()) due.run(platform);
+}
+
+void Departures::run(Platform& platform) {
+  for (ltask::Parker* parker : parkers_) parker->signal(platform);
+  for (const auto& [driver, rank] : doorbells_) driver->wake(rank);
+}
+
+void Engine::run_linked(ltask::SubmitLock::Node* node) {
+  while (node != nullptr) {
+    ltask::SubmitLock::Node* next = node->next;  // running it may end its life
+    counters.add(Counter::lock_queued);
+    run(static_cast<Op&>(*node));
+    node = next;
+  }
+}
+
+void Engine::submit(Op& op) {
+  if (!lock.enter_or_push(op)) return;  // the holder runs it
+  counters.add(Counter::lock_taken);
+  run(op);
+  unlock();
+}
+
+void Engine::after_submit() {
+  serve_drivers();
+  if (tasks.has_work()) {
+    if (callback_depth() == 0) tasks.run(32);
+    if (tasks.has_work()) sleeper.wake();
+  }
+}
+
+void Engine::run(Op& op) {
+  switch (op.kind) {
+    case OpKind::send: send_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op))); break;
+    case OpKind::receive: receive_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op))); break;
+    case OpKind::bind: receive_path::bind(*this, static_cast<Request&>(static_cast<PostOp&>(op))); break;
+    case OpKind::cancel: receive_path::cancel(*this, static_cast<Request&>(static_cast<CancelOp&>(op))); break;
+    case OpKind::probe: receive_path::probe(*this, static_cast<ProbeOp&>(op)); break;
+    case OpKind::reprioritize: send_path::reprioritize(*this, static_cast<ReprioritizeOp&>(op)); break;
+    case OpKind::sent: send_path::handed_over(*this, *static_cast<Rail::SentOp&>(op).rail); break;
+    case OpKind::pulled: rendezvous::pulled(*this, static_cast<rendezvous::Pull&>(op)); break;
+    case OpKind::call: static_cast<CallOp&>(op).call(*this, static_cast<CallOp&>(op)); break;
+  }
+}
+
+void Engine::mark_dirty(Peer& p) {
+  if (p.dirty) return;
+  p.dirty = true;
+  dirty.push_back(&p);
+}
+
+void Engine::pump_dirty() {
+  while (!dirty.empty()) {
+    Peer* p = dirty.back();
+    dirty.pop_back();
+    p->dirty = false;
+    send_path::pump(*this, *p);
+  }
+}
+
+}  // namespace canele::comm

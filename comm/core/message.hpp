@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Message: one that arrived and has not been received: an unexpected one, or one that a late receive holds. And Control: a small chunk
+// to be sent that belongs to no request.
+//
+// Who: protocol/, under the engine's lock. Surprise: a message is one block, its bytes behind it, byte-exact; blocks of the common small
+//      size are kept for reuse.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <span>
+
+#include "comm/matching/node.hpp"
+#include "comm/packet/wire.hpp"
+#include "strategies/strategy.hpp"
+
+namespace canele::comm {
+
+struct Peer;
+
+struct Message : UnexpectedNode {
+  Peer* peer = nullptr;
+  std::uint64_t length = 0;    ///< of the message as sent
+  std::uint64_t handle = 0;    ///< of the send: rendezvous, or synchronous
+  std::uint32_t stored = 0;    ///< bytes of the message kept here (eager: all; rendezvous: the header)
+  std::uint16_t exposure = 0;  ///< bytes of the exposure, behind them
+  bool rendezvous = false;
+  bool synchronous = false;
+
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1); }
+  std::span<const std::byte> exposed() { return {bytes() + stored, exposure}; }
+  std::size_t size() const { return sizeof(Message) + stored + exposure; }
+};
+
+/// Keeps a few blocks of one size, so that a steady stream of small unexpected messages allocates nothing.
+class MessagePool {
+ public:
+  ~MessagePool() {
+    while (free_ != nullptr) {
+      Free* next = free_->next;
+      std::free(free_);
+      free_ = next;
+    }
+  }
+  /// A message with room for `extra` bytes behind it. nullptr if there is no memory.
+  Message* make(std::size_t extra) {
+    const std::size_t size = sizeof(Message) + extra;
+    void* block = nullptr;
+    if (size <= block_size && free_ != nullptr) {
+      block = free_;
+      free_ = free_->next;
+      --kept_;
+    } else {
+      block = std::malloc(size <= block_size ? block_size : size);
+    }
+    return block != nullptr ? new (block) Message : nullptr;
+  }
+  void release(Message& message) {
+    const bool small = message.size() <= block_size;
+    message.~Message();
+    if (small && kept_ < most_kept) {
+      auto* block = new (&message) Free{free_};
+      free_ = block;
+      ++kept_;
+    } else {
+      std::free(&message);
+    }
+  }
+
+ private:
+  struct Free {
+    Free* next;
+  };
+  static constexpr std::size_t block_size = 512, most_kept = 1024;
+  Free* free_ = nullptr;
+  std::size_t kept_ = 0;
+};
+
+/// A control chunk that waits for its packet.
+struct Control : strategies::Item {
+  wire::Head head{};
+  std::uint8_t payload_size = 0;
+  std::byte payload[wire::max_label + 1];
+  Control* next_free = nullptr;
+};
+
+class ControlPool {
+ public:
+  ~ControlPool() {
+    while (free_ != nullptr) delete take();
+  }
+  Control& make() {
+    Control* control = free_ != nullptr ? take() : new Control;
+    static_cast<strategies::Item&>(*control) = strategies::Item{};
+    control->kind = strategies::Kind::control;
+    return *control;
+  }
+  void release(Control& control) {
+    control.next_free = free_;
+    free_ = &control;
+  }
+
+ private:
+  Control* take() {
+    Control* control = free_;
+    free_ = control->next_free;
+    return control;
+  }
+  Control* free_ = nullptr;
+};
+
+}  // namespace canele::comm

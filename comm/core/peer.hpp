@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Peer: another rank, as soon as it is talked to; Rail: one driver towards it; Packet: what is on its way out.
+//
+// Who: the engine, under its lock, except where a Packet is handed to a driver that makes system calls (state `staged` and `sending`: it then
+//      belongs to whoever serves that driver).
+// Surprise: a peer never talked to costs one pointer.
+//
+//   Engine.peers[rank] ──▶ Peer ──▶ Strategy (its backlog)
+//                            ├──▶ Rail ──▶ DriverSlot ──▶ Driver
+//                            │      └──▶ Packet (at most one on its way)
+//                            └──▶ sessions_in[], announced[]
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/core/request.hpp"
+#include "comm/observe/counters.hpp"
+#include "drivers/driver.hpp"
+#include "strategies/strategy.hpp"
+
+namespace canele::comm {
+
+class Engine;
+class Session;
+struct DriverSlot;
+struct Peer;
+
+/// One packet between its plan and the moment its memory is free again.
+struct Packet {
+  static constexpr int max_pieces = 2 * strategies::Plan::max_items + 1;
+
+  strategies::Plan plan;           ///< what is in it; items of finished messages are taken out as they complete
+  std::vector<std::byte> staging;  ///< heads and copied payloads (system-call drivers)
+  iovec pieces[max_pieces];
+  int piece_count = 0;
+  std::size_t size = 0;
+  bool bulk = false;
+  std::uint64_t bulk_key = 0, bulk_offset = 0;
+};
+
+struct Rail {
+  enum class State : std::uint8_t {
+    idle,    ///< takes a packet
+    connect, ///< system-call driver: waits for its server to connect
+    held,    ///< memory driver: a plan that found the driver full
+    staged,  ///< system-call driver: waits for its server
+    sending  ///< the driver has it, its memory is in use
+  };
+  Peer* peer = nullptr;
+  DriverSlot* slot = nullptr;
+  State state = State::idle;
+  bool full = false;                ///< the driver said full; ready() will come
+  bool lulled = false;              ///< in the engine's list of rails that wait for the next progress call
+  std::uint64_t last_packet_ns = 0; ///< when the last one left, for drivers with a gap
+  std::unique_ptr<Packet> packet;   ///< system-call drivers, and held plans
+  bool in_flush = false;            ///< on its way to the server of the driver, or not back yet
+  drivers::Address address;         ///< where to connect
+  Rail* next_flush = nullptr;
+  drivers::Status result = drivers::Status::ok;  ///< of the last hand-over
+  struct SentOp : Op {
+    Rail* rail = nullptr;
+  } sent_op;
+};
+
+struct Peer {
+  enum class State : std::uint8_t { resolving, connecting, up, left, failed };
+
+  int rank = 0;
+  State state = State::resolving;
+  bool dirty = false;       ///< in the engine's list of peers to pump
+  std::int32_t error = 0;   ///< why it failed
+  std::string reason;
+  Rail rail;
+  std::unique_ptr<strategies::Strategy> backlog;
+  std::uint64_t next_age = 0;
+  std::uint64_t queued_bytes = 0;  ///< in the backlog, as packed
+  std::uint32_t next_out = 1, next_in = 1;  ///< envelope numbers
+  std::vector<Session*> sessions_in;        ///< by the peer's index
+  std::vector<std::uint32_t> announced;     ///< by our index: the epoch announced, 0 none
+  Blob address;                             ///< what it published
+  std::size_t next_driver = 0;              ///< the next one to try
+  PeerCounters counters;
+
+  bool gone() const { return state == State::failed || state == State::left; }
+};
+
+}  // namespace canele::comm

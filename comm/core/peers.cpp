@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// First contact and connection. failure.cpp has the end. Threads: under the engine's lock, except resolve_task.
+// Surprise: the question to the launcher is an ltask: PMIx must not be called under the lock.
+#include "comm/core/peers.hpp"
+
+#include <cstring>
+
+#include "comm/packet/wire.hpp"
+#include "comm/protocol/send_path.hpp"
+
+namespace canele::comm {
+
+Peer& Engine::peer(int to) {
+  assert(to >= 0 && to < size);
+  Peer*& entry = peers[to];
+  if (entry == nullptr) {
+    active_peers.push_back(std::make_unique<Peer>());
+    entry = active_peers.back().get();
+    entry->rank = to;
+    entry->rail.peer = entry;
+    entry->rail.sent_op.kind = OpKind::sent;
+    entry->rail.sent_op.rail = &entry->rail;
+    entry->backlog = strategy.create();
+    peers::resolve(*this, *entry);
+  }
+  return *entry;
+}
+
+namespace peers {
+namespace {
+
+/// Asks the launcher for one address, on its way through a task, the launcher's thread, and the lock.
+struct Resolve : ltask::Task, CallOp {
+  Engine* engine = nullptr;
+  int rank = 0;
+  bool ok = false;
+  Blob address;
+  std::string why;
+};
+
+void resolved(Engine& engine, CallOp& op) {
+  const std::unique_ptr<Resolve> resolve(static_cast<Resolve*>(&op));
+  --engine.resolving;
+  Peer& peer = engine.peer(resolve->rank);
+  if (peer.state != Peer::State::resolving) return;  // it connected first, or is dead
+  if (!resolve->ok) {
+    engine.fail_peer(peer, true, "the launcher does not know its address: " + resolve->why);
+    return;
+  }
+  peer.address = std::move(resolve->address);
+  peer.state = Peer::State::connecting;
+  connect(engine, peer);
+}
+
+void resolve_task(ltask::Task& task) {
+  auto& resolve = static_cast<Resolve&>(task);
+  Engine& engine = *resolve.engine;
+  const std::uint64_t timeout_ns = engine.settings->number(Setting::start_timeout) * 1'000'000'000;
+  engine.bootstrap->get(resolve.rank, "address", timeout_ns, [&resolve](bool ok, Blob blob, std::string why) {
+    Engine& e = *resolve.engine;
+    resolve.ok = ok;
+    resolve.address = std::move(blob);
+    resolve.why = std::move(why);
+    e.submit(resolve);  // the object may be gone now
+    e.wake();
+  });
+}
+
+template <typename T>
+void put(Blob& blob, const T& value) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+  blob.insert(blob.end(), bytes, bytes + sizeof value);
+}
+
+void put_bytes(Blob& blob, const void* bytes, std::size_t size) {
+  put(blob, static_cast<std::uint16_t>(size));
+  const auto* b = static_cast<const std::byte*>(bytes);
+  blob.insert(blob.end(), b, b + size);
+}
+
+/// Reads a u16 length and that many bytes; false if the blob ends early.
+bool take_bytes(std::span<const std::byte>& blob, std::span<const std::byte>& bytes) {
+  std::uint16_t size;
+  if (!wire::take(blob, size) || blob.size() < size) return false;
+  bytes = blob.first(size);
+  blob = blob.subspan(size);
+  return true;
+}
+
+std::string_view text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The address that `blob` holds for driver `name`; false and *why if the blob makes no sense.
+bool find_address(std::span<const std::byte> blob, std::string_view name, drivers::Address* address, std::string* why) {
+  std::uint32_t version;
+  std::span<const std::byte> library;
+  address->clear();
+  if (!wire::take(blob, version) || !take_bytes(blob, library)) {
+    *why = "its published address is cut";
+    return false;
+  }
+  if (version != wire::version) {
+    *why = "it runs canele " + std::string(text(library)) + " with wire version " + std::to_string(version) +
+           ", this rank canele " CANELE_VERSION " with wire version " + std::to_string(wire::version) +
+           ": use one version of the library in all ranks";
+    return false;
+  }
+  std::span<const std::byte> driver, value;
+  while (take_bytes(blob, driver) && take_bytes(blob, value)) {
+    if (text(driver) == name) address->assign(value.begin(), value.end());
+  }
+  return true;
+}
+
+}  // namespace
+
+Blob make_address(const Engine& engine) {
+  Blob blob;
+  put(blob, wire::version);
+  put_bytes(blob, CANELE_VERSION, sizeof CANELE_VERSION - 1);
+  for (const auto& slot : engine.slots) {
+    put_bytes(blob, slot->factory.name.data(), slot->factory.name.size());
+    put_bytes(blob, slot->address.data(), slot->address.size());
+  }
+  return blob;
+}
+
+void resolve(Engine& engine, Peer& peer) {
+  if (peer.rank == engine.rank) {
+    peer.address = make_address(engine);
+    peer.state = Peer::State::connecting;
+    connect(engine, peer);
+    return;
+  }
+  auto* task = new Resolve;
+  task->engine = &engine;
+  task->rank = peer.rank;
+  task->kind = OpKind::call;
+  task->call = resolved;
+  task->prepare(resolve_task);
+  ++engine.resolving;
+  engine.tasks.submit(*task);
+}
+
+void connect(Engine& engine, Peer& peer) {
+  const bool self = peer.rank == engine.rank;
+  std::string tried = peer.reason;
+  while (peer.next_driver < engine.slots.size()) {
+    DriverSlot& slot = *engine.slots[peer.next_driver++];
+    const drivers::Capabilities& capabilities = slot.driver->capabilities();
+    if (self != capabilities.reaches_self) continue;
+    drivers::Address address;
+    std::string why;
+    if (!find_address(peer.address, capabilities.name, &address, &why)) {
+      engine.fail_peer(peer, true, why);
+      return;
+    }
+    if (address.empty() && !self) continue;  // the peer does not run this driver
+    peer.rail.slot = &slot;
+    peer.rail.address = std::move(address);
+    if (!slot.memory_only()) {
+      peer.rail.state = Rail::State::connect;
+      slot.push_flush(peer.rail);
+      return;
+    }
+    if (slot.driver->connect(peer.rank, peer.rail.address) != drivers::Status::failed) return;
+  }
+  if (peer.state == Peer::State::up) return;
+  engine.fail_peer(peer, true, "no driver of this rank reaches it (CANELE_DRIVERS=" +
+                                   engine.settings->text(Setting::drivers) + ")" +
+                                   (peer.reason.empty() ? "" : "; " + peer.reason));
+}
+
+void connected(Engine& engine, DriverSlot& slot, int rank) {
+  Peer& peer = engine.peer(rank);
+  if (peer.state == Peer::State::up || peer.gone()) return;
+  if (peer.rail.slot != nullptr && peer.rail.slot != &slot && peer.state == Peer::State::connecting) return;
+  peer.rail.slot = &slot;
+  if (peer.rail.state == Rail::State::connect && !peer.rail.in_flush) peer.rail.state = Rail::State::idle;
+  peer.state = Peer::State::up;
+  slot.connected_peers.fetch_add(1, std::memory_order_relaxed);
+  if (slot.memory_only() && rank != engine.rank) engine.memory_in_use.store(true, std::memory_order_relaxed);
+  engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + std::string(slot.factory.name));
+  engine.mark_dirty(peer);
+}
+
+void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason) {
+  if (rank < 0 || rank >= engine.size) return;
+  Peer& peer = engine.peer(rank);
+  if (peer.rail.slot != &slot || peer.gone()) return;
+  if (peer.state == Peer::State::connecting && !lost) {
+    peer.reason = std::string(slot.factory.name) + ": " + std::string(reason);
+    connect(engine, peer);
+    return;
+  }
+  engine.fail_peer(peer, true, reason);
+}
+
+}  // namespace peers
+}  // namespace canele::comm

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Peers: how a rank becomes reachable, and what happens when it no longer is.
+//
+// Who: the engine's lock holder. Surprise: nothing here waits. A peer is resolved (its address asked for), then drivers are tried in order; its sends stay
+//      in the backlog meanwhile.
+//
+//   first contact ─▶ resolving ─address─▶ connecting (driver 1, 2, …) ─connected()─▶ up ─▶ left | failed
+//                        └─ the peer connects first: connected() ─────────────────▶ up
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "comm/core/engine.hpp"
+
+namespace canele::comm::peers {
+
+/// What every rank publishes: wire version, library version, incarnation, and the address of each of its drivers.
+Blob make_address(const Engine& engine);
+
+/// First contact: asks the launcher for the peer's address.
+void resolve(Engine& engine, Peer& peer);
+/// Tries the next driver.
+void connect(Engine& engine, Peer& peer);
+void connected(Engine& engine, DriverSlot& slot, int rank);
+void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason);
+/// The launcher says that a rank has died. Matters only where no driver would notice.
+void launcher_failed(Engine& engine, int rank);
+/// A packet that a driver gave back after its peer had failed.
+void drop_packet(Engine& engine, Rail& rail);
+
+}  // namespace canele::comm::peers

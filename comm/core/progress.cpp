@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Progress: one turn of polling, serving drivers and running tasks; and going to sleep without missing anything.
+//
+// Threads: any; turns of several threads overlap harmlessly. Surprise: a driver that makes system calls is polled less often while nothing comes from it and
+// another driver is in use: its poll costs more than a whole message through shared memory.
+#include <algorithm>
+
+#include "comm/core/engine.hpp"
+#include "comm/core/peers.hpp"
+
+namespace canele::comm {
+namespace {
+
+constexpr int packets_per_poll = 64, tasks_per_turn = 16;
+constexpr std::uint64_t nap_ns = 1'000'000;  // where a driver has no wake-up
+
+/// Hands over what is staged. Holder of the gate.
+int flush(DriverSlot& slot) {
+  int count = 0;
+  for (Rail* rail = slot.take_flush(); rail != nullptr;) {
+    Rail* next = rail->next_flush;  // the rail may be queued again by the end of this turn
+    drivers::Driver& driver = *slot.driver;
+    const int rank = rail->peer->rank;
+    if (rail->state == Rail::State::connect) {
+      rail->result = driver.connect(rank, rail->address);
+    } else {
+      Packet& packet = *rail->packet;
+      rail->result = packet.bulk ? driver.bulk_send(rank, packet.bulk_key, packet.bulk_offset, packet.pieces,
+                                                    packet.piece_count, packet.size, rail)
+                                 : driver.send_packet(rank, packet.pieces, packet.piece_count, packet.size, rail);
+    }
+    slot.engine.submit(rail->sent_op);
+    ++count;
+    rail = next;
+  }
+  return count;
+}
+
+int serve(DriverSlot& slot, bool poll) {
+  if (!slot.gate.enter()) return 0;  // its holder looks again
+  int did = 0;
+  do {
+    did += flush(slot);
+    if (poll) {
+      const int events = slot.driver->poll(packets_per_poll);
+      slot.dry_polls.store(events > 0 ? 0 : slot.dry_polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      did += events;
+      while (slot.has_flush()) did += flush(slot);
+    }
+  } while (slot.gate.leave());
+  return did;
+}
+
+/// True if it is this slot's turn to be polled.
+bool due(DriverSlot& slot, bool memory_in_use) {
+  constexpr unsigned rarely = 64, seldom = 16;
+  unsigned interval = 1;
+  if (slot.connected_peers.load(std::memory_order_relaxed) == 0) {
+    interval = rarely;  // somebody may connect
+  } else if (memory_in_use && slot.dry_polls.load(std::memory_order_relaxed) > seldom) {
+    interval = seldom;
+  }
+  return slot.turns.fetch_add(1, std::memory_order_relaxed) % interval == 0;
+}
+
+}  // namespace
+
+int Engine::step() {
+  int did = step_locked() + step_drivers();
+  if (callback_depth() == 0 && tasks.has_work()) did += tasks.run(tasks_per_turn);
+  return did;
+}
+
+int Engine::step_locked() {
+  if (!try_lock()) return 0;
+  int did = 0;
+  for (const auto& slot : slots) {
+    if (slot->memory_only()) did += slot->driver->poll(packets_per_poll);
+  }
+  if (!lulled.empty()) {
+    lulls_over = true;
+    for (Rail* rail : lulled) {
+      rail->lulled = false;
+      mark_dirty(*rail->peer);
+    }
+    lulled.clear();
+    pump_dirty();
+    lulls_over = false;
+    ++did;
+  }
+  unlock();
+  return did;
+}
+
+int Engine::step_drivers() {
+  int did = 0;
+  for (const auto& slot : slots) {
+    if (slot->memory_only()) continue;
+    if (due(*slot, memory_in_use.load(std::memory_order_relaxed)) || slot->has_flush()) did += serve(*slot, true);
+  }
+  return did;
+}
+
+void Engine::serve_drivers() {
+  for (const auto& slot : slots) {
+    if (!slot->memory_only() && slot->has_flush()) serve(*slot, false);
+  }
+}
+
+bool Engine::arm() {
+  if (!try_lock()) return false;  // somebody is at work
+  bool armed = lulled.empty();
+  for (const auto& slot : slots) {
+    if (slot->memory_only()) armed = slot->driver->arm() && armed;
+  }
+  unlock();
+  for (const auto& slot : slots) {
+    if (slot->memory_only() || !armed) continue;
+    if (!slot->gate.try_enter()) {
+      armed = false;
+      continue;
+    }
+    armed = slot->driver->arm();
+    while (slot->gate.leave()) armed = false;
+  }
+  for (const auto& slot : slots) armed = armed && !slot->has_flush();
+  return armed && !tasks.has_work();
+}
+
+void Engine::disarm() {
+  lock_for_callback();
+  for (const auto& slot : slots) {
+    if (slot->memory_only()) slot->driver->disarm();
+  }
+  unlock();
+  for (const auto& slot : slots) {
+    if (slot->memory_only() || !slot->gate.try_enter()) continue;
+    slot->driver->disarm();
+    while (slot->gate.leave()) flush(*slot);
+  }
+}
+
+void Engine::sleep(std::uint64_t timeout_ns) {
+  if (!sleeper.try_claim()) {
+    platform.yield();
+    return;
+  }
+  if (arm()) {
+    const bool on_worker = worker.is_caller();
+    counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
+    sleeper.sleep(naps_only ? std::min(nap_ns, timeout_ns) : timeout_ns);
+    if (on_worker) counters.add_shared(Counter::worker_wakes);
+  }
+  disarm();
+  sleeper.release();
+}
+
+}  // namespace canele::comm

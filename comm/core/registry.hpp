@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Registry: the drivers and strategies that are built in. The one place in comm that names concrete ones.
+//
+// Who: api/, at start. Threads: any; constant.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "drivers/driver.hpp"
+#include "strategies/strategy.hpp"
+
+namespace canele::comm {
+
+std::span<const drivers::DriverFactory* const> all_drivers();
+const drivers::DriverFactory* find_driver(std::string_view name);
+std::span<const strategies::StrategyFactory* const> all_strategies();
+const strategies::StrategyFactory* find_strategy(std::string_view name);
+
+}  // namespace canele::comm

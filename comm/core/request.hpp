@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Request: what the library keeps in a canele_request_t, the caller's memory.
+//
+// Who: the engine. Threads: `word` by any; the rest by the thread that posts, then under the engine's lock, until it is finalized.
+// Surprise: one 64-bit word holds the events that happened, those wanted, those delivered, and who waits, so that completing is one atomic
+//      operation after which the request may be gone: whoever completes reads the waiter and the need for a callback out of the old value.
+//
+//   word:  63 …………… 16 │ 10  9 │ 8 7 6     │ 5 4 3  │ 2 1 0
+//          parker       │ c  q  │ delivered │ wanted │ happened      (events: header, received, finalized)
+//
+//   q: in the task queue, or being delivered (at most one thread delivers)   c: a cancel is linked, finalizing must wait for it
+#pragma once
+
+#include <canele/canele.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "comm/matching/node.hpp"
+#include "ltask/parker.hpp"
+#include "ltask/submit_lock.hpp"
+#include "ltask/task.hpp"
+#include "strategies/strategy.hpp"
+
+namespace canele::comm {
+
+class Engine;
+class Session;
+struct Peer;
+struct Message;
+
+/// What is linked into the engine's submission queue.
+enum class OpKind : std::uint8_t { send, receive, bind, cancel, probe, reprioritize, sent, pulled, call };
+struct Op : ltask::SubmitLock::Node {
+  OpKind kind;
+};
+
+/// A rare operation, made on the heap or the caller's stack: the function does the rest, and may delete it.
+struct CallOp : Op {
+  void (*call)(Engine&, CallOp&) = nullptr;
+};
+
+/// An operation whose caller waits for the answer, on the caller's stack. After `answered` is set it may be gone.
+struct AnswerOp : Op {
+  std::atomic<bool> answered{false};
+};
+
+namespace event {
+inline constexpr unsigned header = CANELE_EVENT_HEADER, received = CANELE_EVENT_RECEIVED, finalized = CANELE_EVENT_FINALIZED;
+inline constexpr unsigned all = header | received | finalized;
+}  // namespace event
+
+class RequestWord {
+ public:
+  static constexpr int wanted_shift = 3, delivered_shift = 6, parker_shift = 16;
+  static constexpr std::uint64_t queued_bit = 1u << 9, cancel_bit = 1u << 10;
+  static constexpr std::uint64_t low_bits = 0xffff;
+
+  static unsigned happened(std::uint64_t w) { return w & event::all; }
+  static unsigned wanted(std::uint64_t w) { return (w >> wanted_shift) & event::all; }
+  static unsigned delivered(std::uint64_t w) { return (w >> delivered_shift) & event::all; }
+  static unsigned due(std::uint64_t w) { return happened(w) & wanted(w) & ~delivered(w); }
+  static ltask::Parker* parker(std::uint64_t w) { return reinterpret_cast<ltask::Parker*>(w >> parker_shift); }
+};
+
+/// The three links of a request are bases, so that the engine gets from a link back to its request by static_cast.
+struct PostOp : Op {};               ///< posting, binding
+struct CancelOp : Op {};             ///< cancelling; apart, because the request may still be linked by its PostOp
+struct DeliveryTask : ltask::Task {};///< delivers events
+
+/// What only a send, or only a receive, needs. First in the request's bases, so that item and node lead back to it.
+struct Direction {
+  struct Receive {
+    PostedNode node;
+    Message* message;  ///< what a late receive holds
+    Peer* peer;        ///< rendezvous: who sends
+  };
+  union {
+    strategies::Item item;  ///< send
+    Receive receive;
+  };
+  Direction() {}
+  ~Direction() {}
+};
+
+/// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory.
+struct Request : Direction, PostOp, CancelOp, DeliveryTask {
+  enum class Kind : std::uint8_t { null, send, receive };
+  enum class Stage : std::uint8_t {
+    idle,    ///< finalized, or never posted
+    posted,  ///< submitted; a send: in the backlog
+    held,    ///< a late receive that holds its message and has no buffer
+    moving,  ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement
+  };
+
+  std::atomic<std::uint64_t> word;
+  Engine* engine;
+  Session* session;
+  canele_callback_fn callback;
+  void* argument;        ///< with a completion queue: the queue
+  void* queue_argument;
+  Request* queue_next;
+  canele_data_t data;
+
+  std::uint64_t status_tag;
+  std::uint64_t status_length;
+  std::int32_t status_error;
+  std::int32_t rank;          ///< destination, or source once known
+  Kind kind;
+  Stage stage;
+  bool synchronous;           ///< send: finalized after the match
+  bool late;                  ///< receive without a buffer
+  bool rendezvous;            ///< send: goes by RTS
+  bool cancelled;
+  std::uint16_t header;       ///< send: bytes that travel ahead
+  std::uint64_t handle;       ///< by which the peer names this request; 0 none
+  std::uint64_t bulk_key;     ///< send: the receiver's name for the transfer
+  std::uint64_t moved;        ///< bulk bytes sent, or landed
+  std::uint64_t expected;     ///< bulk bytes granted
+
+  bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
+};
+
+static_assert(sizeof(Request) <= CANELE_REQUEST_SIZE, "canele_request_t is too small");
+static_assert(alignof(Request) <= 16, "calloc gives 16");
+
+struct ProbeOp : AnswerOp {
+  Session* session = nullptr;
+  std::int32_t source = 0;
+  std::uint64_t tag = 0, mask = 0;
+  Request* into = nullptr;  ///< takes the message, if not nullptr
+  bool found = false;
+  canele_status_t status{};
+};
+
+struct ReprioritizeOp : AnswerOp {
+  Request* request = nullptr;
+  std::int32_t priority = 0;
+  int result = CANELE_OK;
+};
+
+inline Request& request_of(canele_request_t* r) { return *reinterpret_cast<Request*>(r); }
+inline const Request& request_of(const canele_request_t* r) { return *reinterpret_cast<const Request*>(r); }
+inline canele_request_t* public_of(Request& r) { return reinterpret_cast<canele_request_t*>(&r); }
+inline Request& request_of(strategies::Item& item) {
+  return static_cast<Request&>(*reinterpret_cast<Direction*>(&item));
+}
+inline Request& request_of(PostedNode& node) { return static_cast<Request&>(*reinterpret_cast<Direction*>(&node)); }
+
+}  // namespace canele::comm

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The start and the end of an engine: drivers are opened, addresses published, the secret shared; and all of it undone.
+//
+// Threads: one. These may block (on the launcher), nothing else in core/ does.
+// Surprise: the drivers know the place of the secret before its value is there: nobody can connect before the ranks have met.
+#include <algorithm>
+#include <cstring>
+
+#include "comm/core/engine.hpp"
+#include "comm/core/peers.hpp"
+#include "comm/protocol/rendezvous.hpp"
+#include "comm/protocol/send_path.hpp"
+
+namespace canele::comm {
+namespace {
+
+constexpr std::size_t secret_size = 16;
+
+ltask::Idle::Budget idle_budget(const Settings& settings) {
+  ltask::Idle::Budget budget;
+  budget.spin_ns = settings.number(Setting::spin, budget.spin_ns);
+  return budget;
+}
+
+std::uint64_t flip_countdown(const Settings& settings) {
+  const std::string& fault = settings.text(Setting::fault);
+  constexpr std::string_view flip = "flip-byte:";
+  return fault.starts_with(flip) ? std::strtoull(fault.c_str() + flip.size(), nullptr, 10) : 0;
+}
+
+}  // namespace
+
+/// The steps of Engine::create, in order. Each: false and *why if it fails.
+struct EngineBuilder {
+  static bool open_driver(Engine& engine, const drivers::DriverFactory& factory, std::string* why) {
+    if (factory.contract != drivers::contract_version) {
+      *why = "was built for version " + std::to_string(factory.contract) + " of the driver contract, this library has " +
+             std::to_string(drivers::contract_version);
+      return false;
+    }
+    *why = factory.unavailable();
+    if (!why->empty()) return false;
+    auto slot = std::make_unique<DriverSlot>(engine, factory);
+    if (slot->driver->open(*slot, &slot->address, why) == drivers::Status::failed) return false;
+    const int descriptor = slot->driver->descriptor();
+    if (slot->driver->capabilities().wake_up == drivers::WakeUp::none) {
+      engine.naps_only = engine.naps_only || !slot->driver->capabilities().reaches_self;
+    } else if (descriptor >= 0 && !engine.sleeper.watch(descriptor)) {
+      *why = "its descriptor cannot be watched";
+      slot->driver->close();
+      return false;
+    }
+    engine.slots.push_back(std::move(slot));
+    return true;
+  }
+
+  static bool open_drivers(Engine& engine, const std::vector<const drivers::DriverFactory*>& factories, std::string* why) {
+    std::string problems;
+    bool reaches_others = engine.size == 1;
+    for (const drivers::DriverFactory* factory : factories) {
+      std::string problem;
+      if (open_driver(engine, *factory, &problem)) {
+        reaches_others = reaches_others || !engine.slots.back()->driver->capabilities().reaches_self;
+      } else {
+        problems += (problems.empty() ? "" : "; ") + std::string(factory->name) + ": " + problem;
+        engine.log(LogLevel::warning, "driver " + std::string(factory->name) + " is not used: " + problem);
+      }
+    }
+    if (!reaches_others) *why = "no driver can be used (" + problems + ")";
+    return reaches_others;
+  }
+
+  static bool meet(Engine& engine, std::string* why) {
+    Bootstrap& b = *engine.bootstrap;
+    const std::uint64_t timeout_ns = engine.settings->number(Setting::start_timeout) * 1'000'000'000;
+    if (engine.rank == 0) {
+      for (std::size_t i = 0; i < secret_size; i += sizeof(std::uint64_t)) {
+        const std::uint64_t word = engine.platform.random();
+        std::memcpy(engine.secret.data() + i, &word, sizeof word);
+      }
+      if (!b.put("secret", engine.secret, why)) return false;
+    }
+    if (!b.put("address", peers::make_address(engine), why) || !b.commit_and_fence(timeout_ns, why)) return false;
+    return engine.rank == 0 || fetch_secret(engine, timeout_ns, why);
+  }
+
+  static bool fetch_secret(Engine& engine, std::uint64_t timeout_ns, std::string* why) {
+    struct Answer {
+      std::atomic<std::uint32_t> there{0};
+      bool ok = false;
+      Blob blob;
+      std::string why;
+    };
+    const auto answer = std::make_shared<Answer>();
+    Platform& platform = engine.platform;
+    engine.bootstrap->get(0, "secret", timeout_ns, [answer, &platform](bool ok, Blob blob, std::string reason) {
+      answer->ok = ok;
+      answer->blob = std::move(blob);
+      answer->why = std::move(reason);
+      answer->there.store(1, std::memory_order_release);
+      platform.unpark(answer->there);
+    });
+    while (answer->there.load(std::memory_order_acquire) == 0) platform.park(answer->there, 0, 100'000'000);
+    if (!answer->ok || answer->blob.size() != secret_size) {
+      *why = "rank 0 did not publish the secret of the job: " + answer->why;
+      return false;
+    }
+    std::copy(answer->blob.begin(), answer->blob.end(), engine.secret.begin());
+    return true;
+  }
+
+  static void watch_launcher(Engine& engine) {
+    struct Died : CallOp {
+      int rank = 0;
+    };
+    engine.bootstrap->on_failure([&engine](int rank) {
+      auto* died = new Died;
+      died->kind = OpKind::call;
+      died->rank = rank;
+      died->call = [](Engine& e, CallOp& op) {
+        const std::unique_ptr<Died> d(static_cast<Died*>(&op));
+        if (d->rank >= 0 && d->rank < e.size && d->rank != e.rank) peers::launcher_failed(e, d->rank);
+      };
+      engine.submit(*died);
+      engine.wake();
+    });
+  }
+
+  static std::unique_ptr<Engine> build(EngineParts parts, std::string* why) {
+    auto factories = std::move(parts.drivers);
+    std::unique_ptr<Engine> engine(new Engine(std::move(parts)));
+    if (!engine->sleeper.error().empty()) {
+      *why = engine->sleeper.error();
+      return nullptr;
+    }
+    if (!open_drivers(*engine, factories, why) || !meet(*engine, why)) return nullptr;
+    watch_launcher(*engine);
+    return engine;
+  }
+};
+
+Engine::Engine(EngineParts parts)
+    : platform(*parts.platform),
+      settings(std::move(parts.settings)),
+      bootstrap(std::move(parts.bootstrap)),
+      strategy(*parts.strategy),
+      rank(bootstrap->rank()),
+      size(bootstrap->size()),
+      verbosity(static_cast<LogLevel>(settings->number(Setting::verbose))),
+      idle(idle_budget(*settings)),
+      eager_setting(settings->number(Setting::eager_limit, 0)),
+      process(platform.process()),
+      secret(secret_size),
+      incarnation(platform.random()),
+      worker(platform, *this, idle),
+      peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
+      matcher(platform.random()),
+      flip_countdown(comm::flip_countdown(*settings)) {}
+
+Engine::~Engine() {
+  worker.stop();
+  for (const auto& slot : slots) slot->driver->close();
+  for (std::uint32_t i = 0; i < sessions.size(); ++i) {
+    for (UnexpectedNode* node = sessions.at(i).match.first_arrival; node != nullptr;) {
+      UnexpectedNode* next = node->arrival_next;
+      messages.release(static_cast<Message&>(*node));
+      node = next;
+    }
+  }
+  bootstrap->finalize();  // no call back comes after it
+}
+
+std::unique_ptr<Engine> Engine::create(EngineParts parts, std::string* why) {
+  return EngineBuilder::build(std::move(parts), why);
+}
+
+void Engine::log(LogLevel level, const std::string& text) {
+  if (level <= verbosity) platform.log(level, "rank " + std::to_string(rank) + ": " + text);
+}
+
+}  // namespace canele::comm

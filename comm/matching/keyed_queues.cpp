@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The hash table of the matcher. See keyed_queues.hpp for the picture. Threads: under the engine's lock.
+// Surprise: the arrays are fresh zero pages: a new array of any size costs nothing until it is touched, so growing has no pause.
+#include "comm/matching/keyed_queues.hpp"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace canele::comm {
+
+KeyedQueues::KeyedQueues(std::uint64_t seed, LinksOf links, KeyOf key)
+    : links_(links), key_(key), seed_(seed | 1), table_(allocate(first_buckets)), mask_(first_buckets - 1) {}
+
+KeyedQueues::~KeyedQueues() {
+  release(table_, mask_ + 1);
+  if (old_ != nullptr) release(old_, old_mask_ + 1);
+}
+
+KeyedQueues::Bucket* KeyedQueues::allocate(std::size_t buckets) {
+  const std::size_t bytes = buckets * sizeof(Bucket);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<Bucket*>(memory);
+}
+
+void KeyedQueues::release(Bucket* table, std::size_t buckets) noexcept { munmap(table, buckets * sizeof(Bucket)); }
+
+std::uint64_t KeyedQueues::hash(const MatchKey& key) const noexcept {
+  // multiply-xorshift over both words; seeded because peers choose the tags
+  std::uint64_t h = (key.tag ^ seed_) * 0x9e3779b97f4a7c15u;
+  h ^= h >> 32;
+  h += (std::uint64_t{key.session} << 32) | static_cast<std::uint32_t>(key.source);
+  h *= 0xd6e8feb86659fd93u;
+  h ^= h >> 32;
+  h *= 0xd6e8feb86659fd93u;
+  return h ^ (h >> 29);
+}
+
+KeyedQueues::Bucket& KeyedQueues::bucket(std::uint64_t h) const noexcept {
+  if (old_ != nullptr) {
+    const std::size_t i = h & old_mask_;
+    if (i >= moved_) return old_[i];
+  }
+  return table_[h & mask_];
+}
+
+MatchNode* KeyedQueues::lookup(const MatchKey& key, std::uint64_t h, std::uint64_t** slot,
+                               MatchNode*** chain) const noexcept {
+  Bucket& b = bucket(h);
+  for (std::uint64_t& e : b.slots) {
+    if (e != 0 && ((e ^ h) >> 48) == 0 && key_(*node_of(e)) == key) {
+      *slot = &e;
+      return node_of(e);
+    }
+  }
+  for (MatchNode** link = &b.overflow; *link != nullptr; link = &links_(**link).chain) {
+    if (key_(**link) == key) {
+      *chain = link;
+      return *link;
+    }
+  }
+  return nullptr;
+}
+
+MatchNode* KeyedQueues::find(const MatchKey& key) const noexcept {
+  std::uint64_t* slot = nullptr;
+  MatchNode** chain = nullptr;
+  return lookup(key, hash(key), &slot, &chain);
+}
+
+void KeyedQueues::insert_head(MatchNode& head, std::uint64_t h) noexcept {
+  Bucket& b = bucket(h);
+  for (std::uint64_t& e : b.slots) {
+    if (e == 0) {
+      e = entry(h, &head);
+      return;
+    }
+  }
+  links_(head).chain = b.overflow;
+  b.overflow = &head;
+}
+
+void KeyedQueues::push(MatchNode& node) {
+  if (old_ != nullptr) {
+    move_some();
+  } else if (keys_ >= keys_per_bucket * (mask_ + 1)) {
+    grow();
+  }
+  const MatchKey key = key_(node);
+  const std::uint64_t h = hash(key);
+  std::uint64_t* slot = nullptr;
+  MatchNode** chain = nullptr;
+  MatchLinks& links = links_(node);
+  links = MatchLinks{};
+  if (MatchNode* head = lookup(key, h, &slot, &chain); head != nullptr) {
+    MatchNode* tail = links_(*head).tail;
+    links.prev = tail;
+    links_(*tail).next = &node;
+    links_(*head).tail = &node;
+    return;
+  }
+  links.tail = &node;
+  ++keys_;
+  insert_head(node, h);
+}
+
+void KeyedQueues::remove(MatchNode& node) noexcept {
+  MatchLinks& links = links_(node);
+  const MatchKey key = key_(node);
+  const std::uint64_t h = hash(key);
+  std::uint64_t* slot = nullptr;
+  MatchNode** chain = nullptr;
+  if (links.prev != nullptr && links.next != nullptr) {  // in the middle: the table need not know
+    links_(*links.prev).next = links.next;
+    links_(*links.next).prev = links.prev;
+    links = MatchLinks{};
+    return;
+  }
+  MatchNode* head = lookup(key, h, &slot, &chain);
+  assert(head != nullptr && "removing a node that is not in the table");
+  if (head != &node) {  // the tail
+    links_(*links.prev).next = nullptr;
+    links_(*head).tail = links.prev;
+  } else {
+    MatchNode* follower = links.next;
+    if (follower != nullptr) {
+      MatchLinks& fl = links_(*follower);
+      fl.prev = nullptr;
+      fl.tail = links.tail;
+      fl.chain = links.chain;
+    } else {
+      --keys_;
+    }
+    if (slot != nullptr) {
+      *slot = follower != nullptr ? entry(h, follower) : 0;
+    } else {
+      *chain = follower != nullptr ? follower : links.chain;
+    }
+  }
+  links = MatchLinks{};
+}
+
+void KeyedQueues::grow() {
+  old_ = table_;
+  old_mask_ = mask_;
+  moved_ = 0;
+  table_ = allocate(2 * (mask_ + 1));
+  mask_ = 2 * mask_ + 1;
+  move_some();
+}
+
+void KeyedQueues::move_some() noexcept {
+  for (std::size_t n = 0; n < moves_per_push && old_ != nullptr; ++n) {
+    Bucket from = old_[moved_++];  // from now on bucket() leads to the new array
+    for (const std::uint64_t e : from.slots) {
+      if (e != 0) insert_head(*node_of(e), hash(key_(*node_of(e))));
+    }
+    for (MatchNode* head = from.overflow; head != nullptr;) {
+      MatchNode* following = links_(*head).chain;
+      links_(*head).chain = nullptr;
+      insert_head(*head, hash(key_(*head)));
+      head = following;
+    }
+    if (moved_ > old_mask_) {
+      release(old_, old_mask_ + 1);
+      old_ = nullptr;
+    }
+  }
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The matcher: which receive gets which message, in constant time for all four classes of receives.
+//
+// Who: the engine, under its lock. Order: a message goes to the oldest receive that fits it; a receive gets the oldest message that fits it.
+// Surprise: an unexpected message is filed under the exact key only. The indexes for (any, tag) and (source, any) receives are built at a
+//      session's first such receive and kept up from then on, so that a session without wildcards (StarPU) never pays for them.
+//
+//   class        receive            key               structure
+//   exact        (source, tag)      tag, source       table (posted and unexpected share it)
+//   any_source   (any, tag)         tag               table
+//   any_tag      (source, any)      source            table
+//   any_any      (any, any)         -                 list per session; unexpected: the arrival list
+//   masked       tag & mask         -                 list per session, scanned up to the best stamp of the others
+//
+// Rejected: one hash per class for posted and unexpected each (twice the cold lines), one wildcard list (linear).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/matching/keyed_queues.hpp"
+#include "comm/matching/node.hpp"
+
+namespace canele::comm {
+
+enum class MatchClass : std::uint8_t { exact, any_source, any_tag, any_any, masked };
+
+/// The matcher's state of one session; owned by the session.
+struct MatchSession {
+  /// A FIFO of posted receives through MatchNode::links.
+  struct PostedList {
+    MatchNode* first = nullptr;
+    MatchNode* last = nullptr;
+  };
+  std::uint32_t id = 0;
+  bool indexes_any_source = false, indexes_any_tag = false;
+  std::size_t posted_any_source = 0, posted_any_tag = 0;
+  PostedList any_any, masked;
+  UnexpectedNode* first_arrival = nullptr;
+  UnexpectedNode* last_arrival = nullptr;
+  std::size_t posted = 0, unexpected = 0;
+};
+
+class Matcher {
+ public:
+  explicit Matcher(std::uint64_t seed);
+
+  /// A new receive (tag, mask, source filled; session set here). Returns the unexpected message that it takes, already taken out;
+  /// or queues the receive and returns nullptr.
+  UnexpectedNode* post(MatchSession& session, PostedNode& receive);
+
+  /// A message arrives: the receive that takes it, already taken out, or nullptr.
+  PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
+
+  /// Keeps a message that arrive() found nobody for (tag and source filled).
+  void store(MatchSession& session, UnexpectedNode& message);
+
+  /// The message that a receive with these arguments would get, left where it is.
+  UnexpectedNode* find(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask);
+
+  /// Takes an unexpected message out.
+  void take(MatchSession& session, UnexpectedNode& message) noexcept;
+  /// Takes a posted receive out.
+  void cancel(MatchSession& session, PostedNode& receive) noexcept;
+
+  static MatchClass classify(std::int32_t source, std::uint64_t mask) noexcept;
+
+  /// visit(PostedNode&) for every posted receive of the tables (not of the per-session lists); the table must not change meanwhile.
+  template <typename Visit>
+  void each_posted(Visit visit) const {
+    each_exact_posted(visit);
+    any_source_.each([&](MatchNode& node) {
+      if (node.posted) visit(static_cast<PostedNode&>(node));
+    });
+  }
+
+  /// The same for those of a known source.
+  template <typename Visit>
+  void each_exact_posted(Visit visit) const {
+    const auto posted = [&](MatchNode& node) {
+      if (node.posted) visit(static_cast<PostedNode&>(node));
+    };
+    exact_.each(posted);
+    any_tag_.each(posted);
+  }
+
+ private:
+  void index_any_source(MatchSession& session);
+  void index_any_tag(MatchSession& session);
+
+  KeyedQueues exact_, any_source_, any_tag_;
+  std::uint64_t stamp_ = 0;
+};
+
+}  // namespace canele::comm

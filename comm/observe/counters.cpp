@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Names and help of the counters: what canele_counter_name() and the JSON use.
+//
+// Who: observe and the C ABI. Threads: constant data, any thread.
+// Surprise: the order is that of enum Counter; names are part of the interface, so they only ever get added.
+#include "comm/observe/counters.hpp"
+
+#include <array>
+#include <cassert>
+
+namespace canele::comm {
+namespace {
+
+constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
+    {"messages_sent", "messages that the library has let go of on the sending side"},
+    {"bytes_sent", "bytes of user data in them"},
+    {"messages_received", "messages that have been received to the end"},
+    {"bytes_received", "bytes of user data that were delivered"},
+    {"packets_sent", "packets given to drivers"},
+    {"packets_received", "packets that drivers presented"},
+    {"eager_sent", "messages that left at once, without asking the receiver"},
+    {"rendezvous_sent", "messages that were announced first"},
+    {"aggregated_chunks", "messages and announcements that shared a packet with an earlier one"},
+    {"posted_matches", "arrivals that found their receive waiting"},
+    {"unexpected_messages", "arrivals that found no receive and were stored"},
+    {"unexpected_now", "stored messages at this moment"},
+    {"unexpected_most", "the most that was ever stored at once"},
+    {"unexpected_bytes_now", "bytes of stored messages at this moment"},
+    {"unexpected_bytes_most", "the most bytes that were ever stored at once"},
+    {"truncated", "messages that were longer than their receive"},
+    {"cancelled", "receives that were cancelled before a message matched"},
+    {"copies_pulled", "bytes read straight from a peer's memory (cross-memory attach)"},
+    {"lock_taken", "submissions that ran at once"},
+    {"lock_queued", "submissions left to the thread that held the engine"},
+    {"callbacks", "completion callbacks that were run"},
+    {"wakes_sent", "doorbells rung for a sleeping peer"},
+    {"worker_parks", "times the worker went to sleep"},
+    {"worker_wakes", "times the worker was woken"},
+    {"waiter_parks", "times a waiting thread went to sleep"},
+    {"peers_failed", "peers that died or broke the protocol"},
+    {"frames_refused", "connections closed because of bytes that make no sense"},
+}};
+
+constexpr bool all_named() {
+  for (const CounterInfo& one : table) {
+    if (one.name.empty() || one.help.empty()) return false;
+  }
+  return true;
+}
+static_assert(all_named(), "every counter needs a name and a help text");
+
+}  // namespace
+
+const CounterInfo& counter_info(Counter counter) {
+  assert(counter >= Counter{} && counter < Counter::count);
+  return table[static_cast<std::size_t>(counter)];
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Counters: one table of everything the engine counts.
+//
+// Who: the engine adds (under its lock, or with add_shared elsewhere); anybody reads.
+// Threads: single writer at a time, any number of readers; a value may be one event old.
+// Surprise: add() is a plain load and store, no read-modify-write: it relies on the engine's lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace canele::comm {
+
+enum class Counter : int {
+  // kept per peer too
+  messages_sent,
+  bytes_sent,
+  messages_received,
+  bytes_received,
+  packets_sent,
+  packets_received,
+  per_peer_count,
+  // whole engine only
+  eager_sent = per_peer_count,
+  rendezvous_sent,
+  aggregated_chunks,    ///< envelopes that shared a packet with an earlier one
+  posted_matches,       ///< arrivals that found their receive waiting
+  unexpected_messages,  ///< arrivals that found none
+  unexpected_now,
+  unexpected_most,
+  unexpected_bytes_now,
+  unexpected_bytes_most,
+  truncated,
+  cancelled,
+  copies_pulled,  ///< bytes read from a peer's memory by cross-memory attach
+  lock_taken,     ///< submissions that ran at once
+  lock_queued,    ///< submissions left to the holder of the lock
+  callbacks,
+  wakes_sent,  ///< doorbells rung
+  worker_parks,
+  worker_wakes,
+  waiter_parks,
+  peers_failed,
+  frames_refused,  ///< connections closed because of nonsense
+  count
+};
+
+struct CounterInfo {
+  std::string_view name;
+  std::string_view help;
+};
+const CounterInfo& counter_info(Counter counter);
+
+template <int N>
+class CounterTable {
+ public:
+  void add(Counter counter, std::uint64_t n = 1) {
+    auto& v = values_[static_cast<int>(counter)];
+    v.store(v.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  void add_shared(Counter counter, std::uint64_t n = 1) {
+    values_[static_cast<int>(counter)].fetch_add(n, std::memory_order_relaxed);
+  }
+  void sub(Counter counter, std::uint64_t n = 1) { add(counter, ~n + 1); }
+  void raise_to(Counter most, Counter now) {
+    if (read(now) > read(most)) values_[static_cast<int>(most)].store(read(now), std::memory_order_relaxed);
+  }
+  std::uint64_t read(Counter counter) const {
+    return values_[static_cast<int>(counter)].load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint64_t> values_[N] = {};
+};
+
+using EngineCounters = CounterTable<static_cast<int>(Counter::count)>;
+using PeerCounters = CounterTable<static_cast<int>(Counter::per_peer_count)>;
+
+}  // namespace canele::comm

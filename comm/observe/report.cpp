@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reports: the JSON of counters and info, and the file of CANELE_COUNTERS.
+//
+// Who: the C ABI and finalize. Threads: any, on values.
+// Surprise: no build date or host is recorded, so that builds can be reproduced bit by bit.
+#include "comm/observe/report.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "comm/config/names.hpp"
+#include "comm/observe/json.hpp"
+
+namespace canele::comm {
+namespace {
+
+void write_counter_values(JsonWriter& json, const std::vector<std::uint64_t>& values) {
+  assert(values.size() <= static_cast<std::size_t>(Counter::count));
+  json.begin_object();
+  for (std::size_t i = 0; i < values.size(); ++i) json.field(counter_info(static_cast<Counter>(i)).name, values[i]);
+  json.end_object();
+}
+
+void write_driver_counters(JsonWriter& json, const CountersReport::OneDriver& driver) {
+  const auto& c = driver.counters;
+  json.begin_object().field("name", driver.name);
+  json.field("packets_sent", c.packets_sent).field("packets_received", c.packets_received);
+  json.field("bytes_sent", c.bytes_sent).field("bytes_received", c.bytes_received).field("full", c.full);
+  json.field("bulk_bytes_sent", c.bulk_bytes_sent).field("bulk_bytes_received", c.bulk_bytes_received);
+  json.field("polls", c.polls).end_object();
+}
+
+std::string_view wake_up_name(drivers::WakeUp wake_up) {
+  switch (wake_up) {
+    case drivers::WakeUp::descriptor:
+      return "descriptor";
+    case drivers::WakeUp::doorbell:
+      return "doorbell";
+    case drivers::WakeUp::none:
+      return "none";
+  }
+  return "none";
+}
+
+void write_capabilities(JsonWriter& json, const drivers::Capabilities& c) {
+  json.begin_object();
+  json.field("max_inline", c.max_inline).field("max_packet", c.max_packet).field("memory_only", c.memory_only);
+  json.field("reserves", c.reserves).field("bulk_stream", c.bulk_stream).field("bulk_get", c.bulk_get);
+  json.field("wake_up", wake_up_name(c.wake_up)).field("reaches_self", c.reaches_self);
+  json.field("reaches_local", c.reaches_local).field("reaches_remote", c.reaches_remote);
+  json.field("detects_failure", c.detects_failure).field("max_instances", c.max_instances);
+  json.field("latency_ns", c.latency_ns).field("gap_ns", c.gap_ns).field("bandwidth_bytes_per_ns", c.bandwidth);
+  json.end_object();
+}
+
+/// Adds the drivers that can be asked for but are not in the report, each with the reason.
+std::vector<InfoReport::OneDriver> with_absent(std::vector<InfoReport::OneDriver> drivers) {
+  for (const AbsentDriver& absent : drivers_to_come) {
+    const auto same_name = [&](const InfoReport::OneDriver& one) { return one.name == absent.name; };
+    if (std::any_of(drivers.begin(), drivers.end(), same_name)) continue;
+    drivers.push_back({std::string(absent.name), std::string(absent.summary), std::string(absent.why), false, {}});
+  }
+  return drivers;
+}
+
+void write_drivers(JsonWriter& json, const std::vector<InfoReport::OneDriver>& all) {
+  json.key("drivers").begin_array();
+  for (const auto& driver : with_absent(all)) {
+    json.begin_object().field("name", driver.name).field("summary", driver.summary);
+    json.field("available", driver.unavailable.empty()).field("why_not", driver.unavailable);
+    json.field("open", driver.open);
+    if (driver.open) {
+      json.key("capabilities");
+      write_capabilities(json, driver.capabilities);
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_settings(JsonWriter& json, const std::vector<InfoReport::OneSetting>& settings) {
+  json.key("settings").begin_array();
+  for (const auto& one : settings) {
+    json.begin_object().field("variable", one.variable).field("value", one.value).field("source", one.source);
+    json.field("default", one.fallback).field("unit", one.unit).field("values", one.values).field("help", one.help);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_build(JsonWriter& json) {
+  json.key("build").begin_object();
+#if defined(__clang__)
+  json.field("compiler", "clang " __clang_version__);
+#else
+  json.field("compiler", "g++ " __VERSION__);
+#endif
+  json.field("cplusplus", static_cast<long>(__cplusplus));
+#ifdef NDEBUG
+  json.field("assertions", false);
+#else
+  json.field("assertions", true);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  json.field("sanitizer", "address");
+#elif defined(__SANITIZE_THREAD__)
+  json.field("sanitizer", "thread");
+#else
+  json.field("sanitizer", "");
+#endif
+#if defined(__x86_64__)
+  json.field("processor", "x86_64");
+#elif defined(__aarch64__)
+  json.field("processor", "aarch64");
+#else
+  json.field("processor", "other");
+#endif
+  json.end_object();
+}
+
+std::string_view source_name(Source source) {
+  switch (source) {
+    case Source::fallback:
+      return "default";
+    case Source::environment:
+      return "environment";
+    case Source::options:
+      return "options";
+  }
+  return "default";
+}
+
+/// Writes all of `text` to a new file; "" or the reason.
+std::string write_file(const std::string& file, std::string_view text) {
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) return std::strerror(errno);
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const std::string why = std::strerror(errno);
+      close(descriptor);
+      return why;
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return close(descriptor) == 0 ? "" : std::strerror(errno);  // a full disk may be told only here
+}
+
+std::string complain(const std::string& file, const std::string& why) {
+  return why.empty() ? "" : "cannot write the counters to \"" + file + "\" (CANELE_COUNTERS): " + why;
+}
+
+}  // namespace
+
+std::string to_json(const CountersReport& report) {
+  JsonWriter json;
+  json.begin_object().field("canele", report.version).field("rank", report.rank).field("size", report.size);
+  json.key("counters");
+  write_counter_values(json, report.counters);
+  json.key("peers").begin_array();
+  for (const auto& peer : report.peers) {
+    json.begin_object().field("rank", peer.rank).field("driver", peer.driver).key("counters");
+    write_counter_values(json, peer.counters);
+    json.end_object();
+  }
+  json.end_array().key("drivers").begin_array();
+  for (const auto& driver : report.drivers) write_driver_counters(json, driver);
+  json.end_array().end_object();
+  return std::move(json).finish();
+}
+
+std::string to_json(const InfoReport& report) {
+  JsonWriter json;
+  json.begin_object().field("canele", report.version).field("abi", report.abi);
+  write_build(json);
+  if (report.has_engine) {
+    json.key("job").begin_object().field("rank", report.job.rank).field("size", report.job.size);
+    json.field("bootstrap", report.job.bootstrap).field("host", report.job.host).end_object();
+  }
+  write_drivers(json, report.drivers);
+  json.key("strategies").begin_array();
+  for (const auto& strategy : report.strategies) {
+    json.begin_object().field("name", strategy.name).field("summary", strategy.summary).end_object();
+  }
+  json.end_array();
+  write_settings(json, report.settings);
+  json.field("settings_error", report.settings_error);
+  json.key("topology").begin_object().field("summary", report.topology.summary);
+  json.field("problem", report.topology.problem).field("process_units", report.topology.process_units);
+  json.field("units", report.topology.units).end_object();
+  json.key("worker").begin_object().field("active", report.worker.active).field("place", report.worker.place);
+  json.end_object().end_object();
+  return std::move(json).finish();
+}
+
+std::vector<InfoReport::OneSetting> describe(const Settings& settings) {
+  std::vector<InfoReport::OneSetting> all;
+  for (int i = 0; i < static_cast<int>(Setting::count); ++i) {
+    const auto setting = static_cast<Setting>(i);
+    const SettingInfo& info = Settings::info(setting);
+    all.push_back({"CANELE_" + std::string(info.name), settings.text(setting),
+                   std::string(source_name(settings.source(setting))), std::string(info.fallback),
+                   std::string(info.unit), std::string(info.values), std::string(info.help)});
+  }
+  return all;
+}
+
+std::string counters_file(std::string_view pattern, int rank) {
+  std::string name;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern.substr(at, 2) == "%r") {
+      name += std::to_string(rank);
+      ++at;
+    } else {
+      name += pattern[at];
+    }
+  }
+  return name;
+}
+
+std::string write_counters(const std::string& file, std::string_view json) {
+  const std::string text = std::string(json) + "\n";
+  if (file == "-") {
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    return {};
+  }
+  // A device or pipe (/dev/null, >(jq .)) is written to, never replaced by a file of its name.
+  struct stat target;
+  if (stat(file.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return complain(file, write_file(file, text));
+  // Next to the target: rename() does not cross file systems.
+  const std::string temporary = file + ".new";
+  std::string why = write_file(temporary, text);
+  if (why.empty() && rename(temporary.c_str(), file.c_str()) != 0) why = std::strerror(errno);
+  if (!why.empty()) unlink(temporary.c_str());
+  return complain(file, why);
+}
+
+bool copy_text(std::string_view json, char* out, std::size_t size, std::size_t* needed) {
+  if (needed != nullptr) *needed = json.size() + 1;
+  if (size == 0) return false;
+  assert(out != nullptr);
+  const std::size_t length = json.size() < size ? json.size() : size - 1;
+  std::memcpy(out, json.data(), length);
+  out[length] = '\0';
+  return length == json.size();
+}
+
+}  // namespace canele::comm

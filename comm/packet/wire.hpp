@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The wire format: what a packet between two engines holds. docs/wire-format.md says the same to the byte.
+//
+// Who: protocol/ writes and reads it. A packet is one or more chunks, back to back, without padding. All integers are little-endian.
+// Surprise: a chunk head is 16 bytes, so that a message of up to 40 bytes, head and the driver's word share one cache line.
+//
+//   chunk:  tag u64 | seq u32 | session u16 | type u8 | size u8 | [size u32, if the u8 is 255] | size bytes of payload
+//
+//   type          tag              seq        payload
+//   eager         the user's tag   envelope   the message
+//   eager_sync    the user's tag   envelope   u64 handle of the send, then the message
+//   rts           the user's tag   envelope   Rts, header bytes, exposure bytes
+//   cts           handle of send   0          Cts
+//   fin           handle of send   0          u32 outcome (0 delivered, else the receiver's error)
+//   ack           handle of send   0          (none): a synchronous eager message was matched
+//   session       hash of label    epoch      the label; announces `session` before its first use
+//   bye           0                0          (none): the peer leaves in good order
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace canele::comm::wire {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is little-endian, and so is every machine it runs on yet");
+
+inline constexpr std::uint32_t version = 1;
+
+enum class Type : std::uint8_t { eager = 1, eager_sync, rts, cts, fin, ack, session, bye };
+
+struct Head {
+  std::uint64_t tag;
+  std::uint32_t seq;
+  std::uint16_t session;
+  Type type;
+  std::uint8_t size;
+};
+static_assert(sizeof(Head) == 16);
+inline constexpr std::uint8_t long_size = 255;  ///< a u32 size follows the head
+
+struct Rts {
+  std::uint64_t handle;    ///< the send
+  std::uint64_t length;    ///< of the message
+  std::uint16_t header;    ///< bytes of the message that follow
+  std::uint16_t exposure;  ///< bytes of the exposure that follow the header
+  std::uint8_t synchronous;
+  std::uint8_t reserved[3];
+};
+static_assert(sizeof(Rts) == 24);
+
+struct Cts {
+  std::uint64_t key;     ///< the receive: goes with every bulk packet
+  std::uint64_t offset;  ///< of the message
+  std::uint64_t length;  ///< bytes wanted; 0: none, the send is over
+};
+static_assert(sizeof(Cts) == 24);
+
+inline constexpr std::size_t max_label = 63 + sizeof "barrier:" - 1;  ///< users have 63; the engine puts a word in front
+
+/// Bytes a chunk with `payload` bytes takes.
+inline constexpr std::size_t chunk_size(std::size_t payload) {
+  return sizeof(Head) + (payload >= long_size ? 4 : 0) + payload;
+}
+
+/// Writes a chunk's head; returns where its payload goes.
+inline std::byte* put_head(std::byte* out, Head head, std::size_t payload) {
+  head.size = payload >= long_size ? long_size : static_cast<std::uint8_t>(payload);
+  std::memcpy(out, &head, sizeof head);
+  out += sizeof head;
+  if (payload >= long_size) {
+    const auto size = static_cast<std::uint32_t>(payload);
+    std::memcpy(out, &size, sizeof size);
+    out += sizeof size;
+  }
+  return out;
+}
+
+/// One chunk taken from the front of a packet.
+struct Chunk {
+  Head head;
+  std::span<const std::byte> payload;
+};
+
+/// Takes the next chunk off `packet`. nullptr, or what is wrong with it.
+inline const char* take_chunk(std::span<const std::byte>& packet, Chunk& chunk) {
+  if (packet.size() < sizeof(Head)) return "a chunk is cut inside its head";
+  std::memcpy(&chunk.head, packet.data(), sizeof(Head));  // one read: the packet may be shared memory
+  packet = packet.subspan(sizeof(Head));
+  std::size_t size = chunk.head.size;
+  if (size == long_size) {
+    std::uint32_t s;
+    if (packet.size() < sizeof s) return "a chunk is cut inside its size";
+    std::memcpy(&s, packet.data(), sizeof s);
+    packet = packet.subspan(sizeof s);
+    size = s;
+  }
+  if (size > packet.size()) return "a chunk is longer than its packet";
+  chunk.payload = packet.first(size);
+  packet = packet.subspan(size);
+  return nullptr;
+}
+
+/// Reads a structure from the front of a payload; false if it is too short.
+template <typename T>
+bool take(std::span<const std::byte>& payload, T& value) {
+  if (payload.size() < sizeof(T)) return false;
+  std::memcpy(&value, payload.data(), sizeof(T));
+  payload = payload.subspan(sizeof(T));
+  return true;
+}
+
+}  // namespace canele::comm::wire

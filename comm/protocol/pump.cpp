@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Send, steps 4 and 5: a rail that can take a packet asks the strategy for one and gets it to the driver.
+//
+// Threads: under the engine's lock. Surprise: there are two ways out. A memory-only driver is written to at once. For a driver that makes
+// system calls the packet is only staged here; whoever serves that driver hands it over outside the lock and comes back with handed_over().
+//
+//   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ──────────────▶ items left        full ─▶ held, until ready()
+//                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left      full ─▶ staged, until ready()
+#include <algorithm>
+#include <cstring>
+
+#include "comm/core/data.hpp"
+#include "comm/core/peers.hpp"
+#include "comm/protocol/send_path.hpp"
+
+namespace canele::comm::send_path {
+namespace {
+
+using drivers::Status;
+using strategies::Plan;
+
+constexpr std::size_t inline_room = 64;
+
+/// The packet counts as sent: envelopes, packets, aggregation.
+void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
+  int envelopes = 0;
+  for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
+  engine.counters.add(Counter::packets_sent);
+  peer.counters.add(Counter::packets_sent);
+  if (envelopes > 1) engine.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
+}
+
+void all_left(Engine& engine, Peer& peer, Plan& plan) {
+  count_packet(engine, peer, plan);
+  for (int i = 0; i < plan.count; ++i) item_left(engine, *plan.items[i]);
+}
+
+std::unique_ptr<Packet> new_packet(Engine& engine) {
+  if (engine.free_packets.empty()) return std::make_unique<Packet>();
+  std::unique_ptr<Packet> packet = std::move(engine.free_packets.back());
+  engine.free_packets.pop_back();
+  packet->piece_count = 0;
+  packet->size = 0;
+  packet->bulk = false;
+  packet->plan.count = 0;
+  packet->plan.size = 0;
+  return packet;
+}
+
+void free_packet(Engine& engine, std::unique_ptr<Packet> packet) {
+  constexpr std::size_t kept = 16;
+  if (engine.free_packets.size() < kept) engine.free_packets.push_back(std::move(packet));
+}
+
+void doorbell(Engine& engine, Peer& peer) {
+  drivers::Driver& driver = *peer.rail.slot->driver;
+  if (!driver.wants_wake(peer.rank)) return;
+  engine.departures.ring(driver, peer.rank);
+  engine.counters.add(Counter::wakes_sent);
+}
+
+/// In: a plan that a memory driver may or may not have room for. Out: true, all its items have left; false, full.
+bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
+  drivers::Driver& driver = *peer.rail.slot->driver;
+  const std::uint32_t first_number = peer.next_out;
+  if (plan.size <= std::min(inline_room, driver.capabilities().max_inline)) {
+    std::byte line[inline_room];
+    std::byte* end = line;
+    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, false).end;
+    const auto size = static_cast<std::size_t>(end - line);
+    if (driver.send_inline(peer.rank, line, size, nullptr, 0) != Status::ok) {
+      peer.next_out = first_number;
+      return false;
+    }
+  } else {
+    const std::span<std::byte> room = driver.reserve(peer.rank, plan.size);
+    if (room.empty()) return false;
+    std::byte* end = room.data();
+    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, false).end;
+    const auto size = static_cast<std::size_t>(end - room.data());
+    assert(size <= room.size());
+    driver.commit(peer.rank, size);
+  }
+  all_left(engine, peer, plan);
+  return true;
+}
+
+/// In: a bulk item on a memory driver. Pushes what the driver takes. Out: false when it is full.
+bool write_bulk(Engine& engine, Peer& peer, Request& request) {
+  drivers::Driver& driver = *peer.rail.slot->driver;
+  iovec pieces[16];
+  std::size_t size = 0;
+  const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
+  const int count = data::pieces(request.data, request.moved, most, pieces, 16, &size);
+  if (count == 0) {  // the description ended early
+    bulk_left(engine, peer, request, request.expected - request.moved);
+    return true;
+  }
+  if (driver.bulk_send(peer.rank, request.bulk_key, request.moved, pieces, count, size, nullptr) != Status::ok) return false;
+  engine.counters.add(Counter::packets_sent);
+  peer.counters.add(Counter::packets_sent);
+  bulk_left(engine, peer, request, size);
+  return true;
+}
+
+void pump_memory(Engine& engine, Peer& peer) {
+  Rail& rail = peer.rail;
+  if (rail.state == Rail::State::held) {
+    if (!write_plan(engine, peer, rail.packet->plan)) {
+      rail.full = true;
+      return;
+    }
+    free_packet(engine, std::move(rail.packet));
+    rail.state = Rail::State::idle;
+  }
+  const strategies::RailView view{rail.slot->driver->capabilities().max_packet, true};
+  while (!rail.full && !peer.backlog->empty()) {
+    Plan plan;
+    peer.backlog->plan(view, plan);
+    assert(plan.count > 0 && plan.size <= view.room);
+    if (plan.items[0]->kind == strategies::Kind::bulk) {
+      rail.full = !write_bulk(engine, peer, request_of(*plan.items[0]));
+      continue;
+    }
+    for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
+    peer.queued_bytes -= plan.size;
+    if (!write_plan(engine, peer, plan)) {
+      rail.packet = new_packet(engine);
+      rail.packet->plan = plan;
+      rail.state = Rail::State::held;
+      rail.full = true;
+    }
+  }
+  doorbell(engine, peer);
+}
+
+/// Adds a piece to the packet, joined to the last one if they touch.
+void add_piece(Packet& packet, const void* base, std::size_t size) {
+  if (size == 0) return;
+  packet.size += size;
+  if (packet.piece_count > 0) {
+    iovec& last = packet.pieces[packet.piece_count - 1];
+    if (static_cast<std::byte*>(last.iov_base) + last.iov_len == base) {
+      last.iov_len += size;
+      return;
+    }
+  }
+  assert(packet.piece_count < Packet::max_pieces);
+  packet.pieces[packet.piece_count++] = {const_cast<void*>(base), size};
+}
+
+/// In: planned items. Out: staging and pieces describe the packet; items whose bytes were copied have left, the rest stay in the plan.
+void stage_items(Engine& engine, Peer& peer, Packet& packet) {
+  Plan& plan = packet.plan;
+  count_packet(engine, peer, plan);
+  if (packet.staging.size() < plan.size) packet.staging.resize(peer.rail.slot->driver->capabilities().max_packet);
+  std::byte* out = packet.staging.data();
+  int staying = 0;
+  for (int i = 0; i < plan.count; ++i) {
+    strategies::Item& item = *plan.items[i];
+    const Written written = write_item(engine, peer, item, out, true);
+    add_piece(packet, out, static_cast<std::size_t>(written.end - out));
+    out = written.end;
+    if (written.references) {
+      const canele_data_t& d = request_of(item).data;
+      add_piece(packet, d.base, d.length);
+      plan.items[staying++] = &item;
+    } else {
+      item_left(engine, item);
+    }
+  }
+  plan.count = staying;
+}
+
+/// In: a bulk item. Out: pieces describe its next slice.
+void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request) {
+  constexpr std::size_t slice = 512 * 1024;  // small messages get a turn in between
+  packet.bulk = true;
+  packet.bulk_key = request.bulk_key;
+  packet.bulk_offset = request.moved;
+  const std::size_t most = std::min<std::uint64_t>({slice, capabilities.max_bulk, request.expected - request.moved});
+  packet.piece_count = data::pieces(request.data, request.moved, most, packet.pieces, 64, &packet.size);
+}
+
+void release_staged(Engine& engine, Rail& rail) {
+  Packet& packet = *rail.packet;
+  Peer& peer = *rail.peer;
+  if (packet.bulk) {
+    bulk_left(engine, peer, request_of(*packet.plan.items[0]), packet.size);
+  } else {
+    for (int i = 0; i < packet.plan.count; ++i) item_left(engine, *packet.plan.items[i]);
+  }
+  free_packet(engine, std::move(rail.packet));
+  rail.state = Rail::State::idle;
+}
+
+/// A packet left lately and the next one is not full: it pays to wait for more, until the next progress call.
+bool lull(Engine& engine, Peer& peer) {
+  Rail& rail = peer.rail;
+  const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
+  if (capabilities.gap_ns == 0 || engine.lulls_over || peer.queued_bytes >= capabilities.max_packet) return false;
+  if (engine.sleeper.occupied()) return false;  // nobody would end the lull
+  if (engine.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns) return false;
+  if (!rail.lulled) {
+    rail.lulled = true;
+    engine.lulled.push_back(&rail);
+  }
+  return true;
+}
+
+void pump_system(Engine& engine, Peer& peer) {
+  Rail& rail = peer.rail;
+  if (rail.state != Rail::State::idle || peer.backlog->empty() || lull(engine, peer)) return;
+  const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
+  rail.packet = new_packet(engine);
+  Packet& packet = *rail.packet;
+  peer.backlog->plan({capabilities.max_packet, true}, packet.plan);
+  assert(packet.plan.count > 0 && "a backlog that is not empty has a plan");
+  if (packet.plan.items[0]->kind == strategies::Kind::bulk) {
+    stage_bulk(packet, capabilities, request_of(*packet.plan.items[0]));
+  } else {
+    for (int i = 0; i < packet.plan.count; ++i) packet.plan.items[i]->queued = false;
+    peer.queued_bytes -= packet.plan.size;
+    stage_items(engine, peer, packet);
+  }
+  rail.state = Rail::State::staged;
+  rail.slot->push_flush(rail);
+}
+
+}  // namespace
+
+void pump(Engine& engine, Peer& peer) {
+  if (peer.state != Peer::State::up) return;
+  if (peer.rail.full) return;
+  if (peer.rail.slot->memory_only()) {
+    pump_memory(engine, peer);
+  } else {
+    pump_system(engine, peer);
+  }
+}
+
+void handed_over(Engine& engine, Rail& rail) {
+  rail.in_flush = false;
+  Peer& peer = *rail.peer;
+  if (peer.gone()) {
+    peers::drop_packet(engine, rail);
+    return;
+  }
+  if (rail.state == Rail::State::connect) {
+    rail.state = Rail::State::idle;
+    if (rail.result == drivers::Status::failed && peer.state != Peer::State::up) peers::connect(engine, peer);
+    engine.mark_dirty(peer);
+    return;
+  }
+  assert(rail.state == Rail::State::staged);
+  rail.last_packet_ns = engine.platform.now_ns();
+  switch (rail.result) {
+    case drivers::Status::ok: packet_done(engine, rail, drivers::Status::ok); break;
+    case drivers::Status::pending: rail.state = Rail::State::sending; break;
+    case drivers::Status::full: rail.full = true; break;  // stays staged until ready()
+    case drivers::Status::failed: break;                  // failed() follows
+  }
+}
+
+void packet_done(Engine& engine, Rail& rail, drivers::Status status) {
+  if (rail.packet == nullptr || rail.peer->gone()) return;
+  assert(status == drivers::Status::ok);
+  static_cast<void>(status);
+  release_staged(engine, rail);
+  engine.mark_dirty(*rail.peer);
+}
+
+}  // namespace canele::comm::send_path

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Receive: (1) the driver presents a packet, (2) it is parsed, (3) each chunk is checked, (4) envelopes are matched, (5) data is copied once into
+// the user's memory, or kept. Large messages go on in rendezvous.cpp.
+//
+// Threads: under the engine's lock. Surprise: a chunk that makes no sense ends the connection, never the process.
+#include "comm/protocol/receive_path.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/core/data.hpp"
+#include "comm/packet/wire.hpp"
+#include "comm/protocol/rendezvous.hpp"
+#include "comm/protocol/send_path.hpp"
+
+namespace canele::comm::receive_path {
+namespace {
+
+using Payload = std::span<const std::byte>;
+
+/// In: payload of a session chunk. Out: the peer's index leads to our session of that label.
+const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
+  if (payload.empty() || payload.size() > wire::max_label) return "a session label has a wrong length";
+  Session* session =
+      engine.sessions.find_or_make(engine, {reinterpret_cast<const char*>(payload.data()), payload.size()});
+  if (session == nullptr) return "it announced more sessions than there can be";
+  if (peer.sessions_in.size() <= head.session) peer.sessions_in.resize(head.session + 1u, nullptr);
+  peer.sessions_in[head.session] = session;
+  return nullptr;
+}
+
+/// In: head of an envelope. Out: its session; the envelope is the next one.
+const char* check_envelope(Peer& peer, const wire::Head& head, Session*& session) {
+  if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) {
+    return "a message names a session that was not announced";
+  }
+  if (head.seq != peer.next_in) return "an envelope number is out of order";
+  ++peer.next_in;
+  session = peer.sessions_in[head.session];
+  return nullptr;
+}
+
+/// In: what is known of a message. Out: a block that holds it, not yet filed.
+Message* make_message(Engine& engine, Peer& peer, const wire::Head& head, Payload stored, Payload exposure) {
+  Message* message = engine.messages.make(stored.size() + exposure.size());
+  if (message == nullptr) return nullptr;
+  message->tag = head.tag;
+  message->source = peer.rank;
+  message->peer = &peer;
+  message->stored = static_cast<std::uint32_t>(stored.size());
+  message->exposure = static_cast<std::uint16_t>(exposure.size());
+  if (!stored.empty()) std::memcpy(message->bytes(), stored.data(), stored.size());
+  if (!exposure.empty()) std::memcpy(message->bytes() + stored.size(), exposure.data(), exposure.size());
+  return message;
+}
+
+void file_unexpected(Engine& engine, Session& session, Message& message) {
+  engine.matcher.store(session.match, message);
+  EngineCounters& c = engine.counters;
+  c.add(Counter::unexpected_messages);
+  c.add(Counter::unexpected_now);
+  c.add(Counter::unexpected_bytes_now, message.stored);
+  c.raise_to(Counter::unexpected_most, Counter::unexpected_now);
+  c.raise_to(Counter::unexpected_bytes_most, Counter::unexpected_bytes_now);
+}
+
+/// The receive has met its message.
+void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length) {
+  request.status_tag = tag;
+  request.rank = source;
+  request.status_length = length;
+}
+
+void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
+  send_path::control(engine, peer, wire::Type::ack, handle, 0, 0, nullptr, 0);
+}
+
+/// Step 5 for an eager message whose receive is there and has memory.
+void copy_eager(Engine& engine, Request& request, Peer& peer, Payload payload) {
+  const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
+  delivered(engine, request, peer, copied);
+}
+
+const char* on_eager(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
+  std::uint64_t handle = 0;
+  if (head.type == wire::Type::eager_sync && (!wire::take(payload, handle) || handle == 0)) {
+    return "a synchronous message is too short";
+  }
+  Session* session = nullptr;
+  if (const char* wrong = check_envelope(peer, head, session); wrong != nullptr) return wrong;
+  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
+  if (node != nullptr && !request_of(*node).late) {
+    Request& request = request_of(*node);
+    engine.counters.add(Counter::posted_matches);
+    set_envelope(request, head.tag, peer.rank, payload.size());
+    if (handle != 0) acknowledge(engine, peer, handle);
+    copy_eager(engine, request, peer, payload);
+    return nullptr;
+  }
+  Message* message = make_message(engine, peer, head, payload, {});
+  if (message == nullptr) return "there is no memory for an unexpected message";
+  message->length = payload.size();
+  message->handle = handle;
+  message->synchronous = handle != 0;
+  if (node == nullptr) {
+    file_unexpected(engine, *session, *message);
+  } else {
+    engine.counters.add(Counter::posted_matches);
+    give(engine, request_of(*node), *message);
+  }
+  return nullptr;
+}
+
+const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
+  wire::Rts rts;
+  if (!wire::take(payload, rts) || payload.size() != std::size_t{rts.header} + rts.exposure ||
+      rts.header > CANELE_HEADER_MAX || rts.exposure > drivers::Exposure::max_size || rts.header > rts.length) {
+    return "a request to send has wrong lengths";
+  }
+  Session* session = nullptr;
+  if (const char* wrong = check_envelope(peer, head, session); wrong != nullptr) return wrong;
+  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
+  if (node != nullptr && !request_of(*node).late) {
+    Request& request = request_of(*node);
+    engine.counters.add(Counter::posted_matches);
+    set_envelope(request, head.tag, peer.rank, rts.length);
+    rendezvous::start(engine, request, peer, rts.handle, payload.subspan(rts.header));
+    return nullptr;
+  }
+  Message* message = make_message(engine, peer, head, payload.first(rts.header), payload.subspan(rts.header));
+  if (message == nullptr) return "there is no memory for an unexpected message";
+  message->length = rts.length;
+  message->handle = rts.handle;
+  message->rendezvous = true;
+  if (node == nullptr) {
+    file_unexpected(engine, *session, *message);
+  } else {
+    engine.counters.add(Counter::posted_matches);
+    give(engine, request_of(*node), *message);
+  }
+  return nullptr;
+}
+
+const char* on_ack(Engine& engine, Peer& peer, const wire::Head& head) {
+  Request* request = engine.sends.find(head.tag);
+  if (request == nullptr || request->rank != peer.rank || request->rendezvous || !request->synchronous) {
+    return "an acknowledgement names no synchronous send";
+  }
+  engine.sends.remove(head.tag);
+  engine.finish(*request, CANELE_OK);
+  return nullptr;
+}
+
+const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
+  switch (chunk.head.type) {
+    case wire::Type::eager:
+    case wire::Type::eager_sync: return on_eager(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::rts: return on_rts(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::cts: return rendezvous::on_cts(engine, peer, chunk.head.tag, chunk.payload);
+    case wire::Type::fin: return rendezvous::on_fin(engine, peer, chunk.head.tag, chunk.payload);
+    case wire::Type::ack: return on_ack(engine, peer, chunk.head);
+    case wire::Type::session: return on_session(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::bye: engine.fail_peer(peer, false, "it has left the job"); return nullptr;
+  }
+  return "a chunk is of no known type";
+}
+
+void drop_message(Engine& engine, Message& message) { engine.messages.release(message); }
+
+void no_longer_unexpected(Engine& engine, const Message& message) {
+  engine.counters.sub(Counter::unexpected_now);
+  engine.counters.sub(Counter::unexpected_bytes_now, message.stored);
+}
+
+/// Moves the bytes of a message that the request owns, now that there is memory for them; ends the message.
+void consume(Engine& engine, Request& request, Message& message) {
+  Peer& peer = *message.peer;
+  if (message.rendezvous) {
+    rendezvous::start(engine, request, peer, message.handle, message.exposed());
+  } else {
+    if (message.synchronous) acknowledge(engine, peer, message.handle);
+    copy_eager(engine, request, peer, {message.bytes(), message.stored});
+  }
+  drop_message(engine, message);
+}
+
+}  // namespace
+
+const char* packet(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
+  engine.counters.add(Counter::packets_received);
+  peer.counters.add(Counter::packets_received);
+  if (bytes.empty()) return "a packet is empty";
+  while (!bytes.empty()) {
+    wire::Chunk chunk;
+    if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
+    if (const char* wrong = on_chunk(engine, peer, chunk); wrong != nullptr) return wrong;
+  }
+  return nullptr;
+}
+
+void accept(Engine& engine, Request& request) {
+  ++request.session->pending;
+  PostedNode& node = request.receive.node;
+  UnexpectedNode* found = engine.matcher.post(request.session->match, node);
+  if (found != nullptr) {
+    auto& message = static_cast<Message&>(*found);
+    no_longer_unexpected(engine, message);
+    give(engine, request, message);
+    return;
+  }
+  if (node.source == rank_any) return;
+  Peer& peer = engine.peer(node.source);  // opens the connection in the background
+  if (peer.gone()) {
+    engine.matcher.cancel(request.session->match, node);
+    set_envelope(request, node.tag, peer.rank, 0);
+    engine.finish(request, CANELE_EPEER);
+  }
+}
+
+void give(Engine& engine, Request& request, Message& message) {
+  set_envelope(request, message.tag, message.source, message.length);
+  if (!request.late) {
+    consume(engine, request, message);
+    return;
+  }
+  request.receive.message = &message;
+  request.stage = Request::Stage::held;
+  engine.publish(request, event::header);
+}
+
+void bind(Engine& engine, Request& request) {
+  assert(request.stage == Request::Stage::held);
+  Message& message = *request.receive.message;
+  request.receive.message = nullptr;
+  request.late = false;
+  request.stage = Request::Stage::posted;
+  consume(engine, request, message);
+}
+
+void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t delivered_bytes) {
+  engine.counters.add(Counter::messages_received);
+  engine.counters.add(Counter::bytes_received, delivered_bytes);
+  peer.counters.add(Counter::messages_received);
+  peer.counters.add(Counter::bytes_received, delivered_bytes);
+  constexpr std::uint64_t worth_flipping = 1024;
+  if (engine.flip_countdown != 0 && delivered_bytes >= worth_flipping && --engine.flip_countdown == 0) [[unlikely]] {
+    iovec piece;
+    std::size_t covered = 0;
+    data::pieces(request.data, delivered_bytes / 2, 1, &piece, 1, &covered);
+    if (covered == 1) *static_cast<std::uint8_t*>(piece.iov_base) ^= 0x40;
+    engine.log(LogLevel::warning, "fault switch: flipped one bit of a received message");
+  }
+  engine.finish(request, request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK);
+}
+
+void cancel(Engine& engine, Request& request) {
+  const bool waits = request.kind == Request::Kind::receive && request.stage == Request::Stage::posted &&
+                     request.receive.node.queued;
+  if (waits) {
+    engine.matcher.cancel(request.session->match, request.receive.node);
+    request.cancelled = true;
+    set_envelope(request, request.receive.node.tag, request.receive.node.source, 0);
+  }
+  const bool ended = request.stage == Request::Stage::idle;  // while this was linked: it waits for us to be told
+  request.word.fetch_and(~RequestWord::cancel_bit, std::memory_order_acq_rel);
+  if (waits) {
+    engine.finish(request, CANELE_ECANCELED);
+  } else if (ended) {
+    const bool receive = request.kind == Request::Kind::receive;
+    engine.publish(request, receive ? event::received | event::finalized : event::finalized);
+  }
+}
+
+void probe(Engine& engine, ProbeOp& op) {
+  Session& session = *op.session;
+  UnexpectedNode* node = engine.matcher.find(session.match, op.source, op.tag, op.mask);
+  op.found = node != nullptr;
+  if (node != nullptr) {
+    auto& message = static_cast<Message&>(*node);
+    op.status = {CANELE_OK, message.source, message.tag, message.length, 0};
+    if (op.into != nullptr) {
+      engine.matcher.take(session.match, message);
+      no_longer_unexpected(engine, message);
+      ++session.pending;
+      Request& request = *op.into;
+      set_envelope(request, message.tag, message.source, message.length);
+      request.receive.message = &message;
+      request.stage = Request::Stage::held;
+      request.word.fetch_or(event::header, std::memory_order_acq_rel);  // told by the return of the call
+    }
+  }
+  op.answered.store(true, std::memory_order_release);
+}
+
+}  // namespace canele::comm::receive_path

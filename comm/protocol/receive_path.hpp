@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The way in: from a driver's packet to the user's memory. Read receive_path.cpp top-down: packet, chunk, envelope, match, deliver.
+//
+// Who: the engine's lock holder. Surprise: every length in a packet is checked before use, and read once: the packet may be memory that the peer
+//      still writes.
+#pragma once
+
+#include <span>
+
+#include "comm/core/engine.hpp"
+
+namespace canele::comm::receive_path {
+
+/// Step 2: a whole packet. nullptr, or what is wrong with it.
+const char* packet(Engine& engine, Peer& peer, std::span<const std::byte> bytes);
+
+/// A posted receive: takes an unexpected message, or waits.
+void accept(Engine& engine, Request& request);
+/// A late receive gets its buffer.
+void bind(Engine& engine, Request& request);
+void cancel(Engine& engine, Request& request);
+void probe(Engine& engine, ProbeOp& op);
+
+/// Gives the message that `request` has matched to it: copies, or starts the rendezvous, or holds it for a late receive.
+void give(Engine& engine, Request& request, Message& message);
+
+/// The receive is over: counts, fault switch, status.
+void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t delivered_bytes);
+
+}  // namespace canele::comm::receive_path

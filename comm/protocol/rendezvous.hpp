@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Rendezvous: large messages announce themselves (RTS), the receiver decides how they come.
+//
+//   get    RTS(exposure) ──▶   receiver copies chunk by chunk from the sender's memory   ──▶ FIN      (drivers with bulk_get)
+//   stream RTS ──▶   CTS(key, offset, length) ──▶   bulk packets with that key, straight into the user's memory
+//
+// Who: the engine's lock holder; pull_chunk runs as an ltask, outside the lock.
+// Surprise: with get the sender's CPU does nothing: it may compute all the while. A receive that is shorter than the message asks for what
+//      fits, and the sender is told so.
+#pragma once
+
+#include <span>
+
+#include "comm/core/engine.hpp"
+
+namespace canele::comm::rendezvous {
+
+struct PulledOp : Op {};
+
+/// One message that is being copied out of a peer's memory. Pooled.
+struct Pull : PulledOp, ltask::Task {
+  Engine* engine = nullptr;
+  Request* request = nullptr;
+  Peer* peer = nullptr;
+  std::uint64_t handle = 0;  ///< of the send
+  std::uint64_t want = 0, offset = 0;
+  drivers::Exposure exposure;
+  drivers::Status status = drivers::Status::ok;
+  Pull* next_free = nullptr;
+};
+
+/// In: a receive with memory and its message's announcement. Out: data moves, or the receive is over.
+void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure);
+/// Makes the memory of a send readable by the peer if the driver can; else exposure.size stays 0.
+void expose(Peer& peer, Request& request, drivers::Exposure& exposure);
+
+const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
+const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
+
+/// Where bulk bytes of transfer `key` go; see DriverEvents.
+int landing(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max);
+void landed(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t length);
+
+/// A pull is over.
+void pulled(Engine& engine, Pull& pull);
+
+}  // namespace canele::comm::rendezvous

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Send, steps 1 to 3 and 6: a posted message chooses its protocol, joins the backlog of its peer, and completes. pump.cpp has 4 and 5.
+//
+// Threads: under the engine's lock.
+// Surprise: the protocol is chosen before the driver is known if the peer has not been talked to: the smallest eager limit then counts.
+#include "comm/protocol/send_path.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/core/data.hpp"
+#include "comm/protocol/rendezvous.hpp"
+
+namespace canele::comm::send_path {
+namespace {
+
+using strategies::Item;
+
+/// Longest message that goes eagerly.
+std::size_t eager_limit(const Engine& engine, const Peer& peer) {
+  std::size_t limit = ~std::size_t{0};
+  const auto fits = [&](const DriverSlot& slot) {
+    const std::size_t room = slot.driver->capabilities().max_packet - wire::chunk_size(wire::long_size) - sizeof(std::uint64_t);
+    limit = std::min(limit, room);
+  };
+  if (peer.rail.slot != nullptr) {
+    fits(*peer.rail.slot);
+  } else {
+    for (const auto& slot : engine.slots) fits(*slot);
+  }
+  return engine.eager_setting != 0 ? std::min<std::size_t>(limit, engine.eager_setting) : limit;
+}
+
+/// In: a peer that may not have heard of the session. Out: it will, before the next envelope.
+void announce(Engine& engine, Peer& peer, const Session& session) {
+  if (peer.announced.size() <= session.number) peer.announced.resize(session.number + 1, 0);
+  if (peer.announced[session.number] == session.epoch) return;
+  peer.announced[session.number] = session.epoch;
+  control(engine, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.number),
+          session.label.data(), session.label.size());
+}
+
+/// In: data, header, synchronous. Out: rendezvous or eager, and the size in a packet.
+void choose_protocol(const Engine& engine, const Peer& peer, Request& request) {
+  request.rendezvous = request.data.length > eager_limit(engine, peer);
+  std::size_t payload = request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0);
+  if (request.rendezvous) payload = sizeof(wire::Rts) + request.header + drivers::Exposure::max_size;
+  request.item.size = static_cast<std::uint32_t>(wire::chunk_size(payload));
+}
+
+}  // namespace
+
+void accept(Engine& engine, Request& request) {
+  ++engine.pending_sends;
+  ++request.session->pending;
+  Peer& peer = engine.peer(request.rank);
+  if (peer.gone()) {
+    engine.finish(request, CANELE_EPEER);
+    return;
+  }
+  announce(engine, peer, *request.session);
+  choose_protocol(engine, peer, request);
+  request.item.kind = strategies::Kind::envelope;
+  request.item.flow_session = request.session->number;
+  request.item.flow_tag = request.session->order_across_tags ? 0 : request.status_tag;
+  enqueue(engine, peer, request.item);
+  engine.counters.add(Counter::messages_sent);
+  engine.counters.add(Counter::bytes_sent, request.data.length);
+  peer.counters.add(Counter::messages_sent);
+  peer.counters.add(Counter::bytes_sent, request.data.length);
+  engine.counters.add(request.rendezvous ? Counter::rendezvous_sent : Counter::eager_sent);
+}
+
+void enqueue(Engine& engine, Peer& peer, Item& item) {
+  assert(!item.queued);
+  item.queued = true;
+  item.age = ++peer.next_age;
+  peer.queued_bytes += item.size;
+  peer.backlog->add(item);
+  engine.mark_dirty(peer);
+}
+
+void control(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
+             const void* payload, std::size_t size) {
+  if (peer.gone()) return;
+  Control& c = engine.controls.make();
+  assert(size <= sizeof c.payload);
+  c.head = {tag, seq, session, type, 0};
+  c.payload_size = static_cast<std::uint8_t>(size);
+  if (size != 0) std::memcpy(c.payload, payload, size);
+  c.size = static_cast<std::uint32_t>(wire::chunk_size(size));
+  enqueue(engine, peer, c);
+}
+
+namespace {
+
+std::byte* write_control(const Control& c, std::byte* out) {
+  out = wire::put_head(out, c.head, c.payload_size);
+  std::memcpy(out, c.payload, c.payload_size);
+  return out + c.payload_size;
+}
+
+std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out) {
+  if (request.handle == 0) request.handle = engine.sends.add(request);
+  drivers::Exposure exposure;
+  rendezvous::expose(peer, request, exposure);
+  wire::Rts rts{};
+  rts.handle = request.handle;
+  rts.length = request.data.length;
+  rts.header = request.header;
+  rts.exposure = exposure.size;
+  rts.synchronous = request.synchronous;
+  head.type = wire::Type::rts;
+  out = wire::put_head(out, head, sizeof rts + rts.header + rts.exposure);
+  std::memcpy(out, &rts, sizeof rts);
+  out += sizeof rts;
+  out += data::gather(request.data, 0, rts.header, out);
+  std::memcpy(out, exposure.bytes, exposure.size);
+  return out + exposure.size;
+}
+
+}  // namespace
+
+Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, bool may_reference) {
+  constexpr std::size_t copy_limit = 2048;  // below, one more piece costs a gathering driver more than the copy
+  if (item.kind == strategies::Kind::control) return {write_control(static_cast<Control&>(item), out)};
+  Request& request = request_of(item);
+  const wire::Head head{request.status_tag, peer.next_out++, static_cast<std::uint16_t>(request.session->number),
+                        wire::Type::eager, 0};
+  if (request.rendezvous) return {write_rts(engine, peer, request, head, out)};
+  const std::size_t length = request.data.length;
+  if (request.synchronous) {
+    if (request.handle == 0) request.handle = engine.sends.add(request);
+    wire::Head sync = head;
+    sync.type = wire::Type::eager_sync;
+    out = wire::put_head(out, sync, length + sizeof request.handle);
+    std::memcpy(out, &request.handle, sizeof request.handle);
+    out += sizeof request.handle;
+  } else {
+    out = wire::put_head(out, head, length);
+    if (may_reference && length >= copy_limit && request.data.segments == nullptr) return {out, true};
+  }
+  return {out + data::gather(request.data, 0, length, out)};
+}
+
+void item_left(Engine& engine, Item& item) {
+  if (item.kind == strategies::Kind::control) {
+    engine.controls.release(static_cast<Control&>(item));
+    return;
+  }
+  Request& request = request_of(item);
+  if (request.rendezvous || request.synchronous) {
+    request.stage = Request::Stage::moving;  // the peer has the word now
+  } else {
+    engine.finish(request, CANELE_OK);
+  }
+}
+
+void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes) {
+  request.moved += bytes;
+  assert(request.moved <= request.expected);
+  if (request.moved < request.expected) return;
+  if (request.item.queued) {
+    peer.backlog->remove(request.item);
+    request.item.queued = false;
+  }
+  engine.sends.remove(request.handle);
+  engine.finish(request, CANELE_OK);
+}
+
+void reprioritize(Engine& engine, ReprioritizeOp& op) {
+  Request& request = *op.request;
+  if (request.kind != Request::Kind::send || request.stage != Request::Stage::posted || !request.item.queued) {
+    op.result = CANELE_ESTATE;
+  } else {
+    const std::int32_t before = request.item.priority;
+    request.item.priority = op.priority;
+    engine.peer(request.rank).backlog->reprioritized(request.item, before);
+    op.result = CANELE_OK;
+  }
+  op.answered.store(true, std::memory_order_release);
+}
+
+}  // namespace canele::comm::send_path

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The way out: from a posted send to a driver. Read send_path.cpp (what becomes of a message) and pump.cpp (what becomes of a packet) top-down.
+//
+// Who: the engine's lock holder. Surprise: nothing is decided when the user calls: a message waits in the backlog until a rail can take a packet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "comm/core/engine.hpp"
+#include "comm/packet/wire.hpp"
+
+namespace canele::comm::send_path {
+
+/// Step 1-3: a posted send joins its peer's backlog.
+void accept(Engine& engine, Request& request);
+
+/// Step 4: gives packets to the peer's rail as long as it takes them.
+void pump(Engine& engine, Peer& peer);
+
+/// Step 5: writes the chunk of one planned item at `out`; returns its end. Large eager payloads are left out if `pieces` may
+/// refer to them.
+struct Written {
+  std::byte* end;
+  bool references = false;  ///< the payload is not in the chunk: it follows as a piece of the user's memory
+};
+Written write_item(Engine& engine, Peer& peer, strategies::Item& item, std::byte* out, bool may_reference);
+
+/// Step 6: an item whose bytes are out of the user's hands.
+void item_left(Engine& engine, strategies::Item& item);
+
+/// A system-call driver has answered for the packet of `rail` (rail.result).
+void handed_over(Engine& engine, Rail& rail);
+/// The packet's memory is free again.
+void packet_done(Engine& engine, Rail& rail, drivers::Status status);
+/// Bulk bytes have left.
+void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes);
+
+/// Queues a small control chunk.
+void control(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
+             const void* payload, std::size_t size);
+
+/// Adds an item to the peer's backlog.
+void enqueue(Engine& engine, Peer& peer, strategies::Item& item);
+
+void reprioritize(Engine& engine, ReprioritizeOp& op);
+
+}  // namespace canele::comm::send_path
