@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MPI_Comm_ and MPI_Group_ functions.
+//
+// Who: the program. Threads: any.
+// Surprise: handles are ints, so the Fortran handle of a communicator is the handle itself.
+#include <climits>
+#include <cstring>
+#include <vector>
+
+#include "starpu_glue/mpi/api.hpp"
+#include "starpu_glue/mpi/communicator.hpp"
+#include "starpu_glue/mpi/state.hpp"
+
+namespace canele::mpi {
+namespace {
+
+int get_group(MPI_Group handle, RanksPointer* found) {
+  *found = find_group(handle);
+  if (*found != nullptr) return MPI_SUCCESS;
+  return fail(MPI_ERR_GROUP, "0x%x is not a group, or was freed", static_cast<unsigned>(handle));
+}
+
+int check_member(const Ranks& group, int rank) {
+  if (rank >= 0 && rank < group.size()) return MPI_SUCCESS;
+  return fail(MPI_ERR_RANK, "rank %d is not in the group of %d", rank, group.size());
+}
+
+int compare(const Ranks& first, const Ranks& second) {
+  if (first.size() != second.size()) return MPI_UNEQUAL;
+  int result = MPI_CONGRUENT;
+  for (int rank = 0; rank < first.size(); ++rank) {
+    const int world = first.world_rank(rank);
+    if (second.world_rank(rank) == world) continue;
+    if (second.position(world) == MPI_UNDEFINED) return MPI_UNEQUAL;
+    result = MPI_SIMILAR;
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace canele::mpi
+
+using namespace canele::mpi;
+
+extern "C" int PMPI_Comm_rank(MPI_Comm comm, int* rank) {
+  const Call call("MPI_Comm_rank");
+  Communicator* found = nullptr;
+  const int code = get_communicator(comm, &found);
+  if (code == MPI_SUCCESS) *rank = found->rank();
+  return call.end(code);
+}
+CANELE_MPI_NAME(Comm_rank);
+
+extern "C" int PMPI_Comm_size(MPI_Comm comm, int* size) {
+  const Call call("MPI_Comm_size");
+  Communicator* found = nullptr;
+  const int code = get_communicator(comm, &found);
+  if (code == MPI_SUCCESS) *size = found->size();
+  return call.end(code);
+}
+CANELE_MPI_NAME(Comm_size);
+
+extern "C" int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) {
+  const Call call("MPI_Comm_dup");
+  Communicator* parent = nullptr;
+  int code = get_communicator(comm, &parent);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code == MPI_SUCCESS) code = duplicate(*parent, copy);
+  return call.end(code, parent);
+}
+CANELE_MPI_NAME(Comm_dup);
+
+extern "C" int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part) {
+  const Call call("MPI_Comm_split");
+  Communicator* parent = nullptr;
+  int code = get_communicator(comm, &parent);
+  if (code == MPI_SUCCESS && color < 0 && color != MPI_UNDEFINED) {
+    code = fail(MPI_ERR_ARG, "color is %d; it must be at least 0, or MPI_UNDEFINED", color);
+  }
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code == MPI_SUCCESS) code = split(*parent, color, key, part);
+  return call.end(code, parent);
+}
+CANELE_MPI_NAME(Comm_split);
+
+extern "C" int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
+  const Call call("MPI_Comm_create_group");
+  Communicator* parent = nullptr;
+  RanksPointer ranks;
+  int code = get_communicator(comm, &parent);
+  if (code == MPI_SUCCESS) code = get_group(group, &ranks);
+  if (code == MPI_SUCCESS && tag < 0) code = fail(MPI_ERR_TAG, "tag is %d; it must be at least 0", tag);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code == MPI_SUCCESS) code = create_from_group(*parent, ranks, tag, created);
+  return call.end(code, parent);
+}
+CANELE_MPI_NAME(Comm_create_group);
+
+extern "C" int PMPI_Comm_free(MPI_Comm* comm) {
+  const Call call("MPI_Comm_free");
+  return call.end(free_communicator(comm));
+}
+CANELE_MPI_NAME(Comm_free);
+
+extern "C" int PMPI_Comm_compare(MPI_Comm first, MPI_Comm second, int* result) {
+  const Call call("MPI_Comm_compare");
+  Communicator* a = nullptr;
+  Communicator* b = nullptr;
+  int code = get_communicator(first, &a);
+  if (code == MPI_SUCCESS) code = get_communicator(second, &b);
+  if (code == MPI_SUCCESS) *result = a == b ? MPI_IDENT : compare(*a->ranks(), *b->ranks());
+  return call.end(code);
+}
+CANELE_MPI_NAME(Comm_compare);
+
+extern "C" int PMPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
+  const Call call("MPI_Comm_group");
+  Communicator* found = nullptr;
+  int code = get_communicator(comm, &found);
+  if (code == MPI_SUCCESS) code = new_group(found->ranks(), group);
+  return call.end(code, found);
+}
+CANELE_MPI_NAME(Comm_group);
+
+extern "C" int PMPI_Comm_set_name(MPI_Comm comm, const char* name) {
+  const Call call("MPI_Comm_set_name");
+  Communicator* found = nullptr;
+  const int code = get_communicator(comm, &found);
+  if (code == MPI_SUCCESS) found->set_name(name);
+  return call.end(code);
+}
+CANELE_MPI_NAME(Comm_set_name);
+
+extern "C" int PMPI_Comm_get_name(MPI_Comm comm, char* name, int* length) {
+  const Call call("MPI_Comm_get_name");
+  Communicator* found = nullptr;
+  const int code = get_communicator(comm, &found);
+  if (code == MPI_SUCCESS) found->name(name, length);
+  return call.end(code);
+}
+CANELE_MPI_NAME(Comm_get_name);
+
+extern "C" int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag) {
+  static const int tag_upper_bound = INT_MAX;
+  static const int wtime_is_global = 0;
+  const Call call("MPI_Comm_get_attr");
+  Communicator* found = nullptr;
+  if (const int code = get_communicator(comm, &found); code != MPI_SUCCESS) return call.end(code);
+  const int* attribute = keyval == MPI_TAG_UB            ? &tag_upper_bound
+                         : keyval == MPI_WTIME_IS_GLOBAL ? &wtime_is_global
+                                                         : nullptr;
+  *flag = attribute != nullptr ? 1 : 0;
+  if (attribute != nullptr)
+    std::memcpy(value, &attribute, sizeof attribute);  // the caller gives the address of a pointer
+  return MPI_SUCCESS;
+}
+CANELE_MPI_NAME(Comm_get_attr);
+
+extern "C" int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
+  const Call call("MPI_Comm_set_errhandler");
+  Communicator* found = nullptr;
+  int code = get_communicator(comm, &found);
+  if (code == MPI_SUCCESS && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_RETURN) {
+    code = fail(MPI_ERR_ARG, "0x%x is not an error handler; MPI_ERRORS_ARE_FATAL and MPI_ERRORS_RETURN are known",
+                static_cast<unsigned>(handler));
+  }
+  if (code == MPI_SUCCESS) found->set_error_handler(handler);
+  return call.end(code, found);
+}
+CANELE_MPI_NAME(Comm_set_errhandler);
+
+extern "C" int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) {
+  const Call call("MPI_Comm_get_errhandler");
+  Communicator* found = nullptr;
+  const int code = get_communicator(comm, &found);
+  if (code == MPI_SUCCESS) *handler = found->error_handler();
+  return call.end(code);
+}
+CANELE_MPI_NAME(Comm_get_errhandler);
+
+extern "C" MPI_Fint PMPI_Comm_c2f(MPI_Comm comm) { return comm; }
+CANELE_MPI_NAME(Comm_c2f);
+
+extern "C" MPI_Comm PMPI_Comm_f2c(MPI_Fint comm) { return comm; }
+CANELE_MPI_NAME(Comm_f2c);
+
+extern "C" int PMPI_Group_size(MPI_Group group, int* size) {
+  const Call call("MPI_Group_size");
+  RanksPointer ranks;
+  const int code = get_group(group, &ranks);
+  if (code == MPI_SUCCESS) *size = ranks->size();
+  return call.end(code);
+}
+CANELE_MPI_NAME(Group_size);
+
+extern "C" int PMPI_Group_rank(MPI_Group group, int* rank) {
+  const Call call("MPI_Group_rank");
+  RanksPointer ranks;
+  const int code = get_group(group, &ranks);
+  if (code == MPI_SUCCESS) *rank = ranks->position(world()->rank());
+  return call.end(code);
+}
+CANELE_MPI_NAME(Group_rank);
+
+extern "C" int PMPI_Group_incl(MPI_Group group, int count, const int* chosen, MPI_Group* part) {
+  const Call call("MPI_Group_incl");
+  RanksPointer ranks;
+  int code = get_group(group, &ranks);
+  if (code == MPI_SUCCESS && (count < 0 || count > ranks->size())) {
+    code = fail(MPI_ERR_ARG, "count is %d; the group has %d ranks", count, ranks->size());
+  }
+  std::vector<int> list;
+  for (int i = 0; code == MPI_SUCCESS && i < count; ++i) {
+    code = check_member(*ranks, chosen[i]);
+    if (code == MPI_SUCCESS) list.push_back(ranks->world_rank(chosen[i]));
+  }
+  if (code != MPI_SUCCESS) return call.end(code);
+  auto made = std::make_shared<const Ranks>(std::move(list));
+  for (int i = 0; i < count; ++i) {
+    if (made->position(made->world_rank(i)) != i) {
+      return call.end(fail(MPI_ERR_RANK, "rank %d is named twice", chosen[i]));
+    }
+  }
+  return call.end(new_group(std::move(made), part));
+}
+CANELE_MPI_NAME(Group_incl);
+
+extern "C" int PMPI_Group_translate_ranks(MPI_Group from, int count, const int* ranks, MPI_Group to, int* translated) {
+  const Call call("MPI_Group_translate_ranks");
+  RanksPointer source;
+  RanksPointer target;
+  int code = get_group(from, &source);
+  if (code == MPI_SUCCESS) code = get_group(to, &target);
+  for (int i = 0; code == MPI_SUCCESS && i < count; ++i) {
+    if (ranks[i] == MPI_PROC_NULL) {
+      translated[i] = MPI_PROC_NULL;
+      continue;
+    }
+    code = check_member(*source, ranks[i]);
+    if (code == MPI_SUCCESS) translated[i] = target->position(source->world_rank(ranks[i]));
+  }
+  return call.end(code);
+}
+CANELE_MPI_NAME(Group_translate_ranks);
+
+extern "C" int PMPI_Group_free(MPI_Group* group) {
+  const Call call("MPI_Group_free");
+  RanksPointer ranks;
+  const int code = get_group(*group, &ranks);
+  if (code == MPI_SUCCESS) {
+    free_group(*group);
+    *group = MPI_GROUP_NULL;
+  }
+  return call.end(code);
+}
+CANELE_MPI_NAME(Group_free);

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Communicators: creation by agreement within the parent, sessions, handles.
+//
+// Who: api_communicator.cpp, state.cpp, every look-up. Threads: any; look-ups take no lock.
+// Surprise: making one costs one message exchange in the parent and no server: the leader's world rank and its running
+//      number make a name that no other communicator of the job ever has.
+#include "starpu_glue/mpi/communicator.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "starpu_glue/mpi/collectives.hpp"
+#include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/handles.hpp"
+#include "starpu_glue/mpi/state.hpp"
+
+namespace canele::mpi {
+namespace {
+
+constinit HandlePool<std::atomic<Communicator*>, Kind::communicator, 2, 4096> pool;
+constinit std::atomic<Communicator*> world_communicator{nullptr};
+constinit std::atomic<Communicator*> self_communicator{nullptr};
+constinit std::atomic<std::uint64_t> next_number{1};
+constinit std::mutex lock;  // the list of all communicators, and names
+constinit Communicator* all = nullptr;
+
+/// Tags of create_group messages in the parent's collective session: apart from the numbers of collective calls.
+constexpr std::uint64_t kGroupTag = std::uint64_t{1} << 63;
+
+std::string derived_label(int leader, std::uint64_t number) {
+  return "mpi." + std::to_string(leader) + "." + std::to_string(number);
+}
+
+int open_session(canele_engine_t* engine, const std::string& label, unsigned flags, canele_session_t** session) {
+  return from_engine(canele_session_open(engine, label.c_str(), flags, session));
+}
+
+/// Registers a made communicator under a handle; inherits the parent's error handler.
+int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
+  MPI_Comm fresh = MPI_COMM_NULL;
+  std::atomic<Communicator*>* slot = pool.acquire(&fresh);
+  if (slot == nullptr) {
+    made->drop_reference();
+    return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another communicator");
+  }
+  made->set_error_handler(parent.error_handler());
+  made->set_handle(fresh);
+  slot->store(made, std::memory_order_release);
+  *handle = fresh;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Communicator::Communicator(RanksPointer ranks, int rank, std::string label)
+    : rank_(rank), ranks_(std::move(ranks)), label_(std::move(label)) {
+  const std::lock_guard guard(lock);
+  next_ = all;
+  if (all != nullptr) all->previous_ = this;
+  all = this;
+}
+
+int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label,
+                         Communicator** made) {
+  auto* comm = new (std::nothrow) Communicator(std::move(ranks), rank, std::move(label));
+  if (comm == nullptr) return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
+  int code = open_session(engine, comm->label_ + ".p", CANELE_ORDER_ACROSS_TAGS, &comm->messages_);
+  if (code == MPI_SUCCESS) code = open_session(engine, comm->label_ + ".c", CANELE_ORDER_PER_TAG, &comm->collectives_);
+  if (code != MPI_SUCCESS) {
+    comm->drop_reference();
+    return code;
+  }
+  *made = comm;
+  return MPI_SUCCESS;
+}
+
+void Communicator::drop_reference() {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  if (messages_ != nullptr) canele_session_close(messages_);
+  if (collectives_ != nullptr) canele_session_close(collectives_);
+  {
+    const std::lock_guard guard(lock);
+    (previous_ != nullptr ? previous_->next_ : all) = next_;
+    if (next_ != nullptr) next_->previous_ = previous_;
+  }
+  delete this;
+}
+
+void Communicator::name(char* text, int* length) const {
+  const std::lock_guard guard(lock);
+  *length = std::snprintf(text, MPI_MAX_OBJECT_NAME, "%s", name_.c_str());
+}
+
+void Communicator::set_name(const char* text) {
+  const std::lock_guard guard(lock);
+  name_.assign(text, strnlen(text, MPI_MAX_OBJECT_NAME - 1));
+}
+
+Communicator* world() { return world_communicator.load(std::memory_order_acquire); }
+
+Communicator* find_communicator(MPI_Comm handle) {
+  if (handle == MPI_COMM_WORLD) return world();
+  if (handle == MPI_COMM_SELF) return self_communicator.load(std::memory_order_acquire);
+  std::atomic<Communicator*>* slot = pool.find(handle);
+  return slot == nullptr ? nullptr : slot->load(std::memory_order_acquire);
+}
+
+int get_communicator(MPI_Comm handle, Communicator** found) {
+  *found = find_communicator(handle);
+  if (*found != nullptr) return MPI_SUCCESS;
+  if (handle == MPI_COMM_NULL) return fail(MPI_ERR_COMM, "the communicator is MPI_COMM_NULL");
+  return fail(MPI_ERR_COMM, "0x%x is not a communicator, or was freed", static_cast<unsigned>(handle));
+}
+
+int open_world(canele_engine_t* engine) {
+  const int rank = canele_rank(engine);
+  Communicator* made = nullptr;
+  int code = Communicator::create(engine, std::make_shared<const Ranks>(canele_size(engine)), rank, "mpi.world", &made);
+  if (code != MPI_SUCCESS) return code;
+  made->set_handle(MPI_COMM_WORLD);
+  made->set_name("MPI_COMM_WORLD");
+  Communicator* self = nullptr;
+  code = Communicator::create(engine, std::make_shared<const Ranks>(std::vector<int>{rank}), 0, "mpi.self", &self);
+  if (code != MPI_SUCCESS) {
+    made->drop_reference();
+    return code;
+  }
+  self->set_handle(MPI_COMM_SELF);
+  self->set_name("MPI_COMM_SELF");
+  world_communicator.store(made, std::memory_order_release);
+  self_communicator.store(self, std::memory_order_release);
+  return MPI_SUCCESS;
+}
+
+void forget_communicators() {
+  world_communicator.store(nullptr, std::memory_order_release);
+  self_communicator.store(nullptr, std::memory_order_release);
+  const std::lock_guard guard(lock);
+  while (all != nullptr) {
+    Communicator* comm = all;
+    all = comm->next_;
+    if (comm->handle_ != MPI_COMM_WORLD && comm->handle_ != MPI_COMM_SELF && pool.find(comm->handle_) != nullptr) {
+      pool.release(comm->handle_);
+    }
+    delete comm;
+  }
+}
+
+int duplicate(Communicator& parent, MPI_Comm* made) {
+  std::uint64_t number = parent.rank() == 0 ? next_number.fetch_add(1) : 0;
+  if (const int code = broadcast(parent, bytes_buffer(&number, sizeof number), 0); code != MPI_SUCCESS) return code;
+  Communicator* comm = nullptr;
+  const int code =
+      Communicator::create(engine(), parent.ranks(), parent.rank(), derived_label(parent.world_rank(0), number), &comm);
+  return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
+}
+
+int split(Communicator& parent, int color, int key, MPI_Comm* made) {
+  struct Wish {
+    int color;
+    int key;
+    std::uint64_t number;  // taken if this rank becomes a leader
+  };
+  std::vector<Wish> wishes(static_cast<std::size_t>(parent.size()));
+  Wish mine{color, key, next_number.fetch_add(1)};
+  const int exchanged = allgather(parent, bytes_buffer(&mine, sizeof mine), bytes_buffer(wishes.data(), sizeof mine));
+  if (exchanged != MPI_SUCCESS) return exchanged;
+  *made = MPI_COMM_NULL;
+  if (color == MPI_UNDEFINED) return MPI_SUCCESS;
+  std::vector<int> members;
+  for (int rank = 0; rank < parent.size(); ++rank) {
+    if (wishes[static_cast<std::size_t>(rank)].color == color) members.push_back(rank);
+  }
+  const auto key_of = [&](int rank) { return wishes[static_cast<std::size_t>(rank)].key; };
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return key_of(a) < key_of(b); });
+  const int rank = static_cast<int>(std::find(members.begin(), members.end(), parent.rank()) - members.begin());
+  const int leader = members.front();
+  const std::uint64_t number = wishes[static_cast<std::size_t>(leader)].number;
+  for (int& member : members) member = parent.world_rank(member);
+  Communicator* comm = nullptr;
+  const int code = Communicator::create(engine(), std::make_shared<const Ranks>(std::move(members)), rank,
+                                        derived_label(parent.world_rank(leader), number), &comm);
+  return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
+}
+
+int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made) {
+  const int rank = group->position(parent.world_rank(parent.rank()));
+  *made = MPI_COMM_NULL;
+  if (rank == MPI_UNDEFINED) return MPI_SUCCESS;
+  for (int i = 0; i < group->size(); ++i) {
+    if (parent.ranks()->position(group->world_rank(i)) == MPI_UNDEFINED) {
+      return fail(MPI_ERR_GROUP, "the group holds rank %d of MPI_COMM_WORLD, which the communicator does not have",
+                  group->world_rank(i));
+    }
+  }
+  std::uint64_t number = rank == 0 ? next_number.fetch_add(1) : 0;
+  const Buffer message = bytes_buffer(&number, sizeof number);
+  Batch batch(parent.collectives(), kGroupTag | static_cast<unsigned>(tag), static_cast<std::size_t>(group->size()));
+  int code = MPI_SUCCESS;
+  if (rank != 0) code = batch.receive(group->world_rank(0), message);
+  for (int i = 1; rank == 0 && i < group->size() && code == MPI_SUCCESS; ++i) {
+    code = batch.send(group->world_rank(i), message);
+  }
+  if (code == MPI_SUCCESS) code = batch.finish();
+  if (code != MPI_SUCCESS) return code;
+  Communicator* comm = nullptr;
+  code = Communicator::create(engine(), group, rank, derived_label(group->world_rank(0), number), &comm);
+  return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
+}
+
+int free_communicator(MPI_Comm* handle) {
+  Communicator* comm = nullptr;
+  if (const int code = get_communicator(*handle, &comm); code != MPI_SUCCESS) return code;
+  if (*handle == MPI_COMM_WORLD || *handle == MPI_COMM_SELF) {
+    return fail(MPI_ERR_COMM, "MPI_COMM_WORLD and MPI_COMM_SELF cannot be freed");
+  }
+  pool.release(*handle);
+  *handle = MPI_COMM_NULL;
+  comm->drop_reference();
+  return MPI_SUCCESS;
+}
+
+}  // namespace canele::mpi

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Error codes, their texts, and ending the job.
+//
+// Who: every function of starpu_glue. Threads: any; the last error is kept per thread.
+// Surprise: errors are fatal by default, as MPI says; then the whole job ends, through the launcher.
+#include "starpu_glue/mpi/error.hpp"
+
+#include <canele/canele.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+#include "starpu_glue/mpi/communicator.hpp"
+#include "starpu_glue/mpi/state.hpp"
+
+namespace canele::mpi {
+namespace {
+
+struct LastError {
+  int code = MPI_SUCCESS;
+  char detail[400] = "";
+};
+thread_local LastError last_error;
+
+constexpr const char* kTexts[] = {
+    "MPI_SUCCESS: no error",
+    "MPI_ERR_BUFFER: wrong buffer",
+    "MPI_ERR_COUNT: wrong count",
+    "MPI_ERR_TYPE: wrong datatype",
+    "MPI_ERR_TAG: wrong tag",
+    "MPI_ERR_COMM: wrong communicator",
+    "MPI_ERR_RANK: wrong rank",
+    "MPI_ERR_REQUEST: wrong request",
+    "MPI_ERR_ROOT: wrong root",
+    "MPI_ERR_GROUP: wrong group",
+    "MPI_ERR_OP: wrong operation",
+    "MPI_ERR_TOPOLOGY: wrong topology",
+    "MPI_ERR_DIMS: wrong dimensions",
+    "MPI_ERR_ARG: wrong argument",
+    "MPI_ERR_UNKNOWN: unknown error",
+    "MPI_ERR_TRUNCATE: the message is longer than the receive",
+    "MPI_ERR_OTHER: other error",
+    "MPI_ERR_INTERN: internal error",
+    "MPI_ERR_PENDING: the operation is pending",
+    "MPI_ERR_IN_STATUS: the error is in the status",
+    "MPI_ERR_NO_MEM: no memory",
+    "MPI_ERR_KEYVAL: wrong attribute key",
+};
+
+int class_of(int error) {
+  switch (error) {
+    case CANELE_OK:
+      return MPI_SUCCESS;
+    case CANELE_EINVAL:
+      return MPI_ERR_ARG;
+    case CANELE_ERANK:
+      return MPI_ERR_RANK;
+    case CANELE_ETRUNC:
+      return MPI_ERR_TRUNCATE;
+    case CANELE_ENOMEM:
+      return MPI_ERR_NO_MEM;
+    case CANELE_ESTATE:
+      return MPI_ERR_REQUEST;
+    default:
+      return MPI_ERR_OTHER;
+  }
+}
+
+void print(const char* prefix, const char* format, va_list arguments) {
+  char text[768];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  if (canele_engine_t* running = engine()) {
+    std::fprintf(stderr, "canele: rank %d: %s%s\n", canele_rank(running), prefix, text);
+  } else {
+    std::fprintf(stderr, "canele: %s%s\n", prefix, text);
+  }
+}
+
+}  // namespace
+
+int fail(int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(last_error.detail, sizeof last_error.detail, format, arguments);
+  va_end(arguments);
+  last_error.code = code;
+  return code;
+}
+
+int from_engine(int error) {
+  if (error == CANELE_OK) return MPI_SUCCESS;
+  return fail(class_of(error), "%s: %s", canele_error_string(error), canele_error_detail());
+}
+
+int from_status(int error, int source) {
+  if (error == CANELE_OK) return MPI_SUCCESS;
+  return fail(class_of(error), "%s (rank %d of MPI_COMM_WORLD)", canele_error_string(error), source);
+}
+
+const char* error_text(int code) {
+  constexpr int kCount = sizeof kTexts / sizeof kTexts[0];
+  return code >= 0 && code < kCount ? kTexts[code] : "not an MPI error code";
+}
+
+void describe_error(int code, char* text, int size) {
+  if (code != MPI_SUCCESS && last_error.code == code) {
+    std::snprintf(text, static_cast<std::size_t>(size), "%s: %s", error_text(code), last_error.detail);
+  } else {
+    std::snprintf(text, static_cast<std::size_t>(size), "%s", error_text(code));
+  }
+}
+
+void fatal(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print("", format, arguments);
+  va_end(arguments);
+  if (canele_engine_t* running = engine()) canele_abort(running, 1, "fatal error in MPI (see above)");
+  std::abort();
+}
+
+void warn(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print("warning: ", format, arguments);
+  va_end(arguments);
+}
+
+Call::Call(const char* function) : function_(function) {
+  const Phase now = phase();
+  if (now == Phase::running) return;
+  fatal("%s was called %s", function, now == Phase::before ? "before MPI_Init" : "after MPI_Finalize");
+}
+
+MPI_Errhandler Call::handler_of(const Communicator* comm) {
+  if (comm == nullptr) comm = world();
+  return comm == nullptr ? MPI_ERRORS_ARE_FATAL : comm->error_handler();
+}
+
+void Call::end_job(int code) const {
+  char text[MPI_MAX_ERROR_STRING];
+  describe_error(code, text, sizeof text);
+  fatal("%s failed: %s", function_, text);
+}
+
+}  // namespace canele::mpi

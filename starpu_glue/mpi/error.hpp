@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Errors of the MPI subset: a code with a detail for the calling thread, and what the error handler makes of it.
+//
+// Who: every function of starpu_glue. Threads: any; the detail is kept per thread.
+// Surprise: a code is its error class; MPI_Error_string adds the detail if the calling thread's last error had that
+// code.
+#pragma once
+
+#include <mpi.h>
+
+namespace canele::mpi {
+
+/// Keeps the detail ("printf" text: what was wrong, what would be right) and returns `code`.
+[[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...);
+
+/// The MPI code for a CANELE_E... code (MPI_SUCCESS for CANELE_OK); keeps canele_error_detail() as the detail.
+int from_engine(int error);
+
+/// As from_engine, for the error found in a status: the call itself did not fail, so the detail is made here.
+int from_status(int error, int source);
+
+/// One line naming an error class.
+const char* error_text(int code);
+
+/// "MPI_ERR_RANK: no such rank: destination 9 ...", at most `size` bytes with the final NUL.
+void describe_error(int code, char* text, int size);
+
+/// Prints "canele: rank r: <text>" on stderr and ends the job (through the launcher if the engine runs).
+[[noreturn, gnu::format(printf, 1, 2)]] void fatal(const char* format, ...);
+
+/// Prints a warning on stderr.
+[[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
+
+class Communicator;
+
+/// One MPI call: checks that MPI runs, names the function in errors, applies the error handler at the end.
+class Call {
+ public:
+  explicit Call(const char* function);
+  /// For calls that are legal at any time.
+  static Call any_time(const char* function) { return Call(function, 0); }
+
+  /// Returns `code` after the communicator's error handler (null: MPI_COMM_WORLD's) had its say.
+  int end(int code, const Communicator* comm = nullptr) const {
+    return code == MPI_SUCCESS ? code : end_with(code, handler_of(comm));
+  }
+  /// As end(), where the communicator may be gone by now.
+  int end_with(int code, MPI_Errhandler handler) const {
+    if (code != MPI_SUCCESS && handler != MPI_ERRORS_RETURN) end_job(code);
+    return code;
+  }
+
+ private:
+  Call(const char* function, int) : function_(function) {}
+  static MPI_Errhandler handler_of(const Communicator* comm);
+  [[noreturn]] void end_job(int code) const;
+
+  const char* function_;
+};
+
+}  // namespace canele::mpi

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Groups and their handles.
+//
+// Who: communicators, MPI_Group_ functions. Threads: any.
+// Surprise: MPI_GROUP_EMPTY is a handle like any other, except that freeing it does nothing.
+#include "starpu_glue/mpi/group.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/handles.hpp"
+
+namespace canele::mpi {
+namespace {
+
+constinit HandlePool<RanksPointer, Kind::group, 1, 1024> pool;
+
+}  // namespace
+
+Ranks::Ranks(std::vector<int> world) : count_(static_cast<int>(world.size())), world_(std::move(world)) {
+  sorted_.resize(world_.size());
+  std::iota(sorted_.begin(), sorted_.end(), 0);
+  std::sort(sorted_.begin(), sorted_.end(), [this](int a, int b) { return world_rank(a) < world_rank(b); });
+}
+
+int Ranks::position(int world) const {
+  if (sorted_.empty()) return world >= 0 && world < count_ ? world : MPI_UNDEFINED;
+  const auto at = std::lower_bound(sorted_.begin(), sorted_.end(), world,
+                                   [this](int rank, int wanted) { return world_rank(rank) < wanted; });
+  return at != sorted_.end() && world_rank(*at) == world ? *at : MPI_UNDEFINED;
+}
+
+RanksPointer find_group(MPI_Group handle) {
+  if (handle == MPI_GROUP_EMPTY) return std::make_shared<const Ranks>(0);
+  const RanksPointer* ranks = pool.find(handle);
+  return ranks == nullptr ? nullptr : *ranks;
+}
+
+int new_group(RanksPointer ranks, MPI_Group* handle) {
+  if (ranks->size() == 0) {
+    *handle = MPI_GROUP_EMPTY;
+    return MPI_SUCCESS;
+  }
+  MPI_Group made = MPI_GROUP_NULL;
+  RanksPointer* slot = pool.acquire(&made);
+  if (slot == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another group");
+  *slot = std::move(ranks);
+  *handle = made;
+  return MPI_SUCCESS;
+}
+
+void free_group(MPI_Group handle) {
+  RanksPointer* slot = pool.find(handle);
+  if (slot == nullptr) return;
+  slot->reset();
+  pool.release(handle);
+}
+
+}  // namespace canele::mpi

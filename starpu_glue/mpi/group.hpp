@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Groups: ordered lists of ranks of MPI_COMM_WORLD, shared by communicators and group handles.
+//
+// Who: communicators, MPI_Group_ functions. Threads: any; a list never changes.
+// Surprise: the list of MPI_COMM_WORLD is implicit (identity), so a large job pays nothing for it.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <vector>
+
+namespace canele::mpi {
+
+class Ranks {
+ public:
+  /// Ranks 0 to count - 1 of MPI_COMM_WORLD.
+  explicit Ranks(int count) : count_(count) {}
+  /// These ranks of MPI_COMM_WORLD, in this order.
+  explicit Ranks(std::vector<int> world);
+
+  int size() const { return count_; }
+  int world_rank(int rank) const { return world_.empty() ? rank : world_[static_cast<std::size_t>(rank)]; }
+  /// Position of a rank of MPI_COMM_WORLD, or MPI_UNDEFINED.
+  int position(int world) const;
+
+ private:
+  int count_;
+  std::vector<int> world_;   // empty: identity
+  std::vector<int> sorted_;  // positions in the order of their world ranks
+};
+
+using RanksPointer = std::shared_ptr<const Ranks>;
+
+/// The list of a live handle, else nullptr. A copy: the handle may be freed meanwhile.
+RanksPointer find_group(MPI_Group handle);
+/// A handle for the list. MPI code.
+int new_group(RanksPointer ranks, MPI_Group* handle);
+void free_group(MPI_Group handle);
+
+}  // namespace canele::mpi

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mpi.h - the MPI subset of Canelé: what StarPU, Chameleon and an ordinary point-to-point program call.
+ *
+ * Who: any C or C++ program compiled by canele-mpicc or canele-mpicxx. Threads: MPI_THREAD_MULTIPLE always.
+ * Surprise: a function of MPI that is not declared here does not exist, on purpose: its use is an error when compiling
+ *           or linking, never a silent no-op. Handles are ints, 0 is the null handle of every kind.
+ */
+#ifndef CANELE_MPI_H
+#define CANELE_MPI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CANELE_MPI_API __attribute__((visibility("default")))
+#else
+#define CANELE_MPI_API
+#endif
+
+/* StarPU asks for MPI_THREAD_MULTIPLE where this is defined. */
+#define MAD_MPI 1
+#define CANELE_MPI 1
+#define MPI_VERSION 3
+#define MPI_SUBVERSION 1
+
+/* -------------------------------------------------------------------------------------------------- types */
+
+typedef int MPI_Comm;
+typedef int MPI_Group;
+typedef int MPI_Datatype;
+typedef int MPI_Op;
+typedef int MPI_Request;
+typedef int MPI_Errhandler;
+typedef int MPI_Fint;
+typedef intptr_t MPI_Aint;
+typedef long long MPI_Count;
+typedef long long MPI_Offset;
+
+/* The last two fields are named as StarPU writes them. */
+typedef struct MPI_Status {
+  int MPI_SOURCE;
+  int MPI_TAG;
+  int MPI_ERROR;
+  int cancelled;
+  MPI_Count size; /* bytes received */
+} MPI_Status;
+
+typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *datatype);
+
+/* ---------------------------------------------------------------------------------------------- constants */
+
+#define MPI_STATUS_IGNORE ((MPI_Status *)0)
+#define MPI_STATUSES_IGNORE ((MPI_Status *)0)
+#define MPI_IN_PLACE ((void *)-1)
+#define MPI_BOTTOM ((void *)0)
+
+#define MPI_ANY_SOURCE (-1)
+#define MPI_PROC_NULL (-2)
+#define MPI_ANY_TAG (-1)
+#define MPI_UNDEFINED (-32766)
+#define MPI_ROOT (-3)
+
+#define MPI_MAX_PROCESSOR_NAME 256
+#define MPI_MAX_ERROR_STRING 512
+#define MPI_MAX_OBJECT_NAME 128
+#define MPI_MAX_LIBRARY_VERSION_STRING 256
+
+enum { MPI_THREAD_SINGLE = 0, MPI_THREAD_FUNNELED = 1, MPI_THREAD_SERIALIZED = 2, MPI_THREAD_MULTIPLE = 3 };
+enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
+
+#define MPI_COMM_NULL ((MPI_Comm)0)
+#define MPI_COMM_WORLD ((MPI_Comm)0x10000000)
+#define MPI_COMM_SELF ((MPI_Comm)0x10000001)
+#define MPI_GROUP_NULL ((MPI_Group)0)
+#define MPI_GROUP_EMPTY ((MPI_Group)0x20000000)
+#define MPI_REQUEST_NULL ((MPI_Request)0)
+#define MPI_ERRHANDLER_NULL ((MPI_Errhandler)0)
+#define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x60000000)
+#define MPI_ERRORS_RETURN ((MPI_Errhandler)0x60000001)
+
+/* Attributes of a communicator: MPI_Comm_get_attr. */
+#define MPI_TAG_UB 0x64400001
+#define MPI_WTIME_IS_GLOBAL 0x64400002
+
+#define MPI_DATATYPE_NULL ((MPI_Datatype)0)
+#define MPI_BYTE ((MPI_Datatype)0x30000001)
+#define MPI_PACKED ((MPI_Datatype)0x30000002)
+#define MPI_CHAR ((MPI_Datatype)0x30000003)
+#define MPI_SIGNED_CHAR ((MPI_Datatype)0x30000004)
+#define MPI_UNSIGNED_CHAR ((MPI_Datatype)0x30000005)
+#define MPI_WCHAR ((MPI_Datatype)0x30000006)
+#define MPI_SHORT ((MPI_Datatype)0x30000007)
+#define MPI_UNSIGNED_SHORT ((MPI_Datatype)0x30000008)
+#define MPI_INT ((MPI_Datatype)0x30000009)
+#define MPI_UNSIGNED ((MPI_Datatype)0x3000000a)
+#define MPI_LONG ((MPI_Datatype)0x3000000b)
+#define MPI_UNSIGNED_LONG ((MPI_Datatype)0x3000000c)
+#define MPI_LONG_LONG_INT ((MPI_Datatype)0x3000000d)
+#define MPI_LONG_LONG MPI_LONG_LONG_INT
+#define MPI_UNSIGNED_LONG_LONG ((MPI_Datatype)0x3000000e)
+#define MPI_FLOAT ((MPI_Datatype)0x3000000f)
+#define MPI_DOUBLE ((MPI_Datatype)0x30000010)
+#define MPI_LONG_DOUBLE ((MPI_Datatype)0x30000011)
+#define MPI_INT8_T ((MPI_Datatype)0x30000012)
+#define MPI_INT16_T ((MPI_Datatype)0x30000013)
+#define MPI_INT32_T ((MPI_Datatype)0x30000014)
+#define MPI_INT64_T ((MPI_Datatype)0x30000015)
+#define MPI_UINT8_T ((MPI_Datatype)0x30000016)
+#define MPI_UINT16_T ((MPI_Datatype)0x30000017)
+#define MPI_UINT32_T ((MPI_Datatype)0x30000018)
+#define MPI_UINT64_T ((MPI_Datatype)0x30000019)
+#define MPI_C_BOOL ((MPI_Datatype)0x3000001a)
+#define MPI_CXX_BOOL MPI_C_BOOL
+#define MPI_C_FLOAT_COMPLEX ((MPI_Datatype)0x3000001b)
+#define MPI_C_COMPLEX MPI_C_FLOAT_COMPLEX
+#define MPI_CXX_FLOAT_COMPLEX MPI_C_FLOAT_COMPLEX
+#define MPI_C_DOUBLE_COMPLEX ((MPI_Datatype)0x3000001c)
+#define MPI_CXX_DOUBLE_COMPLEX MPI_C_DOUBLE_COMPLEX
+#define MPI_C_LONG_DOUBLE_COMPLEX ((MPI_Datatype)0x3000001d)
+#define MPI_CXX_LONG_DOUBLE_COMPLEX MPI_C_LONG_DOUBLE_COMPLEX
+#define MPI_AINT ((MPI_Datatype)0x3000001e)
+#define MPI_COUNT ((MPI_Datatype)0x3000001f)
+#define MPI_OFFSET ((MPI_Datatype)0x30000020)
+/* Pairs of a value and an index, for MPI_MINLOC and MPI_MAXLOC. */
+#define MPI_FLOAT_INT ((MPI_Datatype)0x30000021)
+#define MPI_DOUBLE_INT ((MPI_Datatype)0x30000022)
+#define MPI_LONG_INT ((MPI_Datatype)0x30000023)
+#define MPI_2INT ((MPI_Datatype)0x30000024)
+
+#define MPI_OP_NULL ((MPI_Op)0)
+#define MPI_SUM ((MPI_Op)0x40000001)
+#define MPI_PROD ((MPI_Op)0x40000002)
+#define MPI_MIN ((MPI_Op)0x40000003)
+#define MPI_MAX ((MPI_Op)0x40000004)
+#define MPI_LAND ((MPI_Op)0x40000005)
+#define MPI_LOR ((MPI_Op)0x40000006)
+#define MPI_LXOR ((MPI_Op)0x40000007)
+#define MPI_BAND ((MPI_Op)0x40000008)
+#define MPI_BOR ((MPI_Op)0x40000009)
+#define MPI_BXOR ((MPI_Op)0x4000000a)
+#define MPI_MINLOC ((MPI_Op)0x4000000b)
+#define MPI_MAXLOC ((MPI_Op)0x4000000c)
+
+/* How a datatype was made: MPI_Type_get_envelope. */
+enum {
+  MPI_COMBINER_NAMED = 1,
+  MPI_COMBINER_DUP,
+  MPI_COMBINER_CONTIGUOUS,
+  MPI_COMBINER_VECTOR,
+  MPI_COMBINER_HVECTOR,
+  MPI_COMBINER_INDEXED,
+  MPI_COMBINER_HINDEXED,
+  MPI_COMBINER_STRUCT,
+  MPI_COMBINER_RESIZED
+};
+
+/* Error classes; a code returned by a function is its class. MPI_Error_string adds the detail of the calling thread. */
+enum {
+  MPI_SUCCESS = 0,
+  MPI_ERR_BUFFER,
+  MPI_ERR_COUNT,
+  MPI_ERR_TYPE,
+  MPI_ERR_TAG,
+  MPI_ERR_COMM,
+  MPI_ERR_RANK,
+  MPI_ERR_REQUEST,
+  MPI_ERR_ROOT,
+  MPI_ERR_GROUP,
+  MPI_ERR_OP,
+  MPI_ERR_TOPOLOGY,
+  MPI_ERR_DIMS,
+  MPI_ERR_ARG,
+  MPI_ERR_UNKNOWN,
+  MPI_ERR_TRUNCATE,
+  MPI_ERR_OTHER,
+  MPI_ERR_INTERN,
+  MPI_ERR_PENDING,
+  MPI_ERR_IN_STATUS,
+  MPI_ERR_NO_MEM,
+  MPI_ERR_KEYVAL,
+  MPI_ERR_LASTCODE = 63
+};
+
+/* ---------------------------------------------------------------------------------------------- functions */
+
+/* Declares MPI_<name> and, for profiling tools, PMPI_<name>. */
+#define CANELE_MPI_DECLARE(result, name, arguments) \
+  CANELE_MPI_API result MPI_##name arguments;       \
+  CANELE_MPI_API result PMPI_##name arguments;
+
+/* Start and end. */
+CANELE_MPI_DECLARE(int, Init, (int *argc, char ***argv))
+CANELE_MPI_DECLARE(int, Init_thread, (int *argc, char ***argv, int required, int *provided))
+CANELE_MPI_DECLARE(int, Initialized, (int *flag))
+CANELE_MPI_DECLARE(int, Finalize, (void))
+CANELE_MPI_DECLARE(int, Finalized, (int *flag))
+CANELE_MPI_DECLARE(int, Query_thread, (int *provided))
+CANELE_MPI_DECLARE(int, Is_thread_main, (int *flag))
+CANELE_MPI_DECLARE(int, Abort, (MPI_Comm comm, int code))
+
+/* The machine and the library. */
+CANELE_MPI_DECLARE(double, Wtime, (void))
+CANELE_MPI_DECLARE(double, Wtick, (void))
+CANELE_MPI_DECLARE(int, Get_processor_name, (char *name, int *length))
+CANELE_MPI_DECLARE(int, Get_version, (int *version, int *subversion))
+CANELE_MPI_DECLARE(int, Get_library_version, (char *version, int *length))
+CANELE_MPI_DECLARE(int, Error_string, (int code, char *text, int *length))
+CANELE_MPI_DECLARE(int, Error_class, (int code, int *error_class))
+
+/* Communicators and groups. */
+CANELE_MPI_DECLARE(int, Comm_rank, (MPI_Comm comm, int *rank))
+CANELE_MPI_DECLARE(int, Comm_size, (MPI_Comm comm, int *size))
+CANELE_MPI_DECLARE(int, Comm_dup, (MPI_Comm comm, MPI_Comm *copy))
+CANELE_MPI_DECLARE(int, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *part))
+CANELE_MPI_DECLARE(int, Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *created))
+CANELE_MPI_DECLARE(int, Comm_free, (MPI_Comm * comm))
+CANELE_MPI_DECLARE(int, Comm_compare, (MPI_Comm first, MPI_Comm second, int *result))
+CANELE_MPI_DECLARE(int, Comm_group, (MPI_Comm comm, MPI_Group *group))
+CANELE_MPI_DECLARE(int, Comm_set_name, (MPI_Comm comm, const char *name))
+CANELE_MPI_DECLARE(int, Comm_get_name, (MPI_Comm comm, char *name, int *length))
+CANELE_MPI_DECLARE(int, Comm_get_attr, (MPI_Comm comm, int keyval, void *value, int *flag))
+CANELE_MPI_DECLARE(int, Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler handler))
+CANELE_MPI_DECLARE(int, Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler *handler))
+CANELE_MPI_DECLARE(MPI_Fint, Comm_c2f, (MPI_Comm comm))
+CANELE_MPI_DECLARE(MPI_Comm, Comm_f2c, (MPI_Fint comm))
+CANELE_MPI_DECLARE(int, Group_size, (MPI_Group group, int *size))
+CANELE_MPI_DECLARE(int, Group_rank, (MPI_Group group, int *rank))
+CANELE_MPI_DECLARE(int, Group_incl, (MPI_Group group, int count, const int *ranks, MPI_Group *part))
+CANELE_MPI_DECLARE(int, Group_translate_ranks,
+                   (MPI_Group from, int count, const int *ranks, MPI_Group to, int *translated))
+CANELE_MPI_DECLARE(int, Group_free, (MPI_Group * group))
+
+/* Point to point. */
+CANELE_MPI_DECLARE(int, Send, (const void *buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ssend, (const void *buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Recv,
+                   (void *buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm, MPI_Status *status))
+CANELE_MPI_DECLARE(int, Isend,
+                   (const void *buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                    MPI_Request *request))
+CANELE_MPI_DECLARE(int, Issend,
+                   (const void *buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                    MPI_Request *request))
+CANELE_MPI_DECLARE(int, Irecv,
+                   (void *buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Sendrecv,
+                   (const void *send, int send_count, MPI_Datatype send_type, int destination, int send_tag,
+                    void *receive, int receive_count, MPI_Datatype receive_type, int source, int receive_tag,
+                    MPI_Comm comm, MPI_Status *status))
+CANELE_MPI_DECLARE(int, Probe, (int rank, int tag, MPI_Comm comm, MPI_Status *status))
+CANELE_MPI_DECLARE(int, Iprobe, (int rank, int tag, MPI_Comm comm, int *flag, MPI_Status *status))
+CANELE_MPI_DECLARE(int, Get_count, (const MPI_Status *status, MPI_Datatype type, int *count))
+
+/* Completion. */
+CANELE_MPI_DECLARE(int, Wait, (MPI_Request * request, MPI_Status *status))
+CANELE_MPI_DECLARE(int, Waitall, (int count, MPI_Request *requests, MPI_Status *statuses))
+CANELE_MPI_DECLARE(int, Waitany, (int count, MPI_Request *requests, int *index, MPI_Status *status))
+CANELE_MPI_DECLARE(int, Waitsome, (int count, MPI_Request *requests, int *done, int *indices, MPI_Status *statuses))
+CANELE_MPI_DECLARE(int, Test, (MPI_Request * request, int *flag, MPI_Status *status))
+CANELE_MPI_DECLARE(int, Testall, (int count, MPI_Request *requests, int *flag, MPI_Status *statuses))
+CANELE_MPI_DECLARE(int, Testany, (int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status))
+CANELE_MPI_DECLARE(int, Testsome, (int count, MPI_Request *requests, int *done, int *indices, MPI_Status *statuses))
+CANELE_MPI_DECLARE(int, Cancel, (MPI_Request * request))
+CANELE_MPI_DECLARE(int, Test_cancelled, (const MPI_Status *status, int *flag))
+CANELE_MPI_DECLARE(int, Request_free, (MPI_Request * request))
+
+/* Collectives. */
+CANELE_MPI_DECLARE(int, Barrier, (MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Reduce,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Allreduce,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Gather,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+                    MPI_Datatype receive_type, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Scatter,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+                    MPI_Datatype receive_type, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Allgather,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+                    MPI_Datatype receive_type, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Alltoall,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+                    MPI_Datatype receive_type, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Op_create, (MPI_User_function * function, int commute, MPI_Op *op))
+CANELE_MPI_DECLARE(int, Op_free, (MPI_Op * op))
+
+/* Datatypes. */
+CANELE_MPI_DECLARE(int, Type_contiguous, (int count, MPI_Datatype element, MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_vector, (int count, int block, int stride, MPI_Datatype element, MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_create_hvector,
+                   (int count, int block, MPI_Aint stride, MPI_Datatype element, MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_indexed,
+                   (int count, const int *blocks, const int *displacements, MPI_Datatype element, MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_create_hindexed,
+                   (int count, const int *blocks, const MPI_Aint *displacements, MPI_Datatype element,
+                    MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_create_struct,
+                   (int count, const int *blocks, const MPI_Aint *displacements, const MPI_Datatype *elements,
+                    MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_create_resized,
+                   (MPI_Datatype element, MPI_Aint lower, MPI_Aint extent, MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_dup, (MPI_Datatype element, MPI_Datatype *type))
+CANELE_MPI_DECLARE(int, Type_commit, (MPI_Datatype * type))
+CANELE_MPI_DECLARE(int, Type_free, (MPI_Datatype * type))
+CANELE_MPI_DECLARE(int, Type_size, (MPI_Datatype type, int *size))
+CANELE_MPI_DECLARE(int, Type_get_extent, (MPI_Datatype type, MPI_Aint *lower, MPI_Aint *extent))
+CANELE_MPI_DECLARE(int, Type_get_true_extent, (MPI_Datatype type, MPI_Aint *lower, MPI_Aint *extent))
+CANELE_MPI_DECLARE(int, Type_get_envelope,
+                   (MPI_Datatype type, int *integers, int *addresses, int *types, int *combiner))
+CANELE_MPI_DECLARE(int, Type_get_contents,
+                   (MPI_Datatype type, int max_integers, int max_addresses, int max_types, int *integers,
+                    MPI_Aint *addresses, MPI_Datatype *types))
+CANELE_MPI_DECLARE(int, Type_get_name, (MPI_Datatype type, char *name, int *length))
+CANELE_MPI_DECLARE(int, Type_set_name, (MPI_Datatype type, const char *name))
+CANELE_MPI_DECLARE(int, Get_address, (const void *location, MPI_Aint *address))
+CANELE_MPI_DECLARE(int, Pack,
+                   (const void *in, int count, MPI_Datatype type, void *out, int size, int *position, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Unpack,
+                   (const void *in, int size, int *position, void *out, int count, MPI_Datatype type, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Pack_size, (int count, MPI_Datatype type, MPI_Comm comm, int *size))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

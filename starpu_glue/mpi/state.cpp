@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Start and end of the engine, with the settings that StarPU makes through NewMadeleine's variables.
+//
+// Who: MPI_Init, MPI_Finalize, hooks. Threads: see state.hpp.
+// Surprise: a CANELE_ variable of the user always wins over NMAD_ and PIOM_ variables, which StarPU sets by itself.
+#include "starpu_glue/mpi/state.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "starpu_glue/mpi/communicator.hpp"
+#include "starpu_glue/mpi/error.hpp"
+
+namespace canele::mpi {
+namespace {
+
+constinit std::atomic<Phase> current{Phase::before};
+constinit std::atomic<canele_engine_t*> running{nullptr};
+constinit std::atomic<int> users{0};  // EngineUse objects alive
+constinit std::atomic<pthread_t> main_thread{};
+thread_local int callback_depth = 0;
+
+/// "CANELE_STRATEGY=..." for NMAD_STRATEGY, or "".
+std::string strategy_setting() {
+  const char* wanted = std::getenv("NMAD_STRATEGY");
+  if (wanted == nullptr || *wanted == '\0' || std::getenv("CANELE_STRATEGY") != nullptr) return "";
+  const std::string_view name(wanted);
+  if (name == "prio") return "CANELE_STRATEGY=priority";
+  if (name == "aggreg") return "CANELE_STRATEGY=aggregate";
+  if (name == "default" || name == "fifo") return "CANELE_STRATEGY=fifo";
+  warn("NMAD_STRATEGY=%s is unknown here and ignored; known are prio, aggreg, default (or set CANELE_STRATEGY)",
+       wanted);
+  return "";
+}
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
+}  // namespace
+
+Phase phase() { return current.load(std::memory_order_acquire); }
+
+canele_engine_t* engine() { return running.load(std::memory_order_acquire); }
+
+bool is_main_thread() { return pthread_equal(main_thread.load(std::memory_order_acquire), pthread_self()) != 0; }
+
+bool worker_wanted() {
+  const char* worker = std::getenv("CANELE_WORKER");
+  return worker == nullptr || std::string_view(worker) != "none";
+}
+
+int start() {
+  Phase expected = Phase::before;
+  if (!current.compare_exchange_strong(expected, Phase::ending)) {
+    return fail(MPI_ERR_OTHER, expected == Phase::after ? "MPI cannot be initialized again after MPI_Finalize"
+                                                        : "MPI is initialized already");
+  }
+  const std::string strategy = strategy_setting();
+  const char* setting = strategy.c_str();
+  canele_options_t options{};
+  options.struct_size = sizeof options;
+  options.settings = &setting;
+  options.settings_count = strategy.empty() ? 0 : 1;
+  canele_engine_t* made = nullptr;
+  if (const int error = canele_init(&options, &made); error != CANELE_OK) {
+    current.store(Phase::before);
+    return from_engine(error);
+  }
+  if (const int code = open_world(made); code != MPI_SUCCESS) {
+    canele_finalize(made);
+    current.store(Phase::before);
+    return code;
+  }
+  main_thread.store(pthread_self(), std::memory_order_release);
+  running.store(made, std::memory_order_release);
+  current.store(Phase::running, std::memory_order_release);
+  // With PIOM_DEDICATED_WAIT, too: StarPU only pins the worker later, and under STARPU_MPI_NOBIND not even that.
+  if (is_set("PIOM_DEDICATED") && std::getenv("CANELE_WORKER") == nullptr &&
+      canele_worker_bind(made, CANELE_INDEX_LOGICAL, nullptr, 0) != CANELE_OK) {
+    warn("the worker could not be started (%s); progress is made inside MPI calls only", canele_error_detail());
+  }
+  return MPI_SUCCESS;
+}
+
+int stop() {
+  Phase expected = Phase::running;
+  if (!current.compare_exchange_strong(expected, Phase::ending)) {
+    return fail(MPI_ERR_OTHER, "MPI_Finalize is running already in another thread");
+  }
+  canele_engine_t* last = running.exchange(nullptr, std::memory_order_seq_cst);
+  for (int inside = users.load(std::memory_order_seq_cst); inside != 0; inside = users.load()) users.wait(inside);
+  const int error = canele_finalize(last);
+  const int code = error == CANELE_OK ? MPI_SUCCESS : from_engine(error);
+  forget_communicators();
+  current.store(Phase::after, std::memory_order_release);
+  return code;
+}
+
+EngineUse::EngineUse() {
+  users.fetch_add(1, std::memory_order_seq_cst);
+  engine_ = running.load(std::memory_order_seq_cst);
+}
+
+EngineUse::~EngineUse() {
+  users.fetch_sub(1, std::memory_order_seq_cst);
+  if (engine() == nullptr) users.notify_all();
+}
+
+CallbackScope::CallbackScope() { ++callback_depth; }
+CallbackScope::~CallbackScope() { --callback_depth; }
+
+int may_block() {
+  if (callback_depth == 0) return MPI_SUCCESS;
+  return fail(MPI_ERR_OTHER, "a call that blocks was made inside a completion callback, where it could never end");
+}
+
+}  // namespace canele::mpi

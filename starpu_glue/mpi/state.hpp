@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// State of the process: the one engine that MPI_Init starts, and who may use it when.
+//
+// Who: everything in starpu_glue. Threads: any; MPI_Init and MPI_Finalize may be called by different threads.
+// Surprise: hooks of the host runtime and waits on piom conditions come at any time, also while MPI_Finalize runs in
+//      another thread. They hold an EngineUse, and MPI_Finalize waits until the last one is gone.
+#pragma once
+
+#include <canele/canele.h>
+
+namespace canele::mpi {
+
+enum class Phase : int { before, running, ending, after };
+
+Phase phase();
+
+/// The engine between MPI_Init and MPI_Finalize, else nullptr. For MPI calls, which may not overlap those two.
+canele_engine_t* engine();
+
+/// MPI_Init and MPI_Finalize. An MPI code.
+int start();
+int stop();
+
+/// True in the thread that called MPI_Init.
+bool is_main_thread();
+
+/// The engine for callers that do not know whether MPI runs: get() is nullptr if not, and stays valid otherwise.
+class EngineUse {
+ public:
+  EngineUse();
+  ~EngineUse();
+  EngineUse(const EngineUse&) = delete;
+  EngineUse& operator=(const EngineUse&) = delete;
+  canele_engine_t* get() const { return engine_; }
+
+ private:
+  canele_engine_t* engine_;
+};
+
+/// Marks the calling thread as inside a completion callback, where blocking calls are refused.
+class CallbackScope {
+ public:
+  CallbackScope();
+  ~CallbackScope();
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+};
+
+/// MPI_SUCCESS, or an error if the calling thread is inside a completion callback: for calls that block.
+int may_block();
+
+/// False if the user has forbidden the worker (CANELE_WORKER=none), which wins over StarPU's wishes.
+bool worker_wanted();
+
+}  // namespace canele::mpi

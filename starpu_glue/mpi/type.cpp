@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Making and freeing datatypes.
+//
+// Who: MPI_Type_ functions; StarPU makes one per message. Threads: any.
+// Surprise: a slot that is used again keeps the small vectors of its last type, so that making a type allocates nothing
+//      in the steady state.
+#include "starpu_glue/mpi/type.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+#include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/handles.hpp"
+#include "starpu_glue/mpi/type_build.hpp"
+
+namespace canele::mpi {
+namespace {
+
+constinit HandlePool<Type, Kind::datatype, kPredefinedTypes, 32768> pool;
+
+constexpr std::size_t kKeptCapacity = 64;
+
+template <class T>
+void empty(std::vector<T>& values) {
+  if (values.capacity() > kKeptCapacity) {
+    std::vector<T>().swap(values);
+  } else {
+    values.clear();
+  }
+}
+
+int new_type(int combiner, Type** made) {
+  int handle = 0;
+  Type* type = pool.acquire(&handle);
+  if (type == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another datatype");
+  type->references.store(1, std::memory_order_relaxed);
+  type->handle = handle;
+  type->combiner = combiner;
+  type->explicit_bounds = false;
+  type->nesting = 0;
+  type->alignment = 1;
+  type->size = 0;
+  type->lower = type->upper = type->true_lower = type->true_upper = 0;
+  type->single = Run{};
+  *made = type;
+  return MPI_SUCCESS;
+}
+
+/// Gives the type back; its constituents are returned for their references to be dropped.
+void recycle(Type& type, std::vector<Type*>& orphans) {
+  orphans.insert(orphans.end(), type.contents.types.begin(), type.contents.types.end());
+  if (type.inner != nullptr) orphans.push_back(type.inner);
+  type.inner = nullptr;
+  empty(type.contents.integers);
+  empty(type.contents.addresses);
+  empty(type.contents.types);
+  empty(type.many);
+  type.name.clear();
+  pool.release(type.handle);
+}
+
+/// Grows while the pieces of a new type are placed.
+class Builder {
+ public:
+  explicit Builder(Type& type) : type_(type) {}
+
+  /// Bounds, alignment and nesting of `count` elements at `first`, `stride` apart.
+  void bound(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride) {
+    if (count == 0) return;
+    const std::ptrdiff_t last = first + static_cast<std::ptrdiff_t>(count - 1) * stride;
+    const std::ptrdiff_t low = std::min(first, last);
+    const std::ptrdiff_t high = std::max(first, last);
+    type_.lower = any_ ? std::min(type_.lower, low + element.lower) : low + element.lower;
+    type_.upper = any_ ? std::max(type_.upper, high + element.upper) : high + element.upper;
+    any_ = true;
+    if (element.size != 0) {
+      type_.true_lower = bytes_ ? std::min(type_.true_lower, low + element.true_lower) : low + element.true_lower;
+      type_.true_upper = bytes_ ? std::max(type_.true_upper, high + element.true_upper) : high + element.true_upper;
+      bytes_ = true;
+    }
+    type_.alignment = std::max(type_.alignment, element.alignment);
+    type_.explicit_bounds = type_.explicit_bounds || element.explicit_bounds;
+  }
+
+  void place(const Run& run) {
+    if (run.size() == 0) return;
+    if (!join(run)) {
+      runs().push_back(run);
+      runs().back().begin = type_.size;
+    }
+    type_.size += run.size();
+  }
+
+  void finish() {
+    if (type_.many.size() == 1) {
+      type_.single = type_.many.front();
+      type_.many.clear();
+    }
+    if (type_.explicit_bounds) return;
+    const auto alignment = static_cast<std::ptrdiff_t>(type_.alignment);
+    const std::ptrdiff_t over = type_.extent() % alignment;
+    if (over > 0) type_.upper += alignment - over;  // MPI's epsilon: arrays of the type stay aligned
+  }
+
+ private:
+  std::vector<Run>& runs() { return type_.many; }
+
+  /// Extends the last run, where the new one continues it.
+  bool join(const Run& run) {
+    if (runs().empty() || !run.contiguous()) return false;
+    Run& last = runs().back();
+    if (last.child != nullptr) return false;
+    if (last.count == 1 && last.first + static_cast<std::ptrdiff_t>(last.block) == run.first) {
+      last.block += run.block;
+      return true;
+    }
+    if (last.block != run.block) return false;
+    if (last.count == 1) {
+      last.stride = run.first - last.first;
+      last.count = 2;
+      return true;
+    }
+    if (run.first != last.first + static_cast<std::ptrdiff_t>(last.count) * last.stride) return false;
+    ++last.count;
+    return true;
+  }
+
+  Type& type_;
+  bool any_ = false;    // some element, maybe an empty one, has given bounds
+  bool bytes_ = false;  // some byte has given true bounds
+};
+
+/// Keeps `element` alive as a constituent of `type`.
+int adopt(Type& type, Type& element) {
+  if (element.nesting >= kMaxNesting) {
+    return fail(MPI_ERR_TYPE, "datatypes are nested more than %d deep; build the type in fewer steps", kMaxNesting);
+  }
+  type.nesting = std::max<std::uint16_t>(type.nesting, static_cast<std::uint16_t>(element.nesting + 1));
+  add_reference(element);
+  type.contents.types.push_back(&element);
+  return MPI_SUCCESS;
+}
+
+/// Checks that count * block elements have a size that 63 bits can hold.
+int check_size(std::int64_t count, std::int64_t block, const Type& element) {
+  if (count < 0) return fail(MPI_ERR_COUNT, "count is %lld; it must be at least 0", static_cast<long long>(count));
+  if (block < 0) {
+    return fail(MPI_ERR_ARG, "block length is %lld; it must be at least 0", static_cast<long long>(block));
+  }
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(count, block, &elements) ||
+      __builtin_mul_overflow(elements, static_cast<std::int64_t>(element.size), &bytes) ||
+      __builtin_mul_overflow(elements, static_cast<std::int64_t>(element.extent()), &bytes)) {
+    return fail(MPI_ERR_COUNT, "the datatype would be larger than the address space");
+  }
+  return MPI_SUCCESS;
+}
+
+/// Types made of blocks at given displacements. `element_at(i)` and `displacement_at(i)` (bytes).
+template <class ElementAt, class DisplacementAt>
+int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, DisplacementAt displacement_at) {
+  Builder builder(type);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    Type& element = element_at(i);
+    if (const int code = check_size(1, blocks[i], element); code != MPI_SUCCESS) return code;
+    const auto count = static_cast<std::size_t>(blocks[i]);
+    const std::ptrdiff_t displacement = displacement_at(i);
+    builder.bound(element, displacement, count, element.extent());
+    builder.place(repeat(element, displacement, count, element.extent()));
+  }
+  builder.finish();
+  return MPI_SUCCESS;
+}
+
+/// Hands the finished type out, or frees it after an error.
+int settle(int code, Type* type, Type** made) {
+  if (code == MPI_SUCCESS) {
+    *made = type;
+  } else {
+    drop_reference(*type);
+  }
+  return code;
+}
+
+int to_int(std::int64_t value) {
+  return static_cast<int>(
+      std::clamp<std::int64_t>(value, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+}
+
+/// The runs of count * block elements, `stride` bytes between blocks.
+int place_vector(Type& type, std::size_t count, std::size_t block, std::ptrdiff_t stride, Type& element) {
+  Builder builder(type);
+  if (count == 0 || block == 0) return MPI_SUCCESS;
+  const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(count - 1) * stride;
+  builder.bound(element, 0, block, element.extent());
+  builder.bound(element, last, block, element.extent());
+  const Run row = repeat(element, 0, block, element.extent());
+  if (row.count != 0) {
+    if (const auto run = stack_runs(row, 0, count, stride)) {
+      builder.place(*run);
+    } else {
+      if (const int code = make_contiguous(static_cast<std::int64_t>(block), element, &type.inner);
+          code != MPI_SUCCESS) {
+        return code;
+      }
+      builder.place(repeat(*type.inner, 0, count, stride));
+    }
+  }
+  builder.finish();
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Type* find_type(MPI_Datatype handle) {
+  if (!is_kind(handle, Kind::datatype)) return nullptr;
+  const std::uint32_t index = handle_index(handle);
+  return index < kPredefinedTypes ? predefined_type(index) : pool.find(handle);
+}
+
+void add_reference(Type& type) {
+  if (!type.predefined) type.references.fetch_add(1, std::memory_order_relaxed);
+}
+
+void drop_reference(Type& type) {
+  if (type.predefined) return;
+  const int before = type.references.fetch_sub(1, std::memory_order_acq_rel);
+  assert(before > 0);
+  if (before > 1) return;
+  // A loop, not recursion: types can be nested in long chains.
+  std::vector<Type*> orphans;
+  recycle(type, orphans);
+  while (!orphans.empty()) {
+    Type& orphan = *orphans.back();
+    orphans.pop_back();
+    if (orphan.predefined) continue;
+    if (orphan.references.fetch_sub(1, std::memory_order_acq_rel) == 1) recycle(orphan, orphans);
+  }
+}
+
+int make_contiguous(std::int64_t count, Type& element, Type** made) {
+  if (const int code = check_size(count, 1, element); code != MPI_SUCCESS) return code;
+  Type* type = nullptr;
+  if (const int code = new_type(MPI_COMBINER_CONTIGUOUS, &type); code != MPI_SUCCESS) return code;
+  type->contents.integers = {to_int(count)};
+  int code = adopt(*type, element);
+  if (code == MPI_SUCCESS) code = place_vector(*type, 1, static_cast<std::size_t>(count), 0, element);
+  return settle(code, type, made);
+}
+
+int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made) {
+  if (const int code = check_size(count, block, element); code != MPI_SUCCESS) return code;
+  Type* type = nullptr;
+  if (const int code = new_type(bytes ? MPI_COMBINER_HVECTOR : MPI_COMBINER_VECTOR, &type); code != MPI_SUCCESS) {
+    return code;
+  }
+  type->contents.integers = {to_int(count), to_int(block)};
+  if (bytes) {
+    type->contents.addresses = {stride};
+  } else {
+    type->contents.integers.push_back(to_int(stride));
+    stride *= element.extent();
+  }
+  int code = adopt(*type, element);
+  if (code == MPI_SUCCESS) {
+    code = place_vector(*type, static_cast<std::size_t>(count), static_cast<std::size_t>(block), stride, element);
+  }
+  return settle(code, type, made);
+}
+
+int make_indexed(std::span<const int> blocks, std::span<const int> displacements, Type& element, Type** made) {
+  Type* type = nullptr;
+  if (const int code = new_type(MPI_COMBINER_INDEXED, &type); code != MPI_SUCCESS) return code;
+  auto& integers = type->contents.integers;
+  integers = {static_cast<int>(blocks.size())};
+  integers.insert(integers.end(), blocks.begin(), blocks.end());
+  integers.insert(integers.end(), displacements.begin(), displacements.end());
+  int code = adopt(*type, element);
+  if (code == MPI_SUCCESS) {
+    code = place_blocks(
+        *type, blocks, [&](std::size_t) -> Type& { return element; },
+        [&](std::size_t i) { return displacements[i] * element.extent(); });
+  }
+  return settle(code, type, made);
+}
+
+int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displacements, Type& element, Type** made) {
+  Type* type = nullptr;
+  if (const int code = new_type(MPI_COMBINER_HINDEXED, &type); code != MPI_SUCCESS) return code;
+  auto& integers = type->contents.integers;
+  integers = {static_cast<int>(blocks.size())};
+  integers.insert(integers.end(), blocks.begin(), blocks.end());
+  type->contents.addresses.assign(displacements.begin(), displacements.end());
+  int code = adopt(*type, element);
+  if (code == MPI_SUCCESS) {
+    code = place_blocks(
+        *type, blocks, [&](std::size_t) -> Type& { return element; }, [&](std::size_t i) { return displacements[i]; });
+  }
+  return settle(code, type, made);
+}
+
+int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacements, std::span<Type* const> elements,
+                Type** made) {
+  Type* type = nullptr;
+  if (const int code = new_type(MPI_COMBINER_STRUCT, &type); code != MPI_SUCCESS) return code;
+  auto& integers = type->contents.integers;
+  integers = {static_cast<int>(blocks.size())};
+  integers.insert(integers.end(), blocks.begin(), blocks.end());
+  type->contents.addresses.assign(displacements.begin(), displacements.end());
+  int code = MPI_SUCCESS;
+  for (std::size_t i = 0; i < elements.size() && code == MPI_SUCCESS; ++i) code = adopt(*type, *elements[i]);
+  if (code == MPI_SUCCESS) {
+    code = place_blocks(
+        *type, blocks, [&](std::size_t i) -> Type& { return *elements[i]; },
+        [&](std::size_t i) { return displacements[i]; });
+  }
+  return settle(code, type, made);
+}
+
+int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made) {
+  Type* type = nullptr;
+  if (const int code = new_type(MPI_COMBINER_RESIZED, &type); code != MPI_SUCCESS) return code;
+  type->contents.addresses = {lower, extent};
+  int code = adopt(*type, element);
+  if (code == MPI_SUCCESS) code = place_vector(*type, 1, 1, 0, element);
+  type->lower = lower;
+  type->upper = lower + extent;
+  type->explicit_bounds = true;
+  return settle(code, type, made);
+}
+
+int make_duplicate(Type& element, Type** made) {
+  Type* type = nullptr;
+  if (const int code = new_type(MPI_COMBINER_DUP, &type); code != MPI_SUCCESS) return code;
+  int code = adopt(*type, element);
+  if (code == MPI_SUCCESS) code = place_vector(*type, 1, 1, 0, element);
+  return settle(code, type, made);
+}
+
+}  // namespace canele::mpi

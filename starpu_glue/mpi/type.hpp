@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Datatypes: immutable, reference-counted descriptions of where the bytes of an element lie in memory.
+//
+// Who: MPI_Type_ functions, every transfer, nm_mpi_nmad_data_get. Threads: any; a type never changes after creation
+//      (its name and the commit flag excepted).
+// Surprise: what looks strided but is not (a vector whose stride is its block length, contiguous of contiguous) becomes
+//      one block at creation, so that sending such a type costs the same as sending bytes.
+//
+// Layout. The packed form of one element is the concatenation of its runs; a run is `count` blocks of `block` packed
+// bytes, the i-th at `first + i * stride`; a block is contiguous (child == nullptr) or laid out like `child`.
+//
+//   struct { int a; char pad[12]; double matrix[2][8] (3 of 8 columns used); }
+//
+//   runs[0]  begin 0   first 0    count 1  block 4                    a
+//   runs[1]  begin 4   first 16   count 2  stride 64  block 24        two rows of three doubles
+//
+// A position in the packed form is found by binary search over runs, then one division: random access without state.
+// The rejected alternative is the full list of pieces: a matrix of 10^6 rows would cost 16 MB per message.
+#pragma once
+
+#include <canele/canele.h>
+#include <mpi.h>
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace canele::mpi {
+
+struct Type;
+
+struct Run {
+  std::size_t begin = 0;      ///< position of the first byte in the packed form
+  std::ptrdiff_t first = 0;   ///< address of the first block, relative to the element
+  std::ptrdiff_t stride = 0;  ///< from one block to the next
+  std::size_t count = 0;
+  std::size_t block = 0;        ///< packed bytes per block
+  const Type* child = nullptr;  ///< not counted: the type's constituents keep it alive
+
+  std::size_t size() const { return count * block; }
+  bool contiguous() const { return count == 1 && child == nullptr; }
+};
+
+/// What the reduction operators can do with a predefined type.
+enum class Basic : std::uint8_t {
+  none,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f32,
+  f64,
+  f80,
+  c32,
+  c64,
+  c80,
+  boolean,
+  byte,
+  float_int,
+  double_int,
+  long_int,
+  int_int
+};
+
+/// Arguments of the call that made a type, for MPI_Type_get_contents.
+struct Contents {
+  std::vector<int> integers;
+  std::vector<MPI_Aint> addresses;
+  std::vector<Type*> types;  ///< counted references
+};
+
+struct Type {
+  std::atomic<int> references{0};  ///< not counted for predefined types
+  int handle = 0;
+  int combiner = MPI_COMBINER_NAMED;
+  Basic basic = Basic::none;
+  bool explicit_bounds = false;  ///< made from MPI_Type_create_resized: no padding is added
+  bool predefined = false;
+  std::uint16_t nesting = 0;
+  std::uint32_t alignment = 1;
+  std::size_t size = 0;  ///< packed bytes
+  std::ptrdiff_t lower = 0;
+  std::ptrdiff_t upper = 0;
+  std::ptrdiff_t true_lower = 0;
+  std::ptrdiff_t true_upper = 0;
+  Run single;             ///< the run, where there is exactly one
+  std::vector<Run> many;  ///< the runs, where there are several
+  Contents contents;
+  Type* inner = nullptr;        ///< a helper type that belongs to this one (counted), see make_vector
+  const char* fixed_name = "";  ///< of a predefined type
+  std::string name;
+
+  std::ptrdiff_t extent() const { return upper - lower; }
+  std::span<const Run> runs() const {
+    return many.empty() ? std::span<const Run>(&single, size != 0 ? 1 : 0) : std::span<const Run>(many);
+  }
+};
+
+/// The type of a live handle, else nullptr.
+Type* find_type(MPI_Datatype handle);
+
+void add_reference(Type& type);
+/// The last one gives the type back.
+void drop_reference(Type& type);
+
+/// Constructors: MPI_SUCCESS and a type with one reference, or an error code (with detail).
+int make_contiguous(std::int64_t count, Type& element, Type** made);
+/// stride in bytes if `bytes`, else in extents of the element.
+int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made);
+int make_indexed(std::span<const int> blocks, std::span<const int> displacements, Type& element, Type** made);
+int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displacements, Type& element, Type** made);
+int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacements, std::span<Type* const> elements,
+                Type** made);
+int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made);
+int make_duplicate(Type& element, Type** made);
+
+/// The run that `count` elements, `stride` bytes apart from `first` on, amount to (begin = 0).
+Run repeat(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride);
+
+/// Data of one message: `count` elements at `base`. Must live as long as the transfer; the type, too.
+struct Payload {
+  Run layout;
+  char* base = nullptr;
+  std::size_t length = 0;
+
+  Payload() = default;
+  Payload(const void* memory, std::size_t count, const Type& type)
+      : layout(repeat(type, 0, count, type.extent())),
+        base(static_cast<char*>(const_cast<void*>(memory))),
+        length(type.size * count) {}
+
+  bool contiguous() const { return layout.contiguous() || length == 0; }
+  /// For the engine; refers to *this unless contiguous.
+  canele_data_t describe() const;
+  /// At most `max` pieces from packed position `offset` on; returns how many.
+  int pieces(std::size_t offset, struct iovec* out, int max) const;
+};
+
+/// Copies packed bytes [offset, offset + length) between `packed` and the payload's memory.
+void pack(const Payload& payload, std::size_t offset, std::size_t length, void* packed);
+void unpack(const Payload& payload, std::size_t offset, std::size_t length, const void* packed);
+
+}  // namespace canele::mpi

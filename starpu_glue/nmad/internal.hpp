@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What stands behind the opaque structures of the nmad headers.
+//
+// Who: starpu_glue/nmad only. Threads: see each.
+// Surprise: these structures are placed into the caller's calloc'ed memory, so they may ask for 16-byte alignment at
+// most,
+//      and zero bytes must be a valid start.
+#pragma once
+
+#include <canele/canele.h>
+#include <nm_sendrecv_interface.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "starpu_glue/mpi/communicator.hpp"
+#include "starpu_glue/mpi/transfer.hpp"
+
+namespace canele::nmad {
+
+/// nm_data_s: a copy of everything needed, so that StarPU may build it on its stack.
+struct Data {
+  enum class Kind : std::uint32_t { none = 0, payload, pieces };
+  Kind kind;
+  int piece_count;
+  const struct iovec* pieces;
+  mpi::Payload payload;  ///< contiguous memory, or elements of a datatype
+
+  static Data& of(nm_data_s* data) { return *reinterpret_cast<Data*>(data); }
+  static const Data& of(const nm_data_s* data) { return *reinterpret_cast<const Data*>(data); }
+  /// For the engine; refers to *this.
+  canele_data_t describe() const;
+  std::size_t length() const;
+};
+static_assert(sizeof(Data) <= sizeof(nm_data_s) && alignof(Data) <= 16);
+
+/// nm_sr_request_t.
+struct Request {
+  canele_request_t engine;
+  Data data;
+  nm_session_s* session;
+  nm_sr_event_notifier_t notifier;
+  void* reference;
+  Request* next;  ///< in the session's list of finalized sends
+  std::size_t header;
+  std::int32_t priority;
+  std::uint16_t mask;  ///< events that the notifier wants
+  bool send;
+  bool posted;
+  bool has_data;
+
+  static Request& of(nm_sr_request_t* request) { return *reinterpret_cast<Request*>(request); }
+};
+static_assert(sizeof(Request) <= sizeof(nm_sr_request_t) && alignof(Request) <= 16);
+
+/// Delivers the FINALIZED events of the sends of one session one at a time, because StarPU 1.3.10 counts them without
+/// an atomic. Whoever finds it idle delivers; others leave their request and go:
+///
+///   head_  idle (nullptr)
+///          busy                      somebody delivers, nothing waits
+///          r3 -> r2 -> r1 -> busy    somebody delivers; r1 came first
+///
+/// So a callback that submits a send which completes at once does not nest: it finds "busy". A mutex was rejected: the
+/// callback of one send may wait for a lock that the poster of another holds.
+class Turnstile {
+ public:
+  void deliver(Request& request);
+
+ private:
+  std::atomic<Request*> head_{nullptr};
+};
+
+}  // namespace canele::nmad
+
+/// nm_session_t: the third session of a communicator. Never freed: a thread may still be leaving the turnstile when
+/// MPI_Finalize has ended.
+struct nm_session_s {
+  canele_session_t* session = nullptr;
+  canele::mpi::Communicator* comm = nullptr;
+  canele::nmad::Turnstile sends;
+  nm_session_s* next = nullptr;  ///< list of all, so that leak checkers see them
+};
+
+namespace canele::nmad {
+
+/// A gate is the peer's rank in MPI_COMM_WORLD plus one, as a pointer: nothing to look up, nothing that can dangle when
+/// a communicator is freed.
+inline nm_gate_t gate_of(int world_rank) {
+  return reinterpret_cast<nm_gate_t>(static_cast<std::intptr_t>(world_rank) + 1);
+}
+inline int rank_of(nm_gate_t gate) { return static_cast<int>(reinterpret_cast<std::intptr_t>(gate) - 1); }
+
+}  // namespace canele::nmad
