@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// canele-info: what this build can do on this machine, and what every setting is and does.
+//
+// Who: users, and scripts with --json. Threads: one.
+// Surprise: it never starts an engine: it works outside a job, and the worker's place is where it *would* run.
+#include <canele/canele.h>
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+using nlohmann::json;
+
+/// The whole text that the library has to say, or an exception that names the call. One call if possible: each reads
+/// the environment anew, and warns of unknown variables anew.
+std::string ask_library() {
+  std::string text(256 * 1024, '\0');
+  std::size_t needed = 0;
+  int code = canele_info_json(nullptr, text.data(), text.size(), &needed);
+  if (code == CANELE_ENOMEM && needed > text.size()) {
+    text.resize(needed);
+    code = canele_info_json(nullptr, text.data(), text.size(), &needed);
+  }
+  if (code != CANELE_OK) {
+    throw std::runtime_error(fmt::format("canele_info_json: {}: {}", canele_error_string(code), canele_error_detail()));
+  }
+  text.resize(needed - 1);
+  return text;
+}
+
+std::string text_of(const json& object, const char* key) { return object.at(key).get<std::string>(); }
+
+/// `text` in lines of at most `width` columns, all but the first indented.
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
+  std::string out;
+  std::size_t column = indent;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = std::min(text.find(' ', at), text.size());
+    const std::size_t length = space - at;
+    if (column > indent && column + 1 + length > width) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    }
+    if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += text.substr(at, length);
+    column += length;
+    at = space + 1;
+  }
+  return out;
+}
+
+void print_build(const json& info) {
+  const json& build = info.at("build");
+  const std::string sanitizer = text_of(build, "sanitizer");
+  fmt::print("Canelé {} (ABI {})\n", text_of(info, "canele"), info.at("abi").get<int>());
+  fmt::print("build      {}, {}, assertions {}{}\n", text_of(build, "compiler"), text_of(build, "processor"),
+             build.at("assertions").get<bool>() ? "on" : "off", sanitizer.empty() ? "" : ", sanitizer " + sanitizer);
+}
+
+void print_machine(const json& info) {
+  const json& machine = info.at("topology");
+  const std::string problem = text_of(machine, "problem");
+  if (problem.empty()) {
+    fmt::print("machine    {}; this process may use PUs {}\n", text_of(machine, "summary"),
+               text_of(machine, "process_units"));
+  } else {
+    fmt::print("machine    unknown: {}\n", problem);
+  }
+  fmt::print("worker     would run on {}\n", text_of(info.at("worker"), "place"));
+}
+
+void print_drivers(const json& info) {
+  fmt::print("\ndrivers\n");
+  for (const json& driver : info.at("drivers")) {
+    const bool available = driver.at("available").get<bool>();
+    fmt::print("  {:<10} {:<4} {}\n", text_of(driver, "name"), available ? "yes" : "no", text_of(driver, "summary"));
+    if (!available) fmt::print("  {:<10} {:<4} why not: {}\n", "", "", wrapped(text_of(driver, "why_not"), 26, 110));
+  }
+}
+
+void print_strategies(const json& info) {
+  fmt::print("\nstrategies\n");
+  for (const json& strategy : info.at("strategies")) {
+    fmt::print("  {:<10} {}\n", text_of(strategy, "name"), text_of(strategy, "summary"));
+  }
+}
+
+void print_settings(const json& info) {
+  fmt::print("\nsettings (environment variables; the options of canele_init win over them)\n");
+  for (const json& one : info.at("settings")) {
+    const std::string unit = text_of(one, "unit"), value = text_of(one, "value");
+    const std::string fallback = text_of(one, "default");
+    fmt::print("  {} = {}{}{}\n", text_of(one, "variable"), value.empty() ? "\"\"" : value,
+               unit.empty() ? "" : " " + unit,
+               one.at("source") == "default" ? "" : "   (from the " + text_of(one, "source") + ")");
+    fmt::print("      values: {}; default: {}\n", text_of(one, "values"), fallback.empty() ? "\"\"" : fallback);
+    fmt::print("      {}\n", wrapped(text_of(one, "help"), 6, 110));
+  }
+}
+
+int run(bool as_json) {
+  const std::string text = ask_library();
+  const json info = json::parse(text);
+  const std::string error = text_of(info, "settings_error");
+  if (as_json) {
+    fmt::print("{}\n", text);
+  } else {
+    print_build(info);
+    print_machine(info);
+    print_drivers(info);
+    print_strategies(info);
+    print_settings(info);
+  }
+  if (error.empty()) return 0;
+  fmt::print(stderr, "canele-info: a program would not start here: {}\n", error);
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Shows what this build of Canelé can do on this machine, and its settings."};
+  bool as_json = false;
+  app.add_flag("--json", as_json, "Print JSON, for scripts");
+  app.set_version_flag("--version", canele_version());
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(as_json);
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "canele-info: {}\n", problem.what());
+    return 2;
+  }
+}

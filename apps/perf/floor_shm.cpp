@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The floor of shared memory: two flags on two cache lines; longer messages go through a shared buffer beside the flag.
+//
+// Who and threads: see floor.hpp.
+// Surprise: up to 8 bytes the flag itself is the message. A stream's floor is plain memcpy in one process: nothing
+//      that moves bytes between processes is faster than moving them inside one.
+//
+//   rank 0 ──data[0], ping = n──▶ rank 1
+//   rank 0 ◀──pong = n, data[1]── rank 1
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "floor.hpp"
+
+namespace canele::perf {
+namespace {
+
+struct Flags {
+  alignas(128) std::atomic<std::uint64_t> ping;  // 128: neighbouring lines are fetched in pairs
+  alignas(128) std::atomic<std::uint64_t> pong;
+};
+
+constexpr std::size_t page = 4096;
+constexpr int patience = 100'000;  // loads: some 50 us
+
+class ShmFloor final : public Floor {
+ public:
+  ShmFloor(Job& job, std::size_t most)
+      : job_(job), patience_(job.crowded(), patience), room_((most + page - 1) / page * page) {
+    char name[64] = {};
+    if (job.first()) {
+      snprintf(name, sizeof name, "/canele-perf-%ld-%llu", static_cast<long>(getpid()),
+               static_cast<unsigned long long>(job.engine.now()));
+      map(name, O_RDWR | O_CREAT | O_EXCL);
+      job.session.send(job.peer(), 2, name);
+      job.session.recv(job.peer(), 2, name);  // the other has mapped it: the name may go
+      shm_unlink(name);
+    } else {
+      job.session.recv(job.peer(), 2, name);
+      map(name, O_RDWR);
+      job.session.send(job.peer(), 2, name);
+    }
+    own_.assign(room_, std::byte{1});
+  }
+  ~ShmFloor() override { munmap(memory_, length()); }
+
+  std::string name() const override { return "flags in shared memory"; }
+
+  double ping_pong(std::size_t size, int rounds) override {
+    const std::size_t beside = size <= sizeof(std::uint64_t) ? 0 : size;
+    const std::uint64_t start = job_.engine.now();
+    for (int i = 0; i < rounds; ++i) {
+      ++sequence_;
+      if (job_.first()) {
+        put(flags().ping, data(0), beside);
+        get(flags().pong, data(1), beside);
+      } else {
+        get(flags().ping, data(0), beside);
+        put(flags().pong, data(1), beside);
+      }
+    }
+    return static_cast<double>(job_.engine.now() - start) / rounds / 2;
+  }
+
+  double stream(std::size_t size, int window, int rounds) override {
+    if (!job_.first()) return 0;
+    const std::uint64_t start = job_.engine.now();
+    for (int i = 0; i < rounds * window; ++i) {
+      std::memcpy(data(0), own_.data(), size);
+      asm volatile("" ::: "memory");  // every copy is made
+    }
+    return static_cast<double>(job_.engine.now() - start) / (rounds * window);
+  }
+
+ private:
+  std::size_t length() const { return page + 2 * room_; }
+  Flags& flags() const { return *static_cast<Flags*>(memory_); }
+  std::byte* data(int direction) const {
+    return static_cast<std::byte*>(memory_) + page + static_cast<std::size_t>(direction) * room_;
+  }
+
+  void map(const char* name, int how) {
+    const int file = shm_open(name, how, 0600);
+    if (file < 0) throw std::runtime_error(std::string("shm_open of ") + name + ": " + std::strerror(errno));
+    if (job_.first() && ftruncate(file, static_cast<off_t>(length())) != 0) {
+      shm_unlink(name);
+      throw std::runtime_error("no shared memory of " + std::to_string(length()) + " bytes: " + std::strerror(errno));
+    }
+    memory_ = mmap(nullptr, length(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory_ == MAP_FAILED) throw std::runtime_error(std::string("mmap of shared memory: ") + std::strerror(errno));
+    static_assert(sizeof(Flags) <= page);  // a new file is zero: both flags are valid from the start
+  }
+
+  void put(std::atomic<std::uint64_t>& flag, std::byte* to, std::size_t beside) {
+    std::memcpy(to, own_.data(), beside);
+    flag.store(sequence_, std::memory_order_release);
+  }
+
+  void get(std::atomic<std::uint64_t>& flag, const std::byte* from, std::size_t beside) {
+    while (flag.load(std::memory_order_acquire) != sequence_) patience_.again();
+    patience_.rewarded();
+    std::memcpy(own_.data(), from, beside);
+  }
+
+  Job& job_;
+  Patience patience_;
+  std::size_t room_;
+  void* memory_ = nullptr;
+  std::vector<std::byte> own_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Floor> make_shm_floor(Job& job, std::size_t most) { return std::make_unique<ShmFloor>(job, most); }
+
+}  // namespace canele::perf

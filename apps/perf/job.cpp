@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Job: joining, pinning, and asking which driver is in use.
+//
+// Who and threads: see job.hpp.
+// Surprise: only this thread is pinned; the library's own threads stay where the library puts them, as for any program.
+#include "job.hpp"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace canele::perf {
+namespace {
+
+canele::engine join(const std::string& driver) {
+  if (driver.empty()) return canele::engine();
+  const std::string setting = "CANELE_DRIVERS=" + driver;
+  return canele::engine({setting.c_str()});
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) cores.push_back(i);
+  }
+  return cores;
+}
+
+/// Pins the calling thread; returns the core.
+int pin_thread(const std::vector<int>& cores, int local_rank) {
+  if (cores.empty()) throw std::runtime_error("cannot find out which cores this process may use");
+  const int core = cores[static_cast<std::size_t>(local_rank) % cores.size()];
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (core < CPU_SETSIZE) CPU_SET(core, &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) {
+    throw std::runtime_error("cannot pin rank to core " + std::to_string(core) + ": " + std::strerror(errno) +
+                             "; --cores names others, --no-pin does without");
+  }
+  return core;
+}
+
+}  // namespace
+
+Job::Job(const Options& options) : engine(join(options.driver)), session(engine, "canele-perf") {
+  if (engine.size() != 2) {
+    throw std::runtime_error("two ranks are needed, and this job has " + std::to_string(engine.size()));
+  }
+}
+
+void Job::pin(const Options& options) {
+  int own = -1;
+  if (options.pin) own = pin_thread(options.cores.empty() ? allowed_cores() : options.cores, engine.local_rank());
+  auto received = session.irecv(peer(), 1, canele::one(cores_[peer()]));
+  session.send(peer(), 1, canele::one(own));
+  received.wait();
+  cores_[engine.rank()] = own;
+  crowded_ = same_host() && (cores_[0] == cores_[1] || own < 0);
+}
+
+std::string Job::driver() const {
+  const auto counters = nlohmann::json::parse(engine.counters_json());
+  for (const auto& one : counters.at("peers")) {
+    if (one.at("rank") == peer()) return one.at("driver").get<std::string>();
+  }
+  return {};
+}
+
+}  // namespace canele::perf

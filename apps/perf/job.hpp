@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Job: this rank, its peer, and where it is pinned.
+//
+// Who: main makes one; the measurements use it. Threads: the main thread only.
+// Surprise: pinning comes after the start, because the place depends on the rank among those of this host.
+#pragma once
+
+#include <canele/canele.hpp>
+#include <optional>
+#include <string>
+
+#include "options.hpp"
+
+namespace canele::perf {
+
+class Job {
+ public:
+  /// Joins the job. Throws std::runtime_error (canele::error) with what is wrong; every rank then throws.
+  explicit Job(const Options& options);
+
+  /// Pins this rank and tells the other where. Throws, perhaps on one rank only: the caller then ends the job.
+  void pin(const Options& options);
+
+  bool first() const { return engine.rank() == 0; }
+  int peer() const { return 1 - engine.rank(); }
+  /// OS index of the core of a rank, -1: not pinned.
+  int core(int rank) const { return cores_[rank]; }
+  /// True if both ranks sit on one core, or may: spinning must then give way.
+  bool crowded() const { return crowded_; }
+  /// True if both ranks run on one host.
+  bool same_host() const { return engine.local_size() == 2; }
+
+  /// The driver that carries messages to the peer, from the counters. Empty before the first message.
+  std::string driver() const;
+
+  canele::engine engine;
+  canele::session session;
+
+ private:
+  int cores_[2] = {-1, -1};
+  bool crowded_ = false;
+};
+
+}  // namespace canele::perf

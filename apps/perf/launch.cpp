@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Launching: see launch.hpp.
+//
+// Who and threads: see launch.hpp.
+// Surprise: the canele-run beside this program wins over one in PATH: a build is measured with its own launcher.
+#include "launch.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+namespace canele::perf {
+
+bool in_a_job() {
+  // The variables of PMIx, PMI-1, Slurm and Open MPI. If we cannot speak with that launcher, canele_init says so.
+  for (const char* name :
+       {"PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK", "PMI_FD", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  return false;
+}
+
+std::string start_job(char** argv) {
+  std::error_code failed;
+  std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  if (failed) return "cannot read /proc/self/exe: " + failed.message();
+  std::string launcher = std::filesystem::path(self).parent_path() / "canele-run";
+  std::string option = "-n", two = "2";
+  std::vector<char*> command = {launcher.data(), option.data(), two.data(), self.data()};
+  for (char** argument = argv + 1; *argument != nullptr; ++argument) command.push_back(*argument);
+  command.push_back(nullptr);
+  execv(launcher.c_str(), command.data());
+  const int beside = errno;
+  execvp("canele-run", command.data());
+  return "cannot run " + launcher + " (" + std::strerror(beside) + ") nor canele-run from PATH (" +
+         std::strerror(errno) + "); start two ranks by hand: mpirun -n 2 " + self;
+}
+
+}  // namespace canele::perf

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// canele-perf: latency, bandwidth and message rate between two ranks, beside the machine's floor.
+//
+// Who: users and the peers' runner. Threads: the main thread, and what the library starts.
+// Surprise: alone, it replaces itself by canele-run, which starts it twice.
+#include <cstdio>
+#include <exception>
+
+#include "job.hpp"
+#include "launch.hpp"
+#include "measure.hpp"
+#include "options.hpp"
+#include "report.hpp"
+
+namespace {
+
+using namespace canele::perf;
+
+/// Measures in a job of two. A failure ends the job: the other rank may be waiting for us.
+int run(const Options& options) {
+  Job job(options);
+  try {
+    job.pin(options);
+    const Results results = measure(job, options);
+    if (job.first()) print_report(job, options, results);
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "canele-perf: %s\n", problem.what());
+    job.engine.abort(1, problem.what());
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  int code = 0;
+  if (!parse_options(argc, argv, &options, &code)) return code;
+  try {
+    if (in_a_job()) return run(options);
+    std::fprintf(stderr, "canele-perf: %s\n", start_job(argv).c_str());
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "canele-perf: %s\n", problem.what());
+  }
+  return 1;
+}

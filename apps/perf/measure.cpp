@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Measurements: the loops through Canelé, and the order of batches.
+//
+// Who and threads: see measure.hpp.
+// Surprise: the inner loops use the C API directly: what is measured is the library, not the C++ layer.
+#include "measure.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "floor.hpp"
+
+namespace canele::perf {
+namespace {
+
+constexpr std::uint64_t data_tag = 10, answer_tag = 11;
+
+/// Memory and requests of one size, made once, so that the loops allocate nothing.
+struct Stream {
+  std::vector<std::byte> out, in;
+  std::vector<canele_request_t> requests;
+  std::vector<canele_request_t*> pointers;
+
+  Stream(std::size_t size, int window)
+      : out(std::max<std::size_t>(size, 1), std::byte{0x5a}),
+        in(out.size()),
+        requests(static_cast<std::size_t>(window)) {
+    for (auto& request : requests) pointers.push_back(&request);
+  }
+};
+
+void must(int code, const char* call) { canele::detail::check(code, call); }
+
+void send(Job& job, std::uint64_t tag, const void* data, std::size_t size, canele_request_t* request) {
+  must(canele_isend(job.session.native(), job.peer(), tag, data, size, request), "canele_isend");
+}
+
+void receive(Job& job, std::uint64_t tag, void* data, std::size_t size, canele_request_t* request) {
+  must(canele_irecv(job.session.native(), job.peer(), tag, CANELE_TAG_EXACT, data, size, request), "canele_irecv");
+}
+
+void wait(canele_request_t* request) { must(canele_wait(request, nullptr), "canele_wait"); }
+
+/// Nanoseconds one way. The answer's receive is posted before the message leaves, as a runtime would.
+double ping_pong(Job& job, Stream& stream, std::size_t size, int rounds) {
+  canele_request_t out{}, in{};
+  const std::uint64_t start = job.engine.now();
+  for (int i = 0; i < rounds; ++i) {
+    receive(job, data_tag, stream.in.data(), size, &in);
+    if (!job.first()) wait(&in);
+    send(job, data_tag, stream.out.data(), size, &out);
+    if (job.first()) wait(&in);
+    wait(&out);
+  }
+  return static_cast<double>(job.engine.now() - start) / rounds / 2;
+}
+
+/// Nanoseconds per message: windows of sends, each answered by one empty message.
+double one_way(Job& job, Stream& stream, std::size_t size, int rounds) {
+  canele_request_t answer{};
+  const std::size_t window = stream.requests.size();
+  const std::uint64_t start = job.engine.now();
+  for (int round = 0; round < rounds; ++round) {
+    for (auto& request : stream.requests) {
+      job.first() ? send(job, data_tag, stream.out.data(), size, &request)
+                  : receive(job, data_tag, stream.in.data(), size, &request);
+    }
+    must(canele_wait_all(window, stream.pointers.data(), nullptr), "canele_wait_all");
+    job.first() ? receive(job, answer_tag, nullptr, 0, &answer) : send(job, answer_tag, nullptr, 0, &answer);
+    wait(&answer);
+  }
+  return static_cast<double>(job.engine.now() - start) / (rounds * static_cast<double>(window));
+}
+
+/// Nanoseconds per message in the unit that people read.
+double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {
+  switch (benchmark) {
+    case Benchmark::latency:
+      return ns / 1e3;
+    case Benchmark::bandwidth:
+      return static_cast<double>(size) * 1e3 / ns;
+    case Benchmark::rate:
+      return 1e9 / ns;
+  }
+  return ns;
+}
+
+double batch(Job& job, const Options& options, Stream& stream, std::uint64_t size) {
+  const int rounds = options.rounds(size);
+  const double ns = options.benchmark == Benchmark::latency ? ping_pong(job, stream, size, rounds)
+                                                            : one_way(job, stream, size, rounds);
+  return in_unit(options.benchmark, ns, size);
+}
+
+double floor_batch(Floor& floor, const Options& options, std::uint64_t size) {
+  const int rounds = options.rounds(size);
+  const double ns = options.benchmark == Benchmark::latency ? floor.ping_pong(size, rounds)
+                                                            : floor.stream(size, options.window(), rounds);
+  return ns > 0 ? in_unit(options.benchmark, ns, size) : 0;
+}
+
+Result measure_size(Job& job, const Options& options, Floor* floor, std::uint64_t size) {
+  Result result{size, options.rounds(size) * options.window(), {}, {}};
+  Stream stream(size, options.window());
+  batch(job, options, stream, size);  // warm-up: connects, maps, fills caches
+  if (floor != nullptr) floor_batch(*floor, options, size);
+  for (int i = 0; i < options.batches; ++i) {
+    result.ours.push_back(batch(job, options, stream, size));
+    if (floor != nullptr) result.floor.push_back(floor_batch(*floor, options, size));
+  }
+  return result;
+}
+
+/// The floor that fits the driver; *why gets its name, or why there is none. Both ranks decide alike.
+std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std::string& driver, std::string* why) {
+  *why = "not asked for";
+  if (!options.floor) return nullptr;
+  *why = "none for message rates: it depends on how many messages share a packet";
+  if (options.benchmark == Benchmark::rate) return nullptr;
+  *why = "the ranks are on two hosts";
+  if (!job.same_host()) return nullptr;
+  *why = "none for driver " + driver;
+  const std::size_t most = *std::max_element(options.sizes.begin(), options.sizes.end());
+  std::unique_ptr<Floor> floor;
+  if (driver == "shm") floor = make_shm_floor(job, most);
+  if (driver == "tcp") floor = make_tcp_floor(job, most);
+  if (floor != nullptr) *why = floor->name();
+  if (driver == "shm" && options.benchmark == Benchmark::bandwidth) *why = "memcpy inside one process";
+  return floor;
+}
+
+}  // namespace
+
+Results measure(Job& job, const Options& options) {
+  Results results;
+  job.session.barrier();
+  results.driver = job.driver();
+  if (!options.driver.empty() && options.driver.find(',') == std::string::npos && results.driver != options.driver) {
+    throw std::runtime_error("driver " + options.driver + " was asked for, but \"" + results.driver +
+                             "\" carries the messages");
+  }
+  const auto floor = choose_floor(job, options, results.driver, &results.floor_name);
+  for (const std::uint64_t size : options.sizes) {
+    results.sizes.push_back(measure_size(job, options, floor.get(), size));
+  }
+  job.session.barrier();
+  return results;
+}
+
+}  // namespace canele::perf

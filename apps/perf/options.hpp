@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Options of canele-perf.
+//
+// Who: main parses once; everybody reads. Threads: one.
+// Surprise: both ranks must compute the same schedule from them, so nothing here may depend on the rank or the clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace canele::perf {
+
+enum class Benchmark { latency, bandwidth, rate };
+
+struct Options {
+  Benchmark benchmark = Benchmark::latency;
+  std::string driver;  ///< "" = as configured
+  std::vector<std::uint64_t> sizes;
+  int batches = 31;
+  int iterations = 0;  ///< per batch; 0: chosen by the size
+  std::vector<int> cores;
+  bool json = false;
+  bool floor = true;
+  bool pin = true;
+
+  /// Messages in flight before the receiver answers; 1 for the ping-pong.
+  int window() const;
+  /// Windows (ping-pongs) in one batch of messages of `size` bytes.
+  int rounds(std::uint64_t size) const;
+};
+
+const char* name_of(Benchmark benchmark);
+const char* unit_of(Benchmark benchmark);
+
+/// Reads the command line. False: everything has been said already, exit with *code.
+bool parse_options(int argc, char** argv, Options* options, int* code);
+
+}  // namespace canele::perf

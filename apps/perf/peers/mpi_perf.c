@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mpi_perf.c - latency, bandwidth and message rate of any MPI, measured exactly as canele-perf measures Canelé.
+ *
+ * Who: run.py builds it with each MPI's compiler and starts it on two ranks. Threads: one.
+ * Surprise: it pins itself to core `rank`, like canele-perf, so that the launchers' own binding does not matter.
+ *
+ * mpi_perf latency|bandwidth|rate <size> <batches> <iterations per batch> <core of rank 0> <core of rank 1>
+ * Rank 0 prints one line: the samples, one per batch, in us, MB/s or messages/s.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WINDOW = 64, DATA_TAG = 10, ANSWER_TAG = 11 };
+
+struct plan {
+  const char *benchmark;
+  int size, batches, window, rounds, rank;
+  char *out, *in;
+};
+
+static void usage(void) {
+  fprintf(stderr, "mpi_perf: wanted: latency|bandwidth|rate <size> <batches> <iterations> <core 0> <core 1>\n");
+  exit(2);
+}
+
+static int number(const char *text, int least) {
+  char *end;
+  errno = 0;
+  const long value = strtol(text, &end, 10);
+  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1 << 30) usage();
+  return (int)value;
+}
+
+static void pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  if (sched_setaffinity(0, sizeof set, &set) == 0) return;
+  fprintf(stderr, "mpi_perf: cannot pin to core %d: %s\n", core, strerror(errno));
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* Seconds of one message one way. */
+static double ping_pong(const struct plan *plan) {
+  MPI_Request in;
+  const int peer = 1 - plan->rank;
+  const double start = MPI_Wtime();
+  for (int i = 0; i < plan->rounds; ++i) {
+    MPI_Irecv(plan->in, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD, &in);
+    if (plan->rank != 0) MPI_Wait(&in, MPI_STATUS_IGNORE);
+    MPI_Send(plan->out, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
+    if (plan->rank == 0) MPI_Wait(&in, MPI_STATUS_IGNORE);
+  }
+  return (MPI_Wtime() - start) / plan->rounds / 2;
+}
+
+/* Seconds per message of a stream. */
+static double one_way(const struct plan *plan) {
+  MPI_Request requests[MAX_WINDOW];
+  const int peer = 1 - plan->rank;
+  const double start = MPI_Wtime();
+  for (int round = 0; round < plan->rounds; ++round) {
+    for (int i = 0; i < plan->window; ++i) {
+      if (plan->rank == 0) {
+        MPI_Isend(plan->out, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD, &requests[i]);
+      } else {
+        MPI_Irecv(plan->in, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD, &requests[i]);
+      }
+    }
+    MPI_Waitall(plan->window, requests, MPI_STATUSES_IGNORE);
+    if (plan->rank == 0) {
+      MPI_Recv(NULL, 0, MPI_BYTE, peer, ANSWER_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Send(NULL, 0, MPI_BYTE, peer, ANSWER_TAG, MPI_COMM_WORLD);
+    }
+  }
+  return (MPI_Wtime() - start) / ((double)plan->rounds * plan->window);
+}
+
+static double sample(const struct plan *plan) {
+  if (strcmp(plan->benchmark, "latency") == 0) return ping_pong(plan) * 1e6;
+  if (strcmp(plan->benchmark, "bandwidth") == 0) return plan->size / one_way(plan) / 1e6;
+  return 1 / one_way(plan);
+}
+
+static struct plan read_plan(char **argv) {
+  struct plan plan = {.benchmark = argv[1], .size = number(argv[2], 0), .batches = number(argv[3], 1)};
+  if (strcmp(argv[1], "latency") == 0) {
+    plan.window = 1;
+  } else if (strcmp(argv[1], "bandwidth") == 0) {
+    plan.window = 16; /* as canele-perf */
+  } else if (strcmp(argv[1], "rate") == 0) {
+    plan.window = 64;
+  } else {
+    usage();
+  }
+  const int iterations = number(argv[4], 1);
+  plan.rounds = iterations < plan.window ? 1 : iterations / plan.window;
+  plan.out = calloc((size_t)plan.size + 1, 1);
+  plan.in = calloc((size_t)plan.size + 1, 1);
+  if (plan.out != NULL && plan.in != NULL) return plan;
+  fprintf(stderr, "mpi_perf: no memory for messages of %d bytes\n", plan.size);
+  exit(1);
+}
+
+int main(int argc, char **argv) {
+  int ranks;
+  if (argc != 7) usage();
+  struct plan plan = read_plan(argv);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &plan.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks != 2) {
+    fprintf(stderr, "mpi_perf: two ranks are needed, not %d\n", ranks);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  pin(number(argv[5 + plan.rank], 0));
+  sample(&plan); /* warm-up */
+  for (int i = 0; i < plan.batches; ++i) {
+    const double value = sample(&plan);
+    if (plan.rank == 0) printf("%.9g%s", value, i + 1 < plan.batches ? " " : "\n");
+  }
+  MPI_Finalize();
+  free(plan.out);
+  free(plan.in);
+  return 0;
+}

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Canelé beside other MPIs: the same measurement, interleaved, on the same two cores.
+
+Who: people, and the performance pages. Threads: one; one job at a time.
+Surprise: contenders run A B C A B C ..., a short run each, so that slow drifts of the machine hit all of them.
+
+Contenders: canele (canele-perf), canele-mpi (canele-mpicc), openmpi (mpicc.openmpi), mpich (mpicc.mpich);
+those that are not installed are named and left out. Figures: median, 10th and 90th percentile over all batches of all
+rounds; the ratio is to the first contender's median.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s"}
+DEFAULT_SIZES = {"latency": "8,1024,65536", "bandwidth": "65536,1048576", "rate": "8"}
+
+# How each MPI is told which way the bytes go: launcher options, environment.
+OPENMPI_DRIVER = {
+    "shm": (["--mca", "pml", "ob1", "--mca", "btl", "self,vader"], {}),
+    "tcp": (["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"], {}),
+}
+MPICH_DRIVER = {  # Debian's is ch4:ucx
+    "shm": ([], {}),
+    "tcp": ([], {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}),
+}
+OPENMPI_LAUNCH = ["-n", "2", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
+
+
+class Contender:
+    """One library: how to start one run of it, and the samples so far, by size."""
+
+    def __init__(self, name, command, environment, parse):
+        self.name = name
+        self.command = command  # function (size) -> argument list
+        self.environment = environment
+        self.parse = parse
+        self.samples = {}
+
+    def run(self, size, time_limit):
+        """One job; keeps its samples. Raises RuntimeError with what the job said if it fails."""
+        command = self.command(size)
+        try:
+            done = subprocess.run(command, env={**os.environ, **self.environment}, timeout=time_limit,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        except subprocess.TimeoutExpired as expired:
+            raise RuntimeError(f"{self.name}: no end after {time_limit} s: {' '.join(command)}") from expired
+        if done.returncode != 0:
+            raise RuntimeError(f"{self.name}: exit code {done.returncode} of: {' '.join(command)}\n{done.stderr}")
+        self.samples.setdefault(size, []).extend(self.parse(done.stdout))
+
+
+def iterations_for(benchmark, size):
+    """Messages per batch; the rule of canele-perf (options.cpp), so that batches are alike."""
+    window = {"latency": 1, "bandwidth": 16, "rate": 64}[benchmark]
+    rounds = min((32 << 20) // (max(1, size) * window), 2000)
+    return max(1, min(rounds, max(1, 2000 // window))) * window
+
+
+def canele(options):
+    """Our native API, by canele-perf; None and the reason if it is not there."""
+    program = find_tool(options.prefix, "canele-perf")
+    if program is None:
+        return None, "canele-perf not found; build first, or give --prefix"
+
+    def command(size):
+        words = [program, options.benchmark, "--json", "--no-floor", "--size", str(size), "--batches",
+                 str(options.batches), "--iterations", str(iterations_for(options.benchmark, size)), "--cores",
+                 ",".join(map(str, options.cores))]
+        return words + (["--driver", options.driver] if options.driver else [])
+
+    return Contender("canele", command, {}, lambda text: json.loads(text)["results"][0]["samples"]), ""
+
+
+def mpi(options, name, compiler, launch, how):
+    """An MPI by its compiler wrapper and launcher; None and the reason if it is not there."""
+    if compiler is None or shutil.which(launch[0]) is None:
+        return None, "not installed"
+    program = pathlib.Path(options.work) / f"mpi_perf.{name}"
+    built = subprocess.run([compiler, "-std=c11", "-O2", str(HERE / "mpi_perf.c"), "-o", str(program)],
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if built.returncode != 0:
+        return None, f"{compiler} failed:\n{built.stdout}"
+    extra, environment = how.get(options.driver, ([], {}))
+
+    def command(size):
+        return launch + extra + [str(program), options.benchmark, str(size), str(options.batches),
+                                 str(iterations_for(options.benchmark, size))] + [str(c) for c in options.cores]
+
+    return Contender(name, command, environment, lambda text: [float(word) for word in text.split()]), ""
+
+
+def find_tool(prefix, name):
+    """A program of ours: in --prefix, else in the newest build, else in PATH."""
+    places = [pathlib.Path(prefix) / "bin"] if prefix else []
+    places += [HERE.parents[2] / "build" / "release" / "bin"]
+    for place in places:
+        if os.access(place / name, os.X_OK):
+            return str(place / name)
+    return shutil.which(name)
+
+
+def find_contenders(options):
+    """All that are wanted and present; says which are not, and why."""
+    run, compiler = find_tool(options.prefix, "canele-run"), find_tool(options.prefix, "canele-mpicc")
+    ours = {"CANELE_DRIVERS": options.driver} if options.driver else {}
+    makers = {
+        "canele": lambda: canele(options),
+        "canele-mpi": lambda: mpi(options, "canele-mpi", compiler, [run or "canele-run", "-n", "2"],
+                                  {options.driver: ([], ours)}),
+        "openmpi": lambda: mpi(options, "openmpi", shutil.which("mpicc.openmpi"),
+                               ["mpirun.openmpi"] + OPENMPI_LAUNCH, OPENMPI_DRIVER),
+        "mpich": lambda: mpi(options, "mpich", shutil.which("mpicc.mpich"), ["mpiexec.mpich", "-n", "2"], MPICH_DRIVER),
+    }
+    found = []
+    for name in options.contenders:
+        contender, why = makers[name]()
+        if contender is None:
+            print(f"{name}: left out: {why}", file=sys.stderr)
+        else:
+            found.append(contender)
+    return found
+
+
+def run_rounds(contenders, options):
+    """A B C A B C ...; a contender that fails is named and taken out."""
+    for number in range(options.rounds):
+        for size in options.sizes:
+            for contender in list(contenders):
+                try:
+                    contender.run(size, options.time_limit)
+                except RuntimeError as problem:
+                    print(problem, file=sys.stderr)
+                    contenders.remove(contender)
+        print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
+
+
+def quantile(samples, fraction):
+    """Interpolated between neighbours, as canele-perf does."""
+    ordered = sorted(samples)
+    place = fraction * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def summarise(contenders, options):
+    """Rows of the report: one per size and contender."""
+    rows = []
+    for size in options.sizes:
+        first = quantile(contenders[0].samples[size], 0.5)
+        for contender in contenders:
+            samples = contender.samples[size]
+            median = quantile(samples, 0.5)
+            rows.append({"size": size, "contender": contender.name, "median": median, "p10": quantile(samples, 0.1),
+                         "p90": quantile(samples, 0.9), "samples": len(samples), "ratio": median / first})
+    return rows
+
+
+def print_report(rows, options):
+    """A table, or JSON."""
+    about = {"benchmark": options.benchmark, "unit": UNITS[options.benchmark], "driver": options.driver or "default",
+             "cores": options.cores, "rounds": options.rounds, "batches": options.batches}
+    if options.json:
+        print(json.dumps({**about, "rows": rows}, indent=2))
+        return
+    print(f"{options.benchmark}, driver {about['driver']}, cores {options.cores}, {options.rounds} rounds of "
+          f"{options.batches} batches [{about['unit']}]")
+    print(f"{'bytes':>10} {'who':<12} {'median':>14} {'p10':>14} {'p90':>14} {'ratio':>7}")
+    for row in rows:
+        print(f"{row['size']:>10} {row['contender']:<12} {row['median']:>14.3f} {row['p10']:>14.3f} "
+              f"{row['p90']:>14.3f} {row['ratio']:>7.2f}")
+
+
+def parse_arguments():
+    """The command line; ends with a message if it makes no sense here."""
+    parser = argparse.ArgumentParser(description="Canelé beside other MPIs, interleaved, on the same two cores.")
+    parser.add_argument("benchmark", choices=sorted(UNITS))
+    parser.add_argument("--driver", choices=["shm", "tcp"], help="way of the bytes (default: each one's own choice)")
+    parser.add_argument("--size", help="message sizes in bytes, comma-separated")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
+    parser.add_argument("--batches", type=int, default=15, help="batches per run (default %(default)s)")
+    parser.add_argument("--cores", help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
+    parser.add_argument("--contenders", default="canele,canele-mpi,openmpi,mpich", help="default: %(default)s")
+    parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
+    parser.add_argument("--time-limit", type=float, default=120, help="seconds for one run (default %(default)s)")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    allowed = sorted(os.sched_getaffinity(0))
+    try:
+        options.sizes = [int(word) for word in (options.size or DEFAULT_SIZES[options.benchmark]).split(",")]
+        options.cores = [int(word) for word in options.cores.split(",")] if options.cores else (allowed * 2)[:2]
+    except ValueError as problem:
+        parser.error(f"sizes and cores are whole numbers: {problem}")
+    if len(options.cores) != 2 or min(options.sizes) < 0 or options.rounds < 1 or options.batches < 1:
+        parser.error("two cores, sizes of at least 0, and at least one round and batch are needed")
+    options.contenders = options.contenders.split(",")
+    unknown = set(options.contenders) - {"canele", "canele-mpi", "openmpi", "mpich"}
+    if unknown:
+        parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: canele, canele-mpi, openmpi, mpich")
+    return options
+
+
+def main():
+    """Builds, runs, reports. Exit code 1 if a wanted contender failed in its run."""
+    options = parse_arguments()
+    with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
+        contenders = find_contenders(options)
+        wanted = len(contenders)
+        run_rounds(contenders, options)
+    if not contenders:
+        print("run.py: nobody is left to compare", file=sys.stderr)
+        return 1
+    print_report(summarise(contenders, options), options)
+    return 0 if len(contenders) == wanted else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The loop. See job.hpp.
+#include "apps/run/job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+#include "apps/run/binding.hpp"
+
+namespace canele::run {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto time_to_terminate = 3s;  ///< between SIGTERM and SIGKILL
+constexpr auto time_to_drain = 1s;      ///< for processes that a rank left behind, such as "tee" in a script
+constexpr auto time_for_stacks = 60s;
+
+/// Variables by which an outer launcher names its own job; ours must not be taken for it.
+bool names_another_job(std::string_view variable) {
+  if (variable.starts_with("PMIX_MCA_")) return false;  // settings of libpmix
+  for (const std::string_view prefix : {"PMIX_", "PMI_", "OMPI_COMM_WORLD_", "MPI_LOCAL"})
+    if (variable.starts_with(prefix)) return true;
+  return false;
+}
+
+std::vector<std::string> base_environment(const Options& options) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    const bool replaced = std::any_of(options.environment.begin(), options.environment.end(),
+                                      [&](const auto& v) { return v.first == name; });
+    if (!replaced && !names_another_job(text)) result.emplace_back(text);
+  }
+  for (const auto& [name, value] : options.environment) result.push_back(name + "=" + value);
+  return result;
+}
+
+}  // namespace
+
+Job::Job(const Options& options, const Signals& signals, Guard& guard, const std::string& directory)
+    : options_(options),
+      signals_(signals),
+      guard_(guard),
+      server_(options.ranks, directory),
+      processes_(signals.original()),
+      verdict_(options.ranks, options.keep_going) {
+  if (!options.tag_output) return;
+  out_ = std::make_unique<Output>(options.ranks, 1);
+  err_ = std::make_unique<Output>(options.ranks, 2);
+}
+
+int Job::run(const std::string& program) {
+  if (!start_ranks(program)) {
+    kill_ranks();
+    verdict_.ending();
+  }
+  input_.started();
+  if (out_) out_->start();
+  if (err_) err_->start();
+  if (options_.timeout_s > 0)
+    time_limit_ =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.timeout_s));
+  while (!done()) step();
+  verdict_.conclude();
+  say();
+  return timed_out_ ? exit_timeout : verdict_.code();
+}
+
+Launch Job::prepare(const std::string& program) const {
+  Launch launch = {};
+  launch.file = program;
+  launch.arguments = options_.command;
+  launch.directory = options_.directory;
+  return launch;
+}
+
+bool Job::start_ranks(const std::string& program) {
+  const std::vector<cpu_set_t> places = binding_places(options_.binding);
+  const std::vector<std::string> base = base_environment(options_);
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null < 0) throw std::runtime_error(fmt::format("/dev/null: {}", std::strerror(errno)));
+  Launch launch = prepare(program);
+  bool all_started = true;
+  for (int rank = 0; rank < options_.ranks && all_started; ++rank) {
+    launch.environment = server_.environment(rank, base);
+    launch.stdin_fd = rank == 0 ? input_.rank_end() : null;
+    launch.stdout_fd = out_ ? out_->write_end(rank) : 1;
+    launch.stderr_fd = err_ ? err_->write_end(rank) : 2;
+    launch.bind = !places.empty();
+    if (launch.bind) launch.cpus = places[static_cast<std::size_t>(rank) % places.size()];
+    std::string why;
+    if (const int error = processes_.start(launch, &why); error != 0) {
+      fmt::print(stderr, "canele-run: cannot start rank {} ('{}'): {}: {}\n", rank, program, why, std::strerror(error));
+      verdict_.failed(error == ENOENT ? exit_not_found : exit_not_executable);
+      all_started = false;
+    } else {
+      guard_.started(processes_.pid(rank));
+    }
+  }
+  close(null);
+  return all_started;
+}
+
+bool Job::done() const {
+  if (processes_.running() > 0 || !cleared_) return false;
+  for (const Output* output : {out_.get(), err_.get()}) {
+    if (output == nullptr) continue;
+    pollfd ready = {output->done_fd(), POLLIN, 0};
+    if (poll(&ready, 1, 0) != 1) return false;
+  }
+  return true;
+}
+
+/// Sleeps until something happens, then looks at everything: each look is cheap and finds nothing if nothing is there.
+void Job::step() {
+  std::vector<pollfd> polled = {{signals_.fd(), POLLIN, 0}, {server_.wake_fd(), POLLIN, 0}};
+  const bool all_ended = processes_.running() == 0;
+  if (all_ended && cleared_)
+    for (const Output* output : {out_.get(), err_.get()})
+      if (output != nullptr) polled.push_back({output->done_fd(), POLLIN, 0});
+  int timeout = wait_time();
+  if (input_.add_to(polled)) timeout = timeout < 0 ? 1000 : std::min(timeout, 1000);
+  poll(polled.data(), polled.size(), timeout);
+  see_server();
+  see_signals();
+  see_ends();
+  input_.progress();
+  see_deadlines();
+  if (processes_.running() == 0) clear_up();
+  say();
+}
+
+/// Milliseconds to the next deadline, rounded up; -1: none.
+int Job::wait_time() const {
+  Deadline next;
+  for (const Deadline& deadline : {time_limit_, grace_end_, kill_at_, clear_at_, stacks_end_})
+    if (deadline && (!next || *deadline < *next)) next = deadline;
+  if (!next) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
+  return static_cast<int>(std::clamp<long>(left, 0, 3600 * 1000));
+}
+
+void Job::see_server() {
+  server_.clear_wake();
+  if (const std::optional<AbortCall> abort = server_.take_abort())
+    act(verdict_.aborted(abort->rank, processes_.pid(abort->rank), abort->code, abort->reason));
+  if (server_.anyone_joined()) act(verdict_.someone_joined());
+}
+
+void Job::see_signals() {
+  while (const int signal = signals_.take()) {
+    switch (signal) {
+      case SIGCHLD:
+        break;  // see_ends() looks anyway
+      case SIGTSTP:
+        stop_and_continue();
+        break;
+      case SIGCONT:
+        processes_.signal_all(SIGCONT);
+        break;
+      default:
+        pass_on(signal);
+    }
+  }
+}
+
+void Job::pass_on(int signal) {
+  if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
+    ++endings_asked_;
+    verdict_.interrupted();
+    if (processes_.running() == 0) return kill_ranks();
+    if (endings_asked_ > 1) {
+      verdict_.failed(128 + signal);
+      return kill_ranks();
+    }
+  }
+  processes_.signal_all(signal);
+}
+
+/// Ctrl-Z: the ranks, in groups of their own, do not get it from the terminal.
+void Job::stop_and_continue() {
+  processes_.signal_all(SIGSTOP);
+  raise(SIGSTOP);  // goes on here after SIGCONT, which see_signals() passes on
+}
+
+void Job::see_ends() {
+  for (Ended ended; processes_.reap(&ended);) {
+    if (ended.rank >= 0) see_rank_end(ended);
+    if (ended.pid == printing_) {
+      printing_ = stacks_->start_next();
+      if (printing_ == 0) end_ranks();
+    }
+  }
+}
+
+void Job::see_rank_end(const Ended& ended) {
+  guard_.ended(ended.pid);
+  if (ended.rank == 0) input_.close_all();
+  see_server();  // it may have called abort just before
+  const Verdict::Then then = verdict_.rank_ended({ended.rank, ended.pid, ended.status, server_.joined(ended.rank),
+                                                  server_.left(ended.rank), server_.anyone_joined()});
+  act(then);
+}
+
+void Job::see_deadlines() {
+  const Clock::time_point now = Clock::now();
+  const auto passed = [now](Deadline& deadline) {
+    if (!deadline || now < *deadline) return false;
+    deadline.reset();
+    return true;
+  };
+  if (passed(time_limit_)) time_out();
+  if (passed(stacks_end_) && printing_ != 0) {
+    fmt::print(stderr, "canele-run: gdb takes too long; going on without the other stacks\n");
+    kill(printing_, SIGKILL);
+    printing_ = 0;
+    end_ranks();
+  }
+  if (passed(grace_end_)) {
+    verdict_.conclude();
+    end_ranks();
+  }
+  if (passed(kill_at_)) kill_ranks();
+}
+
+void Job::act(Verdict::Then then) {
+  if (options_.keep_going) {
+    for (const Verdict::Death& death : verdict_.take_deaths()) server_.tell_death(death.rank, death.code);
+  }
+  if (then == Verdict::Then::end_job) end_ranks();
+  if (then == Verdict::Then::wait_for_others && !grace_end_ && !kill_at_)
+    grace_end_ =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_s));
+}
+
+void Job::say() {
+  for (const std::string& message : verdict_.take_messages()) fmt::print(stderr, "{}\n", message);
+}
+
+void Job::end_ranks() {
+  if (kill_at_ || killing_) return;
+  say();
+  verdict_.ending();
+  grace_end_.reset();
+  time_limit_.reset();
+  processes_.signal_all(SIGTERM);
+  processes_.signal_all(SIGCONT);  // a stopped one would not hear it
+  kill_at_ = Clock::now() + time_to_terminate;
+}
+
+void Job::kill_ranks() {
+  verdict_.ending();
+  killing_ = true;
+  kill_at_.reset();
+  processes_.signal_all(SIGKILL);
+}
+
+void Job::time_out() {
+  if (processes_.running() == 0) return;
+  fmt::print(stderr, "canele-run: the job has run for {} s (--timeout): ending it\n", options_.timeout_s);
+  timed_out_ = true;
+  if (!options_.stacks) return end_ranks();
+  std::vector<Stacks::Rank> ranks;
+  for (int rank = 0; rank < options_.ranks; ++rank)
+    if (processes_.is_running(rank)) ranks.push_back({rank, processes_.pid(rank)});
+  stacks_.emplace(std::move(ranks));
+  stacks_end_ = Clock::now() + time_for_stacks;
+  printing_ = stacks_->start_next();
+  if (printing_ == 0) end_ranks();
+}
+
+/// All ranks have ended: waits a little for what they left running, then kills it.
+void Job::clear_up() {
+  if (cleared_) return;
+  kill_at_.reset();
+  grace_end_.reset();
+  time_limit_.reset();
+  const std::vector<pid_t> left = processes_.outsiders(guard_.pid());
+  if (left.empty()) {
+    cleared_ = true;
+    clear_at_.reset();
+    return;
+  }
+  if (!clear_at_) clear_at_ = Clock::now() + time_to_drain;
+  if (Clock::now() < *clear_at_ && !killing_) return;
+  for (const pid_t pid : left) kill(pid, SIGKILL);  // children of ours that are not reaped: the ids are theirs
+  clear_at_ = Clock::now() + 100ms;                 // their own children become ours and are found next time
+}
+
+}  // namespace canele::run

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Job: starts the ranks and watches them to the end: the loop of canele-run.
+//
+// Who: main(). Threads: main thread only; others only make one of the descriptors readable.
+// Surprise: nothing of a job outlives run(): not a process, not a file.
+//
+//   phases:  running ──failure──▶ ending (SIGTERM) ──3 s──▶ killing (SIGKILL)
+//               │                    │                        │
+//               └────────────────────┴── no rank is left ─────┴──▶ clearing (processes that ranks left) ──▶ done
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/run/guard.hpp"
+#include "apps/run/input.hpp"
+#include "apps/run/options.hpp"
+#include "apps/run/output.hpp"
+#include "apps/run/processes.hpp"
+#include "apps/run/server.hpp"
+#include "apps/run/signals.hpp"
+#include "apps/run/stacks.hpp"
+#include "apps/run/verdict.hpp"
+
+namespace canele::run {
+
+class Job {
+ public:
+  Job(const Options& options, const Signals& signals, Guard& guard, const std::string& directory);
+
+  /// Returns the exit code. Throws std::runtime_error if the job cannot be started.
+  int run(const std::string& program);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Deadline = std::optional<Clock::time_point>;
+
+  bool start_ranks(const std::string& program);
+  Launch prepare(const std::string& program) const;
+  void step();
+  int wait_time() const;
+
+  void see_signals();
+  void see_ends();
+  void see_rank_end(const Ended& ended);
+  void see_server();
+  void see_deadlines();
+  void pass_on(int signal);
+  void stop_and_continue();
+
+  void act(Verdict::Then then);
+  void say();
+  void end_ranks();
+  void kill_ranks();
+  void clear_up();
+  void time_out();
+  bool done() const;
+
+  const Options& options_;
+  const Signals& signals_;
+  Guard& guard_;
+  Server server_;
+  Processes processes_;
+  Verdict verdict_;
+  Input input_;
+  std::unique_ptr<Output> out_, err_;
+  std::optional<Stacks> stacks_;
+  pid_t printing_ = 0;     ///< the gdb that prints stacks
+  int endings_asked_ = 0;  ///< signals by which the user wants the end
+  bool timed_out_ = false;
+  bool killing_ = false;
+  bool cleared_ = false;
+  Deadline time_limit_, grace_end_, kill_at_, clear_at_, stacks_end_;
+};
+
+}  // namespace canele::run

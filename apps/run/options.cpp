@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The command line of canele-run. See options.hpp.
+#include "apps/run/options.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+namespace canele::run {
+namespace {
+
+constexpr int most_ranks = 4096;
+constexpr const char* one_host_only =
+    "canele-run starts processes on this host only; for several hosts use mpirun of Open MPI, or srun --mpi=pmix";
+
+/// What CLI11 fills in, before it is checked.
+struct Raw {
+  Options options;
+  std::vector<std::string> exports, definitions, hosts, ignored_text, pairs;
+  std::string hostfile;
+  bool ignored_flag = false, version = false;
+};
+
+void declare_own(CLI::App& app, Raw& raw) {
+  Options& o = raw.options;
+  app.add_option("-n,--np", o.ranks, "number of ranks (default 1)")->type_name("N")->check(CLI::Range(1, most_ranks));
+  app.add_flag("-l,--tag-output", o.tag_output, "start each line of output with its rank: \"[3] \"");
+  app.add_flag("--keep-going", o.keep_going, "when a rank dies, tell the others and let them go on");
+  app.add_option("-x", raw.exports, "pass this environment variable on, or set it")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  app.add_option("-D", raw.definitions, "set this environment variable for the ranks")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--wdir,--wd", o.directory, "working directory of the ranks")->type_name("DIR");
+  app.add_option("--bind-to", o.binding,
+                 "none (default), core, hwthread, numa, socket: rank i gets the i-th of these, round robin; or a list "
+                 "of logical core numbers, \"0,2,4\"")
+      ->type_name("WHAT");
+  app.add_option("--timeout", o.timeout_s, "end the job after so many seconds, with exit code 124")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--stacks", o.stacks, "at the timeout, print the stacks of all ranks first (needs gdb)");
+  app.add_option("--grace", o.grace_s,
+                 "after a rank has failed by itself, how long the others may take to end by themselves (default 5)")
+      ->type_name("SECONDS")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--version", raw.version, "print the version");
+}
+
+/// What people pass to other launchers and what costs nothing to take.
+void declare_foreign(CLI::App& app, Raw& raw) {
+  const char* group = "Taken for compatibility, without effect";
+  app.add_flag("--oversubscribe", raw.ignored_flag)->group(group);
+  app.add_flag("--allow-run-as-root", raw.ignored_flag)->group(group);
+  app.add_flag("--report-bindings", raw.ignored_flag)->group(group);
+  app.add_flag("-q,--quiet", raw.ignored_flag)->group(group);
+  app.add_option("--map-by,--rank-by", raw.ignored_text)->type_name("X")->allow_extra_args(false)->group(group);
+  app.add_option("--mca", raw.pairs)->type_name("KEY VALUE")->type_size(2)->allow_extra_args(false)->group(group);
+  const char* hosts = "Hosts (this one only)";
+  app.add_option("-H,--host", raw.hosts, "must name this host")
+      ->type_name("NAME")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(hosts);
+  app.add_option("-f,--hostfile,--machinefile", raw.hostfile, "must name this host")->type_name("FILE")->group(hosts);
+}
+
+/// The option that an argument names, in either spelling; nullptr if none.
+const CLI::Option* named_option(const CLI::App& app, const std::string& argument, std::string* spelled) {
+  const std::string name = argument.substr(0, argument.find('='));
+  if (name.starts_with("--")) {
+    *spelled = argument;
+    return app.get_option_no_throw(name);
+  }
+  if (name.size() > 2) {
+    if (const CLI::Option* option = app.get_option_no_throw("-" + name)) {
+      *spelled = "-" + argument;
+      return option;
+    }
+  }
+  *spelled = argument;
+  return app.get_option_no_throw(name.substr(0, 2));
+}
+
+/// Divides the arguments at the program's name. CLI11 sees only what stands before, in its own spelling.
+struct Split {
+  std::vector<std::string> options;
+  std::vector<std::string> command;
+  std::string error;
+};
+
+Split split_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
+  Split split;
+  std::size_t next = 0;
+  while (next < arguments.size()) {
+    const std::string& argument = arguments[next];
+    if (argument == "--") {
+      ++next;
+      break;
+    }
+    if (argument.size() < 2 || argument[0] != '-') break;
+    std::string spelled;
+    const CLI::Option* option = named_option(app, argument, &spelled);
+    if (option == nullptr) {
+      split.error = fmt::format("unknown option '{}'; canele-run --help lists them", argument);
+      return split;
+    }
+    split.options.push_back(spelled);
+    ++next;
+    const bool has_value = spelled.starts_with("--") ? spelled.find('=') != std::string::npos : spelled.size() > 2;
+    const int values = option->get_expected_max() == 0 ? 0 : option->get_type_size_max();  // 0: a flag
+    for (int value = values; value > (has_value ? 1 : 0) && next < arguments.size(); --value)
+      split.options.push_back(arguments[next++]);
+  }
+  split.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(next), arguments.end());
+  return split;
+}
+
+bool is_this_host(const std::string& given) {
+  std::string name = given.substr(0, given.find(':'));  // "host:slots"
+  if (name == "localhost" || name == "127.0.0.1" || name.empty()) return true;
+  char own[256] = "";
+  gethostname(own, sizeof own - 1);
+  const std::string full = own;
+  return name == full || name == full.substr(0, full.find('.')) || name.substr(0, name.find('.')) == full;
+}
+
+/// "" or what is wrong.
+std::string check_hosts(const Raw& raw) {
+  for (const std::string& host : raw.hosts)
+    if (!is_this_host(host)) return fmt::format("--host {}: {}", host, one_host_only);
+  if (raw.hostfile.empty()) return {};
+  std::ifstream file(raw.hostfile);
+  if (!file) return fmt::format("--hostfile {}: cannot read it: {}", raw.hostfile, std::strerror(errno));
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string host;
+    if (words >> host && !is_this_host(host))
+      return fmt::format("--hostfile {}: it names '{}': {}", raw.hostfile, host, one_host_only);
+  }
+  return {};
+}
+
+/// "NAME=value" or "NAME" (its value in our environment, if any).
+std::string add_variable(Options& options, const std::string& text, bool may_inherit) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  if (name.empty()) return fmt::format("'{}' is no environment variable; give NAME=VALUE", text);
+  if (equals != std::string::npos) {
+    options.environment.emplace_back(name, text.substr(equals + 1));
+    return {};
+  }
+  if (!may_inherit) return fmt::format("-D {}: the value is missing; give -D {}=VALUE", text, text);
+  // Not set here: then there is nothing to pass on, and other launchers only warn.
+  if (const char* value = std::getenv(name.c_str())) options.environment.emplace_back(name, value);
+  return {};
+}
+
+/// "" or what is wrong.
+std::string check(Raw& raw) {
+  for (const std::string& text : raw.exports)
+    if (std::string error = add_variable(raw.options, text, true); !error.empty()) return error;
+  for (const std::string& text : raw.definitions)
+    if (std::string error = add_variable(raw.options, text, false); !error.empty()) return error;
+  if (std::string error = check_hosts(raw); !error.empty()) return error;
+  if (raw.options.command.empty()) return "which program? canele-run [-n N] [options] program [arguments]";
+  for (const std::string& word : raw.options.command)
+    if (word == ":") return "several programs in one job (':') are not supported; start one program on all ranks";
+  if (raw.options.stacks && raw.options.timeout_s == 0)
+    return "--stacks prints stacks at the timeout: give --timeout SECONDS with it";
+  return {};
+}
+
+/// CLI11 cannot know of the program's name, which we have taken out.
+std::string help(const CLI::App& app) {
+  std::string text = app.help();
+  const std::string ours = "[OPTIONS]";
+  if (const std::size_t at = text.find(ours); at != std::string::npos)
+    text.replace(at, ours.size(), "[options] program [arguments]");
+  return text;
+}
+
+Parsed refuse(const std::string& why) { return {{}, false, exit_usage, fmt::format("canele-run: {}\n", why)}; }
+
+}  // namespace
+
+Parsed parse_options(const std::vector<std::string>& arguments) {
+  Raw raw;
+  CLI::App app{"Starts a program as the ranks of one job on this host.", "canele-run [-n N]"};
+  declare_own(app, raw);
+  declare_foreign(app, raw);
+  Split split = split_arguments(app, arguments);
+  if (!split.error.empty()) return refuse(split.error);
+  raw.options.command = std::move(split.command);
+  std::vector<std::string> reversed(split.options.rbegin(), split.options.rend());  // CLI11 pops from the back
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    return {{}, false, 0, help(app)};
+  } catch (const CLI::ParseError& error) {
+    return refuse(fmt::format("{}; canele-run --help explains the options", error.what()));
+  }
+  if (raw.version) return {{}, false, 0, fmt::format("canele-run {}\n", CANELE_VERSION)};
+  if (std::string error = check(raw); !error.empty()) return refuse(error);
+  return {std::move(raw.options), true, 0, {}};
+}
+
+}  // namespace canele::run

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Options: what the user asked canele-run to do.
+//
+// Who: main() parses once, at the start. Threads: one.
+// Surprise: launchers traditionally spell long options with one dash (-np, -wdir, -host); both spellings are taken.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace canele::run {
+
+/// Exit codes of canele-run itself; else the job's code comes through.
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_timeout = 124;
+inline constexpr int exit_not_executable = 126;
+inline constexpr int exit_not_found = 127;
+
+struct Options {
+  int ranks = 1;
+  bool tag_output = false;
+  bool keep_going = false;
+  bool stacks = false;
+  double timeout_s = 0;  ///< 0: none
+  double grace_s = 5;    ///< from the first failure that leaves the others able to end by themselves
+  std::string directory;
+  std::string binding = "none";
+  std::vector<std::pair<std::string, std::string>> environment;  ///< set for the ranks, over the inherited one
+  std::vector<std::string> command;                              ///< program and its arguments
+};
+
+struct Parsed {
+  Options options;
+  bool run = true;  ///< false: print `text` and exit with `code`
+  int code = 0;
+  std::string text;
+};
+
+Parsed parse_options(const std::vector<std::string>& arguments);
+
+}  // namespace canele::run

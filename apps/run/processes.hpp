@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Processes: starts the ranks, passes signals to them, sees them end, and leaves none behind.
+//
+// Who: Job. Threads: main thread only (a rank dies with the thread that started it).
+// Surprise: each rank leads its own process group, so that a signal reaches what a wrapper script has started. A
+//      process that leaves its group and its parent (a daemon) becomes our child, and is found by outsiders().
+#pragma once
+
+#include <sched.h>
+#include <sys/types.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace canele::run {
+
+/// Everything about a rank that must be known before the fork.
+struct Launch {
+  std::string file;                      ///< path to execute
+  std::vector<std::string> arguments;    ///< argv
+  std::vector<std::string> environment;  ///< "NAME=value"
+  std::string directory;                 ///< "" : ours
+  int stdin_fd, stdout_fd, stderr_fd;
+  bool bind = false;
+  cpu_set_t cpus;
+};
+
+/// How a child of ours ended.
+struct Ended {
+  int rank;  ///< -1: not a rank
+  pid_t pid;
+  int status;  ///< as of waitpid
+};
+
+/// Finds `program` as execvp would, seen from `directory`. "" and *why and *code if it cannot be executed.
+std::string find_program(const std::string& program, const std::string& directory, std::string* why, int* code);
+
+class Processes {
+ public:
+  explicit Processes(const sigset_t& rank_signals);  ///< the signal mask that ranks start with
+
+  /// 0, or the errno of what failed in the child; *why then names it.
+  int start(const Launch& launch, std::string* why);
+  /// The next child that ended, without waiting. false: none.
+  bool reap(Ended* ended);
+  /// To the process groups of all ranks that run.
+  void signal_all(int signal);
+
+  int running() const { return running_; }
+  pid_t pid(int rank) const { return ranks_[static_cast<std::size_t>(rank)].pid; }
+  bool is_running(int rank) const { return ranks_[static_cast<std::size_t>(rank)].running; }
+
+  /// Children of ours that are no rank, except `guard`.
+  std::vector<pid_t> outsiders(pid_t guard) const;
+
+ private:
+  struct Rank {
+    pid_t pid;
+    bool running;
+  };
+  std::vector<Rank> ranks_;
+  int running_ = 0;
+  sigset_t rank_signals_;
+};
+
+}  // namespace canele::run

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Server on top of libpmix's server API. See server.hpp.
+//
+// All ranks are on this host, so libpmix itself completes fences and answers gets; the functions that would carry them
+// to other hosts have little left to do.
+#include "apps/run/server.hpp"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+
+#include "apps/run/pmix_info.hpp"
+
+namespace canele::run {
+namespace {
+
+/// Turns libpmix's "calls back later" into a wait. Used for registrations only, which need no rank.
+class Done {
+ public:
+  static void call_back(pmix_status_t status, void* self) {
+    auto* done = static_cast<Done*>(self);
+    const std::lock_guard lock(done->mutex_);
+    done->status_ = status;
+    done->called_ = true;
+    done->changed_.notify_one();  // under the lock: the waiter destroys us as soon as it can take it
+  }
+  pmix_status_t wait(pmix_status_t started) {
+    if (started == PMIX_OPERATION_SUCCEEDED) return PMIX_SUCCESS;
+    if (started != PMIX_SUCCESS) return started;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return called_; });
+    return status_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  pmix_status_t status_ = PMIX_SUCCESS;
+  bool called_ = false;
+};
+
+void check(pmix_status_t status, const char* what) {
+  if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
+    throw std::runtime_error(fmt::format("the PMIx server failed: {}: {}", what, PMIx_Error_string(status)));
+}
+
+std::string own_host() {
+  char name[256] = "localhost";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// Different for each job with great probability: ranks derive the job's identity from it.
+std::string new_job_name() {
+  std::random_device random;
+  return fmt::format("canele-run.{}.{:08x}{:08x}", getpid(), random(), random());
+}
+
+/// "0,1,2,...,n-1"
+std::string rank_list(int ranks) {
+  std::string list = "0";
+  for (int rank = 1; rank < ranks; ++rank) list += fmt::format(",{}", rank);
+  return list;
+}
+
+// What follows runs on libpmix's thread.
+
+pmix_status_t fence(const pmix_proc_t*, size_t, const pmix_info_t*, size_t, char* data, size_t size,
+                    pmix_modex_cbfunc_t done, void* context) {
+  if (done != nullptr) done(PMIX_SUCCESS, data, size, context, std::free, data);
+  return PMIX_SUCCESS;
+}
+
+pmix_status_t connect_ranks(const pmix_proc_t*, size_t, const pmix_info_t*, size_t, pmix_op_cbfunc_t, void*) {
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+/// Asked only for ranks of other hosts: there are none.
+pmix_status_t get_remote(const pmix_proc_t*, const pmix_info_t*, size_t, pmix_modex_cbfunc_t, void*) {
+  return PMIX_ERR_NOT_FOUND;
+}
+
+pmix_status_t watch_events(pmix_status_t*, size_t, const pmix_info_t*, size_t, pmix_op_cbfunc_t, void*) {
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+pmix_status_t unwatch_events(pmix_status_t*, size_t, pmix_op_cbfunc_t, void*) { return PMIX_OPERATION_SUCCEEDED; }
+
+/// Events of ranks reach the other ranks of this host without us.
+pmix_status_t carry_event(pmix_status_t, const pmix_proc_t*, pmix_data_range_t, pmix_info_t*, size_t, pmix_op_cbfunc_t,
+                          void*) {
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+}  // namespace
+
+pmix_server_module_t* Server::module() {
+  static pmix_server_module_t table = [] {
+    pmix_server_module_t functions = {};
+    functions.client_connected2 = on_joined;
+    functions.client_finalized = on_left;
+    functions.abort = on_abort;
+    functions.fence_nb = fence;
+    functions.direct_modex = get_remote;
+    functions.connect = connect_ranks;
+    functions.disconnect = connect_ranks;
+    functions.register_events = watch_events;
+    functions.deregister_events = unwatch_events;
+    functions.notify_event = carry_event;
+    return functions;
+  }();
+  return &table;
+}
+
+Server::Server(int ranks, const std::string& directory)
+    : ranks_(ranks), job_(new_job_name()), clients_(new Client[static_cast<std::size_t>(ranks)]) {
+  assert(ranks > 0);
+  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd_ < 0) throw std::runtime_error(fmt::format("eventfd: {}", std::strerror(errno)));
+  // Job data in libpmix's shared-memory store hangs its readers if one of them is killed while it holds the lock;
+  // asking the server by socket does not.
+  setenv("PMIX_MCA_gds", "hash", 0);
+  InfoList info;
+  info.add(PMIX_SERVER_TMPDIR, directory);
+  info.add(PMIX_SYSTEM_TMPDIR, directory);
+  check(PMIx_server_init(module(), info.data(), info.size()), "start");
+  try {
+    register_job(own_host(), directory);
+    register_ranks();
+  } catch (...) {
+    PMIx_server_finalize();
+    close(wake_fd_);
+    throw;
+  }
+}
+
+Server::~Server() {
+  PMIx_server_finalize();
+  close(wake_fd_);
+}
+
+void Server::register_job(const std::string& host, const std::string& directory) {
+  const auto count = static_cast<std::uint32_t>(ranks_);
+  const std::string list = rank_list(ranks_);
+  char* nodes = nullptr;
+  char* placement = nullptr;
+  check(PMIx_generate_regex(host.c_str(), &nodes), "list of hosts");
+  check(PMIx_generate_ppn(list.c_str(), &placement), "placement of ranks");
+  InfoList info;
+  info.add(PMIX_NODE_MAP, nodes, PMIX_REGEX);
+  info.add(PMIX_PROC_MAP, placement, PMIX_REGEX);
+  std::free(nodes);
+  std::free(placement);
+  for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE, PMIX_NODE_SIZE, PMIX_MAX_PROCS})
+    info.add(key, count);
+  info.add(PMIX_NUM_NODES, std::uint32_t{1});
+  info.add(PMIX_JOB_NUM_APPS, std::uint32_t{1});
+  info.add(PMIX_LOCALLDR, pmix_rank_t{0}, PMIX_PROC_RANK);
+  info.add(PMIX_LOCAL_PEERS, list);
+  info.add(PMIX_JOBID, job_);
+  info.add(PMIX_HOSTNAME, host);
+  info.add(PMIX_TMPDIR, directory);
+  info.add(PMIX_NSDIR, directory);
+  for (std::uint32_t rank = 0; rank < count; ++rank) {
+    InfoList one;
+    one.add(PMIX_RANK, pmix_rank_t{rank}, PMIX_PROC_RANK);
+    one.add(PMIX_GLOBAL_RANK, pmix_rank_t{rank}, PMIX_PROC_RANK);
+    one.add(PMIX_APP_RANK, pmix_rank_t{rank}, PMIX_PROC_RANK);
+    one.add(PMIX_LOCAL_RANK, static_cast<std::uint16_t>(rank));
+    one.add(PMIX_NODE_RANK, static_cast<std::uint16_t>(rank));
+    one.add(PMIX_APPNUM, std::uint32_t{0});
+    one.add(PMIX_NODEID, std::uint32_t{0});
+    one.add(PMIX_HOSTNAME, host);
+    info.add(PMIX_PROC_INFO_ARRAY, std::move(one));
+  }
+  Done done;
+  check(done.wait(PMIx_server_register_nspace(job_.c_str(), ranks_, info.data(), info.size(), Done::call_back, &done)),
+        "register the job");
+}
+
+void Server::register_ranks() {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    Client& client = clients_[static_cast<std::size_t>(rank)];
+    client.server = this;
+    client.rank = rank;
+    pmix_proc_t name;
+    PMIX_LOAD_PROCID(&name, job_.c_str(), static_cast<pmix_rank_t>(rank));
+    Done done;
+    check(done.wait(PMIx_server_register_client(&name, getuid(), getgid(), &client, Done::call_back, &done)),
+          "register a rank");
+  }
+}
+
+std::vector<std::string> Server::environment(int rank, const std::vector<std::string>& base) const {
+  pmix_proc_t name;
+  PMIX_LOAD_PROCID(&name, job_.c_str(), static_cast<pmix_rank_t>(rank));
+  char** added = nullptr;
+  check(PMIx_server_setup_fork(&name, &added), "environment of a rank");
+  std::vector<std::string> all = base;
+  for (char** entry = added; entry != nullptr && *entry != nullptr; ++entry) {
+    all.emplace_back(*entry);
+    std::free(*entry);
+  }
+  std::free(added);
+  return all;
+}
+
+void Server::wake() {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full: then the loop is awake anyway.
+  [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof one);
+}
+
+void Server::clear_wake() {
+  std::uint64_t count;
+  [[maybe_unused]] const ssize_t got = read(wake_fd_, &count, sizeof count);
+}
+
+std::optional<AbortCall> Server::take_abort() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(abort_, std::nullopt);
+}
+
+void Server::tell_death(int rank, int exit_code) {
+  pmix_proc_t name;
+  PMIX_LOAD_PROCID(&name, job_.c_str(), static_cast<pmix_rank_t>(rank));
+  InfoList info;
+  info.add(PMIX_EVENT_AFFECTED_PROC, name);
+  info.add(PMIX_EXIT_CODE, std::int32_t{exit_code});
+  info.add(PMIX_EVENT_NON_DEFAULT, true);  // a default handler (Open MPI's) would end the survivor
+  Done done;
+  done.wait(PMIx_Notify_event(PMIX_ERR_PROC_ABORTED, &name, PMIX_RANGE_LOCAL, info.data(), info.size(), Done::call_back,
+                              &done));
+}
+
+// On libpmix's thread.
+
+pmix_status_t Server::on_joined(const pmix_proc_t*, void* client, pmix_info_t*, size_t, pmix_op_cbfunc_t, void*) {
+  auto* self = static_cast<Client*>(client);
+  self->joined = true;
+  self->server->anyone_joined_ = true;
+  self->server->wake();
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+pmix_status_t Server::on_left(const pmix_proc_t*, void* client, pmix_op_cbfunc_t, void*) {
+  static_cast<Client*>(client)->left = true;
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+pmix_status_t Server::on_abort(const pmix_proc_t*, void* client, int code, const char* reason, pmix_proc_t*, size_t,
+                               pmix_op_cbfunc_t, void*) {
+  auto* self = static_cast<Client*>(client);
+  {
+    const std::lock_guard lock(self->server->mutex_);
+    if (!self->server->abort_)
+      self->server->abort_ = AbortCall{self->rank, code, reason == nullptr ? std::string() : std::string(reason)};
+  }
+  self->server->wake();
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+}  // namespace canele::run

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Server: the PMIx side of canele-run: tells each rank who it is, serves put/fence/get, hears of joins, leaves, aborts.
+//
+// Who: Job constructs one before the ranks start and destroys it after the last has ended.
+// Threads: the functions below are for the main thread. libpmix calls the private half on its own thread, which only
+//      stores what it is told and rings wake_fd().
+// Surprise: a client stays blocked inside PMIx_Init, PMIx_Finalize and PMIx_Abort until the server has noted the call,
+//      so what joined() and left() say is always up to date when the process's end is seen.
+#pragma once
+
+#include <pmix.h>
+#include <pmix_server.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace canele::run {
+
+/// A rank asked for the end of the job (MPI_Abort, PMIx_Abort).
+struct AbortCall {
+  int rank;
+  int code;
+  std::string reason;
+};
+
+class Server {
+ public:
+  /// Opens the server; its files go below `directory`. Throws std::runtime_error that says what failed.
+  Server(int ranks, const std::string& directory);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// The environment for a rank: `base` and what its libpmix needs to find us ("NAME=value").
+  std::vector<std::string> environment(int rank, const std::vector<std::string>& base) const;
+
+  bool joined(int rank) const { return clients_[static_cast<std::size_t>(rank)].joined; }  ///< called PMIx_Init
+  bool left(int rank) const { return clients_[static_cast<std::size_t>(rank)].left; }      ///< called PMIx_Finalize
+  bool anyone_joined() const { return anyone_joined_; }
+
+  /// Readable when something has changed; clear_wake() before looking.
+  int wake_fd() const { return wake_fd_; }
+  void clear_wake();
+  std::optional<AbortCall> take_abort();
+
+  /// Tells the other ranks, by a PMIx event, that this one has died.
+  void tell_death(int rank, int exit_code);
+
+ private:
+  struct Client {
+    Server* server = nullptr;
+    int rank = 0;
+    std::atomic<bool> joined{false};
+    std::atomic<bool> left{false};
+  };
+
+  static pmix_server_module_t* module();
+  static pmix_status_t on_joined(const pmix_proc_t*, void* client, pmix_info_t*, size_t, pmix_op_cbfunc_t, void*);
+  static pmix_status_t on_left(const pmix_proc_t*, void* client, pmix_op_cbfunc_t, void*);
+  static pmix_status_t on_abort(const pmix_proc_t*, void* client, int code, const char* reason, pmix_proc_t*, size_t,
+                                pmix_op_cbfunc_t done, void* data);
+  void register_job(const std::string& host, const std::string& directory);
+  void register_ranks();
+  void wake();
+
+  int ranks_;
+  std::string job_;  ///< PMIx calls it the name space
+  std::unique_ptr<Client[]> clients_;
+  std::atomic<bool> anyone_joined_{false};
+  int wake_fd_ = -1;
+  std::mutex mutex_;  ///< guards abort_
+  std::optional<AbortCall> abort_;
+};
+
+}  // namespace canele::run
