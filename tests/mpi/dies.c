@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ends badly on purpose; the test looks at the exit code and the message. Argument: how.
+ */
+#include "check.h"
+
+int main(int argc, char **argv) {
+  const char *how = argc > 1 ? argv[1] : "";
+  int value = 0;
+  if (strcmp(how, "before-init") == 0) MPI_Comm_rank(MPI_COMM_WORLD, &value);
+  start(&argc, &argv);
+  if (strcmp(how, "abort") == 0 && rank_ == size_ - 1) MPI_Abort(MPI_COMM_WORLD, 7);
+  if (strcmp(how, "wrong-rank") == 0 && rank_ == 0) MPI_Send(&value, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD);
+  if (strcmp(how, "after-finalize") == 0) {
+    finish();
+    MPI_Comm_size(MPI_COMM_WORLD, &value);
+  }
+  MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* nobody sends: must be ended */
+  return 0;
+}

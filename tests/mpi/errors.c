@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * With MPI_ERRORS_RETURN, wrong arguments give error codes, a message too long is reported and overwrites nothing, and
+ * everything works afterwards.
+ */
+#include "check.h"
+
+static int class_of(int code) {
+  int result;
+  MPI_Error_class(code, &result);
+  return result;
+}
+
+static void arguments(void) {
+  int value = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  CHECK_EQ(class_of(MPI_Send(&value, 1, MPI_INT, size_, 0, MPI_COMM_WORLD)), MPI_ERR_RANK);
+  CHECK_EQ(class_of(MPI_Send(&value, 1, MPI_INT, 0, -5, MPI_COMM_WORLD)), MPI_ERR_TAG);
+  CHECK_EQ(class_of(MPI_Send(&value, -1, MPI_INT, 0, 0, MPI_COMM_WORLD)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Send(&value, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD)), MPI_ERR_TYPE);
+  CHECK_EQ(class_of(MPI_Irecv(&value, 1, MPI_INT, size_ + 3, 0, MPI_COMM_WORLD, &request)), MPI_ERR_RANK);
+  CHECK_EQ(class_of(MPI_Bcast(&value, 1, MPI_INT, size_, MPI_COMM_WORLD)), MPI_ERR_ROOT);
+  CHECK_EQ(class_of(MPI_Reduce(&value, &value + 1, 1, MPI_DOUBLE, MPI_BAND, 0, MPI_COMM_WORLD)), MPI_ERR_OP);
+  MPI_Datatype type;
+  CHECK_EQ(class_of(MPI_Type_contiguous(-1, MPI_INT, &type)), MPI_ERR_COUNT);
+  int length;
+  char text[MPI_MAX_ERROR_STRING];
+  MPI_Error_string(MPI_ERR_TRUNCATE, text, &length);
+  CHECK(length > 0 && (size_t)length == strlen(text) && strstr(text, "MPI_ERR_TRUNCATE") != NULL);
+}
+
+static void truncation(int sent, int room) {
+  if (size_ < 2 || rank_ > 1) return;
+  char *buffer = malloc((size_t)sent);
+  if (rank_ == 0) {
+    fill(buffer, (size_t)sent, 3);
+    MPI_Send(buffer, sent, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+    MPI_Send(buffer, 1, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+    MPI_Send(buffer, sent, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
+  } else {
+    MPI_Status status, statuses[2];
+    memset(buffer, 99, (size_t)sent);
+    CHECK_EQ(class_of(MPI_Recv(buffer, room, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &status)), MPI_ERR_TRUNCATE);
+    for (int i = room; i < sent; ++i) CHECK_EQ(buffer[i], 99);
+    char one = 0;
+    MPI_Request requests[2];
+    MPI_Irecv(&one, 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(buffer, room, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &requests[1]);
+#ifdef CANELE_MPI
+    CHECK_EQ(class_of(MPI_Waitall(2, requests, statuses)), MPI_ERR_IN_STATUS);
+    CHECK_EQ(statuses[0].MPI_ERROR, MPI_SUCCESS);
+    CHECK_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_TRUNCATE);
+#else /* Open MPI 4.1 never comes back from such a Waitall */
+    CHECK_EQ(MPI_Wait(&requests[0], &statuses[0]), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Wait(&requests[1], &statuses[1])), MPI_ERR_TRUNCATE);
+#endif
+    CHECK_EQ((unsigned char)one, pattern(0, 3));
+    for (int i = room; i < sent; ++i) CHECK_EQ(buffer[i], 99);
+  }
+  free(buffer);
+}
+
+int main(int argc, char **argv) {
+  start(&argc, &argv);
+  MPI_Errhandler handler;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+  CHECK(handler == MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  arguments();
+  truncation(100, 10);
+  truncation(1000000, 10);
+  truncation(1000000, 500000);
+  truncation(50, 0);
+  MPI_Comm copy;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  int value = 0;
+  CHECK(MPI_Send(&value, 1, MPI_INT, -17, 0, copy) != MPI_SUCCESS); /* the handler is inherited */
+  MPI_Comm_free(&copy);
+  return finish();
+}

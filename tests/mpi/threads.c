@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * MPI_THREAD_MULTIPLE: threads exchange messages, make and free datatypes, and use communicators of their own at once.
+ */
+#include <pthread.h>
+
+#include "check.h"
+
+enum { THREADS = 4, ROUNDS = 200 };
+static MPI_Comm comms[THREADS];
+
+/* Thread t of each rank talks to thread t of its neighbours, told apart by the tag. */
+static void ring(int id) {
+  const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
+  char out[20000], in[20000];
+  for (int round = 0; round < ROUNDS; ++round) {
+    const int length = round * 97 % 20000;
+    MPI_Request request;
+    MPI_Status status;
+    int count;
+    fill(out, (size_t)length, rank_ + id + round);
+    MPI_Irecv(in, sizeof in, MPI_BYTE, before, id, MPI_COMM_WORLD, &request);
+    MPI_Send(out, length, MPI_BYTE, next, id, MPI_COMM_WORLD);
+    MPI_Wait(&request, &status);
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    CHECK_EQ(count, length);
+    CHECK(matches(in, (size_t)length, before + id + round));
+  }
+}
+
+static void types(int id) {
+  for (int round = 0; round < ROUNDS; ++round) {
+    MPI_Datatype type;
+    int memory[64], flat[16];
+    MPI_Type_vector(16, 1, 3, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    for (int i = 0; i < 64; ++i) memory[i] = id * 1000 + i;
+    MPI_Sendrecv(memory, 1, type, rank_, 50 + id, flat, 16, MPI_INT, rank_, 50 + id, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Type_free(&type);
+    for (int i = 0; i < 16; ++i) CHECK_EQ(flat[i], id * 1000 + i * 3);
+  }
+}
+
+static void collectives(int id) {
+  for (int round = 0; round < ROUNDS / 4; ++round) {
+    int sum = 0, mine = rank_ * (id + 1) + round;
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comms[id]);
+    CHECK_EQ(sum, size_ * (size_ - 1) / 2 * (id + 1) + size_ * round);
+    if (round % 10 == 0) {
+      MPI_Comm copy;
+      MPI_Comm_dup(comms[id], &copy);
+      MPI_Barrier(copy);
+      MPI_Comm_free(&copy);
+    }
+  }
+}
+
+static void *run(void *argument) {
+  const int id = (int)(size_t)argument;
+  ring(id);
+  types(id);
+  collectives(id);
+  return NULL;
+}
+
+/* All threads of rank 0 receive from anybody; nothing is lost or seen twice. */
+static char seen[THREADS * ROUNDS * 16];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *collect(void *argument) {
+  const int number = (int)(size_t)argument;
+  for (int i = 0; i < number; ++i) {
+    int value;
+    MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    pthread_mutex_lock(&lock);
+    CHECK(value >= 0 && !seen[value]);
+    seen[value] = 1;
+    pthread_mutex_unlock(&lock);
+  }
+  return NULL;
+}
+
+static void shared_receives(void) {
+  const int senders = size_ - 1 > 16 ? 16 : size_ - 1;
+  if (rank_ == 0) {
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; ++i) {
+      pthread_create(&threads[i], NULL, collect, (void *)(size_t)(senders * ROUNDS));
+    }
+    for (size_t i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
+    for (int i = 0; i < senders * ROUNDS * THREADS; ++i) CHECK(seen[i]);
+  } else if (rank_ <= senders) {
+    for (int i = 0; i < ROUNDS * THREADS; ++i) {
+      const int value = (rank_ - 1) * ROUNDS * THREADS + i;
+      MPI_Send(&value, 1, MPI_INT, 0, 77, MPI_COMM_WORLD);
+    }
+  }
+}
+
+int main(int argc, char **argv) {
+  start(&argc, &argv);
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  for (size_t i = 0; i < THREADS; ++i) pthread_create(&threads[i], NULL, run, (void *)i);
+  for (size_t i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; ++i) MPI_Comm_free(&comms[i]);
+  shared_receives();
+  return finish();
+}

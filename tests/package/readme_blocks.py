@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The code blocks of a Markdown page, as a test wants them.
+
+Who: package_test.py. A block of C, C++ or CMake is tested unless the line before it says why not:
+    <!-- test: skip REASON -->          the block is not compiled
+    <!-- test: run COMMAND PREFIX -->   how the program is started; without it: canele-run -n 2
+Surprise: a CMake block is built together with the program block that comes before it in the page.
+"""
+import re
+
+LANGUAGES = {"c": "c", "cpp": "cpp", "c++": "cpp", "cmake": "cmake"}
+
+
+class Block:
+    def __init__(self, line, language, text, directive):
+        self.line = line
+        self.language = language
+        self.text = text
+        self.directive = directive
+
+    @property
+    def skipped(self):
+        return self.directive.startswith("skip ")
+
+    @property
+    def launcher(self):
+        """The command that the program is started by."""
+        return self.directive[4:].split() if self.directive.startswith("run ") else ["canele-run", "-n", "2"]
+
+
+def blocks_of(text):
+    """The blocks of C, C++ and CMake of a page, in order."""
+    found, directive, lines = [], "", text.splitlines()
+    index = 0
+    while index < len(lines):
+        comment = re.match(r"\s*<!--\s*test:\s*(.*?)\s*-->\s*$", lines[index])
+        fence = re.match(r"\s*(```+|~~~+)\s*([\w+]*)", lines[index])
+        if comment:
+            directive = comment.group(1)
+        elif fence:
+            begin = index + 1
+            index = next(
+                (number for number in range(begin, len(lines)) if lines[number].strip().startswith(fence.group(1))),
+                len(lines),
+            )
+            if fence.group(2).lower() in LANGUAGES:
+                code = "\n".join(lines[begin:index]) + "\n"
+                found.append(Block(begin, LANGUAGES[fence.group(2).lower()], code, directive))
+            directive = ""
+        elif lines[index].strip():
+            directive = ""
+        index += 1
+    return found

@@ -1,0 +1,275 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Builds everything and runs every test. Ends with one line: N passed, N failed (and N skipped, if any were).
+#
+# Usage: tests/run.sh [options]
+#   --quick          the fast part: release build, tidy, unit tests, tests with real processes
+#   --soak           the long campaigns that people start by hand: StarPU's suite three times per driver, with every
+#                    strategy, unbound, with hooks
+#   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
+#   --stages         list the stages
+#   --jobs N         processes to build and test with (default: all cores)
+#   --help
+# Who: people, and .ci/run. With CI=true in the environment, warnings are errors. Logs are in build/logs/, StarPU's
+#      results in build/starpu-results/.
+# Surprise: a stage that fails does not stop the others, unless they build on it; those then count as failed, not as
+# skipped.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+# shellcheck source=tests/progress.sh
+source "$here/progress.sh"
+
+logs=$root/build/logs
+prefix=$root/build/prefix
+jobs=$(nproc)
+only=
+passed=0
+failed=0
+skipped=0
+summary=()
+broken=() # stages that failed: what builds on them is not tried
+
+quick_stages=(packages release tidy unit process)
+full_stages=("${quick_stages[@]}" package asan asan-tests tsan tsan-tests install starpu starpu-shm starpu-tcp
+  examples-shm examples-tcp unbound demo flip)
+soak_stages=(packages release install starpu soak-shm soak-tcp soak-strategies soak-unbound soak-hooks)
+stages=("${full_stages[@]}")
+
+usage() {
+  sed -n '4,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+}
+
+parse_arguments() {
+  while [[ $# -gt 0 ]]; do
+    case $1 in
+      --quick) stages=("${quick_stages[@]}") ;;
+      --soak) stages=("${soak_stages[@]}") ;;
+      --only) only=${2:?--only wants a list of stages} && shift ;;
+      --stages) printf '%s\n' "${full_stages[@]}" "${soak_stages[@]}" | awk '!seen[$0]++' && exit 0 ;;
+      --jobs) jobs=${2:?--jobs wants a number} && shift ;;
+      --help | -h) usage && exit 0 ;;
+      *) fail "unknown argument '$1'; --help lists those there are" ;;
+    esac
+    shift
+  done
+  if [[ -n $only ]]; then
+    IFS=, read -r -a stages <<<"$only"
+  fi
+}
+
+# --- counting -------------------------------------------------------------------------------------------------------
+
+# count PASSED FAILED SKIPPED
+count() {
+  passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# count_closing_line LOG STATUS: adds "N passed, N failed[, N skipped]", the last line of a suite's output.
+count_closing_line() {
+  local numbers
+  numbers=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 0\4/p' "$1" | tail -n 1)
+  read -r -a numbers <<<"${numbers:-0 1 0}"
+  # An exit code that says failure where no test was counted as failed (or the reverse) is itself a failure.
+  [[ $2 -eq 0 || ${numbers[1]} -gt 0 ]] || numbers[1]=1
+  count "${numbers[0]}" "${numbers[1]}" "$((10#${numbers[2]}))"
+  [[ $2 -eq 0 && ${numbers[1]} -eq 0 ]]
+}
+
+# one_check COMMAND...: a command that is one test. (Builds and installs are no tests: only their failure is counted.)
+one_check() {
+  if "$@"; then
+    count 1 0 0
+  else
+    count 0 1 0
+    return 1
+  fi
+}
+
+# streamed LOG COMMAND...: output goes to the log and to whoever watches.
+streamed() {
+  local log=$1
+  shift
+  "$@" 2>&1 </dev/null | tee "$log"
+}
+
+# --- building -------------------------------------------------------------------------------------------------------
+
+configure_and_build() {
+  local preset=$1 werror=OFF
+  local -a generator=()
+  [[ ${CI:-} != true ]] || werror=ON
+  [[ -e $root/build/$preset/CMakeCache.txt ]] || ! command -v ninja >/dev/null || generator=(-G Ninja)
+  cd "$root" &&
+    cmake --preset "$preset" "${generator[@]}" -DCANELE_TESTS=ON -DCANELE_APPS=ON -DCANELE_WERROR=$werror &&
+    cmake --build --preset "$preset" --parallel "$jobs"
+}
+
+build_preset() {
+  step "building the $1 preset" "$logs/build-$1.log" configure_and_build "$1"
+}
+
+# run_ctest PRESET LABELS: the ctest entries with one of the labels (a regular expression).
+run_ctest() {
+  local preset=$1 labels=$2 directory=$root/build/$1 status=0 numbers
+  local log=$logs/ctest-$1-${labels//[^a-z]/-}.log junit=$root/build/$1/results/junit-${labels//[^a-z]/-}.xml
+  mkdir -p "$directory/results"
+  find "$directory/results" -name '*.xml' -delete
+  step "tests ($labels) of the $preset preset" "$log" ctest --test-dir "$directory" -L "^($labels)\$" -j "$jobs" \
+    --output-on-failure --no-tests=error --output-junit "$junit" || status=$?
+  numbers=$("$here/count_results.py" "$junit" "$directory/results" 2>/dev/null || echo 0 1 0)
+  read -r -a numbers <<<"$numbers"
+  [[ $status -eq 0 || ${numbers[1]} -gt 0 ]] || numbers[1]=1
+  count "${numbers[@]}"
+  [[ $status -eq 0 && ${numbers[1]} -eq 0 ]]
+}
+
+# --- the stages -----------------------------------------------------------------------------------------------------
+
+install_packages() {
+  "$here/install-packages.sh" build test starpu
+}
+
+install_release() {
+  rm -rf "$prefix"
+  step "installing in $prefix" "$logs/install.log" cmake --install "$root/build/release" --prefix "$prefix"
+}
+
+build_starpu() {
+  "$here/starpu/build-starpu.sh" --canele "$prefix" --jobs "$jobs"
+}
+
+# suite NAME OPTIONS...: StarPU's own tests or examples; every program and its time is printed.
+suite() {
+  local log=$logs/$1.log status=0
+  shift
+  streamed "$log" "$here/starpu/run_suite.py" "$@" || status=$?
+  count_closing_line "$log" "$status"
+}
+
+run_demo() {
+  one_check streamed "$logs/demo.log" "$root/apps/demo.sh"
+}
+
+# With one byte inverted the demonstration must fail, because the check of the result says so and for no other reason.
+demo_fails_on_flipped_byte() {
+  local status=0
+  "$root/apps/demo.sh" --flip-byte --driver "$1" >"$logs/flip-$1.log" 2>&1 || status=$?
+  if [[ $status -ne 0 ]] && grep -q 'the check of the result FAILED' "$logs/flip-$1.log"; then
+    note "demo with one byte flipped, over $1: fails, as it must"
+  else
+    note "demo with one byte flipped, over $1: exit code $status, but the check of the result did not fail"
+    return 1
+  fi
+}
+
+run_flip() {
+  local driver status=0
+  for driver in shm tcp; do
+    one_check demo_fails_on_flipped_byte "$driver" || status=1
+  done
+  return "$status"
+}
+
+# soak_both OPTIONS...: the suite over each driver.
+soak_both() {
+  local driver status=0
+  for driver in shm tcp; do
+    suite "soak-$driver$(printf '%s' "$@")" --driver "$driver" "$@" || status=1
+  done
+  return "$status"
+}
+
+soak_strategies() {
+  local strategy status=0
+  for strategy in fifo aggregate priority; do
+    soak_both --strategy "$strategy" || status=1
+  done
+  return "$status"
+}
+
+run_stage() {
+  case $1 in
+    packages) install_packages ;;
+    release) build_preset release ;;
+    tidy) run_ctest release 'tidy|tools' ;;
+    unit) run_ctest release unit ;;
+    process) run_ctest release 'process|mpi' ;;
+    package) run_ctest release package ;;
+    asan | tsan) build_preset "$1" ;;
+    asan-tests) run_ctest asan 'unit|process|mpi' ;;
+    tsan-tests) run_ctest tsan 'unit|process|mpi' ;;
+    install) install_release ;;
+    starpu) build_starpu ;;
+    starpu-shm | starpu-tcp) suite "$1" --driver "${1#starpu-}" ;;
+    examples-shm | examples-tcp) suite "$1" --examples --driver "${1#examples-}" ;;
+    unbound) suite unbound --driver shm --nobind --hooks ;;
+    demo) run_demo ;;
+    flip) run_flip ;;
+    soak-shm | soak-tcp) suite "$1" --driver "${1#soak-}" --runs 3 ;;
+    soak-strategies) soak_strategies ;;
+    soak-unbound) soak_both --nobind ;;
+    soak-hooks) soak_both --hooks ;;
+    *) fail "there is no stage '$1'; --stages lists them" ;;
+  esac
+}
+
+# The stages that a stage cannot do without.
+needs() {
+  case $1 in
+    packages) ;;
+    release | asan | tsan) echo packages ;;
+    tidy | unit | process | package | install) echo release ;;
+    asan-tests) echo asan ;;
+    tsan-tests) echo tsan ;;
+    starpu) echo install ;;
+    *) echo starpu ;;
+  esac
+}
+
+is_broken() {
+  local one
+  for one in "${broken[@]}"; do
+    [[ $one != "$1" ]] || return 0
+  done
+  return 1
+}
+
+do_stage() {
+  local stage=$1 begin=$SECONDS status=0 need before=$failed
+  need=$(needs "$stage")
+  if [[ -n $need ]] && is_broken "$need"; then
+    note "stage $stage: not tried, because stage $need failed"
+    count 0 1 0
+    status=1
+  else
+    note "stage $stage"
+    run_stage "$stage" || status=$?
+    # Whatever the reason: a stage that failed is counted.
+    [[ $status -eq 0 || $failed -gt $before ]] || count 0 1 0
+  fi
+  [[ $status -eq 0 ]] || broken+=("$stage")
+  [[ $status -eq 0 ]] && status=ok || status=FAILED
+  summary+=("$(printf '%-16s %-6s %5d s' "$stage" "$status" $((SECONDS - begin)))")
+}
+
+main() {
+  local stage
+  parse_arguments "$@"
+  mkdir -p "$logs"
+  for stage in "${stages[@]}"; do
+    do_stage "$stage"
+  done
+  note "stages:"
+  printf '    %s\n' "${summary[@]}"
+  if [[ $skipped -gt 0 ]]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+  else
+    echo "$passed passed, $failed failed"
+  fi
+  [[ $failed -eq 0 ]]
+}
+
+main "$@"

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rules about what is written for people: maps of directories, the settings page, links."""
+import pathlib
+import re
+
+README_LINES = 120
+SETTINGS_TABLE = "comm/config/settings.hpp"
+SETTINGS_PAGE = "docs/settings.md"
+
+
+def code_directories(tree):
+    """Directories that hold code of their own, without the root."""
+    directories = {}
+    for file in tree.code:
+        directory = str(pathlib.PurePosixPath(file.path).parent)
+        directories.setdefault(directory, file.path)
+    return {directory: example for directory, example in directories.items() if not directory.startswith(".")}
+
+
+def map_of(directory):
+    """Where the map of a directory may be: there; for tests/unit/x in tests/unit; for a/include/x in a."""
+    yield f"{directory}/README.md"
+    if directory.startswith("tests/"):
+        yield "/".join(directory.split("/")[:2]) + "/README.md"
+    if "/include" in directory:
+        yield directory[: directory.index("/include")] + "/README.md"
+
+
+def check_maps(tree):
+    for directory, example in sorted(code_directories(tree).items()):
+        maps = [path for path in map_of(directory) if path in tree.files]
+        if not maps:
+            yield example, 1, f"{directory}/ has code and no README.md (its one-page map)"
+        elif len(tree.files[maps[0]].lines) > README_LINES:
+            yield maps[0], 1, f"{len(tree.files[maps[0]].lines)} lines; a map has one page ({README_LINES} lines)"
+
+
+def setting_names(text):
+    """CANELE_<NAME> of every enumerator of `enum class Setting`."""
+    match = re.search(r"enum class Setting[^{]*\{(.*?)\}", text, re.DOTALL)
+    return (
+        [f"CANELE_{name.upper()}" for name in re.findall(r"\b(\w+)\b", match.group(1)) if name != "count"]
+        if match
+        else []
+    )
+
+
+def check_settings(tree):
+    table = tree.files.get(SETTINGS_TABLE)
+    if table is None:
+        return
+    names = setting_names(table.code)
+    if not names:
+        yield SETTINGS_TABLE, 1, "found no `enum class Setting`: this rule needs mending"
+    page = tree.files.get(SETTINGS_PAGE)
+    if page is None:
+        yield SETTINGS_TABLE, 1, f"{SETTINGS_PAGE} does not exist"
+        return
+    for name in names:
+        if not re.search(rf"\b{name}\b", page.text):
+            yield SETTINGS_PAGE, 1, f"{name} is not described"
+    for number, line in enumerate(page.lines, 1):
+        match = re.match(r"\s*\|\s*`(CANELE_\w+)`", line) or re.match(r"#+\s*`?(CANELE_[A-Z_]+)`?\s*$", line)
+        if match and match.group(1) not in names:
+            yield SETTINGS_PAGE, number, f"{match.group(1)} is described but does not exist"
+
+
+def without_code_blocks(text):
+    return re.sub(
+        r"^(```|~~~).*?^\1", lambda match: re.sub(r"[^\n]", " ", match.group(0)), text, flags=re.DOTALL | re.MULTILINE
+    )
+
+
+def anchors(text):
+    """The anchors of a page, as GitHub makes them of headings."""
+    found = set()
+    for heading in re.findall(r"^#+\s+(.*)$", without_code_blocks(text), re.MULTILINE):
+        found.add(re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.strip().lower())))
+    return found
+
+
+def link_problem(tree, file, target):
+    """What is wrong with a link, or None."""
+    if re.match(r"[a-z]+:", target):
+        return None
+    path, _, anchor = target.partition("#")
+    place = file.path
+    if path:
+        resolved = (tree.root / file.path).parent.joinpath(path).resolve()
+        if tree.root.resolve() not in (resolved, *resolved.parents):
+            return f"link {target} leaves the repository"
+        if not resolved.exists():
+            return f"link {target} leads nowhere"
+        place = resolved.relative_to(tree.root.resolve()).as_posix()
+    if anchor and place in tree.files and place.endswith(".md") and anchor not in anchors(tree.files[place].text):
+        return f"link {target}: no such heading"
+    return None
+
+
+def check_links(tree):
+    for file in tree.select(lambda file: file.suffix == ".md"):
+        text = re.sub(r"`[^`\n]*`", "", without_code_blocks(file.text))
+        for number, line in enumerate(text.splitlines(), 1):
+            for target in re.findall(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)", line):
+                problem = link_problem(tree, file, target)
+                if problem:
+                    yield file.path, number, problem
+
+
+ENUM = "enum class Setting : int {\n  drivers,  ///< x\n  spin,\n  count\n};\n"
+RULES = [
+    (
+        "maps",
+        check_maps,
+        "every directory with code has a one-page README.md",
+        [
+            ({"comm/core/a.cpp": ""}, 1),
+            ({"comm/core/a.cpp": "", "comm/core/README.md": "x\n"}, 0),
+            ({"tests/unit/x/a.cpp": "", "tests/unit/README.md": ""}, 0),
+            ({"comm/a.cpp": "", "comm/README.md": "x\n" * 200}, 1),
+        ],
+    ),
+    (
+        "settings-page",
+        check_settings,
+        f"{SETTINGS_PAGE} describes every setting and no other",
+        [
+            ({SETTINGS_TABLE: ENUM}, 1),
+            ({SETTINGS_TABLE: ENUM, SETTINGS_PAGE: "| `CANELE_DRIVERS` | x |\n| `CANELE_SPINN` | x |\n"}, 2),
+            ({SETTINGS_TABLE: ENUM, SETTINGS_PAGE: "| `CANELE_DRIVERS` | x |\n| `CANELE_SPIN` | x |\n"}, 0),
+        ],
+    ),
+    (
+        "links",
+        check_links,
+        "links inside the repository lead somewhere",
+        [
+            ({"README.md": "[a](docs/b.md) [c](docs/no.md)\n", "docs/b.md": ""}, 1),
+            ({"README.md": "[a](docs/b.md#the-end) [b](docs/b.md#no)\n", "docs/b.md": "# The end\n"}, 1),
+            ({"README.md": "[a](../outside.md)\n"}, 1),
+            ({"README.md": "```\n[a](no.md)\n```\n`[a](no.md)` [b](https://x.org/y)\n"}, 0),
+        ],
+    ),
+]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rules about who may use whom: layers, include cycles, the internals target.
+
+The table is that of the design: ltask uses the standard library and hwloc only; a driver its contract only; a strategy
+its contract only; comm the three contracts, a concrete driver or strategy in its registry only; starpu_glue and apps
+the public API only. Surprise: the functions a file calls are not looked at, only what it includes: without the include
+it cannot.
+"""
+import re
+
+PUBLIC = re.compile(r"comm/include/canele/canele\.(h|hpp)$")
+# The tools that may look inside: through the target canele_internal.
+INTERNALS = re.compile(r"^(apps/sim/|apps/perf/matcher|tests/)")
+# Where ltask touches the system: the platform, the epoll that a worker parks in, and one process id for hwloc.
+LTASK_SYSTEM = re.compile(r"^ltask/(posix_\w+|sleeper|topology)\.cpp$")
+STANDARD_C = {
+    "assert.h",
+    "ctype.h",
+    "errno.h",
+    "limits.h",
+    "stdalign.h",
+    "stdatomic.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+    "time.h",
+    "inttypes.h",
+}
+
+
+def allowed_in_ltask(file, target):
+    return target.startswith("ltask/")
+
+
+def allowed_in_drivers(file, target):
+    if target == "drivers/driver.hpp":
+        return True
+    if file.path == "drivers/driver.hpp":
+        return False
+    family = "/".join(file.path.split("/")[:2]) + "/"
+    # drivers/net is what drivers share (handshake, sockets); it knows none of them.
+    return target.startswith((family, "drivers/net/"))
+
+
+def allowed_in_strategies(file, target):
+    return target.startswith("strategies/")
+
+
+def allowed_in_comm(file, target):
+    if file.path.startswith("comm/include/"):
+        return target.startswith("comm/include/")
+    if target.startswith(("comm/", "ltask/")) or target in ("drivers/driver.hpp", "strategies/strategy.hpp"):
+        return True
+    return "registry" in file.path.rsplit("/", 1)[-1] and target.startswith(("drivers/", "strategies/"))
+
+
+def allowed_with_public_api(file, target):
+    return target.startswith(file.room + "/") or bool(PUBLIC.search(target)) or bool(INTERNALS.match(file.path))
+
+
+TABLE = {
+    "ltask": (allowed_in_ltask, "ltask uses the standard library and hwloc only"),
+    "drivers": (allowed_in_drivers, "a driver uses drivers/driver.hpp, drivers/net and its own files only"),
+    "strategies": (allowed_in_strategies, "a strategy uses strategies/strategy.hpp and its room only"),
+    "comm": (
+        allowed_in_comm,
+        "comm uses ltask, drivers/driver.hpp and strategies/strategy.hpp; concrete ones in its registry",
+    ),
+    "starpu_glue": (allowed_with_public_api, "the glue uses the public API only: what it lacks, the API gets"),
+    "apps": (allowed_with_public_api, "apps use the public API only: what they lack, the API gets"),
+}
+
+
+def is_standard_or_hwloc(name):
+    return name.startswith("hwloc") or "." not in name or name in STANDARD_C
+
+
+def check_layers(tree):
+    """Includes that cross the layers."""
+    for file in tree.cpp:
+        allowed, why = TABLE.get(file.room, (None, ""))
+        for line, name, angle in file.includes if allowed else []:
+            target = tree.resolve(file, name)
+            if target is not None:
+                if not allowed(file, target):
+                    yield file.path, line, f"includes {name}: {why}"
+            elif angle and file.room == "ltask" and not LTASK_SYSTEM.match(file.path):
+                if not is_standard_or_hwloc(name):
+                    yield file.path, line, f"includes <{name}>: {why}; the system is for {LTASK_SYSTEM.pattern}"
+            elif not angle and file.room in ("ltask", "strategies", "comm", "drivers"):
+                yield file.path, line, f'"{name}" is not in the repository'
+
+
+def check_pure_strategies(tree):
+    """Strategies know no system at all: standard library only."""
+    for file in tree.select(lambda file: file.is_cpp and file.room == "strategies"):
+        for line, name, angle in file.includes:
+            if angle and tree.resolve(file, name) is None and "." in name and name not in STANDARD_C:
+                yield file.path, line, f"includes <{name}>: a strategy uses the standard library only"
+
+
+def include_graph(tree):
+    graph = {}
+    for file in tree.cpp:
+        targets = (tree.resolve(file, name) for _, name, _ in file.includes)
+        graph[file.path] = [target for target in targets if target and target != file.path]
+    return graph
+
+
+def check_cycles(tree):
+    """Headers that include each other."""
+    graph, state, path = include_graph(tree), {}, []
+
+    def visit(node):
+        state[node] = "open"
+        path.append(node)
+        for target in graph.get(node, []):
+            if state.get(target) == "open":
+                yield [*path[path.index(target) :], target]
+            elif target not in state:
+                yield from visit(target)
+        path.pop()
+        state[node] = "done"
+
+    for node in sorted(graph):
+        if node not in state:
+            for cycle in visit(node):
+                yield cycle[0], 1, "include cycle: " + " -> ".join(cycle)
+
+
+def check_internals_target(tree):
+    """Only tests, apps/sim and the matcher benchmark may link the engine's internals."""
+    for file in tree.select(lambda file: file.is_cmake):
+        if file.path.startswith("cmake/") or INTERNALS.match(file.path) or file.path == "CMakeLists.txt":
+            continue
+        for number, line in enumerate(file.lines, 1):
+            inside = re.search(r"\bcanele_(internal|comm|ltask|drivers|strategies)\b", line.split("#")[0])
+            if inside and file.room in ("apps", "starpu_glue") and "apps/perf" not in file.path:
+                yield file.path, number, f"{inside.group(0)} is for tests, apps/sim and apps/perf/matcher*: link canele"
+
+
+RULES = [
+    (
+        "layers",
+        check_layers,
+        "who may include whom",
+        [
+            ({"ltask/a.hpp": '#include "comm/b.hpp"\n', "comm/b.hpp": ""}, 1),
+            ({"ltask/a.hpp": "#include <sys/epoll.h>\n#include <atomic>\n#include <hwloc.h>\n"}, 1),
+            ({"ltask/posix_a.cpp": "#include <sys/epoll.h>\n"}, 0),
+            (
+                {
+                    "drivers/tcp/a.cpp": (
+                        '#include "comm/b.hpp"\n#include "drivers/shm/c.hpp"\n#include "drivers/net/d.hpp"\n'
+                    ),
+                    "comm/b.hpp": "",
+                    "drivers/shm/c.hpp": "",
+                    "drivers/net/d.hpp": "",
+                },
+                2,
+            ),
+            ({"strategies/a.cpp": '#include "drivers/driver.hpp"\n', "drivers/driver.hpp": ""}, 1),
+            ({"comm/core/a.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 1),
+            ({"comm/core/registry.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 0),
+            ({"apps/x/a.cpp": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
+            ({"apps/x/a.cpp": "#include <canele/canele.h>\n", "comm/include/canele/canele.h": ""}, 0),
+            ({"starpu_glue/a.cpp": "#include <ltask/t.hpp>\n", "ltask/t.hpp": ""}, 1),
+            ({"comm/include/canele/canele.h": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
+        ],
+    ),
+    (
+        "pure-strategies",
+        check_pure_strategies,
+        "strategies include the standard library only",
+        [
+            ({"strategies/a.cpp": "#include <sys/uio.h>\n#include <vector>\n"}, 1),
+        ],
+    ),
+    (
+        "include-cycles",
+        check_cycles,
+        "headers do not include each other",
+        [
+            (
+                {
+                    "comm/a.hpp": '#include "comm/b.hpp"\n',
+                    "comm/b.hpp": '#include "b2.hpp"\n',
+                    "comm/b2.hpp": '#include "comm/a.hpp"\n',
+                },
+                1,
+            ),
+            ({"comm/a.hpp": '#include "comm/b.hpp"\n', "comm/b.hpp": ""}, 0),
+        ],
+    ),
+    (
+        "internals-target",
+        check_internals_target,
+        "apps and glue link the public library",
+        [
+            ({"apps/info/CMakeLists.txt": "target_link_libraries(info PRIVATE canele_internal)\n"}, 1),
+            ({"apps/sim/CMakeLists.txt": "target_link_libraries(sim PRIVATE canele_internal)\n"}, 0),
+        ],
+    ),
+]

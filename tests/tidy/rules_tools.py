@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rules that other programs decide: headers compile alone, clang-format, shellcheck.
+
+Surprise: header checks are cached in build/tidy/headers.json by the content of everything that a header includes from
+the repository, so a second run compiles only what has changed.
+"""
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+
+CACHE = "build/tidy/headers.json"
+FORMAT_VERSION = "14"
+
+
+def run(command, root, text=None):
+    return subprocess.run(command, cwd=root, input=text, capture_output=True, text=True, check=False)
+
+
+def pkg_config_flags():
+    flags = []
+    for module in ("hwloc", "pmix"):
+        if shutil.which("pkg-config"):
+            result = run(["pkg-config", "--cflags", module], None)
+            flags += result.stdout.split() if result.returncode == 0 else []
+    return flags
+
+
+def glue_include_flags(tree):
+    directories = {
+        path.rsplit("/", 1)[0] for path in tree.files if path.startswith("starpu_glue/") and "/include/" in path
+    }
+    return [f"-I{directory}" for directory in sorted(directories)]
+
+
+def header_commands(tree, file):
+    """The compilations that a header must pass: .hpp as C++; .h as C and as C++."""
+    common = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I.", "-Icomm/include"]
+    common += glue_include_flags(tree) + pkg_config_flags()
+    cxx = [os.environ.get("CXX", "g++"), "-std=c++20", "-x", "c++"]
+    commands = [cxx + common]
+    if file.suffix == ".h":
+        commands.append([os.environ.get("CC", "gcc"), "-std=gnu11", "-x", "c"] + common)
+    return commands
+
+
+def fingerprint(tree, file):
+    """A hash of the header and of all that it includes from the repository."""
+    seen, todo = set(), [file.path]
+    while todo:
+        path = todo.pop()
+        if path not in seen:
+            seen.add(path)
+            member = tree.files[path]
+            todo += [target for _, name, _ in member.includes if (target := tree.resolve(member, name))]
+    digest = hashlib.sha256()
+    for path in sorted(seen):
+        digest.update(path.encode() + b"\0" + tree.files[path].text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def compile_header(tree, file):
+    """The first error of compiling the header by itself, or None."""
+    for command in header_commands(tree, file):
+        # Included, not compiled itself: a lone header draws warnings about #pragma once. Twice: its guard must hold.
+        text = f'#include "{file.path}"\n#include "{file.path}"\n'
+        result = run([*command, "-"], tree.root, text)
+        if result.returncode != 0:
+            errors = [line for line in result.stderr.splitlines() if "error" in line] or ["does not compile"]
+            return f"is not self-contained ({command[0]}): {errors[0].strip()}"
+    return None
+
+
+def check_headers(tree):
+    headers = tree.select(lambda file: file.suffix in (".h", ".hpp"))
+    cache_file = tree.root / CACHE
+    try:
+        cache = json.loads(cache_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        cache = {}
+    prints = {file.path: fingerprint(tree, file) for file in headers}
+    stale = [file for file in headers if cache.get(file.path) != prints[file.path]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        problems = dict(zip([file.path for file in stale], pool.map(lambda file: compile_header(tree, file), stale)))
+    good = {path: value for path, value in prints.items() if not problems.get(path)}
+    cache_file.parent.mkdir(parents=True, exist_ok=True)
+    cache_file.write_text(json.dumps(good, indent=0), encoding="utf-8")
+    for path, problem in problems.items():
+        if problem:
+            yield path, 1, problem
+
+
+def clang_format():
+    """A clang-format of the version that the sources are formatted with; another version formats differently."""
+    for name in (f"clang-format-{FORMAT_VERSION}", "clang-format"):
+        if shutil.which(name):
+            if f"version {FORMAT_VERSION}." in run([name, "--version"], None).stdout:
+                return name
+    return None
+
+
+def check_format(tree):
+    program = clang_format()
+    files = [file.path for file in tree.cpp]
+    if program is None or not files:
+        return
+    result = run([program, "--dry-run", "--ferror-limit=1", "--style=file", *files], tree.root)
+    for path, line in dict(re.findall(r"^(\S+?):(\d+):\d+: (?:warning|error):", result.stderr, re.MULTILINE)).items():
+        yield path, int(line), f"is not formatted: {program} -i {path}"
+
+
+def check_shell(tree):
+    files = [file.path for file in tree.code if file.is_shell]
+    if shutil.which("shellcheck") is None or not files:
+        return
+    result = run(["shellcheck", "--external-sources", "--format=gcc", *files], tree.root)
+    for path, line, text in re.findall(r"^(\S+?):(\d+):\d+: (.*)$", result.stdout, re.MULTILINE):
+        yield path, int(line), text
+
+
+def check_python(tree):
+    for file in tree.select(lambda file: file.is_python):
+        try:
+            compile(file.text, file.path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            yield file.path, error.lineno or 1, f"is no Python: {error.msg}"
+
+
+GOOGLE = "BasedOnStyle: Google\nColumnLimit: 120\n"
+RULES = [
+    (
+        "headers",
+        check_headers,
+        "every header compiles alone",
+        [
+            ({"comm/a.hpp": "#pragma once\nstd::string f();\n"}, 1),
+            ({"comm/a.hpp": "#pragma once\n#include <string>\nstd::string f();\n"}, 0),
+            ({"comm/a.hpp": "struct A {};\n"}, 1),
+            ({"comm/include/canele/a.h": "#pragma once\nclass A {};\n"}, 1),
+        ],
+    ),
+    (
+        "format",
+        check_format,
+        f"clang-format {FORMAT_VERSION} would change nothing",
+        [
+            ({".clang-format": GOOGLE, "a.cpp": "int  f( );\n"}, 1 if clang_format() else 0),
+            ({".clang-format": GOOGLE, "a.cpp": "int f();\n"}, 0),
+        ],
+    ),
+    (
+        "shell",
+        check_shell,
+        "shellcheck finds nothing",
+        [
+            ({"a.sh": "#!/bin/bash\nrm $1\n"}, 1 if shutil.which("shellcheck") else 0),
+            ({"a.sh": '#!/bin/bash\nrm "$1"\n'}, 0),
+        ],
+    ),
+    ("python", check_python, "scripts are Python", [({"a.py": "def f(:\n"}, 1), ({"a.py": "x = 1\n"}, 0)]),
+]

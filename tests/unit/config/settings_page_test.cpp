@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// docs/settings.md says what the table of settings says: default, values, unit and help of each.
+//
+// Who: ctest, which names the source tree in CANELE_TEST_SOURCE. Threads: one.
+// Surprise: white space is not compared, so the page may be wrapped as it likes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "comm/config/settings.hpp"
+
+namespace canele::comm {
+namespace {
+
+/// `text` with every run of white space as one blank.
+std::string normalised(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  std::string all, word;
+  while (words >> word) all.append(all.empty() ? "" : " ").append(word);
+  return all;
+}
+
+/// The section of the page from its heading to the next one.
+std::string section(const std::string& page, const std::string& heading) {
+  const auto start = page.find("### " + heading + "\n");
+  if (start == std::string::npos) return {};
+  return page.substr(start, page.find("\n### ", start + 1) - start);
+}
+
+TEST(SettingsPage, SaysWhatTheTableSays) {
+  const char* source = std::getenv("CANELE_TEST_SOURCE");
+  if (source == nullptr) GTEST_SKIP() << "CANELE_TEST_SOURCE is not set: run by ctest";
+  std::ifstream file(std::string(source) + "/docs/settings.md");
+  ASSERT_TRUE(file) << "no docs/settings.md in " << source;
+  std::stringstream text;
+  text << file.rdbuf();
+  for (int i = 0; i < static_cast<int>(Setting::count); ++i) {
+    const SettingInfo& info = Settings::info(static_cast<Setting>(i));
+    const std::string name = "CANELE_" + std::string(info.name);
+    const std::string found = normalised(section(text.str(), name));
+    const std::string fallback = info.fallback.empty() ? "empty" : "`" + std::string(info.fallback) + "`";
+    EXPECT_NE(found.find("Values: " + normalised(info.values) + "."), std::string::npos) << name;
+    EXPECT_NE(found.find("Default: " + fallback + "."), std::string::npos) << name;
+    EXPECT_EQ(found.find("Unit: " + std::string(info.unit) + ".") != std::string::npos, !info.unit.empty()) << name;
+    EXPECT_NE(found.find(normalised(info.help)), std::string::npos) << name;
+  }
+}
+
+}  // namespace
+}  // namespace canele::comm

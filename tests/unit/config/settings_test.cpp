@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Settings: sources and precedence, what is accepted, what each mistake is told, with an environment of the test's own.
+//
+// Who: ctest. Threads: one.
+// Surprise: messages are checked for the variable, the value and the right form: those three are the promise.
+#include "comm/config/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "comm/config/nearest.hpp"
+
+namespace canele::comm {
+namespace {
+
+/// A Platform with a made-up environment and a log that is kept.
+class FakePlatform final : public Platform {
+ public:
+  std::map<std::string, std::string> environment;
+  std::vector<std::string> warnings;
+
+  std::uint64_t now_ns() noexcept override { return 0; }
+  std::uint64_t random() noexcept override { return 4; }
+  const char* variable(const char* name) noexcept override {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  }
+  void each_variable(std::string_view prefix, const std::function<void(std::string_view)>& visit) override {
+    for (const auto& [name, value] : environment) {
+      if (name.starts_with(prefix)) visit(name + "=" + value);
+    }
+  }
+  std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()>) override { return nullptr; }
+  void relax() noexcept override {}
+  void yield() noexcept override {}
+  void park(const std::atomic<std::uint32_t>&, std::uint32_t, std::uint64_t) noexcept override {}
+  void unpark(const std::atomic<std::uint32_t>&) noexcept override {}
+  long process() noexcept override { return 1; }
+  void log(LogLevel level, std::string_view text) noexcept override {
+    EXPECT_EQ(level, LogLevel::warning);
+    warnings.emplace_back(text);
+  }
+};
+
+Settings with_environment(std::map<std::string, std::string> environment) {
+  FakePlatform platform;
+  platform.environment = std::move(environment);
+  Settings settings(platform, {});
+  EXPECT_TRUE(platform.warnings.empty());
+  return settings;
+}
+
+std::string error_of(const std::string& variable, const std::string& value) {
+  return with_environment({{variable, value}}).error();
+}
+
+void expect_parts(const std::string& text, std::initializer_list<std::string_view> parts) {
+  for (const std::string_view part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in: " << text;
+  }
+}
+
+TEST(Settings, DefaultsAreValidAndNamedAsTheTableSays) {
+  const Settings settings = with_environment({});
+  EXPECT_EQ(settings.error(), "");
+  for (int i = 0; i < static_cast<int>(Setting::count); ++i) {
+    const auto setting = static_cast<Setting>(i);
+    const SettingInfo& info = Settings::info(setting);
+    EXPECT_EQ(settings.text(setting), info.fallback) << info.name;
+    EXPECT_EQ(settings.source(setting), Source::fallback) << info.name;
+    EXPECT_FALSE(info.help.empty()) << info.name;
+    EXPECT_FALSE(info.values.empty()) << info.name;
+    if (info.fallback.empty()) continue;  // empty means unset
+    EXPECT_EQ(error_of("CANELE_" + std::string(info.name), std::string(info.fallback)), "");
+  }
+}
+
+TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
+  const std::pair<Setting, std::string_view> rows[] = {
+      {Setting::drivers, "DRIVERS"},
+      {Setting::strategy, "STRATEGY"},
+      {Setting::worker, "WORKER"},
+      {Setting::worker_core, "WORKER_CORE"},
+      {Setting::eager_limit, "EAGER_LIMIT"},
+      {Setting::spin, "SPIN"},
+      {Setting::start_timeout, "START_TIMEOUT"},
+      {Setting::finalize_timeout, "FINALIZE_TIMEOUT"},
+      {Setting::counters, "COUNTERS"},
+      {Setting::verbose, "VERBOSE"},
+      {Setting::tcp_interface, "TCP_INTERFACE"},
+      {Setting::tcp_port, "TCP_PORT"},
+      {Setting::shm_cma, "SHM_CMA"},
+      {Setting::hang_report, "HANG_REPORT"},
+      {Setting::fault, "FAULT"},
+  };
+  EXPECT_EQ(std::size(rows), static_cast<std::size_t>(Setting::count));
+  for (const auto& [setting, name] : rows) EXPECT_EQ(Settings::info(setting).name, name);
+}
+
+TEST(Settings, OptionsWinOverEnvironmentAndEmptyMeansUnset) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_STRATEGY", "fifo"}, {"CANELE_TCP_PORT", "7000"}, {"CANELE_DRIVERS", ""}};
+  const std::string overrides[] = {"CANELE_STRATEGY=priority"};
+  const Settings settings(platform, overrides);
+  EXPECT_EQ(settings.error(), "");
+  EXPECT_EQ(settings.text(Setting::strategy), "priority");
+  EXPECT_EQ(settings.source(Setting::strategy), Source::options);
+  EXPECT_EQ(settings.number(Setting::tcp_port), 7000u);
+  EXPECT_EQ(settings.source(Setting::tcp_port), Source::environment);
+  EXPECT_EQ(settings.text(Setting::drivers), "shm,tcp");
+  EXPECT_EQ(settings.source(Setting::drivers), Source::fallback);
+}
+
+TEST(Settings, SizesTakeSuffixes) {
+  const std::pair<const char*, std::uint64_t> sizes[] = {
+      {"0", 0},      {"1", 1},       {"512", 512},     {"8k", 8192},     {"8K", 8192},
+      {"8kB", 8192}, {"8KiB", 8192}, {"3M", 3u << 20}, {"1G", 1u << 30}, {"100B", 100}};
+  for (const auto& [text, bytes] : sizes) {
+    const Settings settings = with_environment({{"CANELE_EAGER_LIMIT", text}});
+    EXPECT_EQ(settings.error(), "") << text;
+    EXPECT_EQ(settings.number(Setting::eager_limit, 77), bytes) << text;
+  }
+  EXPECT_EQ(with_environment({{"CANELE_EAGER_LIMIT", "auto"}}).number(Setting::eager_limit, 77), 77u);
+}
+
+TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "8q"), {"CANELE_EAGER_LIMIT", "\"8q\"", "no size", "16k", "bytes"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "2G"), {"\"2G\"", "more than 1073741824"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "99999999999999999999"), {"no size"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "17179869184G"), {"no size"});  // would overflow 64 bits
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "k"), {"no size"});
+  expect_parts(error_of("CANELE_EAGER_LIMIT", "-1"), {"no size"});
+  expect_parts(error_of("CANELE_TCP_PORT", "65536"), {"CANELE_TCP_PORT", "\"65536\"", "0 to 65535"});
+  expect_parts(error_of("CANELE_TCP_PORT", "auto"), {"no whole number"});
+  expect_parts(error_of("CANELE_START_TIMEOUT", "0"), {"less than 1", "in s", "default 60"});
+  expect_parts(error_of("CANELE_START_TIMEOUT", "1.5"), {"no whole number"});
+  expect_parts(error_of("CANELE_STRATEGY", "agregate"),
+               {"\"agregate\"", "fifo, aggregate, priority", "did you mean aggregate?"});
+  expect_parts(error_of("CANELE_WORKER", "Bound"), {"none, bound", "did you mean bound?"});
+  expect_parts(error_of("CANELE_VERBOSE", "4"), {"more than 3"});
+  expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto, off"});
+}
+
+TEST(Settings, DriverListsAreChecked) {
+  EXPECT_EQ(error_of("CANELE_DRIVERS", "tcp"), "");
+  EXPECT_EQ(error_of("CANELE_DRIVERS", "psm2,ofi,tcp,shm,self"), "");
+  expect_parts(error_of("CANELE_DRIVERS", "shm,tpc"), {"\"tpc\"", "self, shm, tcp, ofi, psm2", "did you mean tcp?"});
+  expect_parts(error_of("CANELE_DRIVERS", "shm,,tcp"), {"empty name"});
+  expect_parts(error_of("CANELE_DRIVERS", "shm,"), {"empty name"});
+  expect_parts(error_of("CANELE_DRIVERS", "tcp,shm,tcp"), {"\"tcp\" twice"});
+  expect_parts(error_of("CANELE_DRIVERS", "shm tcp"), {"\"shm tcp\""});
+}
+
+TEST(Settings, FaultsHaveANameAndANumber) {
+  EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1000"), "");
+  EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1,drop:2"), "");
+  for (const char* wrong : {"flip-byte", "flip-byte:", ":3", "flip byte:3", "flip-byte:x", "flip-byte:1,"}) {
+    expect_parts(error_of("CANELE_FAULT", wrong), {"CANELE_FAULT", "name:number"});
+  }
+}
+
+TEST(Settings, UnknownVariableIsAWarningWithTheNearestName) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_DRIVER", "tcp"}, {"CANELE_XYZZY_PLUGH", "1"}};
+  const Settings settings(platform, {});
+  EXPECT_EQ(settings.error(), "");
+  ASSERT_EQ(platform.warnings.size(), 2u);
+  EXPECT_EQ(platform.warnings[0], "unknown variable CANELE_DRIVER ignored; did you mean CANELE_DRIVERS?");
+  EXPECT_EQ(platform.warnings[1], "unknown variable CANELE_XYZZY_PLUGH ignored; canele-info lists the known ones");
+}
+
+TEST(Settings, ToolVariablesAndQuietRunsGiveNoWarning) {
+  EXPECT_EQ(error_of("CANELE_CC", "gcc"), "");
+  EXPECT_EQ(error_of("CANELE_DRIVER_PATH", "/opt"), "");
+  EXPECT_EQ(error_of("CANELE_TEST_SEED", "3"), "");
+  FakePlatform platform;
+  platform.environment = {{"CANELE_DRIVER", "tcp"}, {"CANELE_VERBOSE", "0"}};
+  const Settings settings(platform, {});
+  EXPECT_TRUE(platform.warnings.empty());
+}
+
+TEST(Settings, UnknownOptionIsAnError) {
+  FakePlatform platform;
+  for (const char* wrong : {"CANELE_DRIVER=tcp", "DRIVERS=tcp", "CANELE_", ""}) {
+    const std::string overrides[] = {wrong};
+    expect_parts(Settings(platform, overrides).error(), {"unknown setting", wrong, "options of canele_init"});
+  }
+  const std::string overrides[] = {"CANELE_TCP_PORT=x"};
+  expect_parts(Settings(platform, overrides).error(), {"CANELE_TCP_PORT=\"x\"", "options of canele_init"});
+}
+
+TEST(Settings, TheFirstMistakeIsKept) {
+  const Settings settings = with_environment({{"CANELE_DRIVERS", "x"}, {"CANELE_TCP_PORT", "y"}});
+  expect_parts(settings.error(), {"CANELE_DRIVERS"});
+  EXPECT_EQ(settings.text(Setting::drivers), "shm,tcp");
+}
+
+TEST(Settings, ByNameServesDrivers) {
+  const Settings settings = with_environment({{"CANELE_TCP_PORT", "9000"}});
+  EXPECT_EQ(settings.by_name("TCP_PORT", "1"), "9000");
+  EXPECT_EQ(settings.by_name("TCP_INTERFACE", "x"), "auto");
+  EXPECT_EQ(settings.by_name("NO_SUCH", "fallback"), "fallback");
+}
+
+TEST(Nearest, DistanceIsLevenshteins) {
+  EXPECT_EQ(edit_distance("", ""), 0u);
+  EXPECT_EQ(edit_distance("abc", ""), 3u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("DRIVER", "DRIVERS"), 1u);
+}
+
+TEST(Nearest, FarNamesGetNoSuggestion) {
+  const std::string_view known[] = {"fifo", "aggregate"};
+  EXPECT_EQ(nearest_name("fif", known), "fifo");
+  EXPECT_EQ(nearest_name("agregate", known), "aggregate");
+  EXPECT_EQ(nearest_name("quite-else", known), "");
+}
+
+}  // namespace
+}  // namespace canele::comm

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The C++ layer on a job of one rank: ownership, ranges, outcomes as exceptions and as values, destruction while
+// pending.
+//
+// Who: ctest. Threads: the main thread, and the library's worker.
+// Surprise: all messages go to the own rank, so every path of the layer is taken without a launcher.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <canele/canele.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+static_assert(!std::is_copy_constructible_v<canele::engine> && std::is_nothrow_move_constructible_v<canele::engine>);
+static_assert(!std::is_copy_constructible_v<canele::session> && std::is_nothrow_move_constructible_v<canele::session>);
+static_assert(!std::is_copy_constructible_v<canele::request> && !std::is_move_constructible_v<canele::request>);
+static_assert(canele::detail::sendable<const std::vector<int>&> && canele::detail::sendable<std::span<const int>>);
+static_assert(!canele::detail::sendable<std::vector<int>>, "a temporary would be gone before it is sent");
+static_assert(!canele::detail::sendable<std::vector<std::string>&>, "strings are not their bytes");
+static_assert(canele::detail::receivable<std::vector<int>&> && !canele::detail::receivable<const std::vector<int>&>);
+
+class CppLayer : public ::testing::Test {
+ protected:
+  canele::engine engine;
+  canele::session session{engine, "cpp-layer"};
+};
+
+TEST_F(CppLayer, JobOfOneRank) {
+  EXPECT_EQ(engine.rank(), 0);
+  EXPECT_EQ(engine.size(), 1);
+  EXPECT_EQ(engine.local_rank(), 0);
+  EXPECT_EQ(engine.local_size(), 1);
+  EXPECT_GT(engine.now(), 0u);
+  EXPECT_FALSE(canele::version().empty());
+}
+
+TEST_F(CppLayer, RangesArriveAsTheyLeft) {
+  const std::vector<double> out = {1, 2, 3};
+  std::array<double, 3> in{};
+  auto received = session.irecv(0, 1, in);
+  auto sent = session.isend(0, 1, out);
+  const canele::status outcome = received.wait();
+  sent.wait();
+  EXPECT_EQ(outcome.source, 0);
+  EXPECT_EQ(outcome.tag, 1u);
+  EXPECT_EQ(outcome.length, sizeof in);
+  EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
+}
+
+TEST_F(CppLayer, WildcardsTakeAnything) {
+  int value = 0;
+  const int out = 42;
+  auto received = session.irecv(canele::any_source, canele::any_tag, canele::one(value));
+  session.send(0, 0xFFFF'FFFF'FFFF'FFFF, canele::one(out));
+  EXPECT_EQ(received.wait().tag, 0xFFFF'FFFF'FFFF'FFFFu);
+  EXPECT_EQ(value, 42);
+}
+
+TEST_F(CppLayer, WaitForManyAndForAny) {
+  std::array<int, 4> in{};
+  const std::array<int, 4> out = {10, 11, 12, 13};
+  canele::request receives[4], sends[4];
+  for (std::size_t i = 0; i < 4; ++i) session.irecv(0, i, canele::one(in[i]), receives[i]);
+  session.isend(0, 2, canele::one(out[2]), sends[2]);
+  EXPECT_EQ(canele::wait_any(receives), 2u);
+  for (const std::size_t i : {0, 1, 3}) session.isend(0, i, canele::one(out[i]), sends[i]);
+  canele::wait_all(receives);
+  canele::wait_all(sends);
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(canele::wait_any(receives), 4u);  // all were finished before
+}
+
+TEST_F(CppLayer, TestTellsWhenDone) {
+  int in = 0;
+  const int out = 5;
+  auto received = session.irecv(0, 3, canele::one(in));
+  EXPECT_FALSE(received.test().has_value());
+  session.send(0, 3, canele::one(out));
+  std::optional<canele::status> outcome;
+  while (!outcome) outcome = received.test();
+  EXPECT_EQ(outcome->length, sizeof out);
+}
+
+TEST_F(CppLayer, ALongMessageIsAnExceptionOrAValue) {
+  const std::array<int, 2> out = {1, 2};
+  for (const bool as_exception : {true, false}) {
+    int in = 0;
+    auto received = session.irecv(0, 4, canele::one(in));
+    auto sent = session.isend(0, 4, out);
+    if (as_exception) {
+      try {
+        received.wait();
+        FAIL() << "a truncated message did not throw";
+      } catch (const canele::error& problem) {
+        EXPECT_EQ(problem.code(), CANELE_ETRUNC);
+        EXPECT_EQ(problem.rank(), 0);
+      }
+    } else {
+      const canele::status outcome = received.wait(std::nothrow);
+      EXPECT_EQ(outcome.code, CANELE_ETRUNC);
+      EXPECT_EQ(outcome.length, sizeof out);
+    }
+    EXPECT_EQ(in, 1);
+    sent.wait();
+  }
+}
+
+TEST_F(CppLayer, AWrongRankIsRefusedAndTheRequestStaysUsable) {
+  const int out = 1;
+  canele::request request;
+  try {
+    session.isend(1, 0, canele::one(out), request);
+    FAIL() << "rank 1 of 1 was accepted";
+  } catch (const canele::error& problem) {
+    EXPECT_EQ(problem.code(), CANELE_ERANK);
+    EXPECT_NE(std::string(problem.what()).find("canele_isend"), std::string::npos) << problem.what();
+  }
+  int in = 0;
+  auto received = session.irecv(0, 0, canele::one(in));
+  session.isend(0, 0, canele::one(out), request);
+  canele::wait_all(request, received);
+  EXPECT_EQ(in, 1);
+}
+
+TEST_F(CppLayer, APendingReceiveMayBeDestroyed) {
+  int in = 0;
+  { auto forgotten = session.irecv(0, 5, canele::one(in)); }
+  const int out = 3;
+  auto sent = session.isend(0, 5, canele::one(out));  // finds no receive: the forgotten one is gone
+  EXPECT_EQ(session.recv(0, 5, canele::one(in)).length, sizeof in);
+  sent.wait();
+  EXPECT_EQ(in, 3);
+}
+
+TEST_F(CppLayer, CancelledIsTold) {
+  int in = 0;
+  auto received = session.irecv(0, 6, canele::one(in));
+  received.cancel();
+  const canele::status outcome = received.wait(std::nothrow);
+  EXPECT_EQ(outcome.code, CANELE_ECANCELED);
+  EXPECT_TRUE(outcome.cancelled);
+}
+
+TEST_F(CppLayer, ALateReceiveGetsItsBufferAfterTheHeader) {
+  const std::vector<int> out = {7, 8, 9};
+  canele::request late, sent;
+  session.isend(0, 7, out, {.header = sizeof(int)}, sent);
+  std::optional<canele::status> envelope;
+  while (!envelope) envelope = session.improbe(0, 7, late);
+  EXPECT_EQ(envelope->length, out.size() * sizeof(int));
+  EXPECT_EQ(late.envelope().tag, 7u);
+  int first = 0;
+  late.peek(std::as_writable_bytes(std::span(&first, 1)));
+  EXPECT_EQ(first, 7);
+  std::vector<int> in(3);
+  late.bind(in);
+  canele::wait_all(late, sent);
+  EXPECT_EQ(in, out);
+}
+
+TEST_F(CppLayer, AProbedMessageMayBeDropped) {
+  const int out = 1;
+  canele::request sent;
+  {
+    canele::request late;
+    session.isend(0, 8, canele::one(out), sent);
+    while (!session.improbe(0, 8, late)) {
+    }
+  }  // bound to nothing and waited for
+  sent.wait();
+  EXPECT_FALSE(session.iprobe(0, 8).has_value());
+}
+
+TEST_F(CppLayer, MovedEnginesAndSessionsGoOn) {
+  canele::session moved = std::move(session);
+  int in = 0;
+  const int out = 2;
+  auto received = moved.irecv(0, 9, canele::one(in));
+  moved.send(0, 9, canele::one(out));
+  received.wait();
+  EXPECT_EQ(in, 2);
+  session = std::move(moved);
+  EXPECT_NE(session.native(), nullptr);
+}
+
+TEST_F(CppLayer, ReportsAreWholeJson) {
+  for (const std::string& text : {engine.counters_json(), engine.info_json()}) {
+    ASSERT_FALSE(text.empty());
+    EXPECT_EQ(text.front(), '{');
+    EXPECT_EQ(text.back(), '}');
+  }
+}
+
+TEST(CppLayerStart, AWrongSettingIsAnError) {
+  try {
+    canele::engine engine{"CANELE_STRATEGY=fastest"};
+    FAIL() << "strategy \"fastest\" was accepted";
+  } catch (const canele::error& problem) {
+    EXPECT_EQ(problem.code(), CANELE_EINVAL);
+    EXPECT_NE(std::string(problem.what()).find("fastest"), std::string::npos) << problem.what();
+  }
+}
+
+TEST(CppLayerStart, FinalizeMayBeCalledAndTheDestructorThenDoesNothing) {
+  canele::engine engine;
+  engine.finalize();
+  EXPECT_EQ(engine.native(), nullptr);
+}
+
+}  // namespace

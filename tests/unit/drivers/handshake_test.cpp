@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tests of the connection handshake: byte by byte, every wrong party, garbage at every byte, the lobby's bounds.
+//
+// Who: ctest. Threads: one. Surprise: most cases need no socket: the two state machines are fed by hand.
+#include "drivers/net/handshake.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "drivers/net/lobby.hpp"
+#include "drivers/net/siphash.hpp"
+#include "tests/conformance/driver_kit.hpp"
+
+namespace canele::drivers::net {
+namespace {
+
+using State = Handshake::State;
+using conformance::KitContext;
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  std::vector<std::byte> made(text.size());
+  std::memcpy(made.data(), text.data(), text.size());
+  return made;
+}
+
+struct Pair {
+  KitContext low{0, 2}, high{1, 2};
+  Party a{low, "tcp"}, b{high, "tcp"};
+  std::vector<std::byte> hello_low = bytes_of("from the initiator"), hello_high = bytes_of("from the acceptor");
+  Handshake initiator() { return Handshake::initiator(a, low, 1, 0, hello_low); }
+  Handshake acceptor() { return Handshake::acceptor(b, high); }
+};
+
+/// Moves up to `most` bytes from one machine to the other; false if there was nothing to move.
+bool move_bytes(Handshake& from, Handshake& to, std::size_t most) {
+  const auto out = from.output();
+  const std::size_t n = std::min({out.size(), to.wanted(), most});
+  if (n == 0) return false;
+  const std::vector<std::byte> copy(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n));
+  from.sent(n);
+  to.feed(copy);
+  return true;
+}
+
+void run(Handshake& a, Handshake& b, std::size_t most, std::span<const std::byte> answer = {}) {
+  for (bool moved = true; moved;) {
+    moved = move_bytes(a, b, most);
+    moved = move_bytes(b, a, most) || moved;
+    if (b.state() == State::identified) b.accept(answer);
+  }
+}
+
+TEST(SipHash, VectorsOfThePaper) {
+  std::array<std::byte, 16> key;
+  std::array<std::byte, 64> text;
+  for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(i);
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::byte>(i);
+  EXPECT_EQ(siphash24(key, std::span(text).first(15)), 0xa129ca6149be45e5u);
+  EXPECT_EQ(siphash24(key, std::span(text).first(0)), 0x726fdb47dd0e0e31u);
+  EXPECT_EQ(siphash24(key, std::span(text).first(8)), 0x93f5f5799a932462u);
+}
+
+TEST(Handshake, SucceedsWhateverThePartsAreThatBytesComeIn) {
+  for (std::size_t most = 1; most <= 256; most += most < 40 ? 1 : 37) {
+    Pair pair;
+    Handshake a = pair.initiator(), b = pair.acceptor();
+    run(a, b, most, pair.hello_high);
+    ASSERT_EQ(a.state(), State::done) << most << ": " << a.reason();
+    ASSERT_EQ(b.state(), State::done) << most << ": " << b.reason();
+    EXPECT_EQ(b.peer(), 0);
+    EXPECT_EQ(b.peer_incarnation(), pair.low.incarnation);
+    EXPECT_EQ(a.peer_incarnation(), pair.high.incarnation);
+    EXPECT_TRUE(std::ranges::equal(a.payload(), pair.hello_high));
+    EXPECT_TRUE(std::ranges::equal(b.payload(), pair.hello_low));
+  }
+}
+
+TEST(Handshake, TakesNoByteOfWhatFollows) {
+  Pair pair;
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+  const UniqueFd left(fds[0]), right(fds[1]);
+  Handshake a = pair.initiator(), b = pair.acceptor();
+  while (b.step(right.get()) != State::done) {
+    ASSERT_NE(b.state(), State::failed) << b.reason();
+    if (b.state() == State::identified) b.accept({});
+    if (b.state() != State::done) a.step(left.get());
+  }
+  ASSERT_EQ(send(right.get(), "data", 4, 0), 4);
+  ASSERT_EQ(a.step(left.get()), State::done);
+  char data[8] = {};
+  EXPECT_EQ(recv(left.get(), data, sizeof data, 0), 4);
+  EXPECT_STREQ(data, "data");
+}
+
+TEST(Handshake, WrongSecretIsRefusedOnBothSidesAndTheSecretIsNotSent) {
+  Pair pair;
+  pair.a.secret[3] = std::byte{0x55};
+  Handshake a = pair.initiator(), b = pair.acceptor();
+  run(a, b, 1000);
+  ASSERT_EQ(a.state(), State::failed);
+  ASSERT_EQ(b.state(), State::failed);
+  EXPECT_NE(a.reason().find("secret"), std::string::npos) << a.reason();
+  EXPECT_NE(b.reason().find("secret"), std::string::npos) << b.reason();
+  EXPECT_FALSE(a.may_retry());
+}
+
+TEST(Handshake, WrongVersionNamesBothVersionsOnBothSides) {
+  Pair pair;
+  pair.a.version = 7;
+  pair.b.version = 12;
+  Handshake a = pair.initiator(), b = pair.acceptor();
+  run(a, b, 1000);
+  for (const Handshake* side : {&a, &b}) {
+    ASSERT_EQ(side->state(), State::failed);
+    EXPECT_NE(side->reason().find("version 7"), std::string::npos) << side->reason();
+    EXPECT_NE(side->reason().find("version 12"), std::string::npos) << side->reason();
+    EXPECT_FALSE(side->may_retry());
+  }
+}
+
+TEST(Handshake, WrongPartiesAreRefusedWithTheReason) {
+  struct Case {
+    const char* word;
+    void (*spoil)(Pair&);
+  };
+  const Case cases[] = {
+      {"another job", [](Pair& p) { p.a.job ^= 1; }},    {"ranks", [](Pair& p) { p.a.rank = 2; }},
+      {"ranks", [](Pair& p) { p.a.rank = -1; }},         {"ranks", [](Pair& p) { p.a.rank = 1; }},
+      {"drivers", [](Pair& p) { p.a.driver[0] = 's'; }}, {"ranks", [](Pair& p) { p.b.rank = 0, p.a.rank = 1; }},
+  };
+  for (const Case& one : cases) {
+    Pair pair;
+    one.spoil(pair);
+    Handshake a = pair.initiator(), b = pair.acceptor();
+    run(a, b, 1000);
+    ASSERT_EQ(b.state(), State::failed);
+    EXPECT_NE(b.reason().find(one.word), std::string::npos) << b.reason();
+    ASSERT_EQ(a.state(), State::failed);
+    EXPECT_NE(a.reason().find(one.word), std::string::npos) << a.reason();
+  }
+}
+
+TEST(Handshake, AnotherIncarnationIsNotAccepted) {
+  Pair pair;
+  Handshake a = Handshake::initiator(pair.a, pair.low, 1, pair.high.incarnation + 1, {}), b = pair.acceptor();
+  run(a, b, 1000);
+  EXPECT_EQ(a.state(), State::failed);
+}
+
+TEST(Handshake, RefusalByTheDriverIsProvenAndNamed) {
+  Pair pair;
+  Handshake a = pair.initiator(), b = pair.acceptor();
+  while (b.state() != State::identified) {
+    move_bytes(a, b, 1000);
+    move_bytes(b, a, 1000);
+  }
+  b.refuse(Refusal::already_connected);
+  run(a, b, 1000);
+  ASSERT_EQ(a.state(), State::failed);
+  EXPECT_NE(a.reason().find("already"), std::string::npos) << a.reason();
+  EXPECT_FALSE(a.may_retry());
+}
+
+TEST(Handshake, EndOfStreamMayBeRetriedByTheInitiator) {
+  for (std::size_t after = 0; after < Handshake::hello_size + Handshake::identity_size; ++after) {
+    Pair pair;
+    Handshake a = pair.initiator(), b = pair.acceptor();
+    for (std::size_t i = 0; i < after; ++i) {
+      while (b.output().empty() && move_bytes(a, b, 1000)) {
+        if (b.state() == State::identified) b.accept({});
+      }
+      ASSERT_TRUE(move_bytes(b, a, 1));
+    }
+    a.ended(0);
+    EXPECT_EQ(a.state(), State::failed);
+    EXPECT_TRUE(a.may_retry());
+  }
+}
+
+/// Changes byte `at` of what the initiator (or acceptor) sends; nothing may be accepted by the other side.
+void flip(std::size_t at, bool initiator_lies) {
+  Pair pair;
+  Handshake a = pair.initiator(), b = pair.acceptor();
+  Handshake& liar = initiator_lies ? a : b;
+  std::size_t passed = 0;
+  const auto pass = [&](Handshake& from, Handshake& to) {
+    const std::size_t n = std::min(from.output().size(), to.wanted());
+    if (n == 0) return false;
+    std::vector<std::byte> copy(from.output().begin(), from.output().begin() + static_cast<std::ptrdiff_t>(n));
+    if (&from == &liar) {
+      if (at >= passed && at < passed + n) copy[at - passed] ^= std::byte{0x10};
+      passed += n;
+    }
+    from.sent(n);
+    to.feed(copy);
+    return true;
+  };
+  for (bool moved = true; moved;) {
+    moved = pass(a, b);
+    moved = pass(b, a) || moved;
+    if (b.state() == State::identified) b.accept({});
+  }
+  const Handshake& honest = initiator_lies ? b : a;
+  EXPECT_NE(honest.state(), State::done) << "byte " << at;
+}
+
+TEST(Handshake, EveryChangedByteIsNoticed) {
+  for (std::size_t at = 0; at < Handshake::hello_size + Handshake::identity_size; ++at) {
+    flip(at, true);
+    flip(at, false);
+  }
+}
+
+TEST(Handshake, RandomGarbageNeverGetsThrough) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    Pair pair;
+    Handshake a = pair.initiator(), b = pair.acceptor();
+    Handshake& victim = round % 2 == 0 ? a : b;
+    // Half of them get a good Hello first, so that the second frame is reached.
+    if (round % 4 < 2) {
+      move_bytes(a, b, 1000);
+      move_bytes(b, a, 1000);
+    }
+    while (victim.wanted() > 0) {
+      std::vector<std::byte> noise(victim.wanted());
+      for (auto& byte : noise) byte = static_cast<std::byte>(random());
+      victim.feed(noise);
+      victim.sent(victim.output().size());
+    }
+    ASSERT_EQ(victim.state(), State::failed);
+  }
+}
+
+TEST(Handshake, AReplayedIdentityDoesNotFitAnotherNonce) {
+  Pair pair;
+  Handshake a = pair.initiator(), b = pair.acceptor(), c = pair.acceptor();
+  const std::vector<std::byte> hello(a.output().begin(), a.output().end());
+  move_bytes(a, b, 1000);
+  move_bytes(b, a, 1000);
+  const std::vector<std::byte> identity(a.output().begin(), a.output().end());
+  c.feed(hello);
+  c.sent(c.output().size());
+  c.feed(identity);
+  c.sent(c.output().size());
+  EXPECT_EQ(c.state(), State::failed);
+}
+
+TEST(Handshake, AnAcceptorsProofCannotBeReflected) {
+  Pair pair;
+  pair.b.rank = 0;  // the worst case: both ends claim the same rank
+  Handshake a = pair.initiator();
+  std::vector<std::byte> hello(a.output().begin(), a.output().end());
+  a.sent(hello.size());
+  hello[6] = std::byte{2};  // our own Hello, dressed as the acceptor's
+  a.feed(hello);
+  const std::vector<std::byte> identity(a.output().begin(), a.output().end());
+  a.sent(identity.size());
+  a.feed(identity);
+  EXPECT_EQ(a.state(), State::failed);
+}
+
+TEST(ResolveInbound, TheLowerRanksOwnAttemptGoesFirst) {
+  EXPECT_EQ(resolve_inbound(0, 1, false, false), Inbound::take);
+  EXPECT_EQ(resolve_inbound(0, 1, true, false), Inbound::hold);
+  EXPECT_EQ(resolve_inbound(1, 0, true, false), Inbound::take);
+  EXPECT_EQ(resolve_inbound(1, 0, false, false), Inbound::take);
+  EXPECT_EQ(resolve_inbound(0, 1, false, true), Inbound::refuse);
+  EXPECT_EQ(resolve_inbound(1, 0, true, true), Inbound::refuse);
+}
+
+TEST(Lobby, DropsTheOldestAndThoseWhoStaySilent) {
+  KitContext context(0, 2);
+  const Party self(context, "tcp");
+  Lobby lobby(self);
+  std::vector<UniqueFd> strangers;
+  const auto come = [&] {
+    int fds[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    strangers.emplace_back(fds[0]);
+    lobby.admit(context, UniqueFd(fds[1]));
+  };
+  for (std::size_t i = 0; i < Lobby::capacity + 10; ++i) come();
+  EXPECT_EQ(lobby.size(), Lobby::capacity);
+  EXPECT_EQ(lobby.refused(), 10u);
+  char byte = 0;
+  EXPECT_EQ(recv(strangers.front().get(), &byte, 1, 0), 0) << "the oldest is closed";
+  EXPECT_EQ(recv(strangers.back().get(), &byte, 1, 0), -1) << "the newest is not";
+  const auto nobody = [](Lobby::Guest&&) { FAIL() << "a stranger was taken for a rank"; };
+  context.clock_ns += Lobby::patience_ns;
+  EXPECT_EQ(lobby.step(context, nobody), 0);
+  EXPECT_EQ(lobby.size(), Lobby::capacity);
+  context.clock_ns += 1;
+  EXPECT_EQ(lobby.step(context, nobody), 0);
+  EXPECT_TRUE(lobby.empty());
+}
+
+TEST(Lobby, HandsOutWhoIsProven) {
+  Pair pair;
+  Lobby lobby(pair.b);
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+  const UniqueFd mine(fds[0]);
+  Handshake a = pair.initiator();
+  lobby.admit(pair.high, UniqueFd(fds[1]));
+  Rank who = -1;
+  for (int i = 0; i < 10 && who < 0; ++i) {
+    a.step(mine.get());
+    lobby.step(pair.high, [&](Lobby::Guest&& guest) {
+      who = guest.handshake.peer();
+      guest.handshake.accept({});
+      EXPECT_EQ(guest.handshake.step(guest.fd.get()), State::done);
+    });
+  }
+  EXPECT_EQ(who, 0);
+  EXPECT_EQ(a.step(mine.get()), State::done);
+}
+
+}  // namespace
+}  // namespace canele::drivers::net

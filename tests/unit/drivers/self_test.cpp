@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tests of the self driver: sizes, order, laps of the ring, back-pressure, reservations, bulk both ways, the doorbell.
+//
+// Who: ctest. Threads: one. Surprise: the only node's peer is itself.
+#include "drivers/self/self.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <random>
+
+#include "tests/conformance/driver_kit.hpp"
+
+namespace canele::drivers {
+namespace {
+
+using conformance::Bytes;
+using conformance::cut;
+using conformance::Node;
+using conformance::pattern;
+using conformance::World;
+
+class Self : public testing::Test {
+ protected:
+  World world{self_factory, 1};
+  Node& node = world[0];
+  Driver& driver = *node.driver;
+
+  void SetUp() override {
+    world.open();
+    ASSERT_EQ(world.connect(0, 0), Status::pending);
+    EXPECT_TRUE(node.up.empty());
+    EXPECT_EQ(node.poll(), 1);
+    EXPECT_EQ(node.up.count(0), 1u);
+  }
+  std::size_t limit() const { return driver.capabilities().max_packet; }
+};
+
+TEST_F(Self, OtherRanksAreOutOfReach) {
+  World two(self_factory, 2);
+  two.open();
+  EXPECT_EQ(two.connect(0, 1), Status::failed);
+  EXPECT_TRUE(driver.capabilities().memory_only && driver.capabilities().reaches_self);
+  EXPECT_FALSE(driver.capabilities().reaches_remote || driver.capabilities().reaches_local);
+  EXPECT_EQ(self_factory.unavailable(), "");
+}
+
+TEST_F(Self, SizesAroundTheLimitsForManyLaps) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t sizes[] = {1, 7, 8, 9, limit() - 1, limit(), 1 + random() % limit()};
+    const std::size_t size = sizes[random() % std::size(sizes)];
+    const Bytes bytes = pattern(size, static_cast<std::uint64_t>(i));
+    ASSERT_EQ(node.send(0, bytes, 1 + static_cast<int>(random() % 3)), Status::ok);
+    ASSERT_EQ(node.poll(), 1);
+    ASSERT_EQ(node.packets.back().bytes, bytes);
+  }
+  EXPECT_EQ(node.poll(), 0);
+}
+
+TEST_F(Self, FullThenReadyAndNothingIsLost) {
+  std::mt19937_64 random(2);
+  std::vector<Bytes> sent;
+  for (int round = 0; round < 50; ++round) {
+    for (;;) {
+      const Bytes bytes = pattern(1 + random() % limit(), sent.size());
+      if (node.send(0, bytes) == Status::full) break;
+      sent.push_back(bytes);
+    }
+    ASSERT_TRUE(node.ready_ranks.empty());
+    while (node.poll(2) > 0) {
+    }
+    ASSERT_EQ(node.ready_ranks.size(), 1u);
+    node.ready_ranks.clear();
+  }
+  ASSERT_EQ(node.packets.size(), sent.size());
+  for (std::size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(node.packets[i].bytes, sent[i]);
+}
+
+TEST_F(Self, ReservationsMayShrinkOrBeGivenBack) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 1000; ++i) {
+    auto room = driver.reserve(0, limit());
+    ASSERT_EQ(room.size(), limit());
+    std::fill(room.begin(), room.end(), std::byte{0xab});
+    driver.commit(0, 0);
+    EXPECT_EQ(node.poll(), 0);
+    const Bytes bytes = pattern(1 + random() % limit(), static_cast<std::uint64_t>(i));
+    room = driver.reserve(0, limit());
+    std::copy(bytes.begin(), bytes.end(), room.begin());
+    driver.commit(0, bytes.size());
+    ASSERT_EQ(node.poll(), 1);
+    ASSERT_EQ(node.packets.back().bytes, bytes);
+  }
+}
+
+TEST_F(Self, InlineSends) {
+  for (std::size_t size = 1; size <= driver.capabilities().max_inline; ++size) {
+    const Bytes bytes = pattern(size, size);
+    ASSERT_EQ(driver.send_inline(0, bytes.data(), size / 2, bytes.data() + size / 2, size - size / 2), Status::ok);
+    ASSERT_EQ(node.poll(), 1);
+    ASSERT_EQ(node.packets.back().bytes, bytes);
+  }
+}
+
+TEST_F(Self, APacketThatIsNotTakenIsPresentedAgainAndOneRefusedEndsIt) {
+  int later = 3;
+  node.on_packet = [&](Rank, std::span<const std::byte>) { return later-- > 0 ? Take::later : Take::taken; };
+  ASSERT_EQ(node.send(0, pattern(10, 1)), Status::ok);
+  EXPECT_EQ(node.poll(), 0);
+  EXPECT_FALSE(driver.arm());
+  ASSERT_TRUE(world.until([&] { return node.packets.size() == 1; }));
+  EXPECT_EQ(node.presented, 4u);
+  node.on_packet = [](Rank, std::span<const std::byte>) { return Take::refused; };
+  ASSERT_EQ(node.send(0, pattern(10, 1)), Status::ok);
+  ASSERT_EQ(node.send(0, pattern(10, 2)), Status::ok);
+  node.poll();
+  EXPECT_EQ(node.presented, 5u);
+  EXPECT_EQ(node.send(0, pattern(10, 3)), Status::failed);
+}
+
+TEST_F(Self, BulkStreamKeepsItsPlaceAmongPackets) {
+  for (const std::size_t size : {std::size_t{1}, limit(), limit() + 1, std::size_t{300000}}) {
+    Bytes target(size);
+    node.expect_bulk(4, cut(target, 777));
+    node.packets.clear();
+    const Bytes source = pattern(size, size);
+    ASSERT_EQ(node.send(0, pattern(9, 1)), Status::ok);
+    ASSERT_EQ(node.bulk(0, 4, 0, source, 5000), Status::pending);
+    EXPECT_EQ(node.bulk(0, 5, 0, source), Status::full);
+    ASSERT_EQ(node.send(0, pattern(9, 2)), Status::ok);
+    ASSERT_TRUE(world.until([&] { return node.packets.size() == 2; }));
+    EXPECT_EQ(node.pending(), 0u);
+    EXPECT_EQ(target, source);
+  }
+  ASSERT_EQ(node.bulk(0, 99, 0, pattern(100000, 1)), Status::pending);  // nobody wants it
+  ASSERT_TRUE(world.until([&] { return node.pending() == 0; }));
+  EXPECT_EQ(node.landed_bytes.count(99), 0u);
+  EXPECT_FALSE(node.ready_ranks.empty());
+}
+
+TEST_F(Self, BulkGetCopiesAnyPartBetweenAnyPieces) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 500; ++i) {
+    const std::size_t size = 1 + random() % 20000;
+    Bytes source = pattern(size, size), target(size);
+    const auto from = cut(source, 1 + size / (1 + random() % 14));
+    Exposure exposure;
+    ASSERT_EQ(driver.expose(0, from.data(), static_cast<int>(from.size()), &exposure), Status::ok);
+    const std::size_t offset = random() % size, length = 1 + random() % (size - offset);
+    const auto to = cut(target, 1 + random() % size);
+    ASSERT_EQ(
+        driver.copy_chunk(0, {exposure.bytes, exposure.size}, offset, to.data(), static_cast<int>(to.size()), length),
+        Status::ok);
+    ASSERT_TRUE(std::equal(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(length),
+                           source.begin() + static_cast<std::ptrdiff_t>(offset)));
+    EXPECT_EQ(
+        driver.copy_chunk(0, {exposure.bytes, exposure.size}, offset + 1, to.data(), static_cast<int>(to.size()), size),
+        Status::failed)
+        << "beyond the end";
+  }
+}
+
+TEST_F(Self, ExposuresThatMakeNoSense) {
+  Bytes memory(64);
+  const auto many = cut(memory, 1);
+  Exposure exposure = {};
+  EXPECT_EQ(driver.expose(0, many.data(), 64, &exposure), Status::failed);
+  ASSERT_EQ(driver.expose(0, many.data(), 15, &exposure), Status::ok);
+  Bytes out(64);
+  const iovec to = {out.data(), out.size()};
+  for (std::size_t size = 0; size < exposure.size; ++size) {
+    EXPECT_EQ(driver.copy_chunk(0, std::span(exposure.bytes).first(size), 0, &to, 1, 1), Status::failed) << size;
+  }
+  exposure.bytes[7] = std::byte{0xff};
+  EXPECT_EQ(driver.copy_chunk(0, {exposure.bytes, exposure.size}, 0, &to, 1, 1), Status::failed);
+}
+
+TEST_F(Self, TheDoorbellRingsOnlyForASleeper) {
+  ASSERT_EQ(node.send(0, pattern(1, 1)), Status::ok);
+  EXPECT_FALSE(driver.wants_wake(0));
+  EXPECT_FALSE(driver.arm()) << "a packet waits";
+  node.poll();
+  ASSERT_TRUE(driver.arm());
+  ASSERT_EQ(node.send(0, pattern(1, 1)), Status::ok);
+  EXPECT_TRUE(driver.wants_wake(0));
+  EXPECT_FALSE(driver.wants_wake(0));
+  pollfd one = {driver.descriptor(), POLLIN, 0};
+  EXPECT_EQ(::poll(&one, 1, 0), 0);
+  driver.wake(0);
+  EXPECT_EQ(::poll(&one, 1, 0), 1);
+  driver.disarm();
+  EXPECT_EQ(::poll(&one, 1, 0), 0);
+}
+
+}  // namespace
+}  // namespace canele::drivers

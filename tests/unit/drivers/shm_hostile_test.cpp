@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tests of the shared-memory driver against strangers, liars and addresses of other places.
+//
+// Who: unit_drivers. Threads: one.
+// Surprise: the liar (FakePeer) knows the secret: it passes the handshake, then gives away what it should not.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "conformance/driver_kit.hpp"
+#include "drivers/net/handshake.hpp"
+#include "drivers/shm/introduce.hpp"
+#include "drivers/shm/memory.hpp"
+#include "drivers/shm/ring.hpp"
+#include "drivers/shm/shm.hpp"
+
+namespace canele::drivers {
+namespace {
+
+using conformance::KitContext;
+using conformance::Node;
+using conformance::pattern;
+using conformance::World;
+
+/// All areas of this process, each once per mapping.
+std::vector<shm::Area*> mapped_areas() {
+  std::vector<shm::Area*> found;
+  std::FILE* maps = std::fopen("/proc/self/maps", "r");
+  char line[512];
+  while (maps != nullptr && std::fgets(line, sizeof line, maps) != nullptr) {
+    unsigned long from = 0, to = 0;
+    if (std::strstr(line, "memfd:canele") == nullptr || std::sscanf(line, "%lx-%lx", &from, &to) != 2) continue;
+    if (to - from == sizeof(shm::Area)) found.push_back(reinterpret_cast<shm::Area*>(from));
+  }
+  if (maps != nullptr) std::fclose(maps);
+  return found;
+}
+
+/// Speaks the protocol up to the introduction, as rank 1 to rank 0 of a world of two.
+struct FakePeer {
+  KitContext context{1, 2};
+  net::Party party{context, "shm"};
+  shm::Greeting greeting;
+  net::UniqueFd socket;
+
+  /// False if the handshake fails.
+  bool join(Node& victim) {
+    greeting.layout = shm::layout_version;
+    shm::AddressForm form;
+    EXPECT_TRUE(shm::unpack_address(victim.address, &form));
+    socket = shm::connect_to(form.name);
+    EXPECT_TRUE(socket);
+    auto handshake = net::Handshake::initiator(party, context, 0, 0,
+                                               {reinterpret_cast<const std::byte*>(&greeting), sizeof greeting});
+    for (int i = 0; i < 100000 && handshake.state() == net::Handshake::State::working; ++i) {
+      handshake.step(socket.get());
+      victim.poll();
+    }
+    return handshake.state() == net::Handshake::State::done;
+  }
+};
+
+struct Gifts {
+  net::UniqueFd area, park, doorbell;
+  shm::Mapping area_map, park_map;
+  Gifts() {
+    std::string reason;
+    area_map = shm::make_shared(sizeof(shm::Area), true, &area, &reason);
+    park_map = shm::make_shared(sizeof(shm::ParkPage), false, &park, &reason);
+    doorbell.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  }
+};
+
+class ShmHostile : public testing::Test {
+ protected:
+  ShmHostile() : world(shm_factory, 3) { world.open(); }
+  void expect_failure(Rank of, Rank peer, const char* why) {
+    ASSERT_TRUE(world.until([&] { return world[of].failures.count(peer) == 1; }));
+    EXPECT_NE(world[of].failures[peer].second.find(why), std::string::npos) << world[of].failures[peer].second;
+  }
+  /// Ranks 0 and 2 still work.
+  void expect_health() {
+    world.join(0, 2);
+    ASSERT_EQ(world[2].send(0, pattern(1000, 5)), Status::ok);
+    ASSERT_TRUE(world.until([&] { return !world[0].packets.empty(); }));
+    EXPECT_TRUE(world[0].packets.front().bytes == pattern(1000, 5));
+  }
+  World world;
+};
+
+TEST_F(ShmHostile, AddressesOfOtherPlacesAreDeclined) {
+  Driver& driver = *world[0].driver;
+  EXPECT_EQ(driver.connect(1, {}), Status::failed);
+  EXPECT_EQ(driver.connect(1, pattern(40, 3)), Status::failed);
+  EXPECT_EQ(driver.connect(1, pattern(512, 3)), Status::failed);
+  shm::AddressForm form;
+  ASSERT_TRUE(shm::unpack_address(world[1].address, &form));
+  ++form.host;
+  EXPECT_EQ(driver.connect(1, shm::pack_address(form)), Status::failed);
+  --form.host, ++form.user;
+  EXPECT_EQ(driver.connect(1, shm::pack_address(form)), Status::failed);
+  EXPECT_EQ(driver.connect(0, world[0].address), Status::failed) << "oneself";
+  EXPECT_EQ(driver.connect(1, world[1].address), Status::pending);
+}
+
+TEST_F(ShmHostile, NobodyAtTheAddress) {
+  world[1].close();
+  EXPECT_EQ(world.connect(0, 1), Status::pending);
+  const auto gone = std::move(world.nodes[1]);
+  expect_failure(0, 1, "rank 1 cannot be reached: it has left");
+  EXPECT_TRUE(world[0].failures[1].first);
+  EXPECT_EQ(world.connect(0, 2), Status::pending);
+}
+
+TEST_F(ShmHostile, ADifferentSecretIsRefused) {
+  World other(shm_factory, 2);
+  other[0].context.key[3] = std::byte{0xff};
+  other.open();
+  ASSERT_EQ(world[1].driver->connect(0, other[0].address), Status::pending);
+  ASSERT_TRUE(world.until([&] {
+    other.poll();
+    return world[1].failures.count(0) == 1;
+  }));
+  EXPECT_NE(world[1].failures[0].second.find("secret"), std::string::npos) << world[1].failures[0].second;
+  EXPECT_TRUE(other[0].failures.empty()) << "a stranger is nobody's failure";
+  expect_health();
+}
+
+TEST_F(ShmHostile, StrangersAreTurnedAwayAndForgotten) {
+  shm::AddressForm form;
+  ASSERT_TRUE(shm::unpack_address(world[0].address, &form));
+  const net::UniqueFd silent = shm::connect_to(form.name), noisy = shm::connect_to(form.name);
+  ASSERT_TRUE(silent && noisy);
+  const auto noise = pattern(1000, 1);
+  ASSERT_EQ(::send(noisy.get(), noise.data(), noise.size(), MSG_NOSIGNAL), 1000);
+  char byte;
+  ASSERT_TRUE(world.until([&] { return ::recv(noisy.get(), &byte, 1, MSG_DONTWAIT) <= 0 && errno != EAGAIN; }));
+  expect_health();
+  EXPECT_EQ(::recv(silent.get(), &byte, 1, MSG_DONTWAIT), -1);
+  world[0].context.clock_ns += 60'000'000'000;
+  ASSERT_TRUE(world.until([&] { return ::recv(silent.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+}
+
+TEST_F(ShmHostile, AnHonestFakePeerIsTaken) {
+  FakePeer fake;
+  Gifts gifts;
+  ASSERT_TRUE(fake.join(world[0]));
+  ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get(), gifts.doorbell.get()),
+            shm::Transfer::ok);
+  ASSERT_TRUE(world.until([&] { return world[0].up.count(1) == 1; }));
+  EXPECT_FALSE(world[0].driver->expose(1, nullptr, 0, nullptr) == Status::ok) << "it cannot read us";
+  const std::byte nonsense[1] = {};
+  ASSERT_EQ(::send(fake.socket.get(), nonsense, 1, MSG_NOSIGNAL), 1);
+  expect_failure(0, 1, "nonsense over its socket");
+  expect_health();
+}
+
+TEST_F(ShmHostile, AnotherLayoutIsNamed) {
+  FakePeer fake;
+  fake.greeting.layout = 99;
+  shm::AddressForm form;
+  ASSERT_TRUE(shm::unpack_address(world[0].address, &form));
+  fake.socket = shm::connect_to(form.name);
+  auto handshake = net::Handshake::initiator(fake.party, fake.context, 0, 0,
+                                             {reinterpret_cast<const std::byte*>(&fake.greeting), 32});
+  ASSERT_TRUE(world.until([&] {
+    handshake.step(fake.socket.get());
+    return world[0].failures.count(1) == 1;
+  }));
+  EXPECT_NE(world[0].failures[1].second.find("layout 99"), std::string::npos) << world[0].failures[1].second;
+  expect_health();
+}
+
+// Each gift is wrong in one way. What matters most: memory that can shrink would be a SIGBUS later.
+TEST(ShmGifts, WrongGiftsAreRefused) {
+  for (int wrong = 0; wrong < 7; ++wrong) {
+    World world(shm_factory, 2);
+    world[0].open();
+    FakePeer fake;
+    Gifts gifts;
+    ASSERT_TRUE(fake.join(world[0]));
+    shm::Introduction introduction;
+    net::UniqueFd pipe_end[2];
+    int fds[2];
+    ASSERT_EQ(::pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    pipe_end[0].reset(fds[0]), pipe_end[1].reset(fds[1]);
+    const char* why = "sealed memfd";
+    if (wrong == 0) {
+      gifts.area.reset(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      ASSERT_EQ(::ftruncate(gifts.area.get(), sizeof(shm::Area)), 0);
+    } else if (wrong == 1) {
+      std::swap(gifts.area, gifts.park);
+    } else if (wrong == 2) {
+      gifts.area.reset(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+    } else if (wrong == 3) {
+      gifts.park.reset(::dup(gifts.area.get()));
+    } else if (wrong == 4) {
+      std::swap(gifts.doorbell, pipe_end[1]);
+      why = "doorbell";
+    } else if (wrong == 5) {
+      ASSERT_EQ(::fcntl(gifts.doorbell.get(), F_SETFL, 0), 0);
+      why = "doorbell";
+    } else {
+      introduction.magic = 1;
+      why = "introduction makes no sense";
+    }
+    ASSERT_EQ(shm::send_introduction(fake.socket.get(), introduction, gifts.area.get(), gifts.park.get(),
+                                     gifts.doorbell.get()),
+              shm::Transfer::ok);
+    ASSERT_TRUE(world.until([&] {
+      world[0].poll();
+      return world[0].failures.count(1) == 1;
+    })) << wrong;
+    EXPECT_NE(world[0].failures[1].second.find(why), std::string::npos) << world[0].failures[1].second;
+    world.nodes[1].reset();
+  }
+}
+
+TEST_F(ShmHostile, ANonceThatDoesNotFitMeansNoAttach) {
+  FakePeer fake;
+  Gifts gifts;
+  shm::Nonce elsewhere = {};
+  fake.greeting.nonce[0] = std::byte{1};
+  fake.greeting.nonce_address = reinterpret_cast<std::uint64_t>(elsewhere.data());
+  ASSERT_TRUE(fake.join(world[0]));
+  ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get(), gifts.doorbell.get()),
+            shm::Transfer::ok);
+  ASSERT_TRUE(world.until([&] { return world[0].up.count(1) == 1; }));
+  Exposure exposure;
+  const iovec piece{&exposure, 8};
+  char target[8];
+  const iovec to{target, 8};
+  ASSERT_TRUE(shm::write_exposure(&piece, 1, &exposure));
+  EXPECT_EQ(world[0].driver->copy_chunk(1, {exposure.bytes, exposure.size}, 0, &to, 1, 8), Status::failed);
+}
+
+TEST_F(ShmHostile, NonsenseInTheLines) {
+  world.join(0, 1);
+  for (shm::Area* area : mapped_areas()) {
+    for (auto& line : area->lines) line.word.store(shm::make_word(1, 57, shm::Kind::small));
+  }
+  expect_failure(0, 1, "rank 1 (pid");
+  EXPECT_NE(world[0].failures[1].second.find("nonsense into the shared ring"), std::string::npos);
+  EXPECT_TRUE(world[0].failures[1].first);
+  EXPECT_EQ(world[0].send(1, pattern(8, 1)), Status::failed);
+  ASSERT_TRUE(world.until([&] { return world[1].failures.count(0) == 1; }));
+  EXPECT_TRUE(mapped_areas().empty());
+  expect_health();
+}
+
+TEST_F(ShmHostile, AnImpossiblePosition) {
+  world.join(0, 1);
+  for (shm::Area* area : mapped_areas()) area->consumed.store(1u << 20);
+  Status status = Status::ok;
+  for (int i = 0; i < 1000 && status == Status::ok; ++i) status = world[0].send(1, pattern(8, 1));
+  EXPECT_EQ(status, Status::full);
+  expect_failure(0, 1, "impossible position");
+  expect_health();
+}
+
+// All of the shared memory is overwritten at random, again and again, with traffic in between.
+TEST(ShmFuzz, RandomMemoryNeverCrashes) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    World world(shm_factory, 2);
+    world.open();
+    world.join(0, 1);
+    std::mt19937_64 random(seed);
+    conformance::Bytes sink(1 << 16);
+    world[0].landings[0] = {{sink.data(), sink.size()}};
+    for (int round = 0; round < 200; ++round) {
+      for (shm::Area* area : mapped_areas()) {
+        auto* words = reinterpret_cast<std::uint64_t*>(area);
+        for (int i = 0; i < 64; ++i) words[random() % (sizeof *area / 8)] = random() >> random() % 64;
+        auto& line = area->lines[random() % shm::line_count];
+        const std::uint32_t zero_or_more = random() % 4 == 0 ? 1 : 0;
+        const shm::Descriptor descriptor{static_cast<std::uint32_t>(random() % shm::data_size) & ~63u, zero_or_more,
+                                         random() % 2, random() % 1000};
+        std::memcpy(line.payload, &descriptor, sizeof descriptor);
+        line.word.store(shm::make_word(static_cast<std::uint32_t>(1 + random() % 3), 1 + random() % 17000,
+                                       static_cast<shm::Kind>(1 + random() % 3)));
+      }
+      for (Rank rank : {0, 1}) {
+        for (int i = 0; i < 10; ++i) world[rank].send(1 - rank, pattern(1 + random() % 2000, seed));
+        world[rank].poll();
+        world[rank].packets.clear();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace canele::drivers

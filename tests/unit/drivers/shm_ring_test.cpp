@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tests of the shared-memory rings (drivers/shm/ring.hpp) alone: order, room, nonsense.
+//
+// Who: unit_drivers. Threads: one; the threaded test says so.
+// Surprise: sender and receiver are steps of one loop here, so that every interleaving of a seed comes again.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "drivers/shm/ring.hpp"
+
+namespace canele::drivers::shm {
+namespace {
+
+struct Packet {
+  std::size_t size;
+  std::uint64_t seed;
+};
+
+std::byte expected(std::uint64_t seed, std::size_t at) {
+  return static_cast<std::byte>(seed * 131 + at * 7 + (at >> 8));
+}
+
+struct Pair {
+  std::unique_ptr<Area> area{new Area()};
+  Outbox out;
+  Inbox in;
+  explicit Pair(bool strict = false) {
+    out.attach(area.get(), strict);
+    in.attach(area.get(), strict);
+  }
+
+  bool send(const Packet& packet) {
+    const bool small = packet.size <= line_payload;
+    Line* line = small ? out.line() : nullptr;
+    std::byte* to = small ? (line ? line->payload : nullptr) : out.data(packet.size);
+    if (to == nullptr) return false;
+    for (std::size_t i = 0; i < packet.size; ++i) to[i] = expected(packet.seed, i);
+    if (small) {
+      out.publish_small(packet.size);
+    } else {
+      out.publish_data(packet.size, Kind::bulk, packet.seed, ~packet.seed);
+    }
+    return true;
+  }
+
+  /// False if nothing is there.
+  bool receive(const Packet& packet) {
+    const std::uint64_t word = in.word();
+    if (!in.fresh(word)) return false;
+    std::byte copy[line_payload];
+    std::span<const std::byte> bytes;
+    std::size_t data = 0;
+    if (kind_of(word) == static_cast<std::uint8_t>(Kind::small)) {
+      bytes = in.small(word, copy);
+    } else {
+      const Arrival arrival = in.large(word);
+      EXPECT_TRUE(arrival.sound && arrival.bulk);
+      EXPECT_EQ(arrival.key, packet.seed);
+      EXPECT_EQ(arrival.at, ~packet.seed);
+      bytes = arrival.bytes;
+      data = bytes.size();
+    }
+    EXPECT_EQ(bytes.size(), packet.size);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) wrong += bytes[i] != expected(packet.seed, i);
+    EXPECT_EQ(wrong, 0u) << "packet " << packet.seed << " of " << packet.size;
+    in.pop(data);
+    return true;
+  }
+};
+
+std::size_t random_size(std::mt19937_64& random) {
+  static constexpr std::size_t edges[] = {1, 7, 8, 55, 56, 57, 63, 64, 65, largest_packet - 1, largest_packet};
+  switch (random() % 4) {
+    case 0:
+      return edges[random() % std::size(edges)];
+    case 1:
+      return 1 + random() % largest_packet;
+    default:
+      return 1 + random() % 120;
+  }
+}
+
+TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    std::mt19937_64 random(seed);
+    Pair pair(seed % 2 == 0);
+    std::deque<Packet> flying;
+    std::uint64_t next = 0, received = 0;
+    std::size_t burst = 0;
+    while (received < 20000) {
+      if (burst == 0) burst = 1 + random() % 200;
+      if (random() % 2 == 0) {
+        for (; burst > 0; --burst) {
+          const Packet packet{random_size(random), next};
+          if (!pair.send(packet)) break;
+          flying.push_back(packet);
+          ++next;
+        }
+      } else {
+        for (; burst > 0 && !flying.empty(); --burst) {
+          ASSERT_TRUE(pair.receive(flying.front()));
+          flying.pop_front();
+          ++received;
+        }
+      }
+      if (flying.empty()) {
+        ASSERT_TRUE(pair.in.empty());
+      }
+      ASSERT_FALSE(pair.out.broken());
+    }
+    EXPECT_GT(received / line_count, 100u);
+  }
+}
+
+// The receiver tells its progress lazily. Whatever it has not told, an empty ring must take the longest packet, or the
+// two would wait for each other. Every position of the data ring is tried.
+TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
+  for (std::size_t before = 1; before <= data_size; before += line_size) {
+    Pair pair;
+    std::size_t left = before;
+    while (left > 0) {
+      const Packet packet{std::min(left, largest_packet), left};
+      ASSERT_TRUE(pair.send(packet)) << before;
+      ASSERT_TRUE(pair.receive(packet));
+      left -= packet.size;
+    }
+    ASSERT_TRUE(pair.out.room(largest_packet)) << "after " << before << " bytes";
+    ASSERT_TRUE(pair.send({largest_packet, 1}));
+    ASSERT_TRUE(pair.receive({largest_packet, 1}));
+  }
+  for (std::size_t lines = 1; lines <= 3 * line_count; ++lines) {
+    Pair pair;
+    for (std::size_t i = 0; i < lines; ++i) {
+      ASSERT_TRUE(pair.send({8, i}));
+      ASSERT_TRUE(pair.receive({8, i}));
+    }
+    ASSERT_TRUE(pair.out.room(0));
+    ASSERT_TRUE(pair.out.room(largest_packet));
+  }
+}
+
+TEST(ShmRing, TakesExactlyALapOfLinesWhenNothingIsConsumed) {
+  Pair pair;
+  for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({56, i}));
+  EXPECT_FALSE(pair.send({1, 0}));
+  EXPECT_FALSE(pair.send({57, 0}));
+  EXPECT_TRUE(pair.receive({56, 0}));
+  pair.in.tell();
+  EXPECT_TRUE(pair.send({1, 1}));
+  EXPECT_FALSE(pair.send({1, 1}));
+}
+
+TEST(ShmRing, ReservedRoomThatIsNotPublishedIsFree) {
+  Pair pair;
+  for (int i = 0; i < 100; ++i) ASSERT_NE(pair.out.data(largest_packet), nullptr);
+  ASSERT_TRUE(pair.send({largest_packet, 3}));
+  ASSERT_TRUE(pair.receive({largest_packet, 3}));
+}
+
+TEST(ShmRing, TwoThreads) {
+  Pair pair;
+  constexpr std::uint64_t count = 30000;
+  std::thread sender([&] {
+    std::mt19937_64 random(5);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const Packet packet{random_size(random) % 4000 + 1, i};
+      while (!pair.send(packet)) std::this_thread::yield();
+    }
+  });
+  std::mt19937_64 random(5);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Packet packet{random_size(random) % 4000 + 1, i};
+    while (!pair.receive(packet)) std::this_thread::yield();
+  }
+  sender.join();
+  EXPECT_TRUE(pair.in.empty());
+}
+
+TEST(ShmRing, AnImpossiblePositionIsSeen) {
+  for (const std::uint64_t lie : {std::uint64_t{line_count + 1}, ~std::uint64_t{0}, std::uint64_t{1} << 63}) {
+    Pair pair;
+    for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({8, i}));
+    pair.area->consumed.store(lie);
+    EXPECT_FALSE(pair.send({8, 0}));
+    EXPECT_TRUE(pair.out.broken());
+  }
+  Pair pair;  // a position that goes back
+  for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({8, i}));
+  pair.area->consumed.store(100);
+  EXPECT_TRUE(pair.out.room(largest_packet));
+  for (std::size_t i = 0; i < 100; ++i) ASSERT_TRUE(pair.send({8, i}));
+  pair.area->consumed.store(99);
+  EXPECT_FALSE(pair.send({8, 0}));
+  EXPECT_TRUE(pair.out.broken());
+}
+
+TEST(ShmRing, NoWordLeadsOutOfTheArea) {
+  Pair pair;
+  std::mt19937_64 random(9);
+  std::byte copy[line_payload];
+  const std::byte* first = pair.area->data;
+  const std::byte* last = first + data_size;
+  for (int i = 0; i < 1000000; ++i) {
+    // Half the words are nearly right: those are the dangerous ones.
+    Descriptor descriptor{static_cast<std::uint32_t>(random()), 0, random(), random()};
+    if (random() % 2 == 0) descriptor.offset = static_cast<std::uint32_t>(random() % (data_size + 200)) & ~63u;
+    std::memcpy(pair.area->lines[0].payload, &descriptor, sizeof descriptor);
+    const std::size_t length = random() % 2 == 0 ? random() % (largest_packet + 2) : random() & 0xffffff;
+    const std::uint64_t word = make_word(1, length, static_cast<Kind>(random() % 5));
+    pair.area->lines[0].word.store(word);
+    ASSERT_TRUE(pair.in.fresh(pair.in.word()));
+    ASSERT_LE(pair.in.small(word, copy).size(), line_payload);
+    const Arrival arrival = pair.in.large(word);
+    if (!arrival.sound) continue;
+    ASSERT_GT(arrival.bytes.size(), 0u);
+    ASSERT_LE(arrival.bytes.size(), largest_packet);
+    ASSERT_GE(arrival.bytes.data(), first);
+    ASSERT_LE(arrival.bytes.data() + arrival.bytes.size(), last);
+  }
+}
+
+TEST(ShmRing, CopySmallCopiesEverySize) {
+  for (std::size_t size = 0; size <= line_payload; ++size) {
+    std::vector<std::byte> from(size + 1), to(size + 1, std::byte{0xee});
+    for (std::size_t i = 0; i < size; ++i) from[i] = expected(size, i);
+    copy_small(to.data(), from.data(), size);
+    EXPECT_EQ(std::memcmp(from.data(), to.data(), size), 0);
+    EXPECT_EQ(to[size], std::byte{0xee});
+  }
+}
+
+}  // namespace
+}  // namespace canele::drivers::shm

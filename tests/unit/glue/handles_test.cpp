@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The handle pool: what a handle finds, and when it is stale.
+#include "starpu_glue/mpi/handles.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using canele::mpi::HandlePool;
+using canele::mpi::Kind;
+using canele::mpi::make_handle;
+
+struct Item {
+  std::atomic<int> owner{0};
+};
+using Pool = HandlePool<Item, Kind::request, 3, 64>;
+
+TEST(Handles, FindsWhatWasAcquired) {
+  static Pool pool;
+  int handle = 0;
+  Item* item = pool.acquire(&handle);
+  ASSERT_NE(item, nullptr);
+  EXPECT_GT(handle, 0);
+  EXPECT_EQ(pool.find(handle), item);
+  pool.release(handle);
+  EXPECT_EQ(pool.find(handle), nullptr);
+}
+
+TEST(Handles, StaleHandleDoesNotFindTheNextOwner) {
+  static Pool pool;
+  int first = 0;
+  int second = 0;
+  Item* a = pool.acquire(&first);
+  pool.release(first);
+  Item* b = pool.acquire(&second);
+  EXPECT_EQ(a, b);  // the slot is used again
+  EXPECT_NE(first, second);
+  EXPECT_EQ(pool.find(first), nullptr);
+  EXPECT_EQ(pool.find(second), b);
+}
+
+TEST(Handles, RefusesOtherKindsReservedAndUnknownIndexes) {
+  static Pool pool;
+  int handle = 0;
+  pool.acquire(&handle);
+  EXPECT_EQ(pool.find(0), nullptr);
+  EXPECT_EQ(pool.find(-1), nullptr);
+  EXPECT_EQ(pool.find(make_handle(Kind::datatype, 3)), nullptr);
+  for (unsigned index = 0; index < 3; ++index) EXPECT_EQ(pool.find(make_handle(Kind::request, index)), nullptr);
+  EXPECT_EQ(pool.find(make_handle(Kind::request, 4)), nullptr);         // in the chunk, never given out
+  EXPECT_EQ(pool.find(make_handle(Kind::request, 0xffffff)), nullptr);  // beyond all chunks
+}
+
+TEST(Handles, RunsOutWithoutHarm) {
+  static HandlePool<Item, Kind::op, 2, 1> pool;
+  std::vector<int> handles;
+  int handle = 0;
+  while (pool.acquire(&handle) != nullptr) handles.push_back(handle);
+  EXPECT_EQ(handles.size(), 510u);
+  EXPECT_EQ(std::set<int>(handles.begin(), handles.end()).size(), handles.size());
+  for (int used : handles) pool.release(used);
+  for (std::size_t i = 0; i < handles.size(); ++i) EXPECT_NE(pool.acquire(&handle), nullptr);
+  EXPECT_EQ(pool.acquire(&handle), nullptr);
+}
+
+TEST(Handles, EightThreadsNeverShareAnItem) {
+  static Pool pool;
+  constexpr int kThreads = 8;
+  constexpr int kRounds = 20000;
+  std::atomic<int> shared{0};
+  std::vector<std::thread> threads;
+  for (int id = 1; id <= kThreads; ++id) {
+    threads.emplace_back([id, &shared] {
+      int handles[4];
+      for (int round = 0; round < kRounds; ++round) {
+        for (int& handle : handles) {
+          Item* item = pool.acquire(&handle);
+          if (item == nullptr || item->owner.exchange(id) != 0) shared.fetch_add(1);
+        }
+        for (int handle : handles) {
+          Item* item = pool.find(handle);
+          if (item == nullptr || item->owner.exchange(0) != id) shared.fetch_add(1);
+          pool.release(handle);
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(shared.load(), 0);
+}
+
+}  // namespace

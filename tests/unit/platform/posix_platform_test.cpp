@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The production Platform: clock, randomness across threads and a fork, threads, parking, environment, log.
+//
+// Who: ctest. Threads: some tests start a few.
+// Surprise: no test waits for time to pass; a lost wake-up shows as the test's time limit.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <set>
+#include <vector>
+
+#include "ltask/platform.hpp"
+
+namespace canele {
+namespace {
+
+constexpr std::uint64_t for_ever = ~std::uint64_t{0};
+
+TEST(PosixPlatform, IsOneInstance) { EXPECT_EQ(&posix_platform(), &posix_platform()); }
+
+TEST(PosixPlatform, ClockNeverGoesBack) {
+  Platform& platform = posix_platform();
+  std::uint64_t before = platform.now_ns();
+  EXPECT_GT(before, 0u);
+  for (int i = 0; i < 100000; ++i) {
+    const std::uint64_t now = platform.now_ns();
+    ASSERT_GE(now, before);
+    before = now;
+  }
+}
+
+TEST(PosixPlatform, RandomWordsDifferAcrossRefillsAndThreads) {
+  Platform& platform = posix_platform();
+  std::set<std::uint64_t> seen;
+  std::vector<std::uint64_t> elsewhere(100);
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(seen.insert(platform.random()).second);
+  platform.start_thread("random", [&] {
+    for (auto& word : elsewhere) word = platform.random();
+  });  // joined by its destructor
+  for (const auto word : elsewhere) EXPECT_TRUE(seen.insert(word).second);
+}
+
+TEST(PosixPlatform, AForkedChildDrawsOtherBitsThanItsParent) {
+  Platform& platform = posix_platform();
+  platform.random();  // the buffer is filled before the fork
+  int channel[2];
+  ASSERT_EQ(pipe(channel), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  const std::uint64_t word = platform.random();
+  if (child == 0) _exit(write(channel[1], &word, sizeof word) == sizeof word ? 0 : 1);
+  std::uint64_t of_child = 0;
+  EXPECT_EQ(read(channel[0], &of_child, sizeof of_child), static_cast<ssize_t>(sizeof of_child));
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(of_child, word);
+  close(channel[0]);
+  close(channel[1]);
+}
+
+TEST(PosixPlatform, ThreadHasNameIdAndNoSignals) {
+  char name[16] = "";
+  long id = 0;
+  bool blocked = false;
+  auto thread = posix_platform().start_thread("a-name-that-is-too-long", [&] {
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    id = syscall(SYS_gettid);
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    blocked = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGUSR1) == 1;
+  });
+  ASSERT_NE(thread, nullptr);
+  const long told = thread->native_id();
+  thread.reset();
+  EXPECT_EQ(told, id);
+  EXPECT_NE(id, syscall(SYS_gettid));
+  EXPECT_STREQ(name, "a-name-that-is-");
+  EXPECT_TRUE(blocked);
+  sigset_t own;
+  pthread_sigmask(SIG_SETMASK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGTERM), 0);  // the starter's mask came back
+}
+
+TEST(PosixPlatform, ParkReturnsAtOnceWhenTheWordDiffersOrTimeIsZero) {
+  Platform& platform = posix_platform();
+  std::atomic<std::uint32_t> word{1};
+  platform.park(word, 0, for_ever);
+  platform.park(word, 1, 0);
+  const std::uint64_t before = platform.now_ns();
+  platform.park(word, 1, 2'000'000);
+  EXPECT_GE(platform.now_ns(), before);
+}
+
+TEST(PosixPlatform, UnparkWakesEveryParkedThread) {
+  Platform& platform = posix_platform();
+  std::atomic<std::uint32_t> turn{0};
+  std::atomic<int> through{0};
+  constexpr std::uint32_t rounds = 2000;
+  const auto follow = [&] {
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      while (turn.load(std::memory_order_acquire) == round) platform.park(turn, round, for_ever);
+      through.fetch_add(1, std::memory_order_acq_rel);
+      while (turn.load(std::memory_order_acquire) == round) platform.relax();
+    }
+  };
+  auto one = platform.start_thread("one", follow);
+  auto two = platform.start_thread("two", follow);
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    turn.store(round + 1, std::memory_order_release);
+    platform.unpark(turn);
+    while (through.load(std::memory_order_acquire) < 2 * static_cast<int>(round + 1)) platform.yield();
+  }
+  one.reset();
+  two.reset();
+  EXPECT_EQ(through.load(), 2 * static_cast<int>(rounds));
+}
+
+TEST(PosixPlatform, EnvironmentIsReadByNameAndByPrefix) {
+  Platform& platform = posix_platform();
+  setenv("CANELE_TEST_ONE", "1=x", 1);
+  setenv("CANELE_TEST_TWO", "", 1);
+  unsetenv("CANELE_TEST_NONE");
+  EXPECT_STREQ(platform.variable("CANELE_TEST_ONE"), "1=x");
+  EXPECT_EQ(platform.variable("CANELE_TEST_NONE"), nullptr);
+  std::set<std::string> seen;
+  platform.each_variable("CANELE_TEST_", [&](std::string_view text) { seen.emplace(text); });
+  EXPECT_TRUE(seen.contains("CANELE_TEST_ONE=1=x"));
+  EXPECT_TRUE(seen.contains("CANELE_TEST_TWO="));
+}
+
+/// What platform.log writes to stderr.
+std::string logged(LogLevel level, std::string_view text) {
+  int channel[2];
+  EXPECT_EQ(pipe(channel), 0);
+  const int saved = dup(STDERR_FILENO);
+  dup2(channel[1], STDERR_FILENO);
+  posix_platform().log(level, text);
+  dup2(saved, STDERR_FILENO);
+  close(saved);
+  close(channel[1]);
+  std::string all(4096, '\0');
+  const ssize_t length = read(channel[0], all.data(), all.size());
+  close(channel[0]);
+  all.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+  return all;
+}
+
+TEST(PosixPlatform, LogNamesTheLevelOnEveryLine) {
+  EXPECT_EQ(logged(LogLevel::warning, "look out"), "canele: warning: look out\n");
+  EXPECT_EQ(logged(LogLevel::info, "so it is"), "canele: so it is\n");
+  EXPECT_EQ(logged(LogLevel::error, "one\ntwo\n"), "canele: error: one\ncanele: error: two\n");
+  EXPECT_EQ(logged(LogLevel::info, ""), "canele: \n");
+}
+
+TEST(PosixPlatform, ProcessIsThisOne) { EXPECT_EQ(posix_platform().process(), getpid()); }
+
+}  // namespace
+}  // namespace canele

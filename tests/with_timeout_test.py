@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests tests/with-timeout: exit codes, time limit with stacks, processes left behind in another session."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WRAPPER = pathlib.Path(__file__).resolve().parent / "with-timeout"
+
+
+def run(*arguments):
+    return subprocess.run([str(WRAPPER), *arguments], capture_output=True, text=True, check=False)
+
+
+def alive(pid):
+    return os.path.exists(f"/proc/{pid}") and " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+
+
+class WithTimeoutTest(unittest.TestCase):
+    def test_passes_the_exit_code_on(self):
+        self.assertEqual(run("20", "sh", "-c", "exit 0").returncode, 0)
+        self.assertEqual(run("20", "sh", "-c", "exit 77").returncode, 77)
+
+    def test_tells_a_signal(self):
+        self.assertEqual(run("20", "sh", "-c", "kill -SEGV $$").returncode, 128 + 11)
+
+    def test_names_a_command_that_is_not_there(self):
+        result = run("20", "/nonexistent/program")
+        self.assertEqual(result.returncode, 127)
+        self.assertIn("/nonexistent/program", result.stderr)
+
+    def test_shows_stacks_and_ends_all_processes_at_the_limit(self):
+        # The inner shell runs in a session of its own, as launchers do with their ranks.
+        script = "setsid sh -c 'echo $$; exec sleep 600' & exec sleep 600"
+        result = run("1", "sh", "-c", script)
+        self.assertEqual(result.returncode, 124)
+        self.assertEqual(result.stderr.count("===== process"), 2, result.stderr)
+        self.assertFalse(alive(int(result.stdout)))
+
+    def test_writes_the_stacks_where_it_is_told(self):
+        with tempfile.TemporaryDirectory() as directory:
+            stacks = pathlib.Path(directory) / "stacks"
+            self.assertEqual(run("--stacks", str(stacks), "1", "sleep", "600").returncode, 124)
+            self.assertIn("===== process", stacks.read_text(encoding="utf-8"))
+
+    def test_finds_processes_left_behind(self):
+        result = run("20", "sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("left behind: sleep", result.stderr)
+        self.assertFalse(alive(int(result.stdout)))
+
+    def test_gives_no_input(self):
+        self.assertEqual(run("20", "cat").returncode, 0)
+
+
+if __name__ == "__main__":
+    sys.argv += ["-v"]
+    unittest.main()
