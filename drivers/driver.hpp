@@ -88,8 +88,8 @@ struct Capabilities {
 /// The engine's answer to a packet.
 enum class Take : std::uint8_t {
   taken,
-  later,  ///< not now: the driver keeps the packet and presents it again at a later poll()
-  refused ///< nonsense: the driver closes the peer; it makes no further call back for it (the engine knows why)
+  later,   ///< not now: the driver keeps the packet and presents it again at a later poll()
+  refused  ///< nonsense: the driver closes the peer; it makes no further call back for it (the engine knows why)
 };
 
 /// Memory of this process that a peer may read while the exposure lasts: opaque bytes that travel in an RTS.
@@ -102,12 +102,13 @@ struct Exposure {
 /// What the engine does for a driver. All calls from inside poll() or copy_chunk().
 class DriverEvents {
  public:
-  /// A whole packet from `from`. The bytes are lent for the duration of the call, and may be memory that the peer can still change.
+  /// A whole packet from `from`. The bytes are lent for the duration of the call, and may be memory that the peer can
+  /// still change.
   virtual Take packet(Rank from, std::span<const std::byte> bytes) = 0;
 
   /// Bytes [offset, offset + length) of bulk transfer `key` from `from` are at hand: where do they go?
-  /// Writes at most `max` pieces, in order, and returns their number. The pieces may cover less than asked (the driver asks again
-  /// for the rest), never more. 0: nobody wants them (an unknown key): the driver drops all `length` bytes.
+  /// Writes at most `max` pieces, in order, and returns their number. The pieces may cover less than asked (the driver
+  /// asks again for the rest), never more. 0: nobody wants them (an unknown key): the driver drops all `length` bytes.
   virtual int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
                       int max) = 0;
 
@@ -142,18 +143,19 @@ class DriverContext {
   /// One line, for people, at the given level (0 error, 1 warning, 2 info, 3 debug).
   virtual void log(int level, std::string_view text) = 0;
 
-  Rank rank = 0;                     ///< own rank
-  Rank size = 1;                     ///< ranks in the job
-  std::uint64_t job = 0;             ///< identifies the job; the same in every rank
-  std::uint64_t incarnation = 0;     ///< identifies this process; another one in every start
-  std::span<const std::byte> secret; ///< 16 bytes shared by the job; never to be sent or logged
+  Rank rank = 0;                      ///< own rank
+  Rank size = 1;                      ///< ranks in the job
+  std::uint64_t job = 0;              ///< identifies the job; the same in every rank
+  std::uint64_t incarnation = 0;      ///< identifies this process; another one in every start
+  std::span<const std::byte> secret;  ///< 16 bytes shared by the job; never to be sent or logged
   DriverEvents* events = nullptr;
 
  protected:
   ~DriverContext() = default;
 };
 
-/// A driver instance. Functions ending in _impl are written by the driver; the engine calls the wrappers, which check and count.
+/// A driver instance. Functions ending in _impl are written by the driver; the engine calls the wrappers, which check
+/// and count.
 class Driver {
  public:
   struct Counters {
@@ -182,14 +184,15 @@ class Driver {
   /// failed: this driver cannot reach such an address (another host); nothing will come. Once per peer.
   Status connect(Rank peer, std::span<const std::byte> address) { return connect_impl(peer, address); }
 
-  /// Sends head + body (together 1 … max_inline bytes) as one packet. ok or full. The cheapest way: fits a cache line or an inject.
+  /// Sends head + body (together 1 … max_inline bytes) as one packet. ok or full. The cheapest way: fits a cache line
+  /// or an inject.
   Status send_inline(Rank peer, const void* head, std::size_t head_size, const void* body, std::size_t body_size) {
     assert(head_size + body_size <= capabilities_.max_inline);
     return count_send(send_inline_impl(peer, head, head_size, body, body_size), head_size + body_size);
   }
 
-  /// Sends `count` pieces (together 1 … max_packet bytes) as one packet. ok: copied or written; pending: the pieces stay in use until
-  /// done(token); full. The array of pieces itself may go after the call.
+  /// Sends `count` pieces (together 1 … max_packet bytes) as one packet. ok: copied or written; pending: the pieces
+  /// stay in use until done(token); full. The array of pieces itself may go after the call.
   Status send_packet(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) {
     assert(size > 0 && size <= capabilities_.max_packet);
     return count_send(send_packet_impl(peer, pieces, count, size, token), size);
@@ -208,10 +211,10 @@ class Driver {
     if (size > 0) count_send(Status::ok, size);
   }
 
-  /// Pushes bytes [offset, offset + size) of transfer `key` to the peer, which asks its engine where they go. `key` is the peer's name for it.
-  /// Same answers as send_packet. In order with packets of the same peer. size <= max_bulk.
-  Status bulk_send(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
-                   std::size_t size, Token token) {
+  /// Pushes bytes [offset, offset + size) of transfer `key` to the peer, which asks its engine where they go. `key` is
+  /// the peer's name for it. Same answers as send_packet. In order with packets of the same peer. size <= max_bulk.
+  Status bulk_send(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count, std::size_t size,
+                   Token token) {
     assert(capabilities_.bulk_stream && size > 0);
     const Status status = bulk_send_impl(peer, key, offset, pieces, count, size, token);
     if (status == Status::full) ++counters.full;
@@ -219,18 +222,18 @@ class Driver {
     return status;
   }
 
-  /// Makes memory readable by the peer; *exposure travels to it. failed: not possible for this memory (too many pieces).
-  /// It needs no end: the engine keeps the memory alive until the peer has said that it is done, or is dead.
+  /// Makes memory readable by the peer; *exposure travels to it. failed: not possible for this memory (too many
+  /// pieces). It needs no end: the engine keeps the memory alive until the peer has said that it is done, or is dead.
   Status expose(Rank peer, const iovec* pieces, int count, Exposure* exposure) {
     assert(capabilities_.bulk_get);
     return expose_impl(peer, pieces, count, exposure);
   }
 
-  /// Copies [offset, offset + size) of the peer's exposed memory into `pieces`. Bounded: the engine asks for at most 256 KiB a call.
-  /// ok or failed (source gone, or the exposure makes no sense). May be called by several threads at once and beside any other
-  /// function of this instance; may make system calls; does not call back.
-  Status copy_chunk(Rank peer, std::span<const std::byte> exposure, std::uint64_t offset, const iovec* pieces, int count,
-                    std::size_t size) {
+  /// Copies [offset, offset + size) of the peer's exposed memory into `pieces`. Bounded: the engine asks for at most
+  /// 256 KiB a call. ok or failed (source gone, or the exposure makes no sense). May be called by several threads at
+  /// once and beside any other function of this instance; may make system calls; does not call back.
+  Status copy_chunk(Rank peer, std::span<const std::byte> exposure, std::uint64_t offset, const iovec* pieces,
+                    int count, std::size_t size) {
     assert(capabilities_.bulk_get);
     return copy_chunk_impl(peer, exposure, offset, pieces, count, size);
   }
@@ -242,17 +245,19 @@ class Driver {
     return poll_impl(budget);
   }
 
-  /// The descriptor to sleep on (WakeUp::descriptor and doorbell), readable when poll() has something to do. Constant after open().
+  /// The descriptor to sleep on (WakeUp::descriptor and doorbell), readable when poll() has something to do. Constant
+  /// after open().
   int descriptor() const { return descriptor_impl(); }
 
-  /// The engine is about to sleep. After arm(), any arrival makes descriptor() readable. false: something is there already, poll
-  /// first (the driver is then not armed). Called with no other call in progress on this instance.
+  /// The engine is about to sleep. After arm(), any arrival makes descriptor() readable. false: something is there
+  /// already, poll first (the driver is then not armed). Called with no other call in progress on this instance.
   bool arm() { return arm_impl(); }
 
   /// The engine is awake: arrivals need not make descriptor() readable. Clears a doorbell that rang.
   void disarm() { disarm_impl(); }
 
-  /// True if the last send to `peer` found its receiver asleep, so that wake(peer) is due. Cleared by the call. Memory only.
+  /// True if the last send to `peer` found its receiver asleep, so that wake(peer) is due. Cleared by the call. Memory
+  /// only.
   bool wants_wake(Rank peer) { return capabilities_.wake_up == WakeUp::doorbell && wants_wake_impl(peer); }
 
   /// Rings the peer's doorbell: one system call. By any thread, beside any other function; outside the engine's lock.
@@ -300,9 +305,9 @@ class Driver {
 
 /// How a driver is found: each family defines one, listed in comm's registry (or exported by a module).
 struct DriverFactory {
-  int contract;                 ///< contract_version at the time it was compiled
-  std::string_view name;        ///< "tcp"
-  std::string_view summary;     ///< one line for canele-info
+  int contract;              ///< contract_version at the time it was compiled
+  std::string_view name;     ///< "tcp"
+  std::string_view summary;  ///< one line for canele-info
   std::unique_ptr<Driver> (*create)();
   /// "" if the driver can run on this machine, else why not. Cheap; leaves nothing behind.
   std::string (*unavailable)();

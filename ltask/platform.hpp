@@ -2,10 +2,12 @@
 //
 // Platform: the outside world (time, randomness, threads, sleeping, environment, log) as the engine may see it.
 //
-// Who: everything in comm, ltask and strategies goes through this; posix_platform.cpp is the only file there that may call
+// Who: everything in comm, ltask and strategies goes through this; posix_platform.cpp is the only file there that may
+// call
 //      the system for these. A simulator brings its own.
 // Threads: every function may be called by any thread.
-// Surprise: `lock_appears_busy` is a fault point: it lets a single-threaded simulation take the "lock was busy" branches.
+// Surprise: `lock_appears_busy` is a fault point: it lets a single-threaded simulation take the "lock was busy"
+// branches.
 #pragma once
 
 #include <atomic>
@@ -49,9 +51,13 @@ class Platform {
   /// Gives the core to another runnable thread.
   virtual void yield() noexcept = 0;
   /// Sleeps while *word == expected, at most timeout_ns (~0: for ever). May return early.
-  virtual void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept = 0;
+  virtual void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                    std::uint64_t timeout_ns) noexcept = 0;
   /// Wakes all threads parked on the word.
   virtual void unpark(const std::atomic<std::uint32_t>& word) noexcept = 0;
+
+  /// Processing units that are online in this machine.
+  virtual unsigned processors() noexcept = 0;
 
   /// Process id of the caller (to notice a fork).
   virtual long process() noexcept = 0;

@@ -212,6 +212,8 @@ class PosixPlatform final : public Platform {
     futex(word, FUTEX_WAKE_PRIVATE, std::numeric_limits<std::int32_t>::max(), nullptr);
   }
 
+  unsigned processors() noexcept override { return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN)); }
+
   long process() noexcept override { return getpid(); }
 
   void log(LogLevel level, std::string_view text) noexcept override {

@@ -50,7 +50,7 @@ void Sleeper::sleep(std::uint64_t timeout_ns) noexcept {
 void Sleeper::release() noexcept {
   std::uint64_t value;
   [[maybe_unused]] const auto ignored = read(event_, &value, sizeof value);  // empty is fine
-  marked_.store(false, std::memory_order_seq_cst);  // the caller looks for work now
+  marked_.store(false, std::memory_order_seq_cst);                           // the caller looks for work now
   claimed_.store(false, std::memory_order_seq_cst);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sleeper: where the one thread that polls for an engine sleeps: an epoll set of the drivers' descriptors and of its own doorbell.
+// Sleeper: where the one thread that polls for an engine sleeps: an epoll set of the drivers' descriptors and of its
+// own doorbell.
 //
 // Who: Engine::sleep and Engine::wake. Threads: one sleeper at a time (try_claim); wake by any.
-// Surprise: a wake() is never lost: it leaves a mark that the next sleeper finds before it sleeps, and rings a doorbell if somebody sleeps already. Mark and
+// Surprise: a wake() is never lost: it leaves a mark that the next sleeper finds before it sleeps, and rings a doorbell
+// if somebody sleeps already. Mark and
 //      claim are sequentially consistent, so one of the two sees the other.
 #pragma once
 
@@ -28,7 +30,8 @@ class Sleeper {
 
   /// The caller is going to sleep; false if another thread is.
   bool try_claim() noexcept;
-  /// Sleeps until a watched descriptor is readable or wake() is called, at most timeout_ns. Only after try_claim, and a last look for work.
+  /// Sleeps until a watched descriptor is readable or wake() is called, at most timeout_ns. Only after try_claim, and a
+  /// last look for work.
   void sleep(std::uint64_t timeout_ns) noexcept;
   /// Ends the claim.
   void release() noexcept;

@@ -3,9 +3,10 @@
 // SubmitLock: a lock whose word is also the head of the queue of those who found it taken.
 //
 // Who: the engine. Threads: any.
-// Surprise: nobody ever waits for this lock. A post either takes it and goes on inline, or is linked for the holder; unlocking
-//      fails while anything is linked. So "free" implies "queue empty": a post that takes the lock overtakes nobody, and no post
-//      is left stranded between the holder's last look and its unlock.
+// Surprise: nobody ever waits for this lock. A post either takes it and goes on inline, or is linked for the holder;
+// unlocking
+//      fails while anything is linked. So "free" implies "queue empty": a post that takes the lock overtakes nobody,
+//      and no post is left stranded between the holder's last look and its unlock.
 //
 //   word:  0            free, queue empty
 //          1            taken, queue empty
@@ -15,8 +16,8 @@
 //          word ─────▶│ last │─────────▶│first │────────▶ null
 //                     └──────┘          └──────┘
 //
-// Rejected: an exchange-then-link queue (a descheduled pusher hides every later entry), and a lock beside a queue (the holder can look,
-// unlock, and leave a post behind that was pushed in between).
+// Rejected: an exchange-then-link queue (a descheduled pusher hides every later entry), and a lock beside a queue (the
+// holder can look, unlock, and leave a post behind that was pushed in between).
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,8 @@ class SubmitLock {
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     for (;;) {
       if (seen == free_word) {
-        if (word_.compare_exchange_weak(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+        if (word_.compare_exchange_weak(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed))
+          return true;
       } else {
         node.next = seen == taken_word ? nullptr : reinterpret_cast<Node*>(seen);
         // release: the holder must see what the node says
@@ -48,7 +50,6 @@ class SubmitLock {
     }
   }
 
-
   bool try_enter() noexcept {
     std::uintptr_t seen = free_word;
     return word_.load(std::memory_order_relaxed) == free_word &&
@@ -58,7 +59,8 @@ class SubmitLock {
   /// For the holder: gives the lock up and returns nullptr; or keeps it and returns what was linked, oldest first.
   Node* leave() noexcept {
     std::uintptr_t seen = taken_word;
-    if (word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed)) return nullptr;
+    if (word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed))
+      return nullptr;
     return take();
   }
 
@@ -95,7 +97,8 @@ class Gate {
     std::uint32_t seen = state_.load(std::memory_order_relaxed);
     for (;;) {
       const std::uint32_t next = seen == 0 ? 1u : 2u;
-      if (state_.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed)) return seen == 0;
+      if (state_.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed))
+        return seen == 0;
     }
   }
   /// Takes it only if it is free; leaves no mark.

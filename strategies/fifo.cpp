@@ -15,17 +15,29 @@ class InOrder final : public Strategy {
 
   void add(Item& item) override {
     switch (item.kind) {
-      case Kind::control: control_.push_back(item); break;
-      case Kind::envelope: envelopes_.push_back(item); break;
-      case Kind::bulk: bulk_.add(item); break;
+      case Kind::control:
+        control_.push_back(item);
+        break;
+      case Kind::envelope:
+        envelopes_.push_back(item);
+        break;
+      case Kind::bulk:
+        bulk_.add(item);
+        break;
     }
   }
 
   void remove(Item& item) override {
     switch (item.kind) {
-      case Kind::control: control_.remove(item); break;
-      case Kind::envelope: envelopes_.remove(item); break;
-      case Kind::bulk: bulk_.remove(item); break;
+      case Kind::control:
+        control_.remove(item);
+        break;
+      case Kind::envelope:
+        envelopes_.remove(item);
+        break;
+      case Kind::bulk:
+        bulk_.remove(item);
+        break;
     }
   }
 

@@ -2,7 +2,10 @@
 //
 // An intrusive FIFO of items through two of their scratch words.
 //
-// Who: the strategies, under the engine's lock. Surprise: the links live in Item::scratch, so a list costs nothing to be in.
+// Who: the strategies, under the engine's lock.
+// Threads: under the engine's lock.
+// Surprise: the links live in Item::scratch, so a list costs nothing to
+// be in.
 //
 //   first ⇄ … ⇄ last        prev = scratch[Slot], next = scratch[Slot + 1]
 //

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// priority: the message with the highest priority leaves first, aggregated with the next ones; order per flow holds; nothing starves.
+// priority: the message with the highest priority leaves first, aggregated with the next ones; order per flow holds;
+// nothing starves.
 //
 // Who: see strategy.hpp. Threads: under the engine's lock.
-// Surprise: what competes are flows, not messages. A flow (session, tag) is a FIFO whose first message stands for it, with the highest priority
-//      of all its messages: a message lends its priority to its predecessors. And every 8th packet begins with the oldest message of all, so a
-//      message with m older ones waiting leaves within 8 (m + 1) packets, whatever comes.
+// Surprise: what competes are flows, not messages. A flow (session, tag) is a FIFO whose first message stands for it,
+// with the highest priority
+//      of all its messages: a message lends its priority to its predecessors. And every 8th packet begins with the
+//      oldest message of all, so a message with m older ones waiting leaves within 8 (m + 1) packets, whatever comes.
 //
 //   flows_ (hash)   key ──▶ Flow { messages: FIFO ⇄, best: decreasing candidates }
 //   heap_           binary heap of flows by (best priority, age of first message)
 //   ages_           all messages, oldest first
 //
-//   best: a message that is followed in its flow by one of at least its priority can never be the flow's best; the others form a decreasing
-//   list whose front is the best. Adding drops smaller ones from its back: constant on average.
+//   best: a message that is followed in its flow by one of at least its priority can never be the flow's best; the
+//   others form a decreasing list whose front is the best. Adding drops smaller ones from its back: constant on
+//   average.
 //
-// Rejected: a heap of messages (order per flow then needs a search for predecessors), buckets per priority (priorities are any int).
+// Rejected: a heap of messages (order per flow then needs a search for predecessors), buckets per priority (priorities
+// are any int).
 #include <utility>
 #include <vector>
 
@@ -43,7 +47,8 @@ bool before(const Flow& a, const Flow& b) {
   return a.priority() != b.priority() ? a.priority() > b.priority() : a.age() < b.age();
 }
 
-/// Flows by key. Chained through the flows; a flow that ends is kept for the next one, so that a steady state allocates nothing.
+/// Flows by key. Chained through the flows; a flow that ends is kept for the next one, so that a steady state allocates
+/// nothing.
 class FlowTable {
  public:
   FlowTable() : buckets_(64, nullptr) {}
@@ -147,9 +152,14 @@ class Priority final : public Strategy {
  public:
   void add(Item& item) override {
     switch (item.kind) {
-      case Kind::control: control_.push_back(item); return;
-      case Kind::bulk: bulk_.add(item); return;
-      case Kind::envelope: break;
+      case Kind::control:
+        control_.push_back(item);
+        return;
+      case Kind::bulk:
+        bulk_.add(item);
+        return;
+      case Kind::envelope:
+        break;
     }
     ages_.push_back(item);
     Flow& flow = flows_.find_or_make(item.flow_session, item.flow_tag);
@@ -166,9 +176,14 @@ class Priority final : public Strategy {
 
   void remove(Item& item) override {
     switch (item.kind) {
-      case Kind::control: control_.remove(item); return;
-      case Kind::bulk: bulk_.remove(item); return;
-      case Kind::envelope: break;
+      case Kind::control:
+        control_.remove(item);
+        return;
+      case Kind::bulk:
+        bulk_.remove(item);
+        return;
+      case Kind::envelope:
+        break;
     }
     Flow& flow = flow_of(item);
     heap_.remove(flow);
@@ -257,7 +272,8 @@ class Priority final : public Strategy {
 
 }  // namespace
 
-const StrategyFactory priority_factory{"priority", "highest priority first, aggregated; order per tag holds, nothing starves",
+const StrategyFactory priority_factory{"priority",
+                                       "highest priority first, aggregated; order per tag holds, nothing starves",
                                        [] { return std::unique_ptr<Strategy>(new Priority); }};
 
 }  // namespace canele::strategies

@@ -2,8 +2,10 @@
 //
 // What all strategies share: control items in their own FIFO, bulk items taking turns.
 //
-// Who: the strategies. Surprise: bulk and envelopes alternate packet by packet when both wait, so that a large transfer delays a small message by one
-// slice at most, and a stream of small ones does not stop a large transfer.
+// Who: the strategies.
+// Threads: under the engine's lock.
+// Surprise: bulk and envelopes alternate packet by packet when both wait, so that a large transfer
+// delays a small message by one slice at most, and a stream of small ones does not stop a large transfer.
 #pragma once
 
 #include "strategies/list.hpp"
@@ -19,8 +21,8 @@ inline void put_control(ItemList<0>& control, const RailView& rail, Plan& plan) 
   }
 }
 
-/// Bulk items, of which the one with the highest priority goes next, the longest-waiting among equals; it stays in the list until it is
-/// removed, but moves behind its equals.
+/// Bulk items, of which the one with the highest priority goes next, the longest-waiting among equals; it stays in the
+/// list until it is removed, but moves behind its equals.
 class BulkQueue {
  public:
   bool empty() const { return list_.empty(); }

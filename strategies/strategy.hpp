@@ -2,10 +2,11 @@
 //
 // The strategy contract: which of the queued items leave in the next packet to one peer.
 //
-// Who: the engine, under its lock. One Strategy object per peer, made at first contact. A strategy includes this header only.
-// Threads: serialised by the engine's lock.
-// Surprise: a strategy is pure bookkeeping: no clock, no lock, no I/O, no allocation per item. It links the items into its own index through
-//      Item::scratch. Order per flow (session, tag) is the strategy's duty; nobody sorts behind it. Envelopes are numbered in the order in which plan() puts them.
+// Who: the engine, under its lock. One Strategy object per peer, made at first contact. A strategy includes this header
+// only. Threads: serialised by the engine's lock. Surprise: a strategy is pure bookkeeping: no clock, no lock, no I/O,
+// no allocation per item. It links the items into its own index through
+//      Item::scratch. Order per flow (session, tag) is the strategy's duty; nobody sorts behind it. Envelopes are
+//      numbered in the order in which plan() puts them.
 //
 //     add(item) ──▶ [ index of the strategy ] ──plan(rail)──▶ Plan: items, in order, of ONE packet
 #pragma once
@@ -19,29 +20,31 @@ namespace canele::strategies {
 
 /// What kind of thing waits to be sent.
 enum class Kind : std::uint8_t {
-  control,  ///< CTS, FIN, acknowledgement …: small, in order among themselves, leaves before any envelope that is planned later
-  envelope, ///< eager message or RTS: ordered per flow
-  bulk      ///< a piece of a granted large transfer: goes alone, as a bulk packet
+  control,   ///< CTS, FIN, acknowledgement …: small, in order among themselves, leaves before any envelope that is
+             ///< planned later
+  envelope,  ///< eager message or RTS: ordered per flow
+  bulk       ///< a piece of a granted large transfer: goes alone, as a bulk packet
 };
 
 /// One thing to send. Embedded in the engine's objects; the strategy reads the first part and owns `scratch`.
 struct Item {
   Kind kind = Kind::envelope;
-  bool queued = false;          ///< between add() and plan()/remove(); kept by the engine's wrappers
-  std::int32_t priority = 0;    ///< higher leaves sooner
-  std::uint32_t size = 0;       ///< bytes it takes in a packet, header included (bulk: bytes left)
+  bool queued = false;                           ///< between add() and plan()/remove(); kept by the engine's wrappers
+  std::int32_t priority = 0;                     ///< higher leaves sooner
+  std::uint32_t size = 0;                        ///< bytes it takes in a packet, header included (bulk: bytes left)
   std::uint64_t flow_session = 0, flow_tag = 0;  ///< the flow, for envelopes
-  std::uint64_t age = 0;        ///< grows with every item given to this peer
-  void* scratch[10] = {};       ///< the strategy's links
+  std::uint64_t age = 0;                         ///< grows with every item given to this peer
+  void* scratch[10] = {};                        ///< the strategy's links
 };
 
 /// What the rail can take now.
 struct RailView {
-  std::size_t room = 0;         ///< bytes of the packet
-  bool bulk_allowed = true;     ///< a bulk item may be planned now
+  std::size_t room = 0;      ///< bytes of the packet
+  bool bulk_allowed = true;  ///< a bulk item may be planned now
 };
 
-/// One packet. Either up to max_items control/envelope items whose sizes sum to at most `room`, or exactly one bulk item.
+/// One packet. Either up to max_items control/envelope items whose sizes sum to at most `room`, or exactly one bulk
+/// item.
 struct Plan {
   static constexpr int max_items = 64;
   int count = 0;
@@ -67,9 +70,9 @@ class Strategy {
   /// item.priority has been changed by the engine from `before`.
   virtual void reprioritized(Item& item, std::int32_t before) = 0;
 
-  /// Fills `plan` (empty on entry) with the next packet and takes its items out of the index. An item that alone is larger than
-  /// rail.room stays (the engine guarantees that every non-bulk item fits an empty packet). A bulk item is left in the
-  /// index while bytes remain: the engine calls remove() when it is through.
+  /// Fills `plan` (empty on entry) with the next packet and takes its items out of the index. An item that alone is
+  /// larger than rail.room stays (the engine guarantees that every non-bulk item fits an empty packet). A bulk item is
+  /// left in the index while bytes remain: the engine calls remove() when it is through.
   virtual void plan(const RailView& rail, Plan& plan) = 0;
 
   virtual bool empty() const = 0;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <string_view>
 
@@ -33,16 +34,17 @@ bool names_another_job(std::string_view variable) {
   return false;
 }
 
+void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
+  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+  environment.push_back(name + "=" + value);
+}
+
+/// What we inherited, without the traces of another launcher, and what the user sets.
 std::vector<std::string> base_environment(const Options& options) {
   std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::string_view name = text.substr(0, text.find('='));
-    const bool replaced = std::any_of(options.environment.begin(), options.environment.end(),
-                                      [&](const auto& v) { return v.first == name; });
-    if (!replaced && !names_another_job(text)) result.emplace_back(text);
-  }
-  for (const auto& [name, value] : options.environment) result.push_back(name + "=" + value);
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!names_another_job(*entry)) result.emplace_back(*entry);
+  for (const auto& [name, value] : options.environment) set_variable(result, name, value);
   return result;
 }
 
@@ -87,7 +89,8 @@ Launch Job::prepare(const std::string& program) const {
 
 bool Job::start_ranks(const std::string& program) {
   const std::vector<cpu_set_t> places = binding_places(options_.binding);
-  const std::vector<std::string> base = base_environment(options_);
+  std::vector<std::string> base = base_environment(options_);
+  if (!options_.directory.empty()) set_variable(base, "PWD", std::filesystem::canonical(options_.directory).string());
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null < 0) throw std::runtime_error(fmt::format("/dev/null: {}", std::strerror(errno)));
   Launch launch = prepare(program);

@@ -3,6 +3,7 @@
 // What the files of the C ABI share: handles to objects and back, errors with words, blocking.
 //
 // Who: comm/api only. Threads: any.
+// Surprise: a handle of the C ABI is the object's own address; nothing is looked up.
 #pragma once
 
 #include <canele/canele.h>
@@ -31,8 +32,8 @@ struct Target {
   bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
 };
 
-/// Blocks until one of the targets is done; makes `engine` (nullptr: none) progress where no worker does. CANELE_EDEADLK in a callback,
-/// CANELE_ETIMEOUT at the deadline (0: none; platform time).
+/// Blocks until one of the targets is done; makes `engine` (nullptr: none) progress where no worker does.
+/// CANELE_EDEADLK in a callback, CANELE_ETIMEOUT at the deadline (0: none; platform time).
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns);
 
 /// Makes progress until `done()` is true, which is asked under the engine's lock. False at the deadline.

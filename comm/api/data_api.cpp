@@ -14,7 +14,7 @@ namespace canele::comm::api {
 namespace {
 
 struct Pack {
-  canele_iov_t vector;   ///< what the request's data refers to
+  canele_iov_t vector;  ///< what the request's data refers to
   std::size_t length;
   std::size_t capacity;  ///< of `more`; 0 while the pieces are inside
   iovec* more;
@@ -24,7 +24,8 @@ static_assert(sizeof(Pack) <= sizeof(canele_pack_t));
 
 Pack& pack_of(canele_pack_t* pack) { return *reinterpret_cast<Pack*>(pack); }
 
-/// Pieces of an iovec list from a byte offset on. Walks the list: lists are short, and long ones are asked for in order.
+/// Pieces of an iovec list from a byte offset on. Walks the list: lists are short, and long ones are asked for in
+/// order.
 int iov_segments(const void* context, std::size_t offset, iovec* out, int max) {
   const auto& vector = *static_cast<const canele_iov_t*>(context);
   int i = 0;
@@ -75,7 +76,8 @@ void canele_pack_begin(canele_pack_t* pack) {
 }
 
 int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) {
-  if (pack == nullptr || (length != 0 && piece == nullptr)) return error(CANELE_EINVAL, "canele_pack_add: piece is NULL");
+  if (pack == nullptr || (length != 0 && piece == nullptr))
+    return error(CANELE_EINVAL, "canele_pack_add: piece is NULL");
   Pack& p = pack_of(pack);
   if (p.vector.pieces == nullptr) p.vector.pieces = p.inside;
   const auto count = static_cast<std::size_t>(p.vector.count);

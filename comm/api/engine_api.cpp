@@ -2,8 +2,8 @@
 //
 // Engines and sessions of the C ABI: init, finalize, abort, worker, progress, sessions, barrier.
 //
-// Threads: init and finalize by one; the rest by any. Surprise: finalize is a barrier of the engine's own, so that every rank goes on making progress for the
-// others until all have what was sent to them.
+// Threads: init and finalize by one; the rest by any. Surprise: finalize is a barrier of the engine's own, so that
+// every rank goes on making progress for the others until all have what was sent to them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,8 +42,9 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   std::vector<std::string> overrides;
   if (options != nullptr) {
     if (options->struct_size < sizeof(canele_options_t)) {
-      return error(CANELE_EINVAL, "canele_init: options->struct_size is " + std::to_string(options->struct_size) +
-                                      ", must be sizeof(canele_options_t) = " + std::to_string(sizeof(canele_options_t)));
+      return error(CANELE_EINVAL,
+                   "canele_init: options->struct_size is " + std::to_string(options->struct_size) +
+                       ", must be sizeof(canele_options_t) = " + std::to_string(sizeof(canele_options_t)));
     }
     for (size_t i = 0; i < options->settings_count; ++i) overrides.emplace_back(options->settings[i]);
   }
@@ -149,7 +150,8 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
   engine.lock_for_callback();
   Session* session = engine.sessions.find_or_make(engine, label);
   if (session == nullptr) {
-    *code = error(CANELE_ENOMEM, "no more than " + std::to_string(SessionTable::most_sessions) + " session labels per engine");
+    *code = error(CANELE_ENOMEM,
+                  "no more than " + std::to_string(SessionTable::most_sessions) + " session labels per engine");
   } else if (session->open) {
     *code = error(CANELE_EBUSY, "session \"" + std::string(label) + "\" is already open in this process");
     session = nullptr;
@@ -165,11 +167,13 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
 
 int barrier(Session& session, std::uint64_t deadline_ns) {
   Engine& engine = *session.engine;
-  if (callback_depth() != 0) return error(CANELE_EDEADLK, "a barrier inside a completion callback would wait for itself");
+  if (callback_depth() != 0)
+    return error(CANELE_EDEADLK, "a barrier inside a completion callback would wait for itself");
   for (int distance = 1; distance < engine.size; distance *= 2) {
     const int to = (engine.rank + distance) % engine.size, from = (engine.rank - distance + engine.size) % engine.size;
     canele_request_t send{}, receive{};
-    int code = canele_irecv(public_of(session), from, static_cast<std::uint64_t>(distance), CANELE_TAG_EXACT, nullptr, 0, &receive);
+    int code = canele_irecv(public_of(session), from, static_cast<std::uint64_t>(distance), CANELE_TAG_EXACT, nullptr,
+                            0, &receive);
     if (code == CANELE_OK) {
       code = canele_isend(public_of(session), to, static_cast<std::uint64_t>(distance), nullptr, 0, &send);
     }
@@ -292,7 +296,8 @@ int canele_session_close(canele_session_t* session) {
   e.lock_for_callback();
   int code = CANELE_OK;
   if (s.pending != 0) {
-    code = error(CANELE_EBUSY, "canele_session_close: " + std::to_string(s.pending) + " requests of \"" + s.label + "\" are pending");
+    code = error(CANELE_EBUSY,
+                 "canele_session_close: " + std::to_string(s.pending) + " requests of \"" + s.label + "\" are pending");
   } else {
     while (s.match.first_arrival != nullptr) {
       auto& message = static_cast<Message&>(*s.match.first_arrival);

@@ -17,22 +17,38 @@ int error(int code, std::string words) {
 
 const char* canele_error_string(int error) {
   switch (error) {
-    case CANELE_OK: return "no error";
-    case CANELE_EINVAL: return "invalid argument or setting";
-    case CANELE_ERANK: return "no such rank";
-    case CANELE_ETRUNC: return "message longer than the receive";
-    case CANELE_ECANCELED: return "receive cancelled";
-    case CANELE_EPEER: return "peer died or left";
-    case CANELE_EDEADLK: return "blocking call inside a completion callback";
-    case CANELE_ENOMEM: return "out of memory";
-    case CANELE_EBOOTSTRAP: return "launcher not reached, or a rank is missing";
-    case CANELE_EVERSION: return "versions of the library differ";
-    case CANELE_ESTATE: return "object is in the wrong state for this call";
-    case CANELE_EDRIVER: return "no driver can reach the peer";
-    case CANELE_ETIMEOUT: return "timed out";
-    case CANELE_EBUSY: return "busy";
-    case CANELE_EPROTOCOL: return "peer sent bytes that make no sense";
-    case CANELE_EFORK: return "engine belongs to the process before the fork";
+    case CANELE_OK:
+      return "no error";
+    case CANELE_EINVAL:
+      return "invalid argument or setting";
+    case CANELE_ERANK:
+      return "no such rank";
+    case CANELE_ETRUNC:
+      return "message longer than the receive";
+    case CANELE_ECANCELED:
+      return "receive cancelled";
+    case CANELE_EPEER:
+      return "peer died or left";
+    case CANELE_EDEADLK:
+      return "blocking call inside a completion callback";
+    case CANELE_ENOMEM:
+      return "out of memory";
+    case CANELE_EBOOTSTRAP:
+      return "launcher not reached, or a rank is missing";
+    case CANELE_EVERSION:
+      return "versions of the library differ";
+    case CANELE_ESTATE:
+      return "object is in the wrong state for this call";
+    case CANELE_EDRIVER:
+      return "no driver can reach the peer";
+    case CANELE_ETIMEOUT:
+      return "timed out";
+    case CANELE_EBUSY:
+      return "busy";
+    case CANELE_EPROTOCOL:
+      return "peer sent bytes that make no sense";
+    case CANELE_EFORK:
+      return "engine belongs to the process before the fork";
   }
   return "unknown error code";
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Completion queues and conditions of the C ABI. Threads: any.
-// Surprise: a completion queue is a callback of our own that links the request; the queue is a spin-locked list, held for a few instructions.
+// Surprise: a completion queue is a callback of our own that links the request; the queue is a spin-locked list, held
+// for a few instructions.
 //
 //   queue: first ─queue_next▶ … ─▶ last        through the requests, which are finalized
 #include "comm/api/api.hpp"
@@ -53,12 +54,14 @@ using namespace canele::comm;
 using namespace canele::comm::api;
 
 int canele_request_on_queue(canele_request_t* request, canele_queue_t* queue, void* argument) {
-  if (request == nullptr || queue == nullptr) return error(CANELE_EINVAL, "canele_request_on_queue: request and queue must be given");
+  if (request == nullptr || queue == nullptr)
+    return error(CANELE_EINVAL, "canele_request_on_queue: request and queue must be given");
   request_of(request).queue_argument = argument;
   return canele_request_on_event(request, CANELE_EVENT_FINALIZED, push, queue);
 }
 
-int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_request_t** requests, void** arguments, int max) {
+int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_request_t** requests, void** arguments,
+                      int max) {
   if (engine == nullptr || queue == nullptr || requests == nullptr || max < 0) {
     return error(CANELE_EINVAL, "canele_queue_poll: engine, queue and requests must be given");
   }
@@ -93,7 +96,8 @@ uint16_t canele_condition_test(const canele_condition_t* condition, uint16_t mas
 }
 
 int canele_condition_wait(canele_engine_t* engine, canele_condition_t* condition, uint16_t mask) {
-  if (condition == nullptr || mask == 0) return error(CANELE_EINVAL, "canele_condition_wait: condition and mask must be given");
+  if (condition == nullptr || mask == 0)
+    return error(CANELE_EINVAL, "canele_condition_wait: condition and mask must be given");
   Target target{&reinterpret_cast<Condition*>(condition)->word, mask};
   return wait_for_one(engine != nullptr ? &engine_of(engine) : nullptr, &target, 1, 0);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Counters and self-description of the C ABI. Threads: any. Surprise: a driver's own counters are read without stopping it: a value may be one event old.
+// Counters and self-description of the C ABI. Threads: any. Surprise: a driver's own counters are read without stopping
+// it: a value may be one event old.
 #include "comm/api/api.hpp"
 #include "comm/core/registry.hpp"
 #include "comm/observe/report.hpp"
@@ -30,7 +31,8 @@ InfoReport info(const Engine* engine) {
   report.version = CANELE_VERSION;
   report.abi = CANELE_ABI_VERSION;
   for (const auto* factory : all_drivers()) {
-    InfoReport::OneDriver driver{std::string(factory->name), std::string(factory->summary), factory->unavailable(), false, {}};
+    InfoReport::OneDriver driver{
+        std::string(factory->name), std::string(factory->summary), factory->unavailable(), false, {}};
     for (std::size_t i = 0; engine != nullptr && i < engine->slots.size(); ++i) {
       if (&engine->slots[i]->factory != factory) continue;
       driver.open = true;
@@ -38,7 +40,8 @@ InfoReport info(const Engine* engine) {
     }
     report.drivers.push_back(std::move(driver));
   }
-  for (const auto* factory : all_strategies()) report.strategies.push_back({std::string(factory->name), std::string(factory->summary)});
+  for (const auto* factory : all_strategies())
+    report.strategies.push_back({std::string(factory->name), std::string(factory->summary)});
   report.settings = describe(settings);
   report.settings_error = settings.error();
   const ltask::Topology topology;
@@ -53,16 +56,22 @@ InfoReport info(const Engine* engine) {
 
 int give_text(const std::string& json, char* text, std::size_t size, std::size_t* needed) {
   if (copy_text(json, text, size, needed)) return CANELE_OK;
-  return error(CANELE_ENOMEM, "the text needs " + std::to_string(json.size() + 1) + " bytes, " + std::to_string(size) + " were given");
+  return error(CANELE_ENOMEM,
+               "the text needs " + std::to_string(json.size() + 1) + " bytes, " + std::to_string(size) + " were given");
 }
 
 std::uint64_t driver_counter(const drivers::Driver::Counters& c, Counter counter) {
   switch (counter) {
-    case Counter::packets_sent: return c.packets_sent;
-    case Counter::packets_received: return c.packets_received;
-    case Counter::bytes_sent: return c.bytes_sent + c.bulk_bytes_sent;
-    case Counter::bytes_received: return c.bytes_received + c.bulk_bytes_received;
-    default: return 0;
+    case Counter::packets_sent:
+      return c.packets_sent;
+    case Counter::packets_received:
+      return c.packets_received;
+    case Counter::bytes_sent:
+      return c.bytes_sent + c.bulk_bytes_sent;
+    case Counter::bytes_received:
+      return c.bytes_received + c.bulk_bytes_received;
+    default:
+      return 0;
   }
 }
 
@@ -77,10 +86,12 @@ std::string counters_json(Engine& engine) {
   report.counters = read_all(engine.counters);
   for (const auto& peer : engine.active_peers) {
     const DriverSlot* slot = peer->rail.slot;
-    report.peers.push_back({peer->rank, slot != nullptr ? std::string(slot->factory.name) : "", read_all(peer->counters)});
+    report.peers.push_back(
+        {peer->rank, slot != nullptr ? std::string(slot->factory.name) : "", read_all(peer->counters)});
   }
   engine.unlock();
-  for (const auto& slot : engine.slots) report.drivers.push_back({std::string(slot->factory.name), slot->driver->counters});
+  for (const auto& slot : engine.slots)
+    report.drivers.push_back({std::string(slot->factory.name), slot->driver->counters});
   return to_json(report);
 }
 
@@ -102,10 +113,12 @@ const char* canele_counter_help(int index) {
 }
 
 int canele_counter_read(canele_engine_t* engine, int index, int peer, const char* driver, uint64_t* value) {
-  if (engine == nullptr || value == nullptr) return error(CANELE_EINVAL, "canele_counter_read: engine and value must be given");
+  if (engine == nullptr || value == nullptr)
+    return error(CANELE_EINVAL, "canele_counter_read: engine and value must be given");
   Engine& e = engine_of(engine);
   if (index < 0 || index >= canele_counter_count()) {
-    return error(CANELE_EINVAL, "canele_counter_read: there are counters 0 to " + std::to_string(canele_counter_count() - 1));
+    return error(CANELE_EINVAL,
+                 "canele_counter_read: there are counters 0 to " + std::to_string(canele_counter_count() - 1));
   }
   if (peer < -1 || peer >= e.size) return error(CANELE_ERANK, "canele_counter_read: no rank " + std::to_string(peer));
   const auto counter = static_cast<Counter>(index);

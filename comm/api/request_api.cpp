@@ -2,7 +2,8 @@
 //
 // Requests of the C ABI: send, receive, late receives, cancel, probe, events, completion queues.
 //
-// Threads: any. Surprise: what can be wrong with a call is checked here, before anything is queued; what goes wrong later is told by the status only.
+// Threads: any. Surprise: what can be wrong with a call is checked here, before anything is queued; what goes wrong
+// later is told by the status only.
 #include <new>
 
 #include "comm/api/api.hpp"
@@ -15,7 +16,8 @@ std::string range_of(const Engine& engine) { return "ranks run from 0 to " + std
 int check_data(const canele_data_t* data, const char* call) {
   if (data == nullptr) return error(CANELE_EINVAL, std::string(call) + ": data is NULL");
   if (data->length != 0 && data->base == nullptr && data->segments == nullptr) {
-    return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
+    return error(CANELE_EINVAL,
+                 std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
   }
   return CANELE_OK;
 }
@@ -42,8 +44,8 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return CANELE_OK;
 }
 
-int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data, const SendOptions& options,
-              Request* request) {
+int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
+              const SendOptions& options, Request* request) {
   const int code = prepare(request, session, Request::Kind::send);
   if (code != CANELE_OK) return code;
   Engine& engine = *session->engine;
@@ -76,8 +78,8 @@ int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t 
   Engine& engine = *session->engine;
   if (source < CANELE_ANY_SOURCE || source >= engine.size) {
     request->kind = Request::Kind::null;
-    return error(CANELE_ERANK, "receive from rank " + std::to_string(source) + ": " + range_of(engine) +
-                                   ", or CANELE_ANY_SOURCE");
+    return error(CANELE_ERANK,
+                 "receive from rank " + std::to_string(source) + ": " + range_of(engine) + ", or CANELE_ANY_SOURCE");
   }
   request->late = data == nullptr;
   request->data = data != nullptr ? *data : canele_data_t{};
@@ -137,7 +139,8 @@ using namespace canele::comm::api;
 int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
                  canele_request_t* request) {
   if (length != 0 && buffer == nullptr) return error(CANELE_EINVAL, "canele_isend: length is not 0 but buffer is NULL");
-  return post_send(&session_of(session), destination, tag, canele_data_contiguous(buffer, length), {}, &request_of(request));
+  return post_send(&session_of(session), destination, tag, canele_data_contiguous(buffer, length), {},
+                   &request_of(request));
 }
 
 int canele_isend_data(canele_session_t* session, int destination, uint64_t tag, const canele_data_t* data,
@@ -188,7 +191,8 @@ int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) 
   Message& message = *r.receive.message;
   if (length > message.stored) {
     return error(CANELE_EINVAL, "canele_receive_peek: " + std::to_string(length) + " bytes asked for, " +
-                                    std::to_string(message.stored) + " are here (the sender declares more with options.header)");
+                                    std::to_string(message.stored) +
+                                    " are here (the sender declares more with options.header)");
   }
   if (length != 0) std::memcpy(buffer, message.bytes(), length);
   return CANELE_OK;
@@ -262,13 +266,15 @@ int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask
 
 }  // namespace
 
-int canele_iprobe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, int* found, canele_status_t* status) {
+int canele_iprobe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, int* found,
+                  canele_status_t* status) {
   return run_probe(session, source, tag, mask, nullptr, found, status);
 }
 
 int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, int* found,
                    canele_request_t* request, canele_status_t* status) {
-  if (session == nullptr || request == nullptr) return error(CANELE_EINVAL, "canele_improbe: session and request must be given");
+  if (session == nullptr || request == nullptr)
+    return error(CANELE_EINVAL, "canele_improbe: session and request must be given");
   Request& r = request_of(request);
   int code = prepare(&r, &session_of(session), Request::Kind::receive);
   if (code != CANELE_OK) return code;
@@ -304,9 +310,11 @@ int canele_request_on_event(canele_request_t* request, unsigned mask, canele_cal
 }
 
 int canele_request_status(const canele_request_t* request, canele_status_t* status) {
-  if (request == nullptr || status == nullptr) return error(CANELE_EINVAL, "canele_request_status: request and status must be given");
+  if (request == nullptr || status == nullptr)
+    return error(CANELE_EINVAL, "canele_request_status: request and status must be given");
   const Request& r = request_of(request);
-  if (r.kind != Request::Kind::null && !r.finalized()) return error(CANELE_ESTATE, "canele_request_status: the request is not finalized");
+  if (r.kind != Request::Kind::null && !r.finalized())
+    return error(CANELE_ESTATE, "canele_request_status: the request is not finalized");
   fill_status(r, status);
   return CANELE_OK;
 }

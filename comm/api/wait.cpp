@@ -2,8 +2,9 @@
 //
 // Waiting: the one place, with ltask/worker, where the library blocks.
 //
-// Threads: any, except inside a callback. Surprise: a waiter relies on the worker only while it shows signs of life; otherwise one waiter polls for
-// all, and the others sleep on their parkers until their word is done or the token comes free.
+// Threads: any, except inside a callback. Surprise: a waiter relies on the worker only while it shows signs of life;
+// otherwise one waiter polls for all, and the others sleep on their parkers until their word is done or the token comes
+// free.
 //
 //   done? ─no─▶ worker alive? ─yes─▶ spin a little ─▶ park (look at the worker's pulse now and then)
 //                    └─no──▶ token free? ─yes─▶ poll: step, spin, yield, sleep on the drivers ─▶ pass the token
@@ -119,12 +120,14 @@ class Wait {
     for (std::size_t i = 0; i < count_; ++i) {
       std::uint64_t seen = targets_[i].word->load(std::memory_order_acquire);
       while ((seen & targets_[i].mask) == 0 && (seen & ~RequestWord::low_bits) != 0) {
-        if (targets_[i].word->compare_exchange_weak(seen, seen & RequestWord::low_bits, std::memory_order_acq_rel)) break;
+        if (targets_[i].word->compare_exchange_weak(seen, seen & RequestWord::low_bits, std::memory_order_acq_rel))
+          break;
       }
     }
     if (listed_) {
       engine_->waiters.remove(*parker_);
-      if (engine_->waiters.token_free()) engine_->waiters.wake_one(platform());  // the token's turn may have been meant for us
+      if (engine_->waiters.token_free())
+        engine_->waiters.wake_one(platform());  // the token's turn may have been meant for us
     }
     ltask::Parker::release(*parker_);
   }
@@ -143,8 +146,13 @@ class Wait {
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns) {
   if (std::any_of(targets, targets + count, [](const Target& t) { return t.done(); })) return CANELE_OK;
   if (callback_depth() != 0) {
-    return error(CANELE_EDEADLK, "a blocking call inside a completion callback would wait for itself: use a callback "
-                                 "on what you wait for instead");
+    return error(CANELE_EDEADLK,
+                 "a blocking call inside a completion callback would wait for itself: use a callback "
+                 "on what you wait for instead");
+  }
+  if (engine != nullptr && count == 1 && !engine->worker.active() &&
+      engine->spin_until(*targets->word, targets->mask)) {
+    return CANELE_OK;
   }
   return Wait(engine, targets, count, deadline_ns).run();
 }

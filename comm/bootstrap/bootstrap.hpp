@@ -39,8 +39,8 @@ class Bootstrap {
   /// Makes what was put visible, and waits at most timeout_ns for all ranks to have done the same.
   /// false: *why names the missing ranks where the launcher tells them.
   virtual bool commit_and_fence(std::uint64_t timeout_ns, std::string* why) = 0;
-  /// Asks for a blob of another rank. `deliver(ok, blob, why)` is called exactly once, on any thread, within timeout_ns;
-  /// possibly inside the call.
+  /// Asks for a blob of another rank. `deliver(ok, blob, why)` is called exactly once, on any thread, within
+  /// timeout_ns; possibly inside the call.
   using Deliver = std::function<void(bool ok, Blob blob, std::string why)>;
   virtual void get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) = 0;
   /// Waits for all ranks (no data). Blocks at most timeout_ns.
@@ -53,8 +53,9 @@ class Bootstrap {
   virtual void finalize() = 0;
 };
 
-/// Finds the launcher from the environment and joins its job: PMIx if its variables are there, else a job of one rank if no
-/// launcher's variables are there. nullptr and *why if a launcher is there but cannot be reached or is not supported.
+/// Finds the launcher from the environment and joins its job: PMIx if its variables are there, else a job of one rank
+/// if no launcher's variables are there. nullptr and *why if a launcher is there but cannot be reached or is not
+/// supported.
 std::unique_ptr<Bootstrap> join_job(Platform& platform, std::uint64_t timeout_ns, std::string* why);
 
 /// A job of one rank.

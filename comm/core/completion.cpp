@@ -3,7 +3,8 @@
 // Completion: a request's state changes once, its waiter is woken, its callback runs outside the lock.
 //
 // Threads: publish and finish under the lock; deliver by whoever runs the task.
-// Surprise: after the atomic operation that publishes `finalized` the request may be gone, unless this thread set the queued bit in the same
+// Surprise: after the atomic operation that publishes `finalized` the request may be gone, unless this thread set the
+// queued bit in the same
 //      operation: then the request is alive until its callback has had the last event.
 #include "comm/core/engine.hpp"
 
@@ -24,6 +25,10 @@ int callback_depth() { return depth; }
 void Engine::publish(Request& request, unsigned events) {
   std::uint64_t seen = request.word.load(std::memory_order_relaxed);
   std::uint64_t next;
+  if (&request == being_posted && seen == 0) {  // its poster is this thread: no need for an atomic operation
+    request.word.store(events, std::memory_order_release);
+    return;
+  }
   do {
     if ((events & event::finalized) != 0 && (seen & RequestWord::cancel_bit) != 0) return;  // run(cancel) publishes
     assert((RequestWord::happened(seen) & event::finalized) == 0 && "a request completes once");

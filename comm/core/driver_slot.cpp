@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What drivers call: see drivers/driver.hpp. Threads: inside poll() of the driver, that is under the lock for a memory-only driver, and under
-// the slot's gate for any other, which therefore takes the lock here.
-// Surprise: landing() gives out user memory that the driver then writes without the lock. That is safe because only the driver itself, in a
+// What drivers call: see drivers/driver.hpp. Threads: inside poll() of the driver, that is under the lock for a
+// memory-only driver, and under the slot's gate for any other, which therefore takes the lock here. Surprise: landing()
+// gives out user memory that the driver then writes without the lock. That is safe because only the driver itself, in a
 // call back, can make the engine let go of a transfer of a connected peer.
 #include "comm/core/driver_slot.hpp"
 

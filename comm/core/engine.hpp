@@ -4,7 +4,8 @@
 //
 // Who: api/ posts, the worker and waiters step, drivers call back through DriverSlot.
 // Threads: any; see each part. Fields below "under the lock" are touched by the holder of `lock` only.
-// Surprise: there are no globals, no blocking call, and no thread in here: a test can step a thousand engines in one thread.
+// Surprise: there are no globals, no blocking call, and no thread in here: a test can step a thousand engines in one
+// thread.
 //
 //   Engine ─┬─ lock           submissions that find it taken are linked to it
 //           ├─ tasks          callbacks and large copies, run by whoever steps
@@ -84,6 +85,9 @@ class Engine final : public ltask::Progress {
   int step() override;
   void sleep(std::uint64_t timeout_ns) override;
   void wake() override { sleeper.wake(); }
+  /// Polls memory-only drivers under one hold of the lock until `word` has a bit of `mask`; true if it has. Gives up
+  /// soon, and at once if the lock is taken or there is work that the lock forbids.
+  bool spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask);
 
   /// Runs `op` now, or leaves it to the holder of the lock; then does what the lock forbids (system calls, callbacks).
   void submit(Op& op);
@@ -94,7 +98,8 @@ class Engine final : public ltask::Progress {
 
   // ---- the lock -------------------------------------------------------------------------------------------------
   bool try_lock();
-  /// Waits for the lock, for callers who must have it (a driver's call back). Holders are quick: they make no system call.
+  /// Waits for the lock, for callers who must have it (a driver's call back). Holders are quick: they make no system
+  /// call.
   void lock_for_callback();
   void unlock();
 
@@ -130,11 +135,14 @@ class Engine final : public ltask::Progress {
   // ---- shared, each with its own discipline ---------------------------------------------------------------------
   ltask::SubmitLock lock;
   ltask::TaskQueue tasks;
-  std::vector<std::unique_ptr<DriverSlot>> slots;
+  std::vector<std::unique_ptr<DriverSlot>> slots;       ///< in order of preference; constant after create()
+  std::vector<DriverSlot*> memory_slots, system_slots;  ///< the same by kind
   ltask::Sleeper sleeper;
   ltask::Worker worker;
   Waiters waiters;
   std::atomic<bool> memory_in_use{false};  ///< another rank is reached through memory
+  std::atomic<int> system_peers{0};        ///< connected through drivers that make system calls
+  bool crowded = false;                    ///< more ranks on this host than processing units: spinning does not pay
   bool naps_only = false;                  ///< a driver without wake-up is open
 
   // ---- under the lock -------------------------------------------------------------------------------------------
@@ -149,14 +157,15 @@ class Engine final : public ltask::Progress {
   std::vector<std::unique_ptr<Packet>> free_packets;
   std::vector<Peer*> dirty;
   Departures departures;
-  std::vector<Rail*> lulled;         ///< rails that wait for the next progress call
-  bool lulls_over = false;           ///< it is that call
-  std::uint64_t pending_sends = 0;  ///< not finalized
-  std::uint64_t resolving = 0;      ///< questions to the launcher under way
-  std::uint64_t pulls = 0;          ///< copies under way
+  std::vector<Rail*> lulled;              ///< rails that wait for the next progress call
+  bool lulls_over = false;                ///< it is that call
+  const Request* being_posted = nullptr;  ///< run inline by its poster: nobody else knows it yet
+  std::uint64_t pending_sends = 0;        ///< not finalized
+  std::uint64_t resolving = 0;            ///< questions to the launcher under way
+  std::uint64_t pulls = 0;                ///< copies under way
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
-  std::uint64_t flip_countdown = 0; ///< fault switch, 0 off
+  std::uint64_t flip_countdown = 0;  ///< fault switch, 0 off
   EngineCounters counters;
 
  private:
@@ -164,7 +173,7 @@ class Engine final : public ltask::Progress {
   explicit Engine(EngineParts parts);
   int step_locked();
   int step_drivers();
-  bool arm();     ///< every driver wakes us from now on, and there is nothing to do
+  bool arm();  ///< every driver wakes us from now on, and there is nothing to do
   void disarm();
   void run_linked(ltask::SubmitLock::Node* node);
 };

@@ -2,8 +2,8 @@
 //
 // The end of a peer: every request that needs it completes with an error; everything else goes on.
 //
-// Threads: under the engine's lock. Surprise: receives whose data is being pulled are left to their Pull, and a packet that a driver's server may hold is left
-// until it comes back.
+// Threads: under the engine's lock. Surprise: receives whose data is being pulled are left to their Pull, and a packet
+// that a driver's server may hold is left until it comes back.
 #include "comm/core/peers.hpp"
 #include "comm/protocol/send_path.hpp"
 
@@ -22,7 +22,8 @@ void drop_item(Engine& engine, strategies::Item& item) {
 }
 
 void drop_backlog(Engine& engine, Peer& peer) {
-  if (peer.rail.packet != nullptr && peer.rail.packet->bulk) peer.rail.packet->plan.count = 0;  // its item is in the backlog
+  if (peer.rail.packet != nullptr && peer.rail.packet->bulk)
+    peer.rail.packet->plan.count = 0;  // its item is in the backlog
   while (strategies::Item* item = peer.backlog->any()) {
     peer.backlog->remove(*item);
     drop_item(engine, *item);
@@ -70,7 +71,10 @@ void Engine::fail_peer(Peer& peer, bool lost, std::string_view reason) {
   const bool was_up = peer.state == Peer::State::up;
   peer.state = lost ? Peer::State::failed : Peer::State::left;
   peer.reason = reason;
-  if (was_up) peer.rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
+  if (was_up) {
+    peer.rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
+    if (!peer.rail.slot->memory_only()) system_peers.fetch_sub(1, std::memory_order_relaxed);
+  }
   if (lost) {
     counters.add(Counter::peers_failed);
     log(LogLevel::warning, "rank " + std::to_string(peer.rank) + " is lost: " + std::string(reason));

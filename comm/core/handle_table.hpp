@@ -2,7 +2,10 @@
 //
 // HandleTable: names for objects that a peer must be able to refer to.
 //
-// Who: the engine, under its lock. Surprise: a handle carries a generation, so that an old or invented one finds nothing.
+// Who: the engine, under its lock.
+// Threads: under the engine's lock.
+// Surprise: a handle carries a generation, so that an old or invented one finds
+// nothing.
 //
 //   handle: generation (32) | index + 1 (32)         slots: [object, generation] … free ones linked by index
 //

@@ -2,7 +2,8 @@
 //
 // The engine's lock, the submissions linked to it, and what follows when it is given up.
 //
-// Threads: any. Surprise: the holder runs what others linked before it leaves, so that nobody ever waits; pumping the peers comes after a whole batch,
+// Threads: any. Surprise: the holder runs what others linked before it leaves, so that nobody ever waits; pumping the
+// peers comes after a whole batch,
 //      so that sends linked together can leave together.
 #include "comm/core/engine.hpp"
 #include "comm/protocol/receive_path.hpp"
@@ -12,7 +13,8 @@
 namespace canele::comm {
 
 bool Engine::try_lock() {
-  if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) [[unlikely]] return false;
+  if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) [[unlikely]]
+    return false;
   return lock.try_enter();
 }
 
@@ -55,7 +57,11 @@ void Engine::run_linked(ltask::SubmitLock::Node* node) {
 void Engine::submit(Op& op) {
   if (!lock.enter_or_push(op)) return;  // the holder runs it
   counters.add(Counter::lock_taken);
+  if (op.kind == OpKind::send || op.kind == OpKind::receive)
+    being_posted = &static_cast<Request&>(static_cast<PostOp&>(op));
   run(op);
+  pump_dirty();
+  being_posted = nullptr;
   unlock();
 }
 
@@ -69,15 +75,33 @@ void Engine::after_submit() {
 
 void Engine::run(Op& op) {
   switch (op.kind) {
-    case OpKind::send: send_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op))); break;
-    case OpKind::receive: receive_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op))); break;
-    case OpKind::bind: receive_path::bind(*this, static_cast<Request&>(static_cast<PostOp&>(op))); break;
-    case OpKind::cancel: receive_path::cancel(*this, static_cast<Request&>(static_cast<CancelOp&>(op))); break;
-    case OpKind::probe: receive_path::probe(*this, static_cast<ProbeOp&>(op)); break;
-    case OpKind::reprioritize: send_path::reprioritize(*this, static_cast<ReprioritizeOp&>(op)); break;
-    case OpKind::sent: send_path::handed_over(*this, *static_cast<Rail::SentOp&>(op).rail); break;
-    case OpKind::pulled: rendezvous::pulled(*this, static_cast<rendezvous::Pull&>(op)); break;
-    case OpKind::call: static_cast<CallOp&>(op).call(*this, static_cast<CallOp&>(op)); break;
+    case OpKind::send:
+      send_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
+      break;
+    case OpKind::receive:
+      receive_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
+      break;
+    case OpKind::bind:
+      receive_path::bind(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
+      break;
+    case OpKind::cancel:
+      receive_path::cancel(*this, static_cast<Request&>(static_cast<CancelOp&>(op)));
+      break;
+    case OpKind::probe:
+      receive_path::probe(*this, static_cast<ProbeOp&>(op));
+      break;
+    case OpKind::reprioritize:
+      send_path::reprioritize(*this, static_cast<ReprioritizeOp&>(op));
+      break;
+    case OpKind::sent:
+      send_path::handed_over(*this, *static_cast<Rail::SentOp&>(op).rail);
+      break;
+    case OpKind::pulled:
+      rendezvous::pulled(*this, static_cast<rendezvous::Pull&>(op));
+      break;
+    case OpKind::call:
+      static_cast<CallOp&>(op).call(*this, static_cast<CallOp&>(op));
+      break;
   }
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Message: one that arrived and has not been received: an unexpected one, or one that a late receive holds. And Control: a small chunk
-// to be sent that belongs to no request.
+// Message: one that arrived and has not been received: an unexpected one, or one that a late receive holds. And
+// Control: a small chunk to be sent that belongs to no request.
 //
-// Who: protocol/, under the engine's lock. Surprise: a message is one block, its bytes behind it, byte-exact; blocks of the common small
+// Who: protocol/, under the engine's lock.
+// Threads: under the engine's lock.
+// Surprise: a message is one block, its bytes behind it, byte-exact; blocks of
+// the common small
 //      size are kept for reuse.
 #pragma once
 

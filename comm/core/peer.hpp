@@ -2,8 +2,10 @@
 //
 // Peer: another rank, as soon as it is talked to; Rail: one driver towards it; Packet: what is on its way out.
 //
-// Who: the engine, under its lock, except where a Packet is handed to a driver that makes system calls (state `staged` and `sending`: it then
+// Who: the engine, under its lock, except where a Packet is handed to a driver that makes system calls (state `staged`
+// and `sending`: it then
 //      belongs to whoever serves that driver).
+// Threads: under the engine's lock, except a Packet that a driver's server holds.
 // Surprise: a peer never talked to costs one pointer.
 //
 //   Engine.peers[rank] ──▶ Peer ──▶ Strategy (its backlog)
@@ -48,21 +50,21 @@ struct Packet {
 
 struct Rail {
   enum class State : std::uint8_t {
-    idle,    ///< takes a packet
-    connect, ///< system-call driver: waits for its server to connect
-    held,    ///< memory driver: a plan that found the driver full
-    staged,  ///< system-call driver: waits for its server
-    sending  ///< the driver has it, its memory is in use
+    idle,     ///< takes a packet
+    connect,  ///< system-call driver: waits for its server to connect
+    held,     ///< memory driver: a plan that found the driver full
+    staged,   ///< system-call driver: waits for its server
+    sending   ///< the driver has it, its memory is in use
   };
   Peer* peer = nullptr;
   DriverSlot* slot = nullptr;
   State state = State::idle;
-  bool full = false;                ///< the driver said full; ready() will come
-  bool lulled = false;              ///< in the engine's list of rails that wait for the next progress call
-  std::uint64_t last_packet_ns = 0; ///< when the last one left, for drivers with a gap
-  std::unique_ptr<Packet> packet;   ///< system-call drivers, and held plans
-  bool in_flush = false;            ///< on its way to the server of the driver, or not back yet
-  drivers::Address address;         ///< where to connect
+  bool full = false;                 ///< the driver said full; ready() will come
+  bool lulled = false;               ///< in the engine's list of rails that wait for the next progress call
+  std::uint64_t last_packet_ns = 0;  ///< when the last one left, for drivers with a gap
+  std::unique_ptr<Packet> packet;    ///< system-call drivers, and held plans
+  bool in_flush = false;             ///< on its way to the server of the driver, or not back yet
+  drivers::Address address;          ///< where to connect
   Rail* next_flush = nullptr;
   drivers::Status result = drivers::Status::ok;  ///< of the last hand-over
   struct SentOp : Op {
@@ -75,13 +77,13 @@ struct Peer {
 
   int rank = 0;
   State state = State::resolving;
-  bool dirty = false;       ///< in the engine's list of peers to pump
-  std::int32_t error = 0;   ///< why it failed
+  bool dirty = false;      ///< in the engine's list of peers to pump
+  std::int32_t error = 0;  ///< why it failed
   std::string reason;
   Rail rail;
   std::unique_ptr<strategies::Strategy> backlog;
   std::uint64_t next_age = 0;
-  std::uint64_t queued_bytes = 0;  ///< in the backlog, as packed
+  std::uint64_t queued_bytes = 0;           ///< in the backlog, as packed
   std::uint32_t next_out = 1, next_in = 1;  ///< envelope numbers
   std::vector<Session*> sessions_in;        ///< by the peer's index
   std::vector<std::uint32_t> announced;     ///< by our index: the epoch announced, 0 none

@@ -168,9 +168,9 @@ void connect(Engine& engine, Peer& peer) {
     if (slot.driver->connect(peer.rank, peer.rail.address) != drivers::Status::failed) return;
   }
   if (peer.state == Peer::State::up) return;
-  engine.fail_peer(peer, true, "no driver of this rank reaches it (CANELE_DRIVERS=" +
-                                   engine.settings->text(Setting::drivers) + ")" +
-                                   (peer.reason.empty() ? "" : "; " + peer.reason));
+  engine.fail_peer(peer, true,
+                   "no driver of this rank reaches it (CANELE_DRIVERS=" + engine.settings->text(Setting::drivers) +
+                       ")" + (peer.reason.empty() ? "" : "; " + peer.reason));
 }
 
 void connected(Engine& engine, DriverSlot& slot, int rank) {
@@ -181,7 +181,11 @@ void connected(Engine& engine, DriverSlot& slot, int rank) {
   if (peer.rail.state == Rail::State::connect && !peer.rail.in_flush) peer.rail.state = Rail::State::idle;
   peer.state = Peer::State::up;
   slot.connected_peers.fetch_add(1, std::memory_order_relaxed);
-  if (slot.memory_only() && rank != engine.rank) engine.memory_in_use.store(true, std::memory_order_relaxed);
+  if (!slot.memory_only()) {
+    engine.system_peers.fetch_add(1, std::memory_order_relaxed);
+  } else if (rank != engine.rank) {
+    engine.memory_in_use.store(true, std::memory_order_relaxed);
+  }
   engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + std::string(slot.factory.name));
   engine.mark_dirty(peer);
 }

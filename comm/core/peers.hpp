@@ -2,7 +2,10 @@
 //
 // Peers: how a rank becomes reachable, and what happens when it no longer is.
 //
-// Who: the engine's lock holder. Surprise: nothing here waits. A peer is resolved (its address asked for), then drivers are tried in order; its sends stay
+// Who: the engine's lock holder.
+// Threads: under the engine's lock.
+// Surprise: nothing here waits. A peer is resolved (its address asked for), then drivers
+// are tried in order; its sends stay
 //      in the backlog meanwhile.
 //
 //   first contact ─▶ resolving ─address─▶ connecting (driver 1, 2, …) ─connected()─▶ up ─▶ left | failed

@@ -2,8 +2,9 @@
 //
 // Progress: one turn of polling, serving drivers and running tasks; and going to sleep without missing anything.
 //
-// Threads: any; turns of several threads overlap harmlessly. Surprise: a driver that makes system calls is polled less often while nothing comes from it and
-// another driver is in use: its poll costs more than a whole message through shared memory.
+// Threads: any; turns of several threads overlap harmlessly. Surprise: a driver that makes system calls is polled less
+// often while nothing comes from it and another driver is in use: its poll costs more than a whole message through
+// shared memory.
 #include <algorithm>
 
 #include "comm/core/engine.hpp"
@@ -44,7 +45,8 @@ int serve(DriverSlot& slot, bool poll) {
     did += flush(slot);
     if (poll) {
       const int events = slot.driver->poll(packets_per_poll);
-      slot.dry_polls.store(events > 0 ? 0 : slot.dry_polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      slot.dry_polls.store(events > 0 ? 0 : slot.dry_polls.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
       did += events;
       while (slot.has_flush()) did += flush(slot);
     }
@@ -61,7 +63,9 @@ bool due(DriverSlot& slot, bool memory_in_use) {
   } else if (memory_in_use && slot.dry_polls.load(std::memory_order_relaxed) > seldom) {
     interval = seldom;
   }
-  return slot.turns.fetch_add(1, std::memory_order_relaxed) % interval == 0;
+  const unsigned turn = slot.turns.load(std::memory_order_relaxed);  // a lost turn does not matter
+  slot.turns.store(turn + 1, std::memory_order_relaxed);
+  return turn % interval == 0;
 }
 
 }  // namespace
@@ -75,9 +79,7 @@ int Engine::step() {
 int Engine::step_locked() {
   if (!try_lock()) return 0;
   int did = 0;
-  for (const auto& slot : slots) {
-    if (slot->memory_only()) did += slot->driver->poll(packets_per_poll);
-  }
+  for (DriverSlot* slot : memory_slots) did += slot->driver->poll(packets_per_poll);
   if (!lulled.empty()) {
     lulls_over = true;
     for (Rail* rail : lulled) {
@@ -93,30 +95,43 @@ int Engine::step_locked() {
   return did;
 }
 
+bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask) {
+  constexpr int long_spin = 4096, short_spin = 32;  // polls of ten nanoseconds
+  if (!try_lock()) return false;
+  bool done = false;
+  int turns = crowded || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  for (; turns > 0 && !done; --turns) {
+    for (DriverSlot* slot : memory_slots) slot->driver->poll(packets_per_poll);
+    if (lock.pending()) run_linked(lock.take());
+    if (!dirty.empty()) pump_dirty();
+    done = (word.load(std::memory_order_relaxed) & mask) != 0;
+    if (!departures.empty() || tasks.has_work() || !lulled.empty()) break;
+  }
+  unlock();
+  return done;
+}
+
 int Engine::step_drivers() {
   int did = 0;
-  for (const auto& slot : slots) {
-    if (slot->memory_only()) continue;
+  for (DriverSlot* slot : system_slots) {
     if (due(*slot, memory_in_use.load(std::memory_order_relaxed)) || slot->has_flush()) did += serve(*slot, true);
   }
   return did;
 }
 
 void Engine::serve_drivers() {
-  for (const auto& slot : slots) {
-    if (!slot->memory_only() && slot->has_flush()) serve(*slot, false);
+  for (DriverSlot* slot : system_slots) {
+    if (slot->has_flush()) serve(*slot, false);
   }
 }
 
 bool Engine::arm() {
   if (!try_lock()) return false;  // somebody is at work
   bool armed = lulled.empty();
-  for (const auto& slot : slots) {
-    if (slot->memory_only()) armed = slot->driver->arm() && armed;
-  }
+  for (DriverSlot* slot : memory_slots) armed = slot->driver->arm() && armed;
   unlock();
-  for (const auto& slot : slots) {
-    if (slot->memory_only() || !armed) continue;
+  for (DriverSlot* slot : system_slots) {
+    if (!armed) break;
     if (!slot->gate.try_enter()) {
       armed = false;
       continue;
@@ -124,18 +139,16 @@ bool Engine::arm() {
     armed = slot->driver->arm();
     while (slot->gate.leave()) armed = false;
   }
-  for (const auto& slot : slots) armed = armed && !slot->has_flush();
+  for (DriverSlot* slot : system_slots) armed = armed && !slot->has_flush();
   return armed && !tasks.has_work();
 }
 
 void Engine::disarm() {
   lock_for_callback();
-  for (const auto& slot : slots) {
-    if (slot->memory_only()) slot->driver->disarm();
-  }
+  for (DriverSlot* slot : memory_slots) slot->driver->disarm();
   unlock();
-  for (const auto& slot : slots) {
-    if (slot->memory_only() || !slot->gate.try_enter()) continue;
+  for (DriverSlot* slot : system_slots) {
+    if (!slot->gate.try_enter()) continue;
     slot->driver->disarm();
     while (slot->gate.leave()) flush(*slot);
   }
@@ -151,6 +164,8 @@ void Engine::sleep(std::uint64_t timeout_ns) {
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
     sleeper.sleep(naps_only ? std::min(nap_ns, timeout_ns) : timeout_ns);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
+  } else {
+    platform.yield();  // somebody is at work, or there is work
   }
   disarm();
   sleeper.release();

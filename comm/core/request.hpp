@@ -2,14 +2,17 @@
 //
 // Request: what the library keeps in a canele_request_t, the caller's memory.
 //
-// Who: the engine. Threads: `word` by any; the rest by the thread that posts, then under the engine's lock, until it is finalized.
-// Surprise: one 64-bit word holds the events that happened, those wanted, those delivered, and who waits, so that completing is one atomic
-//      operation after which the request may be gone: whoever completes reads the waiter and the need for a callback out of the old value.
+// Who: the engine. Threads: `word` by any; the rest by the thread that posts, then under the engine's lock, until it is
+// finalized. Surprise: one 64-bit word holds the events that happened, those wanted, those delivered, and who waits, so
+// that completing is one atomic
+//      operation after which the request may be gone: whoever completes reads the waiter and the need for a callback
+//      out of the old value.
 //
 //   word:  63 …………… 16 │ 10  9 │ 8 7 6     │ 5 4 3  │ 2 1 0
 //          parker       │ c  q  │ delivered │ wanted │ happened      (events: header, received, finalized)
 //
-//   q: in the task queue, or being delivered (at most one thread delivers)   c: a cancel is linked, finalizing must wait for it
+//   q: in the task queue, or being delivered (at most one thread delivers)   c: a cancel is linked, finalizing must
+//   wait for it
 #pragma once
 
 #include <canele/canele.h>
@@ -47,7 +50,8 @@ struct AnswerOp : Op {
 };
 
 namespace event {
-inline constexpr unsigned header = CANELE_EVENT_HEADER, received = CANELE_EVENT_RECEIVED, finalized = CANELE_EVENT_FINALIZED;
+inline constexpr unsigned header = CANELE_EVENT_HEADER, received = CANELE_EVENT_RECEIVED,
+                          finalized = CANELE_EVENT_FINALIZED;
 inline constexpr unsigned all = header | received | finalized;
 }  // namespace event
 
@@ -65,9 +69,9 @@ class RequestWord {
 };
 
 /// The three links of a request are bases, so that the engine gets from a link back to its request by static_cast.
-struct PostOp : Op {};               ///< posting, binding
-struct CancelOp : Op {};             ///< cancelling; apart, because the request may still be linked by its PostOp
-struct DeliveryTask : ltask::Task {};///< delivers events
+struct PostOp : Op {};                 ///< posting, binding
+struct CancelOp : Op {};               ///< cancelling; apart, because the request may still be linked by its PostOp
+struct DeliveryTask : ltask::Task {};  ///< delivers events
 
 /// What only a send, or only a receive, needs. First in the request's bases, so that item and node lead back to it.
 struct Direction {
@@ -98,7 +102,7 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   Engine* engine;
   Session* session;
   canele_callback_fn callback;
-  void* argument;        ///< with a completion queue: the queue
+  void* argument;  ///< with a completion queue: the queue
   void* queue_argument;
   Request* queue_next;
   canele_data_t data;
@@ -106,18 +110,18 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   std::uint64_t status_tag;
   std::uint64_t status_length;
   std::int32_t status_error;
-  std::int32_t rank;          ///< destination, or source once known
+  std::int32_t rank;  ///< destination, or source once known
   Kind kind;
   Stage stage;
-  bool synchronous;           ///< send: finalized after the match
-  bool late;                  ///< receive without a buffer
-  bool rendezvous;            ///< send: goes by RTS
+  bool synchronous;  ///< send: finalized after the match
+  bool late;         ///< receive without a buffer
+  bool rendezvous;   ///< send: goes by RTS
   bool cancelled;
-  std::uint16_t header;       ///< send: bytes that travel ahead
-  std::uint64_t handle;       ///< by which the peer names this request; 0 none
-  std::uint64_t bulk_key;     ///< send: the receiver's name for the transfer
-  std::uint64_t moved;        ///< bulk bytes sent, or landed
-  std::uint64_t expected;     ///< bulk bytes granted
+  std::uint16_t header;    ///< send: bytes that travel ahead
+  std::uint64_t handle;    ///< by which the peer names this request; 0 none
+  std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer
+  std::uint64_t moved;     ///< bulk bytes sent, or landed
+  std::uint64_t expected;  ///< bulk bytes granted
 
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
 };

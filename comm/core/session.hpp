@@ -2,7 +2,10 @@
 //
 // Session: a name space for tags, and the table that finds it by label.
 //
-// Who: the engine, under its lock. Surprise: a session exists as soon as a peer has mentioned its label, also before it is opened here (its messages
+// Who: the engine, under its lock.
+// Threads: under the engine's lock.
+// Surprise: a session exists as soon as a peer has mentioned its label, also before it
+// is opened here (its messages
 //      wait as unexpected) and after it was closed here.
 //
 //   label ──▶ Session ◀── number (local, in every match key)
@@ -27,13 +30,13 @@ class Session {
  public:
   Engine* engine = nullptr;
   std::string label;
-  std::uint32_t number = 0;       ///< local name, also the wire index of what we send
-  std::uint32_t epoch = 0;        ///< raised at each opening: a peer that heard of an earlier one is told again
+  std::uint32_t number = 0;  ///< local name, also the wire index of what we send
+  std::uint32_t epoch = 0;   ///< raised at each opening: a peer that heard of an earlier one is told again
   bool open = false;
   bool order_across_tags = false;
-  std::uint64_t pending = 0;      ///< requests posted and not finalized
+  std::uint64_t pending = 0;  ///< requests posted and not finalized
   std::uint32_t barrier_round = 0;
-  Session* barrier = nullptr;     ///< internal session of this session's barriers, opened at the first one
+  Session* barrier = nullptr;  ///< internal session of this session's barriers, opened at the first one
   MatchSession match;
 };
 

@@ -3,7 +3,8 @@
 // The start and the end of an engine: drivers are opened, addresses published, the secret shared; and all of it undone.
 //
 // Threads: one. These may block (on the launcher), nothing else in core/ does.
-// Surprise: the drivers know the place of the secret before its value is there: nobody can connect before the ranks have met.
+// Surprise: the drivers know the place of the secret before its value is there: nobody can connect before the ranks
+// have met.
 #include <algorithm>
 #include <cstring>
 
@@ -17,8 +18,13 @@ namespace {
 
 constexpr std::size_t secret_size = 16;
 
-ltask::Idle::Budget idle_budget(const Settings& settings) {
+bool crowded_host(Platform& platform, const Bootstrap& bootstrap) {
+  return static_cast<unsigned>(bootstrap.local_size()) > platform.processors();
+}
+
+ltask::Idle::Budget idle_budget(const Settings& settings, bool crowded) {
   ltask::Idle::Budget budget;
+  if (crowded) budget.spin_ns = 0;
   budget.spin_ns = settings.number(Setting::spin, budget.spin_ns);
   return budget;
 }
@@ -35,8 +41,8 @@ std::uint64_t flip_countdown(const Settings& settings) {
 struct EngineBuilder {
   static bool open_driver(Engine& engine, const drivers::DriverFactory& factory, std::string* why) {
     if (factory.contract != drivers::contract_version) {
-      *why = "was built for version " + std::to_string(factory.contract) + " of the driver contract, this library has " +
-             std::to_string(drivers::contract_version);
+      *why = "was built for version " + std::to_string(factory.contract) +
+             " of the driver contract, this library has " + std::to_string(drivers::contract_version);
       return false;
     }
     *why = factory.unavailable();
@@ -51,11 +57,13 @@ struct EngineBuilder {
       slot->driver->close();
       return false;
     }
+    (slot->memory_only() ? engine.memory_slots : engine.system_slots).push_back(slot.get());
     engine.slots.push_back(std::move(slot));
     return true;
   }
 
-  static bool open_drivers(Engine& engine, const std::vector<const drivers::DriverFactory*>& factories, std::string* why) {
+  static bool open_drivers(Engine& engine, const std::vector<const drivers::DriverFactory*>& factories,
+                           std::string* why) {
     std::string problems;
     bool reaches_others = engine.size == 1;
     for (const drivers::DriverFactory* factory : factories) {
@@ -148,12 +156,13 @@ Engine::Engine(EngineParts parts)
       rank(bootstrap->rank()),
       size(bootstrap->size()),
       verbosity(static_cast<LogLevel>(settings->number(Setting::verbose))),
-      idle(idle_budget(*settings)),
+      idle(idle_budget(*settings, crowded_host(platform, *bootstrap))),
       eager_setting(settings->number(Setting::eager_limit, 0)),
       process(platform.process()),
       secret(secret_size),
       incarnation(platform.random()),
       worker(platform, *this, idle),
+      crowded(crowded_host(platform, *bootstrap)),
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
       matcher(platform.random()),
       flip_countdown(comm::flip_countdown(*settings)) {}

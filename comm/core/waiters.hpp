@@ -3,7 +3,8 @@
 // Waiters: the threads that block in the library, of which at most one polls for all.
 //
 // Who: api/wait. Threads: any.
-// Surprise: the poller holds a token, not a lock; when its own wait is over it passes the token by waking one sleeping waiter, who takes it
+// Surprise: the poller holds a token, not a lock; when its own wait is over it passes the token by waking one sleeping
+// waiter, who takes it
 //      or passes it on.
 #pragma once
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// KeyedQueues: a growing hash table from (session, tag, source) to a FIFO of match nodes. Every operation is constant-time, also
-// while it grows.
+// KeyedQueues: a growing hash table from (session, tag, source) to a FIFO of match nodes. Every operation is
+// constant-time, also while it grows.
 //
-// Who: the matcher, under the engine's lock. Surprise: it allocates only to grow; queues and collision chains run through the nodes.
+// Who: the matcher, under the engine's lock.
+// Threads: under the engine's lock.
+// Surprise: it allocates only to grow; queues and collision chains run
+// through the nodes.
 //
 //   buckets (64 B, one cache line each)              nodes (in requests or messages)
 //   ┌───────────────────────────────┬──────────┐
@@ -11,12 +14,13 @@
 //   └──────┬────────────────────────┴──────────┘
 //          └──▶ head ⇄ next ⇄ … ⇄ tail         FIFO of one key; head.tail ──▶ last
 //
-// Growth doubles the array and moves two old buckets per insertion; until all are moved a bucket is looked up where it lives:
+// Growth doubles the array and moves two old buckets per insertion; until all are moved a bucket is looked up where it
+// lives:
 //
 //   old: [moved moved moved | not yet …]     new: [ …… twice as long …… ]
 //
-// Rejected: open addressing with stored keys (24 B an entry: 2.6 entries a line, and deletion leaves tombstones); one fixed array of
-// chains (degrades beyond it); rehashing at once (a pause of milliseconds at a million entries).
+// Rejected: open addressing with stored keys (24 B an entry: 2.6 entries a line, and deletion leaves tombstones); one
+// fixed array of chains (degrades beyond it); rehashing at once (a pause of milliseconds at a million entries).
 #pragma once
 
 #include <cassert>
@@ -76,7 +80,8 @@ class KeyedQueues {
   }
   std::uint64_t hash(const MatchKey& key) const noexcept;
   Bucket& bucket(std::uint64_t hash) const noexcept;
-  /// Where the head with this key is kept: a slot, or nullptr and *chain = the chain pointer that leads to it; both null: nowhere.
+  /// Where the head with this key is kept: a slot, or nullptr and *chain = the chain pointer that leads to it; both
+  /// null: nowhere.
   MatchNode* lookup(const MatchKey& key, std::uint64_t hash, std::uint64_t** slot, MatchNode*** chain) const noexcept;
   void insert_head(MatchNode& head, std::uint64_t hash) noexcept;
   void grow();
@@ -90,7 +95,7 @@ class KeyedQueues {
   Bucket* table_;
   std::size_t mask_;
   std::size_t keys_ = 0;
-  Bucket* old_ = nullptr;      // while growing
+  Bucket* old_ = nullptr;  // while growing
   std::size_t old_mask_ = 0, moved_ = 0;
 };
 

@@ -65,7 +65,9 @@ UnexpectedNode* Matcher::post(MatchSession& session, PostedNode& receive) {
   const MatchClass match_class = classify(receive.source, receive.mask);
   receive.match_class = static_cast<std::uint8_t>(match_class);
   switch (match_class) {
-    case MatchClass::exact: exact_.push(receive); break;
+    case MatchClass::exact:
+      exact_.push(receive);
+      break;
     case MatchClass::any_source:
       if (!session.indexes_any_source) index_any_source(session);
       any_source_.push(receive);
@@ -76,8 +78,12 @@ UnexpectedNode* Matcher::post(MatchSession& session, PostedNode& receive) {
       any_tag_.push(receive);
       ++session.posted_any_tag;
       break;
-    case MatchClass::any_any: append(session.any_any, receive); break;
-    case MatchClass::masked: append(session.masked, receive); break;
+    case MatchClass::any_any:
+      append(session.any_any, receive);
+      break;
+    case MatchClass::masked:
+      append(session.masked, receive);
+      break;
   }
   ++session.posted;
   return nullptr;
@@ -88,7 +94,8 @@ PostedNode* Matcher::arrive(MatchSession& session, std::uint64_t tag, std::int32
   MatchNode* best = exact_.find({tag, session.id, source});
   if (best != nullptr && !best->posted) best = nullptr;
   const auto consider = [&](MatchNode* candidate) {
-    if (candidate != nullptr && candidate->posted && (best == nullptr || candidate->stamp < best->stamp)) best = candidate;
+    if (candidate != nullptr && candidate->posted && (best == nullptr || candidate->stamp < best->stamp))
+      best = candidate;
   };
   if (session.posted_any_source != 0) consider(any_source_.find({tag, session.id, rank_any}));
   if (session.posted_any_tag != 0) consider(any_tag_.find({0, session.id, source}));
@@ -110,7 +117,9 @@ PostedNode* Matcher::arrive(MatchSession& session, std::uint64_t tag, std::int32
 void Matcher::cancel(MatchSession& session, PostedNode& receive) noexcept {
   assert(receive.queued && receive.posted);
   switch (static_cast<MatchClass>(receive.match_class)) {
-    case MatchClass::exact: exact_.remove(receive); break;
+    case MatchClass::exact:
+      exact_.remove(receive);
+      break;
     case MatchClass::any_source:
       any_source_.remove(receive);
       --session.posted_any_source;
@@ -119,8 +128,12 @@ void Matcher::cancel(MatchSession& session, PostedNode& receive) noexcept {
       any_tag_.remove(receive);
       --session.posted_any_tag;
       break;
-    case MatchClass::any_any: unlink(session.any_any, receive); break;
-    case MatchClass::masked: unlink(session.masked, receive); break;
+    case MatchClass::any_any:
+      unlink(session.any_any, receive);
+      break;
+    case MatchClass::masked:
+      unlink(session.masked, receive);
+      break;
   }
   receive.queued = false;
   --session.posted;
@@ -162,7 +175,9 @@ void Matcher::take(MatchSession& session, UnexpectedNode& message) noexcept {
 UnexpectedNode* Matcher::find(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask) {
   MatchNode* node = nullptr;
   switch (classify(source, mask)) {
-    case MatchClass::exact: node = exact_.find({tag, session.id, source}); break;
+    case MatchClass::exact:
+      node = exact_.find({tag, session.id, source});
+      break;
     case MatchClass::any_source:
       if (!session.indexes_any_source) index_any_source(session);
       node = any_source_.find({tag, session.id, rank_any});
@@ -171,7 +186,9 @@ UnexpectedNode* Matcher::find(MatchSession& session, std::int32_t source, std::u
       if (!session.indexes_any_tag) index_any_tag(session);
       node = any_tag_.find({0, session.id, source});
       break;
-    case MatchClass::any_any: node = session.first_arrival; break;
+    case MatchClass::any_any:
+      node = session.first_arrival;
+      break;
     case MatchClass::masked:
       for (UnexpectedNode* message = session.first_arrival; message != nullptr; message = message->arrival_next) {
         if (fits(*message, source, tag, mask)) return message;

@@ -2,9 +2,13 @@
 //
 // The matcher: which receive gets which message, in constant time for all four classes of receives.
 //
-// Who: the engine, under its lock. Order: a message goes to the oldest receive that fits it; a receive gets the oldest message that fits it.
-// Surprise: an unexpected message is filed under the exact key only. The indexes for (any, tag) and (source, any) receives are built at a
-//      session's first such receive and kept up from then on, so that a session without wildcards (StarPU) never pays for them.
+// Who: the engine, under its lock. Order: a message goes to the oldest receive that fits it; a receive gets the oldest
+// message that fits it.
+// Threads: under the engine's lock.
+// Surprise: an unexpected message is filed under the exact key only. The indexes for (any, tag)
+// and (source, any) receives are built at a
+//      session's first such receive and kept up from then on, so that a session without wildcards (StarPU) never pays
+//      for them.
 //
 //   class        receive            key               structure
 //   exact        (source, tag)      tag, source       table (posted and unexpected share it)
@@ -46,8 +50,8 @@ class Matcher {
  public:
   explicit Matcher(std::uint64_t seed);
 
-  /// A new receive (tag, mask, source filled; session set here). Returns the unexpected message that it takes, already taken out;
-  /// or queues the receive and returns nullptr.
+  /// A new receive (tag, mask, source filled; session set here). Returns the unexpected message that it takes, already
+  /// taken out; or queues the receive and returns nullptr.
   UnexpectedNode* post(MatchSession& session, PostedNode& receive);
 
   /// A message arrives: the receive that takes it, already taken out, or nullptr.
@@ -66,7 +70,8 @@ class Matcher {
 
   static MatchClass classify(std::int32_t source, std::uint64_t mask) noexcept;
 
-  /// visit(PostedNode&) for every posted receive of the tables (not of the per-session lists); the table must not change meanwhile.
+  /// visit(PostedNode&) for every posted receive of the tables (not of the per-session lists); the table must not
+  /// change meanwhile.
   template <typename Visit>
   void each_posted(Visit visit) const {
     each_exact_posted(visit);

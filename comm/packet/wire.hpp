@@ -2,8 +2,11 @@
 //
 // The wire format: what a packet between two engines holds. docs/wire-format.md says the same to the byte.
 //
-// Who: protocol/ writes and reads it. A packet is one or more chunks, back to back, without padding. All integers are little-endian.
-// Surprise: a chunk head is 16 bytes, so that a message of up to 40 bytes, head and the driver's word share one cache line.
+// Who: protocol/ writes and reads it. A packet is one or more chunks, back to back, without padding. All integers are
+// little-endian.
+// Threads: any; no state.
+// Surprise: a chunk head is 16 bytes, so that a message of up to 40 bytes, head and the driver's word
+// share one cache line.
 //
 //   chunk:  tag u64 | seq u32 | session u16 | type u8 | size u8 | [size u32, if the u8 is 255] | size bytes of payload
 //
@@ -26,7 +29,8 @@
 
 namespace canele::comm::wire {
 
-static_assert(std::endian::native == std::endian::little, "the wire format is little-endian, and so is every machine it runs on yet");
+static_assert(std::endian::native == std::endian::little,
+              "the wire format is little-endian, and so is every machine it runs on yet");
 
 inline constexpr std::uint32_t version = 1;
 
@@ -59,7 +63,8 @@ struct Cts {
 };
 static_assert(sizeof(Cts) == 24);
 
-inline constexpr std::size_t max_label = 63 + sizeof "barrier:" - 1;  ///< users have 63; the engine puts a word in front
+inline constexpr std::size_t max_label =
+    63 + sizeof "barrier:" - 1;  ///< users have 63; the engine puts a word in front
 
 /// Bytes a chunk with `payload` bytes takes.
 inline constexpr std::size_t chunk_size(std::size_t payload) {

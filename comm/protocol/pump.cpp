@@ -2,11 +2,14 @@
 //
 // Send, steps 4 and 5: a rail that can take a packet asks the strategy for one and gets it to the driver.
 //
-// Threads: under the engine's lock. Surprise: there are two ways out. A memory-only driver is written to at once. For a driver that makes
-// system calls the packet is only staged here; whoever serves that driver hands it over outside the lock and comes back with handed_over().
+// Threads: under the engine's lock. Surprise: there are two ways out. A memory-only driver is written to at once. For a
+// driver that makes system calls the packet is only staged here; whoever serves that driver hands it over outside the
+// lock and comes back with handed_over().
 //
-//   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ──────────────▶ items left        full ─▶ held, until ready()
-//                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left      full ─▶ staged, until ready()
+//   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ──────────────▶ items left        full ─▶ held, until
+//   ready()
+//                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left      full ─▶ staged, until
+//                 ready()
 #include <algorithm>
 #include <cstring>
 
@@ -97,7 +100,8 @@ bool write_bulk(Engine& engine, Peer& peer, Request& request) {
     bulk_left(engine, peer, request, request.expected - request.moved);
     return true;
   }
-  if (driver.bulk_send(peer.rank, request.bulk_key, request.moved, pieces, count, size, nullptr) != Status::ok) return false;
+  if (driver.bulk_send(peer.rank, request.bulk_key, request.moved, pieces, count, size, nullptr) != Status::ok)
+    return false;
   engine.counters.add(Counter::packets_sent);
   peer.counters.add(Counter::packets_sent);
   bulk_left(engine, peer, request, size);
@@ -150,7 +154,8 @@ void add_piece(Packet& packet, const void* base, std::size_t size) {
   packet.pieces[packet.piece_count++] = {const_cast<void*>(base), size};
 }
 
-/// In: planned items. Out: staging and pieces describe the packet; items whose bytes were copied have left, the rest stay in the plan.
+/// In: planned items. Out: staging and pieces describe the packet; items whose bytes were copied have left, the rest
+/// stay in the plan.
 void stage_items(Engine& engine, Peer& peer, Packet& packet) {
   Plan& plan = packet.plan;
   count_packet(engine, peer, plan);
@@ -256,10 +261,17 @@ void handed_over(Engine& engine, Rail& rail) {
   assert(rail.state == Rail::State::staged);
   rail.last_packet_ns = engine.platform.now_ns();
   switch (rail.result) {
-    case drivers::Status::ok: packet_done(engine, rail, drivers::Status::ok); break;
-    case drivers::Status::pending: rail.state = Rail::State::sending; break;
-    case drivers::Status::full: rail.full = true; break;  // stays staged until ready()
-    case drivers::Status::failed: break;                  // failed() follows
+    case drivers::Status::ok:
+      packet_done(engine, rail, drivers::Status::ok);
+      break;
+    case drivers::Status::pending:
+      rail.state = Rail::State::sending;
+      break;
+    case drivers::Status::full:
+      rail.full = true;
+      break;  // stays staged until ready()
+    case drivers::Status::failed:
+      break;  // failed() follows
   }
 }
 

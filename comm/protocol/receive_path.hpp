@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The way in: from a driver's packet to the user's memory. Read receive_path.cpp top-down: packet, chunk, envelope, match, deliver.
+// The way in: from a driver's packet to the user's memory. Read receive_path.cpp top-down: packet, chunk, envelope,
+// match, deliver.
 //
-// Who: the engine's lock holder. Surprise: every length in a packet is checked before use, and read once: the packet may be memory that the peer
+// Who: the engine's lock holder.
+// Threads: under the engine's lock.
+// Surprise: every length in a packet is checked before use, and read once: the packet
+// may be memory that the peer
 //      still writes.
 #pragma once
 
@@ -22,7 +26,8 @@ void bind(Engine& engine, Request& request);
 void cancel(Engine& engine, Request& request);
 void probe(Engine& engine, ProbeOp& op);
 
-/// Gives the message that `request` has matched to it: copies, or starts the rendezvous, or holds it for a late receive.
+/// Gives the message that `request` has matched to it: copies, or starts the rendezvous, or holds it for a late
+/// receive.
 void give(Engine& engine, Request& request, Message& message);
 
 /// The receive is over: counts, fault switch, status.

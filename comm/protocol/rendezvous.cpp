@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Rendezvous. See rendezvous.hpp for the two ways. Threads: under the engine's lock, except pull_chunk.
-// Surprise: a receive that is pulled is in no table: only its Pull ends it, also when the peer dies, because the copy may be under way.
+// Surprise: a receive that is pulled is in no table: only its Pull ends it, also when the peer dies, because the copy
+// may be under way.
 #include "comm/protocol/rendezvous.hpp"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) {
   send_path::control(engine, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
 }
 
-/// One chunk of a pull; runs on whatever thread makes progress, outside the lock. Submits itself again until all is there.
+/// One chunk of a pull; runs on whatever thread makes progress, outside the lock. Submits itself again until all is
+/// there.
 void pull_chunk(ltask::Task& task) {
   constexpr std::size_t chunk = 256 * 1024;  // then others get a turn
   auto& pull = static_cast<Pull&>(task);

@@ -2,11 +2,14 @@
 //
 // Rendezvous: large messages announce themselves (RTS), the receiver decides how they come.
 //
-//   get    RTS(exposure) ──▶   receiver copies chunk by chunk from the sender's memory   ──▶ FIN      (drivers with bulk_get)
-//   stream RTS ──▶   CTS(key, offset, length) ──▶   bulk packets with that key, straight into the user's memory
+//   get    RTS(exposure) ──▶   receiver copies chunk by chunk from the sender's memory   ──▶ FIN      (drivers with
+//   bulk_get) stream RTS ──▶   CTS(key, offset, length) ──▶   bulk packets with that key, straight into the user's
+//   memory
 //
 // Who: the engine's lock holder; pull_chunk runs as an ltask, outside the lock.
-// Surprise: with get the sender's CPU does nothing: it may compute all the while. A receive that is shorter than the message asks for what
+// Threads: under the engine's lock, except where said.
+// Surprise: with get the sender's CPU does nothing: it may compute all the while. A receive that is shorter than the
+// message asks for what
 //      fits, and the sender is told so.
 #pragma once
 
@@ -39,7 +42,8 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
 const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
 /// Where bulk bytes of transfer `key` go; see DriverEvents.
-int landing(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max);
+int landing(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+            int max);
 void landed(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t length);
 
 /// A pull is over.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Send, steps 1 to 3 and 6: a posted message chooses its protocol, joins the backlog of its peer, and completes. pump.cpp has 4 and 5.
+// Send, steps 1 to 3 and 6: a posted message chooses its protocol, joins the backlog of its peer, and completes.
+// pump.cpp has 4 and 5.
 //
 // Threads: under the engine's lock.
-// Surprise: the protocol is chosen before the driver is known if the peer has not been talked to: the smallest eager limit then counts.
+// Surprise: the protocol is chosen before the driver is known if the peer has not been talked to: the smallest eager
+// limit then counts.
 #include "comm/protocol/send_path.hpp"
 
 #include <algorithm>
@@ -21,7 +23,8 @@ using strategies::Item;
 std::size_t eager_limit(const Engine& engine, const Peer& peer) {
   std::size_t limit = ~std::size_t{0};
   const auto fits = [&](const DriverSlot& slot) {
-    const std::size_t room = slot.driver->capabilities().max_packet - wire::chunk_size(wire::long_size) - sizeof(std::uint64_t);
+    const std::size_t room =
+        slot.driver->capabilities().max_packet - wire::chunk_size(wire::long_size) - sizeof(std::uint64_t);
     limit = std::min(limit, room);
   };
   if (peer.rail.slot != nullptr) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The way out: from a posted send to a driver. Read send_path.cpp (what becomes of a message) and pump.cpp (what becomes of a packet) top-down.
+// The way out: from a posted send to a driver. Read send_path.cpp (what becomes of a message) and pump.cpp (what
+// becomes of a packet) top-down.
 //
-// Who: the engine's lock holder. Surprise: nothing is decided when the user calls: a message waits in the backlog until a rail can take a packet.
+// Who: the engine's lock holder.
+// Threads: under the engine's lock.
+// Surprise: nothing is decided when the user calls: a message waits in the backlog until
+// a rail can take a packet.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +24,8 @@ void accept(Engine& engine, Request& request);
 /// Step 4: gives packets to the peer's rail as long as it takes them.
 void pump(Engine& engine, Peer& peer);
 
-/// Step 5: writes the chunk of one planned item at `out`; returns its end. Large eager payloads are left out if `pieces` may
-/// refer to them.
+/// Step 5: writes the chunk of one planned item at `out`; returns its end. Large eager payloads are left out if
+/// `pieces` may refer to them.
 struct Written {
   std::byte* end;
   bool references = false;  ///< the payload is not in the chunk: it follows as a piece of the user's memory

@@ -2,8 +2,8 @@
 //
 // Little-endian numbers in byte arrays, the only way numbers travel between ranks.
 //
-// Who: drivers. Threads: pure functions. Surprise: bytes are shifted, never cast: any alignment, any host. The compiler
-//      makes one load or store of it.
+// Who: drivers. Threads: pure functions. Surprise: bytes are shifted, never cast: any alignment, any host. The
+//      compiler makes one load or store of it.
 #pragma once
 
 #include <cstddef>

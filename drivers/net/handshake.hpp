@@ -4,7 +4,7 @@
 //
 // Who: drivers that connect by sockets (tcp; shm over AF_UNIX). Threads: one object, one thread at a time.
 // Surprise: it reads exactly its own bytes, never one more, so what the peer sends next (data, descriptors by
-//      SCM_RIGHTS) is untouched. A stranger learns the wire version and a random number, nothing else.
+//      SCM_RIGHTS) is untouched. A stranger who connects learns the wire version and a random number, nothing else.
 //
 //   initiator                                   acceptor
 //      │ ── Hello {magic, version, nonce} ────────▶ │   bad magic: closed without an answer

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Helpers around sockets; see socket.hpp. Who, threads: see there.
-// Surprise: host_id() mixes in the network name space, because two containers of one host do not share a loopback.
+// Surprise: host_id() mixes in the network name space, because two containers of one host do not share a
+//      loopback.
 #include "drivers/net/socket.hpp"
 
 #include <arpa/inet.h>

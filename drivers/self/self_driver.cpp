@@ -3,9 +3,10 @@
 // The self driver: a rank talks to itself through a bounded ring in its own memory. The worked example for authors of
 // drivers: every function of the contract that a memory driver offers is here, in its simplest right form.
 //
-// Who: made by self_factory; called as driver.hpp says. Threads: the engine serialises, except wake() and copy_chunk().
-// Surprise: memory_only: but for open, close and wake nothing here makes a system call, and no call copies more than
-//      max_packet bytes. So bulk data moves by that much per poll().
+// Who: made by self_factory; called as driver.hpp says. Threads: the engine serialises, except wake() and
+//      copy_chunk().
+// Surprise: memory_only: but for open, close and wake nothing here makes a system call, and no call copies more
+//      than max_packet bytes. So bulk data moves by that much per poll().
 //
 //   ring_:   … | size kind  bytes … | size kind  bytes … | (skip) |      records, 8-byte aligned, never split: what
 //   does

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Listening and addresses; see address.hpp. Who, threads: see there.
-// Surprise: bridges of virtual machines and containers carry the same address on every host, so they are tried last.
+// Surprise: bridges of virtual machines and containers carry the same address on every host, so they are tried
+//      last.
 #include "drivers/tcp/address.hpp"
 
 #include <algorithm>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Making connections; see connector.hpp. Who, threads: see there.
-// Surprise: a handshake that ends without a refusal is begun again (the peer's lobby was crowded, or it was too busy to
-// answer in time);
-//      only the number of retries is limited.
+// Surprise: a handshake that ends without a refusal is begun again (the peer's lobby was crowded, or it was too
+//      busy to answer in time); only the number of retries is limited.
 #include "drivers/tcp/connector.hpp"
 
 #include <fcntl.h>

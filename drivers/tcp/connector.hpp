@@ -3,9 +3,8 @@
 // Connector: everything about a peer until its connection is authenticated: listening, dialing, the two at once.
 //
 // Who: the tcp driver. Threads: one at a time.
-// Surprise: an attempt whose TCP connection stands has no time limit: a peer that computes and does not poll is alive.
-// Its kernel
-//      keeps the connection; keep-alive finds a dead host.
+// Surprise: an attempt whose TCP connection stands has no time limit: a peer that computes and does not poll is
+//      alive. Its kernel keeps the connection; keep-alive finds a dead host.
 //
 //   inbound:   listener ──▶ Lobby ──proven──▶ Contact.inbound ──flushed──▶ established()
 //                                   └─hold──▶ Contact.held (the own attempt goes first: net::resolve_inbound)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // TcpDriver::poll() and what belongs to it, top-down. Who, threads: see tcp_driver.hpp.
-// Surprise: links are marked dead while lists are being walked and taken out at the end (sweep), because a call back
-// may
-//      send, and a send may add to the lists.
+// Surprise: links are marked dead while lists are being walked and taken out at the end (sweep), because a call
+//      back may send, and a send may add to the lists.
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -18,7 +17,7 @@
 namespace canele::drivers::tcp {
 namespace {
 
-constexpr std::size_t few_links = 4;  // up to here reading all sockets beats epoll_wait and a read
+constexpr std::size_t few_links = 4;  // up to here all sockets are read, without asking epoll
 constexpr int polls_per_look = 8;     // and epoll is asked only so often
 constexpr int events_per_look = 64;
 constexpr int timer_period_s = 5;

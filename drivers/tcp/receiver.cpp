@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The incoming half of one connection; see receiver.hpp. Who, threads: see there.
-// Surprise: if the pieces of the user's memory are small on average, bulk data goes through the buffer after all: a
-//      readv of many small pieces costs more than the copy.
+// Surprise: if the pieces of the user's memory are small on average, bulk data goes through the buffer after all:
+//      a readv of many small pieces costs more than the copy.
 #include "drivers/tcp/receiver.hpp"
 
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ namespace canele::drivers::tcp {
 namespace {
 
 constexpr int max_pieces = 63;             // per readv, the buffer being one more
-constexpr std::size_t worth_direct = 512;  // average bytes per piece from which readv beats a copy
+constexpr std::size_t worth_direct = 512;  // average bytes per piece from which data is read in place (not measured)
 constexpr int fair_reads = 16;             // reads from one peer per poll
 
 std::uint64_t total(const iovec* pieces, int count) {

@@ -3,10 +3,9 @@
 // Receiver: the incoming half of one connection: bytes into packets, bulk data into the memory that the engine names.
 //
 // Who: the tcp driver, from poll(). Threads: one at a time.
-// Surprise: bulk data bypasses the buffer once its header is read: readv puts it straight into the user's memory, and
-// what follows it
-//      into the buffer, in one call. The engine is asked again before every read, so it may withdraw memory between two
-//      polls.
+// Surprise: bulk data bypasses the buffer once its header is read: readv puts it straight into the user's memory,
+//      and what follows it into the buffer, in one call. The engine is asked again before every read, so it may
+//      withdraw memory between two polls.
 //
 //   buffer_:  [ read and done | frames not looked at | free ]
 //             0            begin_                 end_     receive_buffer

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The outgoing half of one connection; see sender.hpp. Who, threads: see there.
-// Surprise: one call gives the kernel at most `burst` bytes, so that a transfer of 1 GiB does not keep the other peers
-// waiting.
+// Surprise: one call gives the kernel at most `burst` bytes, so that a transfer of 1 GiB does not keep the other
+//      peers waiting.
 #include "drivers/tcp/sender.hpp"
 
 #include <sys/socket.h>

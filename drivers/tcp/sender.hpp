@@ -3,7 +3,8 @@
 // Sender: the outgoing half of one connection.
 //
 // Who: the tcp driver. Threads: one at a time.
-// Surprise: at most one frame is ever kept here. The kernel's buffer is the queue; what it does not take is refused.
+// Surprise: at most one frame is ever kept here. The kernel's buffer is the queue; what it does not take is
+//      refused.
 //
 //   send() ─┬─ kernel took all ─────────▶ ok
 //           ├─ a frame is stuck, or none taken ▶ full      owes_ready until poll has room again

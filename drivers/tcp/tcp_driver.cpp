@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // TcpDriver: life, sending, closing. Its poll() is in poll.cpp; see tcp_driver.hpp. Who, threads: see there.
-// Surprise: a send that finds the connection broken answers `full`; the reading side then finds the end and reports
-//      failed(), after everything that arrived before it has been delivered.
+// Surprise: a send that finds the connection broken answers `full`; the reading side then finds the end and
+//      reports failed(), after everything that arrived before it has been delivered.
 #include "drivers/tcp/tcp_driver.hpp"
 
 #include <netinet/tcp.h>

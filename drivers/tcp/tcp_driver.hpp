@@ -3,9 +3,9 @@
 // TcpDriver: the driver contract over non-blocking TCP sockets.
 //
 // Who: made by tcp_factory; called as driver.hpp says. Threads: the engine serialises.
-// Surprise: with few peers poll() reads their sockets without asking epoll first: for a spinning thread a read that
-// finds data is
-//      one system call instead of two. Everything is registered edge-triggered, so nobody pays epoll_ctl per message.
+// Surprise: with few peers poll() reads their sockets without asking epoll first: for a spinning thread a read
+//      that finds data is one system call instead of two. Everything is registered edge-triggered, so nobody pays
+//      epoll_ctl per message.
 //
 //   TcpDriver ──owns──▶ Connector (until a peer is authenticated)
 //             └─owns──▶ Link per connected rank: fd, Sender, Receiver

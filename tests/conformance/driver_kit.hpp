@@ -3,8 +3,8 @@
 // Driver kit: n instances of one driver in this process, with an engine that only records. For tests of drivers.
 //
 // Who: tests of drivers (unit and conformance). Threads: one, unless a test says otherwise.
-// Surprise: it checks the contract while it records: a call back outside poll(), a second connected(), anything after
-//      failed(), a token that comes back twice: each is a test failure by itself.
+// Surprise: it checks the contract while it records: a call back outside poll(), a second connected(), anything
+//      after failed(), a token that comes back twice: each is a test failure by itself.
 //
 //   World ──owns──▶ Node (KitContext + Driver + what it was told) × n
 #pragma once

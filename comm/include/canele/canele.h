@@ -43,21 +43,21 @@ extern "C" {
 
 enum canele_error {
   CANELE_OK = 0,
-  CANELE_EINVAL = -1,      /**< an argument or a setting is wrong */
-  CANELE_ERANK = -2,       /**< no such rank */
-  CANELE_ETRUNC = -3,      /**< the message was longer than the receive; what fitted was delivered */
-  CANELE_ECANCELED = -4,   /**< the receive was cancelled before a message matched it */
-  CANELE_EPEER = -5,       /**< the peer named in status.source died or its connection was closed */
-  CANELE_EDEADLK = -6,     /**< a blocking call was made inside a completion callback */
-  CANELE_ENOMEM = -7,      /**< no memory, or a cap on memory was reached */
-  CANELE_EBOOTSTRAP = -8,  /**< the launcher could not be reached, or a rank is missing */
-  CANELE_EVERSION = -9,    /**< library versions differ between ranks, or from this header */
-  CANELE_ESTATE = -10,     /**< the call does not fit the state of the object (e.g. bind of a receive that has data) */
-  CANELE_EDRIVER = -11,    /**< no driver can reach the peer */
-  CANELE_ETIMEOUT = -12,   /**< the time given has passed */
-  CANELE_EBUSY = -13,      /**< requests are still pending, or a limited resource is taken */
-  CANELE_EPROTOCOL = -14,  /**< the peer sent bytes that make no sense; its connection was closed */
-  CANELE_EFORK = -15       /**< the engine was created before a fork and this is the child */
+  CANELE_EINVAL = -1,     /**< an argument or a setting is wrong */
+  CANELE_ERANK = -2,      /**< no such rank */
+  CANELE_ETRUNC = -3,     /**< the message was longer than the receive; what fitted was delivered */
+  CANELE_ECANCELED = -4,  /**< the receive was cancelled before a message matched it */
+  CANELE_EPEER = -5,      /**< the peer named in status.source died or its connection was closed */
+  CANELE_EDEADLK = -6,    /**< a blocking call was made inside a completion callback */
+  CANELE_ENOMEM = -7,     /**< no memory, or a cap on memory was reached */
+  CANELE_EBOOTSTRAP = -8, /**< the launcher could not be reached, or a rank is missing */
+  CANELE_EVERSION = -9,   /**< library versions differ between ranks, or from this header */
+  CANELE_ESTATE = -10,    /**< the call does not fit the state of the object (e.g. bind of a receive that has data) */
+  CANELE_EDRIVER = -11,   /**< no driver can reach the peer */
+  CANELE_ETIMEOUT = -12,  /**< the time given has passed */
+  CANELE_EBUSY = -13,     /**< requests are still pending, or a limited resource is taken */
+  CANELE_EPROTOCOL = -14, /**< the peer sent bytes that make no sense; its connection was closed */
+  CANELE_EFORK = -15      /**< the engine was created before a fork and this is the child */
 };
 
 /** One line naming the error code. Never NULL; static storage. */
@@ -92,9 +92,9 @@ typedef struct canele_options {
  *  reach the launcher fails; it never becomes a job of one rank. */
 CANELE_API int canele_init(const canele_options_t *options, canele_engine_t **engine);
 
-/** Leaves the job: waits for own sends to be delivered to the other ranks' libraries, then for all ranks, then frees the engine.
- *  Blocks. Receives still posted are cancelled (CANELE_ECANCELED) and their callbacks run. One thread calls it, once, and
- *  nobody uses the engine any more. NULL is allowed. */
+/** Leaves the job: waits for own sends to be delivered to the other ranks' libraries, then for all ranks, then frees
+ * the engine. Blocks. Receives still posted are cancelled (CANELE_ECANCELED) and their callbacks run. One thread calls
+ * it, once, and nobody uses the engine any more. NULL is allowed. */
 CANELE_API int canele_finalize(canele_engine_t *engine);
 
 /** Asks the launcher to end the whole job with exit code `code`, then ends this process. Does not return. */
@@ -135,13 +135,16 @@ CANELE_API int canele_worker_active(const canele_engine_t *engine);
 typedef struct canele_session canele_session_t;
 
 enum canele_session_flags {
-  CANELE_ORDER_PER_TAG = 0,    /**< messages of one (source, tag) arrive in order; others may overtake (priorities work) */
-  CANELE_ORDER_ACROSS_TAGS = 1 /**< MPI's rule: messages of one source match in the order they were sent, whatever the tag */
+  CANELE_ORDER_PER_TAG = 0, /**< messages of one (source, tag) arrive in order; others may overtake (priorities work) */
+  CANELE_ORDER_ACROSS_TAGS =
+      1 /**< MPI's rule: messages of one source match in the order they were sent, whatever the tag */
 };
 
-/** Opens the session called `label` (1 to 63 bytes). Local: no other rank takes part; ranks that use the same label meet.
- *  Messages that arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here. */
-CANELE_API int canele_session_open(canele_engine_t *engine, const char *label, unsigned flags, canele_session_t **session);
+/** Opens the session called `label` (1 to 63 bytes). Local: no other rank takes part; ranks that use the same label
+ * meet. Messages that arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here.
+ */
+CANELE_API int canele_session_open(canele_engine_t *engine, const char *label, unsigned flags,
+                                   canele_session_t **session);
 
 /** Closes it. CANELE_EBUSY while requests of it are pending. Messages nobody received are dropped and counted. */
 CANELE_API int canele_session_close(canele_session_t *session);
@@ -151,10 +154,10 @@ CANELE_API canele_engine_t *canele_session_engine(const canele_session_t *sessio
 
 /* ---------------------------------------------------------------------------------------------------- data */
 
-/** Describes user data by position: writes to out[] at most `max` (>= 1) contiguous pieces which, in order, hold the bytes of
- *  the message from `offset` (0 <= offset < length) on, and returns how many it wrote (>= 1). The pieces must not overlap; the engine asks again
- *  for what follows. Called by any thread, possibly by several at once, under the library's lock: pure, fast, no calls
- *  back into the library. */
+/** Describes user data by position: writes to out[] at most `max` (>= 1) contiguous pieces which, in order, hold the
+ * bytes of the message from `offset` (0 <= offset < length) on, and returns how many it wrote (>= 1). The pieces must
+ * not overlap; the engine asks again for what follows. Called by any thread, possibly by several at once, under the
+ * library's lock: pure, fast, no calls back into the library. */
 typedef int (*canele_segments_fn)(const void *context, size_t offset, struct iovec *out, int max);
 
 /** What is sent or received. Made by the three canele_data_... functions, or by hand. Copied by the calls that take it;
@@ -169,8 +172,8 @@ typedef struct canele_data {
 /** `length` bytes at `base`. */
 CANELE_API canele_data_t canele_data_contiguous(const void *base, size_t length);
 
-/** A list of `count` pieces (0 pieces, and pieces of length 0, are allowed), in order. `vector` and the pieces must stay
- *  alive until the request is finalized. */
+/** A list of `count` pieces (0 pieces, and pieces of length 0, are allowed), in order. `vector` and the pieces must
+ * stay alive until the request is finalized. */
 typedef struct canele_iov {
   const struct iovec *pieces;
   int count;
@@ -184,8 +187,8 @@ CANELE_API canele_data_t canele_data_segments(canele_segments_fn segments, const
 
 #define CANELE_REQUEST_SIZE 384
 
-/** One send or receive. Memory of the caller (16-byte aligned, zeroed before its first use), which must neither move nor be
- *  freed before it is finalized. May be used again after that, without being zeroed. */
+/** One send or receive. Memory of the caller (16-byte aligned, zeroed before its first use), which must neither move
+ * nor be freed before it is finalized. May be used again after that, without being zeroed. */
 typedef struct canele_request {
   CANELE_ALIGNAS_16 unsigned char opaque[CANELE_REQUEST_SIZE];
 } canele_request_t;
@@ -199,11 +202,11 @@ enum canele_event {
 
 /** The outcome of a request. */
 typedef struct canele_status {
-  int error;      /**< CANELE_OK or CANELE_E... */
-  int source;     /**< rank of the peer */
-  uint64_t tag;   /**< tag of the message */
-  size_t length;  /**< bytes of the message as sent; with CANELE_ETRUNC more than was delivered */
-  int cancelled;  /**< 1 if cancelled */
+  int error;     /**< CANELE_OK or CANELE_E... */
+  int source;    /**< rank of the peer */
+  uint64_t tag;  /**< tag of the message */
+  size_t length; /**< bytes of the message as sent; with CANELE_ETRUNC more than was delivered */
+  int cancelled; /**< 1 if cancelled */
 } canele_status_t;
 
 /** Called once per event with the bits that happened (several may come in one call). After the call that has
@@ -211,9 +214,9 @@ typedef struct canele_status {
  *  one request never overlap. */
 typedef void (*canele_callback_fn)(canele_request_t *request, unsigned events, void *argument);
 
-/** Asks for `callback(request, events, argument)` for the events in `mask`. May be called before the request is posted or
- *  after; if events have happened already, the callback runs soon, possibly inside this call. At most one callback per
- *  request and use. */
+/** Asks for `callback(request, events, argument)` for the events in `mask`. May be called before the request is posted
+ * or after; if events have happened already, the callback runs soon, possibly inside this call. At most one callback
+ * per request and use. */
 CANELE_API int canele_request_on_event(canele_request_t *request, unsigned mask, canele_callback_fn callback,
                                        void *argument);
 
@@ -231,13 +234,14 @@ typedef struct canele_send_options {
   size_t struct_size;
   int32_t priority; /**< higher leaves sooner, where the strategy looks at it */
   uint32_t flags;   /**< enum canele_send_flags */
-  size_t header;    /**< the first `header` bytes (at most CANELE_HEADER_MAX) travel ahead, so that the receiver can peek */
+  size_t
+      header; /**< the first `header` bytes (at most CANELE_HEADER_MAX) travel ahead, so that the receiver can peek */
 } canele_send_options_t;
 
 #define CANELE_HEADER_MAX 256
 
-/** Sends `length` bytes at `buffer` to rank `destination` (own rank allowed). The buffer must not change until the request is
- *  finalized. Errors: CANELE_ERANK, CANELE_EINVAL; what happens later is told by the status. */
+/** Sends `length` bytes at `buffer` to rank `destination` (own rank allowed). The buffer must not change until the
+ * request is finalized. Errors: CANELE_ERANK, CANELE_EINVAL; what happens later is told by the status. */
 CANELE_API int canele_isend(canele_session_t *session, int destination, uint64_t tag, const void *buffer, size_t length,
                             canele_request_t *request);
 
@@ -254,8 +258,8 @@ CANELE_API int canele_send_set_priority(canele_request_t *request, int32_t prior
 #define CANELE_TAG_EXACT UINT64_MAX /**< mask: every bit of the tag counts */
 #define CANELE_TAG_ANY UINT64_C(0)  /**< mask: no bit counts */
 
-/** Receives the next message whose source is `source` (or any) and whose tag equals `tag` in the bits of `mask`, into `length` bytes
- *  at `buffer`. A longer message fills the buffer and ends with CANELE_ETRUNC. */
+/** Receives the next message whose source is `source` (or any) and whose tag equals `tag` in the bits of `mask`, into
+ * `length` bytes at `buffer`. A longer message fills the buffer and ends with CANELE_ETRUNC. */
 CANELE_API int canele_irecv(canele_session_t *session, int source, uint64_t tag, uint64_t mask, void *buffer,
                             size_t length, canele_request_t *request);
 
@@ -266,53 +270,55 @@ CANELE_API int canele_irecv_data(canele_session_t *session, int source, uint64_t
 CANELE_API int canele_irecv_late(canele_session_t *session, int source, uint64_t tag, uint64_t mask,
                                  canele_request_t *request);
 
-/** Copies the first `length` bytes of the message that a late receive or a matched probe holds. At most the header that the sender
- *  declared, or the whole of an eager message, is there: CANELE_EINVAL for more. Between CANELE_EVENT_HEADER and bind. */
+/** Copies the first `length` bytes of the message that a late receive or a matched probe holds. At most the header that
+ * the sender declared, or the whole of an eager message, is there: CANELE_EINVAL for more. Between CANELE_EVENT_HEADER
+ * and bind. */
 CANELE_API int canele_receive_peek(canele_request_t *request, void *buffer, size_t length);
 
-/** Gives a late receive its buffer; data moves from now on. Once, after CANELE_EVENT_HEADER (or inside its callback). */
+/** Gives a late receive its buffer; data moves from now on. Once, after CANELE_EVENT_HEADER (or inside its callback).
+ */
 CANELE_API int canele_receive_bind(canele_request_t *request, const canele_data_t *data);
 
 /** Source, tag and full length of the message that a late receive holds. CANELE_ESTATE before CANELE_EVENT_HEADER. */
 CANELE_API int canele_receive_envelope(const canele_request_t *request, canele_status_t *status);
 
-/** Cancels a receive. It ends with CANELE_ECANCELED if no message had matched, otherwise as if nothing had been asked. In either case
- *  it is finalized in the normal way. Sends cannot be cancelled: CANELE_EINVAL. Calling it on a finalized
+/** Cancels a receive. It ends with CANELE_ECANCELED if no message had matched, otherwise as if nothing had been asked.
+ * In either case it is finalized in the normal way. Sends cannot be cancelled: CANELE_EINVAL. Calling it on a finalized
  *  request is harmless while the request is alive. */
 CANELE_API int canele_cancel(canele_request_t *request);
 
 /* -------------------------------------------------------------------------------------------------- probe */
 
-/** Looks for a message that a receive with the same arguments would get now. *found = 1 and *status (may be NULL) filled, or
- *  *found = 0. Makes progress once. */
+/** Looks for a message that a receive with the same arguments would get now. *found = 1 and *status (may be NULL)
+ * filled, or *found = 0. Makes progress once. */
 CANELE_API int canele_iprobe(canele_session_t *session, int source, uint64_t tag, uint64_t mask, int *found,
                              canele_status_t *status);
 
-/** Like canele_iprobe, but takes the message out of matching: `request` (null or finalized) becomes a late receive that has had its
- *  CANELE_EVENT_HEADER (no event is delivered for it); only canele_receive_bind completes it. Two threads never get the
- *  same message. */
+/** Like canele_iprobe, but takes the message out of matching: `request` (null or finalized) becomes a late receive that
+ * has had its CANELE_EVENT_HEADER (no event is delivered for it); only canele_receive_bind completes it. Two threads
+ * never get the same message. */
 CANELE_API int canele_improbe(canele_session_t *session, int source, uint64_t tag, uint64_t mask, int *found,
                               canele_request_t *request, canele_status_t *status);
 
 /* --------------------------------------------------------------------------------------------------- wait */
 
-/** *done = 1 and *status (may be NULL) filled if the request is finalized, else *done = 0. Makes progress once if not. A null
- *  request is done. */
+/** *done = 1 and *status (may be NULL) filled if the request is finalized, else *done = 0. Makes progress once if not.
+ * A null request is done. */
 CANELE_API int canele_test(canele_request_t *request, int *done, canele_status_t *status);
 
 /** Blocks until the request is finalized. Returns CANELE_OK, or the error in its status. At most one thread waits for
  *  one request. CANELE_EDEADLK in a callback. */
 CANELE_API int canele_wait(canele_request_t *request, canele_status_t *status);
 
-/** Blocks until all `count` requests are finalized (NULL entries are skipped). Returns the first error in their statuses, or CANELE_OK.
- *  statuses: `count` of them, or NULL. */
+/** Blocks until all `count` requests are finalized (NULL entries are skipped). Returns the first error in their
+ * statuses, or CANELE_OK. statuses: `count` of them, or NULL. */
 CANELE_API int canele_wait_all(size_t count, canele_request_t *const *requests, canele_status_t *statuses);
 
 /** Blocks until one of `count` requests is finalized; *index tells which (count if all entries are NULL). */
 CANELE_API int canele_wait_any(size_t count, canele_request_t *const *requests, size_t *index, canele_status_t *status);
 
-/** Blocks until every rank has called it on a session with the same label. Ranks call the barriers of one session in the
- *  same order, one thread at a time. */
+/** Blocks until every rank has called it on a session with the same label. Ranks call the barriers of one session in
+ * the same order, one thread at a time. */
 CANELE_API int canele_barrier(canele_session_t *session);
 
 /* -------------------------------------------------------------------------------------- completion queue */
@@ -322,11 +328,12 @@ typedef struct canele_queue {
   CANELE_ALIGNAS_16 unsigned char opaque[64];
 } canele_queue_t;
 
-/** Sends `request` to `queue` when it is finalized, instead of a callback; `argument` comes back with it. Before or after posting. */
+/** Sends `request` to `queue` when it is finalized, instead of a callback; `argument` comes back with it. Before or
+ * after posting. */
 CANELE_API int canele_request_on_queue(canele_request_t *request, canele_queue_t *queue, void *argument);
 
-/** Takes at most `max` finalized requests; returns how many. arguments may be NULL. Several threads may poll. Makes progress once (of
- *  `engine`) if the queue is empty. */
+/** Takes at most `max` finalized requests; returns how many. arguments may be NULL. Several threads may poll. Makes
+ * progress once (of `engine`) if the queue is empty. */
 CANELE_API int canele_queue_poll(canele_engine_t *engine, canele_queue_t *queue, canele_request_t **requests,
                                  void **arguments, int max);
 
@@ -345,8 +352,8 @@ CANELE_API void canele_pack_begin(canele_pack_t *pack);
 /** Adds `length` bytes at `piece`. The first CANELE_PACK_INLINE pieces need no allocation. CANELE_ENOMEM. */
 CANELE_API int canele_pack_add(canele_pack_t *pack, const void *piece, size_t length);
 
-/** Sends the pieces as one message; a receive of any shape takes it. pack must live until the request is finalized, then
- *  canele_pack_end. */
+/** Sends the pieces as one message; a receive of any shape takes it. pack must live until the request is finalized,
+ * then canele_pack_end. */
 CANELE_API int canele_pack_isend(canele_session_t *session, int destination, uint64_t tag, canele_pack_t *pack,
                                  const canele_send_options_t *options, canele_request_t *request);
 
@@ -371,27 +378,29 @@ CANELE_API void canele_condition_signal(canele_condition_t *condition, uint16_t 
 /** The bits of `mask` that are set. */
 CANELE_API uint16_t canele_condition_test(const canele_condition_t *condition, uint16_t mask);
 
-/** Blocks until a bit of `mask` is set, making `engine` progress where no worker does. At most one thread waits for one condition. CANELE_EDEADLK in
- *  a callback. engine = NULL: waits without progress. */
+/** Blocks until a bit of `mask` is set, making `engine` progress where no worker does. At most one thread waits for one
+ * condition. CANELE_EDEADLK in a callback. engine = NULL: waits without progress. */
 CANELE_API int canele_condition_wait(canele_engine_t *engine, canele_condition_t *condition, uint16_t mask);
 
 /* ------------------------------------------------------------------------------------------------ observe */
 
-/** Number of counters, the name of counter `index`, and its help text. The table is the same for the life of the process. */
+/** Number of counters, the name of counter `index`, and its help text. The table is the same for the life of the
+ * process. */
 CANELE_API int canele_counter_count(void);
 CANELE_API const char *canele_counter_name(int index);
 CANELE_API const char *canele_counter_help(int index);
 
-/** Value of counter `index`; peer = -1: of the whole engine, else the share of that peer (0 where it is not kept per peer).
- *  driver: NULL for all, else a driver's name. */
+/** Value of counter `index`; peer = -1: of the whole engine, else the share of that peer (0 where it is not kept per
+ * peer). driver: NULL for all, else a driver's name. */
 CANELE_API int canele_counter_read(canele_engine_t *engine, int index, int peer, const char *driver, uint64_t *value);
 
-/** Writes the counters of the engine, its peers and drivers as JSON to `text` (at most `size` bytes with the final NUL); *needed
- *  (may be NULL) gets the size that would hold all. CANELE_ENOMEM if it was cut. With CANELE_COUNTERS=<file> the same is written at finalize. */
+/** Writes the counters of the engine, its peers and drivers as JSON to `text` (at most `size` bytes with the final
+ * NUL); *needed (may be NULL) gets the size that would hold all. CANELE_ENOMEM if it was cut. With
+ * CANELE_COUNTERS=<file> the same is written at finalize. */
 CANELE_API int canele_counters_json(canele_engine_t *engine, char *text, size_t size, size_t *needed);
 
-/** Describes the library as JSON: version, build, drivers (and why one is not there), strategies, settings with value, source, default,
- *  unit and help, topology. engine may be NULL (before init). Same rules as canele_counters_json. */
+/** Describes the library as JSON: version, build, drivers (and why one is not there), strategies, settings with value,
+ * source, default, unit and help, topology. engine may be NULL (before init). Same rules as canele_counters_json. */
 CANELE_API int canele_info_json(canele_engine_t *engine, char *text, size_t size, size_t *needed);
 
 #ifdef __cplusplus

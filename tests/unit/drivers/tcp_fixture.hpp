@@ -2,9 +2,10 @@
 //
 // What the tests of the tcp driver share: a world of two, raw sockets to a rank, and a peer that the test plays.
 //
-// Who: tcp_test.cpp, tcp_connection_test.cpp. Threads: one; both ends live in this process and are polled in turn.
+// Who: tcp_test.cpp, tcp_connection_test.cpp. Threads: one; both ends live in this process and are polled in
+//      turn.
 // Surprise: CANELE_TCP_SEND_BUFFER makes the kernel's buffer small, so that short writes are the rule and not the
-// exception.
+//      exception.
 #pragma once
 
 #include <fcntl.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What leaves in which packet while a rail is busy: the engine and each strategy on a driver whose sends end when the test says so.
+// What leaves in which packet while a rail is busy: the engine and each strategy on a driver whose sends end when the
+// test says so.
 //
-// Surprise: the driver hands packets to the peer at once and only keeps their completion back, so nothing here depends on time.
+// Surprise: the driver hands packets to the peer at once and only keeps their completion back, so nothing here depends
+// on time.
 #include <deque>
 
 #include "local_job.hpp"
@@ -13,9 +15,9 @@ namespace {
 /// A driver between engines of one process, under the test's control.
 class HeldDriver final : public drivers::Driver {
  public:
-  inline static std::vector<HeldDriver*> all;       ///< by rank
-  inline static int packets = 0;                    ///< sent by rank 0
-  inline static bool hold = false;                  ///< sends stay pending
+  inline static std::vector<HeldDriver*> all;  ///< by rank
+  inline static int packets = 0;               ///< sent by rank 0
+  inline static bool hold = false;             ///< sends stay pending
   inline static std::mutex mutex;
 
   static void reset() {
@@ -45,7 +47,8 @@ class HeldDriver final : public drivers::Driver {
     connecting_.push_back(peer);
     return drivers::Status::pending;
   }
-  drivers::Status send_packet_impl(drivers::Rank peer, const iovec* pieces, int count, std::size_t, drivers::Token token) override {
+  drivers::Status send_packet_impl(drivers::Rank peer, const iovec* pieces, int count, std::size_t,
+                                   drivers::Token token) override {
     Event event{rank_, {}};
     for (int i = 0; i < count; ++i) {
       const auto* begin = static_cast<const std::byte*>(pieces[i].iov_base);

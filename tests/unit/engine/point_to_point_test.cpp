@@ -11,7 +11,8 @@ namespace {
 
 class PointToPoint : public testing::TestWithParam<const char*> {
  protected:
-  PointToPoint() : job_({3, {comm::find_driver("self"), comm::find_driver(GetParam())}, "aggregate", {}}), s_(job_.open("test")) {}
+  PointToPoint()
+      : job_({3, {comm::find_driver("self"), comm::find_driver(GetParam())}, "aggregate", {}}), s_(job_.open("test")) {}
 
   LocalJob job_;
   std::vector<canele_session_t*> s_;
@@ -36,7 +37,10 @@ TEST_P(PointToPoint, EverySizePostedAndUnexpected) {
         const auto out = pattern(size, static_cast<unsigned>(size));
         std::vector<std::uint8_t> in(size + 1, 0xee);
         canele_request_t send{}, receive{};
-        const auto post = [&] { ASSERT_EQ(canele_irecv(s_[static_cast<std::size_t>(to)], 0, 5, CANELE_TAG_EXACT, in.data(), size, &receive), 0); };
+        const auto post = [&] {
+          ASSERT_EQ(canele_irecv(s_[static_cast<std::size_t>(to)], 0, 5, CANELE_TAG_EXACT, in.data(), size, &receive),
+                    0);
+        };
         if (posted) post();
         ASSERT_EQ(canele_isend(s_[0], to, 5, out.data(), size, &send), CANELE_OK);
         if (!posted) {
@@ -312,7 +316,8 @@ TEST_P(PointToPoint, WrongArgumentsAreToldAtOnce) {
   ASSERT_TRUE(job_.finish(request));
 }
 
-INSTANTIATE_TEST_SUITE_P(Drivers, PointToPoint, testing::Values("shm", "tcp"), [](const auto& i) { return std::string(i.param); });
+INSTANTIATE_TEST_SUITE_P(Drivers, PointToPoint, testing::Values("shm", "tcp"),
+                         [](const auto& i) { return std::string(i.param); });
 
 }  // namespace
 }  // namespace canele::test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Many threads at once: posting, sending, cancelling, waiting, with and without a worker. For TSan as much as for its own checks.
+// Many threads at once: posting, sending, cancelling, waiting, with and without a worker. For TSan as much as for its
+// own checks.
 #include <algorithm>
 #include <atomic>
 
@@ -16,9 +17,12 @@ struct Parameters {
 
 class Threads : public testing::TestWithParam<Parameters> {
  protected:
-  Threads() : job_({2, {comm::find_driver("self"), comm::find_driver(GetParam().driver)}, "priority", {}}), s_(job_.open("threads")) {
+  Threads()
+      : job_({2, {comm::find_driver("self"), comm::find_driver(GetParam().driver)}, "priority", {}}),
+        s_(job_.open("threads")) {
     if (!GetParam().worker) return;
-    for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(canele_worker_bind(job_.handle(rank), CANELE_INDEX_LOGICAL, nullptr, 0), 0);
+    for (int rank = 0; rank < 2; ++rank)
+      EXPECT_EQ(canele_worker_bind(job_.handle(rank), CANELE_INDEX_LOGICAL, nullptr, 0), 0);
   }
   LocalJob job_;
   std::vector<canele_session_t*> s_;
@@ -121,7 +125,9 @@ TEST_P(Threads, WaitAnyAmongManyAndConditions) {
 INSTANTIATE_TEST_SUITE_P(Modes, Threads,
                          testing::Values(Parameters{"shm", false}, Parameters{"shm", true}, Parameters{"tcp", false},
                                          Parameters{"tcp", true}),
-                         [](const auto& i) { return std::string(i.param.driver) + (i.param.worker ? "Worker" : "None"); });
+                         [](const auto& i) {
+                           return std::string(i.param.driver) + (i.param.worker ? "Worker" : "None");
+                         });
 
 }  // namespace
 }  // namespace canele::test

@@ -34,8 +34,8 @@ class Model {
     return (source == rank_any || source == m.source) && ((tag ^ m.tag) & mask) == 0;
   }
   UnexpectedNode* find(std::int32_t source, std::uint64_t tag, std::uint64_t mask) const {
-    const auto it = std::find_if(messages.begin(), messages.end(),
-                                 [&](const Message& m) { return fits(source, tag, mask, m); });
+    const auto it =
+        std::find_if(messages.begin(), messages.end(), [&](const Message& m) { return fits(source, tag, mask, m); });
     return it == messages.end() ? nullptr : it->node;
   }
   PostedNode* arrive(std::int32_t source, std::uint64_t tag) {
@@ -72,9 +72,12 @@ class Differential : public testing::TestWithParam<std::uint64_t> {
   std::int32_t any_or_rank() { return below(5) == 0 ? rank_any : static_cast<std::int32_t>(below(ranks)); }
   std::uint64_t mask() {
     switch (below(12)) {
-      case 0: return 0;
-      case 1: return 0xf0;
-      default: return ~std::uint64_t{0};
+      case 0:
+        return 0;
+      case 1:
+        return 0xf0;
+      default:
+        return ~std::uint64_t{0};
     }
   }
   /// Wildcards come in seasons, so that sessions without them are tested too.
@@ -117,7 +120,8 @@ class Differential : public testing::TestWithParam<std::uint64_t> {
   }
   void cancel(World& w) {
     if (w.model.receives.empty()) return;
-    auto it = std::next(w.model.receives.begin(), static_cast<long>(below(std::min<std::size_t>(w.model.receives.size(), 50))));
+    auto it = std::next(w.model.receives.begin(),
+                        static_cast<long>(below(std::min<std::size_t>(w.model.receives.size(), 50))));
     PostedNode* node = it->node;
     matcher_.cancel(w.session, *node);
     w.model.receives.erase(it);
@@ -185,15 +189,19 @@ TEST(MatcherTest, OldestReceiveOfAnyClassWins) {
   masked.source = rank_any, masked.tag = 0x10, masked.mask = 0xf0;
   exact.source = 3, exact.tag = 0x12;
   any_src.source = rank_any, any_src.tag = 0x12;
-  for (PostedNode* node : {&masked, &any_src, &any_any, &exact, &any_tag}) EXPECT_EQ(matcher.post(session, *node), nullptr);
-  for (PostedNode* node : {&masked, &any_src, &any_any, &exact, &any_tag}) EXPECT_EQ(matcher.arrive(session, 0x12, 3), node);
+  for (PostedNode* node : {&masked, &any_src, &any_any, &exact, &any_tag})
+    EXPECT_EQ(matcher.post(session, *node), nullptr);
+  for (PostedNode* node : {&masked, &any_src, &any_any, &exact, &any_tag})
+    EXPECT_EQ(matcher.arrive(session, 0x12, 3), node);
   EXPECT_EQ(matcher.arrive(session, 0x12, 3), nullptr);
 }
 
 TEST(KeyedQueuesTest, GrowsAndKeepsEveryNode) {
   KeyedQueues table(
       1, [](MatchNode& n) -> MatchLinks& { return n.links; },
-      [](const MatchNode& n) { return MatchKey{n.tag, n.session, n.source}; });
+      [](const MatchNode& n) {
+        return MatchKey{n.tag, n.session, n.source};
+      });
   constexpr std::size_t count = 200'000;
   std::vector<PostedNode> nodes(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -217,7 +225,9 @@ TEST(KeyedQueuesTest, GrowsAndKeepsEveryNode) {
 TEST(KeyedQueuesTest, RemovesFromTheMiddleAndTheEnds) {
   KeyedQueues table(
       1, [](MatchNode& n) -> MatchLinks& { return n.links; },
-      [](const MatchNode& n) { return MatchKey{n.tag, n.session, n.source}; });
+      [](const MatchNode& n) {
+        return MatchKey{n.tag, n.session, n.source};
+      });
   PostedNode a, b, c;
   for (PostedNode* node : {&a, &b, &c}) table.push(*node);
   table.remove(b);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The strategies alone: no clock, no engine. Order, aggregation, priorities, ageing, removal.
-#include "strategies/strategy.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 #include <memory>
 #include <random>
 #include <vector>
+
+#include "strategies/strategy.hpp"
 
 namespace canele::strategies {
 namespace {
@@ -97,7 +97,8 @@ TEST_P(All, EveryItemLeavesOnceAndFlowsKeepTheirOrder) {
     std::size_t left = 0, added = 0, removed = 0;
     for (int turn = 0; turn < 3000; ++turn) {
       if (random() % 3 != 0 && turn < 2500) {
-        queued.push_back(&backlog.add(random() % 7, static_cast<std::int32_t>(random() % 9) - 4, 20 + static_cast<std::uint32_t>(random() % 500)));
+        queued.push_back(&backlog.add(random() % 7, static_cast<std::int32_t>(random() % 9) - 4,
+                                      20 + static_cast<std::uint32_t>(random() % 500)));
         ++added;
         continue;
       }
@@ -138,10 +139,10 @@ INSTANTIATE_TEST_SUITE_P(Strategies, All, testing::Values(&fifo_factory, &aggreg
 
 TEST(PriorityTest, HighestFirstLendingToPredecessors) {
   Backlog backlog(priority_factory);
-  backlog.add(1, 0);   // 0
-  backlog.add(2, 5);   // 1
-  backlog.add(3, 1);   // 2
-  backlog.add(3, 9);   // 3: lends 9 to 2
+  backlog.add(1, 0);  // 0
+  backlog.add(2, 5);  // 1
+  backlog.add(3, 1);  // 2
+  backlog.add(3, 9);  // 3: lends 9 to 2
   EXPECT_EQ(backlog.packet(), (Numbers{2, 3, 1, 0}));
 }
 

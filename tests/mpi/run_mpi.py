@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs programs that must end badly, the wrappers, and what the library shows: tests/mpi's other half.
+
+Surprise: a program that must die is also given no way to end well: it waits for a message that nobody sends.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = os.environ["CANELE_TEST_BIN"]
+BUILD = os.environ["CANELE_TEST_BUILD"]
+SOURCE = os.environ["CANELE_TEST_SOURCE"]
+LIB = os.path.join(BUILD, "lib")
+RUN = os.path.join(BIN, "canele-run")
+SANITIZED = "-fsanitize" in os.environ.get("CANELE_TEST_FLAGS", "")
+
+
+def run(*command, **more):
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, **more)
+
+
+class Deaths(unittest.TestCase):
+    """Fatal errors: a message that names the rank and the fault, and a job that ends."""
+
+    def die(self, how, processes=3):
+        return run(RUN, "-n", str(processes), os.path.join(BIN, "mpi_dies"), how)
+
+    def test_wrong_rank(self):
+        result = self.die("wrong-rank")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, r"rank 0: MPI_Send failed: MPI_ERR_RANK.*destination is 1000.*ranks 0 to 2")
+
+    def test_abort(self):
+        result = self.die("abort")
+        self.assertEqual(result.returncode, 7, result.stderr)
+        self.assertRegex(result.stderr, "rank 2: MPI_Abort was called with code 7")
+
+    def test_before_init(self):
+        result = self.die("before-init")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("MPI_Comm_rank was called before MPI_Init", result.stderr)
+
+    def test_after_finalize(self):
+        result = self.die("after-finalize")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("MPI_Comm_size was called after MPI_Finalize", result.stderr)
+
+
+class Wrappers(unittest.TestCase):
+    """What StarPU's configure and CMake's FindMPI ask."""
+
+    def ask(self, name, *arguments):
+        result = run(os.path.join(BIN, name), *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()
+
+    def test_questions(self):
+        link = self.ask("canele-mpicc", "--showme:link")
+        self.assertRegex(link, rf"^-L{LIB} -Wl,-rpath,{LIB} -lcanele_mpi$")
+        self.assertEqual(link, self.ask("canele-mpicc", "-showme:link"))
+        self.assertRegex(self.ask("canele-mpicc", "--showme:compile"), r"^-I\S+$")
+        self.assertEqual(self.ask("canele-mpicc", "-link_info").split(" ", 1)[1], link)
+        self.assertTrue(os.path.exists(os.path.join(self.ask("canele-mpicxx", "--showme:incdirs"), "mpi.h")))
+        self.assertEqual(self.ask("canele-mpicc", "--showme:libs"), "canele_mpi")
+        self.assertIn("canele-mpifort", self.ask("canele-mpifort", "--showme:version"))
+        shown = self.ask("canele-mpicc", "--showme", "a.c")
+        self.assertNotIn("pioman", shown)
+        self.assertIn("a.c", shown)
+        self.assertNotIn("-lcanele_mpi", self.ask("canele-mpicc", "-show", "-c", "a.c"))
+        self.assertNotEqual(run(os.path.join(BIN, "canele-mpicc"), "--showme:nonsense").returncode, 0)
+
+    def test_compile_and_run(self):
+        for wrapper, name, variable in (("mpicc", "a.c", "CANELE_CC"), ("mpicxx", "a.cpp", "CANELE_CXX")):
+            with tempfile.TemporaryDirectory() as directory:
+                program = os.path.join(directory, "a b")
+                source = os.path.join(directory, name)
+                with open(source, "w", encoding="utf-8") as file:
+                    file.write("#include <mpi.h>\n")
+                    file.write("int main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }\n")
+                plain = os.path.join(LIB, "canele", "bin", wrapper)
+                result = run(plain, source, "-o", program)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                if not SANITIZED:
+                    self.assertEqual(run(RUN, "-n", "2", program).returncode, 0)
+                result = run(plain, "-c", source, "-o", program + ".o", env={**os.environ, variable: "false"})
+                self.assertNotEqual(result.returncode, 0)  # the variable names the compiler
+
+    def test_a_missing_function_is_an_error(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source = os.path.join(directory, "a.c")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write("#include <mpi.h>\nint MPI_Win_create(void);\nint main(void) { return MPI_Win_create(); }\n")
+            result = run(os.path.join(BIN, "canele-mpicc"), source, "-o", os.path.join(directory, "a"))
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn("MPI_Win_create", result.stderr)
+
+
+class Symbols(unittest.TestCase):
+    """The library shows MPI_, PMPI_, nm_, piom_ and padico_ names, and no others."""
+
+    def test_exports(self):
+        lines = run("nm", "-D", "--defined-only", os.path.join(LIB, "libcanele_mpi.so")).stdout.splitlines()
+        names = {}
+        for line in lines:
+            _, kind, name = line.split()[-3:]
+            if kind != "A":
+                names[name.split("@")[0]] = kind
+        odd = [name for name in names if not re.match(r"^(P?MPI_|nm_|piom_|padico_|mpi_\w+_$)", name)]
+        self.assertEqual(odd, [])
+        with open(os.path.join(SOURCE, "starpu_glue/mpi/include/mpi.h"), encoding="utf-8") as file:
+            declared = re.findall(r"^CANELE_MPI_DECLARE\([\w ]+, (\w+),", file.read(), re.M)
+        self.assertGreater(len(declared), 80)
+        for name in declared:
+            self.assertEqual(names.get("PMPI_" + name), "T", name)
+            self.assertEqual(names.get("MPI_" + name), "W", name)
+        self.assertEqual({n for n in names if n.startswith("MPI_")}, {"MPI_" + n for n in declared})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[1:], verbosity=2)

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The submission lock, the gate, the task queue, the sleeper, the parker and the worker, by many threads at once.
+//
+// Surprise: every stress test counts what must happen exactly once; none measures time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "ltask/parker.hpp"
+#include "ltask/platform.hpp"
+#include "ltask/sleeper.hpp"
+#include "ltask/submit_lock.hpp"
+#include "ltask/task.hpp"
+#include "ltask/worker.hpp"
+
+namespace canele::ltask {
+namespace {
+
+struct Post : SubmitLock::Node {
+  int thread = 0, number = 0;
+};
+
+TEST(SubmitLockTest, EveryPostRunsOnceInOrderPerThreadAndNoneIsStranded) {
+  constexpr int threads = 6, posts = 20'000;
+  SubmitLock lock;
+  std::vector<int> next(threads, 0);  // written by the holder only
+  int inside = 0, wrong = 0;
+  const auto run = [&](const Post& post) {
+    wrong += ++inside != 1;
+    wrong += next[static_cast<std::size_t>(post.thread)]++ != post.number;
+    --inside;
+  };
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&, t] {
+      std::vector<Post> mine(posts);
+      for (int i = 0; i < posts; ++i) {
+        Post& post = mine[static_cast<std::size_t>(i)];
+        post.thread = t;
+        post.number = i;
+        if (!lock.enter_or_push(post)) continue;
+        run(post);
+        while (SubmitLock::Node* node = lock.leave()) {
+          for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
+        }
+      }
+      // the posts must outlive whoever holds them: wait until all of mine have run
+      for (;;) {
+        if (lock.try_enter()) {
+          const bool done = next[static_cast<std::size_t>(t)] == posts;
+          while (SubmitLock::Node* node = lock.leave()) {
+            for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
+          }
+          if (done) break;
+        }
+        std::this_thread::yield();
+      }
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_FALSE(lock.taken());
+  EXPECT_EQ(std::count(next.begin(), next.end(), posts), threads);
+}
+
+TEST(GateTest, WhoeverIsTurnedAwayIsServed) {
+  constexpr int threads = 4, rounds = 50'000;
+  Gate gate;
+  std::atomic<int> wanted{0};
+  int served = 0, inside = 0, wrong = 0;
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&] {
+      for (int i = 0; i < rounds; ++i) {
+        wanted.fetch_add(1);
+        if (!gate.enter()) continue;
+        do {
+          wrong += ++inside != 1;
+          served = wanted.load();
+          --inside;
+        } while (gate.leave());
+      }
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(served, threads * rounds) << "the last one turned away was not looked after";
+}
+
+struct Counted : Task {
+  std::atomic<int> runs{0};
+  static void run(Task& task) { static_cast<Counted&>(task).runs.fetch_add(1, std::memory_order_relaxed); }
+};
+
+TEST(TaskQueueTest, EachTaskRunsExactlyOncePerSubmission) {
+  constexpr int submitters = 3, runners = 3, per_submitter = 20'000;
+  TaskQueue queue;
+  std::vector<std::vector<Counted>> tasks;
+  for (int i = 0; i < submitters; ++i) tasks.emplace_back(per_submitter);
+  std::atomic<int> ran{0};
+  std::vector<std::thread> all;
+  for (int s = 0; s < submitters; ++s) {
+    all.emplace_back([&, s] {
+      for (Counted& task : tasks[static_cast<std::size_t>(s)]) {
+        task.prepare(Counted::run);
+        queue.submit(task);
+      }
+    });
+  }
+  for (int r = 0; r < runners; ++r) {
+    all.emplace_back([&] {
+      while (ran.load() < submitters * per_submitter) {
+        const int n = queue.run(7);
+        ran.fetch_add(n);
+        if (n == 0) std::this_thread::yield();
+      }
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  EXPECT_FALSE(queue.has_work());
+  for (const auto& list : tasks) {
+    for (const Counted& task : list) ASSERT_EQ(task.runs.load(), 1);
+  }
+}
+
+TEST(SleeperTest, NoWakeUpIsLost) {
+  constexpr int rounds = 20'000;
+  Sleeper sleeper;
+  ASSERT_EQ(sleeper.error(), "");
+  std::atomic<int> ball{0};
+  std::thread other([&] {
+    for (int i = 0; i < rounds; ++i) {
+      while (ball.load() != 2 * i) std::this_thread::yield();
+      ball.store(2 * i + 1);
+      sleeper.wake();
+    }
+  });
+  constexpr std::uint64_t an_hour = 3'600'000'000'000;
+  for (int i = 0; i < rounds; ++i) {
+    while (ball.load() != 2 * i + 1) {
+      ASSERT_TRUE(sleeper.try_claim());
+      if (ball.load() != 2 * i + 1) sleeper.sleep(an_hour);  // a lost wake-up ends in the test's time limit
+      sleeper.release();
+    }
+    ball.store(2 * i + 2);
+  }
+  other.join();
+}
+
+TEST(ParkerTest, SignalBeforeAndDuringThePark) {
+  Platform& platform = posix_platform();
+  Parker& parker = Parker::acquire();
+  parker.reset();
+  parker.signal(platform);
+  EXPECT_TRUE(parker.park(platform, ~std::uint64_t{0}));
+  for (int i = 0; i < 2000; ++i) {
+    parker.reset();
+    std::thread other([&] { parker.signal(platform); });
+    while (!parker.park(platform, 1'000'000'000)) {
+    }
+    other.join();
+  }
+  Parker::release(parker);
+}
+
+/// Work that a worker must find: produced by another thread, announced by wake().
+class Pile final : public Progress {
+ public:
+  std::atomic<int> work{0}, done{0};
+  Sleeper sleeper;
+
+  int step() override {
+    const int taken = work.exchange(0);
+    done.fetch_add(taken);
+    return taken;
+  }
+  void sleep(std::uint64_t timeout_ns) override {
+    if (!sleeper.try_claim()) return;
+    if (work.load() == 0) sleeper.sleep(timeout_ns);
+    sleeper.release();
+  }
+  void wake() override { sleeper.wake(); }
+};
+
+TEST(WorkerTest, FindsWorkWhetherItPollsOrSleepsAndStops) {
+  Pile pile;
+  Worker worker(posix_platform(), pile, Idle::Budget{1'000, 1'000});
+  EXPECT_FALSE(worker.active());
+  for (int round = 0; round < 50; ++round) {
+    worker.start();
+    worker.start();  // no effect
+    EXPECT_TRUE(worker.active());
+    for (int i = 0; i < 20; ++i) {
+      const int before = pile.done.load();
+      if (i % 2 == 0) {
+        while (worker.state() != Worker::State::sleeping) std::this_thread::yield();
+      }
+      pile.work.fetch_add(1);
+      pile.wake();
+      while (pile.done.load() == before) std::this_thread::yield();
+    }
+    worker.stop();
+    EXPECT_FALSE(worker.active());
+    EXPECT_EQ(worker.state(), Worker::State::off);
+  }
+}
+
+}  // namespace
+}  // namespace canele::ltask
