@@ -34,7 +34,7 @@ struct Item {
   std::uint32_t size = 0;                        ///< bytes it takes in a packet, header included (bulk: bytes left)
   std::uint64_t flow_session = 0, flow_tag = 0;  ///< the flow, for envelopes
   std::uint64_t age = 0;                         ///< grows with every item given to this peer
-  void* scratch[10] = {};                        ///< the strategy's links
+  void* scratch[10];                             ///< the strategy's links; add() writes those it reads
 };
 
 /// What the rail can take now.

@@ -70,7 +70,7 @@ count() {
 # count_closing_line LOG STATUS: adds "N passed, N failed[, N skipped]", the last line of a suite's output.
 count_closing_line() {
   local numbers
-  numbers=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 0\4/p' "$1" | tail -n 1)
+  numbers=$(sed -nE 's/^([a-z]+: )?([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\2 \3 0\5/p' "$1" | tail -n 1)
   read -r -a numbers <<<"${numbers:-0 1 0}"
   # An exit code that says failure where no test was counted as failed (or the reverse) is itself a failure.
   [[ $2 -eq 0 || ${numbers[1]} -gt 0 ]] || numbers[1]=1
@@ -130,6 +130,16 @@ run_ctest() {
 
 install_packages() {
   "$here/install-packages.sh" build test starpu
+}
+
+# Not through ctest: a tree that does not compile is checked, too.
+check_tidy() {
+  local log=$logs/tidy.log argument status=0
+  for argument in --self-test --all; do
+    step "house rules ($argument)" "$log" "$here/with-timeout" 300 "$here/tidy/tidy.py" "$argument" || status=1
+    count_closing_line "$log" "$status" || status=1
+  done
+  return "$status"
 }
 
 install_release() {
@@ -194,8 +204,8 @@ run_stage() {
   case $1 in
     packages) install_packages ;;
     release) build_preset release ;;
-    tidy) run_ctest release 'tidy|tools' ;;
-    unit) run_ctest release unit ;;
+    tidy) check_tidy ;;
+    unit) run_ctest release 'unit|tools' ;;
     process) run_ctest release 'process|mpi' ;;
     package) run_ctest release package ;;
     asan | tsan) build_preset "$1" ;;
@@ -220,8 +230,8 @@ run_stage() {
 needs() {
   case $1 in
     packages) ;;
-    release | asan | tsan) echo packages ;;
-    tidy | unit | process | package | install) echo release ;;
+    release | asan | tsan | tidy) echo packages ;;
+    unit | process | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;

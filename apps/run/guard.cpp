@@ -70,7 +70,8 @@ Guard::~Guard() {
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
-void Guard::tell(pid_t what) {
+void Guard::ended(pid_t rank) {
+  const pid_t what = -rank;
   // Fails only if somebody killed the guard; the job can do without. SIGPIPE is ignored by then.
   [[maybe_unused]] const ssize_t written = write(pipe_, &what, sizeof what);
 }

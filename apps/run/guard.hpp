@@ -2,7 +2,7 @@
 //
 // Guard: a small process that cleans up when canele-run itself is killed.
 //
-// Who: Job starts it first of all (before any thread exists) and tells it of each rank.
+// Who: main() starts it first of all (before any thread exists); each rank and Job tell it who lives.
 // Threads: main thread only.
 // Surprise: it needs no "all went well": when its pipe closes it kills the ranks it still knows of, removes the job's
 //      directory if that is still there, and ends. After a clean run there is nothing of either.
@@ -23,12 +23,13 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  void started(pid_t rank) { tell(rank); }
-  void ended(pid_t rank) { tell(-rank); }
+  /// A rank writes its process id here before it becomes the program. If we told it ourselves, after the fork, a rank
+  /// could run unknown to the guard at the moment when we are killed.
+  int fd() const { return pipe_; }
+  void ended(pid_t rank);
   pid_t pid() const { return pid_; }
 
  private:
-  void tell(pid_t what);
   pid_t pid_ = -1;
   int pipe_ = -1;
 };

@@ -84,6 +84,7 @@ Launch Job::prepare(const std::string& program) const {
   launch.file = program;
   launch.arguments = options_.command;
   launch.directory = options_.directory;
+  launch.guard_fd = guard_.fd();
   return launch;
 }
 
@@ -107,8 +108,6 @@ bool Job::start_ranks(const std::string& program) {
       fmt::print(stderr, "canele-run: cannot start rank {} ('{}'): {}: {}\n", rank, program, why, std::strerror(error));
       verdict_.failed(error == ENOENT ? exit_not_found : exit_not_executable);
       all_started = false;
-    } else {
-      guard_.started(processes_.pid(rank));
     }
   }
   close(null);

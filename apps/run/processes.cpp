@@ -42,13 +42,18 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 /// In the child, between fork and exec: system calls only, because other threads may have held any lock at the fork.
 [[noreturn]] void become_rank(const Launch& launch, char* const* arguments, char* const* environment,
                               const sigset_t& signals, pid_t parent, int report) {
-  Failure failure = {0, 0};
+  const auto tell_guard = [&launch](pid_t what) {
+    // Fails only if somebody has killed the guard; the job can do without.
+    [[maybe_unused]] const ssize_t written = write(launch.guard_fd, &what, sizeof what);
+  };
   const auto give_up = [&](int step) {
-    failure = {step, errno};
+    const Failure failure = {step, errno};
+    tell_guard(-getpid());
     [[maybe_unused]] const ssize_t written = write(report, &failure, sizeof failure);
     _exit(exit_not_found);
   };
   setpgid(0, 0);
+  tell_guard(getpid());
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before we asked to be told
   struct sigaction plain = {};

@@ -24,6 +24,7 @@ struct Launch {
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string directory;                 ///< "" : ours
   int stdin_fd, stdout_fd, stderr_fd;
+  int guard_fd;  ///< the rank writes its process id there first of all
   bool bind = false;
   cpu_set_t cpus;
 };

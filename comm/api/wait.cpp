@@ -144,7 +144,6 @@ class Wait {
 }  // namespace
 
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns) {
-  if (std::any_of(targets, targets + count, [](const Target& t) { return t.done(); })) return CANELE_OK;
   if (callback_depth() != 0) {
     return error(CANELE_EDEADLK,
                  "a blocking call inside a completion callback would wait for itself: use a callback "
@@ -201,9 +200,11 @@ int canele_wait(canele_request_t* request, canele_status_t* status) {
     if (status != nullptr) *status = canele_status_t{};
     return CANELE_OK;
   }
-  Target target{&r.word, event::finalized};
-  const int code = wait_for_one(r.engine, &target, 1, 0);
-  if (code != CANELE_OK) return code;
+  if (!r.finalized()) {
+    Target target{&r.word, event::finalized};
+    const int code = wait_for_one(r.engine, &target, 1, 0);
+    if (code != CANELE_OK) return code;
+  }
   if (status != nullptr) fill_status(r, status);
   return r.status_error;
 }

@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::uint64_t ns_per_second = 1'000'000'000;
 constexpr std::uint64_t longest_goodbye = 5 * ns_per_second;
-constexpr std::uint64_t longest_survey = ns_per_second / 2;
+constexpr std::uint64_t longest_survey = 2 * ns_per_second;
 
 /// FNV-1a, 64 bits.
 std::uint64_t hash(std::string_view text) {
@@ -84,6 +84,7 @@ class PmixBootstrap final : public Bootstrap {
   /// Published before each fence, so that those who wait can be told who has not come.
   static std::string fence_key(std::uint64_t number) { return "at-fence-" + std::to_string(number); }
   std::string who_is_missing(std::uint64_t number, std::uint64_t until);
+  std::string who_has_died();
   std::string explain(int status, std::uint64_t number, std::uint64_t until);
   void stop();
 
@@ -131,18 +132,21 @@ bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
 }
 
 std::string PmixBootstrap::explain(int status, std::uint64_t number, std::uint64_t until) {
-  std::vector<int> dead;
-  bool launcher_lost;
-  {
-    const std::lock_guard lock(shared_->mutex);
-    dead.assign(shared_->dead.begin(), shared_->dead.end());
-    launcher_lost = shared_->launcher_lost;
-  }
-  if (launcher_lost) return lost_launcher;
-  if (!dead.empty()) return list_ranks(dead) + (dead.size() == 1 ? " has" : " have") + " died";
+  if (std::string loss = who_has_died(); !loss.empty()) return loss;
   const std::string missing = who_is_missing(number, until);
+  // libpmix may end a fence for a rank's death before the launcher has told of it.
+  if (std::string loss = who_has_died(); !loss.empty()) return loss;
   if (status == PMIX_ERR_TIMEOUT) return missing;
   return missing + " (" + PMIx_Error_string(status) + ")";
+}
+
+/// "" if nobody is known to have died.
+std::string PmixBootstrap::who_has_died() {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->launcher_lost) return lost_launcher;
+  if (shared_->dead.empty()) return {};
+  const std::vector<int> dead(shared_->dead.begin(), shared_->dead.end());
+  return list_ranks(dead) + (dead.size() == 1 ? " has" : " have") + " died";
 }
 
 /// Asks the launcher's server, for each rank, whether it has come to this fence.
@@ -151,7 +155,7 @@ std::string PmixBootstrap::who_is_missing(std::uint64_t number, std::uint64_t un
   const std::uint64_t soon = std::min(until, deadline_after(platform_, longest_survey));
   shared_->changed.wait(soon, [this] {
     const std::lock_guard lock(shared_->mutex);
-    return shared_->survey_left == 0;
+    return shared_->survey_left == 0 || !shared_->dead.empty() || shared_->launcher_lost;
   });
   std::vector<int> missing;
   const std::lock_guard lock(shared_->mutex);

@@ -59,6 +59,7 @@ struct Rail {
   Peer* peer = nullptr;
   DriverSlot* slot = nullptr;
   State state = State::idle;
+  std::size_t inline_message = 0;    ///< longest message for one inline send; 0: no short cut
   bool full = false;                 ///< the driver said full; ready() will come
   bool lulled = false;               ///< in the engine's list of rails that wait for the next progress call
   std::uint64_t last_packet_ns = 0;  ///< when the last one left, for drivers with a gap

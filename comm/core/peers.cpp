@@ -4,6 +4,7 @@
 // Surprise: the question to the launcher is an ltask: PMIx must not be called under the lock.
 #include "comm/core/peers.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "comm/packet/wire.hpp"
@@ -173,6 +174,14 @@ void connect(Engine& engine, Peer& peer) {
                        ")" + (peer.reason.empty() ? "" : "; " + peer.reason));
 }
 
+/// Longest message that goes in one inline send of a memory driver.
+static std::size_t inline_message(const Engine& engine, const DriverSlot& slot) {
+  const std::size_t room = std::min(slot.driver->capabilities().max_inline, sizeof(wire::Head) + wire::long_size - 1);
+  if (!slot.memory_only() || room < sizeof(wire::Head)) return 0;
+  const std::size_t limit = engine.eager_setting != 0 ? engine.eager_setting : room;
+  return std::min(limit, room - sizeof(wire::Head));
+}
+
 void connected(Engine& engine, DriverSlot& slot, int rank) {
   Peer& peer = engine.peer(rank);
   if (peer.state == Peer::State::up || peer.gone()) return;
@@ -180,6 +189,7 @@ void connected(Engine& engine, DriverSlot& slot, int rank) {
   peer.rail.slot = &slot;
   if (peer.rail.state == Rail::State::connect && !peer.rail.in_flush) peer.rail.state = Rail::State::idle;
   peer.state = Peer::State::up;
+  peer.rail.inline_message = inline_message(engine, slot);
   slot.connected_peers.fetch_add(1, std::memory_order_relaxed);
   if (!slot.memory_only()) {
     engine.system_peers.fetch_add(1, std::memory_order_relaxed);

@@ -28,47 +28,21 @@ KeyedQueues::Bucket* KeyedQueues::allocate(std::size_t buckets) {
 
 void KeyedQueues::release(Bucket* table, std::size_t buckets) noexcept { munmap(table, buckets * sizeof(Bucket)); }
 
-std::uint64_t KeyedQueues::hash(const MatchKey& key) const noexcept {
-  // multiply-xorshift over both words; seeded because peers choose the tags
-  std::uint64_t h = (key.tag ^ seed_) * 0x9e3779b97f4a7c15u;
-  h ^= h >> 32;
-  h += (std::uint64_t{key.session} << 32) | static_cast<std::uint32_t>(key.source);
-  h *= 0xd6e8feb86659fd93u;
-  h ^= h >> 32;
-  h *= 0xd6e8feb86659fd93u;
-  return h ^ (h >> 29);
-}
-
-KeyedQueues::Bucket& KeyedQueues::bucket(std::uint64_t h) const noexcept {
-  if (old_ != nullptr) {
-    const std::size_t i = h & old_mask_;
-    if (i >= moved_) return old_[i];
-  }
-  return table_[h & mask_];
-}
-
-MatchNode* KeyedQueues::lookup(const MatchKey& key, std::uint64_t h, std::uint64_t** slot,
-                               MatchNode*** chain) const noexcept {
-  Bucket& b = bucket(h);
+MatchNode* KeyedQueues::lookup(const MatchKey& key, Place& place) const noexcept {
+  Bucket& b = bucket(place.hash);
   for (std::uint64_t& e : b.slots) {
-    if (e != 0 && ((e ^ h) >> 48) == 0 && key_(*node_of(e)) == key) {
-      *slot = &e;
+    if (e != 0 && ((e ^ place.hash) >> 48) == 0 && key_(*node_of(e)) == key) {
+      place.slot = &e;
       return node_of(e);
     }
   }
   for (MatchNode** link = &b.overflow; *link != nullptr; link = &links_(**link).chain) {
     if (key_(**link) == key) {
-      *chain = link;
+      place.chain = link;
       return *link;
     }
   }
   return nullptr;
-}
-
-MatchNode* KeyedQueues::find(const MatchKey& key) const noexcept {
-  std::uint64_t* slot = nullptr;
-  MatchNode** chain = nullptr;
-  return lookup(key, hash(key), &slot, &chain);
 }
 
 void KeyedQueues::insert_head(MatchNode& head, std::uint64_t h) noexcept {
@@ -90,12 +64,10 @@ void KeyedQueues::push(MatchNode& node) {
     grow();
   }
   const MatchKey key = key_(node);
-  const std::uint64_t h = hash(key);
-  std::uint64_t* slot = nullptr;
-  MatchNode** chain = nullptr;
+  Place place;
   MatchLinks& links = links_(node);
   links = MatchLinks{};
-  if (MatchNode* head = lookup(key, h, &slot, &chain); head != nullptr) {
+  if (MatchNode* head = find(key, place); head != nullptr) {
     MatchNode* tail = links_(*head).tail;
     links.prev = tail;
     links_(*tail).next = &node;
@@ -104,42 +76,45 @@ void KeyedQueues::push(MatchNode& node) {
   }
   links.tail = &node;
   ++keys_;
-  insert_head(node, h);
+  insert_head(node, place.hash);
+}
+
+void KeyedQueues::remove_first(MatchNode& node, const Place& place) noexcept {
+  MatchLinks& links = links_(node);
+  MatchNode* follower = links.next;
+  if (follower != nullptr) {
+    MatchLinks& fl = links_(*follower);
+    fl.prev = nullptr;
+    fl.tail = links.tail;
+    fl.chain = links.chain;
+  } else {
+    --keys_;
+  }
+  if (place.slot != nullptr) {
+    *place.slot = follower != nullptr ? entry(place.hash, follower) : 0;
+  } else {
+    *place.chain = follower != nullptr ? follower : links.chain;
+  }
+  links = MatchLinks{};
 }
 
 void KeyedQueues::remove(MatchNode& node) noexcept {
   MatchLinks& links = links_(node);
-  const MatchKey key = key_(node);
-  const std::uint64_t h = hash(key);
-  std::uint64_t* slot = nullptr;
-  MatchNode** chain = nullptr;
   if (links.prev != nullptr && links.next != nullptr) {  // in the middle: the table need not know
     links_(*links.prev).next = links.next;
     links_(*links.next).prev = links.prev;
     links = MatchLinks{};
     return;
   }
-  MatchNode* head = lookup(key, h, &slot, &chain);
+  Place place;
+  MatchNode* head = find(key_(node), place);
   assert(head != nullptr && "removing a node that is not in the table");
-  if (head != &node) {  // the tail
-    links_(*links.prev).next = nullptr;
-    links_(*head).tail = links.prev;
-  } else {
-    MatchNode* follower = links.next;
-    if (follower != nullptr) {
-      MatchLinks& fl = links_(*follower);
-      fl.prev = nullptr;
-      fl.tail = links.tail;
-      fl.chain = links.chain;
-    } else {
-      --keys_;
-    }
-    if (slot != nullptr) {
-      *slot = follower != nullptr ? entry(h, follower) : 0;
-    } else {
-      *chain = follower != nullptr ? follower : links.chain;
-    }
+  if (head == &node) {
+    remove_first(node, place);
+    return;
   }
+  links_(*links.prev).next = nullptr;  // the tail
+  links_(*head).tail = links.prev;
   links = MatchLinks{};
 }
 

@@ -49,10 +49,26 @@ class KeyedQueues {
   KeyedQueues(const KeyedQueues&) = delete;
   KeyedQueues& operator=(const KeyedQueues&) = delete;
 
+  /// Where find() found the head of a queue; valid until the table changes.
+  struct Place {
+    std::uint64_t hash = 0;
+    std::uint64_t* slot = nullptr;
+    MatchNode** chain = nullptr;
+  };
+
   /// First node under the key, or nullptr.
-  MatchNode* find(const MatchKey& key) const noexcept;
+  MatchNode* find(const MatchKey& key) const noexcept {
+    Place place;
+    return find(key, place);
+  }
+  MatchNode* find(const MatchKey& key, Place& place) const noexcept {
+    place.hash = hash(key);
+    return lookup(key, place);
+  }
   /// Appends to the FIFO of the node's key.
   void push(MatchNode& node);
+  /// Takes the first node of its FIFO out, which find() has just found at `place`.
+  void remove_first(MatchNode& node, const Place& place) noexcept;
   /// Takes the node out, wherever in its FIFO it is.
   void remove(MatchNode& node) noexcept;
   MatchNode* next(MatchNode& node) const noexcept { return links_(node).next; }
@@ -78,11 +94,25 @@ class KeyedQueues {
   static MatchNode* node_of(std::uint64_t e) noexcept {
     return reinterpret_cast<MatchNode*>(e & ~(std::uint64_t{0xffff} << 48));
   }
-  std::uint64_t hash(const MatchKey& key) const noexcept;
-  Bucket& bucket(std::uint64_t hash) const noexcept;
-  /// Where the head with this key is kept: a slot, or nullptr and *chain = the chain pointer that leads to it; both
-  /// null: nowhere.
-  MatchNode* lookup(const MatchKey& key, std::uint64_t hash, std::uint64_t** slot, MatchNode*** chain) const noexcept;
+  std::uint64_t hash(const MatchKey& key) const noexcept {
+    // multiply-xorshift over both words; seeded because peers choose the tags
+    std::uint64_t h = (key.tag ^ seed_) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 32;
+    h += (std::uint64_t{key.session} << 32) | static_cast<std::uint32_t>(key.source);
+    h *= 0xd6e8feb86659fd93u;
+    h ^= h >> 32;
+    h *= 0xd6e8feb86659fd93u;
+    return h ^ (h >> 29);
+  }
+  Bucket& bucket(std::uint64_t h) const noexcept {
+    if (old_ != nullptr) [[unlikely]] {
+      const std::size_t i = h & old_mask_;
+      if (i >= moved_) return old_[i];
+    }
+    return table_[h & mask_];
+  }
+  /// The head with this key, whose hash is in `place`; also notes where the pointer to it is kept.
+  MatchNode* lookup(const MatchKey& key, Place& place) const noexcept;
   void insert_head(MatchNode& head, std::uint64_t hash) noexcept;
   void grow();
   void move_some() noexcept;

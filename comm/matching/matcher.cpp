@@ -91,7 +91,8 @@ UnexpectedNode* Matcher::post(MatchSession& session, PostedNode& receive) {
 
 PostedNode* Matcher::arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
   if (session.posted == 0) return nullptr;
-  MatchNode* best = exact_.find({tag, session.id, source});
+  KeyedQueues::Place place;
+  MatchNode* best = exact_.find({tag, session.id, source}, place);
   if (best != nullptr && !best->posted) best = nullptr;
   const auto consider = [&](MatchNode* candidate) {
     if (candidate != nullptr && candidate->posted && (best == nullptr || candidate->stamp < best->stamp))
@@ -110,7 +111,13 @@ PostedNode* Matcher::arrive(MatchSession& session, std::uint64_t tag, std::int32
   }
   if (best == nullptr) return nullptr;
   auto& receive = static_cast<PostedNode&>(*best);
-  cancel(session, receive);
+  if (static_cast<MatchClass>(receive.match_class) == MatchClass::exact) {
+    exact_.remove_first(receive, place);
+    receive.queued = false;
+    --session.posted;
+  } else {
+    cancel(session, receive);
+  }
   return &receive;
 }
 

@@ -56,13 +56,6 @@ void free_packet(Engine& engine, std::unique_ptr<Packet> packet) {
   if (engine.free_packets.size() < kept) engine.free_packets.push_back(std::move(packet));
 }
 
-void doorbell(Engine& engine, Peer& peer) {
-  drivers::Driver& driver = *peer.rail.slot->driver;
-  if (!driver.wants_wake(peer.rank)) return;
-  engine.departures.ring(driver, peer.rank);
-  engine.counters.add(Counter::wakes_sent);
-}
-
 /// In: a plan that a memory driver may or may not have room for. Out: true, all its items have left; false, full.
 bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
   drivers::Driver& driver = *peer.rail.slot->driver;

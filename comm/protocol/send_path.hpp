@@ -46,6 +46,9 @@ void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes);
 void control(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
              const void* payload, std::size_t size);
 
+/// Notes that the peer's doorbell is to be rung if the last send found it asleep.
+void doorbell(Engine& engine, Peer& peer);
+
 /// Adds an item to the peer's backlog.
 void enqueue(Engine& engine, Peer& peer, strategies::Item& item);
 

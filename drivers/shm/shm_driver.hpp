@@ -100,7 +100,7 @@ class ShmDriver final : public Driver {
   struct Reservation {
     Peer* peer = nullptr;
     std::byte* at = nullptr;
-    bool in_line = false;
+    bool in_slot = false;
   } reserved_;
 
   // Sleep.

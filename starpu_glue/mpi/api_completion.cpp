@@ -63,6 +63,11 @@ MPI_Status* entry(MPI_Status* statuses, std::size_t i) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }
 
+/// Makes progress once, where no worker does: contending with it would only slow it down.
+void poll_once() {
+  if (canele_worker_active(engine()) == 0) canele_progress(engine());
+}
+
 /// Blocks until one of the requests is done (at least one is active).
 void wait_for_one(const Selection& selection) {
   if (selection.has_immediate()) return;
@@ -138,7 +143,7 @@ int wait_some(const Call& call, int count, MPI_Request* requests, int* done, int
   if (block) {
     wait_for_one(selection);
   } else {
-    canele_progress(engine());
+    poll_once();
   }
   code = finish_done(selection, requests, done, indices, statuses);
   return call.end_with(code, handler);
@@ -236,7 +241,7 @@ extern "C" int PMPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Sta
   int code = selection.collect(count, requests);
   if (code != MPI_SUCCESS) return call.end(code);
   *flag = 0;
-  if (selection.active() != 0) canele_progress(engine());
+  if (selection.active() != 0) poll_once();
   for (std::size_t i = 0; i < selection.size(); ++i) {
     canele_status_t outcome{};
     if (selection[i] != nullptr && !is_done(*selection[i], &outcome)) return MPI_SUCCESS;
@@ -261,7 +266,7 @@ extern "C" int PMPI_Testany(int count, MPI_Request* requests, int* index, int* f
     return MPI_SUCCESS;
   }
   const MPI_Errhandler handler = selection.comm()->error_handler();
-  canele_progress(engine());
+  poll_once();
   code = finish_one(selection, requests, index, status);
   *flag = *index != MPI_UNDEFINED ? 1 : 0;
   return call.end_with(code, handler);

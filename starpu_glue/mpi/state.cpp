@@ -110,7 +110,7 @@ EngineUse::EngineUse() {
 
 EngineUse::~EngineUse() {
   users.fetch_sub(1, std::memory_order_seq_cst);
-  if (engine() == nullptr) users.notify_all();
+  if (running.load(std::memory_order_seq_cst) == nullptr) users.notify_all();  // stop() may be waiting
 }
 
 CallbackScope::CallbackScope() { ++callback_depth; }

@@ -305,6 +305,40 @@ static void communicators(void) {
   MPI_Comm_free(&half);
 }
 
+/* Blocking calls are refused in callbacks, where they could never end; everything else works there. */
+static void call_in_callback(nm_sr_event_t event, const nm_sr_event_info_t *info, void *ref) {
+  struct operation *operation = ref;
+  MPI_Datatype type;
+  (void)event;
+  (void)info;
+  CHECK_EQ(MPI_Barrier(MPI_COMM_WORLD), MPI_ERR_OTHER);
+  CHECK_EQ(MPI_Recv(&operation->header, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_ERR_OTHER);
+  CHECK_EQ(MPI_Type_contiguous(3, MPI_INT, &type), MPI_SUCCESS);
+  CHECK_EQ(MPI_Type_free(&type), MPI_SUCCESS);
+  piom_cond_signal(&operation->done, 1);
+}
+
+static void callbacks(void) {
+  char byte = 0;
+  struct operation *operation = new_operation(MPI_COMM_WORLD, rank_);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK_EQ(nm_sr_isend(operation->session, operation->gate, 3, "y", 1, &operation->request), NM_ESUCCESS);
+  nm_sr_request_set_ref(&operation->request, operation);
+  nm_sr_request_monitor(operation->session, &operation->request, NM_SR_EVENT_FINALIZED, call_in_callback);
+  wait_done(post(0, MPI_COMM_WORLD, rank_, &byte, MPI_BYTE, 1, 3, 0));
+  CHECK_EQ(byte, 'y');
+  wait_done(operation);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+/* StarPU does not look at outcomes: a message longer than its receive must end the job. */
+static void truncated(void) {
+  char bytes[100] = {0};
+  struct operation *receive = post(0, MPI_COMM_WORLD, rank_, bytes, MPI_BYTE, 10, 8, 0);
+  post(1, MPI_COMM_WORLD, rank_, bytes, MPI_BYTE, 100, 8, 0);
+  wait_done(receive);
+}
+
 /* Idle hooks of StarPU's workers know nothing of MPI_Init and MPI_Finalize. */
 static int hooks_run = 1;
 
@@ -328,6 +362,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 2; ++i) pthread_create(&hooks[i], NULL, hook, NULL);
   nm_abi_config_check();
   start(&argc, &argv);
+  if (argc > 1 && strcmp(argv[1], "truncated") == 0) truncated();
   if (argc > 1) { /* bind to logical processing unit 0, as StarPU does; then to one that does not exist */
     const int indexes[] = {0, 123456};
     piom_ltask_set_bound_thread_indexes(0, &indexes[0], 1);
@@ -348,6 +383,7 @@ int main(int argc, char **argv) {
   }
   chain();
   communicators();
+  callbacks();
   MPI_Barrier(MPI_COMM_WORLD);
   pthread_create(&last, NULL, finalizer, NULL); /* StarPU's own thread calls MPI_Finalize */
   pthread_join(last, NULL);

@@ -49,6 +49,31 @@ class Deaths(unittest.TestCase):
         self.assertIn("MPI_Comm_size was called after MPI_Finalize", result.stderr)
 
 
+    def test_a_starpu_message_too_long(self):
+        result = run(RUN, "-n", "2", os.path.join(BIN, "mpi_nmad"), "truncated")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, r"a StarPU receive from rank \d \(tag 8, 100 bytes\) failed: .*longer")
+
+
+class Settings(unittest.TestCase):
+    """NewMadeleine's variables, and that the user's own win."""
+
+    def strategy(self, **variables):
+        environment = {**os.environ, "CANELE_VERBOSE": "2", **variables}
+        result = run(os.path.join(BIN, "mpi_environment"), "1", env=environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return re.search(r"strategy (\w+)", result.stderr).group(1), result.stderr
+
+    def test_strategy(self):
+        fallback, _ = self.strategy()
+        for name, ours in (("prio", "priority"), ("aggreg", "aggregate"), ("default", "fifo")):
+            self.assertEqual(self.strategy(NMAD_STRATEGY=name)[0], ours)
+        self.assertEqual(self.strategy(NMAD_STRATEGY="prio", CANELE_STRATEGY="fifo")[0], "fifo")
+        chosen, text = self.strategy(NMAD_STRATEGY="nonsense")
+        self.assertEqual(chosen, fallback)
+        self.assertRegex(text, "NMAD_STRATEGY=nonsense is unknown.*prio, aggreg, default")
+
+
 class Wrappers(unittest.TestCase):
     """What StarPU's configure and CMake's FindMPI ask."""
 
@@ -117,6 +142,22 @@ class Symbols(unittest.TestCase):
             self.assertEqual(names.get("PMPI_" + name), "T", name)
             self.assertEqual(names.get("MPI_" + name), "W", name)
         self.assertEqual({n for n in names if n.startswith("MPI_")}, {"MPI_" + n for n in declared})
+
+
+    def test_load_and_unload_without_mpi(self):
+        code = (
+            "import _ctypes, ctypes, sys\n"
+            "for _ in range(5):\n"
+            "    library = ctypes.CDLL(sys.argv[1])\n"
+            "    flag = ctypes.c_int(7)\n"
+            "    assert library.MPI_Initialized(ctypes.byref(flag)) == 0 and flag.value == 0\n"
+            "    assert library.piom_ltask_schedule(1) != 0\n"
+            "    _ctypes.dlclose(library._handle)\n"
+        )
+        if SANITIZED:
+            self.skipTest("the interpreter is not instrumented")
+        result = run(sys.executable, "-c", code, os.path.join(LIB, "libcanele_mpi.so"))
+        self.assertEqual(result.returncode, 0, result.stderr)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks our own sources against the house rules.
 
-Usage: tests/tidy/tidy.py [--self-test] [--list] [--rule NAME]... [--root DIRECTORY]
+Usage: tests/tidy/tidy.py [--all | --self-test | --list] [--rule NAME]... [--root DIRECTORY]
 
 Who: ctest (label tidy), tests/run.sh, people before a commit. Python's standard library only.
 Surprise: every rule brings snippets that it must catch and snippets that it must let pass; --self-test runs them, so a
@@ -27,6 +27,7 @@ RULES = rules_layers.RULES + rules_calls.RULES + rules_text.RULES + rules_docs.R
 def parse_arguments():
     parser = argparse.ArgumentParser(description="Checks Canelé's sources against the house rules.")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--all", action="store_true", help="check the sources (the default)")
     parser.add_argument("--self-test", action="store_true", help="test the rules themselves")
     parser.add_argument("--list", action="store_true", help="list the rules")
     parser.add_argument("--rule", action="append", default=[], metavar="NAME", help="only these rules")
@@ -86,7 +87,7 @@ def main():
             print(f"{name:<22} {text} ({len(tests)} snippets)")
         return 0
     passed, failed = self_test(rules) if options.self_test else check_sources(options.root, rules)
-    print(f"{'self-test of the rules' if options.self_test else 'tidy'}: {passed} passed, {failed} failed")
+    print(f"{'rules' if options.self_test else 'tidy'}: {passed} passed, {failed} failed")
     return 1 if failed else 0
 
 

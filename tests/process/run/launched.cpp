@@ -137,8 +137,10 @@ Result Launched::finish() {
 std::vector<std::string> Launched::traces_now() const {
   std::vector<std::string> found;
   std::error_code error;
-  for (const fs::directory_entry& file : fs::recursive_directory_iterator(directory_ / "tmp"))
+  for (const fs::directory_entry& file : fs::recursive_directory_iterator(directory_ / "tmp")) {
+    if (file.path().filename().string().starts_with("tsan.")) continue;  // of a rank killed while TSan starts
     found.push_back("file " + file.path().string());
+  }
   for (fs::directory_iterator entry("/proc", error), end; entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;

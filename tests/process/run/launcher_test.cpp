@@ -9,7 +9,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -35,6 +34,16 @@ Result ranks(const Words& options, const Words& orders) {
 
 Result shell(const Words& options, const std::string& script, const std::string& input = "") {
   return run(with(with({launcher}, options), {"sh", "-c", script}), {}, input);
+}
+
+/// Whether the launcher says `what` of a rank: "canele-run: rank 2 (pid 1234) " and then that.
+bool says(const std::string& text, int rank, const std::string& what) {
+  const std::string begin = "canele-run: rank " + std::to_string(rank) + " (pid ";
+  const std::size_t at = text.find(begin);
+  if (at == std::string::npos) return false;
+  const std::size_t pid = at + begin.size();
+  const std::size_t end = text.find_first_not_of("0123456789", pid);
+  return end > pid && text.compare(end, what.size() + 2, ") " + what) == 0;
 }
 
 std::vector<std::string> lines(const std::string& text) {
@@ -126,22 +135,20 @@ TEST(ExitCode, OfPlainPrograms) {
   }
   const Result killed = shell({"-n", "1"}, "kill -9 $$");
   EXPECT_EQ(killed.code, 137);
-  EXPECT_TRUE(
-      std::regex_search(killed.err, std::regex("canele-run: rank 0 \\(pid [0-9]+\\) died by signal 9 \\(Killed\\)")))
-      << killed.err;
+  EXPECT_TRUE(says(killed.err, 0, "died by signal 9 (Killed)")) << killed.err;
 }
 
 TEST(ExitCode, OneRankFailsBeforeJoining) {
   const Result result = ranks({"-n", "4"}, {"exit-before", "2", "3"});
   EXPECT_EQ(result.code, 3);
-  EXPECT_TRUE(std::regex_search(result.err, std::regex("rank 2 \\(pid [0-9]+\\) exited with code 3"))) << result.err;
+  EXPECT_TRUE(says(result.err, 2, "exited with code 3")) << result.err;
 }
 
 TEST(ExitCode, OneRankFailsAlone) {
   // The others would go on for long: the grace time ends them.
   const Result result = shell({"-n", "3", "--grace", "0.2"}, "[ $PMIX_RANK = 1 ] && exit 5; sleep 1000");
   EXPECT_EQ(result.code, 5);
-  EXPECT_TRUE(std::regex_search(result.err, std::regex("rank 1 \\(pid [0-9]+\\) exited with code 5"))) << result.err;
+  EXPECT_TRUE(says(result.err, 1, "exited with code 5")) << result.err;
   EXPECT_EQ(count(result.err, "\n"), 1) << result.err;
 }
 
@@ -166,17 +173,13 @@ TEST(ExitCode, AfterLeaving) {
 TEST(ExitCode, OfAbort) {
   const Result result = ranks({"-n", "4"}, {"abort", "1", "7"});
   EXPECT_EQ(result.code, 7);
-  EXPECT_TRUE(
-      std::regex_search(result.err, std::regex("rank 1 \\(pid [0-9]+\\) aborted the job with code 7: for a test")))
-      << result.err;
+  EXPECT_TRUE(says(result.err, 1, "aborted the job with code 7: for a test")) << result.err;
 }
 
 TEST(Failure, MissingRankEndsTheJob) {
   const Result result = ranks({"-n", "4"}, {"missing", "2"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_TRUE(std::regex_search(
-      result.err, std::regex("rank 2 \\(pid [0-9]+\\) exited with code 0 without MPI_Init \\(PMIx_Init\\)")))
-      << result.err;
+  EXPECT_TRUE(says(result.err, 2, "exited with code 0 without MPI_Init (PMIx_Init)")) << result.err;
 }
 
 TEST(Failure, MissingRankIsNamedToTheOthers) {
@@ -189,11 +192,9 @@ TEST(Failure, MissingRankIsNamedToTheOthers) {
 }
 
 TEST(Failure, DeathEndsTheJob) {
-  const Result result = ranks({"-n", "4"}, {"lose-one", "2", "11"});
-  EXPECT_EQ(result.code, 139);
-  EXPECT_TRUE(
-      std::regex_search(result.err, std::regex("rank 2 \\(pid [0-9]+\\) died by signal 11 \\(Segmentation fault\\)")))
-      << result.err;
+  const Result result = ranks({"-n", "4"}, {"lose-one", "2", "6"});
+  EXPECT_EQ(result.code, 134);
+  EXPECT_TRUE(says(result.err, 2, "died by signal 6 (Aborted)")) << result.err;
 }
 
 TEST(Failure, KeepGoingTellsTheOthers) {
@@ -203,7 +204,9 @@ TEST(Failure, KeepGoingTellsTheOthers) {
   EXPECT_EQ(count(told.err, "canele-run:"), 1) << told.err;
   const Result fence = ranks({"-n", "4", "--keep-going"}, {"lose-in-fence", "1"});
   EXPECT_EQ(fence.code, 137);
-  EXPECT_EQ(count(fence.out, "fence: rank 1 has died"), 3) << fence.out << fence.err;
+  // Either of two reports comes first: the launcher's, or libpmix's that a connection was lost.
+  EXPECT_EQ(count(fence.out, "fence: rank 1 has died") + count(fence.out, "; rank 1 is missing"), 3)
+      << fence.out << fence.err;
 }
 
 TEST(Failure, StubbornRanksAreKilled) {

@@ -179,9 +179,9 @@ int late_for_fence(Bootstrap& job, int odd) {
   std::string why;
   if (job.rank() == odd) {
     // Stays a while: whether it still lives when the others give up makes no difference to what they are told.
-    must(!ask(job, (odd + 1) % job.size(), "never", 4 * second)->wait().ok, "a key that nobody put was found");
+    must(!ask(job, (odd + 1) % job.size(), "never", 5 * second)->wait().ok, "a key that nobody put was found");
   } else {
-    must(!job.commit_and_fence(second, &why), "a fence without rank " + std::to_string(odd) + " succeeded");
+    must(!job.commit_and_fence(4 * second, &why), "a fence without rank " + std::to_string(odd) + " succeeded");
     std::printf("fence: %s\n", why.c_str());
     must(!job.fence(second, &why), "a second fence succeeded");
   }

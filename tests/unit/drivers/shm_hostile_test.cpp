@@ -244,7 +244,7 @@ TEST_F(ShmHostile, ANonceThatDoesNotFitMeansNoAttach) {
 TEST_F(ShmHostile, NonsenseInTheLines) {
   world.join(0, 1);
   for (shm::Area* area : mapped_areas()) {
-    for (auto& line : area->lines) line.word.store(shm::make_word(1, 57, shm::Kind::small));
+    for (auto& slot : area->slots) slot.word.store(shm::make_word(1, shm::slot_payload + 1, shm::Kind::small));
   }
   expect_failure(0, 1, "rank 1 (pid");
   EXPECT_NE(world[0].failures[1].second.find("nonsense into the shared ring"), std::string::npos);
@@ -278,12 +278,12 @@ TEST(ShmFuzz, RandomMemoryNeverCrashes) {
       for (shm::Area* area : mapped_areas()) {
         auto* words = reinterpret_cast<std::uint64_t*>(area);
         for (int i = 0; i < 64; ++i) words[random() % (sizeof *area / 8)] = random() >> random() % 64;
-        auto& line = area->lines[random() % shm::line_count];
+        auto& slot = area->slots[random() % shm::slot_count];
         const std::uint32_t zero_or_more = random() % 4 == 0 ? 1 : 0;
         const shm::Descriptor descriptor{static_cast<std::uint32_t>(random() % shm::data_size) & ~63u, zero_or_more,
                                          random() % 2, random() % 1000};
-        std::memcpy(line.payload, &descriptor, sizeof descriptor);
-        line.word.store(shm::make_word(static_cast<std::uint32_t>(1 + random() % 3), 1 + random() % 17000,
+        std::memcpy(slot.payload, &descriptor, sizeof descriptor);
+        slot.word.store(shm::make_word(static_cast<std::uint32_t>(1 + random() % 3), 1 + random() % 17000,
                                        static_cast<shm::Kind>(1 + random() % 3)));
       }
       for (Rank rank : {0, 1}) {
