@@ -2,11 +2,11 @@
 //
 // Idle: what a thread that polls does after a turn that found nothing: spin, yield, or sleep.
 //
-// Who: the worker, and a waiter that polls. Threads: one object per polling thread and wait.
-// Surprise: budgets are times, not turns; and a hole in one's own spin loop (more than 50 µs between two turns) means
-// that others want the core:
-//      the spin budget is then zero for a while. With other runnable threads on the core a yield costs under 1 µs, a
-//      sleep and wake-up across cores thirty.
+// Who: the worker, and a waiter that polls.
+// Threads: one object per polling thread and wait.
+// Surprise: budgets are times, not turns; and a hole in one's own spin loop (more than 50 µs between two turns)
+//     means that others want the core: the spin budget is then zero for a while. With other runnable threads on the
+//     core a yield costs under 1 µs, a sleep and wake-up across cores thirty.
 #pragma once
 
 #include <cstdint>

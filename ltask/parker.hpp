@@ -2,10 +2,11 @@
 //
 // Parker: what one thread sleeps on while it waits for a request or a condition.
 //
-// Who: comm/api/wait. Threads: the owner parks; anybody signals.
-// Surprise: parkers are never freed, only reused: whoever completes a request reads the parker's address out of it, and
-// wakes a
-//      thread that may already have left. A late signal is a spurious wake-up for the next owner, nothing worse.
+// Who: comm/api/wait.
+// Threads: the owner parks; anybody signals.
+// Surprise: parkers are never freed, only reused: whoever completes a request reads the parker's address out of
+//     it, and wakes a thread that may already have left. A late signal is a spurious wake-up for the next owner,
+//     nothing worse.
 #pragma once
 
 #include <atomic>

@@ -2,12 +2,11 @@
 //
 // Platform: the outside world (time, randomness, threads, sleeping, environment, log) as the engine may see it.
 //
-// Who: everything in comm, ltask and strategies goes through this; posix_platform.cpp is the only file there that may
-// call
-//      the system for these. A simulator brings its own.
+// Who: everything in comm, ltask and strategies goes through this; posix_platform.cpp is the only file there that
+//     may call the system for these. A simulator brings its own.
 // Threads: every function may be called by any thread.
 // Surprise: `lock_appears_busy` is a fault point: it lets a single-threaded simulation take the "lock was busy"
-// branches.
+//     branches.
 #pragma once
 
 #include <atomic>

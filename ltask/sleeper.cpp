@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Sleeping on descriptors. Threads: see sleeper.hpp.
-// Surprise: the doorbell is an eventfd and keeps ringing until it is read, so a wake() before the sleep is not lost.
+// Surprise: the doorbell is an eventfd and keeps ringing until it is read, so a wake() before the sleep is not
+//     lost.
 #include "ltask/sleeper.hpp"
 
 #include <sys/epoll.h>

@@ -3,10 +3,11 @@
 // Sleeper: where the one thread that polls for an engine sleeps: an epoll set of the drivers' descriptors and of its
 // own doorbell.
 //
-// Who: Engine::sleep and Engine::wake. Threads: one sleeper at a time (try_claim); wake by any.
-// Surprise: a wake() is never lost: it leaves a mark that the next sleeper finds before it sleeps, and rings a doorbell
-// if somebody sleeps already. Mark and
-//      claim are sequentially consistent, so one of the two sees the other.
+// Who: Engine::sleep and Engine::wake.
+// Threads: one sleeper at a time (try_claim); wake by any.
+// Surprise: a wake() is never lost: it leaves a mark that the next sleeper finds before it sleeps, and rings a
+//     doorbell if somebody sleeps already. Mark and claim are sequentially consistent, so one of the two sees the
+//     other.
 #pragma once
 
 #include <atomic>

@@ -2,11 +2,11 @@
 //
 // SubmitLock: a lock whose word is also the head of the queue of those who found it taken.
 //
-// Who: the engine. Threads: any.
-// Surprise: nobody ever waits for this lock. A post either takes it and goes on inline, or is linked for the holder;
-// unlocking
-//      fails while anything is linked. So "free" implies "queue empty": a post that takes the lock overtakes nobody,
-//      and no post is left stranded between the holder's last look and its unlock.
+// Who: the engine.
+// Threads: any.
+// Surprise: nobody ever waits for this lock. A post either takes it and goes on inline, or is linked for the
+//     holder; unlocking fails while anything is linked. So "free" implies "queue empty": a post that takes the lock
+//     overtakes nobody, and no post is left stranded between the holder's last look and its unlock.
 //
 //   word:  0            free, queue empty
 //          1            taken, queue empty
@@ -16,8 +16,8 @@
 //          word ─────▶│ last │─────────▶│first │────────▶ null
 //                     └──────┘          └──────┘
 //
-// Rejected: an exchange-then-link queue (a descheduled pusher hides every later entry), and a lock beside a queue (the
-// holder can look, unlock, and leave a post behind that was pushed in between).
+// Rejected: an exchange-then-link queue (a descheduled pusher hides every later entry), and a lock beside a queue
+//     (the holder can look, unlock, and leave a post behind that was pushed in between).
 #pragma once
 
 #include <atomic>

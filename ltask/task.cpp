@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The task queue. See task.hpp for the picture. Threads: any.
-// Surprise: ready_count_ is raised before incoming_ is emptied, so has_work() cannot miss a task that changes lists.
+// Surprise: ready_count_ is raised before incoming_ is emptied, so has_work() cannot miss a task that changes
+//     lists.
 #include "ltask/task.hpp"
 
 namespace canele::ltask {

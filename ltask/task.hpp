@@ -2,15 +2,15 @@
 //
 // ltask: a small unit of communication work, and the queue it waits in.
 //
-// Who: the engine submits; whoever makes progress (worker, waiter, hook) runs. Threads: any.
-// Surprise: a task is embedded in the object that owns it and runs exactly once per submission; after its function has
-// been
-//      called the queue never touches it again, so the function may free its owner or submit the task anew.
+// Who: the engine submits; whoever makes progress (worker, waiter, hook) runs.
+// Threads: any.
+// Surprise: a task is embedded in the object that owns it and runs exactly once per submission; after its function
+//     has been called the queue never touches it again, so the function may free its owner or submit the task anew.
 //
 //   submit ─▶ incoming (lock-free LIFO) ─reversed by the consumer─▶ ready (FIFO) ─▶ run, one task at a time
 //
-// Rejected: one list under one lock (a submitter would wait for the poller); a consumer that takes a whole batch (one
-// long callback would hold up the rest of it).
+// Rejected: one list under one lock (a submitter would wait for the poller); a consumer that takes a whole batch
+//     (one long callback would hold up the rest of it).
 #pragma once
 
 #include <atomic>

@@ -2,10 +2,10 @@
 //
 // The bound worker: one thread that makes progress for one engine.
 //
-// Who: the engine starts, binds and stops it. Threads: start, bind and stop by any, serialised inside; the rest by any.
-// Surprise: it publishes what it is doing. A waiter relies on the worker only while its epoch moves or it sleeps with
-// every wake-up
-//      armed; a worker that was descheduled, or sits in a long callback, is no longer relied on.
+// Who: the engine starts, binds and stops it.
+// Threads: start, bind and stop by any, serialised inside; the rest by any.
+// Surprise: it publishes what it is doing. A waiter relies on the worker only while its epoch moves or it sleeps
+//     with every wake-up armed; a worker that was descheduled, or sits in a long callback, is no longer relied on.
 //
 //   off ──start──▶ polling ──nothing for a while──▶ sleeping (armed) ──arrival, submission──▶ polling ──stop──▶ off
 #pragma once

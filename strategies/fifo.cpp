@@ -2,7 +2,8 @@
 //
 // fifo: one message per packet, in the order of submission. aggregate: as many as fit, in the same order.
 //
-// Who: see strategy.hpp. Surprise: they differ by one number, so they are one class.
+// Who: see strategy.hpp.
+// Surprise: they differ by one number, so they are one class.
 #include "strategies/queues.hpp"
 
 namespace canele::strategies {

@@ -4,12 +4,12 @@
 //
 // Who: the strategies, under the engine's lock.
 // Threads: under the engine's lock.
-// Surprise: the links live in Item::scratch, so a list costs nothing to
-// be in.
+// Surprise: the links live in Item::scratch, so a list costs nothing to be in.
 //
 //   first ⇄ … ⇄ last        prev = scratch[Slot], next = scratch[Slot + 1]
 //
-// Rejected: std::list (allocates), one fixed pair of link fields (the priority strategy needs an item in two lists).
+// Rejected: std::list (allocates), one fixed pair of link fields (the priority strategy needs an item in two
+//     lists).
 #pragma once
 
 #include "strategies/strategy.hpp"

@@ -3,11 +3,12 @@
 // priority: the message with the highest priority leaves first, aggregated with the next ones; order per flow holds;
 // nothing starves.
 //
-// Who: see strategy.hpp. Threads: under the engine's lock.
-// Surprise: what competes are flows, not messages. A flow (session, tag) is a FIFO whose first message stands for it,
-// with the highest priority
-//      of all its messages: a message lends its priority to its predecessors. And every 8th packet begins with the
-//      oldest message of all, so a message with m older ones waiting leaves within 8 (m + 1) packets, whatever comes.
+// Who: see strategy.hpp.
+// Threads: under the engine's lock.
+// Surprise: what competes are flows, not messages. A flow (session, tag) is a FIFO whose first message stands for
+//     it, with the highest priority of all its messages: a message lends its priority to its predecessors. And every
+//     8th packet begins with the oldest message of all, so a message with m older ones waiting leaves within 8 (m + 1)
+//     packets, whatever comes.
 //
 //   flows_ (hash)   key ──▶ Flow { messages: FIFO ⇄, best: decreasing candidates }
 //   heap_           binary heap of flows by (best priority, age of first message)
@@ -17,8 +18,8 @@
 //   others form a decreasing list whose front is the best. Adding drops smaller ones from its back: constant on
 //   average.
 //
-// Rejected: a heap of messages (order per flow then needs a search for predecessors), buckets per priority (priorities
-// are any int).
+// Rejected: a heap of messages (order per flow then needs a search for predecessors), buckets per priority
+//     (priorities are any int).
 #include <utility>
 #include <vector>
 

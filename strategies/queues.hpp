@@ -4,8 +4,8 @@
 //
 // Who: the strategies.
 // Threads: under the engine's lock.
-// Surprise: bulk and envelopes alternate packet by packet when both wait, so that a large transfer
-// delays a small message by one slice at most, and a stream of small ones does not stop a large transfer.
+// Surprise: bulk and envelopes alternate packet by packet when both wait, so that a large transfer delays a small
+//     message by one slice at most, and a stream of small ones does not stop a large transfer.
 #pragma once
 
 #include "strategies/list.hpp"

@@ -2,11 +2,12 @@
 //
 // The strategy contract: which of the queued items leave in the next packet to one peer.
 //
-// Who: the engine, under its lock. One Strategy object per peer, made at first contact. A strategy includes this header
-// only. Threads: serialised by the engine's lock. Surprise: a strategy is pure bookkeeping: no clock, no lock, no I/O,
-// no allocation per item. It links the items into its own index through
-//      Item::scratch. Order per flow (session, tag) is the strategy's duty; nobody sorts behind it. Envelopes are
-//      numbered in the order in which plan() puts them.
+// Who: the engine, under its lock. One Strategy object per peer, made at first contact. A strategy includes this
+//     header only.
+// Threads: serialised by the engine's lock.
+// Surprise: a strategy is pure bookkeeping: no clock, no lock, no I/O, no allocation per item. It links the items
+//     into its own index through Item::scratch. Order per flow (session, tag) is the strategy's duty; nobody sorts
+//     behind it. Envelopes are numbered in the order in which plan() puts them.
 //
 //     add(item) ──▶ [ index of the strategy ] ──plan(rail)──▶ Plan: items, in order, of ONE packet
 #pragma once

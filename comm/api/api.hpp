@@ -2,7 +2,8 @@
 //
 // What the files of the C ABI share: handles to objects and back, errors with words, blocking.
 //
-// Who: comm/api only. Threads: any.
+// Who: comm/api only.
+// Threads: any.
 // Surprise: a handle of the C ABI is the object's own address; nothing is looked up.
 #pragma once
 

@@ -2,8 +2,9 @@
 //
 // Engines and sessions of the C ABI: init, finalize, abort, worker, progress, sessions, barrier.
 //
-// Threads: init and finalize by one; the rest by any. Surprise: finalize is a barrier of the engine's own, so that
-// every rank goes on making progress for the others until all have what was sent to them.
+// Threads: init and finalize by one; the rest by any.
+// Surprise: finalize is a barrier of the engine's own, so that every rank goes on making progress for the others
+//     until all have what was sent to them.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Completion queues and conditions of the C ABI. Threads: any.
-// Surprise: a completion queue is a callback of our own that links the request; the queue is a spin-locked list, held
-// for a few instructions.
+// Surprise: a completion queue is a callback of our own that links the request; the queue is a spin-locked list,
+//     held for a few instructions.
 //
 //   queue: first ─queue_next▶ … ─▶ last        through the requests, which are finalized
 #include "comm/api/api.hpp"

@@ -2,8 +2,9 @@
 //
 // Requests of the C ABI: send, receive, late receives, cancel, probe, events, completion queues.
 //
-// Threads: any. Surprise: what can be wrong with a call is checked here, before anything is queued; what goes wrong
-// later is told by the status only.
+// Threads: any.
+// Surprise: what can be wrong with a call is checked here, before anything is queued; what goes wrong later is
+//     told by the status only.
 #include <new>
 
 #include "comm/api/api.hpp"

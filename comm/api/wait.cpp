@@ -2,9 +2,9 @@
 //
 // Waiting: the one place, with ltask/worker, where the library blocks.
 //
-// Threads: any, except inside a callback. Surprise: a waiter relies on the worker only while it shows signs of life;
-// otherwise one waiter polls for all, and the others sleep on their parkers until their word is done or the token comes
-// free.
+// Threads: any, except inside a callback.
+// Surprise: a waiter relies on the worker only while it shows signs of life; otherwise one waiter polls for all,
+//     and the others sleep on their parkers until their word is done or the token comes free.
 //
 //   done? ─no─▶ worker alive? ─yes─▶ spin a little ─▶ park (look at the worker's pulse now and then)
 //                    └─no──▶ token free? ─yes─▶ poll: step, spin, yield, sleep on the drivers ─▶ pass the token

@@ -4,7 +4,7 @@
 //
 // Who: the engine, at start, at first contact with a peer, and at the end.
 // Threads: functions are called by one thread at a time; get() callbacks and the failure handler may run on any
-//      thread (PMIx has its own) and must only store what they are told and wake the engine.
+//     thread (PMIx has its own) and must only store what they are told and wake the engine.
 // Surprise: get() never blocks: PMIx_Get would, for ever, if the target has not committed.
 #pragma once
 

@@ -3,9 +3,8 @@
 // Completion: a request's state changes once, its waiter is woken, its callback runs outside the lock.
 //
 // Threads: publish and finish under the lock; deliver by whoever runs the task.
-// Surprise: after the atomic operation that publishes `finalized` the request may be gone, unless this thread set the
-// queued bit in the same
-//      operation: then the request is alive until its callback has had the last event.
+// Surprise: after the atomic operation that publishes `finalized` the request may be gone, unless this thread set
+//     the queued bit in the same operation: then the request is alive until its callback has had the last event.
 #include "comm/core/engine.hpp"
 
 namespace canele::comm {

@@ -2,9 +2,10 @@
 //
 // Data: reading and writing the user's memory, described by canele_data_t, by position in the message.
 //
-// Who: protocol/ and api/. Threads: any. Surprise: a user's description is not trusted: a callback that returns
-// nothing, or more than was asked
-//      for, ends the copy instead of running on.
+// Who: protocol/ and api/.
+// Threads: any.
+// Surprise: a user's description is not trusted: a callback that returns nothing, or more than was asked for, ends
+//     the copy instead of running on.
 #pragma once
 
 #include <canele/canele.h>

@@ -2,9 +2,10 @@
 //
 // DriverSlot: one open driver of an engine, who may call it now, and the packets that wait for that.
 //
-// Who: the engine. Threads: a memory-only driver is called under the engine's lock; any other by whoever holds `gate`,
-// never under the lock. Surprise: the same call backs serve both: those of a system-call driver take the engine's lock
-// first.
+// Who: the engine.
+// Threads: a memory-only driver is called under the engine's lock; any other by whoever holds `gate`, never under
+//     the lock.
+// Surprise: the same call backs serve both: those of a system-call driver take the engine's lock first.
 //
 //   pump() under the lock ─▶ Rail staged ─▶ flush (lock-free LIFO) ─▶ holder of gate ─▶ driver ─▶ Rail::sent_op ─▶ lock
 #pragma once

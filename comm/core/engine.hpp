@@ -4,8 +4,8 @@
 //
 // Who: api/ posts, the worker and waiters step, drivers call back through DriverSlot.
 // Threads: any; see each part. Fields below "under the lock" are touched by the holder of `lock` only.
-// Surprise: there are no globals, no blocking call, and no thread in here: a test can step a thousand engines in one
-// thread.
+// Surprise: there are no globals, no blocking call, and no thread in here: a test can step a thousand engines in
+//     one thread.
 //
 //   Engine ─┬─ lock           submissions that find it taken are linked to it
 //           ├─ tasks          callbacks and large copies, run by whoever steps

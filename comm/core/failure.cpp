@@ -2,8 +2,9 @@
 //
 // The end of a peer: every request that needs it completes with an error; everything else goes on.
 //
-// Threads: under the engine's lock. Surprise: receives whose data is being pulled are left to their Pull, and a packet
-// that a driver's server may hold is left until it comes back.
+// Threads: under the engine's lock.
+// Surprise: receives whose data is being pulled are left to their Pull, and a packet that a driver's server may
+//     hold is left until it comes back.
 #include "comm/core/peers.hpp"
 #include "comm/protocol/send_path.hpp"
 

@@ -4,8 +4,7 @@
 //
 // Who: the engine, under its lock.
 // Threads: under the engine's lock.
-// Surprise: a handle carries a generation, so that an old or invented one finds
-// nothing.
+// Surprise: a handle carries a generation, so that an old or invented one finds nothing.
 //
 //   handle: generation (32) | index + 1 (32)         slots: [object, generation] … free ones linked by index
 //

@@ -2,9 +2,9 @@
 //
 // The engine's lock, the submissions linked to it, and what follows when it is given up.
 //
-// Threads: any. Surprise: the holder runs what others linked before it leaves, so that nobody ever waits; pumping the
-// peers comes after a whole batch,
-//      so that sends linked together can leave together.
+// Threads: any.
+// Surprise: the holder runs what others linked before it leaves, so that nobody ever waits; pumping the peers
+//     comes after a whole batch, so that sends linked together can leave together.
 #include "comm/core/engine.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"

@@ -5,9 +5,8 @@
 //
 // Who: protocol/, under the engine's lock.
 // Threads: under the engine's lock.
-// Surprise: a message is one block, its bytes behind it, byte-exact; blocks of
-// the common small
-//      size are kept for reuse.
+// Surprise: a message is one block, its bytes behind it, byte-exact; blocks of the common small size are kept for
+//     reuse.
 #pragma once
 
 #include <cstddef>

@@ -2,9 +2,8 @@
 //
 // Peer: another rank, as soon as it is talked to; Rail: one driver towards it; Packet: what is on its way out.
 //
-// Who: the engine, under its lock, except where a Packet is handed to a driver that makes system calls (state `staged`
-// and `sending`: it then
-//      belongs to whoever serves that driver).
+// Who: the engine, under its lock, except where a Packet is handed to a driver that makes system calls (state
+//     `staged` and `sending`: it then belongs to whoever serves that driver).
 // Threads: under the engine's lock, except a Packet that a driver's server holds.
 // Surprise: a peer never talked to costs one pointer.
 //

@@ -4,9 +4,8 @@
 //
 // Who: the engine's lock holder.
 // Threads: under the engine's lock.
-// Surprise: nothing here waits. A peer is resolved (its address asked for), then drivers
-// are tried in order; its sends stay
-//      in the backlog meanwhile.
+// Surprise: nothing here waits. A peer is resolved (its address asked for), then drivers are tried in order; its
+//     sends stay in the backlog meanwhile.
 //
 //   first contact ─▶ resolving ─address─▶ connecting (driver 1, 2, …) ─connected()─▶ up ─▶ left | failed
 //                        └─ the peer connects first: connected() ─────────────────▶ up

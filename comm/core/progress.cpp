@@ -2,9 +2,9 @@
 //
 // Progress: one turn of polling, serving drivers and running tasks; and going to sleep without missing anything.
 //
-// Threads: any; turns of several threads overlap harmlessly. Surprise: a driver that makes system calls is polled less
-// often while nothing comes from it and another driver is in use: its poll costs more than a whole message through
-// shared memory.
+// Threads: any; turns of several threads overlap harmlessly.
+// Surprise: a driver that makes system calls is polled less often while nothing comes from it and another driver
+//     is in use: its poll costs more than a whole message through shared memory.
 #include <algorithm>
 
 #include "comm/core/engine.hpp"

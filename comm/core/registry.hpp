@@ -2,7 +2,8 @@
 //
 // Registry: the drivers and strategies that are built in. The one place in comm that names concrete ones.
 //
-// Who: api/, at start. Threads: any; constant.
+// Who: api/, at start.
+// Threads: any; constant.
 // Surprise: no static constructors: a driver is found because it is listed here, not because it is linked.
 #pragma once
 

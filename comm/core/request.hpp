@@ -2,17 +2,17 @@
 //
 // Request: what the library keeps in a canele_request_t, the caller's memory.
 //
-// Who: the engine. Threads: `word` by any; the rest by the thread that posts, then under the engine's lock, until it is
-// finalized. Surprise: one 64-bit word holds the events that happened, those wanted, those delivered, and who waits, so
-// that completing is one atomic
-//      operation after which the request may be gone: whoever completes reads the waiter and the need for a callback
-//      out of the old value.
+// Who: the engine.
+// Threads: `word` by any; the rest by the thread that posts, then under the engine's lock, until it is finalized.
+// Surprise: one 64-bit word holds the events that happened, those wanted, those delivered, and who waits, so that
+//     completing is one atomic operation after which the request may be gone: whoever completes reads the waiter and
+//     the need for a callback out of the old value.
 //
 //   word:  63 …………… 16 │ 10  9 │ 8 7 6     │ 5 4 3  │ 2 1 0
 //          parker       │ c  q  │ delivered │ wanted │ happened      (events: header, received, finalized)
 //
-//   q: in the task queue, or being delivered (at most one thread delivers)   c: a cancel is linked, finalizing must
-//   wait for it
+//   q: in the task queue, or being delivered (at most one thread delivers)
+//   c: a cancel is linked: finalizing waits for it
 #pragma once
 
 #include <canele/canele.h>

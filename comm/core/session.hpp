@@ -4,9 +4,8 @@
 //
 // Who: the engine, under its lock.
 // Threads: under the engine's lock.
-// Surprise: a session exists as soon as a peer has mentioned its label, also before it
-// is opened here (its messages
-//      wait as unexpected) and after it was closed here.
+// Surprise: a session exists as soon as a peer has mentioned its label, also before it is opened here (its
+//     messages wait as unexpected) and after it was closed here.
 //
 //   label ──▶ Session ◀── number (local, in every match key)
 //                ▲

@@ -3,8 +3,8 @@
 // The start and the end of an engine: drivers are opened, addresses published, the secret shared; and all of it undone.
 //
 // Threads: one. These may block (on the launcher), nothing else in core/ does.
-// Surprise: the drivers know the place of the secret before its value is there: nobody can connect before the ranks
-// have met.
+// Surprise: the drivers know the place of the secret before its value is there: nobody can connect before the
+//     ranks have met.
 #include <algorithm>
 #include <cstring>
 

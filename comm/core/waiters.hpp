@@ -2,10 +2,10 @@
 //
 // Waiters: the threads that block in the library, of which at most one polls for all.
 //
-// Who: api/wait. Threads: any.
-// Surprise: the poller holds a token, not a lock; when its own wait is over it passes the token by waking one sleeping
-// waiter, who takes it
-//      or passes it on.
+// Who: api/wait.
+// Threads: any.
+// Surprise: the poller holds a token, not a lock; when its own wait is over it passes the token by waking one
+//     sleeping waiter, who takes it or passes it on.
 #pragma once
 
 #include <atomic>

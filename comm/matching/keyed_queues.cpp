@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The hash table of the matcher. See keyed_queues.hpp for the picture. Threads: under the engine's lock.
-// Surprise: the arrays are fresh zero pages: a new array of any size costs nothing until it is touched, so growing has
-// no pause.
+// Surprise: the arrays are fresh zero pages: a new array of any size costs nothing until it is touched, so growing
+//     has no pause.
 #include "comm/matching/keyed_queues.hpp"
 
 #include <sys/mman.h>

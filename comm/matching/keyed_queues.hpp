@@ -5,8 +5,7 @@
 //
 // Who: the matcher, under the engine's lock.
 // Threads: under the engine's lock.
-// Surprise: it allocates only to grow; queues and collision chains run
-// through the nodes.
+// Surprise: it allocates only to grow; queues and collision chains run through the nodes.
 //
 //   buckets (64 B, one cache line each)              nodes (in requests or messages)
 //   ┌───────────────────────────────┬──────────┐
@@ -14,13 +13,14 @@
 //   └──────┬────────────────────────┴──────────┘
 //          └──▶ head ⇄ next ⇄ … ⇄ tail         FIFO of one key; head.tail ──▶ last
 //
-// Growth doubles the array and moves two old buckets per insertion; until all are moved a bucket is looked up where it
-// lives:
+// Growth doubles the array and moves two old buckets per insertion; until all are moved a bucket is looked up
+//     where it lives:
 //
 //   old: [moved moved moved | not yet …]     new: [ …… twice as long …… ]
 //
-// Rejected: open addressing with stored keys (24 B an entry: 2.6 entries a line, and deletion leaves tombstones); one
-// fixed array of chains (degrades beyond it); rehashing at once (a pause of milliseconds at a million entries).
+// Rejected: open addressing with stored keys (24 B an entry: 2.6 entries a line, and deletion leaves tombstones);
+//     one fixed array of chains (degrades beyond it); rehashing at once (a pause of milliseconds at a million
+//     entries).
 #pragma once
 
 #include <cassert>

@@ -2,13 +2,12 @@
 //
 // The matcher: which receive gets which message, in constant time for all four classes of receives.
 //
-// Who: the engine, under its lock. Order: a message goes to the oldest receive that fits it; a receive gets the oldest
-// message that fits it.
+// Who: the engine, under its lock. Order: a message goes to the oldest receive that fits it; a receive gets the
+//     oldest message that fits it.
 // Threads: under the engine's lock.
-// Surprise: an unexpected message is filed under the exact key only. The indexes for (any, tag)
-// and (source, any) receives are built at a
-//      session's first such receive and kept up from then on, so that a session without wildcards (StarPU) never pays
-//      for them.
+// Surprise: an unexpected message is filed under the exact key only. The indexes for (any, tag) and (source, any)
+//     receives are built at a session's first such receive and kept up from then on, so that a session without
+//     wildcards (StarPU) never pays for them.
 //
 //   class        receive            key               structure
 //   exact        (source, tag)      tag, source       table (posted and unexpected share it)

@@ -4,8 +4,8 @@
 //
 // Who: the matcher, under the engine's lock.
 // Threads: under the engine's lock.
-// Surprise: one node type serves both, because under one key of one class
-// only one of the two kinds can be queued: a message that found a posted receive would not be unexpected.
+// Surprise: one node type serves both, because under one key of one class only one of the two kinds can be queued:
+//     a message that found a posted receive would not be unexpected.
 #pragma once
 
 #include <cstdint>

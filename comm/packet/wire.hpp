@@ -2,11 +2,11 @@
 //
 // The wire format: what a packet between two engines holds. docs/wire-format.md says the same to the byte.
 //
-// Who: protocol/ writes and reads it. A packet is one or more chunks, back to back, without padding. All integers are
-// little-endian.
+// Who: protocol/ writes and reads it. A packet is one or more chunks, back to back, without padding. All integers
+//     are little-endian.
 // Threads: any; no state.
-// Surprise: a chunk head is 16 bytes, so that a message of up to 40 bytes, head and the driver's word
-// share one cache line.
+// Surprise: a chunk head is 16 bytes, so that a message of up to 40 bytes, head and the driver's word share one
+//     cache line.
 //
 //   chunk:  tag u64 | seq u32 | session u16 | type u8 | size u8 | [size u32, if the u8 is 255] | size bytes of payload
 //
@@ -15,9 +15,9 @@
 //   eager_sync    the user's tag   envelope   u64 handle of the send, then the message
 //   rts           the user's tag   envelope   Rts, header bytes, exposure bytes
 //   cts           handle of send   0          Cts
-//   fin           handle of send   0          u32 outcome (0 delivered, else the receiver's error)
+//   fin           handle of send   0          u32 outcome: 0 delivered, else the receiver could not read it
 //   ack           handle of send   0          (none): a synchronous eager message was matched
-//   session       hash of label    epoch      the label; announces `session` before its first use
+//   session       0                epoch      the label; announces `session` before its first use
 //   bye           0                0          (none): the peer leaves in good order
 #pragma once
 

@@ -2,14 +2,14 @@
 //
 // Send, steps 4 and 5: a rail that can take a packet asks the strategy for one and gets it to the driver.
 //
-// Threads: under the engine's lock. Surprise: there are two ways out. A memory-only driver is written to at once. For a
-// driver that makes system calls the packet is only staged here; whoever serves that driver hands it over outside the
-// lock and comes back with handed_over().
+// Threads: under the engine's lock.
+// Surprise: there are two ways out. A memory-only driver is written to at once. For a driver that makes system
+//     calls the packet is only staged here; whoever serves that driver hands it over outside the lock and comes back
+//     with handed_over().
 //
-//   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ──────────────▶ items left        full ─▶ held, until
-//   ready()
-//                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left      full ─▶ staged, until
-//                 ready()
+//   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ─────────────▶ items left    full ─▶ held
+//                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left  full ─▶ staged
+//   held and staged packets go on at ready()
 #include <algorithm>
 #include <cstring>
 

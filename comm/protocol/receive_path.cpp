@@ -3,7 +3,8 @@
 // Receive: (1) the driver presents a packet, (2) it is parsed, (3) each chunk is checked, (4) envelopes are matched,
 // (5) data is copied once into the user's memory, or kept. Large messages go on in rendezvous.cpp.
 //
-// Threads: under the engine's lock. Surprise: a chunk that makes no sense ends the connection, never the process.
+// Threads: under the engine's lock.
+// Surprise: a chunk that makes no sense ends the connection, never the process.
 #include "comm/protocol/receive_path.hpp"
 
 #include <algorithm>

@@ -5,9 +5,8 @@
 //
 // Who: the engine's lock holder.
 // Threads: under the engine's lock.
-// Surprise: every length in a packet is checked before use, and read once: the packet
-// may be memory that the peer
-//      still writes.
+// Surprise: every length in a packet is checked before use, and read once: the packet may be memory that the peer
+//     still writes.
 #pragma once
 
 #include <span>

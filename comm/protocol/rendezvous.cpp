@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Rendezvous. See rendezvous.hpp for the two ways. Threads: under the engine's lock, except pull_chunk.
-// Surprise: a receive that is pulled is in no table: only its Pull ends it, also when the peer dies, because the copy
-// may be under way.
+// Surprise: a receive that is pulled is in no table: only its Pull ends it, also when the peer dies, because the
+//     copy may be under way.
 #include "comm/protocol/rendezvous.hpp"
 
 #include <algorithm>

@@ -2,15 +2,13 @@
 //
 // Rendezvous: large messages announce themselves (RTS), the receiver decides how they come.
 //
-//   get    RTS(exposure) ──▶   receiver copies chunk by chunk from the sender's memory   ──▶ FIN      (drivers with
-//   bulk_get) stream RTS ──▶   CTS(key, offset, length) ──▶   bulk packets with that key, straight into the user's
-//   memory
+//   get:     RTS(exposure) ─▶ the receiver copies, chunk by chunk, from the sender's memory ─▶ FIN
+//   stream:  RTS ─▶ CTS(key, offset, length) ─▶ bulk packets with that key, straight into the user's memory
 //
 // Who: the engine's lock holder; pull_chunk runs as an ltask, outside the lock.
 // Threads: under the engine's lock, except where said.
-// Surprise: with get the sender's CPU does nothing: it may compute all the while. A receive that is shorter than the
-// message asks for what
-//      fits, and the sender is told so.
+// Surprise: with get the sender's CPU does nothing: it may compute all the while. A receive that is shorter than
+//     the message asks for what fits, and the sender is told so.
 #pragma once
 
 #include <span>

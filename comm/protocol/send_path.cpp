@@ -4,8 +4,8 @@
 // pump.cpp has 4 and 5.
 //
 // Threads: under the engine's lock.
-// Surprise: the protocol is chosen before the driver is known if the peer has not been talked to: the smallest eager
-// limit then counts.
+// Surprise: the protocol is chosen before the driver is known if the peer has not been talked to: the smallest
+//     eager limit then counts.
 #include "comm/protocol/send_path.hpp"
 
 #include <algorithm>

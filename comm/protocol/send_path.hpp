@@ -5,8 +5,7 @@
 //
 // Who: the engine's lock holder.
 // Threads: under the engine's lock.
-// Surprise: nothing is decided when the user calls: a message waits in the backlog until
-// a rail can take a packet.
+// Surprise: nothing is decided when the user calls: a message waits in the backlog until a rail can take a packet.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 // What leaves in which packet while a rail is busy: the engine and each strategy on a driver whose sends end when the
 // test says so.
 //
-// Surprise: the driver hands packets to the peer at once and only keeps their completion back, so nothing here depends
-// on time.
+// Surprise: the driver hands packets to the peer at once and only keeps their completion back, so nothing here
+//     depends on time.
 #include <deque>
 
 #include "local_job.hpp"

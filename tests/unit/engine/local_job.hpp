@@ -2,8 +2,9 @@
 //
 // LocalJob: n engines in one process, for tests: a bootstrap over a shared map, real or scripted drivers.
 //
-// Who: tests/unit. Threads: the bootstrap is thread-safe; step_all() steps the engines one after the other in the
-// calling thread. Surprise: engines are created in threads of their own, because create() waits for all ranks.
+// Who: tests/unit.
+// Threads: the bootstrap is thread-safe; step_all() steps the engines one after the other in the calling thread.
+// Surprise: engines are created in threads of their own, because create() waits for all ranks.
 #pragma once
 
 #include <canele/canele.h>
