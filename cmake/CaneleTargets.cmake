@@ -30,7 +30,9 @@ macro(canele_engine_libraries)
   target_include_directories(canele_internal PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/comm/include)
   set_target_properties(canele PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 1)
   # What is missing must show when the library is linked, not at run time (sanitizers leave symbols to the program).
-  target_link_options(canele PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/comm/canele.map
-    $<$<STREQUAL:${CANELE_SANITIZE},>:-Wl,--no-undefined>)
+  target_link_options(canele PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/comm/canele.map)
+  if(NOT CANELE_SANITIZE)
+    target_link_options(canele PRIVATE -Wl,--no-undefined)
+  endif()
   set_target_properties(canele PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/comm/canele.map)
 endmacro()

@@ -212,7 +212,8 @@ class Driver {
   }
 
   /// Pushes bytes [offset, offset + size) of transfer `key` to the peer, which asks its engine where they go. `key` is
-  /// the peer's name for it. Same answers as send_packet. In order with packets of the same peer. size <= max_bulk.
+  /// the peer's name for it. Same answers as send_packet, but a memory_only driver never answers pending. In order with
+  /// packets of the same peer. size <= max_bulk.
   Status bulk_send(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count, std::size_t size,
                    Token token) {
     assert(capabilities_.bulk_stream && size > 0);

@@ -111,6 +111,13 @@ build_preset() {
   step "building the $1 preset" "$logs/build-$1.log" configure_and_build "$1"
 }
 
+# show_failures LOG: what went wrong in a ctest run, without what went right.
+show_failures() {
+  echo "    the failures in $1:"
+  grep -n -A 10 -E '(: Failure|^(FAIL|ERROR): .*|.*Sanitizer.*|.*time limit of.*|.*Assertion.*)$' "$1" | head -n 150 |
+    sed 's/^/    | /' || true
+}
+
 # run_ctest PRESET LABELS: the ctest entries with one of the labels (a regular expression).
 run_ctest() {
   local preset=$1 labels=$2 directory=$root/build/$1 status=0 numbers
@@ -119,6 +126,7 @@ run_ctest() {
   find "$directory/results" -name '*.xml' -delete
   step "tests ($labels) of the $preset preset" "$log" ctest --test-dir "$directory" -L "^($labels)\$" -j "$jobs" \
     --output-on-failure --no-tests=error --output-junit "$junit" || status=$?
+  [[ $status -eq 0 ]] || show_failures "$log"
   numbers=$("$here/count_results.py" "$junit" "$directory/results" 2>/dev/null || echo 0 1 0)
   read -r -a numbers <<<"$numbers"
   [[ $status -eq 0 || ${numbers[1]} -gt 0 ]] || numbers[1]=1
@@ -283,3 +291,4 @@ main() {
 }
 
 main "$@"
+exit # bash reads a script as it goes: so the file may be edited meanwhile

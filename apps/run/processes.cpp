@@ -41,7 +41,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 
 /// In the child, between fork and exec: system calls only, because other threads may have held any lock at the fork.
 [[noreturn]] void become_rank(const Launch& launch, char* const* arguments, char* const* environment,
-                              const sigset_t& signals, pid_t parent, int report) {
+                              const sigset_t& signals, const rlimit& files, pid_t parent, int report) {
   const auto tell_guard = [&launch](pid_t what) {
     // Fails only if somebody has killed the guard; the job can do without.
     [[maybe_unused]] const ssize_t written = write(launch.guard_fd, &what, sizeof what);
@@ -60,6 +60,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   plain.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &plain, nullptr);  // canele-run ignores it; handlers fall back by themselves at exec
   sigprocmask(SIG_SETMASK, &signals, nullptr);
+  if (files.rlim_max != 0) setrlimit(RLIMIT_NOFILE, &files);
   if (launch.bind && sched_setaffinity(0, sizeof launch.cpus, &launch.cpus) != 0) give_up(0);
   if (!launch.directory.empty() && chdir(launch.directory.c_str()) != 0) give_up(1);
   const std::array wanted = {launch.stdin_fd, launch.stdout_fd, launch.stderr_fd};
@@ -119,6 +120,9 @@ std::string find_program(const std::string& program, const std::string& director
 
 Processes::Processes(const sigset_t& rank_signals) : rank_signals_(rank_signals) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the ranks become ours
+  if (getrlimit(RLIMIT_NOFILE, &rank_files_) != 0) return;
+  const rlimit raised = {rank_files_.rlim_max, rank_files_.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &raised);  // if not, the old limit may still do
 }
 
 int Processes::start(const Launch& launch, std::string* why) {
@@ -131,7 +135,8 @@ int Processes::start(const Launch& launch, std::string* why) {
   }
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) become_rank(launch, arguments.data(), environment.data(), rank_signals_, parent, report[1]);
+  if (pid == 0)
+    become_rank(launch, arguments.data(), environment.data(), rank_signals_, rank_files_, parent, report[1]);
   const int fork_error = errno;
   close(report[1]);
   if (pid < 0) {

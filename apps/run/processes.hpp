@@ -8,6 +8,7 @@
 #pragma once
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <csignal>
@@ -41,7 +42,9 @@ std::string find_program(const std::string& program, const std::string& director
 
 class Processes {
  public:
-  explicit Processes(const sigset_t& rank_signals);  ///< the signal mask that ranks start with
+  /// `rank_signals`: the signal mask that ranks start with. Raises our own limit of open files as far as allowed: many
+  /// ranks need many pipes and connections. Ranks get the old limit.
+  explicit Processes(const sigset_t& rank_signals);
 
   /// 0, or the errno of what failed in the child; *why then names it.
   int start(const Launch& launch, std::string* why);
@@ -65,6 +68,7 @@ class Processes {
   std::vector<Rank> ranks_;
   int running_ = 0;
   sigset_t rank_signals_;
+  rlimit rank_files_ = {};  ///< all 0: unknown, leave it
 };
 
 }  // namespace canele::run

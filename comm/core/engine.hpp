@@ -155,6 +155,7 @@ class Engine final : public ltask::Progress {
   MessagePool messages;
   ControlPool controls;
   std::vector<std::unique_ptr<Packet>> free_packets;
+  std::vector<std::byte> bulk_staging;  ///< see pump.cpp
   std::vector<Peer*> dirty;
   Departures departures;
   std::vector<Rail*> lulled;              ///< rails that wait for the next progress call

@@ -24,6 +24,7 @@ using drivers::Status;
 using strategies::Plan;
 
 constexpr std::size_t inline_room = 64;
+constexpr int most_bulk_pieces = 64;
 
 /// The packet counts as sent: envelopes, packets, aggregation.
 void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
@@ -82,13 +83,26 @@ bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
   return true;
 }
 
+/// The pieces of the next `most` bytes of a transfer. Where they are tiny, one copy of them in `staging` instead: a
+/// packet of a few bytes each would cost more.
+int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::vector<std::byte>& staging,
+                std::size_t* size) {
+  constexpr std::size_t tiny = 256, room = 16 * 1024;
+  const int count = data::pieces(request.data, request.moved, most, pieces, most_bulk_pieces, size);
+  if (*size >= most || *size >= tiny * most_bulk_pieces || count == 0) return count;
+  if (staging.size() < room) staging.resize(room);
+  *size = data::gather(request.data, request.moved, std::min(most, room), staging.data());
+  pieces[0] = {staging.data(), *size};
+  return 1;
+}
+
 /// In: a bulk item on a memory driver. Pushes what the driver takes. Out: false when it is full.
 bool write_bulk(Engine& engine, Peer& peer, Request& request) {
   drivers::Driver& driver = *peer.rail.slot->driver;
-  iovec pieces[16];
+  iovec pieces[most_bulk_pieces];
   std::size_t size = 0;
   const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
-  const int count = data::pieces(request.data, request.moved, most, pieces, 16, &size);
+  const int count = bulk_pieces(request, most, pieces, engine.bulk_staging, &size);
   if (count == 0) {  // the description ended early
     bulk_left(engine, peer, request, request.expected - request.moved);
     return true;
@@ -178,7 +192,7 @@ void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Reque
   packet.bulk_key = request.bulk_key;
   packet.bulk_offset = request.moved;
   const std::size_t most = std::min<std::uint64_t>({slice, capabilities.max_bulk, request.expected - request.moved});
-  packet.piece_count = data::pieces(request.data, request.moved, most, packet.pieces, 64, &packet.size);
+  packet.piece_count = bulk_pieces(request, most, packet.pieces, packet.staging, &packet.size);
 }
 
 void release_staged(Engine& engine, Rail& rail) {

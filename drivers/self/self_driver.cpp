@@ -37,6 +37,11 @@ struct Record {
 };
 constexpr std::size_t record_size(std::size_t payload) { return sizeof(Record) + ((payload + 7) & ~std::size_t{7}); }
 
+/// What opens a bulk record.
+struct BulkHead {
+  std::uint64_t key, offset;
+};
+
 /// What an Exposure's bytes are. Our own pointers: it never leaves the process.
 struct Exposed {
   std::uint64_t count;
@@ -62,6 +67,7 @@ class SelfDriver final : public Driver {
     capabilities_.max_packet = max_packet;
     capabilities_.reserves = true;
     capabilities_.bulk_stream = true;
+    capabilities_.max_bulk = max_packet - sizeof(BulkHead);
     capabilities_.bulk_get = true;
     capabilities_.wake_up = WakeUp::doorbell;
     capabilities_.reaches_self = true;
@@ -120,17 +126,19 @@ class SelfDriver final : public Driver {
     rings_ = armed_;
   }
 
-  /// The record in the ring only marks the place among the packets; one transfer at a time.
+  /// Copied into the ring, in order with the packets.
   Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
-                        std::size_t size, Token token) override {
+                        std::size_t size, Token) override {
     if (state_ == State::failed) return Status::failed;
-    if (bulk_.left > 0 || reserve_impl(peer, 1).empty()) {
-      owes_ready_ = true;
-      return Status::full;
-    }
-    bulk_ = {key, offset, size, 0, {pieces, pieces + count}, token, false};
-    append(Kind::bulk, 1);
-    return Status::pending;
+    const std::span<std::byte> room = reserve_impl(peer, sizeof(BulkHead) + size);
+    if (room.empty()) return Status::full;
+    const BulkHead head = {key, offset};
+    std::memcpy(room.data(), &head, sizeof head);
+    const iovec to = {room.data() + sizeof head, size};
+    [[maybe_unused]] const std::size_t copied = copy({pieces, static_cast<std::size_t>(count)}, 0, {&to, 1}, size);
+    assert(copied == size);
+    append(Kind::bulk, sizeof head + size);
+    return Status::ok;
   }
 
   Status expose_impl(Rank, const iovec* pieces, int count, Exposure* exposure) override {
@@ -189,8 +197,7 @@ class SelfDriver final : public Driver {
       Record record;
       std::memcpy(&record, at(head_), sizeof record);
       if (record.kind == Kind::bulk) {
-        events += move_bulk();
-        if (bulk_.left > 0) return events;
+        events += move_bulk(record.size);
       } else if (record.kind == Kind::packet) {
         const Take take = context_->events->packet(context_->rank, {at(head_) + sizeof record, record.size});
         if (take == Take::refused) state_ = State::failed;
@@ -199,8 +206,7 @@ class SelfDriver final : public Driver {
       }
       head_ += record_size(record.size);
     }
-    if (owes_ready_ && state_ == State::up && bulk_.left == 0 &&
-        ring_size - (tail_ - head_) >= 2 * record_size(max_packet)) {
+    if (owes_ready_ && state_ == State::up && ring_size - (tail_ - head_) >= 2 * record_size(max_packet)) {
       owes_ready_ = false;
       ++events;
       context_->events->ready(context_->rank);
@@ -208,23 +214,22 @@ class SelfDriver final : public Driver {
     return events;
   }
 
-  /// The next max_packet bytes of the transfer at the head.
-  int move_bulk() {
+  /// A bulk record: its bytes go where the engine says; the rest of a transfer that nobody wants is dropped.
+  int move_bulk(std::size_t size) {
+    BulkHead head;
+    std::memcpy(&head, at(head_) + sizeof(Record), sizeof head);
+    const iovec from = {at(head_) + sizeof(Record) + sizeof head, size - sizeof head};
     std::array<iovec, 64> pieces;
-    const std::size_t most = std::min<std::size_t>(bulk_.left, max_packet);
-    const int count = bulk_.dropped ? 0
-                                    : context_->events->landing(context_->rank, bulk_.key, bulk_.offset + bulk_.moved,
-                                                                most, pieces.data(), static_cast<int>(pieces.size()));
-    bulk_.dropped = count <= 0;
-    std::size_t moved = most;
-    if (!bulk_.dropped) {
-      moved = copy(bulk_.pieces, bulk_.moved, {pieces.data(), static_cast<std::size_t>(count)}, most);
-      assert(moved > 0);
-      context_->events->landed(context_->rank, bulk_.key, bulk_.offset + bulk_.moved, moved);
+    for (std::size_t moved = 0; moved < from.iov_len;) {
+      const int count = context_->events->landing(context_->rank, head.key, head.offset + moved, from.iov_len - moved,
+                                                  pieces.data(), static_cast<int>(pieces.size()));
+      if (count <= 0) return 1;
+      const std::size_t part =
+          copy({&from, 1}, moved, {pieces.data(), static_cast<std::size_t>(count)}, from.iov_len - moved);
+      assert(part > 0);
+      context_->events->landed(context_->rank, head.key, head.offset + moved, part);
+      moved += part;
     }
-    bulk_.moved += moved;
-    bulk_.left -= moved;
-    if (bulk_.left == 0) context_->events->done(bulk_.token, Status::ok);
     return 1;
   }
 
@@ -251,20 +256,11 @@ class SelfDriver final : public Driver {
   void write_record(std::uint64_t position, Record record) { std::memcpy(at(position), &record, sizeof record); }
 
   enum class State : std::uint8_t { unknown, connecting, up, failed };
-  struct Bulk {
-    std::uint64_t key = 0, offset = 0;
-    std::size_t left = 0, moved = 0;
-    std::vector<iovec> pieces;
-    Token token = nullptr;
-    bool dropped = false;  ///< nobody wants it
-  };
-
   DriverContext* context_ = nullptr;
   State state_ = State::unknown;
   bool owes_ready_ = false, armed_ = false, rings_ = false;
   int bell_ = -1;
   std::uint64_t head_ = 0, tail_ = 0, reserved_ = 0;  ///< positions that only grow
-  Bulk bulk_;
   std::vector<std::byte> ring_ = std::vector<std::byte>(ring_size);
 };
 

@@ -72,7 +72,7 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
 
   capabilities_.name = "shm";
   capabilities_.memory_only = true;
-  capabilities_.max_inline = slot_payload;
+  capabilities_.max_inline = line_payload;
   capabilities_.max_packet = largest_packet;
   capabilities_.reserves = true;
   capabilities_.bulk_stream = true;
@@ -460,6 +460,8 @@ void ShmDriver::step_exchange(Connection& connection) {
       return;
     case Transfer::ended:
       return connection_failed(connection, true, "the connection ended during its set-up");
+    case Transfer::no_descriptors:
+      return connection_failed(connection, true, "no descriptors left; raise the limit (ulimit -n)");
     case Transfer::nonsense:
       return connection_failed(connection, false, "its introduction makes no sense");
   }

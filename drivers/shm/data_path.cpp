@@ -44,10 +44,10 @@ Status ShmDriver::send_inline_impl(Rank rank, const void* head, std::size_t head
                                    std::size_t body_size) {
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return Status::failed;
-  Slot* slot = peer->out.slot();
-  if (slot == nullptr) return starve(*peer, 0);
-  copy_small(slot->payload, head, head_size);
-  copy_small(slot->payload + head_size, body, body_size);
+  Line* line = peer->out.line();
+  if (line == nullptr) return starve(*peer, 0);
+  copy_small(line->payload, head, head_size);
+  copy_small(line->payload + head_size, body, body_size);
   peer->out.publish_small(head_size + body_size);
   note_sleep(*peer);
   return Status::ok;
@@ -57,10 +57,10 @@ Status ShmDriver::send_packet_impl(Rank rank, const iovec* pieces, int count, st
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return Status::failed;
   assert(reserved_.peer != peer);
-  if (size <= slot_payload) {
-    Slot* slot = peer->out.slot();
-    if (slot == nullptr) return starve(*peer, 0);
-    gather(slot->payload, pieces, count, size);
+  if (size <= line_payload) {
+    Line* line = peer->out.line();
+    if (line == nullptr) return starve(*peer, 0);
+    gather(line->payload, pieces, count, size);
     peer->out.publish_small(size);
   } else {
     std::byte* to = peer->out.data(size);
@@ -89,14 +89,14 @@ std::span<std::byte> ShmDriver::reserve_impl(Rank rank, std::size_t size) {
   assert(reserved_.peer == nullptr);
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return {};
-  const bool in_slot = size <= slot_payload;
-  Slot* slot = in_slot ? peer->out.slot() : nullptr;
-  std::byte* at = in_slot ? (slot == nullptr ? nullptr : slot->payload) : peer->out.data(size);
+  const bool in_line = size <= line_payload;
+  Line* line = in_line ? peer->out.line() : nullptr;
+  std::byte* at = in_line ? (line == nullptr ? nullptr : line->payload) : peer->out.data(size);
   if (at == nullptr) {
-    starve(*peer, in_slot ? 0 : size);
+    starve(*peer, in_line ? 0 : size);
     return {};
   }
-  reserved_ = {peer, at, in_slot};
+  reserved_ = {peer, at, in_line};
   return {at, size};
 }
 
@@ -105,9 +105,9 @@ void ShmDriver::commit_impl([[maybe_unused]] Rank rank, std::size_t size) {
   assert(made.peer != nullptr && made.peer->rank == rank);
   reserved_ = {};
   if (size == 0 || !made.peer->open) return;
-  if (size <= slot_payload) {
-    // It became small: then a slot is cheaper for the receiver than a slot and the data it names.
-    if (!made.in_slot) std::memcpy(made.peer->out.slot()->payload, made.at, size);
+  if (size <= line_payload) {
+    // It became small: then one line is cheaper for the receiver than a line and the data it names.
+    if (!made.in_line) std::memcpy(made.peer->out.line()->payload, made.at, size);
     made.peer->out.publish_small(size);
   } else {
     made.peer->out.publish_data(size, Kind::packet, 0, 0);
@@ -192,7 +192,7 @@ int ShmDriver::receive(Peer& peer, std::uint64_t word, int budget) {
   do {
     std::size_t data = 0;
     if (kind_of(word) == static_cast<std::uint8_t>(Kind::small)) [[likely]] {
-      alignas(16) std::byte copy[slot_payload];
+      alignas(16) std::byte copy[line_payload];
       const auto bytes = peer.in.small(word, copy);
       if (bytes.empty() || !give(peer, bytes)) [[unlikely]]
         return stop(peer, bytes.empty(), events);

@@ -134,6 +134,8 @@ Transfer receive_introduction(int socket, Introduction* introduction, Lent* lent
       ++count;
     }
   }
+  // The kernel gives fewer when this process has no more room for them.
+  if ((message.msg_flags & MSG_CTRUNC) != 0 && count < lent_count) return Transfer::no_descriptors;
   if (got != sizeof *introduction || (message.msg_flags & MSG_CTRUNC) != 0 || count != lent_count ||
       introduction->magic != Introduction::expected_magic) {
     return Transfer::nonsense;

@@ -75,7 +75,7 @@ struct Lent {
   net::UniqueFd area, park, doorbell;
 };
 
-enum class Transfer : std::uint8_t { ok, again, ended, nonsense };
+enum class Transfer : std::uint8_t { ok, again, ended, no_descriptors, nonsense };
 
 Transfer send_introduction(int socket, const Introduction& introduction, int area, int park, int doorbell);
 /// ok: *lent owns the three descriptors.

@@ -38,7 +38,7 @@ struct Peer {
   bool starved = false;    ///< in the driver's list of those that are owed ready()
   bool wake_due = false;   ///< see Driver::wants_wake
   std::uint32_t rung = 0;  ///< the sleep that it was last woken from
-  std::size_t wanted = 0;  ///< bytes of the data ring that did not fit; 0: a slot
+  std::size_t wanted = 0;  ///< bytes of the data ring that did not fit; 0: a line
   const ParkPage* park = nullptr;
   Inbox in;
   Outbox out;

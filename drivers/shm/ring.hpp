@@ -17,7 +17,7 @@
 
 namespace canele::drivers::shm {
 
-/// memcpy of at most slot_payload bytes, inline: a call for eight bytes costs as much as the rest of a send.
+/// memcpy of at most line_payload bytes, inline: a call for eight bytes costs as much as the rest of a send.
 inline void copy_small(std::byte* to, const void* from_memory, std::size_t size) {
   const auto* from = static_cast<const std::byte*>(from_memory);
   // Two copies that may overlap cover every size between one and two times theirs.
@@ -63,26 +63,26 @@ class Outbox {
   /// The receiver wrote nonsense into `consumed`.
   bool broken() const { return broken_; }
 
-  /// The next slot, or nullptr: no room. Filled, then published.
-  Slot* slot() {
-    return sent_ - consumed_ < slot_count || (refresh() && sent_ - consumed_ < slot_count) ? next() : nullptr;
+  /// The next line, or nullptr: no room. Filled, then published.
+  Line* line() {
+    return sent_ - consumed_ < line_count || (refresh() && sent_ - consumed_ < line_count) ? next() : nullptr;
   }
 
-  /// `size` contiguous bytes of the data ring, and a slot to announce them with; or nullptr.
+  /// `size` contiguous bytes of the data ring, and a line to announce them with; or nullptr.
   std::byte* data(std::size_t size) {
     if (!room(size)) return nullptr;
     place_ = start_for(size);
     return area_->data + place_;
   }
 
-  /// Would slot() (size = 0) or data(size) succeed?
+  /// Would line() (size = 0) or data(size) succeed?
   bool room(std::size_t size) {
     assert(size <= largest_packet);
-    if (slot() == nullptr) return false;
+    if (line() == nullptr) return false;
     return size == 0 || fits(size) || (refresh() && fits(size));
   }
 
-  /// Publishes the slot that slot() gave: its payload holds a packet of `size` bytes.
+  /// Publishes the line that line() gave: its payload holds a packet of `size` bytes.
   void publish_small(std::size_t size) { publish(size, Kind::small); }
 
   /// Publishes the first `size` bytes of what data() gave last.
@@ -100,7 +100,7 @@ class Outbox {
   void set_starved(bool starved) { store_for_sleeper(area_->starved, starved ? 1u : 0u, strict_); }
 
  private:
-  Slot* next() const { return &area_->slots[sent_ % slot_count]; }
+  Line* next() const { return &area_->lines[sent_ % line_count]; }
 
   std::size_t start_for(std::size_t size) const { return at_ + round_to_line(size) > data_size ? 0 : at_; }
   bool fits(std::size_t size) const {
@@ -110,7 +110,7 @@ class Outbox {
   }
 
   void publish(std::size_t size, Kind kind) {
-    ends_[sent_ % slot_count] = head_;
+    ends_[sent_ % line_count] = head_;
     const std::uint64_t word = make_word(generation_at(sent_), size, kind);
     std::atomic<std::uint64_t>& to = next()->word;
     ++sent_;
@@ -126,23 +126,23 @@ class Outbox {
       return false;
     }
     consumed_ = now;
-    tail_ = ends_[(now - 1) % slot_count];
+    tail_ = ends_[(now - 1) % line_count];
     return true;
   }
 
   Area* area_ = nullptr;
-  std::uint64_t sent_ = 0;      ///< slots published
-  std::uint64_t consumed_ = 0;  ///< slots free again, as last told
+  std::uint64_t sent_ = 0;      ///< lines published
+  std::uint64_t consumed_ = 0;  ///< lines free again, as last told
   std::size_t at_ = 0;          ///< next free place in the data ring
   std::size_t place_ = 0;       ///< what data() gave last
   std::uint32_t head_ = 0;      ///< bytes of the data ring ever used (modulo 2^32), skipped ends included
   std::uint32_t tail_ = 0;      ///< bytes of it free again
   bool strict_ = false;
   bool broken_ = false;
-  std::uint32_t ends_[slot_count] = {};  ///< head_ after each slot: so the receiver tells one number only
+  std::uint32_t ends_[line_count] = {};  ///< head_ after each line: so the receiver tells one number only
 };
 
-/// What a slot holds.
+/// What a line holds.
 struct Arrival {
   bool sound = false;  ///< false: the sender wrote nonsense
   bool bulk = false;
@@ -161,25 +161,23 @@ class Inbox {
   void detach() { area_ = nullptr; }
   bool attached() const { return area_ != nullptr; }
 
-  /// The word of the slot that comes next. One load of a cache line that stays in the own cache while nothing comes.
-  std::uint64_t word() const { return slot().word.load(std::memory_order_seq_cst); }
+  /// The word of the line that comes next. One load of a line that stays in the own cache while nothing comes.
+  std::uint64_t word() const { return line().word.load(std::memory_order_seq_cst); }
   /// Does the word announce something?
   bool fresh(std::uint64_t word) const { return generation_of(word) == generation_at(taken_); }
   bool empty() const { return !fresh(word()); }
 
-  /// The payload of a fresh `word` of kind small, copied to `copy` (slot_payload bytes). Empty: nonsense.
+  /// The payload of the line of a fresh `word` of kind small, copied to `copy` (line_payload bytes). Empty: nonsense.
   std::span<const std::byte> small(std::uint64_t word, std::byte* copy) const {
-    const std::size_t length = length_of(word);
-    std::memcpy(copy, slot().payload, one_line);
-    if (length > one_line) std::memcpy(copy + one_line, slot().payload + one_line, slot_payload - one_line);
-    return {copy, length <= slot_payload ? length : 0};
+    std::memcpy(copy, line().payload, line_payload);
+    return {copy, length_of(word) <= line_payload ? length_of(word) : 0};
   }
 
   /// What a fresh `word` of another kind announces.
   Arrival large(std::uint64_t word) const {
     const std::size_t length = length_of(word);
     Descriptor descriptor;
-    std::memcpy(&descriptor, slot().payload, sizeof descriptor);
+    std::memcpy(&descriptor, line().payload, sizeof descriptor);
     const bool bulk = kind_of(word) == static_cast<std::uint8_t>(Kind::bulk);
     if ((!bulk && kind_of(word) != static_cast<std::uint8_t>(Kind::packet)) || length == 0 || length > largest_packet ||
         descriptor.zero != 0 || descriptor.offset % line_size != 0 || descriptor.offset > data_size - length) {
@@ -188,12 +186,12 @@ class Inbox {
     return {true, bulk, {area_->data + descriptor.offset, length}, descriptor.key, descriptor.at};
   }
 
-  /// Frees the slot, and `size` bytes of the data ring. true: progress was told, so a starved sender may have to be
+  /// Frees the line, and `size` bytes of the data ring. true: progress was told, so a starved sender may have to be
   /// woken.
   bool pop(std::size_t size) {
     ++taken_;
     data_untold_ += round_to_line(size);
-    return (taken_ - told_ >= slots_told || data_untold_ >= data_told) && tell();
+    return (taken_ - told_ >= lines_told || data_untold_ >= data_told) && tell();
   }
 
   /// Tells progress now. false: nothing new.
@@ -209,10 +207,10 @@ class Inbox {
   bool sender_starved() const { return area_->starved.load(std::memory_order_seq_cst) != 0; }
 
  private:
-  const Slot& slot() const { return area_->slots[taken_ % slot_count]; }
+  const Line& line() const { return area_->lines[taken_ % line_count]; }
 
   Area* area_ = nullptr;
-  std::uint64_t taken_ = 0;      ///< slots consumed
+  std::uint64_t taken_ = 0;      ///< lines consumed
   std::uint64_t told_ = 0;       ///< what `consumed` says
   std::size_t data_untold_ = 0;  ///< bytes of the data ring consumed since
   bool strict_ = false;

@@ -100,7 +100,7 @@ class ShmDriver final : public Driver {
   struct Reservation {
     Peer* peer = nullptr;
     std::byte* at = nullptr;
-    bool in_slot = false;
+    bool in_line = false;
   } reserved_;
 
   // Sleep.

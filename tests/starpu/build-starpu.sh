@@ -208,3 +208,4 @@ main() {
 }
 
 main "$@"
+exit # bash reads a script as it goes: so the file may be edited meanwhile

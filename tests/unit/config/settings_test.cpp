@@ -38,6 +38,7 @@ class FakePlatform final : public Platform {
   void park(const std::atomic<std::uint32_t>&, std::uint32_t, std::uint64_t) noexcept override {}
   void unpark(const std::atomic<std::uint32_t>&) noexcept override {}
   long process() noexcept override { return 1; }
+  unsigned processors() noexcept override { return 2; }
   void log(LogLevel level, std::string_view text) noexcept override {
     EXPECT_EQ(level, LogLevel::warning);
     warnings.emplace_back(text);

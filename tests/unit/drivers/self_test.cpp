@@ -121,23 +121,23 @@ TEST_F(Self, APacketThatIsNotTakenIsPresentedAgainAndOneRefusedEndsIt) {
 }
 
 TEST_F(Self, BulkStreamKeepsItsPlaceAmongPackets) {
-  for (const std::size_t size : {std::size_t{1}, limit(), limit() + 1, std::size_t{300000}}) {
+  const std::size_t most = driver.capabilities().max_bulk;
+  for (const std::size_t size : {std::size_t{1}, most / 2, most - 1, most}) {
     Bytes target(size);
     node.expect_bulk(4, cut(target, 777));
     node.packets.clear();
     const Bytes source = pattern(size, size);
     ASSERT_EQ(node.send(0, pattern(9, 1)), Status::ok);
-    ASSERT_EQ(node.bulk(0, 4, 0, source, 5000), Status::pending);
-    EXPECT_EQ(node.bulk(0, 5, 0, source), Status::full);
+    ASSERT_EQ(node.bulk(0, 4, 0, source, 5000), Status::ok);
     ASSERT_EQ(node.send(0, pattern(9, 2)), Status::ok);
     ASSERT_TRUE(world.until([&] { return node.packets.size() == 2; }));
-    EXPECT_EQ(node.pending(), 0u);
     EXPECT_EQ(target, source);
   }
-  ASSERT_EQ(node.bulk(0, 99, 0, pattern(100000, 1)), Status::pending);  // nobody wants it
-  ASSERT_TRUE(world.until([&] { return node.pending() == 0; }));
+  const Bytes unwanted = pattern(most, 1);
+  while (node.bulk(0, 99, 0, unwanted) == Status::ok) {
+  }
+  ASSERT_TRUE(world.until([&] { return !node.ready_ranks.empty(); }));
   EXPECT_EQ(node.landed_bytes.count(99), 0u);
-  EXPECT_FALSE(node.ready_ranks.empty());
 }
 
 TEST_F(Self, BulkGetCopiesAnyPartBetweenAnyPieces) {

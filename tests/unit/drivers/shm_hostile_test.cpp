@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -241,10 +242,51 @@ TEST_F(ShmHostile, ANonceThatDoesNotFitMeansNoAttach) {
   EXPECT_EQ(world[0].driver->copy_chunk(1, {exposure.bytes, exposure.size}, 0, &to, 1, 8), Status::failed);
 }
 
+/// Leaves this process `count` descriptors to open, until it is destroyed.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int count) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::dup(0);  // the lowest free number
+    ::close(next);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(next + count);
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+// Whatever step the lack of descriptors hits, both sides hear of it: the next driver may do better.
+TEST(ShmDescriptors, SpentOnesAreAnErrorAndNoHang) {
+  int failures = 0, successes = 0;
+  for (int left = 0; left < 24; ++left) {
+    World world(shm_factory, 2);
+    world.open();
+    {
+      const FewDescriptors few(left);
+      ASSERT_EQ(world.connect(0, 1), Status::pending);
+      ASSERT_TRUE(world.until([&] { return world[0].failures.size() + world[0].up.size() > 0; })) << left;
+    }
+    if (world[0].failures.empty()) {
+      ASSERT_TRUE(world.until([&] { return world[1].up.size() + world[1].failures.size() > 0; })) << left;
+      ++successes;
+    } else {
+      EXPECT_FALSE(world[0].failures[1].first) << left << ": " << world[0].failures[1].second;
+      EXPECT_NE(world[0].failures[1].second.find("rank 1 cannot be reached"), std::string::npos);
+      ++failures;
+    }
+  }
+  EXPECT_GT(failures, 2);
+  EXPECT_GT(successes, 2);
+}
+
 TEST_F(ShmHostile, NonsenseInTheLines) {
   world.join(0, 1);
   for (shm::Area* area : mapped_areas()) {
-    for (auto& slot : area->slots) slot.word.store(shm::make_word(1, shm::slot_payload + 1, shm::Kind::small));
+    for (auto& line : area->lines) line.word.store(shm::make_word(1, shm::line_payload + 1, shm::Kind::small));
   }
   expect_failure(0, 1, "rank 1 (pid");
   EXPECT_NE(world[0].failures[1].second.find("nonsense into the shared ring"), std::string::npos);
@@ -278,12 +320,12 @@ TEST(ShmFuzz, RandomMemoryNeverCrashes) {
       for (shm::Area* area : mapped_areas()) {
         auto* words = reinterpret_cast<std::uint64_t*>(area);
         for (int i = 0; i < 64; ++i) words[random() % (sizeof *area / 8)] = random() >> random() % 64;
-        auto& slot = area->slots[random() % shm::slot_count];
+        auto& line = area->lines[random() % shm::line_count];
         const std::uint32_t zero_or_more = random() % 4 == 0 ? 1 : 0;
         const shm::Descriptor descriptor{static_cast<std::uint32_t>(random() % shm::data_size) & ~63u, zero_or_more,
                                          random() % 2, random() % 1000};
-        std::memcpy(slot.payload, &descriptor, sizeof descriptor);
-        slot.word.store(shm::make_word(static_cast<std::uint32_t>(1 + random() % 3), 1 + random() % 17000,
+        std::memcpy(line.payload, &descriptor, sizeof descriptor);
+        line.word.store(shm::make_word(static_cast<std::uint32_t>(1 + random() % 3), 1 + random() % 17000,
                                        static_cast<shm::Kind>(1 + random() % 3)));
       }
       for (Rank rank : {0, 1}) {

@@ -36,9 +36,9 @@ struct Pair {
   }
 
   bool send(const Packet& packet) {
-    const bool small = packet.size <= slot_payload;
-    Slot* slot = small ? out.slot() : nullptr;
-    std::byte* to = small ? (slot ? slot->payload : nullptr) : out.data(packet.size);
+    const bool small = packet.size <= line_payload;
+    Line* line = small ? out.line() : nullptr;
+    std::byte* to = small ? (line ? line->payload : nullptr) : out.data(packet.size);
     if (to == nullptr) return false;
     for (std::size_t i = 0; i < packet.size; ++i) to[i] = expected(packet.seed, i);
     if (small) {
@@ -53,7 +53,7 @@ struct Pair {
   bool receive(const Packet& packet) {
     const std::uint64_t word = in.word();
     if (!in.fresh(word)) return false;
-    std::byte copy[slot_payload];
+    std::byte copy[line_payload];
     std::span<const std::byte> bytes;
     std::size_t data = 0;
     if (kind_of(word) == static_cast<std::uint8_t>(Kind::small)) {
@@ -116,7 +116,7 @@ TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
       }
       ASSERT_FALSE(pair.out.broken());
     }
-    EXPECT_GT(received / slot_count, 100u);
+    EXPECT_GT(received / line_count, 100u);
   }
 }
 
@@ -136,7 +136,7 @@ TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
     ASSERT_TRUE(pair.send({largest_packet, 1}));
     ASSERT_TRUE(pair.receive({largest_packet, 1}));
   }
-  for (std::size_t lines = 1; lines <= 3 * slot_count; ++lines) {
+  for (std::size_t lines = 1; lines <= 3 * line_count; ++lines) {
     Pair pair;
     for (std::size_t i = 0; i < lines; ++i) {
       ASSERT_TRUE(pair.send({8, i}));
@@ -149,7 +149,7 @@ TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
 
 TEST(ShmRing, TakesExactlyALapOfLinesWhenNothingIsConsumed) {
   Pair pair;
-  for (std::size_t i = 0; i < slot_count; ++i) ASSERT_TRUE(pair.send({56, i}));
+  for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({56, i}));
   EXPECT_FALSE(pair.send({1, 0}));
   EXPECT_FALSE(pair.send({57, 0}));
   EXPECT_TRUE(pair.receive({56, 0}));
@@ -185,15 +185,15 @@ TEST(ShmRing, TwoThreads) {
 }
 
 TEST(ShmRing, AnImpossiblePositionIsSeen) {
-  for (const std::uint64_t lie : {std::uint64_t{slot_count + 1}, ~std::uint64_t{0}, std::uint64_t{1} << 63}) {
+  for (const std::uint64_t lie : {std::uint64_t{line_count + 1}, ~std::uint64_t{0}, std::uint64_t{1} << 63}) {
     Pair pair;
-    for (std::size_t i = 0; i < slot_count; ++i) ASSERT_TRUE(pair.send({8, i}));
+    for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({8, i}));
     pair.area->consumed.store(lie);
     EXPECT_FALSE(pair.send({8, 0}));
     EXPECT_TRUE(pair.out.broken());
   }
   Pair pair;  // a position that goes back
-  for (std::size_t i = 0; i < slot_count; ++i) ASSERT_TRUE(pair.send({8, i}));
+  for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({8, i}));
   pair.area->consumed.store(50);
   EXPECT_TRUE(pair.out.room(largest_packet));
   for (std::size_t i = 0; i < 50; ++i) ASSERT_TRUE(pair.send({8, i}));
@@ -205,19 +205,19 @@ TEST(ShmRing, AnImpossiblePositionIsSeen) {
 TEST(ShmRing, NoWordLeadsOutOfTheArea) {
   Pair pair;
   std::mt19937_64 random(9);
-  std::byte copy[slot_payload];
+  std::byte copy[line_payload];
   const std::byte* first = pair.area->data;
   const std::byte* last = first + data_size;
   for (int i = 0; i < 1000000; ++i) {
     // Half the words are nearly right: those are the dangerous ones.
     Descriptor descriptor{static_cast<std::uint32_t>(random()), 0, random(), random()};
     if (random() % 2 == 0) descriptor.offset = static_cast<std::uint32_t>(random() % (data_size + 200)) & ~63u;
-    std::memcpy(pair.area->slots[0].payload, &descriptor, sizeof descriptor);
+    std::memcpy(pair.area->lines[0].payload, &descriptor, sizeof descriptor);
     const std::size_t length = random() % 2 == 0 ? random() % (largest_packet + 2) : random() & 0xffffff;
     const std::uint64_t word = make_word(1, length, static_cast<Kind>(random() % 5));
-    pair.area->slots[0].word.store(word);
+    pair.area->lines[0].word.store(word);
     ASSERT_TRUE(pair.in.fresh(pair.in.word()));
-    ASSERT_LE(pair.in.small(word, copy).size(), slot_payload);
+    ASSERT_LE(pair.in.small(word, copy).size(), line_payload);
     const Arrival arrival = pair.in.large(word);
     if (!arrival.sound) continue;
     ASSERT_GT(arrival.bytes.size(), 0u);
@@ -228,7 +228,7 @@ TEST(ShmRing, NoWordLeadsOutOfTheArea) {
 }
 
 TEST(ShmRing, CopySmallCopiesEverySize) {
-  for (std::size_t size = 0; size <= slot_payload; ++size) {
+  for (std::size_t size = 0; size <= line_payload; ++size) {
     std::vector<std::byte> from(size + 1), to(size + 1, std::byte{0xee});
     for (std::size_t i = 0; i < size; ++i) from[i] = expected(size, i);
     copy_small(to.data(), from.data(), size);

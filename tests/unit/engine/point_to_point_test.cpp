@@ -165,14 +165,15 @@ int strided(const void* context, std::size_t offset, iovec* out, int max) {
 }
 
 TEST_P(PointToPoint, DescribedDataAndPacks) {
-  for (const std::size_t size : {20u, 100'001u}) {
+  for (const auto& [size, to] : {std::pair{20u, 1}, {100'001u, 1}, {20u, 0}, {100'001u, 0}}) {
+    canele_session_t* const there_session = s_[static_cast<std::size_t>(to)];
     const auto source = pattern(2 * size, 7);
     std::vector<std::uint8_t> target(2 * size, 0);
     canele_request_t send{}, receive{};
     const canele_data_t out = canele_data_segments(strided, source.data(), size);
     const canele_data_t in = canele_data_segments(strided, target.data(), size);
-    canele_irecv_data(s_[1], 0, 3, CANELE_TAG_EXACT, &in, &receive);
-    canele_isend_data(s_[0], 1, 3, &out, nullptr, &send);
+    canele_irecv_data(there_session, 0, 3, CANELE_TAG_EXACT, &in, &receive);
+    canele_isend_data(s_[0], to, 3, &out, nullptr, &send);
     ASSERT_TRUE(job_.finish(receive) && job_.finish(send));
     for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(target[2 * i], source[2 * i]);
 
@@ -188,8 +189,8 @@ TEST_P(PointToPoint, DescribedDataAndPacks) {
       const std::size_t begin = 2 * size * i / 3, end = 2 * size * (i + 1) / 3;
       canele_pack_add(&unpack, there.data() + begin, end - begin);
     }
-    canele_pack_irecv(s_[1], 0, 4, CANELE_TAG_EXACT, &unpack, &receive);
-    canele_pack_isend(s_[0], 1, 4, &pack, nullptr, &send);
+    canele_pack_irecv(there_session, 0, 4, CANELE_TAG_EXACT, &unpack, &receive);
+    canele_pack_isend(s_[0], to, 4, &pack, nullptr, &send);
     ASSERT_TRUE(job_.finish(receive) && job_.finish(send));
     EXPECT_EQ(there, source);
     canele_pack_end(&pack);
