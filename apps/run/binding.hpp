@@ -15,7 +15,7 @@
 namespace canele::run {
 
 /// One set per place; rank i gets place i modulo the number of places. Empty: no binding.
-/// Throws std::runtime_error that says what is wrong with `what`.
+/// Throws std::invalid_argument that says what is wrong with `what`, std::runtime_error if hwloc fails.
 std::vector<cpu_set_t> binding_places(const std::string& what);
 
 }  // namespace canele::run

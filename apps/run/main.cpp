@@ -84,6 +84,8 @@ int main(int count, char** words) {
       return parsed.code;
     }
     return run(parsed.options);
+  } catch (const std::invalid_argument& error) {
+    return fail(exit_usage, error.what());
   } catch (const std::exception& error) {
     return fail(1, error.what());
   }

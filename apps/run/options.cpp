@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -171,8 +172,9 @@ std::string check(Raw& raw) {
     if (std::string error = add_variable(raw.options, text, false); !error.empty()) return error;
   if (std::string error = check_hosts(raw); !error.empty()) return error;
   if (raw.options.command.empty()) return "which program? canele-run [-n N] [options] program [arguments]";
-  for (const std::string& word : raw.options.command)
-    if (word == ":") return "several programs in one job (':') are not supported; start one program on all ranks";
+  const std::vector<std::string>& words = raw.options.command;
+  if (std::find(words.begin(), words.end() - 1, ":") != words.end() - 1)  // at the end it is an argument: sh -c :
+    return "several programs in one job (':') are not supported; start one program on all ranks";
   if (raw.options.stacks && raw.options.timeout_s == 0)
     return "--stacks prints stacks at the timeout: give --timeout SECONDS with it";
   return {};

@@ -47,6 +47,8 @@ int barrier(Session& session, std::uint64_t deadline_ns);
 Session* open_session(Engine& engine, std::string_view label, unsigned flags, int* code);
 
 void fill_status(const Request& request, canele_status_t* status);
+/// Keeps the outcome of a failed request in words for canele_error_detail.
+void tell_outcome(const Request& request);
 
 /// Checks a request that is about to be posted and makes it ready.
 int prepare(Request* request, Session* session, Request::Kind kind);

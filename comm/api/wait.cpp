@@ -156,6 +156,21 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
   return Wait(engine, targets, count, deadline_ns).run();
 }
 
+void tell_outcome(const Request& request) {
+  std::string words = canele_error_string(request.status_error);
+  if (request.status_error == CANELE_ETRUNC) {
+    words += ": " + std::to_string(request.status_length) + " bytes were sent, the receive has room for " +
+             std::to_string(request.data.length);
+  } else if (request.status_error != CANELE_ECANCELED && request.rank >= 0) {
+    Engine& engine = *request.engine;
+    engine.lock_for_callback();
+    const Peer* peer = engine.peers[request.rank];
+    if (peer != nullptr) words += ": rank " + std::to_string(request.rank) + ": " + peer->reason;
+    engine.unlock();
+  }
+  error(request.status_error, std::move(words));
+}
+
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&)) {
   constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: look again
   ltask::Idle idle(engine.platform, engine.idle);
@@ -206,6 +221,7 @@ int canele_wait(canele_request_t* request, canele_status_t* status) {
     if (code != CANELE_OK) return code;
   }
   if (status != nullptr) fill_status(r, status);
+  if (r.status_error != CANELE_OK) tell_outcome(r);
   return r.status_error;
 }
 

@@ -72,7 +72,7 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
   const char* wrong = receive_path::packet(engine, peer, bytes);
   if (wrong == nullptr) return drivers::Take::taken;
   engine.counters.add(Counter::frames_refused);
-  engine.fail_peer(peer, true, std::string("it sent a packet that makes no sense: ") + wrong);
+  engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong);
   return drivers::Take::refused;
 }
 

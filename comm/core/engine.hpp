@@ -111,7 +111,8 @@ class Engine final : public ltask::Progress {
   /// Publishes events of a request; queues its callback; wakes its waiter.
   void publish(Request& request, unsigned events);
   void finish(Request& request, int error);
-  void fail_peer(Peer& peer, bool lost, std::string_view reason);
+  /// Every request that needs the peer ends with `error`. lost: it did not leave in good order.
+  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason);
   void log(LogLevel level, const std::string& text);
 
   /// Gives a request whose queued bit the caller has just set to the task queue.

@@ -11,7 +11,7 @@
 namespace canele::comm {
 namespace {
 
-void drop_item(Engine& engine, strategies::Item& item) {
+void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
   item.queued = false;
   if (item.kind == strategies::Kind::control) {
     engine.controls.release(static_cast<Control&>(item));
@@ -19,7 +19,7 @@ void drop_item(Engine& engine, strategies::Item& item) {
   }
   Request& request = request_of(item);
   if (request.handle != 0 && engine.sends.find(request.handle) == &request) engine.sends.remove(request.handle);
-  engine.finish(request, CANELE_EPEER);
+  engine.finish(request, peer.error);
 }
 
 void drop_backlog(Engine& engine, Peer& peer) {
@@ -27,7 +27,7 @@ void drop_backlog(Engine& engine, Peer& peer) {
     peer.rail.packet->plan.count = 0;  // its item is in the backlog
   while (strategies::Item* item = peer.backlog->any()) {
     peer.backlog->remove(*item);
-    drop_item(engine, *item);
+    drop_item(engine, peer, *item);
   }
   peer.queued_bytes = 0;
 }
@@ -36,12 +36,12 @@ void drop_named(Engine& engine, const Peer& peer) {
   engine.sends.each([&](Request& request) {
     if (request.rank != peer.rank) return;
     engine.sends.remove(request.handle);
-    engine.finish(request, CANELE_EPEER);
+    engine.finish(request, peer.error);
   });
   engine.transfers.each([&](Request& request) {
     if (request.receive.peer != &peer) return;
     engine.transfers.remove(request.handle);
-    engine.finish(request, CANELE_EPEER);
+    engine.finish(request, peer.error);
   });
 }
 
@@ -61,16 +61,17 @@ void drop_receives(Engine& engine, const Peer& peer) {
     request.status_tag = node->tag;
     request.rank = peer.rank;
     request.status_length = 0;
-    engine.finish(request, CANELE_EPEER);
+    engine.finish(request, peer.error);
   }
 }
 
 }  // namespace
 
-void Engine::fail_peer(Peer& peer, bool lost, std::string_view reason) {
+void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason) {
   if (peer.gone()) return;
   const bool was_up = peer.state == Peer::State::up;
   peer.state = lost ? Peer::State::failed : Peer::State::left;
+  peer.error = error;
   peer.reason = reason;
   if (was_up) {
     peer.rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
@@ -90,7 +91,7 @@ namespace peers {
 
 void drop_packet(Engine& engine, Rail& rail) {
   if (rail.packet == nullptr) return;
-  for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.packet->plan.items[i]);
+  for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.peer, *rail.packet->plan.items[i]);
   rail.packet.reset();
   rail.state = Rail::State::idle;
 }
@@ -98,7 +99,7 @@ void drop_packet(Engine& engine, Rail& rail) {
 void launcher_failed(Engine& engine, int rank) {
   Peer& peer = engine.peer(rank);
   if (peer.state == Peer::State::up || peer.gone()) return;  // its driver will see the end of the connection
-  engine.fail_peer(peer, true, "the launcher says that it died");
+  engine.fail_peer(peer, CANELE_EPEER, true, "the launcher says that it died");
 }
 
 }  // namespace peers

@@ -77,8 +77,8 @@ struct Peer {
 
   int rank = 0;
   State state = State::resolving;
-  bool dirty = false;      ///< in the engine's list of peers to pump
-  std::int32_t error = 0;  ///< why it failed
+  bool dirty = false;     ///< in the engine's list of peers to pump
+  int error = CANELE_OK;  ///< why it failed
   std::string reason;
   Rail rail;
   std::unique_ptr<strategies::Strategy> backlog;

@@ -46,7 +46,7 @@ void resolved(Engine& engine, CallOp& op) {
   Peer& peer = engine.peer(resolve->rank);
   if (peer.state != Peer::State::resolving) return;  // it connected first, or is dead
   if (!resolve->ok) {
-    engine.fail_peer(peer, true, "the launcher does not know its address: " + resolve->why);
+    engine.fail_peer(peer, CANELE_EBOOTSTRAP, true, "the launcher does not know its address: " + resolve->why);
     return;
   }
   peer.address = std::move(resolve->address);
@@ -155,7 +155,7 @@ void connect(Engine& engine, Peer& peer) {
     drivers::Address address;
     std::string why;
     if (!find_address(peer.address, capabilities.name, &address, &why)) {
-      engine.fail_peer(peer, true, why);
+      engine.fail_peer(peer, CANELE_EVERSION, true, why);
       return;
     }
     if (address.empty() && !self) continue;  // the peer does not run this driver
@@ -169,7 +169,7 @@ void connect(Engine& engine, Peer& peer) {
     if (slot.driver->connect(peer.rank, peer.rail.address) != drivers::Status::failed) return;
   }
   if (peer.state == Peer::State::up) return;
-  engine.fail_peer(peer, true,
+  engine.fail_peer(peer, CANELE_EDRIVER, true,
                    "no driver of this rank reaches it (CANELE_DRIVERS=" + engine.settings->text(Setting::drivers) +
                        ")" + (peer.reason.empty() ? "" : "; " + peer.reason));
 }
@@ -209,7 +209,7 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
     connect(engine, peer);
     return;
   }
-  engine.fail_peer(peer, true, reason);
+  engine.fail_peer(peer, CANELE_EPEER, true, reason);
 }
 
 }  // namespace peers

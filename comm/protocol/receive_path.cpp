@@ -169,7 +169,7 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::session:
       return on_session(engine, peer, chunk.head, chunk.payload);
     case wire::Type::bye:
-      engine.fail_peer(peer, false, "it has left the job");
+      engine.fail_peer(peer, CANELE_EPEER, false, "it has left the job");
       return nullptr;
   }
   return "a chunk is of no known type";
@@ -223,7 +223,7 @@ void accept(Engine& engine, Request& request) {
   if (peer.gone()) {
     engine.matcher.cancel(request.session->match, node);
     set_envelope(request, node.tag, peer.rank, 0);
-    engine.finish(request, CANELE_EPEER);
+    engine.finish(request, peer.error);
   }
 }
 

@@ -88,7 +88,7 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
 void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
   request.stage = Request::Stage::moving;
   if (peer.gone()) {
-    engine.finish(request, CANELE_EPEER);
+    engine.finish(request, peer.error);
     return;
   }
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);

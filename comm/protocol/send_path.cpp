@@ -100,7 +100,7 @@ void accept(Engine& engine, Request& request) {
   ++request.session->pending;
   Peer& peer = engine.peer(request.rank);
   if (peer.gone()) {
-    engine.finish(request, CANELE_EPEER);
+    engine.finish(request, peer.error);
     return;
   }
   announce(engine, peer, *request.session);

@@ -144,6 +144,7 @@ void ShmDriver::look() {
   if (waiting_ > 0) retry_waiting();
   if (!connections_.empty()) drop_strangers();
   until_look_ = planned_ = connections_.empty() ? interval_ : std::min(interval_, unsettled_interval);
+  last_look_ = context_->now_ns();  // only now: a slow look must not make the next one come sooner
 }
 
 /// Polls per look such that looks come about every look_every_ns, whether the engine spins or polls once a millisecond.
@@ -153,7 +154,6 @@ void ShmDriver::set_interval() {
   const std::uint64_t scaled = static_cast<std::uint64_t>(planned_) * look_every_ns / passed;
   // At most doubled at a time: one short interval proves little.
   interval_ = static_cast<int>(std::clamp<std::uint64_t>(scaled, 1, std::min(2 * interval_, longest_interval)));
-  last_look_ = now;
 }
 
 void ShmDriver::handle(std::uint64_t what) {

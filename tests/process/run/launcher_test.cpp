@@ -368,8 +368,8 @@ TEST(Options, MistakesAreNamed) {
       {{"--host", "elsewhere", "true"}, 2, "this host only; for several hosts use mpirun of Open MPI, or srun"},
       {{"--hostfile", "/no/such", "true"}, 2, "--hostfile /no/such: cannot read it"},
       {{"--wdir", "/no/such", "true"}, 2, "--wdir /no/such: there is no such directory"},
-      {{"--bind-to", "999999", "true"}, 1, "there is no core 999999"},
-      {{"--bind-to", "moon", "true"}, 1, "give none, core,"},
+      {{"--bind-to", "999999", "true"}, 2, "there is no core 999999"},
+      {{"--bind-to", "moon", "true"}, 2, "give none, core,"},
       {{"-D", "X", "true"}, 2, "the value is missing; give -D X=VALUE"},
       {{"--stacks", "true"}, 2, "give --timeout"}};
   for (const auto& [arguments, code, expected] : cases) {

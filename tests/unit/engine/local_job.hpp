@@ -135,7 +135,9 @@ class LocalJob {
 
   int step_all() {
     int did = 0;
-    for (auto& engine : engines_) did += engine->step();
+    for (auto& engine : engines_) {
+      if (engine) did += engine->step();
+    }
     return did;
   }
 

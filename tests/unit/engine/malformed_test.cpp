@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Packets that make no sense, and peers that speak another version: the engine refuses them with a reason and goes on.
+//
+// Surprise: packets are handed to the parser directly, so that every byte can be wrong; the sanitizer builds run this
+// too.
+#include <cstring>
+#include <random>
+
+#include "comm/core/peers.hpp"
+#include "comm/packet/wire.hpp"
+#include "comm/protocol/receive_path.hpp"
+#include "local_job.hpp"
+
+namespace canele::test {
+namespace {
+
+namespace wire = comm::wire;
+using Bytes = std::vector<std::byte>;
+
+Bytes chunk(wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session, const Bytes& payload) {
+  Bytes out(wire::chunk_size(payload.size()));
+  std::byte* at = wire::put_head(out.data(), {tag, seq, session, type, 0}, payload.size());
+  std::copy(payload.begin(), payload.end(), at);
+  return out;
+}
+
+template <typename T>
+Bytes bytes_of(const T& value) {
+  Bytes out(sizeof value);
+  std::memcpy(out.data(), &value, sizeof value);
+  return out;
+}
+
+class Malformed : public testing::Test {
+ protected:
+  Malformed() : s_(job_.open("s")) {
+    // a first message, so that the ranks know each other and the session
+    canele_request_t send{}, receive{};
+    canele_irecv(s_[1], 0, 1, CANELE_TAG_EXACT, nullptr, 0, &receive);
+    canele_isend(s_[0], 1, 1, nullptr, 0, &send);
+    job_.finish(receive);
+  }
+  /// What rank 1 says to a packet from rank 0; nullptr: nothing.
+  const char* give(const Bytes& packet) {
+    comm::Engine& engine = job_.engine(1);
+    engine.lock_for_callback();
+    const char* wrong = comm::receive_path::packet(engine, engine.peer(0), packet);
+    engine.unlock();
+    return wrong;
+  }
+
+  LocalJob job_;
+  std::vector<canele_session_t*> s_;
+};
+
+TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
+  const Bytes none;
+  const std::vector<Bytes> bad = {
+      none,
+      Bytes(5),
+      chunk(static_cast<wire::Type>(77), 0, 0, 0, none),
+      chunk(wire::Type::eager, 1, 2, 999, none),                                     // session not announced
+      chunk(wire::Type::eager, 1, 9, 0, none),                                       // number out of order
+      chunk(wire::Type::eager_sync, 1, 2, 0, Bytes(3)),                              // no handle
+      chunk(wire::Type::rts, 1, 2, 0, Bytes(10)),                                    // cut
+      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 5, 0, 0, {}})),      // header missing
+      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 0, 60000, 0, {}})),  // exposure missing
+      chunk(wire::Type::cts, 12345, 0, 0, bytes_of(wire::Cts{1, 0, 10})),            // no such send
+      chunk(wire::Type::fin, 12345, 0, 0, Bytes(4)),
+      chunk(wire::Type::fin, 12345, 0, 0, Bytes(1)),
+      chunk(wire::Type::ack, ~std::uint64_t{0}, 0, 0, none),
+      chunk(wire::Type::session, 0, 1, 5, none),        // no label
+      chunk(wire::Type::session, 0, 1, 5, Bytes(200)),  // too long a label
+  };
+  for (const Bytes& packet : bad) EXPECT_NE(give(packet), nullptr);
+  Bytes long_size = chunk(wire::Type::eager, 1, 2, 0, Bytes(300));
+  long_size.resize(long_size.size() - 1);
+  EXPECT_NE(give(long_size), nullptr);
+  EXPECT_EQ(give(chunk(wire::Type::eager, 1, 2, 0, none)), nullptr) << "good packets are still taken";
+}
+
+TEST_F(Malformed, RandomAndMutatedPacketsNeverCrash) {
+  std::mt19937_64 random(20'261'120);
+  const Bytes good = chunk(wire::Type::rts, 7, 2, 0, bytes_of(wire::Rts{1, 100, 0, 0, 0, {}}));
+  int refused = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    Bytes packet = good;
+    if (i % 2 == 0) {
+      packet.resize(1 + random() % 80);
+      for (std::byte& b : packet) b = static_cast<std::byte>(random());
+      packet[std::min<std::size_t>(14, packet.size() - 1)] = static_cast<std::byte>(random() % 10);
+    } else {
+      for (int flips = 0; flips < 3; ++flips) packet[random() % packet.size()] = static_cast<std::byte>(random());
+    }
+    if (packet.size() > 14 && packet[14] == static_cast<std::byte>(wire::Type::bye))
+      continue;  // legal: the peer leaves
+    if (packet.size() > 14 && packet[14] == static_cast<std::byte>(wire::Type::session))
+      continue;  // legal labels fill the table
+    refused += give(packet) != nullptr;
+  }
+  EXPECT_GT(refused, 100'000);
+}
+
+TEST_F(Malformed, ARankWithAnotherWireVersionIsRefusedNamingBoth) {
+  comm::Engine& engine = job_.engine(0);
+  engine.lock_for_callback();
+  comm::Blob blob = comm::peers::make_address(engine);
+  blob[0] = std::byte{99};
+  comm::Peer peer;
+  peer.rank = 1;
+  peer.backlog = engine.strategy.create();
+  peer.address = blob;
+  peer.state = comm::Peer::State::connecting;
+  comm::peers::connect(engine, peer);
+  engine.unlock();
+  EXPECT_EQ(peer.error, CANELE_EVERSION);
+  EXPECT_NE(peer.reason.find("wire version 99"), std::string::npos) << peer.reason;
+  EXPECT_NE(peer.reason.find("wire version " + std::to_string(wire::version)), std::string::npos) << peer.reason;
+}
+
+TEST(PeerEnd, RequestsOfADeadPeerEndAndTheOthersGoOn) {
+  LocalJob job({3, {comm::find_driver("self"), comm::find_driver("tcp")}, "aggregate", {}});
+  auto s = job.open("end");
+  int value = 5, got[3] = {};
+  canele_request_t hello[2]{}, from_dead{}, any{}, large{}, alive{}, send{};
+  std::vector<char> big(1 << 20);
+  canele_irecv(s[0], 1, 1, CANELE_TAG_EXACT, &got[0], sizeof(int), &hello[0]);
+  canele_isend(s[1], 0, 1, &value, sizeof value, &hello[1]);
+  ASSERT_TRUE(job.finish(hello[0]) && job.finish(hello[1]));
+  canele_irecv(s[0], 1, 2, CANELE_TAG_EXACT, &got[0], sizeof(int), &from_dead);
+  canele_irecv(s[0], CANELE_ANY_SOURCE, 3, CANELE_TAG_EXACT, &got[1], sizeof(int), &any);
+  canele_isend(s[0], 1, 4, big.data(), big.size(), &large);
+  for (int i = 0; i < 1000; ++i) job.step_all();
+  job.destroy(1);  // without saying good-bye
+  const auto step = [&] { job.engine(0).step(), job.engine(2).step(); };
+  for (int i = 0; i < 2'000'000 && !comm::request_of(&from_dead).finalized(); ++i) step();
+  EXPECT_EQ(status_of(from_dead).error, CANELE_EPEER);
+  EXPECT_EQ(status_of(from_dead).source, 1);
+  EXPECT_EQ(status_of(large).error, CANELE_EPEER);
+  EXPECT_EQ(canele_wait(&from_dead, nullptr), CANELE_EPEER);
+  EXPECT_NE(std::string(canele_error_detail()).find("rank 1"), std::string::npos) << canele_error_detail();
+  EXPECT_EQ(canele_isend(s[0], 1, 5, &value, sizeof value, &send), CANELE_OK);
+  EXPECT_EQ(status_of(send).error, CANELE_EPEER);
+  EXPECT_FALSE(comm::request_of(&any).finalized()) << "another rank can still send to it";
+  canele_isend(s[2], 0, 3, &value, sizeof value, &alive);
+  for (int i = 0; i < 2'000'000 && !comm::request_of(&any).finalized(); ++i) step();
+  EXPECT_EQ(status_of(any).error, CANELE_OK);
+  EXPECT_EQ(got[1], 5);
+}
+
+}  // namespace
+}  // namespace canele::test
