@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Waits ten seconds in canele_wait and tells how much CPU that cost.
+ *
+ * Who: tests/process/idle/CMakeLists.txt, under canele-run.
+ * Surprise: the time limit is on CPU time of this process, which other load on the machine does not change.
+ */
+#include <canele/canele.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static const double most_share = 0.05; /* of one core, all ranks together */
+static const int seconds = 10;
+
+static void check(int code, const char *what) {
+  if (code == CANELE_OK) return;
+  fprintf(stderr, "idle: %s: %s: %s\n", what, canele_error_string(code), canele_error_detail());
+  exit(1);
+}
+
+static double cpu_seconds(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+         1e-6 * ((double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_usec);
+}
+
+struct sender {
+  canele_session_t *session;
+  int size;
+};
+
+/* The ten seconds, then a message to every rank. */
+static void *send_after(void *argument) {
+  struct sender *sender = argument;
+  struct timespec left = {seconds, 0};
+  while (nanosleep(&left, &left) != 0) {
+  }
+  for (int rank = 0; rank < sender->size; ++rank) {
+    canele_request_t request = {0};
+    check(canele_isend(sender->session, rank, 1, NULL, 0, &request), "send");
+    check(canele_wait(&request, NULL), "wait for the send");
+  }
+  return NULL;
+}
+
+int main(void) {
+  canele_engine_t *engine;
+  canele_session_t *session;
+  check(canele_init(NULL, &engine), "init");
+  check(canele_session_open(engine, "idle", CANELE_ORDER_PER_TAG, &session), "session");
+  const int rank = canele_rank(engine), size = canele_size(engine);
+  check(canele_barrier(session), "barrier");
+
+  struct sender sender = {session, size};
+  pthread_t thread;
+  if (rank == 0 && pthread_create(&thread, NULL, send_after, &sender) != 0) return 1;
+  canele_request_t request = {0};
+  const double before = cpu_seconds();
+  check(canele_irecv(session, 0, 1, CANELE_TAG_EXACT, NULL, 0, &request), "receive");
+  check(canele_wait(&request, NULL), "wait");
+  double used = cpu_seconds() - before, total = 0;
+  if (rank == 0) pthread_join(thread, NULL);
+
+  /* rank 0 adds them up */
+  canele_request_t send = {0};
+  check(canele_isend(session, 0, 2, &used, sizeof used, &send), "send");
+  for (int i = 0; rank == 0 && i < size; ++i) {
+    double one;
+    canele_request_t receive = {0};
+    check(canele_irecv(session, i, 2, CANELE_TAG_EXACT, &one, sizeof one, &receive), "receive");
+    check(canele_wait(&receive, NULL), "wait");
+    total += one;
+  }
+  check(canele_wait(&send, NULL), "wait");
+  int result = 0;
+  if (rank == 0) {
+    printf("%d ranks waiting for %d s used %.3f s of CPU together: %.2f %% of a core\n", size, seconds, total,
+           100 * total / seconds);
+    result = total <= most_share * seconds ? 0 : 1;
+  }
+  check(canele_finalize(engine), "finalize");
+  return result;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The budget of the small-message path: no allocation, no mutex, no system call in the steady state.
+//
+// Surprise: malloc, pthread_mutex_lock and the system calls that could be made are interposed in this program;
+//     sanitizer builds have their own interposers, so there the counts are not taken.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdarg>
+
+#include "local_job.hpp"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CANELE_COUNTS 0
+#else
+#define CANELE_COUNTS 1
+#endif
+
+namespace {
+std::atomic<long> allocations{0}, locks{0}, calls{0};
+}
+
+#if CANELE_COUNTS
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+
+void* malloc(size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_calloc(count, size);
+}
+int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  using Function = int (*)(pthread_mutex_t*);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  locks.fetch_add(1, std::memory_order_relaxed);
+  return real(mutex);
+}
+long syscall(long number, ...) noexcept {
+  using Function = long (*)(long, long, long, long, long, long, long);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "syscall"));
+  calls.fetch_add(1, std::memory_order_relaxed);
+  va_list list;
+  va_start(list, number);
+  long a[6];
+  for (long& one : a) one = va_arg(list, long);
+  va_end(list);
+  return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+int epoll_wait(int epoll, epoll_event* events, int max, int timeout) {
+  using Function = int (*)(int, epoll_event*, int, int);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "epoll_wait"));
+  calls.fetch_add(1, std::memory_order_relaxed);
+  return real(epoll, events, max, timeout);
+}
+int sched_yield(void) noexcept {
+  using Function = int (*)();
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "sched_yield"));
+  calls.fetch_add(1, std::memory_order_relaxed);
+  return real();
+}
+}
+#endif
+
+namespace canele::test {
+namespace {
+
+class HotPath : public testing::TestWithParam<const char*> {
+ protected:
+  HotPath() : job_({2, {comm::find_driver("self"), comm::find_driver("shm")}, GetParam(), {}}), s_(job_.open("hot")) {}
+
+  /// One message from 0 to 1, posted first or unexpected.
+  void message(bool posted, std::uint64_t tag) {
+    if (posted) canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, &in_, sizeof in_, &receive_);
+    canele_isend(s_[0], 1, tag, &out_, sizeof out_, &send_);
+    if (!posted) {
+      for (int i = 0; i < 3; ++i) job_.engine(1).step();
+      canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, &in_, sizeof in_, &receive_);
+    }
+    canele_wait(&receive_, nullptr);
+    canele_wait(&send_, nullptr);
+  }
+
+  LocalJob job_;
+  std::vector<canele_session_t*> s_;
+  canele_request_t send_{}, receive_{};
+  std::uint64_t out_ = 1, in_ = 0;
+};
+
+TEST_P(HotPath, NoAllocationNoMutexNoSystemCallPerMessage) {
+  constexpr int messages = 20'000;
+  // connecting needs both engines to step
+  canele_irecv(s_[1], 0, 0, CANELE_TAG_EXACT, &in_, sizeof in_, &receive_);
+  canele_isend(s_[0], 1, 0, &out_, sizeof out_, &send_);
+  ASSERT_TRUE(job_.finish(receive_) && job_.finish(send_));
+  for (int i = 0; i < 2000; ++i) message(i % 2 == 0, static_cast<std::uint64_t>(i));
+  const long allocations_before = allocations, locks_before = locks, calls_before = calls;
+  for (int i = 0; i < messages; ++i) message(i % 2 == 0, static_cast<std::uint64_t>(i));
+  EXPECT_EQ(in_, out_);
+  if (!CANELE_COUNTS) GTEST_SKIP() << "a sanitizer has its own malloc";
+  EXPECT_EQ(allocations - allocations_before, 0);
+  EXPECT_EQ(locks - locks_before, 0);
+  // the shm driver looks after its sockets once in many polls, tcp is not open: a few calls per thousand messages
+  EXPECT_LE(calls - calls_before, messages / 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, HotPath, testing::Values("fifo", "aggregate", "priority"),
+                         [](const auto& i) { return std::string(i.param); });
+
+TEST(ObjectSizes, HotObjectsStaySmall) {
+  EXPECT_LE(sizeof(comm::Request), 384u);
+  EXPECT_EQ(sizeof(comm::wire::Head), 16u);
+  EXPECT_LE(sizeof(comm::PostedNode), 80u);
+  EXPECT_LE(sizeof(comm::UnexpectedNode), 144u);
+  EXPECT_LE(sizeof(strategies::Item), 128u);
+}
+
+}  // namespace
+}  // namespace canele::test
