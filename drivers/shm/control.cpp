@@ -22,9 +22,11 @@
 namespace canele::drivers::shm {
 namespace {
 
-constexpr int longest_interval = 1024;                 ///< polls between two looks at the sockets, at most
-constexpr int unsettled_interval = 16;                 ///< the same while a connection is being set up
-constexpr std::uint64_t look_every_ns = 100'000;       ///< what the interval aims at
+constexpr std::uint64_t look_every_ns = 100'000;  ///< between two looks at the sockets
+constexpr std::uint64_t check_every_ns = 25'000;  ///< between two looks at the clock
+constexpr int longest_check = 256;                ///< the same in polls, at most
+constexpr int longest_look = 16384;               ///< polls between two looks, at most, should the clock stand still
+constexpr int unsettled_polls = 16;               ///< the same while a connection is being set up
 constexpr std::uint64_t stranger_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven
 constexpr std::size_t most_connections = 4096;         ///< in set-up at once
 constexpr int most_attempts = 4;
@@ -136,24 +138,30 @@ void ShmDriver::close_impl() {
 
 // -------------------------------------------------------------------------------------------- a look at sockets
 
+/// Is it time for a look? Reading the clock costs a tenth of one, and is itself done only every `planned_` polls: few
+/// or many, depending on whether the engine polls once a millisecond or spins.
+void ShmDriver::consider_look() {
+  const std::uint64_t now = context_->now_ns();
+  const std::uint64_t passed = std::max<std::uint64_t>(now - last_check_, 1);
+  last_check_ = now;
+  unlooked_ += planned_;
+  const std::uint64_t scaled = static_cast<std::uint64_t>(planned_) * check_every_ns / passed;
+  // At most doubled at a time: one short interval proves little.
+  planned_ = static_cast<int>(std::clamp<std::uint64_t>(scaled, 1, std::min(2 * planned_, longest_check)));
+  if (now - last_look_ >= look_every_ns || unlooked_ >= longest_look || !connections_.empty()) {
+    look();
+    last_look_ = context_->now_ns();  // only now: a slow look must not make the next one come sooner
+    unlooked_ = 0;
+  }
+  until_check_ = connections_.empty() ? planned_ : std::min(planned_, unsettled_polls);
+}
+
 void ShmDriver::look() {
-  set_interval();
   epoll_event found[32];
   const int count = ::epoll_wait(epoll_.get(), found, 32, 0);
   for (int i = 0; i < count; ++i) handle(found[i].data.u64);
   if (waiting_ > 0) retry_waiting();
   if (!connections_.empty()) drop_strangers();
-  until_look_ = planned_ = connections_.empty() ? interval_ : std::min(interval_, unsettled_interval);
-  last_look_ = context_->now_ns();  // only now: a slow look must not make the next one come sooner
-}
-
-/// Polls per look such that looks come about every look_every_ns, whether the engine spins or polls once a millisecond.
-void ShmDriver::set_interval() {
-  const std::uint64_t now = context_->now_ns();
-  const std::uint64_t passed = std::max<std::uint64_t>(now - last_look_, 1);
-  const std::uint64_t scaled = static_cast<std::uint64_t>(planned_) * look_every_ns / passed;
-  // At most doubled at a time: one short interval proves little.
-  interval_ = static_cast<int>(std::clamp<std::uint64_t>(scaled, 1, std::min(2 * interval_, longest_interval)));
 }
 
 void ShmDriver::handle(std::uint64_t what) {
@@ -255,7 +263,7 @@ void ShmDriver::begin_attempt(Peer& peer) {
   connection.peer = &peer;
   ++waiting_;
   try_connect(connection);
-  until_look_ = std::min(until_look_, unsettled_interval);
+  until_check_ = std::min(until_check_, unsettled_polls);
 }
 
 void ShmDriver::try_connect(Connection& connection) {

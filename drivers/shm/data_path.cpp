@@ -156,7 +156,7 @@ void ShmDriver::wake_impl(Rank rank) {
 // --------------------------------------------------------------------------------------------------- arrivals
 
 int ShmDriver::poll_impl(int budget) {
-  if (--until_look_ <= 0 || chores_) [[unlikely]]
+  if (--until_check_ <= 0 || chores_) [[unlikely]]
     return poll_with_chores(budget);
   return poll_inboxes(budget);
 }
@@ -176,7 +176,7 @@ inline int ShmDriver::poll_inboxes(int budget) {
 
 /// The poll with everything that is seldom needed. Kept out of the way of the one above, which spins.
 int ShmDriver::poll_with_chores(int budget) {
-  if (until_look_ <= 0) look();
+  if (until_check_ <= 0) consider_look();
   int events = report();
   events += poll_inboxes(budget);
   events += offer_room(budget);
@@ -357,7 +357,8 @@ void ShmDriver::disarm_impl() {
   park_->sleep.store(0, std::memory_order_release);
   std::uint64_t rings = 0;
   [[maybe_unused]] const ssize_t read = ::read(doorbell_.get(), &rings, sizeof rings);
-  until_look_ = 1;  // what woke us may have been a socket
+  until_check_ = 1;  // what woke us may have been a socket
+  last_look_ = 0;
 }
 
 // ------------------------------------------------------------------------------------------------------- bulk

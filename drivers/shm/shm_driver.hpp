@@ -60,8 +60,8 @@ class ShmDriver final : public Driver {
   // control.cpp
   bool open_descriptors(std::string* reason);
   bool try_attach();
+  void consider_look();
   void look();
-  void set_interval();
   void handle(std::uint64_t tag);
   void accept_all();
   void drop_strangers();
@@ -94,7 +94,7 @@ class ShmDriver final : public Driver {
   std::unique_ptr<std::atomic<Peer*>[]> peers_;  ///< by rank; a rank never talked to costs its pointer
   std::vector<Peer*> active_;                    ///< those whose inbox is polled
   std::size_t turn_ = 0;                         ///< round-robin over active_
-  int until_look_ = 1;                           ///< polls left before look()
+  int until_check_ = 1;                          ///< polls left before consider_look()
   bool chores_ = false;                          ///< one of the next three may not be empty
   std::vector<Peer*> starved_, news_, ending_;
   struct Reservation {
@@ -120,9 +120,9 @@ class ShmDriver final : public Driver {
   std::map<std::uint32_t, std::unique_ptr<Connection>> connections_;  ///< few, and only during set-up
   std::uint32_t last_connection_ = 0;
   int waiting_ = 0;   ///< connections in phase waiting
-  int interval_ = 1;  ///< polls from one look to the next
-  int planned_ = 1;   ///< the same as last planned: shorter during set-up
-  std::uint64_t last_look_ = 0;
+  int planned_ = 1;   ///< polls from one consider_look() to the next
+  int unlooked_ = 0;  ///< polls since the last look
+  std::uint64_t last_check_ = 0, last_look_ = 0;
 };
 
 }  // namespace canele::drivers::shm

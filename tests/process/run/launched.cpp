@@ -97,6 +97,7 @@ Launched::~Launched() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
+  for (const pid_t left : marked_processes()) kill(left, SIGKILL);  // the test has failed by now
   std::error_code ignored;
   fs::remove_all(directory_, ignored);
 }
@@ -134,19 +135,26 @@ Result Launched::finish() {
   return result;
 }
 
-std::vector<std::string> Launched::traces_now() const {
-  std::vector<std::string> found;
+std::vector<pid_t> Launched::marked_processes() const {
+  std::vector<pid_t> found;
   std::error_code error;
-  for (const fs::directory_entry& file : fs::recursive_directory_iterator(directory_ / "tmp")) {
-    if (file.path().filename().string().starts_with("tsan.")) continue;  // of a rank killed while TSan starts
-    found.push_back("file " + file.path().string());
-  }
   for (fs::directory_iterator entry("/proc", error), end; entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (("\0" + read_file(entry->path() / "environ")).find(mark_) == std::string::npos) continue;
-    found.push_back("process " + name + " " + read_file(entry->path() / "comm"));
+    if (read_file(entry->path() / "environ").find(mark_) != std::string::npos) found.push_back(std::stoi(name));
   }
+  return found;
+}
+
+std::vector<std::string> Launched::traces_now() const {
+  std::vector<std::string> found;
+  std::error_code error;  // a directory that vanishes meanwhile ends the walk: the next look sees what is left
+  for (fs::recursive_directory_iterator file(directory_ / "tmp", error), end; file != end; file.increment(error)) {
+    if (file->path().filename().string().starts_with("tsan.")) continue;  // of a rank killed while TSan starts
+    found.push_back("file " + file->path().string());
+  }
+  for (const pid_t pid : marked_processes())
+    found.push_back("process " + std::to_string(pid) + " " + read_file("/proc/" + std::to_string(pid) + "/comm"));
   return found;
 }
 

@@ -43,6 +43,7 @@ class Launched {
   std::string output() const;
 
  private:
+  std::vector<pid_t> marked_processes() const;
   std::vector<std::string> traces_now() const;
 
   std::filesystem::path directory_;  ///< holds the output, and "tmp", the program's TMPDIR
