@@ -68,4 +68,3 @@ main() {
 }
 
 main "$@"
-exit # bash reads a script as it goes: so the file may be edited meanwhile

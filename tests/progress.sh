@@ -28,12 +28,13 @@ progress_last_line() {
   tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | tr -cd '[:print:]\n' | grep -v '^ *$' | tail -n 1 | cut -c 1-88 || true
 }
 
-# progress_ticker TITLE LOG: prints where the command is until it is killed.
+# progress_ticker TITLE LOG: prints where the command is until it is killed, or the script that it belongs to has ended.
 progress_ticker() {
   local title=$1 log=$2 begin=$SECONDS silent
-  trap 'exit 0' TERM
+  trap "exit 0" TERM
   exec {silent}<> <(:)
   while ! read -r -t "$progress_seconds" -u "$silent"; do
+    kill -0 "$$" 2>/dev/null || return # the script itself is gone
     if [[ -t 1 ]]; then
       printf '\r\033[K  %s: %d s  %s' "$title" "$((SECONDS - begin))" "$(progress_last_line "$log")"
     else

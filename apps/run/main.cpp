@@ -16,6 +16,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 
 #include "apps/run/job.hpp"
@@ -66,10 +67,16 @@ int run(const Options& options) {
   if (program.empty()) return fail(code, why);
   open_standard_descriptors();
   const Signals signals;
-  const PrivateDirectory directory;
-  Guard guard(directory.path());
-  Job job(options, signals, guard, directory.path());
-  return job.run(program);
+  auto directory = std::make_unique<PrivateDirectory>();
+  auto guard = std::make_unique<Guard>(directory->path());
+  Job job(options, signals, *guard, directory->path());
+  code = job.run(program);
+  // Not through ~Job: PMIx_server_finalize of libpmix 4.2 now and then waits for ever for a lock of its own, when a rank
+  // has died while it connected. Nothing of the server outlives this process, and its directory goes here.
+  guard.reset();
+  directory.reset();
+  std::fflush(nullptr);
+  _exit(code);
 }
 
 }  // namespace
