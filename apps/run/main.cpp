@@ -71,8 +71,8 @@ int run(const Options& options) {
   auto guard = std::make_unique<Guard>(directory->path());
   Job job(options, signals, *guard, directory->path());
   code = job.run(program);
-  // Not through ~Job: PMIx_server_finalize of libpmix 4.2 now and then waits for ever for a lock of its own, when a rank
-  // has died while it connected. Nothing of the server outlives this process, and its directory goes here.
+  // Not through ~Job: PMIx_server_finalize of libpmix 4.2 now and then waits for ever for a lock of its own, when a
+  // rank has died while it connected. Nothing of the server outlives this process, and its directory goes here.
   guard.reset();
   directory.reset();
   std::fflush(nullptr);
