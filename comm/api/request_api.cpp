@@ -8,6 +8,7 @@
 #include <new>
 
 #include "comm/api/api.hpp"
+#include "comm/protocol/send_path.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -70,6 +71,32 @@ int post_send(Session* session, int destination, std::uint64_t tag, const canele
   engine.submit(static_cast<PostOp&>(*request));
   engine.after_submit();
   return CANELE_OK;
+}
+
+/// The whole life of a small send in one hold of the lock, where nothing stands in its way. False: nothing was done.
+bool send_at_once(Session& session, int destination, std::uint64_t tag, const void* buffer, std::size_t length,
+                  Request& request) {
+  Engine& engine = *session.engine;
+  const std::uint64_t before = request.word.load(std::memory_order_relaxed);
+  const bool plain = RequestWord::happened(before) != 0 || before == 0;  // nobody waits for its events
+  if (length > Rail::longest_inline || !plain || request.stage != Request::Stage::idle || !session.open ||
+      destination < 0 || destination >= engine.size || !engine.try_lock()) {
+    return false;
+  }
+  const bool sent = send_path::leave_at_once(engine, session, destination, tag, buffer, length);
+  if (sent) {
+    request.engine = &engine;
+    request.session = &session;
+    request.kind = Request::Kind::send;
+    request.cancelled = false;
+    request.rank = destination;
+    request.status_error = CANELE_OK;
+    request.status_tag = tag;
+    request.status_length = length;
+    request.word.store(event::finalized, std::memory_order_release);
+  }
+  engine.unlock();
+  return sent;
 }
 
 int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask, const canele_data_t* data,
@@ -140,6 +167,10 @@ using namespace canele::comm::api;
 int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
                  canele_request_t* request) {
   if (length != 0 && buffer == nullptr) return error(CANELE_EINVAL, "canele_isend: length is not 0 but buffer is NULL");
+  if (session != nullptr && request != nullptr &&
+      send_at_once(session_of(session), destination, tag, buffer, length, request_of(request))) {
+    return CANELE_OK;
+  }
   return post_send(&session_of(session), destination, tag, canele_data_contiguous(buffer, length), {},
                    &request_of(request));
 }

@@ -105,7 +105,10 @@ class Engine final : public ltask::Progress {
 
   // ---- under the lock: core/ ------------------------------------------------------------------------------------
   void run(Op& op);
-  Peer& peer(int rank);
+  Peer& peer(int to) {
+    Peer* known = peers[to];
+    return known != nullptr ? *known : first_contact(to);
+  }
   void mark_dirty(Peer& peer);
   void pump_dirty();
   /// Publishes events of a request; queues its callback; wakes its waiter.
@@ -138,6 +141,7 @@ class Engine final : public ltask::Progress {
   ltask::TaskQueue tasks;
   std::vector<std::unique_ptr<DriverSlot>> slots;       ///< in order of preference; constant after create()
   std::vector<DriverSlot*> memory_slots, system_slots;  ///< the same by kind
+  std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock)
   ltask::Sleeper sleeper;
   ltask::Worker worker;
   Waiters waiters;
@@ -172,6 +176,7 @@ class Engine final : public ltask::Progress {
 
  private:
   friend struct EngineBuilder;
+  Peer& first_contact(int to);
   explicit Engine(EngineParts parts);
   int step_locked();
   int step_drivers();

@@ -48,6 +48,7 @@ struct Packet {
 };
 
 struct Rail {
+  static constexpr std::size_t longest_inline = 128;  ///< no driver's inline message is longer
   enum class State : std::uint8_t {
     idle,     ///< takes a packet
     connect,  ///< system-call driver: waits for its server to connect

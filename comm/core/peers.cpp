@@ -12,7 +12,7 @@
 
 namespace canele::comm {
 
-Peer& Engine::peer(int to) {
+Peer& Engine::first_contact(int to) {
   assert(to >= 0 && to < size);
   Peer*& entry = peers[to];
   if (entry == nullptr) {
@@ -166,6 +166,7 @@ void connect(Engine& engine, Peer& peer) {
       slot.push_flush(peer.rail);
       return;
     }
+    if (self) engine.polled_slots.push_back(&slot);  // until now there was nothing to hear from it
     if (slot.driver->connect(peer.rank, peer.rail.address) != drivers::Status::failed) return;
   }
   if (peer.state == Peer::State::up) return;
@@ -176,7 +177,7 @@ void connect(Engine& engine, Peer& peer) {
 
 /// Longest message that goes in one inline send of a memory driver.
 static std::size_t inline_message(const Engine& engine, const DriverSlot& slot) {
-  const std::size_t room = std::min(slot.driver->capabilities().max_inline, sizeof(wire::Head) + wire::long_size - 1);
+  const std::size_t room = std::min(slot.driver->capabilities().max_inline, sizeof(wire::Head) + Rail::longest_inline);
   if (!slot.memory_only() || room < sizeof(wire::Head)) return 0;
   const std::size_t limit = engine.eager_setting != 0 ? engine.eager_setting : room;
   return std::min(limit, room - sizeof(wire::Head));

@@ -79,7 +79,7 @@ int Engine::step() {
 int Engine::step_locked() {
   if (!try_lock()) return 0;
   int did = 0;
-  for (DriverSlot* slot : memory_slots) did += slot->driver->poll(packets_per_poll);
+  for (DriverSlot* slot : polled_slots) did += slot->driver->poll(packets_per_poll);
   if (!lulled.empty()) {
     lulls_over = true;
     for (Rail* rail : lulled) {
@@ -101,7 +101,7 @@ bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t ma
   bool done = false;
   int turns = crowded || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
   for (; turns > 0 && !done; --turns) {
-    for (DriverSlot* slot : memory_slots) slot->driver->poll(packets_per_poll);
+    for (DriverSlot* slot : polled_slots) slot->driver->poll(packets_per_poll);
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();
     done = (word.load(std::memory_order_relaxed) & mask) != 0;

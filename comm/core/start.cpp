@@ -57,6 +57,7 @@ struct EngineBuilder {
       slot->driver->close();
       return false;
     }
+    if (slot->memory_only() && !slot->driver->capabilities().reaches_self) engine.polled_slots.push_back(slot.get());
     (slot->memory_only() ? engine.memory_slots : engine.system_slots).push_back(slot.get());
     engine.slots.push_back(std::move(slot));
     return true;

@@ -31,7 +31,8 @@ void KeyedQueues::release(Bucket* table, std::size_t buckets) noexcept { munmap(
 MatchNode* KeyedQueues::lookup(const MatchKey& key, Place& place) const noexcept {
   Bucket& b = bucket(place.hash);
   for (std::uint64_t& e : b.slots) {
-    if (e != 0 && ((e ^ place.hash) >> 48) == 0 && key_(*node_of(e)) == key) {
+    if (e == 0) return nullptr;  // the slots are filled from the front, and the overflow after them
+    if (((e ^ place.hash) >> 48) == 0 && key_(*node_of(e)) == key) {
       place.slot = &e;
       return node_of(e);
     }
@@ -79,6 +80,20 @@ void KeyedQueues::push(MatchNode& node) {
   insert_head(node, place.hash);
 }
 
+void KeyedQueues::close_gap(Bucket& b, std::uint64_t& hole) noexcept {
+  if (b.overflow != nullptr) {  // all slots are full: one from the chain takes the place
+    MatchNode* head = b.overflow;
+    b.overflow = links_(*head).chain;
+    links_(*head).chain = nullptr;
+    hole = entry(hash(key_(*head)), head);
+    return;
+  }
+  std::uint64_t* last = b.slots + slots_per_bucket - 1;
+  while (*last == 0) --last;
+  hole = *last;
+  *last = 0;
+}
+
 void KeyedQueues::remove_first(MatchNode& node, const Place& place) noexcept {
   MatchLinks& links = links_(node);
   MatchNode* follower = links.next;
@@ -91,7 +106,11 @@ void KeyedQueues::remove_first(MatchNode& node, const Place& place) noexcept {
     --keys_;
   }
   if (place.slot != nullptr) {
-    *place.slot = follower != nullptr ? entry(place.hash, follower) : 0;
+    if (follower != nullptr) {
+      *place.slot = entry(place.hash, follower);
+    } else {
+      close_gap(bucket(place.hash), *place.slot);
+    }
   } else {
     *place.chain = follower != nullptr ? follower : links.chain;
   }

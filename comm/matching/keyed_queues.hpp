@@ -8,7 +8,7 @@
 // Surprise: it allocates only to grow; queues and collision chains run through the nodes.
 //
 //   buckets (64 B, one cache line each)              nodes (in requests or messages)
-//   ┌───────────────────────────────┬──────────┐
+//   ┌───────────────────────────────┬──────────┐       full slots in front, overflow only if all are full
 //   │ 7 × (16 bits of hash, pointer)│ overflow │──▶ head ─chain▶ head ─▶ null       (rare)
 //   └──────┬────────────────────────┴──────────┘
 //          └──▶ head ⇄ next ⇄ … ⇄ tail         FIFO of one key; head.tail ──▶ last
@@ -113,6 +113,8 @@ class KeyedQueues {
   }
   /// The head with this key, whose hash is in `place`; also notes where the pointer to it is kept.
   MatchNode* lookup(const MatchKey& key, Place& place) const noexcept;
+  /// Keeps the full slots of a bucket in front.
+  void close_gap(Bucket& b, std::uint64_t& hole) noexcept;
   void insert_head(MatchNode& head, std::uint64_t hash) noexcept;
   void grow();
   void move_some() noexcept;

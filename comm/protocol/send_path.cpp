@@ -52,38 +52,12 @@ void choose_protocol(const Engine& engine, const Peer& peer, Request& request) {
   request.item.size = static_cast<std::uint32_t>(wire::chunk_size(payload));
 }
 
-void count_message(Engine& engine, Peer& peer, const Request& request) {
+void count_message(Engine& engine, Peer& peer, std::size_t length, Counter protocol) {
   engine.counters.add(Counter::messages_sent);
-  engine.counters.add(Counter::bytes_sent, request.data.length);
-  engine.counters.add(request.rendezvous ? Counter::rendezvous_sent : Counter::eager_sent);
+  engine.counters.add(Counter::bytes_sent, length);
+  engine.counters.add(protocol);
   peer.counters.add(Counter::messages_sent);
-  peer.counters.add(Counter::bytes_sent, request.data.length);
-}
-
-/// The short cut for a small message to an idle memory driver with nothing queued before it: the packet that any
-/// strategy would plan now has this one message, so it is written straight into the driver's line. False: it takes the
-/// long way.
-bool leave_at_once(Engine& engine, Peer& peer, Request& request) {
-  Rail& rail = peer.rail;
-  const std::size_t length = request.data.length;
-  if (length > rail.inline_message || peer.state != Peer::State::up || rail.state != Rail::State::idle || rail.full ||
-      request.synchronous || request.data.segments != nullptr || !peer.backlog->empty()) {
-    return false;
-  }
-  const wire::Head head{request.status_tag, peer.next_out, static_cast<std::uint16_t>(request.session->number),
-                        wire::Type::eager, static_cast<std::uint8_t>(length)};
-  drivers::Driver& driver = *rail.slot->driver;
-  if (driver.send_inline(peer.rank, &head, sizeof head, request.data.base, length) != drivers::Status::ok) {
-    rail.full = true;
-    return false;
-  }
-  ++peer.next_out;
-  count_message(engine, peer, request);
-  engine.counters.add(Counter::packets_sent);
-  peer.counters.add(Counter::packets_sent);
-  doorbell(engine, peer);
-  engine.finish(request, CANELE_OK);
-  return true;
+  peer.counters.add(Counter::bytes_sent, length);
 }
 
 }  // namespace
@@ -95,6 +69,30 @@ void doorbell(Engine& engine, Peer& peer) {
   engine.counters.add(Counter::wakes_sent);
 }
 
+bool leave_at_once(Engine& engine, const Session& session, int destination, std::uint64_t tag, const void* buffer,
+                   std::size_t length) {
+  Peer* peer = engine.peers[destination];
+  if (peer == nullptr || peer->state != Peer::State::up || length > peer->rail.inline_message) return false;
+  Rail& rail = peer->rail;
+  if (rail.state != Rail::State::idle || rail.full || session.number >= peer->announced.size() ||
+      peer->announced[session.number] != session.epoch || !peer->backlog->empty()) {
+    return false;
+  }
+  const wire::Head head{tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
+                        static_cast<std::uint8_t>(length)};
+  drivers::Driver& driver = *rail.slot->driver;
+  if (driver.send_inline(destination, &head, sizeof head, buffer, length) != drivers::Status::ok) {
+    rail.full = true;
+    return false;
+  }
+  ++peer->next_out;
+  count_message(engine, *peer, length, Counter::eager_sent);
+  engine.counters.add(Counter::packets_sent);
+  peer->counters.add(Counter::packets_sent);
+  doorbell(engine, *peer);
+  return true;
+}
+
 void accept(Engine& engine, Request& request) {
   ++engine.pending_sends;
   ++request.session->pending;
@@ -104,9 +102,8 @@ void accept(Engine& engine, Request& request) {
     return;
   }
   announce(engine, peer, *request.session);
-  if (leave_at_once(engine, peer, request)) return;
   choose_protocol(engine, peer, request);
-  count_message(engine, peer, request);
+  count_message(engine, peer, request.data.length, request.rendezvous ? Counter::rendezvous_sent : Counter::eager_sent);
   request.item.kind = strategies::Kind::envelope;
   request.item.flow_session = request.session->number;
   request.item.flow_tag = request.session->order_across_tags ? 0 : request.status_tag;

@@ -20,6 +20,12 @@ namespace canele::comm::send_path {
 /// Step 1-3: a posted send joins its peer's backlog.
 void accept(Engine& engine, Request& request);
 
+/// The short cut for a small message to an idle memory driver with nothing queued before it: the packet that any
+/// strategy would plan now has this one message, so it is written straight into the driver's line. False: it takes the
+/// long way.
+bool leave_at_once(Engine& engine, const Session& session, int destination, std::uint64_t tag, const void* buffer,
+                   std::size_t length);
+
 /// Step 4: gives packets to the peer's rail as long as it takes them.
 void pump(Engine& engine, Peer& peer);
 

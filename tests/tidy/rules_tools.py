@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rules that other programs decide: headers compile alone, clang-format, shellcheck.
 
-Surprise: header checks are cached in build/tidy/headers.json by the content of everything that a header includes from
-the repository, so a second run compiles only what has changed.
+Surprise: a header x.hpp that is the first include of its x.cpp is not compiled here: the build proves that it stands by
+itself. The others are cached in build/tidy/headers.json by the content of all that they include from the repository.
 """
 import concurrent.futures
 import hashlib
@@ -65,8 +65,8 @@ def fingerprint(tree, file):
 def compile_header(tree, file):
     """The first error of compiling the header by itself, or None."""
     for command in header_commands(tree, file):
-        # Included, not compiled itself: a lone header draws warnings about #pragma once. Twice: its guard must hold.
-        text = f'#include "{file.path}"\n#include "{file.path}"\n'
+        # Included, not compiled itself: a lone header draws warnings about #pragma once.
+        text = f'#include "{file.path}"\n'
         result = run([*command, "-"], tree.root, text)
         if result.returncode != 0:
             errors = [line for line in result.stderr.splitlines() if "error" in line] or ["does not compile"]
@@ -74,8 +74,21 @@ def compile_header(tree, file):
     return None
 
 
+def proven_by_build(tree, file):
+    """Whether the header's own source, which the build compiles, includes it before anything else."""
+    source = tree.files.get(file.path.removesuffix(".hpp") + ".cpp")
+    return source is not None and source.includes and tree.resolve(source, source.includes[0][1]) == file.path
+
+
+def check_guards(tree):
+    """Headers that may be included twice."""
+    for file in tree.select(lambda file: file.suffix in (".h", ".hpp")):
+        if not re.search(r"^#pragma once$|^#ifndef (\w+)\n#define \1\b", file.text, re.MULTILINE):
+            yield file.path, 1, "has no #pragma once (or #ifndef guard)"
+
+
 def check_headers(tree):
-    headers = tree.select(lambda file: file.suffix in (".h", ".hpp"))
+    headers = tree.select(lambda file: file.suffix in (".h", ".hpp") and not proven_by_build(tree, file))
     cache_file = tree.root / CACHE
     try:
         cache = json.loads(cache_file.read_text(encoding="utf-8"))
@@ -138,8 +151,19 @@ RULES = [
         [
             ({"comm/a.hpp": "#pragma once\nstd::string f();\n"}, 1),
             ({"comm/a.hpp": "#pragma once\n#include <string>\nstd::string f();\n"}, 0),
-            ({"comm/a.hpp": "struct A {};\n"}, 1),
+            ({"comm/a.hpp": "#pragma once\nstd::string f();\n", "comm/a.cpp": "#include <string>\n"}, 1),
+            ({"comm/a.hpp": "#pragma once\nstd::string f();\n", "comm/a.cpp": '#include "comm/a.hpp"\n'}, 0),
             ({"comm/include/canele/a.h": "#pragma once\nclass A {};\n"}, 1),
+        ],
+    ),
+    (
+        "guards",
+        check_guards,
+        "every header may be included twice",
+        [
+            ({"comm/a.hpp": "struct A {};\n"}, 1),
+            ({"comm/a.hpp": "#pragma once\n", "comm/b.h": "/* */\n#ifndef B_H\n#define B_H\n#endif\n"}, 0),
+            ({"comm/b.h": "#ifndef B_H\n#define C_H\n#endif\n"}, 1),
         ],
     ),
     (
