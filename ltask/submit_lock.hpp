@@ -57,11 +57,12 @@ class SubmitLock {
   }
 
   /// For the holder: gives the lock up and returns nullptr; or keeps it and returns what was linked, oldest first.
-  Node* leave() noexcept {
+  Node* leave() noexcept { return try_leave() ? nullptr : take(); }
+
+  /// For the holder: gives the lock up if nothing is linked.
+  bool try_leave() noexcept {
     std::uintptr_t seen = taken_word;
-    if (word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed))
-      return nullptr;
-    return take();
+    return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
   }
 
   /// For the holder: something is linked. A plain load.

@@ -50,11 +50,11 @@ std::vector<std::string> base_environment(const Options& options) {
 
 }  // namespace
 
-Job::Job(const Options& options, const Signals& signals, Guard& guard, const std::string& directory)
+Job::Job(const Options& options, const Signals& signals, Guard& guard, Server& server)
     : options_(options),
       signals_(signals),
       guard_(guard),
-      server_(options.ranks, directory),
+      server_(server),
       processes_(signals.original()),
       verdict_(options.ranks, options.keep_going) {
   if (!options.tag_output) return;

@@ -32,7 +32,7 @@ namespace canele::run {
 
 class Job {
  public:
-  Job(const Options& options, const Signals& signals, Guard& guard, const std::string& directory);
+  Job(const Options& options, const Signals& signals, Guard& guard, Server& server);
 
   /// Returns the exit code. Throws std::runtime_error if the job cannot be started.
   int run(const std::string& program);
@@ -65,7 +65,7 @@ class Job {
   const Options& options_;
   const Signals& signals_;
   Guard& guard_;
-  Server server_;
+  Server& server_;
   Processes processes_;
   Verdict verdict_;
   Input input_;

@@ -120,9 +120,17 @@ pmix_server_module_t* Server::module() {
   return &table;
 }
 
-Server::Server(int ranks, const std::string& directory)
-    : ranks_(ranks), job_(new_job_name()), clients_(new Client[static_cast<std::size_t>(ranks)]) {
+Server& Server::open(int ranks, const std::string& directory) {
+  static Server* const only = new Server(ranks);
+  only->start(directory);
+  return *only;
+}
+
+Server::Server(int ranks) : ranks_(ranks), job_(new_job_name()), clients_(new Client[static_cast<std::size_t>(ranks)]) {
   assert(ranks > 0);
+}
+
+void Server::start(const std::string& directory) {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) throw std::runtime_error(fmt::format("eventfd: {}", std::strerror(errno)));
   // Job data in libpmix's shared-memory store hangs its readers if one of them is killed while it holds the lock;
@@ -132,19 +140,8 @@ Server::Server(int ranks, const std::string& directory)
   info.add(PMIX_SERVER_TMPDIR, directory);
   info.add(PMIX_SYSTEM_TMPDIR, directory);
   check(PMIx_server_init(module(), info.data(), info.size()), "start");
-  try {
-    register_job(own_host(), directory);
-    register_ranks();
-  } catch (...) {
-    PMIx_server_finalize();
-    close(wake_fd_);
-    throw;
-  }
-}
-
-Server::~Server() {
-  PMIx_server_finalize();
-  close(wake_fd_);
+  register_job(own_host(), directory);
+  register_ranks();
 }
 
 void Server::register_job(const std::string& host, const std::string& directory) {

@@ -2,7 +2,7 @@
 //
 // Server: the PMIx side of canele-run: tells each rank who it is, serves put/fence/get, hears of joins, leaves, aborts.
 //
-// Who: Job constructs one before the ranks start and destroys it after the last has ended.
+// Who: main() opens it before the ranks start; Job asks it.
 // Threads: the functions below are for the main thread. libpmix calls the private half on its own thread, which only
 //      stores what it is told and rings wake_fd().
 // Surprise: a client stays blocked inside PMIx_Init, PMIx_Finalize and PMIx_Abort until the server has noted the call,
@@ -31,8 +31,9 @@ struct AbortCall {
 class Server {
  public:
   /// Opens the server; its files go below `directory`. Throws std::runtime_error that says what failed.
-  Server(int ranks, const std::string& directory);
-  ~Server();
+  /// It stays for the life of the process: libpmix's thread may call at any time, and PMIx_server_finalize (libpmix
+  /// 4.2.2) can wait for ever when a rank has died while it connected.
+  static Server& open(int ranks, const std::string& directory);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -59,6 +60,8 @@ class Server {
     std::atomic<bool> left{false};
   };
 
+  explicit Server(int ranks);
+  void start(const std::string& directory);
   static pmix_server_module_t* module();
   static pmix_status_t on_joined(const pmix_proc_t*, void* client, pmix_info_t*, size_t, pmix_op_cbfunc_t, void*);
   static pmix_status_t on_left(const pmix_proc_t*, void* client, pmix_op_cbfunc_t, void*);

@@ -28,6 +28,8 @@ void Engine::publish(Request& request, unsigned events) {
     request.word.store(events, std::memory_order_release);
     return;
   }
+  // nobody wants a callback, waits asleep, or cancels: the common case
+  if (seen == 0 && request.word.compare_exchange_strong(seen, events, std::memory_order_acq_rel)) return;
   do {
     if ((events & event::finalized) != 0 && (seen & RequestWord::cancel_bit) != 0) return;  // run(cancel) publishes
     assert((RequestWord::happened(seen) & event::finalized) == 0 && "a request completes once");

@@ -58,19 +58,28 @@ struct EngineParts {
 /// System calls that became due under the lock, to be made after it: threads to wake, doorbells to ring.
 class Departures {
  public:
-  bool empty() const { return parkers_.empty() && doorbells_.empty(); }
-  void wake(ltask::Parker& parker) { parkers_.push_back(&parker); }
-  void ring(drivers::Driver& driver, int rank) { doorbells_.emplace_back(&driver, rank); }
+  bool due() const { return due_; }
+  void wake(ltask::Parker& parker) {
+    due_ = true;
+    parkers_.push_back(&parker);
+  }
+  void ring(drivers::Driver& driver, int rank) {
+    due_ = true;
+    doorbells_.emplace_back(&driver, rank);
+  }
   /// Moves what `other` holds here, leaving its memory with it for the next time.
   void take(Departures& other) {
     parkers_.insert(parkers_.end(), other.parkers_.begin(), other.parkers_.end());
     doorbells_.insert(doorbells_.end(), other.doorbells_.begin(), other.doorbells_.end());
     other.parkers_.clear();
     other.doorbells_.clear();
+    due_ = true;
+    other.due_ = false;
   }
   void run(Platform& platform);
 
  private:
+  bool due_ = false;
   std::vector<ltask::Parker*> parkers_;
   std::vector<std::pair<drivers::Driver*, int>> doorbells_;
 };
@@ -97,11 +106,17 @@ class Engine final : public ltask::Progress {
   void serve_drivers();
 
   // ---- the lock -------------------------------------------------------------------------------------------------
-  bool try_lock();
+  bool try_lock() {
+    if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) [[unlikely]]
+      return false;
+    return lock.try_enter();
+  }
   /// Waits for the lock, for callers who must have it (a driver's call back). Holders are quick: they make no system
   /// call.
   void lock_for_callback();
-  void unlock();
+  void unlock() {
+    if (!dirty.empty() || departures.due() || !lock.try_leave()) unlock_slowly();
+  }
 
   // ---- under the lock: core/ ------------------------------------------------------------------------------------
   void run(Op& op);
@@ -176,6 +191,7 @@ class Engine final : public ltask::Progress {
 
  private:
   friend struct EngineBuilder;
+  void unlock_slowly();
   Peer& first_contact(int to);
   explicit Engine(EngineParts parts);
   int step_locked();

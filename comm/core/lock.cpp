@@ -12,12 +12,6 @@
 
 namespace canele::comm {
 
-bool Engine::try_lock() {
-  if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) [[unlikely]]
-    return false;
-  return lock.try_enter();
-}
-
 void Engine::lock_for_callback() {
   for (unsigned turn = 1; !lock.try_enter(); ++turn) {
     if (turn % 64 != 0) {
@@ -28,16 +22,16 @@ void Engine::lock_for_callback() {
   }
 }
 
-void Engine::unlock() {
+void Engine::unlock_slowly() {
   Departures due;
   for (;;) {
     pump_dirty();
-    if (!departures.empty()) due.take(departures);
+    if (departures.due()) due.take(departures);
     ltask::SubmitLock::Node* linked = lock.leave();
     if (linked == nullptr) break;
     run_linked(linked);
   }
-  if (!due.empty()) due.run(platform);
+  if (due.due()) due.run(platform);
 }
 
 void Departures::run(Platform& platform) {

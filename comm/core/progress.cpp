@@ -105,7 +105,7 @@ bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t ma
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();
     done = (word.load(std::memory_order_relaxed) & mask) != 0;
-    if (!departures.empty() || tasks.has_work() || !lulled.empty()) break;
+    if (departures.due() || tasks.has_work() || !lulled.empty()) break;
   }
   unlock();
   return done;

@@ -88,8 +88,8 @@ void KeyedQueues::close_gap(Bucket& b, std::uint64_t& hole) noexcept {
     hole = entry(hash(key_(*head)), head);
     return;
   }
-  std::uint64_t* last = b.slots + slots_per_bucket - 1;
-  while (*last == 0) --last;
+  std::uint64_t* last = &hole;
+  while (last + 1 != b.slots + slots_per_bucket && last[1] != 0) ++last;
   hole = *last;
   *last = 0;
 }

@@ -60,13 +60,15 @@ TEST_P(PointToPoint, EverySizePostedAndUnexpected) {
 TEST_P(PointToPoint, WildcardsTakeTheOldest) {
   int a = 1, b = 2, c = 3, got = 0;
   canele_request_t sends[3]{}, receive{};
+  const auto arrived = [&](std::uint64_t messages) {
+    return job_.until([&] { return job_.engine(2).counters.read(comm::Counter::unexpected_now) == messages; });
+  };
   canele_isend(s_[0], 2, 10, &a, sizeof a, &sends[0]);
-  job_.finish(sends[0]);
-  for (int i = 0; i < 1000; ++i) job_.step_all();
+  ASSERT_TRUE(arrived(1));
   canele_isend(s_[1], 2, 11, &b, sizeof b, &sends[1]);
-  for (int i = 0; i < 1000; ++i) job_.step_all();
+  ASSERT_TRUE(arrived(2));
   canele_isend(s_[0], 2, 11, &c, sizeof c, &sends[2]);
-  for (int i = 0; i < 1000; ++i) job_.step_all();
+  ASSERT_TRUE(arrived(3));
   canele_irecv(s_[2], CANELE_ANY_SOURCE, 11, CANELE_TAG_EXACT, &got, sizeof got, &receive);
   job_.finish(receive);
   EXPECT_EQ(got, 2);
