@@ -97,12 +97,20 @@ T combine(const T& a, const T& b) {
     return static_cast<T>(a & b);
   } else if constexpr (kCode == bor) {
     return static_cast<T>(a | b);
-  } else if constexpr (kCode == bxor) {
-    return static_cast<T>(a ^ b);
   } else {
-    if (a.value == b.value) return {a.value, a.index < b.index ? a.index : b.index};
-    const bool first = kCode == minloc ? a.value < b.value : b.value < a.value;
-    return first ? a : b;
+    static_assert(kCode == bxor);
+    return static_cast<T>(a ^ b);
+  }
+}
+
+/// MINLOC and MAXLOC. Member by member: the padding behind the last pair of a buffer need not be there.
+template <Code kCode, class T>
+void locate(const T& a, T& b) {
+  if (a.value == b.value) {
+    b.index = a.index < b.index ? a.index : b.index;
+  } else if (kCode == minloc ? a.value < b.value : b.value < a.value) {
+    b.value = a.value;
+    b.index = a.index;
   }
 }
 
@@ -110,7 +118,13 @@ template <Code kCode, class T>
 void kernel(const void* in, void* inout, std::size_t count) {
   const T* a = static_cast<const T*>(in);
   T* b = static_cast<T*>(inout);
-  for (std::size_t i = 0; i < count; ++i) b[i] = combine<kCode, T>(a[i], b[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    if constexpr (is_indexed<T>) {
+      locate<kCode, T>(a[i], b[i]);
+    } else {
+      b[i] = combine<kCode, T>(a[i], b[i]);
+    }
+  }
 }
 
 template <Code kCode, class T, bool kByte>
