@@ -69,10 +69,9 @@ int run(const Options& options) {
   const Signals signals;
   auto directory = std::make_unique<PrivateDirectory>();
   auto guard = std::make_unique<Guard>(directory->path());
-  Job job(options, signals, *guard, directory->path());
+  Job job(options, signals, *guard, Server::open(options.ranks, directory->path()));
   code = job.run(program);
-  // Not through ~Job: PMIx_server_finalize of libpmix 4.2 now and then waits for ever for a lock of its own, when a
-  // rank has died while it connected. Nothing of the server outlives this process, and its directory goes here.
+  // Not by return: libpmix's thread still runs, see Server::open.
   guard.reset();
   directory.reset();
   std::fflush(nullptr);
