@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::uint64_t ns_per_second = 1'000'000'000;
 constexpr std::uint64_t longest_goodbye = 5 * ns_per_second;
-constexpr std::uint64_t longest_survey = 2 * ns_per_second;
+constexpr std::uint64_t longest_survey = 5 * ns_per_second;
 
 /// FNV-1a, 64 bits.
 std::uint64_t hash(std::string_view text) {
@@ -104,8 +104,12 @@ bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
     *why = "an earlier wait for all ranks has failed";
     return false;
   }
+  if (std::string loss = who_has_died(); !loss.empty()) {
+    *why = loss;
+    return false;
+  }
   const std::uint64_t until = deadline_after(platform_, timeout_ns);
-  const std::uint64_t fence_until = until - std::min(longest_survey, timeout_ns / 4);
+  const std::uint64_t fence_until = until - std::min(longest_survey, timeout_ns / 2);
   std::uint64_t number;
   {
     const std::lock_guard lock(shared_->mutex);
@@ -163,8 +167,13 @@ std::string PmixBootstrap::who_is_missing(std::uint64_t number, std::uint64_t un
     if (rank != me_.rank && !shared_->arrived.contains(rank)) missing.push_back(rank);
   if (missing.empty()) return "all ranks have come, but the launcher has not confirmed it in the time given";
   const std::size_t here = static_cast<std::size_t>(me_.size) - missing.size();
-  return "only " + std::to_string(here) + " of " + std::to_string(me_.size) + " ranks have come; " +
-         list_ranks(missing) + (missing.size() == 1 ? " is" : " are") + " missing";
+  const bool sure = shared_->survey_left == 0;  // else the launcher was too slow: claim nothing
+  return "only " + std::to_string(here) + " of " + std::to_string(me_.size) +
+         (sure ? " ranks have come; " : " ranks are known to have come; ") + list_ranks(missing) +
+         (!sure                 ? " may be"
+          : missing.size() == 1 ? " is"
+                                : " are") +
+         " missing";
 }
 
 void PmixBootstrap::get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) {
