@@ -69,8 +69,7 @@ int run(const Options& options) {
   const Signals signals;
   auto directory = std::make_unique<PrivateDirectory>();
   auto guard = std::make_unique<Guard>(directory->path());
-  Job job(options, signals, *guard, Server::open(options.ranks, directory->path()));
-  code = job.run(program);
+  code = Job(options, signals, *guard, Server::open(options.ranks, directory->path())).run(program);
   // Not by return: libpmix's thread still runs, see Server::open.
   guard.reset();
   directory.reset();
