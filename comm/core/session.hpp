@@ -33,8 +33,7 @@ class Session {
   std::uint32_t epoch = 0;   ///< raised at each opening: a peer that heard of an earlier one is told again
   bool open = false;
   bool order_across_tags = false;
-  std::uint64_t pending = 0;  ///< requests posted and not finalized
-  std::uint32_t barrier_round = 0;
+  std::uint64_t pending = 0;   ///< requests posted and not finalized
   Session* barrier = nullptr;  ///< internal session of this session's barriers, opened at the first one
   MatchSession match;
 };

@@ -66,6 +66,16 @@ void file_unexpected(Engine& engine, Session& session, Message& message) {
   c.raise_to(Counter::unexpected_bytes_most, Counter::unexpected_bytes_now);
 }
 
+/// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed.
+void keep(Engine& engine, Session& session, PostedNode* node, Message& message) {
+  if (node == nullptr) {
+    file_unexpected(engine, session, message);
+  } else {
+    engine.counters.add(Counter::posted_matches);
+    give(engine, request_of(*node), message);
+  }
+}
+
 /// The receive has met its message.
 void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length) {
   request.status_tag = tag;
@@ -104,12 +114,7 @@ const char* on_eager(Engine& engine, Peer& peer, const wire::Head& head, Payload
   message->length = payload.size();
   message->handle = handle;
   message->synchronous = handle != 0;
-  if (node == nullptr) {
-    file_unexpected(engine, *session, *message);
-  } else {
-    engine.counters.add(Counter::posted_matches);
-    give(engine, request_of(*node), *message);
-  }
+  keep(engine, *session, node, *message);
   return nullptr;
 }
 
@@ -134,12 +139,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   message->length = rts.length;
   message->handle = rts.handle;
   message->rendezvous = true;
-  if (node == nullptr) {
-    file_unexpected(engine, *session, *message);
-  } else {
-    engine.counters.add(Counter::posted_matches);
-    give(engine, request_of(*node), *message);
-  }
+  keep(engine, *session, node, *message);
   return nullptr;
 }
 
@@ -175,8 +175,6 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
   return "a chunk is of no known type";
 }
 
-void drop_message(Engine& engine, Message& message) { engine.messages.release(message); }
-
 void no_longer_unexpected(Engine& engine, const Message& message) {
   engine.counters.sub(Counter::unexpected_now);
   engine.counters.sub(Counter::unexpected_bytes_now, message.stored);
@@ -191,7 +189,7 @@ void consume(Engine& engine, Request& request, Message& message) {
     if (message.synchronous) acknowledge(engine, peer, message.handle);
     copy_eager(engine, request, peer, {message.bytes(), message.stored});
   }
-  drop_message(engine, message);
+  engine.messages.release(message);
 }
 
 }  // namespace
