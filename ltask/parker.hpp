@@ -18,8 +18,9 @@ namespace canele::ltask {
 
 class alignas(64) Parker {
  public:
-  /// Forgets earlier signals. By the owner, before it registers.
-  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
+  /// Forgets earlier signals. By the owner, who then looks whether what it waits for has happened: an exchange, since a
+  /// plain store could be delayed beyond that look and erase a signal that came after it.
+  void reset() noexcept { word_.exchange(0, std::memory_order_seq_cst); }
 
   bool signaled() const noexcept { return word_.load(std::memory_order_acquire) == signaled_word; }
 

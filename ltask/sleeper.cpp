@@ -35,8 +35,8 @@ bool Sleeper::watch(int descriptor) {
 }
 
 bool Sleeper::try_claim() noexcept {
-  bool expected = false;
-  if (!claimed_.compare_exchange_strong(expected, true, std::memory_order_seq_cst)) return false;
+  std::uint32_t expected = unclaimed;
+  if (!claim_.compare_exchange_strong(expected, claimed, std::memory_order_seq_cst)) return false;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with occupied()
   return true;
 }
@@ -48,16 +48,22 @@ void Sleeper::sleep(std::uint64_t timeout_ns) noexcept {
   epoll_wait(epoll_, events, 8, ms > 3'600'000 ? 3'600'000 : static_cast<int>(ms));
 }
 
-void Sleeper::release() noexcept {
+void Sleeper::release(Platform& platform) noexcept {
   std::uint64_t value;
   [[maybe_unused]] const auto ignored = read(event_, &value, sizeof value);  // empty is fine
   marked_.store(false, std::memory_order_seq_cst);                           // the caller looks for work now
-  claimed_.store(false, std::memory_order_seq_cst);
+  if (claim_.exchange(unclaimed, std::memory_order_seq_cst) == awaited) platform.unpark(claim_);
+}
+
+void Sleeper::await_release(Platform& platform, std::uint64_t timeout_ns) noexcept {
+  std::uint32_t expected = claimed;
+  claim_.compare_exchange_strong(expected, awaited, std::memory_order_seq_cst);
+  if (expected != unclaimed) platform.park(claim_, awaited, timeout_ns);
 }
 
 void Sleeper::wake() noexcept {
   marked_.store(true, std::memory_order_seq_cst);
-  if (!claimed_.load(std::memory_order_seq_cst)) return;
+  if (claim_.load(std::memory_order_seq_cst) == unclaimed) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto ignored = write(event_, &one, sizeof one);  // full counts as rung
 }

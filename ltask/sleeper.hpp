@@ -7,12 +7,14 @@
 // Threads: one sleeper at a time (try_claim); wake by any.
 // Surprise: a wake() is never lost: it leaves a mark that the next sleeper finds before it sleeps, and rings a
 //     doorbell if somebody sleeps already. Mark and claim are sequentially consistent, so one of the two sees the
-//     other.
+//     other. Who finds the claim taken waits for its end, and does not try again and again.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <string>
+
+#include "ltask/platform.hpp"
 
 namespace canele::ltask {
 
@@ -34,13 +36,15 @@ class Sleeper {
   /// Sleeps until a watched descriptor is readable or wake() is called, at most timeout_ns. Only after try_claim, and a
   /// last look for work.
   void sleep(std::uint64_t timeout_ns) noexcept;
-  /// Ends the claim.
-  void release() noexcept;
+  /// Ends the claim, and the wait of those who wait for that.
+  void release(Platform& platform) noexcept;
+  /// After a refused claim: waits for its end, at most timeout_ns.
+  void await_release(Platform& platform, std::uint64_t timeout_ns) noexcept;
 
   /// Somebody sleeps or is about to. Call after making work visible.
   bool occupied() const noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    return claimed_.load(std::memory_order_relaxed);
+    return claim_.load(std::memory_order_relaxed) != unclaimed;
   }
   /// Ends the sleep of whoever sleeps, or keeps the next one from sleeping. A system call only in the first case.
   void wake() noexcept;
@@ -48,7 +52,9 @@ class Sleeper {
  private:
   int epoll_ = -1, event_ = -1;
   std::string error_;
-  std::atomic<bool> claimed_{false}, marked_{false};
+  static constexpr std::uint32_t unclaimed = 0, claimed = 1, awaited = 2;  // awaited: claimed, and others wait
+  std::atomic<std::uint32_t> claim_{unclaimed};
+  std::atomic<bool> marked_{false};
 };
 
 }  // namespace canele::ltask

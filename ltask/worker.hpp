@@ -27,7 +27,8 @@ class Progress {
  public:
   /// One turn: never blocks; how much it did (0: nothing).
   virtual int step() = 0;
-  /// Arms every wake-up, looks once more, sleeps at most timeout_ns. Returns at once if another thread sleeps already.
+  /// Arms every wake-up, looks once more, sleeps at most timeout_ns. If another thread sleeps already: waits for its
+  /// end instead.
   virtual void sleep(std::uint64_t timeout_ns) = 0;
   /// Ends a sleep(), now or the next one.
   virtual void wake() = 0;

@@ -111,11 +111,14 @@ build_preset() {
   step "building the $1 preset" "$logs/build-$1.log" configure_and_build "$1"
 }
 
-# show_failures LOG: what went wrong in a ctest run, without what went right.
+# show_failures LOG: what went wrong in a ctest run, without what went right. Shown again at the end of the run, which is
+# all that many logs keep.
 show_failures() {
-  echo "    the failures in $1:"
-  grep -n -A 10 -E '(: Failure|^(FAIL|ERROR): .*|.*Sanitizer.*|.*time limit of.*|.*Assertion.*)$' "$1" | head -n 150 |
-    sed 's/^/    | /' || true
+  local begins='(: Failure|^(FAIL|ERROR): .*|.*Sanitizer.*|.*time limit of.*|.*Assertion.*)$'
+  {
+    echo "    the failures in $1:"
+    grep -n -A 10 -E "$begins|\*\*\*(Failed|Timeout|Exception)" "$1" | head -n 150 | sed 's/^/    | /'
+  } | tee -a "$logs/failures.txt"
 }
 
 # run_ctest PRESET LABELS: the ctest entries with one of the labels (a regular expression).
@@ -277,9 +280,11 @@ main() {
   local stage
   parse_arguments "$@"
   mkdir -p "$logs"
+  : >"$logs/failures.txt"
   for stage in "${stages[@]}"; do
     do_stage "$stage"
   done
+  cat "$logs/failures.txt"
   note "stages:"
   printf '    %s\n' "${summary[@]}"
   if [[ $skipped -gt 0 ]]; then

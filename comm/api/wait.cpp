@@ -67,11 +67,23 @@ class Wait {
       if (engine_->step() > 0) {
         idle.worked();
       } else if (idle.next() == ltask::Idle::Action::sleep) {
-        if (!attach() || !parker_->sleeps_elsewhere(wake_engine, engine_)) return;
-        engine_->sleep(remaining(longest_sleep_ns));
+        if (!attach()) return;
+        if (!parker_->sleeps_elsewhere(wake_engine, engine_)) {
+          parker_->reset();  // a signal meant for an earlier owner, or to take the token
+          continue;
+        }
+        const bool slept = engine_->try_sleep(remaining(longest_sleep_ns));
         parker_->awake();
+        if (!slept) return nap();  // another thread sleeps there: it progresses for us
       }
     }
+  }
+
+  void nap() {
+    parker_->park(platform(), remaining(park_ns_));
+    park_ns_ = std::min(2 * park_ns_, longest_park_ns);
+    if (!done()) parker_->reset();
+    if (engine_ != nullptr) engine_->counters.add_shared(Counter::waiter_parks);
   }
 
   void park() {
@@ -84,10 +96,7 @@ class Wait {
       listed_ = true;
       if (engine_->waiters.token_free() && !engine_->worker.active()) return;  // it came free meanwhile
     }
-    parker_->park(platform(), remaining(park_ns_));
-    park_ns_ = std::min(2 * park_ns_, longest_park_ns);
-    if (!done()) parker_->reset();
-    if (engine_ != nullptr) engine_->counters.add_shared(Counter::waiter_parks);
+    nap();
   }
 
   std::uint64_t remaining(std::uint64_t most) {

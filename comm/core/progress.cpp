@@ -155,10 +155,11 @@ void Engine::disarm() {
 }
 
 void Engine::sleep(std::uint64_t timeout_ns) {
-  if (!sleeper.try_claim()) {
-    platform.yield();
-    return;
-  }
+  if (!try_sleep(timeout_ns)) sleeper.await_release(platform, timeout_ns);
+}
+
+bool Engine::try_sleep(std::uint64_t timeout_ns) {
+  if (!sleeper.try_claim()) return false;
   if (arm()) {
     const bool on_worker = worker.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
@@ -168,7 +169,8 @@ void Engine::sleep(std::uint64_t timeout_ns) {
     platform.yield();  // somebody is at work, or there is work
   }
   disarm();
-  sleeper.release();
+  sleeper.release(platform);
+  return true;
 }
 
 }  // namespace canele::comm

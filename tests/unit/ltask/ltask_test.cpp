@@ -127,6 +127,8 @@ TEST(TaskQueueTest, EachTaskRunsExactlyOncePerSubmission) {
   }
 }
 
+constexpr std::uint64_t an_hour = 3'600'000'000'000;
+
 TEST(SleeperTest, NoWakeUpIsLost) {
   constexpr int rounds = 20'000;
   Sleeper sleeper;
@@ -139,12 +141,11 @@ TEST(SleeperTest, NoWakeUpIsLost) {
       sleeper.wake();
     }
   });
-  constexpr std::uint64_t an_hour = 3'600'000'000'000;
   for (int i = 0; i < rounds; ++i) {
     while (ball.load() != 2 * i + 1) {
       ASSERT_TRUE(sleeper.try_claim());
       if (ball.load() != 2 * i + 1) sleeper.sleep(an_hour);  // a lost wake-up ends in the test's time limit
-      sleeper.release();
+      sleeper.release(posix_platform());
     }
     ball.store(2 * i + 2);
   }
@@ -170,7 +171,7 @@ TEST(ParkerTest, SignalBeforeAndDuringThePark) {
 /// Work that a worker must find: produced by another thread, announced by wake().
 class Pile final : public Progress {
  public:
-  std::atomic<int> work{0}, done{0};
+  std::atomic<int> work{0}, done{0}, refused{0};
   Sleeper sleeper;
 
   int step() override {
@@ -179,9 +180,13 @@ class Pile final : public Progress {
     return taken;
   }
   void sleep(std::uint64_t timeout_ns) override {
-    if (!sleeper.try_claim()) return;
+    if (!sleeper.try_claim()) {
+      ++refused;
+      sleeper.await_release(posix_platform(), an_hour);
+      return;
+    }
     if (work.load() == 0) sleeper.sleep(timeout_ns);
-    sleeper.release();
+    sleeper.release(posix_platform());
   }
   void wake() override { sleeper.wake(); }
 };
@@ -207,6 +212,23 @@ TEST(WorkerTest, FindsWorkWhetherItPollsOrSleepsAndStops) {
     EXPECT_FALSE(worker.active());
     EXPECT_EQ(worker.state(), Worker::State::off);
   }
+}
+
+/// A waiter sleeps on the drivers, and the worker has nothing to do: it must not ask for its turn again and again.
+TEST(WorkerTest, WaitsForTheEndOfAnothersSleep) {
+  Pile pile;
+  ASSERT_TRUE(pile.sleeper.try_claim());
+  Worker worker(posix_platform(), pile, Idle::Budget{1'000, 1'000});
+  worker.start();
+  while (pile.refused.load() == 0) std::this_thread::yield();
+  for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
+  EXPECT_LE(pile.refused.load(), 2);  // a park may return early
+  pile.sleeper.release(posix_platform());
+  while (!pile.sleeper.occupied()) std::this_thread::yield();
+  pile.work.store(1);
+  pile.wake();
+  while (pile.done.load() == 0) std::this_thread::yield();
+  worker.stop();
 }
 
 }  // namespace
