@@ -111,8 +111,8 @@ build_preset() {
   step "building the $1 preset" "$logs/build-$1.log" configure_and_build "$1"
 }
 
-# show_failures LOG: what went wrong in a ctest run, without what went right. Shown again at the end of the run, which is
-# all that many logs keep.
+# show_failures LOG: what went wrong in a ctest run, without what went right. Shown again at the end, which is all that
+# many logs keep.
 show_failures() {
   local begins='(: Failure|^(FAIL|ERROR): .*|.*Sanitizer.*|.*time limit of.*|.*Assertion.*)$'
   {
