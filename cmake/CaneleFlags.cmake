@@ -39,6 +39,16 @@ if(CANELE_SANITIZE)
   endif()
 endif()
 
+# The data path crosses rooms, so libcanele is optimised as a whole. Only there: the objects are fat, and the many test
+# programs link their ordinary half, as fast as before.
+option(CANELE_WHOLE_PROGRAM "Optimise libcanele at link time" ON)
+set(canele_whole_program OFF)
+if(CANELE_WHOLE_PROGRAM AND NOT CANELE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug
+   AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  set(canele_whole_program ON)
+  add_link_options(-fno-lto)
+endif()
+
 function(canele_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow
     $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>

@@ -259,7 +259,12 @@ class Driver {
 
   /// True if the last send to `peer` found its receiver asleep, so that wake(peer) is due. Cleared by the call. Memory
   /// only.
-  bool wants_wake(Rank peer) { return capabilities_.wake_up == WakeUp::doorbell && wants_wake_impl(peer); }
+  bool wants_wake(Rank peer) {
+    if (wakes_due_ == 0 || !wants_wake_impl(peer)) [[likely]]
+      return false;
+    --wakes_due_;
+    return true;
+  }
 
   /// Rings the peer's doorbell: one system call. By any thread, beside any other function; outside the engine's lock.
   void wake(Rank peer) { wake_impl(peer); }
@@ -270,6 +275,7 @@ class Driver {
 
  protected:
   Capabilities capabilities_;
+  int wakes_due_ = 0;  ///< peers for which wants_wake_impl() has yet to say true; the driver raises it
 
  private:
   Status count_send(Status status, std::size_t size) {

@@ -50,8 +50,24 @@ void fill_status(const Request& request, canele_status_t* status);
 /// Keeps the outcome of a failed request in words for canele_error_detail.
 void tell_outcome(const Request& request);
 
-/// Checks a request that is about to be posted and makes it ready.
-int prepare(Request* request, Session* session, Request::Kind kind);
+/// Can a request be posted on the session? If not, refuse() says why.
+inline bool postable(const Request* request, const Session* session) {
+  return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::idle;
+}
+[[gnu::cold]] int refuse(const Request* request, const Session* session);
+
+/// Makes a postable request ready.
+inline void prepare(Request& request, Session& session, Request::Kind kind) {
+  const std::uint64_t before = request.word.load(std::memory_order_relaxed);
+  constexpr std::uint64_t wanted = std::uint64_t{event::all} << RequestWord::wanted_shift;
+  request.word.store(RequestWord::happened(before) != 0 ? 0 : before & wanted, std::memory_order_relaxed);
+  request.engine = session.engine;
+  request.session = &session;
+  request.kind = kind;
+  request.status_error = CANELE_OK;
+  request.cancelled = false;
+  request.late = false;
+}
 
 std::string counters_json(Engine& engine);
 

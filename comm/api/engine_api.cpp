@@ -87,14 +87,10 @@ bool all_quiet(Engine& engine) {
 /// Cancels every receive that is still posted.
 void cancel_receives(Engine& engine) {
   std::vector<Request*> posted;
-  engine.matcher.each_posted([&](PostedNode& node) { posted.push_back(&request_of(node)); });
+  const auto keep = [&](PostedNode& node) { posted.push_back(&request_of(node)); };
+  engine.matcher.each_in_tables(keep);
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    const MatchSession& match = engine.sessions.at(i).match;
-    for (const MatchSession::PostedList* list : {&match.any_any, &match.masked}) {
-      for (MatchNode* node = list->first; node != nullptr; node = node->links.next) {
-        posted.push_back(&request_of(static_cast<PostedNode&>(*node)));
-      }
-    }
+    Matcher::each_in_session(engine.sessions.at(i).match, keep);
   }
   for (Request* request : posted) {
     engine.matcher.cancel(request->session->match, request->receive.node);

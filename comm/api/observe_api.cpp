@@ -75,6 +75,14 @@ std::uint64_t driver_counter(const drivers::Driver::Counters& c, Counter counter
   }
 }
 
+/// Under the lock: a counter of the whole engine.
+std::uint64_t read(const Engine& engine, Counter counter) {
+  if (counter >= Counter::per_peer_count) return engine.counters.read(counter);
+  std::uint64_t sum = 0;
+  for (const auto& peer : engine.active_peers) sum += peer->counters.read(counter);
+  return sum;
+}
+
 }  // namespace
 
 std::string counters_json(Engine& engine) {
@@ -83,7 +91,7 @@ std::string counters_json(Engine& engine) {
   report.rank = engine.rank;
   report.size = engine.size;
   engine.lock_for_callback();
-  report.counters = read_all(engine.counters);
+  for (int i = 0; i < canele_counter_count(); ++i) report.counters.push_back(read(engine, static_cast<Counter>(i)));
   for (const auto& peer : engine.active_peers) {
     const DriverSlot* slot = peer->rail.slot;
     report.peers.push_back(
@@ -130,13 +138,13 @@ int canele_counter_read(canele_engine_t* engine, int index, int peer, const char
     }
     return error(CANELE_EINVAL, std::string("canele_counter_read: no driver \"") + driver + "\" is open");
   }
-  if (peer < 0) {
-    *value = e.counters.read(counter);
-    return CANELE_OK;
-  }
   e.lock_for_callback();
-  const Peer* p = e.peers[peer];
-  *value = p != nullptr && counter < Counter::per_peer_count ? p->counters.read(counter) : 0;
+  if (peer < 0) {
+    *value = read(e, counter);
+  } else {
+    const Peer* p = e.peers[peer];
+    *value = p != nullptr ? p->counters.read(counter) : 0;
+  }
   e.unlock();
   return CANELE_OK;
 }

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "comm/api/api.hpp"
+#include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
 
 namespace canele::comm::api {
@@ -46,15 +47,14 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return CANELE_OK;
 }
 
-int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
-              const SendOptions& options, Request* request) {
-  const int code = prepare(request, session, Request::Kind::send);
-  if (code != CANELE_OK) return code;
+[[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
+                                const SendOptions& options, Request* request) {
+  if (!postable(request, session)) return refuse(request, session);
   Engine& engine = *session->engine;
   if (destination < 0 || destination >= engine.size) {
-    request->kind = Request::Kind::null;
     return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
   }
+  prepare(*request, *session, Request::Kind::send);
   request->data = data;
   request->rank = destination;
   request->status_tag = tag;
@@ -99,18 +99,25 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   return sent;
 }
 
-int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask, const canele_data_t* data,
-                 Request* request) {
-  const int code = prepare(request, session, Request::Kind::receive);
-  if (code != CANELE_OK) return code;
+[[gnu::cold]] int refuse_source(const Engine& engine, int source) {
+  return error(CANELE_ERANK,
+               "receive from rank " + std::to_string(source) + ": " + range_of(engine) + ", or CANELE_ANY_SOURCE");
+}
+
+[[gnu::cold]] int refuse_buffer(const char* call) {
+  return error(CANELE_EINVAL, std::string(call) + ": length is not 0 but buffer is NULL");
+}
+
+int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask, const canele_data_t& data,
+                 bool late, Request* request) {
+  if (!postable(request, session)) [[unlikely]]
+    return refuse(request, session);
   Engine& engine = *session->engine;
-  if (source < CANELE_ANY_SOURCE || source >= engine.size) {
-    request->kind = Request::Kind::null;
-    return error(CANELE_ERANK,
-                 "receive from rank " + std::to_string(source) + ": " + range_of(engine) + ", or CANELE_ANY_SOURCE");
-  }
-  request->late = data == nullptr;
-  request->data = data != nullptr ? *data : canele_data_t{};
+  if (source < CANELE_ANY_SOURCE || source >= engine.size) [[unlikely]]
+    return refuse_source(engine, source);
+  prepare(*request, *session, Request::Kind::receive);
+  request->late = late;
+  request->data = data;
   request->handle = 0;
   request->moved = request->expected = 0;
   new (&request->receive) Direction::Receive{};
@@ -119,7 +126,11 @@ int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t 
   request->receive.node.source = source;
   request->PostOp::kind = OpKind::receive;
   request->stage = Request::Stage::posted;
-  engine.submit(static_cast<PostOp&>(*request));
+  engine.submit_or(static_cast<PostOp&>(*request), [&] {
+    engine.being_posted = request;
+    receive_path::accept(engine, *request);
+    engine.being_posted = nullptr;
+  });
   engine.after_submit();
   return CANELE_OK;
 }
@@ -137,22 +148,10 @@ void await(Engine& engine, const AnswerOp& op) {
 
 }  // namespace
 
-int prepare(Request* request, Session* session, Request::Kind kind) {
+int refuse(const Request* request, const Session* session) {
   if (request == nullptr || session == nullptr) return error(CANELE_EINVAL, "session and request must be given");
   if (!session->open) return error(CANELE_ESTATE, "session \"" + session->label + "\" is closed");
-  if (request->stage != Request::Stage::idle) {
-    return error(CANELE_EBUSY, "the request is still in use (or its memory was not zeroed before its first use)");
-  }
-  const std::uint64_t before = request->word.load(std::memory_order_relaxed);
-  constexpr std::uint64_t wanted = std::uint64_t{event::all} << RequestWord::wanted_shift;
-  request->word.store(RequestWord::happened(before) != 0 ? 0 : before & wanted, std::memory_order_relaxed);
-  request->engine = session->engine;
-  request->session = session;
-  request->kind = kind;
-  request->status_error = CANELE_OK;
-  request->cancelled = false;
-  request->late = false;
-  return CANELE_OK;
+  return error(CANELE_EBUSY, "the request is still in use (or its memory was not zeroed before its first use)");
 }
 
 void fill_status(const Request& request, canele_status_t* status) {
@@ -166,7 +165,8 @@ using namespace canele::comm::api;
 
 int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
                  canele_request_t* request) {
-  if (length != 0 && buffer == nullptr) return error(CANELE_EINVAL, "canele_isend: length is not 0 but buffer is NULL");
+  if (length != 0 && buffer == nullptr) [[unlikely]]
+    return refuse_buffer("canele_isend");
   if (session != nullptr && request != nullptr &&
       send_at_once(session_of(session), destination, tag, buffer, length, request_of(request))) {
     return CANELE_OK;
@@ -200,19 +200,23 @@ int canele_send_set_priority(canele_request_t* request, int32_t priority) {
 
 int canele_irecv(canele_session_t* session, int source, uint64_t tag, uint64_t mask, void* buffer, size_t length,
                  canele_request_t* request) {
-  if (length != 0 && buffer == nullptr) return error(CANELE_EINVAL, "canele_irecv: length is not 0 but buffer is NULL");
-  const canele_data_t data = canele_data_contiguous(buffer, length);
-  return post_receive(&session_of(session), source, tag, mask, &data, &request_of(request));
+  if (length != 0 && buffer == nullptr) [[unlikely]]
+    return refuse_buffer("canele_irecv");
+  canele_data_t data{};
+  data.base = buffer;
+  data.length = length;
+  return post_receive(&session_of(session), source, tag, mask, data, false, &request_of(request));
 }
 
 int canele_irecv_data(canele_session_t* session, int source, uint64_t tag, uint64_t mask, const canele_data_t* data,
                       canele_request_t* request) {
   const int code = check_data(data, "canele_irecv_data");
-  return code != CANELE_OK ? code : post_receive(&session_of(session), source, tag, mask, data, &request_of(request));
+  return code != CANELE_OK ? code
+                           : post_receive(&session_of(session), source, tag, mask, *data, false, &request_of(request));
 }
 
 int canele_irecv_late(canele_session_t* session, int source, uint64_t tag, uint64_t mask, canele_request_t* request) {
-  return post_receive(&session_of(session), source, tag, mask, nullptr, &request_of(request));
+  return post_receive(&session_of(session), source, tag, mask, {}, true, &request_of(request));
 }
 
 int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) {
@@ -308,13 +312,13 @@ int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t
   if (session == nullptr || request == nullptr)
     return error(CANELE_EINVAL, "canele_improbe: session and request must be given");
   Request& r = request_of(request);
-  int code = prepare(&r, &session_of(session), Request::Kind::receive);
-  if (code != CANELE_OK) return code;
+  if (!postable(&r, &session_of(session))) return refuse(&r, &session_of(session));
+  prepare(r, session_of(session), Request::Kind::receive);
   new (&r.receive) Direction::Receive{};
   r.late = true;
   r.handle = 0;
   int there = 0;
-  code = run_probe(session, source, tag, mask, &r, &there, status);
+  const int code = run_probe(session, source, tag, mask, &r, &there, status);
   if (code != CANELE_OK || there == 0) r.kind = Request::Kind::null;
   if (code == CANELE_OK) *found = there;
   return code;

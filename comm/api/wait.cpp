@@ -158,14 +158,10 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
                  "a blocking call inside a completion callback would wait for itself: use a callback "
                  "on what you wait for instead");
   }
-  if (engine != nullptr && count == 1 && !engine->worker.active() &&
-      engine->spin_until(*targets->word, targets->mask)) {
-    return CANELE_OK;
-  }
   return Wait(engine, targets, count, deadline_ns).run();
 }
 
-void tell_outcome(const Request& request) {
+[[gnu::cold, gnu::noinline]] void tell_outcome(const Request& request) {
   std::string words = canele_error_string(request.status_error);
   if (request.status_error == CANELE_ETRUNC) {
     words += ": " + std::to_string(request.status_length) + " bytes were sent, the receive has room for " +
@@ -217,20 +213,35 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
   return CANELE_OK;
 }
 
+namespace {
+
+/// The short wait: this thread polls, and the request is finalized while it may still spin.
+inline bool arrives_soon(Request& r) {
+  return callback_depth() == 0 && !r.engine->worker.active() && r.engine->spin_until(r.word, event::finalized);
+}
+
+[[gnu::noinline]] int block_on(Request& r) {
+  Target target{&r.word, event::finalized};
+  return wait_for_one(r.engine, &target, 1, 0);
+}
+
+}  // namespace
+
 int canele_wait(canele_request_t* request, canele_status_t* status) {
-  if (request == nullptr) return error(CANELE_EINVAL, "canele_wait: request is NULL");
+  if (request == nullptr) [[unlikely]]
+    return error(CANELE_EINVAL, "canele_wait: request is NULL");
   Request& r = request_of(request);
-  if (r.kind == Request::Kind::null) {
+  if (r.kind == Request::Kind::null) [[unlikely]] {
     if (status != nullptr) *status = canele_status_t{};
     return CANELE_OK;
   }
-  if (!r.finalized()) {
-    Target target{&r.word, event::finalized};
-    const int code = wait_for_one(r.engine, &target, 1, 0);
+  if (!r.finalized() && !arrives_soon(r)) [[unlikely]] {
+    const int code = block_on(r);
     if (code != CANELE_OK) return code;
   }
   if (status != nullptr) fill_status(r, status);
-  if (r.status_error != CANELE_OK) tell_outcome(r);
+  if (r.status_error != CANELE_OK) [[unlikely]]
+    tell_outcome(r);
   return r.status_error;
 }
 

@@ -10,8 +10,6 @@
 namespace canele::comm {
 namespace {
 
-thread_local int depth = 0;
-
 void deliver_task(ltask::Task& task) {
   auto& request = static_cast<Request&>(static_cast<DeliveryTask&>(task));
   request.engine->deliver(request);
@@ -19,17 +17,11 @@ void deliver_task(ltask::Task& task) {
 
 }  // namespace
 
-int callback_depth() { return depth; }
+constinit thread_local int callbacks_on_this_thread = 0;
 
-void Engine::publish(Request& request, unsigned events) {
+void Engine::publish_to_listeners(Request& request, unsigned events) {
   std::uint64_t seen = request.word.load(std::memory_order_relaxed);
   std::uint64_t next;
-  if (&request == being_posted && seen == 0) {  // its poster is this thread: no need for an atomic operation
-    request.word.store(events, std::memory_order_release);
-    return;
-  }
-  // nobody wants a callback, waits asleep, or cancels: the common case
-  if (seen == 0 && request.word.compare_exchange_strong(seen, events, std::memory_order_acq_rel)) return;
   do {
     if ((events & event::finalized) != 0 && (seen & RequestWord::cancel_bit) != 0) return;  // run(cancel) publishes
     assert((RequestWord::happened(seen) & event::finalized) == 0 && "a request completes once");
@@ -49,16 +41,9 @@ void Engine::queue_delivery(Request& request) {
   tasks.submit(request);
 }
 
-void Engine::finish(Request& request, int error) {
-  assert(request.stage != Request::Stage::idle && "a request ends once");
-  request.status_error = error;
-  request.stage = Request::Stage::idle;
-  --request.session->pending;
-  if (request.kind == Request::Kind::send) --pending_sends;
+void Engine::count_failure(int error) {
   if (error == CANELE_ECANCELED) counters.add(Counter::cancelled);
   if (error == CANELE_ETRUNC) counters.add(Counter::truncated);
-  const unsigned both = event::received | event::finalized;
-  publish(request, request.kind == Request::Kind::receive ? both : event::finalized);
 }
 
 void Engine::deliver(Request& request) {
@@ -74,9 +59,9 @@ void Engine::deliver(Request& request) {
     const canele_callback_fn callback = request.callback;
     void* const argument = request.argument;
     counters.add_shared(Counter::callbacks);
-    ++depth;
+    ++callbacks_on_this_thread;
     callback(public_of(request), due, argument);
-    --depth;
+    --callbacks_on_this_thread;
     if ((due & event::finalized) != 0) return;  // the request may be gone
     seen = request.word.load(std::memory_order_acquire);
   }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 namespace canele::comm::data {
@@ -54,11 +55,26 @@ std::size_t each_piece(const canele_data_t& d, std::size_t offset, std::size_t s
   return done;
 }
 
+/// memcpy, inline where two moves that may overlap do: a call costs more than they.
+inline void copy(void* to, const void* from, std::size_t size) {
+  auto* const out = static_cast<std::byte*>(to);
+  const auto* const in = static_cast<const std::byte*>(from);
+  if (size - 8 <= 8) {  // 8 to 16
+    std::uint64_t first, last;
+    std::memcpy(&first, in, 8);
+    std::memcpy(&last, in + size - 8, 8);
+    std::memcpy(out, &first, 8);
+    std::memcpy(out + size - 8, &last, 8);
+  } else if (size != 0) {
+    std::memcpy(out, in, size);
+  }
+}
+
 /// Copies [offset, offset + size) of the described memory to `out`.
 inline std::size_t gather(const canele_data_t& d, std::size_t offset, std::size_t size, std::byte* out) {
   if (d.segments == nullptr) {
     size = offset >= d.length ? 0 : std::min(size, d.length - offset);
-    if (size != 0) std::memcpy(out, static_cast<const std::byte*>(d.base) + offset, size);
+    copy(out, static_cast<const std::byte*>(d.base) + offset, size);
     return size;
   }
   return each_piece(d, offset, size, [&](const void* memory, std::size_t n) {
@@ -71,7 +87,7 @@ inline std::size_t gather(const canele_data_t& d, std::size_t offset, std::size_
 inline std::size_t scatter(const canele_data_t& d, std::size_t offset, const std::byte* in, std::size_t size) {
   if (d.segments == nullptr) {
     size = offset >= d.length ? 0 : std::min(size, d.length - offset);
-    if (size != 0) std::memcpy(static_cast<std::byte*>(d.base) + offset, in, size);
+    copy(static_cast<std::byte*>(d.base) + offset, in, size);
     return size;
   }
   return each_piece(d, offset, size, [&](void* memory, std::size_t n) {

@@ -70,10 +70,15 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
   driver->counters.bytes_received += bytes.size();
   if (peer.gone()) return drivers::Take::taken;  // late bytes of a peer that has left
   const char* wrong = receive_path::packet(engine, peer, bytes);
-  if (wrong == nullptr) return drivers::Take::taken;
+  if (wrong == nullptr) [[likely]]
+    return drivers::Take::taken;
+  refuse(peer, wrong);
+  return drivers::Take::refused;
+}
+
+void DriverSlot::refuse(Peer& peer, const char* wrong) {
   engine.counters.add(Counter::frames_refused);
   engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong);
-  return drivers::Take::refused;
 }
 
 int DriverSlot::landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,

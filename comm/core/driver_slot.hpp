@@ -39,6 +39,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   std::string setting(std::string_view name, std::string_view fallback) override;
   void log(int level, std::string_view text) override;
 
+  [[gnu::cold, gnu::noinline]] void refuse(Peer& peer, const char* wrong);  ///< after a packet that makes no sense
   bool memory_only() const { return driver->capabilities().memory_only; }
   bool has_flush() const { return flush.load(std::memory_order_acquire) != nullptr; }
   void push_flush(Rail& rail);

@@ -102,8 +102,25 @@ class Engine final : public ltask::Progress {
 
   /// Runs `op` now, or leaves it to the holder of the lock; then does what the lock forbids (system calls, callbacks).
   void submit(Op& op);
+  /// The same where the caller has the code at hand: `now` is run with the lock held, if it is free.
+  template <typename Now>
+  void submit_or(Op& op, Now now) {
+    if (!lock.enter_or_push(op)) return;
+    counters.add(Counter::lock_taken);
+    now();
+    unlock();
+  }
   /// After work was left over for somebody who progresses: the server of a driver, the worker, a sleeper.
-  void after_submit();
+  void after_submit() {
+    for (const DriverSlot* slot : system_slots) {
+      if (slot->has_flush()) [[unlikely]] {
+        serve_drivers();
+        break;
+      }
+    }
+    if (tasks.has_work()) [[unlikely]]
+      run_or_leave_tasks();
+  }
   /// Hands staged packets to drivers that make system calls. Never under the lock.
   void serve_drivers();
 
@@ -117,7 +134,8 @@ class Engine final : public ltask::Progress {
   /// call.
   void lock_for_callback();
   void unlock() {
-    if (!dirty.empty() || departures.due() || !lock.try_leave()) unlock_slowly();
+    if (!dirty.empty() || departures.due() || !lock.try_leave()) [[unlikely]]
+      unlock_slowly();
   }
 
   // ---- under the lock: core/ ------------------------------------------------------------------------------------
@@ -129,8 +147,31 @@ class Engine final : public ltask::Progress {
   void mark_dirty(Peer& peer);
   void pump_dirty();
   /// Publishes events of a request; queues its callback; wakes its waiter.
-  void publish(Request& request, unsigned events);
-  void finish(Request& request, int error);
+  void publish(Request& request, unsigned events) {
+    std::uint64_t seen = request.word.load(std::memory_order_relaxed);
+    if (seen == 0) {                   // nobody wants a callback, waits asleep, or cancels: the common case
+      if (&request == being_posted) {  // its poster is this thread: no need for an atomic operation
+        request.word.store(events, std::memory_order_release);
+        return;
+      }
+      if (request.word.compare_exchange_strong(seen, events, std::memory_order_acq_rel)) return;
+    }
+    publish_to_listeners(request, events);
+  }
+  void finish(Request& request, int error) {
+    assert(request.stage != Request::Stage::idle && "a request ends once");
+    request.status_error = error;
+    request.stage = Request::Stage::idle;
+    --request.session->pending;
+    if (error != CANELE_OK) [[unlikely]]
+      count_failure(error);
+    if (request.kind == Request::Kind::receive) {
+      publish(request, event::received | event::finalized);
+    } else {
+      --pending_sends;
+      publish(request, event::finalized);
+    }
+  }
   /// Every request that needs the peer ends with `error`. lost: it did not leave in good order.
   void fail_peer(Peer& peer, int error, bool lost, std::string_view reason);
   void log(LogLevel level, const std::string& text);
@@ -194,6 +235,9 @@ class Engine final : public ltask::Progress {
  private:
   friend struct EngineBuilder;
   void unlock_slowly();
+  void run_or_leave_tasks();
+  void publish_to_listeners(Request& request, unsigned events);
+  void count_failure(int error);
   Peer& first_contact(int to);
   explicit Engine(EngineParts parts);
   int step_locked();
@@ -203,7 +247,8 @@ class Engine final : public ltask::Progress {
   void run_linked(ltask::SubmitLock::Node* node);
 };
 
-/// Depth of callbacks on this thread; blocking calls are refused above 0.
-int callback_depth();
+/// Depth of callbacks on this thread; blocking calls are refused above 0. The TLS model: canele_wait asks each time.
+extern constinit thread_local int callbacks_on_this_thread __attribute__((tls_model("initial-exec")));
+inline int callback_depth() { return callbacks_on_this_thread; }
 
 }  // namespace canele::comm

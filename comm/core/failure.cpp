@@ -47,13 +47,12 @@ void drop_named(Engine& engine, const Peer& peer) {
 
 void drop_receives(Engine& engine, const Peer& peer) {
   std::vector<PostedNode*> doomed;
-  engine.matcher.each_exact_posted([&](PostedNode& node) {
+  const auto consider = [&](PostedNode& node) {
     if (node.source == peer.rank) doomed.push_back(&node);
-  });
+  };
+  engine.matcher.each_in_tables(consider);
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    for (MatchNode* node = engine.sessions.at(i).match.masked.first; node != nullptr; node = node->links.next) {
-      if (node->source == peer.rank) doomed.push_back(static_cast<PostedNode*>(node));
-    }
+    Matcher::each_in_session(engine.sessions.at(i).match, consider);
   }
   for (PostedNode* node : doomed) {
     Request& request = request_of(*node);

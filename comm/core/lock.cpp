@@ -59,12 +59,9 @@ void Engine::submit(Op& op) {
   unlock();
 }
 
-void Engine::after_submit() {
-  serve_drivers();
-  if (tasks.has_work()) {
-    if (callback_depth() == 0) tasks.run(32);
-    if (tasks.has_work()) sleeper.wake();
-  }
+void Engine::run_or_leave_tasks() {
+  if (callback_depth() == 0) tasks.run(32);
+  if (tasks.has_work()) sleeper.wake();
 }
 
 void Engine::run(Op& op) {

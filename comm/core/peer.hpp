@@ -74,7 +74,7 @@ struct Rail {
 };
 
 struct Peer {
-  enum class State : std::uint8_t { resolving, connecting, up, left, failed };
+  enum class State : std::uint8_t { resolving, connecting, up, left, failed };  // the last two: gone
 
   int rank = 0;
   State state = State::resolving;
@@ -92,7 +92,7 @@ struct Peer {
   std::size_t next_driver = 0;              ///< the next one to try
   PeerCounters counters;
 
-  bool gone() const { return state == State::failed || state == State::left; }
+  bool gone() const { return state >= State::left; }
 };
 
 }  // namespace canele::comm

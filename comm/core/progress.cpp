@@ -100,12 +100,12 @@ bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t ma
   if (!try_lock()) return false;
   bool done = false;
   int turns = crowded || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
-  for (; turns > 0 && !done; --turns) {
+  for (; turns > 0; --turns) {
     for (DriverSlot* slot : polled_slots) slot->driver->poll(packets_per_poll);
+    done = (word.load(std::memory_order_relaxed) & mask) != 0;
+    if (done || departures.due() || tasks.has_work() || !lulled.empty()) break;
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();
-    done = (word.load(std::memory_order_relaxed) & mask) != 0;
-    if (departures.due() || tasks.has_work() || !lulled.empty()) break;
   }
   unlock();
   return done;

@@ -9,17 +9,6 @@ namespace {
 
 constexpr std::uint64_t full_mask = ~std::uint64_t{0};
 
-MatchLinks& own_links(MatchNode& node) { return node.links; }
-MatchLinks& any_source_links(MatchNode& node) {
-  return node.posted ? node.links : static_cast<UnexpectedNode&>(node).any_source_links;
-}
-MatchLinks& any_tag_links(MatchNode& node) {
-  return node.posted ? node.links : static_cast<UnexpectedNode&>(node).any_tag_links;
-}
-MatchKey exact_key(const MatchNode& node) { return {node.tag, node.session, node.source}; }
-MatchKey any_source_key(const MatchNode& node) { return {node.tag, node.session, rank_any}; }
-MatchKey any_tag_key(const MatchNode& node) { return {0, node.session, node.source}; }
-
 void append(MatchSession::PostedList& list, MatchNode& node) {
   node.links = MatchLinks{};
   node.links.prev = list.last;
@@ -33,16 +22,19 @@ void unlink(MatchSession::PostedList& list, MatchNode& node) {
   node.links = MatchLinks{};
 }
 
+void forget_only(MatchSession& session) {
+  session.only->queued = false;
+  session.only = nullptr;
+  session.posted = 0;
+}
+
 bool fits(const MatchNode& message, std::int32_t source, std::uint64_t tag, std::uint64_t mask) {
   return ((message.tag ^ tag) & mask) == 0 && (source == rank_any || source == message.source);
 }
 
 }  // namespace
 
-Matcher::Matcher(std::uint64_t seed)
-    : exact_(seed, own_links, exact_key),
-      any_source_(seed + 2, any_source_links, any_source_key),
-      any_tag_(seed + 4, any_tag_links, any_tag_key) {}
+Matcher::Matcher(std::uint64_t seed) : exact_(seed), any_source_(seed + 2), any_tag_(seed + 4) {}
 
 MatchClass Matcher::classify(std::int32_t source, std::uint64_t mask) noexcept {
   if (mask == full_mask) return source == rank_any ? MatchClass::any_source : MatchClass::exact;
@@ -60,14 +52,31 @@ UnexpectedNode* Matcher::post(MatchSession& session, PostedNode& receive) {
       return message;
     }
   }
-  receive.stamp = ++stamp_;
-  receive.queued = true;
   const MatchClass match_class = classify(receive.source, receive.mask);
   receive.match_class = static_cast<std::uint8_t>(match_class);
+  receive.stamp = ++stamp_;
+  if (session.only != nullptr) file_only(session);
+  if (match_class != MatchClass::exact) [[unlikely]] {
+    post_inexact(session, receive, match_class);
+  } else if (session.posted == 0) {
+    session.only = &receive;
+  } else {
+    exact_.push(receive);
+  }
+  receive.queued = true;
+  ++session.posted;
+  return nullptr;
+}
+
+void Matcher::file_only(MatchSession& session) {
+  exact_.push(*session.only);
+  session.only = nullptr;
+}
+
+void Matcher::post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class) {
   switch (match_class) {
     case MatchClass::exact:
-      exact_.push(receive);
-      break;
+      break;  // see post()
     case MatchClass::any_source:
       if (!session.indexes_any_source) index_any_source(session);
       any_source_.push(receive);
@@ -85,15 +94,31 @@ UnexpectedNode* Matcher::post(MatchSession& session, PostedNode& receive) {
       append(session.masked, receive);
       break;
   }
-  ++session.posted;
-  return nullptr;
+  ++session.posted_inexact;
 }
 
 PostedNode* Matcher::arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
   if (session.posted == 0) return nullptr;
-  KeyedQueues::Place place;
-  MatchNode* best = exact_.find({tag, session.id, source}, place);
-  if (best != nullptr && !best->posted) best = nullptr;
+  if (PostedNode* only = session.only; only != nullptr) {
+    if (only->tag != tag || only->source != source) return nullptr;
+    forget_only(session);
+    return only;
+  }
+  KeyedQueues<FiledExact>::Place place;
+  MatchNode* exact = exact_.find({tag, session.id, source}, place);
+  if (exact != nullptr && !exact->posted) exact = nullptr;
+  if (session.posted_inexact != 0) return arrive_inexact(session, tag, source, exact);
+  if (exact == nullptr) return nullptr;
+  exact_.remove_first(*exact, place);
+  exact->queued = false;
+  --session.posted;
+  return static_cast<PostedNode*>(exact);
+}
+
+/// The oldest of the exact receive that fits, if any, and those of the other classes.
+PostedNode* Matcher::arrive_inexact(MatchSession& session, std::uint64_t tag, std::int32_t source,
+                                    MatchNode* exact) noexcept {
+  MatchNode* best = exact;
   const auto consider = [&](MatchNode* candidate) {
     if (candidate != nullptr && candidate->posted && (best == nullptr || candidate->stamp < best->stamp))
       best = candidate;
@@ -111,18 +136,16 @@ PostedNode* Matcher::arrive(MatchSession& session, std::uint64_t tag, std::int32
   }
   if (best == nullptr) return nullptr;
   auto& receive = static_cast<PostedNode&>(*best);
-  if (static_cast<MatchClass>(receive.match_class) == MatchClass::exact) {
-    exact_.remove_first(receive, place);
-    receive.queued = false;
-    --session.posted;
-  } else {
-    cancel(session, receive);
-  }
+  cancel(session, receive);
   return &receive;
 }
 
 void Matcher::cancel(MatchSession& session, PostedNode& receive) noexcept {
   assert(receive.queued && receive.posted);
+  if (session.only == &receive) {
+    forget_only(session);
+    return;
+  }
   switch (static_cast<MatchClass>(receive.match_class)) {
     case MatchClass::exact:
       exact_.remove(receive);
@@ -142,6 +165,7 @@ void Matcher::cancel(MatchSession& session, PostedNode& receive) noexcept {
       unlink(session.masked, receive);
       break;
   }
+  session.posted_inexact -= static_cast<MatchClass>(receive.match_class) != MatchClass::exact;
   receive.queued = false;
   --session.posted;
 }

@@ -7,7 +7,8 @@
 // Threads: under the engine's lock.
 // Surprise: an unexpected message is filed under the exact key only. The indexes for (any, tag) and (source, any)
 //     receives are built at a session's first such receive and kept up from then on, so that a session without
-//     wildcards (StarPU) never pays for them.
+//     wildcards (StarPU) never pays for them. And the only receive of a session is not filed at all until a second one
+//     is posted: a request and its answer never touch the table.
 //
 //   class        receive            key               structure
 //   exact        (source, tag)      tag, source       table (posted and unexpected share it)
@@ -39,10 +40,30 @@ struct MatchSession {
   std::uint32_t id = 0;
   bool indexes_any_source = false, indexes_any_tag = false;
   std::size_t posted_any_source = 0, posted_any_tag = 0;
+  std::size_t posted_inexact = 0;  ///< all classes but exact
+  PostedNode* only = nullptr;      ///< an exact receive that is the only one posted and not in the table
   PostedList any_any, masked;
   UnexpectedNode* first_arrival = nullptr;
   UnexpectedNode* last_arrival = nullptr;
   std::size_t posted = 0, unexpected = 0;
+};
+
+/// How the tables of the classes file nodes; see KeyedQueues.
+struct FiledExact {
+  static MatchLinks& links(MatchNode& node) noexcept { return node.links; }
+  static MatchKey key(const MatchNode& node) noexcept { return {node.tag, node.session, node.source}; }
+};
+struct FiledAnySource {
+  static MatchLinks& links(MatchNode& node) noexcept {
+    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).any_source_links;
+  }
+  static MatchKey key(const MatchNode& node) noexcept { return {node.tag, node.session, rank_any}; }
+};
+struct FiledAnyTag {
+  static MatchLinks& links(MatchNode& node) noexcept {
+    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).any_tag_links;
+  }
+  static MatchKey key(const MatchNode& node) noexcept { return {0, node.session, node.source}; }
 };
 
 class Matcher {
@@ -69,31 +90,38 @@ class Matcher {
 
   static MatchClass classify(std::int32_t source, std::uint64_t mask) noexcept;
 
-  /// visit(PostedNode&) for every posted receive of the tables (not of the per-session lists); the table must not
-  /// change meanwhile.
+  /// visit(PostedNode&) for every posted receive in the tables; nothing may change meanwhile.
   template <typename Visit>
-  void each_posted(Visit visit) const {
-    each_exact_posted(visit);
-    any_source_.each([&](MatchNode& node) {
-      if (node.posted) visit(static_cast<PostedNode&>(node));
-    });
-  }
-
-  /// The same for those of a known source.
-  template <typename Visit>
-  void each_exact_posted(Visit visit) const {
+  void each_in_tables(Visit visit) const {
     const auto posted = [&](MatchNode& node) {
       if (node.posted) visit(static_cast<PostedNode&>(node));
     };
     exact_.each(posted);
     any_tag_.each(posted);
+    any_source_.each(posted);
+  }
+
+  /// The same for the receives of one session that are in no table.
+  template <typename Visit>
+  static void each_in_session(const MatchSession& session, Visit visit) {
+    if (session.only != nullptr) visit(*session.only);
+    for (const MatchSession::PostedList* list : {&session.any_any, &session.masked}) {
+      for (MatchNode* node = list->first; node != nullptr; node = node->links.next) {
+        visit(static_cast<PostedNode&>(*node));
+      }
+    }
   }
 
  private:
+  void file_only(MatchSession& session);
+  void post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class);
+  PostedNode* arrive_inexact(MatchSession& session, std::uint64_t tag, std::int32_t source, MatchNode* exact) noexcept;
   void index_any_source(MatchSession& session);
   void index_any_tag(MatchSession& session);
 
-  KeyedQueues exact_, any_source_, any_tag_;
+  KeyedQueues<FiledExact> exact_;
+  KeyedQueues<FiledAnySource> any_source_;
+  KeyedQueues<FiledAnyTag> any_tag_;
   std::uint64_t stamp_ = 0;
 };
 

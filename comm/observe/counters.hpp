@@ -8,13 +8,14 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <string_view>
 
 namespace canele::comm {
 
 enum class Counter : int {
-  // kept per peer too
+  // kept per peer; the engine's are their sums
   messages_sent,
   bytes_sent,
   messages_received,
@@ -53,29 +54,33 @@ struct CounterInfo {
 };
 const CounterInfo& counter_info(Counter counter);
 
-template <int N>
+/// Counters from `First` up to but not including `Last`.
+template <Counter First, Counter Last>
 class CounterTable {
  public:
   void add(Counter counter, std::uint64_t n = 1) {
+    assert(counter >= First && counter < Last);
     auto& v = values_[static_cast<int>(counter)];
     v.store(v.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
   void add_shared(Counter counter, std::uint64_t n = 1) {
+    assert(counter >= First && counter < Last);
     values_[static_cast<int>(counter)].fetch_add(n, std::memory_order_relaxed);
   }
   void sub(Counter counter, std::uint64_t n = 1) { add(counter, ~n + 1); }
   void raise_to(Counter most, Counter now) {
     if (read(now) > read(most)) values_[static_cast<int>(most)].store(read(now), std::memory_order_relaxed);
   }
+  /// 0 for a counter that is not in this table.
   std::uint64_t read(Counter counter) const {
-    return values_[static_cast<int>(counter)].load(std::memory_order_relaxed);
+    return counter < Last ? values_[static_cast<int>(counter)].load(std::memory_order_relaxed) : 0;
   }
 
  private:
-  std::atomic<std::uint64_t> values_[N] = {};
+  std::atomic<std::uint64_t> values_[static_cast<int>(Last)] = {};
 };
 
-using EngineCounters = CounterTable<static_cast<int>(Counter::count)>;
-using PeerCounters = CounterTable<static_cast<int>(Counter::per_peer_count)>;
+using EngineCounters = CounterTable<Counter::per_peer_count, Counter::count>;
+using PeerCounters = CounterTable<Counter{}, Counter::per_peer_count>;
 
 }  // namespace canele::comm

@@ -19,10 +19,10 @@
 namespace canele::comm {
 
 /// The values of a table in the order of enum Counter.
-template <int N>
-std::vector<std::uint64_t> read_all(const CounterTable<N>& table) {
-  std::vector<std::uint64_t> values(N);
-  for (int i = 0; i < N; ++i) values[static_cast<std::size_t>(i)] = table.read(static_cast<Counter>(i));
+template <Counter First, Counter Last>
+std::vector<std::uint64_t> read_all(const CounterTable<First, Last>& table) {
+  std::vector<std::uint64_t> values(static_cast<std::size_t>(Last));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = table.read(static_cast<Counter>(i));
   return values;
 }
 

@@ -109,6 +109,13 @@ inline const char* take_chunk(std::span<const std::byte>& packet, Chunk& chunk) 
   return nullptr;
 }
 
+/// The common packet, a single short eager chunk: true, and its head.
+inline bool is_one_eager(std::span<const std::byte> packet, Head& head) {
+  if (packet.size() < sizeof(Head) || packet.size() - sizeof(Head) >= long_size) return false;
+  std::memcpy(&head, packet.data(), sizeof(Head));  // one read: the packet may be shared memory
+  return head.type == Type::eager && head.size == packet.size() - sizeof(Head);
+}
+
 /// Reads a structure from the front of a payload; false if it is too short.
 template <typename T>
 bool take(std::span<const std::byte>& payload, T& value) {

@@ -30,7 +30,6 @@ constexpr int most_bulk_pieces = 64;
 void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
   int envelopes = 0;
   for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
-  engine.counters.add(Counter::packets_sent);
   peer.counters.add(Counter::packets_sent);
   if (envelopes > 1) engine.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
 }
@@ -109,7 +108,6 @@ bool write_bulk(Engine& engine, Peer& peer, Request& request) {
   }
   if (driver.bulk_send(peer.rank, request.bulk_key, request.moved, pieces, count, size, nullptr) != Status::ok)
     return false;
-  engine.counters.add(Counter::packets_sent);
   peer.counters.add(Counter::packets_sent);
   bulk_left(engine, peer, request, size);
   return true;

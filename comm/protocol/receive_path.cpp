@@ -87,35 +87,69 @@ void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
   send_path::control(engine, peer, wire::Type::ack, handle, 0, 0, nullptr, 0);
 }
 
-/// Step 5 for an eager message whose receive is there and has memory.
-void copy_eager(Engine& engine, Request& request, Peer& peer, Payload payload) {
-  const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
-  delivered(engine, request, peer, copied);
+/// The fault switch: one bit of one message, so that users can see their checks fail.
+[[gnu::cold]] void consider_flip(Engine& engine, const Request& request, std::uint64_t delivered_bytes) {
+  constexpr std::uint64_t worth_flipping = 1024;
+  if (delivered_bytes < worth_flipping || --engine.flip_countdown != 0) return;
+  iovec piece;
+  std::size_t covered = 0;
+  // The top of a float's fraction, the foot of a double's exponent: a check that allows for rounding must see it, and
+  // it makes no NaN, which compares as neither right nor wrong.
+  const std::uint64_t victim = (delivered_bytes / 2 & ~std::uint64_t{7}) + 6;
+  data::pieces(request.data, victim, 1, &piece, 1, &covered);
+  if (covered == 1) *static_cast<std::uint8_t*>(piece.iov_base) ^= 0x40;
+  engine.log(LogLevel::warning, "fault switch: flipped one bit of a received message");
 }
 
-const char* on_eager(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
-  std::uint64_t handle = 0;
-  if (head.type == wire::Type::eager_sync && (!wire::take(payload, handle) || handle == 0)) {
-    return "a synchronous message is too short";
-  }
-  Session* session = nullptr;
-  if (const char* wrong = check_envelope(peer, head, session); wrong != nullptr) return wrong;
-  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
-  if (node != nullptr && !request_of(*node).late) {
-    Request& request = request_of(*node);
-    engine.counters.add(Counter::posted_matches);
-    set_envelope(request, head.tag, peer.rank, payload.size());
-    if (handle != 0) acknowledge(engine, peer, handle);
-    copy_eager(engine, request, peer, payload);
-    return nullptr;
-  }
+/// The receive is over, its data is where it belongs.
+inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::uint64_t bytes) {
+  peer.counters.add(Counter::messages_received);
+  peer.counters.add(Counter::bytes_received, bytes);
+  if (engine.flip_countdown != 0) [[unlikely]]
+    consider_flip(engine, request, bytes);
+  engine.finish(request, request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK);
+}
+
+/// Step 5 for an eager message whose receive is there and has memory.
+[[gnu::always_inline]] inline void copy_eager(Engine& engine, Request& request, Peer& peer, Payload payload) {
+  const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
+  count_and_finish(engine, request, peer, copied);
+}
+
+/// Step 5 for an eager message that nobody waits for, or only a late receive.
+[[gnu::noinline]] const char* keep_eager(Engine& engine, Peer& peer, Session& session, const wire::Head& head,
+                                         Payload payload, std::uint64_t handle, PostedNode* node) {
   Message* message = make_message(engine, peer, head, payload, {});
   if (message == nullptr) return "there is no memory for an unexpected message";
   message->length = payload.size();
   message->handle = handle;
   message->synchronous = handle != 0;
-  keep(engine, *session, node, *message);
+  keep(engine, session, node, *message);
   return nullptr;
+}
+
+/// Steps 3 to 5 for an eager message; `handle` is 0 unless its sender waits for the match.
+[[gnu::always_inline]] inline const char* deliver_eager(Engine& engine, Peer& peer, const wire::Head& head,
+                                                        Payload payload, std::uint64_t handle) {
+  Session* session = nullptr;
+  if (const char* wrong = check_envelope(peer, head, session); wrong != nullptr) [[unlikely]]
+    return wrong;
+  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
+  if (node == nullptr || request_of(*node).late) return keep_eager(engine, peer, *session, head, payload, handle, node);
+  Request& request = request_of(*node);
+  engine.counters.add(Counter::posted_matches);
+  set_envelope(request, head.tag, peer.rank, payload.size());
+  if (handle != 0) acknowledge(engine, peer, handle);
+  copy_eager(engine, request, peer, payload);
+  return nullptr;
+}
+
+[[gnu::noinline]] const char* on_eager(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
+  std::uint64_t handle = 0;
+  if (head.type == wire::Type::eager_sync && (!wire::take(payload, handle) || handle == 0)) {
+    return "a synchronous message is too short";
+  }
+  return deliver_eager(engine, peer, head, payload, handle);
 }
 
 const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
@@ -175,6 +209,16 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
   return "a chunk is of no known type";
 }
 
+[[gnu::noinline]] const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return "a packet is empty";
+  while (!bytes.empty()) {
+    wire::Chunk chunk;
+    if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
+    if (const char* wrong = on_chunk(engine, peer, chunk); wrong != nullptr) return wrong;
+  }
+  return nullptr;
+}
+
 void no_longer_unexpected(Engine& engine, const Message& message) {
   engine.counters.sub(Counter::unexpected_now);
   engine.counters.sub(Counter::unexpected_bytes_now, message.stored);
@@ -195,15 +239,10 @@ void consume(Engine& engine, Request& request, Message& message) {
 }  // namespace
 
 const char* packet(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
-  engine.counters.add(Counter::packets_received);
   peer.counters.add(Counter::packets_received);
-  if (bytes.empty()) return "a packet is empty";
-  while (!bytes.empty()) {
-    wire::Chunk chunk;
-    if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
-    if (const char* wrong = on_chunk(engine, peer, chunk); wrong != nullptr) return wrong;
-  }
-  return nullptr;
+  wire::Head head;
+  if (wire::is_one_eager(bytes, head)) return deliver_eager(engine, peer, head, bytes.subspan(sizeof head), 0);
+  return chunks(engine, peer, bytes);
 }
 
 void accept(Engine& engine, Request& request) {
@@ -246,22 +285,7 @@ void bind(Engine& engine, Request& request) {
 }
 
 void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t delivered_bytes) {
-  engine.counters.add(Counter::messages_received);
-  engine.counters.add(Counter::bytes_received, delivered_bytes);
-  peer.counters.add(Counter::messages_received);
-  peer.counters.add(Counter::bytes_received, delivered_bytes);
-  constexpr std::uint64_t worth_flipping = 1024;
-  if (engine.flip_countdown != 0 && delivered_bytes >= worth_flipping && --engine.flip_countdown == 0) [[unlikely]] {
-    iovec piece;
-    std::size_t covered = 0;
-    // The top of a float's fraction, the foot of a double's exponent: a check that allows for rounding must see it, and
-    // it makes no NaN, which compares as neither right nor wrong.
-    const std::uint64_t victim = (delivered_bytes / 2 & ~std::uint64_t{7}) + 6;
-    data::pieces(request.data, victim, 1, &piece, 1, &covered);
-    if (covered == 1) *static_cast<std::uint8_t*>(piece.iov_base) ^= 0x40;
-    engine.log(LogLevel::warning, "fault switch: flipped one bit of a received message");
-  }
-  engine.finish(request, request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK);
+  count_and_finish(engine, request, peer, delivered_bytes);
 }
 
 void cancel(Engine& engine, Request& request) {

@@ -53,8 +53,6 @@ void choose_protocol(const Engine& engine, const Peer& peer, Request& request) {
 }
 
 void count_message(Engine& engine, Peer& peer, std::size_t length, Counter protocol) {
-  engine.counters.add(Counter::messages_sent);
-  engine.counters.add(Counter::bytes_sent, length);
   engine.counters.add(protocol);
   peer.counters.add(Counter::messages_sent);
   peer.counters.add(Counter::bytes_sent, length);
@@ -74,8 +72,9 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
   Peer* peer = engine.peers[destination];
   if (peer == nullptr || peer->state != Peer::State::up || length > peer->rail.inline_message) return false;
   Rail& rail = peer->rail;
-  if (rail.state != Rail::State::idle || rail.full || session.number >= peer->announced.size() ||
-      peer->announced[session.number] != session.epoch || !peer->backlog->empty()) {
+  // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
+  if (rail.state != Rail::State::idle || rail.full || peer->dirty || session.number >= peer->announced.size() ||
+      peer->announced[session.number] != session.epoch) {
     return false;
   }
   const wire::Head head{tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
@@ -87,7 +86,6 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
   }
   ++peer->next_out;
   count_message(engine, *peer, length, Counter::eager_sent);
-  engine.counters.add(Counter::packets_sent);
   peer->counters.add(Counter::packets_sent);
   doorbell(engine, *peer);
   return true;

@@ -124,6 +124,7 @@ class SelfDriver final : public Driver {
     write_record(reserved_, {static_cast<std::uint32_t>(size), kind});
     tail_ = reserved_ + record_size(size);
     rings_ = armed_;
+    wakes_due_ = rings_ ? 1 : 0;
   }
 
   /// Copied into the ring, in order with the packets.
@@ -240,6 +241,7 @@ class SelfDriver final : public Driver {
   }
   void disarm_impl() override {
     armed_ = rings_ = false;
+    wakes_due_ = 0;
     std::uint64_t rings;
     [[maybe_unused]] const ssize_t n = ::read(bell_, &rings, sizeof rings);
   }

@@ -40,6 +40,16 @@ Peer* ShmDriver::open_peer(Rank rank) const {
   return peer != nullptr && peer->open ? peer : nullptr;
 }
 
+/// After a store that the peer must see: is it asleep? The line is in our cache as long as it is awake.
+inline void ShmDriver::note_sleep(Peer& peer) {
+  const std::uint32_t sleep = peer.park->sleep.load(std::memory_order_seq_cst);
+  if (sleep == 0 || sleep == peer.rung) [[likely]]
+    return;
+  peer.rung = sleep;
+  if (!peer.wake_due) ++wakes_due_;
+  peer.wake_due = true;
+}
+
 Status ShmDriver::send_inline_impl(Rank rank, const void* head, std::size_t head_size, const void* body,
                                    std::size_t body_size) {
   Peer* peer = open_peer(rank);
@@ -131,14 +141,6 @@ Status ShmDriver::starve(Peer& peer, std::size_t wanted) {
   return Status::full;
 }
 
-/// After a store that the peer must see: is it asleep? The line is in our cache as long as it is awake.
-void ShmDriver::note_sleep(Peer& peer) {
-  const std::uint32_t sleep = peer.park->sleep.load(std::memory_order_seq_cst);
-  if (sleep == 0 || sleep == peer.rung) return;
-  peer.rung = sleep;
-  peer.wake_due = true;
-}
-
 bool ShmDriver::wants_wake_impl(Rank rank) {
   Peer* peer = peers_[rank].load(std::memory_order_relaxed);
   return peer != nullptr && std::exchange(peer->wake_due, false);
@@ -161,15 +163,20 @@ int ShmDriver::poll_impl(int budget) {
   return poll_inboxes(budget);
 }
 
+/// One look at every inbox; with few of them several, until something is there: to come here costs more than a look.
 inline int ShmDriver::poll_inboxes(int budget) {
+  constexpr std::size_t patience = 8;
   int events = 0;
   // The list does not change in the loop: peers join in look() and leave in report().
   const std::size_t count = active_.size();
-  for (std::size_t i = 0; i < count && events < budget; ++i) {
+  if (count == 0) return 0;
+  for (std::size_t looks = 0; looks < count || (events == 0 && looks < patience); ++looks) {
     if (++turn_ >= count) turn_ = 0;
     Peer& peer = *active_[turn_];
     const std::uint64_t word = peer.in.word();
-    if (peer.in.fresh(word)) events += receive(peer, word, std::min(budget - events, slice));
+    if (!peer.in.fresh(word) || peer.state == Peer::State::failed) continue;  // failed: until report()
+    events += receive(peer, word, std::min(budget - events, slice));
+    if (events >= budget) break;
   }
   return events;
 }
@@ -190,23 +197,9 @@ int ShmDriver::poll_with_chores(int budget) {
 int ShmDriver::receive(Peer& peer, std::uint64_t word, int budget) {
   int events = 0;
   do {
-    std::size_t data = 0;
-    if (kind_of(word) == static_cast<std::uint8_t>(Kind::small)) [[likely]] {
-      alignas(16) std::byte copy[line_payload];
-      const auto bytes = peer.in.small(word, copy);
-      if (bytes.empty() || !give(peer, bytes)) [[unlikely]]
-        return stop(peer, bytes.empty(), events);
-    } else {
-      const Arrival arrival = peer.in.large(word);
-      if (arrival.bulk) {
-        land(peer, arrival);
-      } else if (!arrival.sound || !give(peer, arrival.bytes)) {
-        return stop(peer, !arrival.sound, events);
-      }
-      data = arrival.bytes.size();
-    }
+    const bool small = kind_of(word) == static_cast<std::uint8_t>(Kind::small);
+    if (!(small ? receive_line(peer, word) : receive_data(peer, word))) break;
     ++events;
-    if (peer.in.pop(data)) wake_if_starved(peer);
     word = peer.in.word();
   } while (peer.in.fresh(word) && events < budget && peer.open);
   return events;
@@ -222,11 +215,33 @@ inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
   return answer == Take::taken;
 }
 
-int ShmDriver::stop(Peer& peer, bool nonsense, int events) {
-  if (nonsense && peer.state != Peer::State::failed) {
-    fail(peer, true, name_of(peer) + " wrote nonsense into the shared ring");
+/// A packet inside its line. false: it stays there, or the peer is no more.
+inline bool ShmDriver::receive_line(Peer& peer, std::uint64_t word) {
+  const auto bytes = peer.in.small(word);
+  if (bytes.empty()) [[unlikely]]
+    return nonsense(peer);
+  if (!give(peer, bytes)) [[unlikely]]
+    return false;
+  if (peer.in.pop_line()) wake_if_starved(peer);
+  return true;
+}
+
+/// A packet or a bulk piece in the data ring. false: the same.
+bool ShmDriver::receive_data(Peer& peer, std::uint64_t word) {
+  const Arrival arrival = peer.in.large(word);
+  if (!arrival.sound) return nonsense(peer);
+  if (arrival.bulk) {
+    land(peer, arrival);
+  } else if (!give(peer, arrival.bytes)) {
+    return false;
   }
-  return events;
+  if (peer.in.pop(arrival.bytes.size())) wake_if_starved(peer);
+  return true;
+}
+
+bool ShmDriver::nonsense(Peer& peer) {
+  if (peer.state != Peer::State::failed) fail(peer, true, name_of(peer) + " wrote nonsense into the shared ring");
+  return false;
 }
 
 /// Copies a bulk piece to where the engine wants it.

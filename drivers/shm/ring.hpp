@@ -3,9 +3,10 @@
 // Outbox and Inbox: the two ends of one Area. Pure memory: no system call, no allocation, no call back.
 //
 // Who: the shm driver and its tests. Threads: each end belongs to one thread at a time; the ends may run in two
-// processes. Surprise: an Inbox hands out spans of the data ring that the sender could still change (it is trusted not
-// to, a hostile
-//      one may): whoever parses them copies a header before checking it. Small packets are copied out first.
+// processes.
+// Surprise: an Inbox hands out spans of shared memory that the sender could still change (it is trusted not to, a
+// hostile
+//      one may): whoever parses them copies a header before checking it.
 #pragma once
 
 #include <atomic>
@@ -58,6 +59,8 @@ class Outbox {
     *this = Outbox();
     area_ = area;
     strict_ = strict;
+    next_ = &area->lines[0];
+    generation_ = generation_at(0);
   }
   bool attached() const { return area_ != nullptr; }
   /// The receiver wrote nonsense into `consumed`.
@@ -65,7 +68,7 @@ class Outbox {
 
   /// The next line, or nullptr: no room. Filled, then published.
   Line* line() {
-    return sent_ - consumed_ < line_count || (refresh() && sent_ - consumed_ < line_count) ? next() : nullptr;
+    return sent_ - consumed_ < line_count || (refresh() && sent_ - consumed_ < line_count) ? next_ : nullptr;
   }
 
   /// `size` contiguous bytes of the data ring, and a line to announce them with; or nullptr.
@@ -90,7 +93,7 @@ class Outbox {
     const std::size_t taken = round_to_line(size);
     const std::size_t skipped = place_ == at_ ? 0 : data_size - at_;
     const Descriptor descriptor{static_cast<std::uint32_t>(place_), 0, key, at};
-    std::memcpy(next()->payload, &descriptor, sizeof descriptor);
+    std::memcpy(next_->payload, &descriptor, sizeof descriptor);
     head_ += static_cast<std::uint32_t>(skipped + taken);
     at_ = place_ + taken == data_size ? 0 : place_ + taken;
     publish(size, kind);
@@ -100,8 +103,6 @@ class Outbox {
   void set_starved(bool starved) { store_for_sleeper(area_->starved, starved ? 1u : 0u, strict_); }
 
  private:
-  Line* next() const { return &area_->lines[sent_ % line_count]; }
-
   std::size_t start_for(std::size_t size) const { return at_ + round_to_line(size) > data_size ? 0 : at_; }
   bool fits(std::size_t size) const {
     const std::size_t taken = round_to_line(size);
@@ -110,11 +111,14 @@ class Outbox {
   }
 
   void publish(std::size_t size, Kind kind) {
+    store_for_sleeper(next_->word, make_word(generation_, size, kind), strict_);
     ends_[sent_ % line_count] = head_;
-    const std::uint64_t word = make_word(generation_at(sent_), size, kind);
-    std::atomic<std::uint64_t>& to = next()->word;
     ++sent_;
-    store_for_sleeper(to, word, strict_);
+    ++next_;
+    if (sent_ % line_count == 0) [[unlikely]] {
+      next_ = &area_->lines[0];
+      generation_ = generation_at(sent_);
+    }
   }
 
   /// Reads the receiver's progress. false: no news, or nonsense (broken()).
@@ -131,12 +135,14 @@ class Outbox {
   }
 
   Area* area_ = nullptr;
-  std::uint64_t sent_ = 0;      ///< lines published
-  std::uint64_t consumed_ = 0;  ///< lines free again, as last told
-  std::size_t at_ = 0;          ///< next free place in the data ring
-  std::size_t place_ = 0;       ///< what data() gave last
-  std::uint32_t head_ = 0;      ///< bytes of the data ring ever used (modulo 2^32), skipped ends included
-  std::uint32_t tail_ = 0;      ///< bytes of it free again
+  Line* next_ = nullptr;          ///< the line that comes next
+  std::uint32_t generation_ = 0;  ///< its generation once it is filled
+  std::uint64_t sent_ = 0;        ///< lines published
+  std::uint64_t consumed_ = 0;    ///< lines free again, as last told
+  std::size_t at_ = 0;            ///< next free place in the data ring
+  std::size_t place_ = 0;         ///< what data() gave last
+  std::uint32_t head_ = 0;        ///< bytes of the data ring ever used (modulo 2^32), skipped ends included
+  std::uint32_t tail_ = 0;        ///< bytes of it free again
   bool strict_ = false;
   bool broken_ = false;
   std::uint32_t ends_[line_count] = {};  ///< head_ after each line: so the receiver tells one number only
@@ -157,6 +163,8 @@ class Inbox {
     *this = Inbox();
     area_ = area;
     strict_ = strict;
+    next_ = &area->lines[0];
+    generation_ = generation_at(0);
   }
   void detach() { area_ = nullptr; }
   bool attached() const { return area_ != nullptr; }
@@ -164,13 +172,12 @@ class Inbox {
   /// The word of the line that comes next. One load of a line that stays in the own cache while nothing comes.
   std::uint64_t word() const { return line().word.load(std::memory_order_seq_cst); }
   /// Does the word announce something?
-  bool fresh(std::uint64_t word) const { return generation_of(word) == generation_at(taken_); }
+  bool fresh(std::uint64_t word) const { return generation_of(word) == generation_; }
   bool empty() const { return !fresh(word()); }
 
-  /// The payload of the line of a fresh `word` of kind small, copied to `copy` (line_payload bytes). Empty: nonsense.
-  std::span<const std::byte> small(std::uint64_t word, std::byte* copy) const {
-    std::memcpy(copy, line().payload, line_payload);
-    return {copy, length_of(word) <= line_payload ? length_of(word) : 0};
+  /// The payload of the line of a fresh `word` of kind small, where it lies. Empty: nonsense.
+  std::span<const std::byte> small(std::uint64_t word) const {
+    return {line().payload, length_of(word) <= line_payload ? length_of(word) : 0};
   }
 
   /// What a fresh `word` of another kind announces.
@@ -189,9 +196,18 @@ class Inbox {
   /// Frees the line, and `size` bytes of the data ring. true: progress was told, so a starved sender may have to be
   /// woken.
   bool pop(std::size_t size) {
-    ++taken_;
     data_untold_ += round_to_line(size);
-    return (taken_ - told_ >= lines_told || data_untold_ >= data_told) && tell();
+    return pop_line() || (data_untold_ >= data_told && tell());
+  }
+  /// The same for a packet inside its line.
+  bool pop_line() {
+    ++taken_;
+    ++next_;
+    if (taken_ % line_count == 0) [[unlikely]] {
+      next_ = &area_->lines[0];
+      generation_ = generation_at(taken_);
+    }
+    return taken_ - told_ >= lines_told && tell();
   }
 
   /// Tells progress now. false: nothing new.
@@ -207,12 +223,14 @@ class Inbox {
   bool sender_starved() const { return area_->starved.load(std::memory_order_seq_cst) != 0; }
 
  private:
-  const Line& line() const { return area_->lines[taken_ % line_count]; }
+  const Line& line() const { return *next_; }
 
   Area* area_ = nullptr;
-  std::uint64_t taken_ = 0;      ///< lines consumed
-  std::uint64_t told_ = 0;       ///< what `consumed` says
-  std::size_t data_untold_ = 0;  ///< bytes of the data ring consumed since
+  const Line* next_ = nullptr;    ///< the line that comes next
+  std::uint32_t generation_ = 0;  ///< its generation once it is filled
+  std::uint64_t taken_ = 0;       ///< lines consumed
+  std::uint64_t told_ = 0;        ///< what `consumed` says
+  std::size_t data_untold_ = 0;   ///< bytes of the data ring consumed since
   bool strict_ = false;
 };
 

@@ -50,7 +50,9 @@ class ShmDriver final : public Driver {
   int poll_with_chores(int budget);
   int receive(Peer&, std::uint64_t word, int budget);
   bool give(Peer&, std::span<const std::byte>);
-  int stop(Peer&, bool nonsense, int events);
+  bool receive_line(Peer&, std::uint64_t word);
+  bool receive_data(Peer&, std::uint64_t word);
+  bool nonsense(Peer&);
   void land(Peer&, const Arrival&);
   int offer_room(int budget);
   bool anything_there();

@@ -197,11 +197,7 @@ TEST(MatcherTest, OldestReceiveOfAnyClassWins) {
 }
 
 TEST(KeyedQueuesTest, GrowsAndKeepsEveryNode) {
-  KeyedQueues table(
-      1, [](MatchNode& n) -> MatchLinks& { return n.links; },
-      [](const MatchNode& n) {
-        return MatchKey{n.tag, n.session, n.source};
-      });
+  KeyedQueues<FiledExact> table(1);
   constexpr std::size_t count = 200'000;
   std::vector<PostedNode> nodes(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -223,11 +219,7 @@ TEST(KeyedQueuesTest, GrowsAndKeepsEveryNode) {
 }
 
 TEST(KeyedQueuesTest, RemovesFromTheMiddleAndTheEnds) {
-  KeyedQueues table(
-      1, [](MatchNode& n) -> MatchLinks& { return n.links; },
-      [](const MatchNode& n) {
-        return MatchKey{n.tag, n.session, n.source};
-      });
+  KeyedQueues<FiledExact> table(1);
   PostedNode a, b, c;
   for (PostedNode* node : {&a, &b, &c}) table.push(*node);
   table.remove(b);

@@ -103,7 +103,7 @@ TEST(Counters, TableAddsSubtractsAndKeepsTheMost) {
 
 TEST(Report, CountersHoldEngineValuesPeersAndDrivers) {
   EngineCounters engine;
-  engine.add(Counter::messages_sent, 7);
+  engine.add(Counter::eager_sent, 7);
   PeerCounters peer;
   peer.add(Counter::bytes_sent, 700);
   CountersReport report;
@@ -120,7 +120,7 @@ TEST(Report, CountersHoldEngineValuesPeersAndDrivers) {
   EXPECT_EQ(read["rank"], 1);
   EXPECT_EQ(read["size"], 4);
   EXPECT_EQ(read["counters"].size(), static_cast<std::size_t>(Counter::count));
-  EXPECT_EQ(read["counters"]["messages_sent"], 7);
+  EXPECT_EQ(read["counters"]["eager_sent"], 7);
   EXPECT_EQ(read["peers"][0]["rank"], 3);
   EXPECT_EQ(read["peers"][0]["driver"], "shm");
   EXPECT_EQ(read["peers"][0]["counters"].size(), static_cast<std::size_t>(Counter::per_peer_count));
