@@ -4,7 +4,8 @@
 //
 // Who: the engine calls Driver; a driver calls DriverEvents. A driver includes this header and nothing else of
 //     Canelé, so that it can be built outside the tree.
-// Threads: the engine serialises all calls on one instance, except wake() and copy_chunk(). Which thread calls is
+// Threads: the engine serialises all calls on one instance, except wake() and, if declared, remote_copy(). Which thread
+// calls is
 //     open: the worker, a waiter, an application thread that sends. A driver needs no lock of its own, and keeps
 //     nothing in thread-local memory.
 // Surprise: a driver with `memory_only` set is called under the engine's lock. Its send and poll functions may
@@ -19,8 +20,8 @@
 //
 // Rules that hold for every function:
 //  - No function blocks, sleeps, throws, writes to stdout, or installs signal handlers.
-//  - A driver calls back (DriverEvents) from inside poll() and copy_chunk() only. What it learns elsewhere it keeps
-//    until the next poll(). poll() is not re-entered: a call back may call send functions, but not poll().
+//  - A driver calls back (DriverEvents) from inside poll() only. What it learns elsewhere it keeps until the next
+//    poll(). poll() is not re-entered: a call back may call send functions, but not poll().
 //  - Back-pressure has one answer: Status::full. It means "nothing was taken"; the driver then owes one
 //    DriverEvents::ready(rank) when room appears. A send is taken whole or not at all.
 //  - Every byte from a peer is hostile: copy a header out of shared memory, check it, use the copy.
@@ -44,7 +45,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 1;
+inline constexpr int contract_version = 2;
 
 using Rank = std::int32_t;
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
@@ -73,7 +74,12 @@ struct Capabilities {
   bool reserves = false;            ///< reserve()/commit(): packets are written straight into the driver's buffer
   bool bulk_stream = false;         ///< bulk_send(): pushes into memory that the receiver names (landing())
   std::size_t max_bulk = 1u << 30;  ///< longest piece for bulk_send()
-  bool bulk_get = false;            ///< bulk_get(): the receiver pulls from exposed memory of the sender
+  bool get = false;                 ///< remote_copy(): the receiver pulls from memory that the sender has exposed
+  bool put = false;                 ///< remote_copy(): the sender pushes into memory that the receiver has exposed
+  bool copies_anywhere = false;     ///< remote_copy() may be called by any thread, and answers ok or failed at once
+  bool copies_by_hardware = false;  ///< a pending remote_copy() goes on while no thread is in the driver
+  std::size_t max_copy = 1u << 30;  ///< longest piece for remote_copy()
+  std::size_t exposure_size = 0;    ///< the longest exposure that expose() writes; at most Exposure::max_size
   WakeUp wake_up = WakeUp::none;
   bool reaches_self = false;        ///< can send to the own rank
   bool reaches_local = false;       ///< can reach ranks of this host
@@ -92,14 +98,19 @@ enum class Take : std::uint8_t {
   refused  ///< nonsense: the driver closes the peer; it makes no further call back for it (the engine knows why)
 };
 
-/// Memory of this process that a peer may read while the exposure lasts: opaque bytes that travel in an RTS.
+/// Memory of this process that a peer may read or write while the exposure lasts: opaque bytes that travel to it, and a
+/// handle that stays.
 struct Exposure {
   static constexpr std::size_t max_size = 256;
   std::uint16_t size = 0;
   std::byte bytes[max_size];
+  std::uint64_t handle = 0;  ///< for withdraw(); 0: there is nothing to withdraw
 };
 
-/// What the engine does for a driver. All calls from inside poll() or copy_chunk().
+/// Which way remote_copy() goes: out of the peer's memory, or into it.
+enum class Access : std::uint8_t { get, put };
+
+/// What the engine does for a driver. All calls from inside poll().
 class DriverEvents {
  public:
   /// A whole packet from `from`. The bytes are lent for the duration of the call, and may be memory that the peer can
@@ -116,7 +127,7 @@ class DriverEvents {
   virtual void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) = 0;
 
   /// An operation that answered `pending` is over; its memory belongs to the engine again.
-  /// ok, or failed (a bulk_get whose source cannot be read).
+  /// ok, or failed (a remote_copy() whose other end cannot be reached).
   virtual void done(Token token, Status status) = 0;
 
   /// Room again after `full`.
@@ -223,20 +234,28 @@ class Driver {
     return status;
   }
 
-  /// Makes memory readable by the peer; *exposure travels to it. failed: not possible for this memory (too many
-  /// pieces). It needs no end: the engine keeps the memory alive until the peer has said that it is done, or is dead.
-  Status expose(Rank peer, const iovec* pieces, int count, Exposure* exposure) {
-    assert(capabilities_.bulk_get);
-    return expose_impl(peer, pieces, count, exposure);
+  /// Makes memory accessible to the peer, for one kind of access; *exposure travels to it. ok, or failed: not possible
+  /// for this memory (too many pieces). A system-call driver may register the memory here. The engine keeps the memory
+  /// alive until the peer has said that it is done, or is dead, and then calls withdraw() with the handle.
+  Status expose(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) {
+    assert(access == Access::get ? capabilities_.get : capabilities_.put);
+    const Status status = expose_impl(peer, access, pieces, count, exposure);
+    assert(status == Status::failed || exposure->size <= capabilities_.exposure_size);
+    return status;
   }
 
-  /// Copies [offset, offset + size) of the peer's exposed memory into `pieces`. Bounded: the engine asks for at most
-  /// 256 KiB a call. ok or failed (source gone, or the exposure makes no sense). May be called by several threads at
-  /// once and beside any other function of this instance; may make system calls; does not call back.
-  Status copy_chunk(Rank peer, std::span<const std::byte> exposure, std::uint64_t offset, const iovec* pieces,
-                    int count, std::size_t size) {
-    assert(capabilities_.bulk_get);
-    return copy_chunk_impl(peer, exposure, offset, pieces, count, size);
+  /// Ends an exposure. Not called for handle 0.
+  void withdraw(std::uint64_t handle) { withdraw_impl(handle); }
+
+  /// Copies bytes [offset, offset + size) between memory that the peer has exposed and `pieces`; size <= max_copy. ok;
+  /// pending: done(token) follows; full; or failed: the other end is gone, or the exposure makes no sense. With
+  /// copies_anywhere: by several threads at once and beside any other function of this instance, ok or failed only; it
+  /// may make system calls even in a memory_only driver, and does not call back.
+  Status remote_copy(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+                     const iovec* pieces, int count, std::size_t size, Token token) {
+    assert(access == Access::get ? capabilities_.get : capabilities_.put);
+    assert(size > 0 && size <= capabilities_.max_copy);
+    return remote_copy_impl(peer, access, exposure, offset, pieces, count, size, token);
   }
 
   /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Returns how many events it
@@ -252,10 +271,10 @@ class Driver {
 
   /// The engine is about to sleep. After arm(), any arrival makes descriptor() readable. false: something is there
   /// already, poll first (the driver is then not armed). Called with no other call in progress on this instance.
-  bool arm() { return arm_impl(); }
+  bool arm() { return arm_impl(true); }
 
   /// The engine is awake: arrivals need not make descriptor() readable. Clears a doorbell that rang.
-  void disarm() { disarm_impl(); }
+  void disarm() { arm_impl(false); }
 
   /// True if the last send to `peer` found its receiver asleep, so that wake(peer) is due. Cleared by the call. Memory
   /// only.
@@ -297,14 +316,15 @@ class Driver {
   virtual Status bulk_send_impl(Rank, std::uint64_t, std::uint64_t, const iovec*, int, std::size_t, Token) {
     return Status::failed;
   }
-  virtual Status expose_impl(Rank, const iovec*, int, Exposure*) { return Status::failed; }
-  virtual Status copy_chunk_impl(Rank, std::span<const std::byte>, std::uint64_t, const iovec*, int, std::size_t) {
+  virtual Status expose_impl(Rank, Access, const iovec*, int, Exposure*) { return Status::failed; }
+  virtual void withdraw_impl(std::uint64_t) {}
+  virtual Status remote_copy_impl(Rank, Access, std::span<const std::byte>, std::uint64_t, const iovec*, int,
+                                  std::size_t, Token) {
     return Status::failed;
   }
   virtual int poll_impl(int budget) = 0;
   virtual int descriptor_impl() const { return -1; }
-  virtual bool arm_impl() { return true; }
-  virtual void disarm_impl() {}
+  virtual bool arm_impl(bool /*on*/) { return true; }
   virtual bool wants_wake_impl(Rank) { return false; }
   virtual void wake_impl(Rank) {}
   virtual void close_impl() = 0;

@@ -21,6 +21,10 @@ void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) {
   send_path::control(engine, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
 }
 
+bool pulls_from(const drivers::Driver& driver) {
+  return driver.capabilities().get && driver.capabilities().copies_anywhere;
+}
+
 /// One chunk of a pull; runs on whatever thread makes progress, outside the lock. Submits itself again until all is
 /// there.
 void pull_chunk(ltask::Task& task) {
@@ -28,12 +32,13 @@ void pull_chunk(ltask::Task& task) {
   auto& pull = static_cast<Pull&>(task);
   iovec pieces[64];
   std::size_t size = 0;
-  const std::size_t most = std::min<std::uint64_t>(chunk, pull.want - pull.offset);
-  const int count = data::pieces(pull.request->data, pull.offset, most, pieces, 64, &size);
   drivers::Driver& driver = *pull.peer->rail.slot->driver;
-  pull.status = count == 0 ? drivers::Status::failed
-                           : driver.copy_chunk(pull.peer->rank, {pull.exposure.bytes, pull.exposure.size}, pull.offset,
-                                               pieces, count, size);
+  const std::size_t most = std::min<std::uint64_t>({chunk, driver.capabilities().max_copy, pull.want - pull.offset});
+  const int count = data::pieces(pull.request->data, pull.offset, most, pieces, 64, &size);
+  pull.status =
+      count == 0 ? drivers::Status::failed
+                 : driver.remote_copy(pull.peer->rank, drivers::Access::get, {pull.exposure.bytes, pull.exposure.size},
+                                      pull.offset, pieces, count, size, &pull);
   pull.offset += size;
   Engine& engine = *pull.engine;
   if (pull.status == drivers::Status::ok && pull.offset < pull.want) {
@@ -77,12 +82,13 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   constexpr int most_pieces = 16;
   drivers::Driver& driver = *peer.rail.slot->driver;
   exposure.size = 0;
-  if (!driver.capabilities().bulk_get) return;
+  if (!pulls_from(driver)) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
   if (covered != request.data.length) return;  // too many pieces: it will be streamed
-  if (driver.expose(peer.rank, pieces, count, &exposure) != drivers::Status::ok) exposure.size = 0;
+  if (driver.expose(peer.rank, drivers::Access::get, pieces, count, &exposure) != drivers::Status::ok)
+    exposure.size = 0;
 }
 
 void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
@@ -97,7 +103,7 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
     receive_path::delivered(engine, request, peer, 0);
     return;
   }
-  if (!exposure.empty() && peer.rail.slot != nullptr && peer.rail.slot->driver->capabilities().bulk_get) {
+  if (!exposure.empty() && peer.rail.slot != nullptr && pulls_from(*peer.rail.slot->driver)) {
     start_pull(engine, request, peer, handle, want, exposure);
     return;
   }

@@ -4,7 +4,7 @@
 // drivers: every function of the contract that a memory driver offers is here, in its simplest right form.
 //
 // Who: made by self_factory; called as driver.hpp says. Threads: the engine serialises, except wake() and
-//      copy_chunk().
+//      remote_copy().
 // Surprise: memory_only: but for open, close and wake nothing here makes a system call, and no call copies more
 //      than max_packet bytes. So bulk data moves by that much per poll().
 //
@@ -68,7 +68,8 @@ class SelfDriver final : public Driver {
     capabilities_.reserves = true;
     capabilities_.bulk_stream = true;
     capabilities_.max_bulk = max_packet - sizeof(BulkHead);
-    capabilities_.bulk_get = true;
+    capabilities_.get = capabilities_.put = capabilities_.copies_anywhere = true;
+    capabilities_.exposure_size = Exposure::max_size;
     capabilities_.wake_up = WakeUp::doorbell;
     capabilities_.reaches_self = true;
     capabilities_.latency_ns = 100;
@@ -142,7 +143,7 @@ class SelfDriver final : public Driver {
     return Status::ok;
   }
 
-  Status expose_impl(Rank, const iovec* pieces, int count, Exposure* exposure) override {
+  Status expose_impl(Rank, Access, const iovec* pieces, int count, Exposure* exposure) override {
     if (count < 0 || static_cast<std::size_t>(count) > exposed_pieces) return Status::failed;
     Exposed exposed = {static_cast<std::uint64_t>(count), {}};
     std::copy_n(pieces, count, exposed.pieces);
@@ -153,20 +154,22 @@ class SelfDriver final : public Driver {
   }
 
   /// No member is touched: any thread, at any time.
-  Status copy_chunk_impl(Rank, std::span<const std::byte> exposure, std::uint64_t offset, const iovec* pieces,
-                         int count, std::size_t size) override {
-    Exposed from = {};
-    if (exposure.size() < sizeof from.count || exposure.size() > sizeof from) return Status::failed;
-    std::memcpy(&from, exposure.data(), exposure.size());
-    if (from.count > exposed_pieces || exposure.size() != sizeof from.count + from.count * sizeof(iovec))
+  Status remote_copy_impl(Rank, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+                          const iovec* pieces, int count, std::size_t size, Token) override {
+    Exposed named = {};
+    if (exposure.size() < sizeof named.count || exposure.size() > sizeof named) return Status::failed;
+    std::memcpy(&named, exposure.data(), exposure.size());
+    if (named.count > exposed_pieces || exposure.size() != sizeof named.count + named.count * sizeof(iovec))
       return Status::failed;
-    const std::span<const iovec> source{from.pieces, static_cast<std::size_t>(from.count)};
-    return copy(source, offset, {pieces, static_cast<std::size_t>(count)}, size) == size ? Status::ok : Status::failed;
+    const std::span<const iovec> theirs{named.pieces, static_cast<std::size_t>(named.count)};
+    const std::span<const iovec> ours{pieces, static_cast<std::size_t>(count)};
+    const bool get = access == Access::get;
+    return copy(theirs, offset, ours, size, get) == size ? Status::ok : Status::failed;
   }
 
-  /// Copies up to `size` bytes from `offset` on; returns how many there were.
+  /// Copies up to `size` bytes from `offset` of `from` on, or with `forth` false the other way; returns how many.
   static std::size_t copy(std::span<const iovec> from, std::uint64_t offset, std::span<const iovec> to,
-                          std::size_t size) {
+                          std::size_t size, bool forth = true) {
     std::size_t copied = 0, to_at = 0, to_done = 0;
     for (const iovec& piece : from) {
       if (offset >= piece.iov_len) {
@@ -175,8 +178,9 @@ class SelfDriver final : public Driver {
       }
       while (offset < piece.iov_len && copied < size && to_at < to.size()) {
         const std::size_t part = std::min({piece.iov_len - offset, size - copied, to[to_at].iov_len - to_done});
-        std::memcpy(static_cast<char*>(to[to_at].iov_base) + to_done, static_cast<char*>(piece.iov_base) + offset,
-                    part);
+        char* const there = static_cast<char*>(to[to_at].iov_base) + to_done;
+        char* const here = static_cast<char*>(piece.iov_base) + offset;
+        std::memcpy(forth ? there : here, forth ? here : there, part);
         copied += part;
         offset += part;
         to_done += part;
@@ -235,11 +239,15 @@ class SelfDriver final : public Driver {
   }
 
   int descriptor_impl() const override { return bell_; }
-  bool arm_impl() override {
+  bool arm_impl(bool on) override {
+    if (!on) {
+      disarm();
+      return true;
+    }
     armed_ = head_ == tail_ && state_ != State::connecting;
     return armed_;
   }
-  void disarm_impl() override {
+  void disarm() {
     armed_ = rings_ = false;
     wakes_due_ = 0;
     std::uint64_t rings;

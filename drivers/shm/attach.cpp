@@ -94,7 +94,34 @@ bool write_exposure(const iovec* pieces, int count, Exposure* exposure) {
   return true;
 }
 
-bool read_remote(const RemoteProcess& process, std::span<const std::byte> exposure, std::uint64_t offset,
+namespace {
+
+/// One system call: pieces of both sides, the nonce in front when reading. Bytes copied; 0: none can be.
+std::uint64_t copy_once(const RemoteProcess& process, Access access, const Cursor<ExposedPiece>& remote,
+                        const Cursor<iovec>& local, std::uint64_t left) {
+  Nonce found = {};
+  iovec here[1 + batch] = {{found.data(), found.size()}};
+  iovec there[1 + max_exposed_pieces] = {{reinterpret_cast<void*>(process.nonce_address), found.size()}};
+  int heres = 1, theres = 1;
+  const std::uint64_t asked = local.gather(here, &heres, 1 + batch, left);
+  remote.gather(there, &theres, 1 + max_exposed_pieces, asked);
+  if (access == Access::put && !can_read(process)) return 0;
+  for (;;) {
+    const auto copy = access == Access::get ? ::process_vm_readv : ::process_vm_writev;
+    const int first = access == Access::get ? 0 : 1;
+    const ssize_t got = copy(process.pid, here + first, static_cast<unsigned long>(heres - first), there + first,
+                             static_cast<unsigned long>(theres - first), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (access == Access::put) return got > 0 ? static_cast<std::uint64_t>(got) : 0;
+    // The nonce comes first, so a short read without data means that the next byte cannot be read at all.
+    if (got <= static_cast<ssize_t>(found.size()) || found != process.nonce) return 0;
+    return static_cast<std::uint64_t>(got) - found.size();
+  }
+}
+
+}  // namespace
+
+bool copy_remote(const RemoteProcess& process, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
                  const iovec* pieces, int count, std::size_t size) {
   Exposed exposed;
   if (process.pid <= 0 || !exposed.parse(exposure, offset, size)) return false;
@@ -102,24 +129,14 @@ bool read_remote(const RemoteProcess& process, std::span<const std::byte> exposu
   for (int i = 0; i < count; ++i) room += pieces[i].iov_len;
   if (room < size) return false;
 
-  Cursor<ExposedPiece> source{exposed.pieces};
-  Cursor<iovec> target{pieces};
-  source.skip(offset);
+  Cursor<ExposedPiece> remote{exposed.pieces};
+  Cursor<iovec> local{pieces};
+  remote.skip(offset);
   for (std::uint64_t left = size; left > 0;) {
-    Nonce found = {};
-    iovec to[1 + batch] = {{found.data(), found.size()}};
-    iovec from[1 + max_exposed_pieces] = {{reinterpret_cast<void*>(process.nonce_address), found.size()}};
-    int tos = 1, froms = 1;
-    const std::uint64_t asked = target.gather(to, &tos, 1 + batch, left);
-    source.gather(from, &froms, 1 + max_exposed_pieces, asked);
-    const ssize_t got = ::process_vm_readv(process.pid, to, static_cast<unsigned long>(tos), from,
-                                           static_cast<unsigned long>(froms), 0);
-    if (got < 0 && errno == EINTR) continue;
-    // The nonce comes first, so a short read without data means that the next byte cannot be read at all.
-    if (got <= static_cast<ssize_t>(found.size()) || found != process.nonce) return false;
-    const std::uint64_t copied = static_cast<std::uint64_t>(got) - found.size();
-    source.skip(copied);
-    target.skip(copied);
+    const std::uint64_t copied = copy_once(process, access, remote, local, left);
+    if (copied == 0) return false;
+    remote.skip(copied);
+    local.skip(copied);
     left -= copied;
   }
   return true;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Cross-memory attach: reading another process's memory with process_vm_readv, one copy and no registration.
+// Cross-memory attach: reading and writing another process's memory with process_vm_readv and process_vm_writev, one
+// copy and no registration.
 //
-// Who: the shm driver. Threads: pure functions; read_remote() by any number of threads at once. They make system calls.
-// Surprise: each call reads the peer's nonce together with the data. If the peer has died and its process id names
-//      somebody else now, the nonce does not fit: no pidfd is needed to tell.
+// Who: the shm driver. Threads: pure functions; copy_remote() by any number of threads at once. They make system calls.
+// Surprise: each read fetches the peer's nonce together with the data. If the peer has died and its process id names
+//      somebody else now, the nonce does not fit: no pidfd is needed to tell. A write looks at the nonce first; a
+//      process id would have to be given again between the two calls.
 #pragma once
 
 #include <sys/types.h>
@@ -40,9 +42,9 @@ bool can_read(const RemoteProcess& process);
 /// Describes `pieces` for readers. false: more than max_exposed_pieces.
 bool write_exposure(const iovec* pieces, int count, Exposure* exposure);
 
-/// Copies bytes [offset, offset + size) of the exposed memory of `process` into `pieces`. false: out of bounds, or the
-/// memory or the process is gone; some pieces may then be written.
-bool read_remote(const RemoteProcess& process, std::span<const std::byte> exposure, std::uint64_t offset,
+/// Copies bytes [offset, offset + size) of the exposed memory of `process` into `pieces` (get) or the other way (put).
+/// false: out of bounds, or the memory or the process is gone; a part may then be copied.
+bool copy_remote(const RemoteProcess& process, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
                  const iovec* pieces, int count, std::size_t size);
 
 }  // namespace canele::drivers::shm

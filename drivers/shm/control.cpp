@@ -79,7 +79,8 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   capabilities_.reserves = true;
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = largest_packet;
-  capabilities_.bulk_get = attach_;
+  capabilities_.get = capabilities_.put = capabilities_.copies_anywhere = attach_;
+  capabilities_.exposure_size = Exposure::max_size;
   capabilities_.wake_up = WakeUp::doorbell;
   capabilities_.reaches_local = true;
   capabilities_.detects_failure = true;

@@ -344,7 +344,11 @@ int ShmDriver::report() {
 
 // ------------------------------------------------------------------------------------------------------ sleep
 
-bool ShmDriver::arm_impl() {
+bool ShmDriver::arm_impl(bool on) {
+  if (!on) {
+    disarm();
+    return true;
+  }
   if (!news_.empty() || !ending_.empty() || waiting_ > 0) return false;
   for (Peer* peer : active_) {
     if (peer->in.tell()) wake_if_starved(*peer);
@@ -368,7 +372,7 @@ bool ShmDriver::anything_there() {
   return false;
 }
 
-void ShmDriver::disarm_impl() {
+void ShmDriver::disarm() {
   park_->sleep.store(0, std::memory_order_release);
   std::uint64_t rings = 0;
   [[maybe_unused]] const ssize_t read = ::read(doorbell_.get(), &rings, sizeof rings);
@@ -378,17 +382,17 @@ void ShmDriver::disarm_impl() {
 
 // ------------------------------------------------------------------------------------------------------- bulk
 
-Status ShmDriver::expose_impl(Rank rank, const iovec* pieces, int count, Exposure* exposure) {
+Status ShmDriver::expose_impl(Rank rank, Access, const iovec* pieces, int count, Exposure* exposure) {
   const Peer* peer = open_peer(rank);
   if (peer == nullptr || !peer->reads_us) return Status::failed;
   return write_exposure(pieces, count, exposure) ? Status::ok : Status::failed;
 }
 
-Status ShmDriver::copy_chunk_impl(Rank rank, std::span<const std::byte> exposure, std::uint64_t offset,
-                                  const iovec* pieces, int count, std::size_t size) {
+Status ShmDriver::remote_copy_impl(Rank rank, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+                                   const iovec* pieces, int count, std::size_t size, Token) {
   const Peer* peer = peer_at(rank);
   if (peer == nullptr || !peer->readable.load(std::memory_order_acquire)) return Status::failed;
-  return read_remote(peer->process, exposure, offset, pieces, count, size) ? Status::ok : Status::failed;
+  return copy_remote(peer->process, access, exposure, offset, pieces, count, size) ? Status::ok : Status::failed;
 }
 
 }  // namespace canele::drivers::shm

@@ -3,7 +3,7 @@
 // Peer: what the shm driver keeps for a rank that it talks to. Connection: a socket on its way to being a peer.
 //
 // Who: the shm driver. Threads: the engine's serialisation, except the members marked "any thread".
-// Surprise: a Peer lives until the driver closes, also after failure: wake() and copy_chunk() of other threads may be
+// Surprise: a Peer lives until the driver closes, also after failure: wake() and remote_copy() of other threads may be
 // in
 //      it. Its mappings go earlier.
 //
@@ -45,7 +45,7 @@ struct Peer {
 
   // Any thread: set before the flag or descriptor is published, then constant.
   std::atomic<int> doorbell{-1};
-  std::atomic<bool> readable{false};  ///< copy_chunk() can work
+  std::atomic<bool> readable{false};  ///< remote_copy() can work
   RemoteProcess process;
 
   // Set-up and end.

@@ -30,12 +30,12 @@ class ShmDriver final : public Driver {
   std::span<std::byte> reserve_impl(Rank, std::size_t) override;
   void commit_impl(Rank, std::size_t) override;
   Status bulk_send_impl(Rank, std::uint64_t, std::uint64_t, const iovec*, int, std::size_t, Token) override;
-  Status expose_impl(Rank, const iovec*, int, Exposure*) override;
-  Status copy_chunk_impl(Rank, std::span<const std::byte>, std::uint64_t, const iovec*, int, std::size_t) override;
+  Status expose_impl(Rank, Access, const iovec*, int, Exposure*) override;
+  Status remote_copy_impl(Rank, Access, std::span<const std::byte>, std::uint64_t, const iovec*, int, std::size_t,
+                          Token) override;
   int poll_impl(int budget) override;
   int descriptor_impl() const override { return epoll_.get(); }
-  bool arm_impl() override;
-  void disarm_impl() override;
+  bool arm_impl(bool on) override;
   bool wants_wake_impl(Rank) override;
   void wake_impl(Rank) override;
   void close_impl() override;
@@ -55,6 +55,7 @@ class ShmDriver final : public Driver {
   bool nonsense(Peer&);
   void land(Peer&, const Arrival&);
   int offer_room(int budget);
+  void disarm();
   bool anything_there();
   int report();
   void finish_endings();

@@ -175,7 +175,8 @@ void TcpDriver::set_timer() {
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-bool TcpDriver::arm_impl() {
+bool TcpDriver::arm_impl(bool on) {
+  if (!on) return true;
   look();
   const bool pushing = std::any_of(writers_.begin(), writers_.end(),
                                    [](const Link* link) { return !link->dead && !link->sender.blocked(); });

@@ -59,7 +59,7 @@ class TcpDriver final : public Driver, private Connector::Sink {
                         std::size_t size, Token token) override;
   int poll_impl(int budget) override;
   int descriptor_impl() const override { return epoll_.get(); }
-  bool arm_impl() override;
+  bool arm_impl(bool on) override;
   void close_impl() override;
 
   void established(Rank rank, net::UniqueFd fd, const std::string& where) override;

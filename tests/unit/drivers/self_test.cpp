@@ -140,24 +140,32 @@ TEST_F(Self, BulkStreamKeepsItsPlaceAmongPackets) {
   EXPECT_EQ(node.landed_bytes.count(99), 0u);
 }
 
-TEST_F(Self, BulkGetCopiesAnyPartBetweenAnyPieces) {
+TEST_F(Self, GetAndPutCopyAnyPartBetweenAnyPieces) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 500; ++i) {
     const std::size_t size = 1 + random() % 20000;
     Bytes source = pattern(size, size), target(size);
     const auto from = cut(source, 1 + size / (1 + random() % 14));
     Exposure exposure;
-    ASSERT_EQ(driver.expose(0, from.data(), static_cast<int>(from.size()), &exposure), Status::ok);
+    ASSERT_EQ(driver.expose(0, drivers::Access::get, from.data(), static_cast<int>(from.size()), &exposure),
+              Status::ok);
     const std::size_t offset = random() % size, length = 1 + random() % (size - offset);
     const auto to = cut(target, 1 + random() % size);
-    ASSERT_EQ(
-        driver.copy_chunk(0, {exposure.bytes, exposure.size}, offset, to.data(), static_cast<int>(to.size()), length),
-        Status::ok);
+    ASSERT_EQ(driver.remote_copy(0, drivers::Access::get, {exposure.bytes, exposure.size}, offset, to.data(),
+                                 static_cast<int>(to.size()), length, nullptr),
+              Status::ok);
     ASSERT_TRUE(std::equal(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(length),
                            source.begin() + static_cast<std::ptrdiff_t>(offset)));
-    EXPECT_EQ(
-        driver.copy_chunk(0, {exposure.bytes, exposure.size}, offset + 1, to.data(), static_cast<int>(to.size()), size),
-        Status::failed)
+    const Bytes other = pattern(size, size + 1);
+    std::copy(other.begin(), other.end(), target.begin());
+    ASSERT_EQ(driver.remote_copy(0, drivers::Access::put, {exposure.bytes, exposure.size}, offset, to.data(),
+                                 static_cast<int>(to.size()), length, nullptr),
+              Status::ok);
+    ASSERT_TRUE(std::equal(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(length),
+                           source.begin() + static_cast<std::ptrdiff_t>(offset)));
+    EXPECT_EQ(driver.remote_copy(0, drivers::Access::get, {exposure.bytes, exposure.size}, offset + 1, to.data(),
+                                 static_cast<int>(to.size()), size, nullptr),
+              Status::failed)
         << "beyond the end";
   }
 }
@@ -166,15 +174,18 @@ TEST_F(Self, ExposuresThatMakeNoSense) {
   Bytes memory(64);
   const auto many = cut(memory, 1);
   Exposure exposure = {};
-  EXPECT_EQ(driver.expose(0, many.data(), 64, &exposure), Status::failed);
-  ASSERT_EQ(driver.expose(0, many.data(), 15, &exposure), Status::ok);
+  EXPECT_EQ(driver.expose(0, drivers::Access::get, many.data(), 64, &exposure), Status::failed);
+  ASSERT_EQ(driver.expose(0, drivers::Access::get, many.data(), 15, &exposure), Status::ok);
   Bytes out(64);
   const iovec to = {out.data(), out.size()};
   for (std::size_t size = 0; size < exposure.size; ++size) {
-    EXPECT_EQ(driver.copy_chunk(0, std::span(exposure.bytes).first(size), 0, &to, 1, 1), Status::failed) << size;
+    EXPECT_EQ(driver.remote_copy(0, drivers::Access::get, std::span(exposure.bytes).first(size), 0, &to, 1, 1, nullptr),
+              Status::failed)
+        << size;
   }
   exposure.bytes[7] = std::byte{0xff};
-  EXPECT_EQ(driver.copy_chunk(0, {exposure.bytes, exposure.size}, 0, &to, 1, 1), Status::failed);
+  EXPECT_EQ(driver.remote_copy(0, drivers::Access::get, {exposure.bytes, exposure.size}, 0, &to, 1, 1, nullptr),
+            Status::failed);
 }
 
 TEST_F(Self, TheDoorbellRingsOnlyForASleeper) {

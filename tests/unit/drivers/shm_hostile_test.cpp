@@ -156,7 +156,8 @@ TEST_F(ShmHostile, AnHonestFakePeerIsTaken) {
   ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get(), gifts.doorbell.get()),
             shm::Transfer::ok);
   ASSERT_TRUE(world.until([&] { return world[0].up.count(1) == 1; }));
-  EXPECT_FALSE(world[0].driver->expose(1, nullptr, 0, nullptr) == Status::ok) << "it cannot read us";
+  EXPECT_FALSE(world[0].driver->expose(1, drivers::Access::get, nullptr, 0, nullptr) == Status::ok)
+      << "it cannot read us";
   const std::byte nonsense[1] = {};
   ASSERT_EQ(::send(fake.socket.get(), nonsense, 1, MSG_NOSIGNAL), 1);
   expect_failure(0, 1, "nonsense over its socket");
@@ -239,7 +240,9 @@ TEST_F(ShmHostile, ANonceThatDoesNotFitMeansNoAttach) {
   char target[8];
   const iovec to{target, 8};
   ASSERT_TRUE(shm::write_exposure(&piece, 1, &exposure));
-  EXPECT_EQ(world[0].driver->copy_chunk(1, {exposure.bytes, exposure.size}, 0, &to, 1, 8), Status::failed);
+  EXPECT_EQ(
+      world[0].driver->remote_copy(1, drivers::Access::get, {exposure.bytes, exposure.size}, 0, &to, 1, 8, nullptr),
+      Status::failed);
 }
 
 /// Leaves this process `count` descriptors to open, until it is destroyed.

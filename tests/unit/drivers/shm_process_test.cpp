@@ -207,20 +207,20 @@ TEST(ShmProcess, PullsFromAnotherProcess) {
   Bytes source = pattern(1 << 20, 3);
   TwoProcesses two;
   Node& node = two.start([](Node& child) {
-    if (!child.driver->capabilities().bulk_get) return;
+    if (!child.driver->capabilities().get) return;
     while (child.packets.empty()) child.poll();
     const Bytes exposure = child.packets.front().bytes;
     Bytes target(1 << 20);
     for (std::size_t at = 0; at < target.size(); at += 1 << 18) {
       const iovec to{target.data() + at, 1 << 18};
-      ASSERT_EQ(child.driver->copy_chunk(0, exposure, at, &to, 1, 1 << 18), Status::ok);
+      ASSERT_EQ(child.driver->remote_copy(0, drivers::Access::get, exposure, at, &to, 1, 1 << 18, nullptr), Status::ok);
     }
     EXPECT_TRUE(target == pattern(1 << 20, 3));
   });
-  if (node.driver->capabilities().bulk_get) {
+  if (node.driver->capabilities().get) {
     Exposure exposure;
     const iovec piece{source.data(), source.size()};
-    ASSERT_EQ(node.driver->expose(1, &piece, 1, &exposure), Status::ok);
+    ASSERT_EQ(node.driver->expose(1, drivers::Access::get, &piece, 1, &exposure), Status::ok);
     ASSERT_EQ(node.send(1, Bytes(exposure.bytes, exposure.bytes + exposure.size)), Status::ok);
   }
   EXPECT_EQ(two.finish(), 0);
@@ -287,10 +287,11 @@ TEST(ShmProcess, AKilledPeerIsNamedAndLeavesNothing) {
   node.driver->wake(1);  // another thread may still be about to
   std::byte target[8];
   const iovec to{target, 8};
-  if (node.driver->capabilities().bulk_get) {
+  if (node.driver->capabilities().get) {
     Exposure exposure;
     ASSERT_TRUE(shm::write_exposure(&to, 1, &exposure));
-    EXPECT_EQ(node.driver->copy_chunk(1, {exposure.bytes, exposure.size}, 0, &to, 1, 8), Status::failed);
+    EXPECT_EQ(node.driver->remote_copy(1, drivers::Access::get, {exposure.bytes, exposure.size}, 0, &to, 1, 8, nullptr),
+              Status::failed);
   }
 }
 
@@ -325,7 +326,7 @@ TEST(ShmProcess, DeathIsSeenThoughAGrandchildHoldsTheSocket) {
   ASSERT_EQ(::pipe(ends), 0);
   TwoProcesses two;
   Node& node = two.start([&](Node& child) {
-    if (!child.driver->capabilities().bulk_get) return;
+    if (!child.driver->capabilities().get) return;
     if (::fork() == 0) {
       // Lives until the parent of all closes its end.
       ::close(ends[1]);

@@ -265,7 +265,7 @@ TEST_F(Shm, ANewPeerWakesTheSleeper) {
 
 TEST_F(Shm, PullsExposedMemory) {
   join();
-  ASSERT_TRUE(driver(0).capabilities().bulk_get) << "cross-memory attach is not allowed here";
+  ASSERT_TRUE(driver(0).capabilities().get) << "cross-memory attach is not allowed here";
   Bytes source = pattern(300000, 7);
   std::vector<iovec> pieces;
   for (std::size_t at = 0, i = 1; at < source.size(); ++i) {
@@ -275,7 +275,8 @@ TEST_F(Shm, PullsExposedMemory) {
   }
   ASSERT_LE(pieces.size(), 15u);
   Exposure exposure;
-  ASSERT_EQ(driver(0).expose(1, pieces.data(), static_cast<int>(pieces.size()), &exposure), Status::ok);
+  ASSERT_EQ(driver(0).expose(1, drivers::Access::get, pieces.data(), static_cast<int>(pieces.size()), &exposure),
+            Status::ok);
   const std::span<const std::byte> bytes(exposure.bytes, exposure.size);
   std::mt19937_64 random(1);
   for (int i = 0; i < 300; ++i) {
@@ -284,15 +285,22 @@ TEST_F(Shm, PullsExposedMemory) {
     Bytes target(size + 16, std::byte{0xab});
     Bytes into(size);
     const auto cut = conformance::cut(into, 1 + random() % 5000);
-    ASSERT_EQ(driver(1).copy_chunk(0, bytes, offset, cut.data(), static_cast<int>(cut.size()), size), Status::ok);
+    ASSERT_EQ(driver(1).remote_copy(0, drivers::Access::get, bytes, offset, cut.data(), static_cast<int>(cut.size()),
+                                    size, nullptr),
+              Status::ok);
     ASSERT_EQ(std::memcmp(into.data(), source.data() + offset, size), 0);
     const iovec one{target.data(), target.size()};  // more room than asked: the rest stays
-    ASSERT_EQ(driver(1).copy_chunk(0, bytes, offset, &one, 1, size), Status::ok);
+    ASSERT_EQ(driver(1).remote_copy(0, drivers::Access::get, bytes, offset, &one, 1, size, nullptr), Status::ok);
     ASSERT_EQ(std::memcmp(target.data(), source.data() + offset, size), 0);
     ASSERT_EQ(target[size], std::byte{0xab});
+    std::ranges::copy(pattern(size, random()), into.begin());
+    ASSERT_EQ(driver(1).remote_copy(0, drivers::Access::put, bytes, offset, cut.data(), static_cast<int>(cut.size()),
+                                    size, nullptr),
+              Status::ok);
+    ASSERT_EQ(std::memcmp(into.data(), source.data() + offset, size), 0) << "put";
   }
   const std::vector<iovec> many(16, iovec{source.data(), 10});
-  EXPECT_EQ(driver(0).expose(1, many.data(), 16, &exposure), Status::failed);
+  EXPECT_EQ(driver(0).expose(1, drivers::Access::get, many.data(), 16, &exposure), Status::failed);
 }
 
 TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
@@ -300,10 +308,10 @@ TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
   Bytes source = pattern(1000, 7), target(1000);
   const iovec from{source.data(), source.size()}, to{target.data(), target.size()};
   Exposure exposure;
-  ASSERT_EQ(driver(0).expose(1, &from, 1, &exposure), Status::ok);
+  ASSERT_EQ(driver(0).expose(1, drivers::Access::get, &from, 1, &exposure), Status::ok);
   const std::span<const std::byte> good(exposure.bytes, exposure.size);
   const auto copy = [&](std::span<const std::byte> bytes, std::uint64_t offset, std::size_t size) {
-    return driver(1).copy_chunk(0, bytes, offset, &to, 1, size);
+    return driver(1).remote_copy(0, drivers::Access::get, bytes, offset, &to, 1, size, nullptr);
   };
   EXPECT_EQ(copy(good, 0, 1000), Status::ok);
   EXPECT_EQ(copy(good, 1, 1000), Status::failed);
@@ -321,7 +329,7 @@ TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
     copy(bad, random() % 100, 1 + random() % 1000);  // any answer, no crash
   }
   const iovec unmapped{reinterpret_cast<void*>(64), 100};
-  ASSERT_EQ(driver(0).expose(1, &unmapped, 1, &exposure), Status::ok);
+  ASSERT_EQ(driver(0).expose(1, drivers::Access::get, &unmapped, 1, &exposure), Status::ok);
   EXPECT_EQ(copy({exposure.bytes, exposure.size}, 0, 100), Status::failed);
 }
 
@@ -331,7 +339,7 @@ TEST_F(Shm, PullsFromSeveralThreads) {
   Bytes source = pattern(1 << 20, 9);
   const iovec from{source.data(), source.size()};
   Exposure exposure;
-  ASSERT_EQ(driver(0).expose(1, &from, 1, &exposure), Status::ok);
+  ASSERT_EQ(driver(0).expose(1, drivers::Access::get, &from, 1, &exposure), Status::ok);
   std::atomic<int> wrong{0}, running{4};
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 4; ++t) {
@@ -339,7 +347,9 @@ TEST_F(Shm, PullsFromSeveralThreads) {
       Bytes target(65536);
       for (std::size_t at = t * target.size(); at < source.size(); at += 4 * target.size()) {
         const iovec to{target.data(), target.size()};
-        if (driver(1).copy_chunk(0, {exposure.bytes, exposure.size}, at, &to, 1, target.size()) != Status::ok) ++wrong;
+        if (driver(1).remote_copy(0, drivers::Access::get, {exposure.bytes, exposure.size}, at, &to, 1, target.size(),
+                                  nullptr) != Status::ok)
+          ++wrong;
         if (std::memcmp(target.data(), source.data() + at, target.size()) != 0) ++wrong;
         driver(1).wake(0);
       }
@@ -359,11 +369,11 @@ TEST_F(Shm, AttachCanBeSwitchedOff) {
   node(0).context.settings["SHM_CMA"] = "off";
   world->open();
   world->join(0, 1);
-  EXPECT_FALSE(driver(0).capabilities().bulk_get);
-  ASSERT_TRUE(driver(1).capabilities().bulk_get);
+  EXPECT_FALSE(driver(0).capabilities().get);
+  ASSERT_TRUE(driver(1).capabilities().get);
   Exposure exposure;
   const iovec piece{&exposure, 8};
-  EXPECT_EQ(driver(1).expose(0, &piece, 1, &exposure), Status::failed) << "rank 0 cannot read us";
+  EXPECT_EQ(driver(1).expose(0, drivers::Access::get, &piece, 1, &exposure), Status::failed) << "rank 0 cannot read us";
 
   World other(shm_factory, 2);
   other[0].context.settings["SHM_CMA"] = "maybe";

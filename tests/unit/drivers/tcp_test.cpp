@@ -19,7 +19,7 @@ TEST_F(Tcp, DeclaresWhatItCanDo) {
   const Capabilities& can = a.driver->capabilities();
   EXPECT_EQ(can.name, "tcp");
   EXPECT_TRUE(can.bulk_stream && can.reaches_local && can.detects_failure);
-  EXPECT_FALSE(can.memory_only || can.reserves || can.bulk_get || can.reaches_self);
+  EXPECT_FALSE(can.memory_only || can.reserves || can.get || can.reaches_self);
   EXPECT_EQ(can.wake_up, WakeUp::descriptor);
   EXPECT_LE(a.address.size(), 512u);
   EXPECT_EQ(tcp_factory.unavailable(), "");
