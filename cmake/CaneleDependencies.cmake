@@ -29,6 +29,25 @@ endmacro()
 
 canele_pkg(HWLOC hwloc libhwloc-dev "the topology of the machine")
 canele_pkg(PMIX pmix libpmix-dev "starting jobs under PMIx launchers")
+
+# Fabrics are optional: without its library a driver is not built, and canele-info says so.
+pkg_check_modules(LIBFABRIC QUIET GLOBAL IMPORTED_TARGET libfabric>=1.17)
+find_path(PSM2_INCLUDE_DIR psm2.h)
+find_library(PSM2_LIBRARY psm2)
+mark_as_advanced(PSM2_INCLUDE_DIR PSM2_LIBRARY)
+if(PSM2_INCLUDE_DIR AND PSM2_LIBRARY)
+  add_library(PSM2::PSM2 UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(PSM2::PSM2 PROPERTIES IMPORTED_LOCATION ${PSM2_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${PSM2_INCLUDE_DIR})
+endif()
+foreach(fabric PkgConfig::LIBFABRIC PSM2::PSM2)
+  if(TARGET ${fabric})
+    message(STATUS "Found ${fabric}")
+  else()
+    message(STATUS "No ${fabric}: its driver is not built (Debian packages: libfabric-dev, libpsm2-dev)")
+  endif()
+endforeach()
+
 if(CANELE_APPS)
   canele_package(CLI11 libcli11-dev "arguments of the tools; or -DCANELE_APPS=OFF")
   canele_package(fmt libfmt-dev "output of the tools; or -DCANELE_APPS=OFF")

@@ -6,6 +6,11 @@
 function(canele_room name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+  file(GLOB modules CONFIGURE_DEPENDS */CMakeLists.txt)  # they are built apart, see canele_driver_module
+  foreach(module ${modules})
+    cmake_path(GET module PARENT_PATH directory)
+    list(FILTER sources EXCLUDE REGEX "^${directory}/")
+  endforeach()
   add_library(canele_${name} OBJECT ${sources})
   target_include_directories(canele_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/comm/include)
   target_link_libraries(canele_${name} PUBLIC Threads::Threads ${ARG_LINK})
@@ -13,6 +18,22 @@ function(canele_room name)
     target_compile_options(canele_${name} PRIVATE -flto -ffat-lto-objects)
   endif()
   canele_warnings(canele_${name})
+endfunction()
+
+# canele_driver_module(name LINK lib...): the sources of the current directory become the module canele-driver-<name>.so,
+# opened on demand, and the object library canele_driver_<name> for tests. It gets driver.hpp and nothing of the engine.
+function(canele_driver_module name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+  add_library(canele_driver_${name} OBJECT ${sources})
+  target_include_directories(canele_driver_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(canele_driver_${name} PUBLIC Threads::Threads ${ARG_LINK})
+  canele_warnings(canele_driver_${name})
+  add_library(canele_module_${name} MODULE)
+  target_link_libraries(canele_module_${name} PRIVATE canele_driver_${name})
+  set_target_properties(canele_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME canele-driver-${name}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/canele)
+  install(TARGETS canele_module_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/canele)
 endfunction()
 
 macro(canele_engine_libraries)

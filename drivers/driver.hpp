@@ -340,4 +340,10 @@ struct DriverFactory {
   std::string (*unavailable)();
 };
 
+/// In a driver that is built as a module (canele-driver-<name>.so), once: how the engine finds its factory. Modules are
+/// looked for in the directories of CANELE_DRIVER_PATH, then in canele/ beside libcanele.
+#define CANELE_DRIVER_MODULE(factory)                                                                             \
+  extern "C" __attribute__((visibility("default"))) const canele::drivers::DriverFactory* canele_driver_module(); \
+  extern "C" const canele::drivers::DriverFactory* canele_driver_module() { return &(factory); }
+
 }  // namespace canele::drivers

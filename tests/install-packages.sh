@@ -18,7 +18,7 @@ packages_of() {
   case $1 in
     # The library and its tools.
     build) echo g++ cmake ninja-build make pkg-config libhwloc-dev libpmix-dev libcli11-dev libfmt-dev \
-      nlohmann-json3-dev ;;
+      nlohmann-json3-dev libfabric-dev libpsm2-dev ;;
     # The tests; Open MPI is there as the neighbour in one process and as a second launcher.
     test) echo python3 libgtest-dev libbenchmark-dev gdb clang-format-14 shellcheck libopenmpi-dev openmpi-bin \
       gfortran procps binutils ;;
