@@ -8,6 +8,8 @@ install(TARGETS canele EXPORT CaneleTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/comm/include/canele DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+# What a driver needs that is built outside the tree.
+install(FILES ${PROJECT_SOURCE_DIR}/drivers/driver.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/canele)
 
 # With the StarPU backend, MPI programs can link Canele::mpi.
 if(TARGET canele_mpi)

@@ -158,6 +158,7 @@ class DriverContext {
   Rank size = 1;                      ///< ranks in the job
   std::uint64_t job = 0;              ///< identifies the job; the same in every rank
   std::uint64_t incarnation = 0;      ///< identifies this process; another one in every start
+  std::string argument;               ///< what the user wrote after the driver's name and a colon; "" nothing
   std::span<const std::byte> secret;  ///< 16 bytes shared by the job; never to be sent or logged
   DriverEvents* events = nullptr;
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/core/modules.hpp"
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
 #include "comm/observe/report.hpp"
@@ -20,24 +21,6 @@ namespace canele::comm::api {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
-
-/// In: "shm,tcp". Out: the factories, self first.
-bool choose_drivers(const std::string& list, std::vector<const drivers::DriverFactory*>* chosen, std::string* why) {
-  chosen->push_back(find_driver("self"));
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find_first_of(",+ ", begin), list.size());
-    const std::string name = list.substr(begin, end - begin);
-    begin = end + 1;
-    if (name.empty() || name == "self") continue;
-    const drivers::DriverFactory* factory = find_driver(name);
-    if (factory == nullptr) {
-      *why = "CANELE_DRIVERS names " + name + ", which this build does not have (canele-info lists what it has)";
-      return false;
-    }
-    if (std::find(chosen->begin(), chosen->end(), factory) == chosen->end()) chosen->push_back(factory);
-  }
-  return true;
-}
 
 int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine) {
   std::vector<std::string> overrides;
@@ -54,7 +37,9 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   parts.settings = std::make_unique<Settings>(*parts.platform, overrides);
   if (!parts.settings->error().empty()) return error(CANELE_EINVAL, parts.settings->error());
   std::string why;
-  if (!choose_drivers(parts.settings->text(Setting::drivers), &parts.drivers, &why)) return error(CANELE_EINVAL, why);
+  const std::string& path = parts.settings->text(Setting::driver_path);
+  if (!choose_drivers(parts.settings->text(Setting::drivers), path, &parts.drivers, &why))
+    return error(CANELE_EINVAL, why);
   parts.strategy = find_strategy(parts.settings->text(Setting::strategy));
   if (parts.strategy == nullptr) {
     return error(CANELE_EINVAL, "CANELE_STRATEGY=" + parts.settings->text(Setting::strategy) + ": no such strategy");

@@ -2,7 +2,11 @@
 //
 // Counters and self-description of the C ABI. Threads: any. Surprise: a driver's own counters are read without stopping
 // it: a value may be one event old.
+#include <algorithm>
+
 #include "comm/api/api.hpp"
+#include "comm/config/names.hpp"
+#include "comm/core/modules.hpp"
 #include "comm/core/registry.hpp"
 #include "comm/observe/report.hpp"
 #include "ltask/topology.hpp"
@@ -24,22 +28,41 @@ InfoReport::Worker describe_worker(const Engine* engine, const Settings& setting
   return worker;
 }
 
+InfoReport::OneDriver describe_driver(const Engine* engine, const drivers::DriverFactory& factory) {
+  InfoReport::OneDriver driver{std::string(factory.name), std::string(factory.summary), "", false, {}};
+  for (std::size_t i = 0; engine != nullptr && i < engine->slots.size(); ++i) {
+    if (&engine->slots[i]->factory != &factory) continue;
+    driver.open = true;
+    driver.capabilities = engine->slots[i]->driver->capabilities();
+  }
+  if (!driver.open) driver.unavailable = factory.unavailable();
+  return driver;
+}
+
+/// Those built in, those found as modules, and those that come with Canelé but are not here, with the reason.
+std::vector<InfoReport::OneDriver> describe_drivers(const Engine* engine, const std::string& path) {
+  std::vector<InfoReport::OneDriver> all;
+  for (const auto* factory : all_drivers()) all.push_back(describe_driver(engine, *factory));
+  for (const Module& module : open_modules(path)) {
+    all.push_back(module.factory != nullptr ? describe_driver(engine, *module.factory)
+                                            : InfoReport::OneDriver{module.name, "", module.problem, false, {}});
+  }
+  for (const ModuleName& known : known_modules) {
+    const auto same_name = [&](const InfoReport::OneDriver& one) { return one.name == known.name; };
+    if (std::any_of(all.begin(), all.end(), same_name)) continue;
+    const Module module = open_module(known.name, path);
+    all.push_back({std::string(known.name), std::string(known.summary), module.problem, false, {}});
+  }
+  return all;
+}
+
 InfoReport info(const Engine* engine) {
   InfoReport report;
   Settings own(posix_platform(), {});
   const Settings& settings = engine != nullptr ? *engine->settings : own;
   report.version = CANELE_VERSION;
   report.abi = CANELE_ABI_VERSION;
-  for (const auto* factory : all_drivers()) {
-    InfoReport::OneDriver driver{
-        std::string(factory->name), std::string(factory->summary), factory->unavailable(), false, {}};
-    for (std::size_t i = 0; engine != nullptr && i < engine->slots.size(); ++i) {
-      if (&engine->slots[i]->factory != factory) continue;
-      driver.open = true;
-      driver.capabilities = engine->slots[i]->driver->capabilities();
-    }
-    report.drivers.push_back(std::move(driver));
-  }
+  report.drivers = describe_drivers(engine, settings.text(Setting::driver_path));
   for (const auto* factory : all_strategies())
     report.strategies.push_back({std::string(factory->name), std::string(factory->summary)});
   report.settings = describe(settings);

@@ -3,25 +3,25 @@
 // Names of drivers and strategies that users may ask for, whether this build has them or not.
 //
 // Who: settings (is it a name at all?), the info report (why is it not there?). Threads: constants.
-// Surprise: the registry in comm/core knows what is built in; this list is longer, so that "not in this build" and "no
-// such
-//      name" are two different answers.
+// Surprise: the registry in comm/core knows what is built in; the drivers that come with Canelé as modules are named
+// here,
+//      so that "not built" and "no such name" are two different answers.
 #pragma once
 
 #include <string_view>
 
 namespace canele::comm {
 
-inline constexpr std::string_view known_drivers = "self shm tcp ofi psm2";
+inline constexpr std::string_view built_in_drivers = "self shm tcp";
 inline constexpr std::string_view known_strategies = "fifo aggregate priority";
 
-/// For canele-info, where the driver itself is not there to say it.
-struct AbsentDriver {
-  std::string_view name, summary, why;
+/// Drivers that come as modules; what is said of one where its module is not there to say it.
+struct ModuleName {
+  std::string_view name, summary, library;
 };
-inline constexpr AbsentDriver drivers_to_come[] = {
-    {"ofi", "libfabric: InfiniBand, Slingshot, EFA and others", "not part of this version of Canelé"},
-    {"psm2", "Omni-Path", "not part of this version of Canelé"},
+inline constexpr ModuleName known_modules[] = {
+    {"ofi", "libfabric: InfiniBand, Slingshot, EFA and others", "libfabric"},
+    {"psm2", "Omni-Path", "libpsm2"},
 };
 
 }  // namespace canele::comm

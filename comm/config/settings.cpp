@@ -23,10 +23,10 @@ constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t seconds_per_day = 86'400;
 
 /// Variables with our prefix that tools and scripts read, not the library.
-constexpr std::string_view tool_variables = "CANELE_CC CANELE_CXX CANELE_FC CANELE_DRIVER_PATH";
+constexpr std::string_view tool_variables = "CANELE_CC CANELE_CXX CANELE_FC";
 constexpr std::string_view tool_prefixes = "CANELE_RUN_ CANELE_DEMO_ CANELE_TEST_";
 
-enum class Kind : std::uint8_t { choice, list, number, size, text, fault };
+enum class Kind : std::uint8_t { choice, drivers, number, size, text, fault };
 
 struct Entry {
   SettingInfo info;
@@ -34,19 +34,23 @@ struct Entry {
   bool may_be_auto = false;
   std::uint64_t least = 0;
   std::uint64_t most = unlimited;
-  std::string_view words = {};  ///< choice and list: what is allowed
+  std::string_view words = {};  ///< choice: what is allowed
 };
 
 constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
     {{"DRIVERS", "shm,tcp", "",
-      "Drivers to use, in order of preference: the first that reaches a peer carries its messages. Fewer drivers start "
-      "faster and open fewer resources; a peer that none of them reaches is an error at its first message.",
-      "comma-separated list of self, shm, tcp, ofi, psm2"},
-     Kind::list,
-     false,
-     0,
-     unlimited,
-     known_drivers},
+      "Drivers to use, in order of preference: the first that reaches a peer carries its messages. Drivers joined by + "
+      "carry a peer's messages together, and go on alone if one fails. What follows a colon is for the driver: an "
+      "interface (tcp), a provider (ofi). Fewer drivers start faster and open fewer resources; a peer that none of "
+      "them "
+      "reaches is an error at its first message.",
+      "e.g. shm,tcp or shm+tcp or tcp:eth0+tcp:eth1; names: shm, tcp, ofi, psm2, or a module in CANELE_DRIVER_PATH"},
+     Kind::drivers},
+    {{"DRIVER_PATH", "", "",
+      "Directories with driver modules (canele-driver-NAME.so), searched before those installed with the library. They "
+      "are programs: name only directories that you trust.",
+      "colon-separated directories"},
+     Kind::text},
     {{"STRATEGY", "aggregate", "",
       "Which queued messages leave in the next packet. fifo: one message a packet, least work per message, most "
       "packets. "
@@ -148,6 +152,17 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      0,
      unlimited,
      "auto off"},
+    {{"OFI_PROVIDER", "", "",
+      "Provider that the ofi driver uses, as fi_info -l names it. Empty: the best that libfabric offers. Name one to "
+      "compare, or where the best is not what you want.",
+      "e.g. tcp;ofi_rxm or verbs;ofi_rxm"},
+     Kind::text},
+    {{"OFI_DOMAIN", "", "",
+      "Domain (device) that the ofi driver uses, as fi_info names it. Empty: the provider's first. Name one on hosts "
+      "with "
+      "several.",
+      "e.g. mlx5_0"},
+     Kind::text},
     {{"HANG_REPORT", "30", "s",
       "Time without any progress, with work stuck, after which one report of the pending requests is written to "
       "stderr. "
@@ -249,20 +264,24 @@ std::string did_you_mean(std::string_view word, std::string_view words) {
   return nearest.empty() ? "" : " (did you mean " + std::string(nearest) + "?)";
 }
 
-std::string check_list(const Entry& entry, std::string_view text) {
+constexpr std::string_view name_letters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+
+/// "shm,tcp:eth0+tcp:eth1". Whether a driver of that name exists is known only once modules have been looked for.
+std::string check_drivers(std::string_view text) {
   std::string problem, seen = " ";
-  each_word(text, ',', [&](std::string_view word) {
+  const auto one_driver = [&](std::string_view word) {
+    const std::string_view name = word.substr(0, word.find(':'));
     if (word.empty()) {
       problem = "has an empty name in it";
-    } else if (!is_one_of(word, entry.words)) {
-      problem = "names \"" + std::string(word) + "\", which is none of " + with_commas(entry.words) +
-                did_you_mean(word, entry.words);
+    } else if (name.empty() || name.find_first_not_of(name_letters) != std::string_view::npos) {
+      problem = "names \"" + std::string(name) + "\", which cannot be the name of a driver";
     } else if (seen.find(" " + std::string(word) + " ") != std::string::npos) {
       problem = "names \"" + std::string(word) + "\" twice";
     }
     seen.append(word).append(" ");
     return problem.empty();
-  });
+  };
+  each_word(text, ',', [&](std::string_view group) { return each_word(group, '+', one_driver); });
   return problem;
 }
 
@@ -296,8 +315,8 @@ std::string check(const Entry& entry, std::string_view text) {
     case Kind::choice:
       if (is_one_of(text, entry.words)) return {};
       return "is none of " + with_commas(entry.words) + did_you_mean(text, entry.words);
-    case Kind::list:
-      return check_list(entry, text);
+    case Kind::drivers:
+      return check_drivers(text);
     case Kind::number:
     case Kind::size:
       return check_number(entry, text);
@@ -377,6 +396,7 @@ Settings::Settings(Platform& platform, std::span<const std::string> overrides) :
     if (one.index >= 0) {
       take(one, Source::environment);
     } else if (!belongs_to_a_tool(one.variable)) {
+      unknown_.emplace_back(one.variable.substr(prefix.size()), one.value);
       warnings.push_back("unknown variable " + std::string(one.variable) + " ignored" + suggestion(one.variable));
     }
   });
@@ -390,7 +410,9 @@ Settings::Settings(Platform& platform, std::span<const std::string> overrides) :
     }
   }
   if (number(Setting::verbose) == 0) return;
-  for (const std::string& text : warnings) platform.log(LogLevel::warning, text);
+  for (std::size_t i = 0; i < warnings.size(); ++i) {
+    if (!belongs_to_a_module(unknown_[i].first)) platform.log(LogLevel::warning, warnings[i]);
+  }
 }
 
 std::uint64_t Settings::number(Setting setting, std::uint64_t automatic) const {
@@ -410,7 +432,23 @@ const SettingInfo& Settings::info(Setting setting) {
 
 std::string Settings::by_name(std::string_view name, std::string_view fallback) const {
   const int index = find(name);
-  return index < 0 ? std::string(fallback) : values_[static_cast<std::size_t>(index)].text;
+  if (index >= 0) return values_[static_cast<std::size_t>(index)].text;
+  for (const auto& [variable, value] : unknown_) {
+    if (variable == name && belongs_to_a_module(variable)) return value;
+  }
+  return std::string(fallback);
+}
+
+bool Settings::belongs_to_a_module(std::string_view variable) const {
+  std::string owner(variable.substr(0, variable.find('_')));
+  for (char& c : owner) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  bool named = false;
+  const auto is_owner = [&](std::string_view word) {
+    named = named || word.substr(0, word.find(':')) == owner;
+    return !named;
+  };
+  each_word(text(Setting::drivers), ',', [&](std::string_view group) { return each_word(group, '+', is_owner); });
+  return named && !owner.empty() && !is_one_of(owner, built_in_drivers);
 }
 
 }  // namespace canele::comm

@@ -20,7 +20,8 @@ namespace canele::comm {
 
 /// Every setting; the order is that of the table in settings.cpp. The variable is CANELE_<NAME>.
 enum class Setting : int {
-  drivers,        ///< "shm,tcp": drivers to use, in order of preference ("self" is always there)
+  drivers,        ///< "shm,tcp": drivers to use, in order of preference ("self" is always there); "a+b": both at once
+  driver_path,    ///< directories with driver modules
   strategy,       ///< fifo, aggregate, priority
   worker,         ///< none, bound
   worker_core,    ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
@@ -34,6 +35,8 @@ enum class Setting : int {
   tcp_interface,     ///< interface or address the tcp driver listens on; "auto"
   tcp_port,          ///< first port to try; 0 any
   shm_cma,           ///< auto, off: whether cross-memory attach may be used
+  ofi_provider,      ///< libfabric's provider; "" the best
+  ofi_domain,        ///< libfabric's domain; "" the first
   hang_report,       ///< seconds without progress, with work stuck, before a report is written; 0 never
   fault,             ///< faults for tests, e.g. "flip-byte:1000" ("" none)
   count
@@ -64,7 +67,8 @@ class Settings {
   Source source(Setting setting) const { return values_[static_cast<int>(setting)].source; }
 
   static const SettingInfo& info(Setting setting);
-  /// The value of a setting by name ("TCP_PORT"), or `fallback` if there is no such setting: for drivers.
+  /// The value of a setting by name ("TCP_PORT"), or `fallback` if there is no such setting: for drivers. A driver that
+  /// is a module may have settings of its own, CANELE_<ITS NAME>_..., which no table knows.
   std::string by_name(std::string_view name, std::string_view fallback) const;
 
  private:
@@ -72,7 +76,10 @@ class Settings {
     std::string text;
     Source source = Source::fallback;
   };
+  bool belongs_to_a_module(std::string_view variable) const;
+
   std::vector<Value> values_;
+  std::vector<std::pair<std::string, std::string>> unknown_;  ///< variables of the environment, without CANELE_
   std::string error_;
 };
 

@@ -27,6 +27,7 @@
 #include "comm/core/driver_slot.hpp"
 #include "comm/core/handle_table.hpp"
 #include "comm/core/message.hpp"
+#include "comm/core/modules.hpp"
 #include "comm/core/peer.hpp"
 #include "comm/core/request.hpp"
 #include "comm/core/session.hpp"
@@ -50,8 +51,8 @@ struct EngineParts {
   Platform* platform = nullptr;
   std::unique_ptr<Settings> settings;
   std::unique_ptr<Bootstrap> bootstrap;
-  /// Drivers to use, in order of preference; the first that reaches a peer carries it.
-  std::vector<const drivers::DriverFactory*> drivers;
+  /// Drivers to use, in order of preference; the first that reaches a peer carries it, with those joined to it.
+  std::vector<DriverChoice> drivers;
   const strategies::StrategyFactory* strategy = nullptr;
 };
 

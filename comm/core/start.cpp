@@ -39,7 +39,8 @@ std::uint64_t flip_countdown(const Settings& settings) {
 
 /// The steps of Engine::create, in order. Each: false and *why if it fails.
 struct EngineBuilder {
-  static bool open_driver(Engine& engine, const drivers::DriverFactory& factory, std::string* why) {
+  static bool open_driver(Engine& engine, const DriverChoice& choice, std::string* why) {
+    const drivers::DriverFactory& factory = *choice.factory;
     if (factory.contract != drivers::contract_version) {
       *why = "was built for version " + std::to_string(factory.contract) +
              " of the driver contract, this library has " + std::to_string(drivers::contract_version);
@@ -48,6 +49,7 @@ struct EngineBuilder {
     *why = factory.unavailable();
     if (!why->empty()) return false;
     auto slot = std::make_unique<DriverSlot>(engine, factory);
+    slot->argument = choice.argument;
     if (slot->driver->open(*slot, &slot->address, why) == drivers::Status::failed) return false;
     const int descriptor = slot->driver->descriptor();
     if (slot->driver->capabilities().wake_up == drivers::WakeUp::none) {
@@ -63,13 +65,13 @@ struct EngineBuilder {
     return true;
   }
 
-  static bool open_drivers(Engine& engine, const std::vector<const drivers::DriverFactory*>& factories,
-                           std::string* why) {
+  static bool open_drivers(Engine& engine, const std::vector<DriverChoice>& choices, std::string* why) {
     std::string problems;
     bool reaches_others = engine.size == 1;
-    for (const drivers::DriverFactory* factory : factories) {
+    for (const DriverChoice& choice : choices) {
+      const drivers::DriverFactory* const factory = choice.factory;
       std::string problem;
-      if (open_driver(engine, *factory, &problem)) {
+      if (open_driver(engine, choice, &problem)) {
         reaches_others = reaches_others || !engine.slots.back()->driver->capabilities().reaches_self;
       } else {
         problems += (problems.empty() ? "" : "; ") + std::string(factory->name) + ": " + problem;
@@ -137,13 +139,13 @@ struct EngineBuilder {
   }
 
   static std::unique_ptr<Engine> build(EngineParts parts, std::string* why) {
-    auto factories = std::move(parts.drivers);
+    const auto choices = std::move(parts.drivers);
     std::unique_ptr<Engine> engine(new Engine(std::move(parts)));
     if (!engine->sleeper.error().empty()) {
       *why = engine->sleeper.error();
       return nullptr;
     }
-    if (!open_drivers(*engine, factories, why) || !meet(*engine, why)) return nullptr;
+    if (!open_drivers(*engine, choices, why) || !meet(*engine, why)) return nullptr;
     watch_launcher(*engine);
     return engine;
   }

@@ -62,19 +62,9 @@ void write_capabilities(JsonWriter& json, const drivers::Capabilities& c) {
   json.end_object();
 }
 
-/// Adds the drivers that can be asked for but are not in the report, each with the reason.
-std::vector<InfoReport::OneDriver> with_absent(std::vector<InfoReport::OneDriver> drivers) {
-  for (const AbsentDriver& absent : drivers_to_come) {
-    const auto same_name = [&](const InfoReport::OneDriver& one) { return one.name == absent.name; };
-    if (std::any_of(drivers.begin(), drivers.end(), same_name)) continue;
-    drivers.push_back({std::string(absent.name), std::string(absent.summary), std::string(absent.why), false, {}});
-  }
-  return drivers;
-}
-
 void write_drivers(JsonWriter& json, const std::vector<InfoReport::OneDriver>& all) {
   json.key("drivers").begin_array();
-  for (const auto& driver : with_absent(all)) {
+  for (const auto& driver : all) {
     json.begin_object().field("name", driver.name).field("summary", driver.summary);
     json.field("available", driver.unavailable.empty()).field("why_not", driver.unavailable);
     json.field("open", driver.open);

@@ -81,6 +81,7 @@ TEST(Settings, DefaultsAreValidAndNamedAsTheTableSays) {
 TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
   const std::pair<Setting, std::string_view> rows[] = {
       {Setting::drivers, "DRIVERS"},
+      {Setting::driver_path, "DRIVER_PATH"},
       {Setting::strategy, "STRATEGY"},
       {Setting::worker, "WORKER"},
       {Setting::worker_core, "WORKER_CORE"},
@@ -93,6 +94,8 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::tcp_interface, "TCP_INTERFACE"},
       {Setting::tcp_port, "TCP_PORT"},
       {Setting::shm_cma, "SHM_CMA"},
+      {Setting::ofi_provider, "OFI_PROVIDER"},
+      {Setting::ofi_domain, "OFI_DOMAIN"},
       {Setting::hang_report, "HANG_REPORT"},
       {Setting::fault, "FAULT"},
   };
@@ -147,11 +150,24 @@ TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
 TEST(Settings, DriverListsAreChecked) {
   EXPECT_EQ(error_of("CANELE_DRIVERS", "tcp"), "");
   EXPECT_EQ(error_of("CANELE_DRIVERS", "psm2,ofi,tcp,shm,self"), "");
-  expect_parts(error_of("CANELE_DRIVERS", "shm,tpc"), {"\"tpc\"", "self, shm, tcp, ofi, psm2", "did you mean tcp?"});
+  EXPECT_EQ(error_of("CANELE_DRIVERS", "shm+tcp:eth0+tcp:eth1,ofi:tcp;ofi_rxm,mine"), "");
+  expect_parts(error_of("CANELE_DRIVERS", "shm+,tcp"), {"empty name"});
+  expect_parts(error_of("CANELE_DRIVERS", "tcp:eth0+tcp:eth0"), {"\"tcp:eth0\" twice"});
+  expect_parts(error_of("CANELE_DRIVERS", "../evil"), {"\"../evil\"", "cannot be the name of a driver"});
   expect_parts(error_of("CANELE_DRIVERS", "shm,,tcp"), {"empty name"});
   expect_parts(error_of("CANELE_DRIVERS", "shm,"), {"empty name"});
   expect_parts(error_of("CANELE_DRIVERS", "tcp,shm,tcp"), {"\"tcp\" twice"});
   expect_parts(error_of("CANELE_DRIVERS", "shm tcp"), {"\"shm tcp\""});
+}
+
+TEST(Settings, AModuleMayHaveSettingsOfItsOwn) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_DRIVERS", "shm,mine:x"}, {"CANELE_MINE_DEPTH", "7"}, {"CANELE_SHM_DEPTH", "8"}};
+  const Settings settings(platform, {});
+  EXPECT_EQ(settings.by_name("MINE_DEPTH", "1"), "7");
+  EXPECT_EQ(settings.by_name("SHM_DEPTH", "1"), "1") << "the table knows all of shm's settings";
+  ASSERT_EQ(platform.warnings.size(), 1u);
+  expect_parts(platform.warnings[0], {"CANELE_SHM_DEPTH"});
 }
 
 TEST(Settings, FaultsHaveANameAndANumber) {
@@ -193,7 +209,7 @@ TEST(Settings, UnknownOptionIsAnError) {
 }
 
 TEST(Settings, TheFirstMistakeIsKept) {
-  const Settings settings = with_environment({{"CANELE_DRIVERS", "x"}, {"CANELE_TCP_PORT", "y"}});
+  const Settings settings = with_environment({{"CANELE_DRIVERS", "x y"}, {"CANELE_TCP_PORT", "y"}});
   expect_parts(settings.error(), {"CANELE_DRIVERS"});
   EXPECT_EQ(settings.text(Setting::drivers), "shm,tcp");
 }

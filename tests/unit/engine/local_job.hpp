@@ -91,7 +91,7 @@ class LocalBootstrap final : public comm::Bootstrap {
 
 struct JobOptions {
   int size = 2;
-  std::vector<const drivers::DriverFactory*> drivers = {comm::find_driver("self"), comm::find_driver("shm")};
+  std::vector<comm::DriverChoice> drivers = {comm::find_driver("self"), comm::find_driver("shm")};
   std::string strategy = "aggregate";
   std::vector<std::string> settings;
 };
