@@ -20,8 +20,9 @@ function(canele_room name)
   canele_warnings(canele_${name})
 endfunction()
 
-# canele_driver_module(name LINK lib...): the sources of the current directory become the module canele-driver-<name>.so,
-# opened on demand, and the object library canele_driver_<name> for tests. It gets driver.hpp and nothing of the engine.
+# canele_driver_module(name LINK lib...): the sources of the current directory become the module
+# canele-driver-<name>.so, opened on demand, and the object library canele_driver_<name> for tests. It gets driver.hpp
+# and nothing of the engine.
 function(canele_driver_module name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
