@@ -67,6 +67,8 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.status_error = CANELE_OK;
   request.cancelled = false;
   request.late = false;
+  request.confirm = request.confirmed = false;
+  request.bulk_rail = nullptr;
 }
 
 std::string counters_json(Engine& engine);

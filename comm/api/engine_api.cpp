@@ -65,7 +65,8 @@ bool all_quiet(Engine& engine) {
   return engine.resolving == 0 &&
          std::all_of(engine.active_peers.begin(), engine.active_peers.end(), [](const std::unique_ptr<Peer>& peer) {
            if (peer->gone() || peer->state != Peer::State::up) return true;
-           return peer->backlog->empty() && peer->rail.packet == nullptr;
+           const auto idle = [](const auto& rail) { return rail->packet == nullptr; };
+           return peer->backlog->empty() && std::all_of(peer->rails.begin(), peer->rails.end(), idle);
          });
 }
 

@@ -116,7 +116,7 @@ std::string counters_json(Engine& engine) {
   engine.lock_for_callback();
   for (int i = 0; i < canele_counter_count(); ++i) report.counters.push_back(read(engine, static_cast<Counter>(i)));
   for (const auto& peer : engine.active_peers) {
-    const DriverSlot* slot = peer->rail.slot;
+    const DriverSlot* slot = peer->rail->slot;
     report.peers.push_back(
         {peer->rank, slot != nullptr ? std::string(slot->factory.name) : "", read_all(peer->counters)});
   }

@@ -84,13 +84,13 @@ void DriverSlot::refuse(Peer& peer, const char* wrong) {
 int DriverSlot::landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
                         int max) {
   const CallbackLock guard(*this);
-  return rendezvous::landing(engine, engine.peer(from), key, offset, length, out, max);
+  return rendezvous::landing(engine, engine.peer(from), *this, key, offset, length, out, max);
 }
 
 void DriverSlot::landed(drivers::Rank from, std::uint64_t key, std::uint64_t /*offset*/, std::uint64_t length) {
   const CallbackLock guard(*this);
   driver->counters.bulk_bytes_received += length;
-  rendezvous::landed(engine, engine.peer(from), key, length);
+  rendezvous::landed(engine, engine.peer(from), *this, key, length);
 }
 
 void DriverSlot::done(drivers::Token token, drivers::Status status) {
@@ -101,9 +101,10 @@ void DriverSlot::done(drivers::Token token, drivers::Status status) {
 void DriverSlot::ready(drivers::Rank to) {
   const CallbackLock guard(*this);
   Peer& peer = engine.peer(to);
-  if (peer.rail.slot != this || peer.gone()) return;
-  peer.rail.full = false;
-  if (peer.rail.state == Rail::State::staged && !peer.rail.in_flush) push_flush(peer.rail);
+  Rail* rail = peer.rail_of(*this);
+  if (rail == nullptr || rail->dead || peer.gone()) return;
+  rail->full = false;
+  if (rail->state == Rail::State::staged && !rail->in_flush) push_flush(*rail);
   engine.mark_dirty(peer);
 }
 

@@ -49,6 +49,9 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   const drivers::DriverFactory& factory;
   std::unique_ptr<drivers::Driver> driver;
   drivers::Address address;
+  std::string label;      ///< under which the address is published: "tcp", the second one "tcp#1"
+  std::size_t index = 0;  ///< in Engine::slots
+  std::size_t group = 0;  ///< drivers that are used together have the same
   ltask::Gate gate;
   std::atomic<Rail*> flush{nullptr};
   std::atomic<int> connected_peers{0};

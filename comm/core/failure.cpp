@@ -5,6 +5,8 @@
 // Threads: under the engine's lock.
 // Surprise: receives whose data is being pulled are left to their Pull, and a packet that a driver's server may
 //     hold is left until it comes back.
+#include <utility>
+
 #include "comm/core/peers.hpp"
 #include "comm/protocol/send_path.hpp"
 
@@ -23,8 +25,9 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
 }
 
 void drop_backlog(Engine& engine, Peer& peer) {
-  if (peer.rail.packet != nullptr && peer.rail.packet->bulk)
-    peer.rail.packet->plan.count = 0;  // its item is in the backlog
+  for (const auto& rail : peer.rails) {
+    if (rail->packet != nullptr && rail->packet->bulk) rail->packet->plan.count = 0;  // its item is in the backlog
+  }
   while (strategies::Item* item = peer.backlog->any()) {
     peer.backlog->remove(*item);
     drop_item(engine, peer, *item);
@@ -68,20 +71,23 @@ void drop_receives(Engine& engine, const Peer& peer) {
 
 void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason) {
   if (peer.gone()) return;
-  const bool was_up = peer.state == Peer::State::up;
   peer.state = lost ? Peer::State::failed : Peer::State::left;
   peer.error = error;
   peer.reason = reason;
-  if (was_up) {
-    peer.rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
-    if (!peer.rail.slot->memory_only()) system_peers.fetch_sub(1, std::memory_order_relaxed);
+  for (const auto& rail : peer.rails) {
+    if (!std::exchange(rail->up, false)) continue;
+    rail->slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
+    if (!rail->slot->memory_only()) system_peers.fetch_sub(1, std::memory_order_relaxed);
   }
   if (lost) {
     counters.add(Counter::peers_failed);
     log(LogLevel::warning, "rank " + std::to_string(peer.rank) + " is lost: " + std::string(reason));
   }
   drop_backlog(*this, peer);
-  if (!peer.rail.in_flush) peers::drop_packet(*this, peer.rail);
+  for (const auto& rail : peer.rails) {
+    if (!rail->in_flush) peers::drop_packet(*this, *rail);
+  }
+  if (peer.bundle != nullptr) peer.bundle->drop();
   drop_named(*this, peer);
   drop_receives(*this, peer);
 }
@@ -89,6 +95,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
 namespace peers {
 
 void drop_packet(Engine& engine, Rail& rail) {
+  rail.kept.reset();
   if (rail.packet == nullptr) return;
   for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.peer, *rail.packet->plan.items[i]);
   rail.packet.reset();

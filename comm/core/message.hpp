@@ -31,6 +31,7 @@ struct Message : UnexpectedNode {
   std::uint16_t exposure = 0;  ///< bytes of the exposure, behind them
   bool rendezvous = false;
   bool synchronous = false;
+  bool confirm = false;  ///< rendezvous: see wire::Rts
 
   std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1); }
   std::span<const std::byte> exposed() { return {bytes() + stored, exposure}; }

@@ -8,8 +8,9 @@
 // Surprise: a peer never talked to costs one pointer.
 //
 //   Engine.peers[rank] ──▶ Peer ──▶ Strategy (its backlog)
-//                            ├──▶ Rail ──▶ DriverSlot ──▶ Driver
-//                            │      └──▶ Packet (at most one on its way)
+//                            ├──▶ rails[] ──▶ Rail ──▶ DriverSlot ──▶ Driver      rail: the one preferred now
+//                            │                 └──▶ Packet (at most one on its way)
+//                            ├──▶ Bundle (only with several rails: what is not acknowledged yet)
 //                            └──▶ sessions_in[], announced[]
 #pragma once
 
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "comm/bootstrap/bootstrap.hpp"
+#include "comm/core/bundle.hpp"
 #include "comm/core/request.hpp"
 #include "comm/observe/counters.hpp"
 #include "drivers/driver.hpp"
@@ -59,11 +61,14 @@ struct Rail {
   Peer* peer = nullptr;
   DriverSlot* slot = nullptr;
   State state = State::idle;
-  std::size_t inline_message = 0;    ///< longest message for one inline send; 0: no short cut
+  bool up = false;                   ///< connected
+  bool dead = false;                 ///< has failed: nothing more comes or goes
+  std::size_t inline_below = 0;      ///< shorter messages go in one inline send; 0: no short cut
   bool full = false;                 ///< the driver said full; ready() will come
   bool lulled = false;               ///< in the engine's list of rails that wait for the next progress call
   std::uint64_t last_packet_ns = 0;  ///< when the last one left, for drivers with a gap
   std::unique_ptr<Packet> packet;    ///< system-call drivers, and held plans
+  std::shared_ptr<KeptPacket> kept;  ///< several rails: what `packet` points into
   bool in_flush = false;             ///< on its way to the server of the driver, or not back yet
   drivers::Address address;          ///< where to connect
   Rail* next_flush = nullptr;
@@ -81,7 +86,9 @@ struct Peer {
   bool dirty = false;     ///< in the engine's list of peers to pump
   int error = CANELE_OK;  ///< why it failed
   std::string reason;
-  Rail rail;
+  std::vector<std::unique_ptr<Rail>> rails;  ///< in order of preference; at least one
+  Rail* rail = nullptr;                      ///< the preferred one of those that live
+  std::unique_ptr<Bundle> bundle;            ///< see protocol/bundle.hpp
   std::unique_ptr<strategies::Strategy> backlog;
   std::uint64_t next_age = 0;
   std::uint64_t queued_bytes = 0;           ///< in the backlog, as packed
@@ -89,9 +96,16 @@ struct Peer {
   std::vector<Session*> sessions_in;        ///< by the peer's index
   std::vector<std::uint32_t> announced;     ///< by our index: the epoch announced, 0 none
   Blob address;                             ///< what it published
-  std::size_t next_driver = 0;              ///< the next one to try
+  std::size_t next_group = 0;               ///< of drivers, the next one to try
+  int trying = 0;                           ///< rails that are connecting
   PeerCounters counters;
 
+  Rail* rail_of(const DriverSlot& slot) const {
+    for (const auto& one : rails) {
+      if (one->slot == &slot) return one.get();
+    }
+    return nullptr;
+  }
   bool gone() const { return state >= State::left; }
 };
 

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "comm/packet/wire.hpp"
+#include "comm/protocol/bundle.hpp"
 #include "comm/protocol/send_path.hpp"
 
 namespace canele::comm {
@@ -19,9 +21,7 @@ Peer& Engine::first_contact(int to) {
     active_peers.push_back(std::make_unique<Peer>());
     entry = active_peers.back().get();
     entry->rank = to;
-    entry->rail.peer = entry;
-    entry->rail.sent_op.kind = OpKind::sent;
-    entry->rail.sent_op.rail = &entry->rail;
+    entry->rail = &peers::add_rail(*entry, nullptr);
     entry->backlog = strategy.create();
     peers::resolve(*this, *entry);
   }
@@ -122,7 +122,7 @@ Blob make_address(const Engine& engine) {
   put(blob, wire::version);
   put_bytes(blob, CANELE_VERSION, sizeof CANELE_VERSION - 1);
   for (const auto& slot : engine.slots) {
-    put_bytes(blob, slot->factory.name.data(), slot->factory.name.size());
+    put_bytes(blob, slot->label.data(), slot->label.size());
     put_bytes(blob, slot->address.data(), slot->address.size());
   }
   return blob;
@@ -145,72 +145,159 @@ void resolve(Engine& engine, Peer& peer) {
   engine.tasks.submit(*task);
 }
 
-void connect(Engine& engine, Peer& peer) {
+Rail& add_rail(Peer& peer, DriverSlot* slot) {
+  // The first rail is there before anything is known of its driver.
+  if (peer.rails.size() == 1 && peer.rail->slot == nullptr) {
+    peer.rail->slot = slot;
+    return *peer.rail;
+  }
+  peer.rails.push_back(std::make_unique<Rail>());
+  Rail& rail = *peer.rails.back();
+  rail.peer = &peer;
+  rail.slot = slot;
+  rail.sent_op.kind = OpKind::sent;
+  rail.sent_op.rail = &rail;
+  std::sort(peer.rails.begin(), peer.rails.end(), [](const auto& a, const auto& b) {
+    return a->slot != nullptr && b->slot != nullptr && a->slot->index < b->slot->index;
+  });
+  return rail;
+}
+
+namespace {
+
+/// Begins to connect by one driver. False: it does not reach the peer.
+bool try_driver(Engine& engine, Peer& peer, DriverSlot& slot, drivers::Address address) {
+  Rail& rail = add_rail(peer, &slot);
+  rail.address = std::move(address);
+  if (!slot.memory_only()) {
+    rail.state = Rail::State::connect;
+    slot.push_flush(rail);
+    return true;
+  }
+  if (peer.rank == engine.rank) engine.polled_slots.push_back(&slot);  // until now there was nothing to hear from it
+  if (slot.driver->connect(peer.rank, rail.address) != drivers::Status::failed) return true;
+  rail.dead = true;
+  return false;
+}
+
+/// Begins to connect by every driver of a group. False: none of them may reach the peer, or it has failed meanwhile.
+bool try_group(Engine& engine, Peer& peer, std::size_t group) {
   const bool self = peer.rank == engine.rank;
-  std::string tried = peer.reason;
-  while (peer.next_driver < engine.slots.size()) {
-    DriverSlot& slot = *engine.slots[peer.next_driver++];
-    const drivers::Capabilities& capabilities = slot.driver->capabilities();
-    if (self != capabilities.reaches_self) continue;
+  for (const auto& slot : engine.slots) {
+    if (slot->group != group || self != slot->driver->capabilities().reaches_self) continue;
+    if (peer.rail_of(*slot) != nullptr) continue;  // the peer was first
     drivers::Address address;
     std::string why;
-    if (!find_address(peer.address, capabilities.name, &address, &why)) {
+    if (!find_address(peer.address, slot->label, &address, &why)) {
       engine.fail_peer(peer, CANELE_EVERSION, true, why);
-      return;
+      return false;
     }
     if (address.empty() && !self) continue;  // the peer does not run this driver
-    peer.rail.slot = &slot;
-    peer.rail.address = std::move(address);
-    if (!slot.memory_only()) {
-      peer.rail.state = Rail::State::connect;
-      slot.push_flush(peer.rail);
-      return;
-    }
-    if (self) engine.polled_slots.push_back(&slot);  // until now there was nothing to hear from it
-    if (slot.driver->connect(peer.rank, peer.rail.address) != drivers::Status::failed) return;
+    peer.trying += try_driver(engine, peer, *slot, std::move(address)) ? 1 : 0;
   }
-  if (peer.state == Peer::State::up) return;
+  return peer.trying > 0;
+}
+
+}  // namespace
+
+void connect(Engine& engine, Peer& peer) {
+  const std::size_t groups = engine.slots.empty() ? 0 : engine.slots.back()->group + 1;
+  while (peer.next_group < groups && !peer.gone()) {
+    if (try_group(engine, peer, peer.next_group++)) return;
+  }
+  if (peer.state == Peer::State::up || peer.gone()) return;
   engine.fail_peer(peer, CANELE_EDRIVER, true,
                    "no driver of this rank reaches it (CANELE_DRIVERS=" + engine.settings->text(Setting::drivers) +
                        ")" + (peer.reason.empty() ? "" : "; " + peer.reason));
 }
 
-/// Longest message that goes in one inline send of a memory driver.
-static std::size_t inline_message(const Engine& engine, const DriverSlot& slot) {
+/// Messages shorter than this go in one inline send of a memory driver.
+static std::size_t inline_below(const Engine& engine, const DriverSlot& slot) {
   const std::size_t room = std::min(slot.driver->capabilities().max_inline, sizeof(wire::Head) + Rail::longest_inline);
   if (!slot.memory_only() || room < sizeof(wire::Head)) return 0;
   const std::size_t limit = engine.eager_setting != 0 ? engine.eager_setting : room;
-  return std::min(limit, room - sizeof(wire::Head));
+  return std::min(limit, room - sizeof(wire::Head)) + 1;
+}
+
+/// The best rail is the first that is up.
+static void choose_rail(Peer& peer) {
+  for (const auto& rail : peer.rails) {
+    if (!rail->up) continue;
+    peer.rail = rail.get();
+    return;
+  }
 }
 
 void connected(Engine& engine, DriverSlot& slot, int rank) {
   Peer& peer = engine.peer(rank);
-  if (peer.state == Peer::State::up || peer.gone()) return;
-  if (peer.rail.slot != nullptr && peer.rail.slot != &slot && peer.state == Peer::State::connecting) return;
-  peer.rail.slot = &slot;
-  if (peer.rail.state == Rail::State::connect && !peer.rail.in_flush) peer.rail.state = Rail::State::idle;
+  if (peer.gone()) return;
+  Rail* rail = peer.rail_of(slot);
+  if (rail != nullptr && (rail->up || rail->dead)) return;
+  if (rail != nullptr) --peer.trying;
+  // Only drivers of one group keep packets in order among them; what came first stays.
+  if (peer.state == Peer::State::up && peer.rail->slot->group != slot.group) return;
+  if (rail == nullptr) rail = &add_rail(peer, &slot);
+  if (rail->state == Rail::State::connect && !rail->in_flush) rail->state = Rail::State::idle;
+  rail->up = true;
+  const bool several = std::count_if(engine.slots.begin(), engine.slots.end(),
+                                     [&](const auto& one) { return one->group == slot.group; }) > 1;
+  if (several) {
+    bundle::begin(peer);
+  } else {
+    rail->inline_below = inline_below(engine, slot);
+  }
   peer.state = Peer::State::up;
-  peer.rail.inline_message = inline_message(engine, slot);
+  choose_rail(peer);
   slot.connected_peers.fetch_add(1, std::memory_order_relaxed);
   if (!slot.memory_only()) {
     engine.system_peers.fetch_add(1, std::memory_order_relaxed);
   } else if (rank != engine.rank) {
     engine.memory_in_use.store(true, std::memory_order_relaxed);
   }
-  engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + std::string(slot.factory.name));
+  engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + slot.label);
   engine.mark_dirty(peer);
+}
+
+void rail_failed(Engine& engine, Rail& rail) {
+  Peer& peer = *rail.peer;
+  if (rail.dead || peer.gone()) return;
+  rail.dead = true;
+  if (std::exchange(rail.up, false)) {
+    rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
+    if (!rail.slot->memory_only()) engine.system_peers.fetch_sub(1, std::memory_order_relaxed);
+  } else {
+    --peer.trying;
+  }
+  if (peer.state == Peer::State::up) {
+    choose_rail(peer);
+    bundle::rail_lost(engine, peer, rail);
+  } else if (peer.trying == 0) {
+    connect(engine, peer);
+  }
 }
 
 void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason) {
   if (rank < 0 || rank >= engine.size) return;
   Peer& peer = engine.peer(rank);
-  if (peer.rail.slot != &slot || peer.gone()) return;
-  if (peer.state == Peer::State::connecting && !lost) {
-    peer.reason = std::string(slot.factory.name) + ": " + std::string(reason);
-    connect(engine, peer);
+  Rail* rail = peer.rail_of(slot);
+  if (rail == nullptr || rail->dead || peer.gone()) return;
+  if (peer.state == Peer::State::up && !rail->up) {  // it was not used
+    rail->dead = true;
     return;
   }
-  engine.fail_peer(peer, CANELE_EPEER, true, reason);
+  const bool others =
+      std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return one.get() != rail && one->up; });
+  if (peer.state == Peer::State::connecting && !lost) {
+    peer.reason = slot.label + ": " + std::string(reason);
+    rail_failed(engine, *rail);
+  } else if (peer.state == Peer::State::up && others) {
+    engine.counters.add(Counter::rails_failed);
+    engine.log(LogLevel::warning, "the " + slot.label + " rail to rank " + std::to_string(rank) + " is lost (" +
+                                      std::string(reason) + "); its messages go on by the others");
+    rail_failed(engine, *rail);
+  } else {
+    engine.fail_peer(peer, CANELE_EPEER, true, reason);
+  }
 }
 
 }  // namespace peers

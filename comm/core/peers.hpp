@@ -23,8 +23,11 @@ Blob make_address(const Engine& engine);
 
 /// First contact: asks the launcher for the peer's address.
 void resolve(Engine& engine, Peer& peer);
-/// Tries the next driver.
+/// Tries the drivers of the next group.
 void connect(Engine& engine, Peer& peer);
+Rail& add_rail(Peer& peer, DriverSlot* slot);
+/// One rail has failed, before or after it was up: others take over, or other drivers are tried.
+void rail_failed(Engine& engine, Rail& rail);
 void connected(Engine& engine, DriverSlot& slot, int rank);
 void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason);
 /// The launcher says that a rank has died. Matters only where no driver would notice.

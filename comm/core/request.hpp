@@ -32,6 +32,7 @@ class Engine;
 class Session;
 struct Peer;
 struct Message;
+struct Rail;
 
 /// What is linked into the engine's submission queue.
 enum class OpKind : std::uint8_t { send, receive, bind, cancel, probe, reprioritize, sent, pulled, call };
@@ -117,11 +118,14 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   bool late;         ///< receive without a buffer
   bool rendezvous;   ///< send: goes by RTS
   bool cancelled;
+  bool confirmed;          ///< send: the receiver has all of it, but a rail may still have the memory
+  bool confirm;            ///< rendezvous: the sender keeps the data until it is told that it has arrived
   std::uint16_t header;    ///< send: bytes that travel ahead
   std::uint64_t handle;    ///< by which the peer names this request; 0 none
-  std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer
+  std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
   std::uint64_t moved;     ///< bulk bytes sent, or landed
   std::uint64_t expected;  ///< bulk bytes granted
+  Rail* bulk_rail;         ///< send: the rail that its bulk bytes take
 
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
 };

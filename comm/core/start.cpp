@@ -50,6 +50,9 @@ struct EngineBuilder {
     if (!why->empty()) return false;
     auto slot = std::make_unique<DriverSlot>(engine, factory);
     slot->argument = choice.argument;
+    slot->index = engine.slots.size();
+    slot->label = label_of(engine, factory);
+    slot->group = engine.slots.empty() ? 0 : engine.slots.back()->group + (choice.with_previous ? 0 : 1);
     if (slot->driver->open(*slot, &slot->address, why) == drivers::Status::failed) return false;
     const int descriptor = slot->driver->descriptor();
     if (slot->driver->capabilities().wake_up == drivers::WakeUp::none) {
@@ -63,6 +66,12 @@ struct EngineBuilder {
     (slot->memory_only() ? engine.memory_slots : engine.system_slots).push_back(slot.get());
     engine.slots.push_back(std::move(slot));
     return true;
+  }
+
+  static std::string label_of(const Engine& engine, const drivers::DriverFactory& factory) {
+    const auto same = [&](const std::unique_ptr<DriverSlot>& slot) { return &slot->factory == &factory; };
+    const auto earlier = std::count_if(engine.slots.begin(), engine.slots.end(), same);
+    return std::string(factory.name) + (earlier == 0 ? "" : "#" + std::to_string(earlier));
   }
 
   static bool open_drivers(Engine& engine, const std::vector<DriverChoice>& choices, std::string* why) {

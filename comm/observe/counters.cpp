@@ -39,6 +39,7 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"worker_wakes", "times the worker was woken"},
     {"waiter_parks", "times a waiting thread went to sleep"},
     {"peers_failed", "peers that died or broke the protocol"},
+    {"rails_failed", "rails that died while their peer lived on by others"},
     {"frames_refused", "connections closed because of bytes that make no sense"},
 }};
 

@@ -44,6 +44,7 @@ enum class Counter : int {
   worker_wakes,
   waiter_parks,
   peers_failed,
+  rails_failed,    ///< rails that died while their peer lived on by others
   frames_refused,  ///< connections closed because of nonsense
   count
 };

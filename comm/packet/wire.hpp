@@ -19,6 +19,9 @@
 //   ack           handle of send   0          (none): a synchronous eager message was matched
 //   session       0                epoch      the label; announces `session` before its first use
 //   bye           0                0          (none): the peer leaves in good order
+//   numbered      packet number    upto       (none): first in its packet, see docs; `upto` acknowledges, low 32 bits
+//   seen          upto             0          (none): acknowledges numbered packets up to that number
+//   again         key of transfer  0          (none): the sender lost the rail of these bulk bytes: a new cts, please
 #pragma once
 
 #include <bit>
@@ -32,9 +35,9 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 
-enum class Type : std::uint8_t { eager = 1, eager_sync, rts, cts, fin, ack, session, bye };
+enum class Type : std::uint8_t { eager = 1, eager_sync, rts, cts, fin, ack, session, bye, numbered, seen, again };
 
 struct Head {
   std::uint64_t tag;
@@ -52,7 +55,8 @@ struct Rts {
   std::uint16_t header;    ///< bytes of the message that follow
   std::uint16_t exposure;  ///< bytes of the exposure that follow the header
   std::uint8_t synchronous;
-  std::uint8_t reserved[3];
+  std::uint8_t confirm;  ///< the sender keeps the data until fin, also if it streams it
+  std::uint8_t reserved[2];
 };
 static_assert(sizeof(Rts) == 24);
 
@@ -109,11 +113,16 @@ inline const char* take_chunk(std::span<const std::byte>& packet, Chunk& chunk) 
   return nullptr;
 }
 
-/// The common packet, a single short eager chunk: true, and its head.
-inline bool is_one_eager(std::span<const std::byte> packet, Head& head) {
-  if (packet.size() < sizeof(Head) || packet.size() - sizeof(Head) >= long_size) return false;
+/// The head of the first chunk. False if there is none.
+inline bool peek(std::span<const std::byte> packet, Head& head) {
+  if (packet.size() < sizeof(Head)) return false;
   std::memcpy(&head, packet.data(), sizeof(Head));  // one read: the packet may be shared memory
-  return head.type == Type::eager && head.size == packet.size() - sizeof(Head);
+  return true;
+}
+
+/// Is a packet of `size` bytes that begins with `head` a single short eager message, as most are?
+inline bool is_one_eager(const Head& head, std::size_t size) {
+  return head.type == Type::eager && head.size != long_size && head.size == size - sizeof(Head);
 }
 
 /// Reads a structure from the front of a payload; false if it is too short.

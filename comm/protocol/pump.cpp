@@ -15,6 +15,7 @@
 
 #include "comm/core/data.hpp"
 #include "comm/core/peers.hpp"
+#include "comm/protocol/bundle.hpp"
 #include "comm/protocol/send_path.hpp"
 
 namespace canele::comm::send_path {
@@ -26,39 +27,14 @@ using strategies::Plan;
 constexpr std::size_t inline_room = 64;
 constexpr int most_bulk_pieces = 64;
 
-/// The packet counts as sent: envelopes, packets, aggregation.
-void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
-  int envelopes = 0;
-  for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
-  peer.counters.add(Counter::packets_sent);
-  if (envelopes > 1) engine.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
-}
-
 void all_left(Engine& engine, Peer& peer, Plan& plan) {
   count_packet(engine, peer, plan);
   for (int i = 0; i < plan.count; ++i) item_left(engine, *plan.items[i]);
 }
 
-std::unique_ptr<Packet> new_packet(Engine& engine) {
-  if (engine.free_packets.empty()) return std::make_unique<Packet>();
-  std::unique_ptr<Packet> packet = std::move(engine.free_packets.back());
-  engine.free_packets.pop_back();
-  packet->piece_count = 0;
-  packet->size = 0;
-  packet->bulk = false;
-  packet->plan.count = 0;
-  packet->plan.size = 0;
-  return packet;
-}
-
-void free_packet(Engine& engine, std::unique_ptr<Packet> packet) {
-  constexpr std::size_t kept = 16;
-  if (engine.free_packets.size() < kept) engine.free_packets.push_back(std::move(packet));
-}
-
 /// In: a plan that a memory driver may or may not have room for. Out: true, all its items have left; false, full.
 bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
-  drivers::Driver& driver = *peer.rail.slot->driver;
+  drivers::Driver& driver = *peer.rail->slot->driver;
   const std::uint32_t first_number = peer.next_out;
   if (plan.size <= std::min(inline_room, driver.capabilities().max_inline)) {
     std::byte line[inline_room];
@@ -96,8 +72,9 @@ int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::ve
 }
 
 /// In: a bulk item on a memory driver. Pushes what the driver takes. Out: false when it is full.
-bool write_bulk(Engine& engine, Peer& peer, Request& request) {
-  drivers::Driver& driver = *peer.rail.slot->driver;
+bool write_bulk(Engine& engine, Rail& rail, Request& request) {
+  Peer& peer = *rail.peer;
+  drivers::Driver& driver = *rail.slot->driver;
   iovec pieces[most_bulk_pieces];
   std::size_t size = 0;
   const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
@@ -114,7 +91,7 @@ bool write_bulk(Engine& engine, Peer& peer, Request& request) {
 }
 
 void pump_memory(Engine& engine, Peer& peer) {
-  Rail& rail = peer.rail;
+  Rail& rail = *peer.rail;
   if (rail.state == Rail::State::held) {
     if (!write_plan(engine, peer, rail.packet->plan)) {
       rail.full = true;
@@ -129,7 +106,7 @@ void pump_memory(Engine& engine, Peer& peer) {
     peer.backlog->plan(view, plan);
     assert(plan.count > 0 && plan.size <= view.room);
     if (plan.items[0]->kind == strategies::Kind::bulk) {
-      rail.full = !write_bulk(engine, peer, request_of(*plan.items[0]));
+      rail.full = !write_bulk(engine, rail, request_of(*plan.items[0]));
       continue;
     }
     for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
@@ -141,7 +118,7 @@ void pump_memory(Engine& engine, Peer& peer) {
       rail.full = true;
     }
   }
-  doorbell(engine, peer);
+  doorbell(engine, rail);
 }
 
 /// Adds a piece to the packet, joined to the last one if they touch.
@@ -164,7 +141,7 @@ void add_piece(Packet& packet, const void* base, std::size_t size) {
 void stage_items(Engine& engine, Peer& peer, Packet& packet) {
   Plan& plan = packet.plan;
   count_packet(engine, peer, plan);
-  if (packet.staging.size() < plan.size) packet.staging.resize(peer.rail.slot->driver->capabilities().max_packet);
+  if (packet.staging.size() < plan.size) packet.staging.resize(peer.rail->slot->driver->capabilities().max_packet);
   std::byte* out = packet.staging.data();
   int staying = 0;
   for (int i = 0; i < plan.count; ++i) {
@@ -202,12 +179,13 @@ void release_staged(Engine& engine, Rail& rail) {
     for (int i = 0; i < packet.plan.count; ++i) item_left(engine, *packet.plan.items[i]);
   }
   free_packet(engine, std::move(rail.packet));
+  rail.kept.reset();
   rail.state = Rail::State::idle;
 }
 
 /// A packet left lately and the next one is not full: it pays to wait for more, until the next progress call.
 bool lull(Engine& engine, Peer& peer) {
-  Rail& rail = peer.rail;
+  Rail& rail = *peer.rail;
   const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
   if (capabilities.gap_ns == 0 || engine.lulls_over || peer.queued_bytes >= capabilities.max_packet) return false;
   if (engine.sleeper.occupied()) return false;  // nobody would end the lull
@@ -220,7 +198,7 @@ bool lull(Engine& engine, Peer& peer) {
 }
 
 void pump_system(Engine& engine, Peer& peer) {
-  Rail& rail = peer.rail;
+  Rail& rail = *peer.rail;
   if (rail.state != Rail::State::idle || peer.backlog->empty() || lull(engine, peer)) return;
   const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
   rail.packet = new_packet(engine);
@@ -240,10 +218,52 @@ void pump_system(Engine& engine, Peer& peer) {
 
 }  // namespace
 
+/// The packet counts as sent: envelopes, packets, aggregation.
+void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
+  int envelopes = 0;
+  for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
+  peer.counters.add(Counter::packets_sent);
+  if (envelopes > 1) engine.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
+}
+
+std::unique_ptr<Packet> new_packet(Engine& engine) {
+  if (engine.free_packets.empty()) return std::make_unique<Packet>();
+  std::unique_ptr<Packet> packet = std::move(engine.free_packets.back());
+  engine.free_packets.pop_back();
+  packet->piece_count = 0;
+  packet->size = 0;
+  packet->bulk = false;
+  packet->plan.count = 0;
+  packet->plan.size = 0;
+  return packet;
+}
+
+void free_packet(Engine& engine, std::unique_ptr<Packet> packet) {
+  constexpr std::size_t kept = 16;
+  if (engine.free_packets.size() < kept) engine.free_packets.push_back(std::move(packet));
+}
+
+bool send_bulk(Engine& engine, Rail& rail, Request& request) {
+  if (rail.slot->memory_only()) {
+    rail.full = !write_bulk(engine, rail, request);
+    return !rail.full;
+  }
+  rail.packet = new_packet(engine);
+  rail.packet->plan.put(request.item);
+  stage_bulk(*rail.packet, rail.slot->driver->capabilities(), request);
+  rail.state = Rail::State::staged;
+  rail.slot->push_flush(rail);
+  return true;
+}
+
 void pump(Engine& engine, Peer& peer) {
   if (peer.state != Peer::State::up) return;
-  if (peer.rail.full) return;
-  if (peer.rail.slot->memory_only()) {
+  if (peer.bundle != nullptr && peer.bundle->numbers) {
+    bundle::pump(engine, peer);
+    return;
+  }
+  if (peer.rail->full) return;
+  if (peer.rail->slot->memory_only()) {
     pump_memory(engine, peer);
   } else {
     pump_system(engine, peer);
@@ -259,8 +279,12 @@ void handed_over(Engine& engine, Rail& rail) {
   }
   if (rail.state == Rail::State::connect) {
     rail.state = Rail::State::idle;
-    if (rail.result == drivers::Status::failed && peer.state != Peer::State::up) peers::connect(engine, peer);
+    if (rail.result == drivers::Status::failed && !rail.up) peers::rail_failed(engine, rail);
     engine.mark_dirty(peer);
+    return;
+  }
+  if (rail.dead) {
+    bundle::take_back(engine, rail);
     return;
   }
   assert(rail.state == Rail::State::staged);
@@ -281,7 +305,7 @@ void handed_over(Engine& engine, Rail& rail) {
 }
 
 void packet_done(Engine& engine, Rail& rail, drivers::Status status) {
-  if (rail.packet == nullptr || rail.peer->gone()) return;
+  if (rail.packet == nullptr || rail.dead || rail.peer->gone()) return;
   assert(status == drivers::Status::ok);
   static_cast<void>(status);
   release_staged(engine, rail);

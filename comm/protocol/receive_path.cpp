@@ -12,6 +12,7 @@
 
 #include "comm/core/data.hpp"
 #include "comm/packet/wire.hpp"
+#include "comm/protocol/bundle.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 
@@ -165,6 +166,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
     Request& request = request_of(*node);
     engine.counters.add(Counter::posted_matches);
     set_envelope(request, head.tag, peer.rank, rts.length);
+    request.confirm = rts.confirm != 0;
     rendezvous::start(engine, request, peer, rts.handle, payload.subspan(rts.header));
     return nullptr;
   }
@@ -173,6 +175,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   message->length = rts.length;
   message->handle = rts.handle;
   message->rendezvous = true;
+  message->confirm = rts.confirm != 0;
   keep(engine, *session, node, *message);
   return nullptr;
 }
@@ -205,18 +208,16 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::bye:
       engine.fail_peer(peer, CANELE_EPEER, false, "it has left the job");
       return nullptr;
+    case wire::Type::seen:
+      engine.mark_dirty(peer);
+      return bundle::seen(peer, chunk.head.tag);
+    case wire::Type::again:
+      rendezvous::on_again(engine, peer, chunk.head.tag);
+      return nullptr;
+    case wire::Type::numbered:
+      return "a packet number is not at the front of its packet";
   }
   return "a chunk is of no known type";
-}
-
-[[gnu::noinline]] const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
-  if (bytes.empty()) return "a packet is empty";
-  while (!bytes.empty()) {
-    wire::Chunk chunk;
-    if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
-    if (const char* wrong = on_chunk(engine, peer, chunk); wrong != nullptr) return wrong;
-  }
-  return nullptr;
 }
 
 void no_longer_unexpected(Engine& engine, const Message& message) {
@@ -228,6 +229,7 @@ void no_longer_unexpected(Engine& engine, const Message& message) {
 void consume(Engine& engine, Request& request, Message& message) {
   Peer& peer = *message.peer;
   if (message.rendezvous) {
+    request.confirm = message.confirm;
     rendezvous::start(engine, request, peer, message.handle, message.exposed());
   } else {
     if (message.synchronous) acknowledge(engine, peer, message.handle);
@@ -241,8 +243,22 @@ void consume(Engine& engine, Request& request, Message& message) {
 const char* packet(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
   peer.counters.add(Counter::packets_received);
   wire::Head head;
-  if (wire::is_one_eager(bytes, head)) return deliver_eager(engine, peer, head, bytes.subspan(sizeof head), 0);
+  if (!wire::peek(bytes, head)) return "a packet is shorter than the head of a chunk";
+  if (wire::is_one_eager(head, bytes.size())) return deliver_eager(engine, peer, head, bytes.subspan(sizeof head), 0);
+  if (head.type == wire::Type::numbered && head.size == 0) {
+    return bundle::arrived(engine, peer, head, bytes.subspan(sizeof head));
+  }
   return chunks(engine, peer, bytes);
+}
+
+const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return "a packet is empty";
+  while (!bytes.empty() && !peer.gone()) {
+    wire::Chunk chunk;
+    if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
+    if (const char* wrong = on_chunk(engine, peer, chunk); wrong != nullptr) return wrong;
+  }
+  return nullptr;
 }
 
 void accept(Engine& engine, Request& request) {

@@ -18,6 +18,9 @@ namespace canele::comm::receive_path {
 /// Step 2: a whole packet. nullptr, or what is wrong with it.
 const char* packet(Engine& engine, Peer& peer, std::span<const std::byte> bytes);
 
+/// The same for the chunks of a packet, its number taken off.
+const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes);
+
 /// A posted receive: takes an unexpected message, or waits.
 void accept(Engine& engine, Request& request);
 /// A late receive gets its buffer.

@@ -32,7 +32,7 @@ void pull_chunk(ltask::Task& task) {
   auto& pull = static_cast<Pull&>(task);
   iovec pieces[64];
   std::size_t size = 0;
-  drivers::Driver& driver = *pull.peer->rail.slot->driver;
+  drivers::Driver& driver = *pull.driver;
   const std::size_t most = std::min<std::uint64_t>({chunk, driver.capabilities().max_copy, pull.want - pull.offset});
   const int count = data::pieces(pull.request->data, pull.offset, most, pieces, 64, &size);
   pull.status =
@@ -66,6 +66,7 @@ void start_pull(Engine& engine, Request& request, Peer& peer, std::uint64_t hand
   pull.engine = &engine;
   pull.request = &request;
   pull.peer = &peer;
+  pull.driver = peer.rail->slot->driver.get();
   pull.handle = handle;
   pull.want = want;
   pull.offset = 0;
@@ -80,7 +81,7 @@ void start_pull(Engine& engine, Request& request, Peer& peer, std::uint64_t hand
 
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   constexpr int most_pieces = 16;
-  drivers::Driver& driver = *peer.rail.slot->driver;
+  drivers::Driver& driver = *peer.rail->slot->driver;
   exposure.size = 0;
   if (!pulls_from(driver)) return;
   iovec pieces[most_pieces];
@@ -90,6 +91,19 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   if (driver.expose(peer.rank, drivers::Access::get, pieces, count, &exposure) != drivers::Status::ok)
     exposure.size = 0;
 }
+
+namespace {
+
+/// Asks for bytes from `offset` on as a stream, under a name of their own.
+void grant(Engine& engine, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
+  request.receive.peer = &peer;
+  request.bulk_key = send;
+  request.handle = engine.transfers.add(request);
+  const wire::Cts cts{request.handle, offset, request.expected - offset};
+  send_path::control(engine, peer, wire::Type::cts, send, 0, 0, &cts, sizeof cts);
+}
+
+}  // namespace
 
 void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
   request.stage = Request::Stage::moving;
@@ -103,16 +117,13 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
     receive_path::delivered(engine, request, peer, 0);
     return;
   }
-  if (!exposure.empty() && peer.rail.slot != nullptr && pulls_from(*peer.rail.slot->driver)) {
+  if (!exposure.empty() && peer.rail->slot != nullptr && pulls_from(*peer.rail->slot->driver)) {
     start_pull(engine, request, peer, handle, want, exposure);
     return;
   }
   request.moved = 0;
   request.expected = want;
-  request.receive.peer = &peer;
-  request.handle = engine.transfers.add(request);
-  const wire::Cts cts{request.handle, 0, want};
-  send_path::control(engine, peer, wire::Type::cts, handle, 0, 0, &cts, sizeof cts);
+  grant(engine, request, peer, handle, 0);
 }
 
 const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
@@ -122,12 +133,13 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || request->expected != 0) {
     return "a clear to send names no send that waits for one";
   }
-  if (cts.offset != 0 || cts.length == 0 || cts.length > request->data.length) {
+  const std::uint64_t length = request->data.length;
+  if (cts.length == 0 || cts.length > length || cts.offset > length - cts.length) {
     return "a clear to send asks for bytes that the message does not have";
   }
   request->bulk_key = cts.key;
-  request->moved = 0;
-  request->expected = cts.length;
+  request->moved = cts.offset;
+  request->expected = cts.offset + cts.length;
   const std::int32_t priority = request->item.priority;
   request->item = strategies::Item{};
   request->item.kind = strategies::Kind::bulk;
@@ -140,41 +152,82 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   std::uint32_t outcome;
   Request* request = engine.sends.find(handle);
   if (!wire::take(payload, outcome)) return "an end of transfer is too short";
-  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || request->expected != 0) {
+  const bool under_way = request != nullptr && request->moved != request->expected;
+  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || (under_way && !request->confirm)) {
     return "an end of transfer names no send that waits for one";
+  }
+  if (under_way) {  // the rail has not given the last of its memory back
+    request->confirmed = true;
+    return nullptr;
   }
   engine.sends.remove(handle);
   engine.finish(*request, outcome == 0 ? CANELE_OK : CANELE_EPEER);
   return nullptr;
 }
 
-int landing(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
-            int max) {
+void on_again(Engine& engine, Peer& peer, std::uint64_t key) {
+  Request* request = engine.transfers.find(key);
+  if (request == nullptr || request->receive.peer != &peer || peer.bundle == nullptr) return;  // it has all of it
+  for (OpenLanding& landing : peer.bundle->landings) {
+    if (landing.key == key) landing.asked_again = true;
+    if (landing.key == key) return;
+  }
+  engine.transfers.remove(key);
+  grant(engine, *request, peer, request->bulk_key, request->moved);
+}
+
+void landing_closed(Engine& engine, Peer& peer, std::size_t index) {
+  const OpenLanding landing = peer.bundle->landings[index];
+  peer.bundle->landings.erase(peer.bundle->landings.begin() + static_cast<std::ptrdiff_t>(index));
+  if (landing.asked_again) on_again(engine, peer, landing.key);
+}
+
+static std::vector<OpenLanding>::iterator find_open(Bundle& bundle, const DriverSlot& slot, std::uint64_t key) {
+  return std::find_if(bundle.landings.begin(), bundle.landings.end(),
+                      [&](const OpenLanding& one) { return one.slot == &slot && one.key == key; });
+}
+
+int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t offset,
+            std::uint64_t length, iovec* out, int max) {
   Request* request = engine.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer) return 0;
   if (offset >= request->expected || length > request->expected - offset) return 0;
   std::size_t covered = 0;
-  return data::pieces(request->data, offset, length, out, max, &covered);
+  const int count = data::pieces(request->data, offset, length, out, max, &covered);
+  if (peer.bundle != nullptr && count > 0 && find_open(*peer.bundle, slot, key) == peer.bundle->landings.end()) {
+    peer.bundle->landings.push_back({&slot, key});
+  }
+  return count;
 }
 
-void landed(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t length) {
+void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length) {
   Request* request = engine.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer || length > request->expected - request->moved) return;
   request->moved += length;
-  if (request->moved < request->expected) return;
-  engine.transfers.remove(key);
-  receive_path::delivered(engine, *request, peer, request->expected);
+  if (request->moved == request->expected) {
+    engine.transfers.remove(key);
+    if (request->confirm) fin(engine, peer, request->bulk_key, CANELE_OK);
+    receive_path::delivered(engine, *request, peer, request->expected);
+  }
+  if (peer.bundle == nullptr) return;
+  const auto closed = find_open(*peer.bundle, slot, key);
+  const auto begin = peer.bundle->landings.begin();
+  if (closed != peer.bundle->landings.end()) landing_closed(engine, peer, static_cast<std::size_t>(closed - begin));
 }
 
 void pulled(Engine& engine, Pull& pull) {
-  const bool ok = pull.status == drivers::Status::ok;
+  Peer& peer = *pull.peer;
   --engine.pulls;
-  fin(engine, *pull.peer, pull.handle, ok ? CANELE_OK : CANELE_EPEER);
-  if (ok) {
+  if (pull.status == drivers::Status::ok) {
+    fin(engine, peer, pull.handle, CANELE_OK);
     engine.counters.add(Counter::copies_pulled, pull.want);
-    receive_path::delivered(engine, *pull.request, *pull.peer, pull.want);
-  } else {
-    engine.finish(*pull.request, CANELE_EPEER);
+    receive_path::delivered(engine, *pull.request, peer, pull.want);
+  } else if (peer.gone()) {
+    engine.finish(*pull.request, peer.error);
+  } else {  // it may be forbidden, or the peer is about to be found dead: then that ends the transfer
+    pull.request->moved = 0;
+    pull.request->expected = pull.want;
+    grant(engine, *pull.request, peer, pull.handle, 0);
   }
   pull.next_free = engine.free_pulls;
   engine.free_pulls = &pull;

@@ -24,6 +24,7 @@ struct Pull : PulledOp, ltask::Task {
   Engine* engine = nullptr;
   Request* request = nullptr;
   Peer* peer = nullptr;
+  drivers::Driver* driver = nullptr;
   std::uint64_t handle = 0;  ///< of the send
   std::uint64_t want = 0, offset = 0;
   drivers::Exposure exposure;
@@ -39,10 +40,15 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure);
 const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
+/// The sender has lost the rail that carried a transfer: what is missing is granted again.
+void on_again(Engine& engine, Peer& peer, std::uint64_t key);
+
 /// Where bulk bytes of transfer `key` go; see DriverEvents.
-int landing(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
-            int max);
-void landed(Engine& engine, Peer& peer, std::uint64_t key, std::uint64_t length);
+int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t offset,
+            std::uint64_t length, iovec* out, int max);
+void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length);
+/// No driver writes to the memory of peer.bundle->landings[index] any more.
+void landing_closed(Engine& engine, Peer& peer, std::size_t index);
 
 /// A pull is over.
 void pulled(Engine& engine, Pull& pull);

@@ -23,12 +23,12 @@ using strategies::Item;
 std::size_t eager_limit(const Engine& engine, const Peer& peer) {
   std::size_t limit = ~std::size_t{0};
   const auto fits = [&](const DriverSlot& slot) {
-    const std::size_t room =
-        slot.driver->capabilities().max_packet - wire::chunk_size(wire::long_size) - sizeof(std::uint64_t);
+    const std::size_t heads = sizeof(wire::Head) + wire::chunk_size(wire::long_size) + sizeof(std::uint64_t);
+    const std::size_t room = slot.driver->capabilities().max_packet - heads;
     limit = std::min(limit, room);
   };
-  if (peer.rail.slot != nullptr) {
-    fits(*peer.rail.slot);
+  if (peer.rail->slot != nullptr) {
+    for (const auto& rail : peer.rails) fits(*rail->slot);
   } else {
     for (const auto& slot : engine.slots) fits(*slot);
   }
@@ -60,18 +60,18 @@ void count_message(Engine& engine, Peer& peer, std::size_t length, Counter proto
 
 }  // namespace
 
-void doorbell(Engine& engine, Peer& peer) {
-  drivers::Driver& driver = *peer.rail.slot->driver;
-  if (!driver.wants_wake(peer.rank)) return;
-  engine.departures.ring(driver, peer.rank);
+void doorbell(Engine& engine, Rail& rail) {
+  drivers::Driver& driver = *rail.slot->driver;
+  if (!driver.wants_wake(rail.peer->rank)) return;
+  engine.departures.ring(driver, rail.peer->rank);
   engine.counters.add(Counter::wakes_sent);
 }
 
 bool leave_at_once(Engine& engine, const Session& session, int destination, std::uint64_t tag, const void* buffer,
                    std::size_t length) {
   Peer* peer = engine.peers[destination];
-  if (peer == nullptr || peer->state != Peer::State::up || length > peer->rail.inline_message) return false;
-  Rail& rail = peer->rail;
+  if (peer == nullptr || peer->state != Peer::State::up || length >= peer->rail->inline_below) return false;
+  Rail& rail = *peer->rail;
   // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
   if (rail.state != Rail::State::idle || rail.full || peer->dirty || session.number >= peer->announced.size() ||
       peer->announced[session.number] != session.epoch) {
@@ -87,7 +87,7 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
   ++peer->next_out;
   count_message(engine, *peer, length, Counter::eager_sent);
   peer->counters.add(Counter::packets_sent);
-  doorbell(engine, *peer);
+  doorbell(engine, rail);
   return true;
 }
 
@@ -147,6 +147,8 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
   rts.header = request.header;
   rts.exposure = exposure.size;
   rts.synchronous = request.synchronous;
+  rts.confirm = peer.bundle != nullptr && peer.bundle->numbers;
+  request.confirm = rts.confirm != 0;
   head.type = wire::Type::rts;
   out = wire::put_head(out, head, sizeof rts + rts.header + rts.exposure);
   std::memcpy(out, &rts, sizeof rts);
@@ -201,6 +203,7 @@ void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes) 
     peer.backlog->remove(request.item);
     request.item.queued = false;
   }
+  if (request.confirm && !request.confirmed) return;  // the rail may still lose it
   engine.sends.remove(request.handle);
   engine.finish(request, CANELE_OK);
 }

@@ -51,8 +51,16 @@ void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes);
 void control(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
              const void* payload, std::size_t size);
 
-/// Notes that the peer's doorbell is to be rung if the last send found it asleep.
-void doorbell(Engine& engine, Peer& peer);
+/// Notes that the doorbell of the rail's peer is to be rung if the last send found it asleep.
+void doorbell(Engine& engine, Rail& rail);
+
+/// The next piece of a granted transfer, to a rail that is idle. False: the rail is full.
+bool send_bulk(Engine& engine, Rail& rail, Request& request);
+
+/// A packet counts as sent: envelopes, packets, aggregation.
+void count_packet(Engine& engine, Peer& peer, const strategies::Plan& plan);
+std::unique_ptr<Packet> new_packet(Engine& engine);
+void free_packet(Engine& engine, std::unique_ptr<Packet> packet);
 
 /// Adds an item to the peer's backlog.
 void enqueue(Engine& engine, Peer& peer, strategies::Item& item);

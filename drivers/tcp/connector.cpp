@@ -51,8 +51,8 @@ bool Connector::open(Address* address, std::string* why) {
   PeerAddress own;
   own.host = host_;
   own.incarnation = self_.incarnation;
-  if (!start_listening(context_.setting("TCP_INTERFACE", "auto"), context_.setting("TCP_PORT", "0"), &listeners_,
-                       &own.endpoints, why)) {
+  if (!start_listening(context_.argument.empty() ? context_.setting("TCP_INTERFACE", "auto") : context_.argument,
+                       context_.setting("TCP_PORT", "0"), &listeners_, &own.endpoints, why)) {
     return false;
   }
   for (std::size_t i = 0; i < listeners_.size(); ++i) {

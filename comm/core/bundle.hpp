@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Bundle: what a peer with several rails keeps, so that a rail may die without a loss.
+//
+// Who: protocol/bundle.cpp; part of Peer.
+// Threads: under the engine's lock. A KeptPacket's bytes are also read by the driver that is sending them.
+// Surprise: it is packets that are numbered, kept and acknowledged, not messages: everything above sees one reliable,
+//     ordered stream of packets, whichever rails they took.
+//
+//   sent:   [ 7 | 8 | 9 | 10 ]   oldest first, numbers without gaps; leaves at the peer's acknowledgement
+//   again:  [ 8 | 10 ]           those of them that were on a rail that has died
+//   early:  { 13, 14 }           arrived before number 12, which is on another rail
+//
+// Rejected: numbering messages (control chunks would need a scheme of their own); acknowledging each packet (a packet
+//     back for each forth).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace canele::comm {
+
+struct DriverSlot;
+struct Rail;
+
+/// A numbered packet that the peer has not acknowledged. Shared by the bundle and the rail that is sending it.
+struct KeptPacket {
+  std::uint64_t number = 0;
+  std::vector<std::byte> bytes;
+  const Rail* rail = nullptr;  ///< which it took last
+};
+
+/// A driver holds the pieces of a user's buffer and may be writing to it.
+struct OpenLanding {
+  const DriverSlot* slot;
+  std::uint64_t key;
+  bool asked_again = false;  ///< its sender has lost the rail: the transfer goes on once this is closed
+};
+
+struct Bundle {
+  static constexpr std::size_t most_packets = 256, most_bytes = 4u << 20;  ///< kept unacknowledged; early ones likewise
+  static constexpr std::uint64_t told_every = 16;                          ///< packets between two acknowledgements
+
+  bool numbers = false;         ///< what we send is numbered
+  std::uint64_t next_out = 1;   ///< number of the next packet
+  std::uint64_t next_in = 1;    ///< the number that comes next
+  std::uint64_t told = 0;       ///< the highest number that we have acknowledged
+  std::size_t sent_bytes = 0;   ///< in `sent`
+  std::size_t early_bytes = 0;  ///< in `early`
+  std::deque<std::shared_ptr<KeptPacket>> sent, again;
+  std::map<std::uint64_t, std::vector<std::byte>> early;
+  std::vector<OpenLanding> landings;
+
+  /// Lets go of all packets. The object stays: the peer may have died of a packet that is being read.
+  void drop() {
+    sent.clear();
+    again.clear();
+    early.clear();
+    landings.clear();
+    sent_bytes = early_bytes = 0;
+  }
+  bool window_open() const { return sent.size() < most_packets && sent_bytes < most_bytes; }
+};
+
+}  // namespace canele::comm

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Several rails to one peer. See bundle.hpp (who, threads).
+// Surprise: an eager message is finished when its packet is kept, before any rail has it: the copy is ours.
+#include "comm/protocol/bundle.hpp"
+
+#include <algorithm>
+
+#include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/rendezvous.hpp"
+#include "comm/protocol/send_path.hpp"
+
+namespace canele::comm::bundle {
+namespace {
+
+using drivers::Status;
+using strategies::Plan;
+
+bool usable(const Rail& rail) { return rail.up && !rail.dead && rail.state == Rail::State::idle && !rail.full; }
+
+/// In: planned items. Out: a kept packet that holds them; they have left.
+std::shared_ptr<KeptPacket> keep(Engine& engine, Peer& peer, const Plan& plan) {
+  Bundle& bundle = *peer.bundle;
+  auto kept = std::make_shared<KeptPacket>();
+  kept->number = bundle.next_out++;
+  kept->bytes.resize(sizeof(wire::Head) + plan.size);
+  bundle.told = bundle.next_in - 1;
+  const wire::Head head{kept->number, static_cast<std::uint32_t>(bundle.told), 0, wire::Type::numbered, 0};
+  std::byte* end = wire::put_head(kept->bytes.data(), head, 0);
+  for (int i = 0; i < plan.count; ++i) end = send_path::write_item(engine, peer, *plan.items[i], end, false).end;
+  kept->bytes.resize(static_cast<std::size_t>(end - kept->bytes.data()));  // an rts may have turned out shorter
+  bundle.sent_bytes += kept->bytes.size();
+  bundle.sent.push_back(kept);
+  send_path::count_packet(engine, peer, plan);
+  for (int i = 0; i < plan.count; ++i) send_path::item_left(engine, *plan.items[i]);
+  return kept;
+}
+
+/// Gives a kept packet to a rail. False: the rail is full and has not taken it.
+bool put(Engine& engine, Rail& rail, const std::shared_ptr<KeptPacket>& kept) {
+  const iovec piece{kept->bytes.data(), kept->bytes.size()};
+  kept->rail = &rail;
+  if (rail.slot->memory_only()) {
+    rail.full = rail.slot->driver->send_packet(rail.peer->rank, &piece, 1, piece.iov_len, &rail) == Status::full;
+    return !rail.full;
+  }
+  rail.packet = send_path::new_packet(engine);
+  rail.packet->pieces[rail.packet->piece_count++] = piece;
+  rail.packet->size = piece.iov_len;
+  rail.kept = kept;
+  rail.state = Rail::State::staged;
+  rail.slot->push_flush(rail);
+  return true;
+}
+
+/// A bulk item stays on the rail that it began on. False: that rail cannot take it now.
+bool send_bulk(Engine& engine, Rail& asked, Request& request) {
+  if (request.bulk_rail == nullptr || request.bulk_rail->dead) request.bulk_rail = &asked;
+  return usable(*request.bulk_rail) && send_path::send_bulk(engine, *request.bulk_rail, request);
+}
+
+/// One packet for one rail. False: there is none for it, or it cannot take it.
+bool feed(Engine& engine, Peer& peer, Rail& rail) {
+  Bundle& bundle = *peer.bundle;
+  if (!bundle.again.empty()) {
+    const auto kept = bundle.again.front();
+    bundle.again.pop_front();
+    if (put(engine, rail, kept)) return true;
+    bundle.again.push_front(kept);
+    return false;
+  }
+  if (peer.backlog->empty()) return false;
+  const std::size_t most = rail.slot->driver->capabilities().max_packet - sizeof(wire::Head);
+  Plan plan;
+  peer.backlog->plan({bundle.window_open() ? most : 0, peer.rail == &rail}, plan);
+  if (plan.count == 0) return false;
+  if (plan.items[0]->kind == strategies::Kind::bulk) return send_bulk(engine, rail, request_of(*plan.items[0]));
+  for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
+  peer.queued_bytes -= plan.size;
+  const auto kept = keep(engine, peer, plan);
+  if (!put(engine, rail, kept)) bundle.again.push_back(kept);
+  return true;
+}
+
+/// Tells the peer how far we are, if it may be waiting for that.
+void acknowledge(Engine& engine, Peer& peer, bool at_once) {
+  Bundle& bundle = *peer.bundle;
+  const std::uint64_t upto = bundle.next_in - 1;
+  if (!at_once && upto - bundle.told < Bundle::told_every) return;
+  bundle.told = upto;
+  send_path::control(engine, peer, wire::Type::seen, upto, 0, 0, nullptr, 0);
+}
+
+/// Packets that came early and whose turn it is now.
+const char* drain_early(Engine& engine, Peer& peer) {
+  Bundle& bundle = *peer.bundle;
+  while (!bundle.early.empty() && bundle.early.begin()->first == bundle.next_in && !peer.gone()) {
+    const std::vector<std::byte> bytes = std::move(bundle.early.begin()->second);
+    bundle.early.erase(bundle.early.begin());
+    bundle.early_bytes -= bytes.size();
+    ++bundle.next_in;
+    if (const char* wrong = receive_path::chunks(engine, peer, bytes); wrong != nullptr) return wrong;
+  }
+  return nullptr;
+}
+
+/// The bulk bytes of a send were on a rail that has died: the receiver says where to go on.
+void restart(Engine& engine, Peer& peer, Request& request) {
+  if (request.item.queued) {
+    peer.backlog->remove(request.item);
+    request.item.queued = false;
+  }
+  request.bulk_rail = nullptr;
+  if (request.confirmed) {
+    engine.sends.remove(request.handle);
+    engine.finish(request, CANELE_OK);
+    return;
+  }
+  request.moved = request.expected = 0;
+  send_path::control(engine, peer, wire::Type::again, request.bulk_key, 0, 0, nullptr, 0);
+}
+
+bool holds(const Rail& rail, const Request& request) {
+  return rail.packet != nullptr && rail.packet->bulk && rail.packet->plan.count == 1 &&
+         rail.packet->plan.items[0] == &request.item;
+}
+
+}  // namespace
+
+void begin(Peer& peer) {
+  if (peer.bundle == nullptr) peer.bundle = std::make_unique<Bundle>();
+  peer.bundle->numbers = true;
+}
+
+void pump(Engine& engine, Peer& peer) {
+  for (const auto& rail : peer.rails) {
+    while (usable(*rail) && feed(engine, peer, *rail)) {
+    }
+    if (rail->up && rail->slot->memory_only()) send_path::doorbell(engine, *rail);
+  }
+}
+
+const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> rest) {
+  if (peer.bundle == nullptr) peer.bundle = std::make_unique<Bundle>();
+  Bundle& bundle = *peer.bundle;
+  const std::uint64_t number = head.tag;
+  if (number < bundle.next_in) {  // its sender has lost a rail, and the acknowledgement with it
+    acknowledge(engine, peer, true);
+    return nullptr;
+  }
+  if (number > bundle.next_in) {
+    if (number - bundle.next_in > Bundle::most_packets || bundle.early_bytes + rest.size() > 2 * Bundle::most_bytes) {
+      return "a packet number is too far ahead";
+    }
+    if (bundle.early.try_emplace(number, rest.begin(), rest.end()).second) bundle.early_bytes += rest.size();
+    return nullptr;
+  }
+  // The low 32 bits are enough: fewer than 2^31 packets are ever unacknowledged.
+  const std::uint64_t acked = bundle.next_out - 1 - bundle.sent.size();
+  if (const auto more = static_cast<std::int32_t>(head.seq - static_cast<std::uint32_t>(acked)); more > 0) {
+    if (const char* wrong = seen(peer, acked + static_cast<std::uint64_t>(more)); wrong != nullptr) return wrong;
+    engine.mark_dirty(peer);
+  }
+  ++bundle.next_in;
+  if (!rest.empty()) {
+    if (const char* wrong = receive_path::chunks(engine, peer, rest); wrong != nullptr) return wrong;
+  }
+  if (const char* wrong = drain_early(engine, peer); wrong != nullptr) return wrong;
+  if (!peer.gone()) acknowledge(engine, peer, false);
+  return nullptr;
+}
+
+const char* seen(Peer& peer, std::uint64_t upto) {
+  if (peer.bundle == nullptr || upto >= peer.bundle->next_out) return "it acknowledges a packet that was not sent";
+  Bundle& bundle = *peer.bundle;
+  while (!bundle.sent.empty() && bundle.sent.front()->number <= upto) {
+    bundle.sent_bytes -= bundle.sent.front()->bytes.size();
+    bundle.sent.pop_front();
+  }
+  std::erase_if(bundle.again, [&](const auto& kept) { return kept->number <= upto; });
+  return nullptr;
+}
+
+void rail_lost(Engine& engine, Peer& peer, Rail& rail) {
+  Bundle& bundle = *peer.bundle;
+  for (const auto& kept : bundle.sent) {
+    const bool waits = std::find(bundle.again.begin(), bundle.again.end(), kept) != bundle.again.end();
+    if (kept->rail == &rail && !waits) bundle.again.push_back(kept);
+  }
+  std::sort(bundle.again.begin(), bundle.again.end(),
+            [](const auto& a, const auto& b) { return a->number < b->number; });
+  engine.sends.each([&](Request& request) {
+    const bool was_here = request.rank == peer.rank && request.bulk_rail == &rail && request.expected != 0;
+    if (was_here && !holds(rail, request)) restart(engine, peer, request);
+  });
+  if (!rail.in_flush) take_back(engine, rail);
+  for (std::size_t i = 0; i < bundle.landings.size();) {
+    if (bundle.landings[i].slot == rail.slot) {
+      rendezvous::landing_closed(engine, peer, i);
+    } else {
+      ++i;
+    }
+  }
+  engine.mark_dirty(peer);
+}
+
+void take_back(Engine& engine, Rail& rail) {
+  rail.kept.reset();
+  if (rail.packet == nullptr) return;
+  // Only now, when no driver reads its memory any more, may a transfer go on elsewhere and end.
+  if (rail.packet->bulk && rail.packet->plan.count == 1) {
+    restart(engine, *rail.peer, request_of(*rail.packet->plan.items[0]));
+  }
+  rail.packet->plan.count = 0;
+  send_path::free_packet(engine, std::move(rail.packet));
+  rail.state = Rail::State::idle;
+}
+
+}  // namespace canele::comm::bundle

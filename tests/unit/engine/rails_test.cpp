@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Several rails to one peer: all of them carry packets, order holds, and nothing is lost when one dies in the middle.
+//
+// Surprise: the rail that dies first swallows what it is given for a while, as a cut cable does, and only then tells
+// its
+//     engine; the two ends learn of it at different times.
+#include <deque>
+#include <random>
+
+#include "local_job.hpp"
+
+namespace canele::test {
+namespace {
+
+using drivers::Rank;
+using drivers::Status;
+
+/// What is wrong with the rails of one kind, at one rank.
+struct Illness {
+  std::atomic<bool> swallows{false}, tells{false};
+};
+Illness illness[2][2];  // by kind and rank
+
+/// A driver around another one, which can be made to die.
+class Mortal final : public drivers::Driver, drivers::DriverEvents, drivers::DriverContext {
+ public:
+  Mortal(const drivers::DriverFactory& inner, int kind) : inner_(inner.create()), kind_(kind) {}
+
+ private:
+  bool swallows() const { return illness[kind_][rank].swallows; }
+
+  Status open_impl(DriverContext& outer, drivers::Address* address, std::string* reason) override {
+    outer_ = &outer;
+    static_cast<DriverContext&>(*this).rank = outer.rank;
+    size = outer.size, job = outer.job, incarnation = outer.incarnation, secret = outer.secret;
+    argument = outer.argument;
+    events = this;
+    const Status status = inner_->open(*this, address, reason);
+    capabilities_ = inner_->capabilities();
+    capabilities_.name = kind_ == 0 ? "first" : "second";
+    return status;
+  }
+  Status connect_impl(Rank peer, std::span<const std::byte> address) override { return inner_->connect(peer, address); }
+  Status send_inline_impl(Rank peer, const void* a, std::size_t n, const void* b, std::size_t m) override {
+    return swallows() ? Status::ok : inner_->send_inline(peer, a, n, b, m);
+  }
+  Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t n, drivers::Token token) override {
+    peer_ = peer;
+    return swallows() ? Status::ok : inner_->send_packet(peer, pieces, count, n, token);
+  }
+  std::span<std::byte> reserve_impl(Rank peer, std::size_t n) override { return inner_->reserve(peer, n); }
+  void commit_impl(Rank peer, std::size_t n) override { inner_->commit(peer, n); }
+  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                        std::size_t n, drivers::Token token) override {
+    return swallows() ? Status::ok : inner_->bulk_send(peer, key, offset, pieces, count, n, token);
+  }
+  Status expose_impl(Rank peer, drivers::Access a, const iovec* p, int n, drivers::Exposure* e) override {
+    return inner_->expose(peer, a, p, n, e);
+  }
+  Status remote_copy_impl(Rank peer, drivers::Access a, std::span<const std::byte> e, std::uint64_t o, const iovec* p,
+                          int n, std::size_t s, drivers::Token t) override {
+    return swallows() ? Status::failed : inner_->remote_copy(peer, a, e, o, p, n, s, t);
+  }
+  int poll_impl(int budget) override {
+    const int events_seen = inner_->poll(budget);
+    if (!illness[kind_][rank].tells || told_) return events_seen;
+    told_ = true;
+    outer_->events->failed(1 - rank, true, "the test has cut it");
+    return events_seen + 1;
+  }
+  int descriptor_impl() const override { return inner_->descriptor(); }
+  bool arm_impl(bool on) override {
+    if (!on) inner_->disarm();
+    return !on || ((!illness[kind_][rank].tells || told_) && inner_->arm());
+  }
+  bool wants_wake_impl(Rank) override { return false; }
+  void close_impl() override { inner_->close(); }
+
+  drivers::Take packet(Rank from, std::span<const std::byte> bytes) override {
+    return swallows() || told_ ? drivers::Take::taken : outer_->events->packet(from, bytes);
+  }
+  int landing(Rank from, std::uint64_t key, std::uint64_t at, std::uint64_t n, iovec* out, int max) override {
+    return swallows() || told_ ? 0 : outer_->events->landing(from, key, at, n, out, max);
+  }
+  void landed(Rank from, std::uint64_t key, std::uint64_t at, std::uint64_t n) override {
+    if (!told_) outer_->events->landed(from, key, at, n);
+  }
+  void done(drivers::Token token, Status status) override {
+    if (!told_) outer_->events->done(token, status);
+  }
+  void ready(Rank peer) override {
+    if (!told_) outer_->events->ready(peer);
+  }
+  void connected(Rank peer) override { outer_->events->connected(peer); }
+  void failed(Rank peer, bool lost, std::string_view reason) override {
+    if (!std::exchange(told_, true)) outer_->events->failed(peer, lost, reason);
+  }
+  std::uint64_t now_ns() override { return outer_->now_ns(); }
+  std::uint64_t random() override { return outer_->random(); }
+  std::string setting(std::string_view name, std::string_view fallback) override {
+    return outer_->setting(name, fallback);
+  }
+  void log(int level, std::string_view text) override { outer_->log(level, text); }
+
+  std::unique_ptr<drivers::Driver> inner_;
+  int kind_;
+  DriverContext* outer_ = nullptr;
+  Rank peer_ = -1;
+  bool told_ = false;
+};
+
+template <int kind>
+const drivers::DriverFactory* inner = nullptr;
+
+template <int kind>
+const drivers::DriverFactory mortal{drivers::contract_version, kind == 0 ? "first" : "second", "for tests",
+                                    [] { return std::unique_ptr<drivers::Driver>(new Mortal(*inner<kind>, kind)); },
+                                    [] { return std::string(); }};
+
+struct Pair {
+  const char* first;
+  const char* second;
+};
+
+class Rails : public testing::TestWithParam<Pair> {
+ protected:
+  Rails() {
+    for (auto& kind : illness) {
+      for (Illness& one : kind) one.swallows = one.tells = false;
+    }
+    inner<0> = comm::find_driver(GetParam().first);
+    inner<1> = comm::find_driver(GetParam().second);
+    JobOptions options;
+    options.settings = {"CANELE_VERBOSE=0"};
+    options.drivers = {comm::find_driver("self"), &mortal<0>, &mortal<1>};
+    options.drivers[2].with_previous = true;
+    job_ = std::make_unique<LocalJob>(options);
+    s_ = job_->open("rails");
+  }
+
+  struct Transfer {
+    std::vector<std::byte> out, in;
+    canele_request_t send{}, receive{};
+  };
+
+  /// A message of random size, its receive posted before or after.
+  void start(int from) {
+    static constexpr std::size_t sizes[] = {0, 8, 40, 1000, 9000, 70'000, 700'000};
+    auto made = std::make_unique<Transfer>();
+    Transfer& t = *made;
+    t.out.resize(sizes[random_() % std::size(sizes)]);
+    for (auto& byte : t.out) byte = static_cast<std::byte>(random_());
+    t.in.resize(t.out.size());
+    const bool late = random_() % 2 == 0;
+    for (int step = 0; step < 2; ++step) {
+      if (late == (step == 0)) {
+        ASSERT_EQ(canele_isend(s_[static_cast<std::size_t>(from)], 1 - from, 7, t.out.data(), t.out.size(), &t.send),
+                  0);
+      } else {
+        ASSERT_EQ(canele_irecv(s_[static_cast<std::size_t>(1 - from)], from, 7, CANELE_TAG_EXACT, t.in.data(),
+                               t.in.size(), &t.receive),
+                  0);
+      }
+    }
+    transfers_.push_back(std::move(made));
+  }
+
+  /// All have arrived, whole and (one tag, different contents) in order.
+  void finish_all() {
+    for (const auto& t : transfers_) {
+      ASSERT_TRUE(job_->finish(t->receive) && job_->finish(t->send));
+      ASSERT_EQ(status_of(t->receive).error, CANELE_OK);
+      ASSERT_EQ(status_of(t->send).error, CANELE_OK);
+      ASSERT_TRUE(t->in == t->out) << t->in.size() << " bytes";
+    }
+    transfers_.clear();
+  }
+
+  std::uint64_t packets(int rank, int slot) {
+    return job_->engine(rank).slots[static_cast<std::size_t>(slot)]->driver->counters.packets_sent;
+  }
+  bool both_up() {
+    return job_->until([&] {
+      for (int rank = 0; rank < 2; ++rank) {
+        for (int slot : {1, 2}) {
+          if (job_->engine(rank).slots[static_cast<std::size_t>(slot)]->connected_peers == 0) return false;
+        }
+      }
+      return true;
+    });
+  }
+
+  std::unique_ptr<LocalJob> job_;
+  std::vector<canele_session_t*> s_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;
+  std::mt19937_64 random_{20};
+};
+
+TEST_P(Rails, CarryTogetherAndInOrder) {
+  for (int i = 0; i < 600; ++i) {
+    start(static_cast<int>(random_() % 2));
+    if (i % 50 == 0) finish_all();
+    if (i == 0) {
+      ASSERT_TRUE(both_up());
+    }
+    if (i % 3 == 0) job_->step_all();
+  }
+  finish_all();
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_GT(packets(rank, 1), 0u);
+    const comm::Peer* peer = job_->engine(rank).peers[1 - rank];
+    ASSERT_NE(peer->bundle, nullptr);
+    EXPECT_LT(peer->bundle->sent.size(), comm::Bundle::most_packets);
+    EXPECT_TRUE(peer->bundle->early.empty());
+    EXPECT_TRUE(peer->bundle->landings.empty());
+  }
+}
+
+TEST_P(Rails, OneMayDieAtAnyMoment) {
+  for (int seed = 0; seed < 12; ++seed) {
+    random_.seed(static_cast<unsigned>(seed));
+    const int kind = seed % 2, first_end = seed / 2 % 2;
+    start(0);
+    start(1);
+    finish_all();
+    ASSERT_TRUE(both_up());
+    for (int i = 0; i < 60; ++i) {
+      start(static_cast<int>(random_() % 2));
+      for (auto turns = random_() % 3; turns > 0; --turns) job_->step_all();
+      if (i == 20) illness[kind][0].swallows = illness[kind][1].swallows = true;
+      if (i == 30) illness[kind][first_end].tells = true;
+      if (i == 40) illness[kind][1 - first_end].tells = true;
+    }
+    finish_all();
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(job_->engine(rank).counters.read(comm::Counter::rails_failed), 1u) << "seed " << seed;
+      EXPECT_TRUE(job_->engine(rank).peers[1 - rank]->bundle->landings.empty());
+    }
+    job_.reset();
+    for (auto& one : illness[kind]) one.swallows = one.tells = false;
+    if (seed < 11) {
+      JobOptions options;
+      options.settings = {"CANELE_VERBOSE=0"};
+      options.drivers = {comm::find_driver("self"), &mortal<0>, &mortal<1>};
+      options.drivers[2].with_previous = true;
+      job_ = std::make_unique<LocalJob>(options);
+      s_ = job_->open("rails");
+    }
+  }
+}
+
+TEST_P(Rails, TheLastOneTakesThePeerWithIt) {
+  start(0);
+  finish_all();
+  ASSERT_TRUE(both_up());
+  canele_request_t receive{};
+  canele_irecv(s_[1], 0, 9, CANELE_TAG_EXACT, nullptr, 0, &receive);
+  for (auto& kind : illness) kind[1].swallows = kind[1].tells = true;
+  ASSERT_TRUE(job_->finish(receive));
+  EXPECT_EQ(status_of(receive).error, CANELE_EPEER);
+  EXPECT_EQ(status_of(receive).source, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, Rails, testing::Values(Pair{"shm", "tcp"}, Pair{"tcp", "tcp"}, Pair{"shm", "shm"}),
+                         [](const auto& i) { return std::string(i.param.first) + "_" + i.param.second; });
+
+}  // namespace
+}  // namespace canele::test
