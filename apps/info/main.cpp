@@ -77,12 +77,29 @@ void print_machine(const json& info) {
   fmt::print("worker     would run on {}\n", text_of(info.at("worker"), "place"));
 }
 
-void print_drivers(const json& info) {
+/// What a driver declares: numbers with their names, then the names of what it has and of what it lacks.
+void print_capabilities(const json& capabilities) {
+  std::string numbers, has, lacks;
+  for (const auto& [name, value] : capabilities.items()) {
+    if (value.is_boolean()) {
+      (value.get<bool>() ? has : lacks) += (value.get<bool>() ? has : lacks).empty() ? name : ", " + name;
+    } else {
+      numbers += fmt::format("{}{} {}", numbers.empty() ? "" : ", ", name,
+                             value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+  for (const auto& [what, text] : {std::pair{"has", has}, std::pair{"lacks", lacks}, std::pair{"", numbers}}) {
+    fmt::print("  {:<15} {:<6} {}\n", "", what, wrapped(text, 24, 110));
+  }
+}
+
+void print_drivers(const json& info, bool capabilities) {
   fmt::print("\ndrivers\n");
   for (const json& driver : info.at("drivers")) {
     const bool available = driver.at("available").get<bool>();
     fmt::print("  {:<10} {:<4} {}\n", text_of(driver, "name"), available ? "yes" : "no", text_of(driver, "summary"));
     if (!available) fmt::print("  {:<10} {:<4} why not: {}\n", "", "", wrapped(text_of(driver, "why_not"), 26, 110));
+    if (available && capabilities) print_capabilities(driver.at("capabilities"));
   }
 }
 
@@ -106,16 +123,18 @@ void print_settings(const json& info) {
   }
 }
 
-int run(bool as_json) {
+int run(bool as_json, bool only_drivers) {
   const std::string text = ask_library();
   const json info = json::parse(text);
   const std::string error = text_of(info, "settings_error");
   if (as_json) {
     fmt::print("{}\n", text);
+  } else if (only_drivers) {
+    print_drivers(info, true);
   } else {
     print_build(info);
     print_machine(info);
-    print_drivers(info);
+    print_drivers(info, false);
     print_strategies(info);
     print_settings(info);
   }
@@ -128,12 +147,13 @@ int run(bool as_json) {
 
 int main(int argc, char** argv) {
   CLI::App app{"Shows what this build of Canelé can do on this machine, and its settings."};
-  bool as_json = false;
+  bool as_json = false, only_drivers = false;
   app.add_flag("--json", as_json, "Print JSON, for scripts");
+  app.add_flag("--drivers", only_drivers, "Only the drivers, each with its capabilities");
   app.set_version_flag("--version", canele_version());
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(as_json);
+    return run(as_json, only_drivers);
   } catch (const std::exception& problem) {
     fmt::print(stderr, "canele-info: {}\n", problem.what());
     return 2;

@@ -28,23 +28,65 @@ InfoReport::Worker describe_worker(const Engine* engine, const Settings& setting
   return worker;
 }
 
-InfoReport::OneDriver describe_driver(const Engine* engine, const drivers::DriverFactory& factory) {
+/// What a driver needs of the world to be opened and closed again: nobody connects, nothing is called back.
+class ProbeContext final : public drivers::DriverContext, drivers::DriverEvents {
+ public:
+  explicit ProbeContext(const Settings& settings) : settings_(settings) {
+    secret = key_;
+    events = this;
+    incarnation = posix_platform().random();
+    job = incarnation;
+  }
+  std::uint64_t now_ns() override { return posix_platform().now_ns(); }
+  std::uint64_t random() override { return posix_platform().random(); }
+  std::string setting(std::string_view name, std::string_view fallback) override {
+    return settings_.by_name(name, fallback);
+  }
+  void log(int, std::string_view) override {}
+  drivers::Take packet(drivers::Rank, std::span<const std::byte>) override { return drivers::Take::refused; }
+  int landing(drivers::Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int) override { return 0; }
+  void landed(drivers::Rank, std::uint64_t, std::uint64_t, std::uint64_t) override {}
+  void done(drivers::Token, drivers::Status) override {}
+  void ready(drivers::Rank) override {}
+  void connected(drivers::Rank) override {}
+  void failed(drivers::Rank, bool, std::string_view) override {}
+
+ private:
+  const Settings& settings_;
+  std::byte key_[16] = {};
+};
+
+/// Opens the driver and closes it again, to learn what it can do here.
+void probe_driver(const Settings& settings, const drivers::DriverFactory& factory, InfoReport::OneDriver* driver) {
+  driver->unavailable = factory.unavailable();
+  if (!driver->unavailable.empty()) return;
+  ProbeContext context(settings);
+  drivers::Address address;
+  const auto instance = factory.create();
+  if (instance->open(context, &address, &driver->unavailable) == drivers::Status::failed) return;
+  driver->capabilities = instance->capabilities();
+  instance->close();
+}
+
+InfoReport::OneDriver describe_driver(const Engine* engine, const Settings& settings,
+                                      const drivers::DriverFactory& factory) {
   InfoReport::OneDriver driver{std::string(factory.name), std::string(factory.summary), "", false, {}};
   for (std::size_t i = 0; engine != nullptr && i < engine->slots.size(); ++i) {
     if (&engine->slots[i]->factory != &factory) continue;
     driver.open = true;
     driver.capabilities = engine->slots[i]->driver->capabilities();
   }
-  if (!driver.open) driver.unavailable = factory.unavailable();
+  if (!driver.open) probe_driver(settings, factory, &driver);
   return driver;
 }
 
 /// Those built in, those found as modules, and those that come with Canelé but are not here, with the reason.
-std::vector<InfoReport::OneDriver> describe_drivers(const Engine* engine, const std::string& path) {
+std::vector<InfoReport::OneDriver> describe_drivers(const Engine* engine, const Settings& settings) {
+  const std::string& path = settings.text(Setting::driver_path);
   std::vector<InfoReport::OneDriver> all;
-  for (const auto* factory : all_drivers()) all.push_back(describe_driver(engine, *factory));
+  for (const auto* factory : all_drivers()) all.push_back(describe_driver(engine, settings, *factory));
   for (const Module& module : open_modules(path)) {
-    all.push_back(module.factory != nullptr ? describe_driver(engine, *module.factory)
+    all.push_back(module.factory != nullptr ? describe_driver(engine, settings, *module.factory)
                                             : InfoReport::OneDriver{module.name, "", module.problem, false, {}});
   }
   for (const ModuleName& known : known_modules) {
@@ -62,7 +104,7 @@ InfoReport info(const Engine* engine) {
   const Settings& settings = engine != nullptr ? *engine->settings : own;
   report.version = CANELE_VERSION;
   report.abi = CANELE_ABI_VERSION;
-  report.drivers = describe_drivers(engine, settings.text(Setting::driver_path));
+  report.drivers = describe_drivers(engine, settings);
   for (const auto* factory : all_strategies())
     report.strategies.push_back({std::string(factory->name), std::string(factory->summary)});
   report.settings = describe(settings);

@@ -55,6 +55,7 @@ void write_capabilities(JsonWriter& json, const drivers::Capabilities& c) {
   json.field("max_inline", c.max_inline).field("max_packet", c.max_packet).field("memory_only", c.memory_only);
   json.field("reserves", c.reserves).field("bulk_stream", c.bulk_stream).field("get", c.get);
   json.field("put", c.put).field("copies_anywhere", c.copies_anywhere);
+  json.field("max_bulk", c.max_bulk);
   json.field("wake_up", wake_up_name(c.wake_up)).field("reaches_self", c.reaches_self);
   json.field("reaches_local", c.reaches_local).field("reaches_remote", c.reaches_remote);
   json.field("detects_failure", c.detects_failure).field("max_instances", c.max_instances);
@@ -68,7 +69,7 @@ void write_drivers(JsonWriter& json, const std::vector<InfoReport::OneDriver>& a
     json.begin_object().field("name", driver.name).field("summary", driver.summary);
     json.field("available", driver.unavailable.empty()).field("why_not", driver.unavailable);
     json.field("open", driver.open);
-    if (driver.open) {
+    if (driver.unavailable.empty()) {
       json.key("capabilities");
       write_capabilities(json, driver.capabilities);
     }

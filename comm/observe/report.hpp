@@ -54,9 +54,9 @@ struct InfoReport {
   struct OneDriver {
     std::string name;
     std::string summary;
-    std::string unavailable;  ///< "" if it can run here, else why not
-    bool open = false;        ///< the engine uses it; then `capabilities` counts
-    drivers::Capabilities capabilities;
+    std::string unavailable;             ///< "" if it can run here, else why not
+    bool open = false;                   ///< the engine uses it
+    drivers::Capabilities capabilities;  ///< if it can run here
   };
   struct Strategy {
     std::string name;

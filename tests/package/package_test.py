@@ -148,6 +148,19 @@ class PackageTest(unittest.TestCase):
         )
 
 
+    def test_driver_from_outside_the_tree(self):
+        environment = self.install.environment
+        run("cmake", "-S", HERE / "outside", "-B", self.scratch / "b", environment=environment)
+        run("cmake", "--build", self.scratch / "b", environment=environment)
+        environment = {**environment, "CANELE_DRIVERS": "seqpacket", "CANELE_DRIVER_PATH": str(self.scratch / "b")}
+        self.assertRegex(run("canele-info", environment=environment), r"seqpacket +yes +unix sockets")
+        for program, ranks in (("mpi_point_to_point", 4), ("mpi_types", 2)):
+            run("canele-run", "-n", ranks, BUILD / "bin" / program, environment=environment)
+        with self.assertRaisesRegex(AssertionError, "seqpackets: .*did you mean|no canele-driver-seqpackets.so"):
+            environment["CANELE_DRIVERS"] = "seqpackets"
+            run("canele-run", "-n", 2, BUILD / "bin/mpi_types", environment=environment)
+
+
 class ReadmeTest(unittest.TestCase):
     """Every C, C++ and CMake block of README.md is compiled, and its program run."""
 
