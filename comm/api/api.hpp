@@ -69,6 +69,7 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.late = false;
   request.confirm = request.confirmed = false;
   request.bulk_rail = nullptr;
+  request.exposure = 0;
 }
 
 std::string counters_json(Engine& engine);

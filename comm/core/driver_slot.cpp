@@ -8,6 +8,7 @@
 
 #include "comm/core/engine.hpp"
 #include "comm/core/peers.hpp"
+#include "comm/protocol/fetch.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
@@ -95,7 +96,12 @@ void DriverSlot::landed(drivers::Rank from, std::uint64_t key, std::uint64_t /*o
 
 void DriverSlot::done(drivers::Token token, drivers::Status status) {
   const CallbackLock guard(*this);
-  send_path::packet_done(engine, *static_cast<Rail*>(token), status);
+  auto* const what = static_cast<InFlight*>(token);
+  if (what->pull) {
+    fetch::piece_done(*this, static_cast<rendezvous::Pull&>(*what), status);
+  } else {
+    send_path::packet_done(engine, static_cast<Rail&>(*what), status);
+  }
 }
 
 void DriverSlot::ready(drivers::Rank to) {

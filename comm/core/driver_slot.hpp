@@ -20,6 +20,9 @@
 namespace canele::comm {
 
 class Engine;
+namespace rendezvous {
+struct Pull;
+}
 
 struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   DriverSlot(Engine& owner, const drivers::DriverFactory& from);
@@ -41,7 +44,9 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
 
   [[gnu::cold, gnu::noinline]] void refuse(Peer& peer, const char* wrong);  ///< after a packet that makes no sense
   bool memory_only() const { return driver->capabilities().memory_only; }
-  bool has_flush() const { return flush.load(std::memory_order_acquire) != nullptr; }
+  bool has_flush() const {
+    return flush.load(std::memory_order_acquire) != nullptr || pulls.load(std::memory_order_acquire) != nullptr;
+  }
   void push_flush(Rail& rail);
   Rail* take_flush();  ///< all of them, oldest first
 
@@ -54,6 +59,8 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   std::size_t group = 0;  ///< drivers that are used together have the same
   ltask::Gate gate;
   std::atomic<Rail*> flush{nullptr};
+  std::atomic<rendezvous::Pull*> pulls{nullptr};  ///< see protocol/fetch.hpp
+  std::vector<std::uint64_t> withdrawals;         ///< exposures to end; of the gate's holder
   std::atomic<int> connected_peers{0};
   std::atomic<unsigned> turns{0}, dry_polls{0};  ///< system-call drivers: polled less often while nothing comes
 };

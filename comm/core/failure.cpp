@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "comm/core/peers.hpp"
+#include "comm/protocol/fetch.hpp"
 #include "comm/protocol/send_path.hpp"
 
 namespace canele::comm {
@@ -39,8 +40,10 @@ void drop_named(Engine& engine, const Peer& peer) {
   engine.sends.each([&](Request& request) {
     if (request.rank != peer.rank) return;
     engine.sends.remove(request.handle);
+    fetch::withdraw(peer, request);
     engine.finish(request, peer.error);
   });
+  fetch::drop(engine, peer);
   engine.transfers.each([&](Request& request) {
     if (request.receive.peer != &peer) return;
     engine.transfers.remove(request.handle);
@@ -97,6 +100,9 @@ namespace peers {
 void drop_packet(Engine& engine, Rail& rail) {
   rail.kept.reset();
   if (rail.packet == nullptr) return;
+  for (const LateExposure& late : rail.packet->late) {
+    if (late.handle != 0) rail.slot->withdrawals.push_back(late.handle);
+  }
   for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.peer, *rail.packet->plan.items[i]);
   rail.packet.reset();
   rail.state = Rail::State::idle;

@@ -36,6 +36,17 @@ class Session;
 struct DriverSlot;
 struct Peer;
 
+/// An RTS in a packet whose memory its driver exposes when it gets the packet: that may take a system call.
+struct LateExposure {
+  static constexpr int most_pieces = 8;
+  Request* request;
+  std::size_t rts_at, exposure_at;  ///< in Packet::staging
+  iovec pieces[most_pieces];
+  int count;
+  std::uint64_t handle = 0;
+  bool done = false;
+};
+
 /// One packet between its plan and the moment its memory is free again.
 struct Packet {
   static constexpr int max_pieces = 2 * strategies::Plan::max_items + 1;
@@ -47,9 +58,15 @@ struct Packet {
   std::size_t size = 0;
   bool bulk = false;
   std::uint64_t bulk_key = 0, bulk_offset = 0;
+  std::vector<LateExposure> late;
 };
 
-struct Rail {
+/// What a driver's token points at.
+struct InFlight {
+  bool pull = false;  ///< a rendezvous::Pull, else a Rail
+};
+
+struct Rail : InFlight {
   static constexpr std::size_t longest_inline = 128;  ///< no driver's inline message is longer
   enum class State : std::uint8_t {
     idle,     ///< takes a packet

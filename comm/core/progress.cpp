@@ -9,6 +9,7 @@
 
 #include "comm/core/engine.hpp"
 #include "comm/core/peers.hpp"
+#include "comm/protocol/fetch.hpp"
 
 namespace canele::comm {
 namespace {
@@ -23,19 +24,21 @@ int flush(DriverSlot& slot) {
     Rail* next = rail->next_flush;  // the rail may be queued again by the end of this turn
     drivers::Driver& driver = *slot.driver;
     const int rank = rail->peer->rank;
+    InFlight* const token = rail;
     if (rail->state == Rail::State::connect) {
       rail->result = driver.connect(rank, rail->address);
     } else {
       Packet& packet = *rail->packet;
+      if (!packet.late.empty()) fetch::expose(driver, rank, packet);
       rail->result = packet.bulk ? driver.bulk_send(rank, packet.bulk_key, packet.bulk_offset, packet.pieces,
-                                                    packet.piece_count, packet.size, rail)
-                                 : driver.send_packet(rank, packet.pieces, packet.piece_count, packet.size, rail);
+                                                    packet.piece_count, packet.size, token)
+                                 : driver.send_packet(rank, packet.pieces, packet.piece_count, packet.size, token);
     }
     slot.engine.submit(rail->sent_op);
     ++count;
     rail = next;
   }
-  return count;
+  return count + fetch::serve(slot);
 }
 
 int serve(DriverSlot& slot, bool poll) {

@@ -125,6 +125,7 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
   std::uint64_t moved;     ///< bulk bytes sent, or landed
   std::uint64_t expected;  ///< bulk bytes granted
+  std::uint64_t exposure;  ///< send: the driver's name for its exposed memory; 0 none
   Rail* bulk_rail;         ///< send: the rail that its bulk bytes take
 
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }

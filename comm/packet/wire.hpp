@@ -56,7 +56,8 @@ struct Rts {
   std::uint16_t exposure;  ///< bytes of the exposure that follow the header
   std::uint8_t synchronous;
   std::uint8_t confirm;  ///< the sender keeps the data until fin, also if it streams it
-  std::uint8_t reserved[2];
+  std::uint8_t exposed;  ///< the exposure's bytes mean something: the receiver may read the memory
+  std::uint8_t reserved;
 };
 static_assert(sizeof(Rts) == 24);
 

@@ -27,7 +27,7 @@ std::shared_ptr<KeptPacket> keep(Engine& engine, Peer& peer, const Plan& plan) {
   bundle.told = bundle.next_in - 1;
   const wire::Head head{kept->number, static_cast<std::uint32_t>(bundle.told), 0, wire::Type::numbered, 0};
   std::byte* end = wire::put_head(kept->bytes.data(), head, 0);
-  for (int i = 0; i < plan.count; ++i) end = send_path::write_item(engine, peer, *plan.items[i], end, false).end;
+  for (int i = 0; i < plan.count; ++i) end = send_path::write_item(engine, peer, *plan.items[i], end, nullptr).end;
   kept->bytes.resize(static_cast<std::size_t>(end - kept->bytes.data()));  // an rts may have turned out shorter
   bundle.sent_bytes += kept->bytes.size();
   bundle.sent.push_back(kept);
@@ -41,7 +41,8 @@ bool put(Engine& engine, Rail& rail, const std::shared_ptr<KeptPacket>& kept) {
   const iovec piece{kept->bytes.data(), kept->bytes.size()};
   kept->rail = &rail;
   if (rail.slot->memory_only()) {
-    rail.full = rail.slot->driver->send_packet(rail.peer->rank, &piece, 1, piece.iov_len, &rail) == Status::full;
+    rail.full = rail.slot->driver->send_packet(rail.peer->rank, &piece, 1, piece.iov_len,
+                                               static_cast<InFlight*>(&rail)) == Status::full;
     return !rail.full;
   }
   rail.packet = send_path::new_packet(engine);

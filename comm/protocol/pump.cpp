@@ -39,7 +39,7 @@ bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
   if (plan.size <= std::min(inline_room, driver.capabilities().max_inline)) {
     std::byte line[inline_room];
     std::byte* end = line;
-    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, false).end;
+    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, nullptr).end;
     const auto size = static_cast<std::size_t>(end - line);
     if (driver.send_inline(peer.rank, line, size, nullptr, 0) != Status::ok) {
       peer.next_out = first_number;
@@ -49,7 +49,7 @@ bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
     const std::span<std::byte> room = driver.reserve(peer.rank, plan.size);
     if (room.empty()) return false;
     std::byte* end = room.data();
-    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, false).end;
+    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, nullptr).end;
     const auto size = static_cast<std::size_t>(end - room.data());
     assert(size <= room.size());
     driver.commit(peer.rank, size);
@@ -146,7 +146,7 @@ void stage_items(Engine& engine, Peer& peer, Packet& packet) {
   int staying = 0;
   for (int i = 0; i < plan.count; ++i) {
     strategies::Item& item = *plan.items[i];
-    const Written written = write_item(engine, peer, item, out, true);
+    const Written written = write_item(engine, peer, item, out, &packet);
     add_piece(packet, out, static_cast<std::size_t>(written.end - out));
     out = written.end;
     if (written.references) {
@@ -235,6 +235,7 @@ std::unique_ptr<Packet> new_packet(Engine& engine) {
   packet->bulk = false;
   packet->plan.count = 0;
   packet->plan.size = 0;
+  packet->late.clear();
   return packet;
 }
 
@@ -289,6 +290,8 @@ void handed_over(Engine& engine, Rail& rail) {
   }
   assert(rail.state == Rail::State::staged);
   rail.last_packet_ns = engine.platform.now_ns();
+  for (const LateExposure& late : rail.packet->late) late.request->exposure = late.handle;
+  rail.packet->late.clear();
   switch (rail.result) {
     case drivers::Status::ok:
       packet_done(engine, rail, drivers::Status::ok);

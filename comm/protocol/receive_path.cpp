@@ -159,6 +159,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
       rts.header > CANELE_HEADER_MAX || rts.exposure > drivers::Exposure::max_size || rts.header > rts.length) {
     return "a request to send has wrong lengths";
   }
+  const Payload exposure = rts.exposed != 0 ? payload.subspan(rts.header) : Payload{};
   Session* session = nullptr;
   if (const char* wrong = check_envelope(peer, head, session); wrong != nullptr) return wrong;
   PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
@@ -167,10 +168,10 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
     engine.counters.add(Counter::posted_matches);
     set_envelope(request, head.tag, peer.rank, rts.length);
     request.confirm = rts.confirm != 0;
-    rendezvous::start(engine, request, peer, rts.handle, payload.subspan(rts.header));
+    rendezvous::start(engine, request, peer, rts.handle, exposure);
     return nullptr;
   }
-  Message* message = make_message(engine, peer, head, payload.first(rts.header), payload.subspan(rts.header));
+  Message* message = make_message(engine, peer, head, payload.first(rts.header), exposure);
   if (message == nullptr) return "there is no memory for an unexpected message";
   message->length = rts.length;
   message->handle = rts.handle;

@@ -10,6 +10,7 @@
 
 #include "comm/core/data.hpp"
 #include "comm/packet/wire.hpp"
+#include "comm/protocol/fetch.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
 
@@ -19,10 +20,6 @@ namespace {
 void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) {
   const auto word = static_cast<std::uint32_t>(-outcome);
   send_path::control(engine, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
-}
-
-bool pulls_from(const drivers::Driver& driver) {
-  return driver.capabilities().get && driver.capabilities().copies_anywhere;
 }
 
 /// One chunk of a pull; runs on whatever thread makes progress, outside the lock. Submits itself again until all is
@@ -72,18 +69,26 @@ void start_pull(Engine& engine, Request& request, Peer& peer, std::uint64_t hand
   pull.offset = 0;
   pull.exposure.size = static_cast<std::uint16_t>(exposure.size());
   std::memcpy(pull.exposure.bytes, exposure.data(), exposure.size());
+  pull.outstanding = 0;
+  pull.status = drivers::Status::ok;
   ++engine.pulls;
-  pull.prepare(pull_chunk);
-  engine.tasks.submit(pull);
+  if (pull.driver->capabilities().copies_anywhere) {
+    pull.prepare(pull_chunk);
+    engine.tasks.submit(pull);
+  } else {
+    fetch::submit(*peer.rail->slot, pull);
+  }
 }
 
 }  // namespace
+
+bool pulls_from(const drivers::Driver& driver) { return driver.capabilities().get; }
 
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   constexpr int most_pieces = 16;
   drivers::Driver& driver = *peer.rail->slot->driver;
   exposure.size = 0;
-  if (!pulls_from(driver)) return;
+  if (!driver.capabilities().get || !driver.capabilities().copies_anywhere) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
@@ -137,6 +142,7 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   if (cts.length == 0 || cts.length > length || cts.offset > length - cts.length) {
     return "a clear to send asks for bytes that the message does not have";
   }
+  fetch::withdraw(peer, *request);  // it does not fetch, or no longer
   request->bulk_key = cts.key;
   request->moved = cts.offset;
   request->expected = cts.offset + cts.length;
@@ -161,6 +167,7 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
     return nullptr;
   }
   engine.sends.remove(handle);
+  fetch::withdraw(peer, *request);
   engine.finish(*request, outcome == 0 ? CANELE_OK : CANELE_EPEER);
   return nullptr;
 }
@@ -229,6 +236,8 @@ void pulled(Engine& engine, Pull& pull) {
     pull.request->expected = pull.want;
     grant(engine, *pull.request, peer, pull.handle, 0);
   }
+  pull.request = nullptr;
+  pull.pull = false;
   pull.next_free = engine.free_pulls;
   engine.free_pulls = &pull;
 }

@@ -20,13 +20,15 @@ namespace canele::comm::rendezvous {
 struct PulledOp : Op {};
 
 /// One message that is being copied out of a peer's memory. Pooled.
-struct Pull : PulledOp, ltask::Task {
+struct Pull : InFlight, PulledOp, ltask::Task {
   Engine* engine = nullptr;
   Request* request = nullptr;
   Peer* peer = nullptr;
   drivers::Driver* driver = nullptr;
   std::uint64_t handle = 0;  ///< of the send
   std::uint64_t want = 0, offset = 0;
+  bool queued = false;  ///< in DriverSlot::pulls
+  int outstanding = 0;  ///< pieces that the driver is fetching; see fetch.hpp
   drivers::Exposure exposure;
   drivers::Status status = drivers::Status::ok;
   Pull* next_free = nullptr;
@@ -49,6 +51,9 @@ int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
 void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length);
 /// No driver writes to the memory of peer.bundle->landings[index] any more.
 void landing_closed(Engine& engine, Peer& peer, std::size_t index);
+
+/// Does this driver fetch, and in which way? copies_anywhere: by tasks of any thread; else by the holder of its gate.
+bool pulls_from(const drivers::Driver& driver);
 
 /// A pull is over.
 void pulled(Engine& engine, Pull& pull);

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "comm/core/data.hpp"
+#include "comm/protocol/fetch.hpp"
 #include "comm/protocol/rendezvous.hpp"
 
 namespace canele::comm::send_path {
@@ -137,36 +138,42 @@ std::byte* write_control(const Control& c, std::byte* out) {
   return out + c.payload_size;
 }
 
-std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out) {
+/// `staged`: the packet of a driver that exposes memory only when it gets the packet, else nullptr.
+std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged) {
   if (request.handle == 0) request.handle = engine.sends.add(request);
+  const bool confirm = peer.bundle != nullptr && peer.bundle->numbers;
   drivers::Exposure exposure;
   rendezvous::expose(peer, request, exposure);
+  const std::size_t late = staged != nullptr && !confirm ? fetch::room(*peer.rail, request) : 0;
   wire::Rts rts{};
   rts.handle = request.handle;
   rts.length = request.data.length;
   rts.header = request.header;
-  rts.exposure = exposure.size;
+  rts.exposure = static_cast<std::uint16_t>(exposure.size + late);
+  rts.exposed = exposure.size != 0;
   rts.synchronous = request.synchronous;
-  rts.confirm = peer.bundle != nullptr && peer.bundle->numbers;
-  request.confirm = rts.confirm != 0;
+  rts.confirm = confirm;
+  request.confirm = confirm;
   head.type = wire::Type::rts;
   out = wire::put_head(out, head, sizeof rts + rts.header + rts.exposure);
+  std::byte* const rts_at = out;
   std::memcpy(out, &rts, sizeof rts);
   out += sizeof rts;
   out += data::gather(request.data, 0, rts.header, out);
+  if (late != 0) fetch::expose_later(*staged, request, rts_at, {out, late});
   std::memcpy(out, exposure.bytes, exposure.size);
-  return out + exposure.size;
+  return out + rts.exposure;
 }
 
 }  // namespace
 
-Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, bool may_reference) {
+Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packet* staged) {
   constexpr std::size_t copy_limit = 2048;  // below, one more piece costs a gathering driver more than the copy
   if (item.kind == strategies::Kind::control) return {write_control(static_cast<Control&>(item), out)};
   Request& request = request_of(item);
   const wire::Head head{request.status_tag, peer.next_out++, static_cast<std::uint16_t>(request.session->number),
                         wire::Type::eager, 0};
-  if (request.rendezvous) return {write_rts(engine, peer, request, head, out)};
+  if (request.rendezvous) return {write_rts(engine, peer, request, head, out, staged)};
   const std::size_t length = request.data.length;
   if (request.synchronous) {
     if (request.handle == 0) request.handle = engine.sends.add(request);
@@ -177,7 +184,7 @@ Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, bool 
     out += sizeof request.handle;
   } else {
     out = wire::put_head(out, head, length);
-    if (may_reference && length >= copy_limit && request.data.segments == nullptr) return {out, true};
+    if (staged != nullptr && length >= copy_limit && request.data.segments == nullptr) return {out, true};
   }
   return {out + data::gather(request.data, 0, length, out)};
 }

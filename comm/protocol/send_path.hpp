@@ -29,13 +29,13 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
 /// Step 4: gives packets to the peer's rail as long as it takes them.
 void pump(Engine& engine, Peer& peer);
 
-/// Step 5: writes the chunk of one planned item at `out`; returns its end. Large eager payloads are left out if
-/// `pieces` may refer to them.
+/// Step 5: writes the chunk of one planned item at `out`; returns its end. `staged`: the packet, if its driver is
+/// handed pieces later: large eager payloads are then left out, they follow as pieces.
 struct Written {
   std::byte* end;
   bool references = false;  ///< the payload is not in the chunk: it follows as a piece of the user's memory
 };
-Written write_item(Engine& engine, Peer& peer, strategies::Item& item, std::byte* out, bool may_reference);
+Written write_item(Engine& engine, Peer& peer, strategies::Item& item, std::byte* out, Packet* staged);
 
 /// Step 6: an item whose bytes are out of the user's hands.
 void item_left(Engine& engine, strategies::Item& item);

@@ -60,13 +60,13 @@ TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
       none,
       Bytes(5),
       chunk(static_cast<wire::Type>(77), 0, 0, 0, none),
-      chunk(wire::Type::eager, 1, 2, 999, none),                                        // session not announced
-      chunk(wire::Type::eager, 1, 9, 0, none),                                          // number out of order
-      chunk(wire::Type::eager_sync, 1, 2, 0, Bytes(3)),                                 // no handle
-      chunk(wire::Type::rts, 1, 2, 0, Bytes(10)),                                       // cut
-      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 5, 0, 0, 0, {}})),      // header missing
-      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 0, 60000, 0, 0, {}})),  // exposure missing
-      chunk(wire::Type::cts, 12345, 0, 0, bytes_of(wire::Cts{1, 0, 10})),               // no such send
+      chunk(wire::Type::eager, 1, 2, 999, none),                                           // session not announced
+      chunk(wire::Type::eager, 1, 9, 0, none),                                             // number out of order
+      chunk(wire::Type::eager_sync, 1, 2, 0, Bytes(3)),                                    // no handle
+      chunk(wire::Type::rts, 1, 2, 0, Bytes(10)),                                          // cut
+      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 5, 0, 0, 0, 0, {}})),      // header missing
+      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 0, 60000, 0, 0, 0, {}})),  // exposure missing
+      chunk(wire::Type::cts, 12345, 0, 0, bytes_of(wire::Cts{1, 0, 10})),                  // no such send
       chunk(wire::Type::fin, 12345, 0, 0, Bytes(4)),
       chunk(wire::Type::fin, 12345, 0, 0, Bytes(1)),
       chunk(wire::Type::ack, ~std::uint64_t{0}, 0, 0, none),
@@ -82,7 +82,7 @@ TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
 
 TEST_F(Malformed, RandomAndMutatedPacketsNeverCrash) {
   std::mt19937_64 random(20'261'120);
-  const Bytes good = chunk(wire::Type::rts, 7, 2, 0, bytes_of(wire::Rts{1, 100, 0, 0, 0, 0, {}}));
+  const Bytes good = chunk(wire::Type::rts, 7, 2, 0, bytes_of(wire::Rts{1, 100, 0, 0, 0, 0, 0, {}}));
   int refused = 0;
   for (int i = 0; i < 200'000; ++i) {
     Bytes packet = good;
