@@ -37,6 +37,8 @@ class Floor {
  public:
   virtual ~Floor() = default;
   virtual std::string name() const = 0;
+  /// What stream() measures.
+  virtual std::string stream_name() const { return name(); }
   /// Nanoseconds of one message of `size` bytes one way, mean over `rounds` ping-pongs.
   virtual double ping_pong(std::size_t size, int rounds) = 0;
   /// Nanoseconds per message of a stream of `rounds` windows of `window` messages.

@@ -126,8 +126,7 @@ std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std:
   std::unique_ptr<Floor> floor;
   if (driver == "shm") floor = make_shm_floor(job, most);
   if (driver == "tcp") floor = make_tcp_floor(job, most);
-  if (floor != nullptr) *why = floor->name();
-  if (driver == "shm" && options.benchmark == Benchmark::bandwidth) *why = "memcpy inside one process";
+  if (floor != nullptr) *why = options.benchmark == Benchmark::bandwidth ? floor->stream_name() : floor->name();
   return floor;
 }
 
