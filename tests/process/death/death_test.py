@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kills one rank of four in mid-traffic, again and again: the others name it, go on among themselves, leave nothing.
+
+Usage: death_test.py --driver NAME [--times N] [--first-seed S]
+Who: ctest, a few times per driver; tests/run.sh --soak, a hundred times. CANELE_TEST_BIN: where the programs are.
+Surprise: the seed decides who dies and when, so a failure prints the command that runs it alone.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
+WRAPPER = pathlib.Path(__file__).resolve().parents[2] / "with-timeout"
+RANKS = 4
+
+
+def shared_memory(driver):
+    """What is in /dev/shm that could be ours; others may be using PSM2 meanwhile."""
+    names = {path.name for path in pathlib.Path("/dev/shm").iterdir()}
+    return names if "psm2" in driver else {name for name in names if not name.startswith("psm2_shm.")}
+
+
+def one_death(driver, seed):
+    """"" or what went wrong."""
+    victim = seed % RANKS
+    before = shared_memory(driver)
+    command = [str(BIN / "canele-run"), "--keep-going", "-n", str(RANKS), "-x", f"CANELE_DRIVERS={driver}"]
+    command += ["-x", "CANELE_VERBOSE=0", str(BIN / "process_death"), str(victim), str(seed)]
+    result = subprocess.run([str(WRAPPER), "60", *command], capture_output=True, text=True, check=False)
+    survivors = [line for line in result.stdout.splitlines() if line.endswith(f"goes on without {victim}")]
+    left = shared_memory(driver) - before
+    if len(survivors) == RANKS - 1 and not left:
+        return ""
+    problem = f"{len(survivors)} of {RANKS - 1} ranks went on, left in /dev/shm: {sorted(left)}, "
+    return problem + f"exit code {result.returncode}\n{' '.join(command)}\n{result.stdout}{result.stderr}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--driver", required=True)
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=1)
+    options = parser.parse_args()
+    for seed in range(options.first_seed, options.first_seed + options.times):
+        problem = one_death(options.driver, seed)
+        if problem:
+            print(f"FAIL: driver {options.driver}, seed {seed}: {problem}")
+            return 1
+        if (seed - options.first_seed + 1) % 20 == 0:
+            print(f"  {options.driver}: {seed - options.first_seed + 1} deaths", flush=True)
+    print(f"{options.driver}: {options.times} deaths: the others named the rank and went on")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
