@@ -16,7 +16,7 @@
 
 namespace canele::drivers::tcp {
 
-inline constexpr std::size_t receive_buffer = 32 * 1024;
+inline constexpr std::size_t receive_buffer = 28 * 1024;
 inline constexpr std::size_t packet_header = 8;
 inline constexpr std::size_t bulk_header = 24;
 inline constexpr std::size_t max_packet = receive_buffer - packet_header;
