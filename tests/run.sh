@@ -5,8 +5,8 @@
 #
 # Usage: tests/run.sh [options]
 #   --quick          the fast part: release build, tidy, unit tests, tests with real processes
-#   --soak           the long campaigns that people start by hand: StarPU's suite three times per driver, with every
-#                    strategy, unbound, with hooks
+#   --soak           the long campaigns that people start by hand: ranks killed a hundred times per driver; StarPU's
+#                    suite three times per driver, with every strategy, unbound, with hooks
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
 #   --jobs N         processes to build and test with (default: all cores)
@@ -35,7 +35,7 @@ broken=() # stages that failed: what builds on them is not tried
 quick_stages=(packages release tidy unit process)
 full_stages=("${quick_stages[@]}" package asan asan-tests tsan tsan-tests install starpu starpu-shm starpu-tcp
   examples-shm examples-tcp unbound demo flip)
-soak_stages=(packages release install starpu soak-shm soak-tcp soak-strategies soak-unbound soak-hooks)
+soak_stages=(packages release install starpu soak-death soak-shm soak-tcp soak-strategies soak-unbound soak-hooks)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -211,6 +211,16 @@ soak_strategies() {
   return "$status"
 }
 
+# One rank of four is killed in mid-traffic, a hundred times per driver.
+soak_death() {
+  local driver status=0
+  for driver in shm tcp shm+tcp; do
+    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-death-$driver.log" \
+      "$here/process/death/death_test.py" --driver "$driver" --times 100 || status=1
+  done
+  return "$status"
+}
+
 run_stage() {
   case $1 in
     packages) install_packages ;;
@@ -229,6 +239,7 @@ run_stage() {
     unbound) suite unbound --driver shm --nobind --hooks ;;
     demo) run_demo ;;
     flip) run_flip ;;
+    soak-death) soak_death ;;
     soak-shm | soak-tcp) suite "$1" --driver "${1#soak-}" --runs 3 ;;
     soak-strategies) soak_strategies ;;
     soak-unbound) soak_both --nobind ;;
@@ -246,6 +257,7 @@ needs() {
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
+    soak-death) echo release ;;
     *) echo starpu ;;
   esac
 }

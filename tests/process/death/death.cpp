@@ -141,5 +141,7 @@ class Rank {
 
 int main(int argc, char** argv) {
   if (argc != 3) wrong("usage: death VICTIM SEED");
+  std::printf("process %d\n", static_cast<int>(getpid()));
+  std::fflush(stdout);
   return Rank(std::atoi(argv[1]), static_cast<unsigned>(std::atoi(argv[2]))).run();
 }

@@ -17,24 +17,24 @@ WRAPPER = pathlib.Path(__file__).resolve().parents[2] / "with-timeout"
 RANKS = 4
 
 
-def shared_memory(driver):
-    """What is in /dev/shm that could be ours; others may be using PSM2 meanwhile."""
-    names = {path.name for path in pathlib.Path("/dev/shm").iterdir()}
-    return names if "psm2" in driver else {name for name in names if not name.startswith("psm2_shm.")}
+def left_behind(output):
+    """What is in /dev/shm under the process id of one of the ranks, in decimal or hexadecimal."""
+    pids = [int(line.split()[-1]) for line in output.splitlines() if line.startswith("process ")]
+    names = [path.name for path in pathlib.Path("/dev/shm").iterdir()]
+    return [name for name in names for pid in pids if str(pid) in name or f"{pid:x}" in name]
 
 
 def one_death(driver, seed):
     """"" or what went wrong."""
     victim = seed % RANKS
-    before = shared_memory(driver)
     command = [str(BIN / "canele-run"), "--keep-going", "-n", str(RANKS), "-x", f"CANELE_DRIVERS={driver}"]
     command += ["-x", "CANELE_VERBOSE=0", str(BIN / "process_death"), str(victim), str(seed)]
     result = subprocess.run([str(WRAPPER), "60", *command], capture_output=True, text=True, check=False)
     survivors = [line for line in result.stdout.splitlines() if line.endswith(f"goes on without {victim}")]
-    left = shared_memory(driver) - before
+    left = left_behind(result.stdout)
     if len(survivors) == RANKS - 1 and not left:
         return ""
-    problem = f"{len(survivors)} of {RANKS - 1} ranks went on, left in /dev/shm: {sorted(left)}, "
+    problem = f"{len(survivors)} of {RANKS - 1} ranks went on, left in /dev/shm: {left}, "
     return problem + f"exit code {result.returncode}\n{' '.join(command)}\n{result.stdout}{result.stderr}"
 
 
