@@ -26,7 +26,7 @@ class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
 
-  virtual std::string_view name() const = 0;  ///< "pmix", "singleton"
+  virtual std::string_view name() const = 0;  ///< "pmix", "pmi1", "singleton"
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual int local_rank() const = 0;
@@ -51,11 +51,21 @@ class Bootstrap {
   virtual void abort(int code, std::string_view reason) = 0;
   /// Leaves the job. Blocks shortly. Called once, last.
   virtual void finalize() = 0;
+
+  /// A bootstrap without a thread of its own needs ours: this descriptor becomes readable when progress() has something
+  /// to do. -1: it has threads, or nothing to hear.
+  virtual int descriptor() const { return -1; }
+  /// Hears and tells what there is, after waiting at most wait_ns for it (0: never waits). Any thread; several at once
+  /// are fine. True if something was delivered.
+  virtual bool progress(std::uint64_t wait_ns) {
+    static_cast<void>(wait_ns);
+    return false;
+  }
 };
 
-/// Finds the launcher from the environment and joins its job: PMIx if its variables are there, else a job of one rank
-/// if no launcher's variables are there. nullptr and *why if a launcher is there but cannot be reached or is not
-/// supported.
+/// Finds the launcher from the environment and joins its job: PMIx if its variables are there, else PMI-1 if its
+/// descriptor is, else a job of one rank if no launcher's variables are there. nullptr and *why if a launcher is there
+/// but cannot be reached or is not supported.
 std::unique_ptr<Bootstrap> join_job(Platform& platform, std::uint64_t timeout_ns, std::string* why);
 
 /// A job of one rank.

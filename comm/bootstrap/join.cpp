@@ -8,14 +8,14 @@
 //      would each write the same result files, and nobody would notice.
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/pmi1.hpp"
 #include "comm/bootstrap/pmix.hpp"
 
 namespace canele::comm {
 namespace {
-
-constexpr const char* use_instead = ": use canele-run, or mpirun of Open MPI";
 
 /// The first of `names` that is set, or nullptr.
 template <std::size_t n>
@@ -27,18 +27,35 @@ const char* first_set(Platform& platform, const std::array<const char*, n>& name
 
 constexpr std::array pmix_names = {"PMIX_NAMESPACE",   "PMIX_RANK",         "PMIX_SERVER_URI41", "PMIX_SERVER_URI4",
                                    "PMIX_SERVER_URI3", "PMIX_SERVER_URI21", "PMIX_SERVER_URI2"};
-constexpr std::array hydra_names = {"PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"};
+constexpr std::array hydra_names = {"PMI_PORT", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"};
 constexpr std::array ompi_names = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"};
+
+bool slurm_step(Platform& platform) {
+  return platform.variable("SLURM_PROCID") != nullptr &&
+         (platform.variable("SLURM_STEP_ID") != nullptr || platform.variable("SLURM_STEPID") != nullptr);
+}
+
+/// srun --mpi=pmi2 sets PMI_FD too, but speaks another protocol there. hydra and canele-run set MPI_LOCALNRANKS, and
+/// may have inherited the others from a Slurm job around them.
+bool speaks_pmi1(Platform& platform) {
+  if (platform.variable("PMI_FD") == nullptr) return false;
+  if (platform.variable("MPI_LOCALNRANKS") != nullptr) return true;
+  const char* type = platform.variable("SLURM_MPI_TYPE");
+  const bool says_pmi2 = type != nullptr && std::string_view(type) == "pmi2";
+  return platform.variable("PMI_JOBID") == nullptr && !says_pmi2 && !slurm_step(platform);
+}
 
 /// "" or the launcher that we cannot join, with what to do.
 std::string unsupported_launcher(Platform& platform) {
-  const bool slurm_step =
-      platform.variable("SLURM_PROCID") != nullptr &&
-      (platform.variable("SLURM_STEP_ID") != nullptr || platform.variable("SLURM_STEPID") != nullptr);
-  if (slurm_step)  // before PMI-1: srun --mpi=pmi2 sets PMI_* too
-    return "started by srun (SLURM_PROCID is set) without PMIx: use srun --mpi=pmix, or canele-run";
+  const char* instead = ": use srun --mpi=pmix, or canele-run";
+  if (platform.variable("PMI_FD") != nullptr)
+    return std::string("started by srun with PMI-2 (PMI_FD is set)") + instead;
+  if (slurm_step(platform)) return std::string("started by srun (SLURM_PROCID is set) without PMIx") + instead;
   if (const char* name = first_set(platform, hydra_names))
-    return "started by mpiexec.hydra (" + std::string(name) + " is set), which this version cannot join" + use_instead;
+    return "started by mpiexec.hydra (" + std::string(name) +
+           " is set), but PMI_FD, the descriptor to it, is missing: it must reach the ranks (a script between may "
+           "clear "
+           "the environment; mpiexec -pmi-port is not supported)";
   if (const char* name = first_set(platform, ompi_names))
     return "started by mpirun of Open MPI (" + std::string(name) +
            " is set), but its PMIx variables (PMIX_NAMESPACE, PMIX_RANK) are missing: they must reach the ranks; does "
@@ -50,6 +67,7 @@ std::string unsupported_launcher(Platform& platform) {
 
 std::unique_ptr<Bootstrap> join_job(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
   if (first_set(platform, pmix_names) != nullptr) return join_pmix(platform, timeout_ns, why);
+  if (speaks_pmi1(platform)) return join_pmi1(platform, timeout_ns, why);
   if (std::string problem = unsupported_launcher(platform); !problem.empty()) {
     *why = std::move(problem);
     return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What all bootstraps have in common: limits on what is published, the host's name.
+// What all bootstraps have in common: limits on what is published, names of hosts, jobs and ranks.
 //
 // Who: the implementations of Bootstrap. Threads: any; no state.
 // Surprise: keys get the prefix "canele." on their way out, so that other libraries in the process cannot clash.
@@ -8,9 +8,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace canele::comm {
 
@@ -34,6 +38,27 @@ inline bool check_entry(std::string_view key, std::size_t size, std::string* why
 inline std::string host_name() {
   char name[256] = "";
   return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
+/// FNV-1a, 64 bits: of the launcher's name for the job.
+inline std::uint64_t fingerprint(std::string_view text) {
+  std::uint64_t value = 0xcbf29ce484222325u;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return value;
+}
+
+/// "rank 2", "ranks 2, 5 and 7", "ranks 0, 1, 2 and 40 others"
+inline std::string list_ranks(const std::vector<int>& ranks) {
+  assert(!ranks.empty());
+  constexpr std::size_t most = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const std::size_t shown = std::min(most, ranks.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  if (shown < ranks.size()) text += " and " + std::to_string(ranks.size() - shown) + " others";
+  return text;
 }
 
 }  // namespace canele::comm

@@ -39,13 +39,6 @@ constexpr std::uint64_t ns_per_second = 1'000'000'000;
 constexpr std::uint64_t longest_goodbye = 5 * ns_per_second;
 constexpr std::uint64_t longest_survey = 5 * ns_per_second;
 
-/// FNV-1a, 64 bits.
-std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 0xcbf29ce484222325u;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return value;
-}
-
 class PmixBootstrap final : public Bootstrap {
  public:
   PmixBootstrap(Platform& platform, Joined joined)
@@ -67,7 +60,7 @@ class PmixBootstrap final : public Bootstrap {
   int size() const override { return me_.size; }
   int local_rank() const override { return me_.local_rank; }
   int local_size() const override { return me_.local_size; }
-  std::uint64_t job() const override { return hash(me_.job); }
+  std::uint64_t job() const override { return fingerprint(me_.job); }
   const std::string& host() const override { return me_.host; }
 
   bool put(std::string_view key, const Blob& blob, std::string* why) override {

@@ -251,19 +251,6 @@ void start_get(const std::shared_ptr<Shared>& shared, std::uint64_t number, cons
   if (!asked) shared->try_later(number);
 }
 
-std::string list_ranks(const std::vector<int>& ranks) {
-  assert(!ranks.empty());
-  constexpr std::size_t most = 8;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  const std::size_t shown = std::min(most, ranks.size());
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  if (shown < ranks.size()) text += " and " + std::to_string(ranks.size() - shown) + " others";
-  return text;
-}
-
 }  // namespace canele::comm
 
 #endif

@@ -74,7 +74,4 @@ std::string join(Joined* joined);
 
 inline constexpr const char* lost_launcher = "the connection to the launcher is lost";
 
-/// "rank 2", "ranks 2, 5 and 7", "ranks 0, 1, 2 and 40 others"
-std::string list_ranks(const std::vector<int>& ranks);
-
 }  // namespace canele::comm

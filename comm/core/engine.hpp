@@ -208,6 +208,7 @@ class Engine final : public ltask::Progress {
   std::atomic<int> system_peers{0};        ///< connected through drivers that make system calls
   bool crowded = false;                    ///< more ranks on this host than processing units: spinning does not pay
   bool naps_only = false;                  ///< a driver without wake-up is open
+  bool serves_bootstrap = false;           ///< it has no thread of its own
 
   // ---- under the lock -------------------------------------------------------------------------------------------
   std::unique_ptr<Peer*[]> peers;

@@ -75,6 +75,8 @@ bool due(DriverSlot& slot, bool memory_in_use) {
 
 int Engine::step() {
   int did = step_locked() + step_drivers();
+  if (serves_bootstrap) [[unlikely]]
+    did += bootstrap->progress(0) ? 1 : 0;
   if (callback_depth() == 0 && tasks.has_work()) did += tasks.run(tasks_per_turn);
   return did;
 }

@@ -121,7 +121,13 @@ struct EngineBuilder {
       answer->there.store(1, std::memory_order_release);
       platform.unpark(answer->there);
     });
-    while (answer->there.load(std::memory_order_acquire) == 0) platform.park(answer->there, 0, 100'000'000);
+    constexpr std::uint64_t turn_ns = 100'000'000;
+    while (answer->there.load(std::memory_order_acquire) == 0) {
+      if (engine.bootstrap->descriptor() >= 0)
+        engine.bootstrap->progress(turn_ns);
+      else
+        platform.park(answer->there, 0, turn_ns);
+    }
     if (!answer->ok || answer->blob.size() != secret_size) {
       *why = "rank 0 did not publish the secret of the job: " + answer->why;
       return false;
@@ -130,7 +136,7 @@ struct EngineBuilder {
     return true;
   }
 
-  static void watch_launcher(Engine& engine) {
+  static bool watch_launcher(Engine& engine, std::string* why) {
     struct Died : CallOp {
       int rank = 0;
     };
@@ -145,6 +151,11 @@ struct EngineBuilder {
       engine.submit(*died);
       engine.wake();
     });
+    const int descriptor = engine.bootstrap->descriptor();
+    engine.serves_bootstrap = descriptor >= 0;
+    if (descriptor < 0 || engine.sleeper.watch(descriptor)) return true;
+    *why = "the connection to the launcher cannot be watched";
+    return false;
   }
 
   static std::unique_ptr<Engine> build(EngineParts parts, std::string* why) {
@@ -155,7 +166,7 @@ struct EngineBuilder {
       return nullptr;
     }
     if (!open_drivers(*engine, choices, why) || !meet(*engine, why)) return nullptr;
-    watch_launcher(*engine);
+    if (!watch_launcher(*engine, why)) return nullptr;
     return engine;
   }
 };

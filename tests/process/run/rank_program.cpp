@@ -2,8 +2,8 @@
 //
 // A rank for the tests of canele-run and of the bootstrap: joins the job and does what its first argument says.
 //
-// Who: launcher_test.cpp starts it under canele-run and under mpirun.openmpi. Threads: the bootstrap's.
-// Surprise: exit code 9 means "the bootstrap did not behave"; the text on stderr says how.
+// Who: launcher_test.cpp starts it under canele-run and mpirun.openmpi, ../launchers under mpiexec.hydra and srun.
+// Threads: the bootstrap's. Surprise: exit code 9 means "the bootstrap did not behave"; the text on stderr says how.
 #include <unistd.h>
 
 #include <atomic>
@@ -53,10 +53,15 @@ class Mailbox {
     word_ = 1;
     canele::posix_platform().unpark(word_);
   }
-  Value wait() {
+  Value wait(Bootstrap& job) {
     Platform& platform = canele::posix_platform();
     const std::uint64_t until = platform.now_ns() + 2 * patience;
-    while (word_ == 0 && platform.now_ns() < until) platform.park(word_, 0, until - platform.now_ns());
+    while (word_ == 0 && platform.now_ns() < until) {
+      if (job.descriptor() >= 0)
+        job.progress(until - platform.now_ns());
+      else
+        platform.park(word_, 0, until - platform.now_ns());
+    }
     const std::lock_guard lock(mutex_);
     if (!full_) misbehaved("nothing was delivered");
     return std::move(value_);
@@ -106,13 +111,13 @@ int exchange(Bootstrap& job) {
   must(job.put("empty", {}, &why), why);
   must(job.commit_and_fence(patience, &why), why);
   for (int rank = 0; rank < job.size(); ++rank) {
-    const Answer address = ask(job, rank, "address", patience)->wait();
+    const Answer address = ask(job, rank, "address", patience)->wait(job);
     must(address.ok && address.text == "address of " + std::to_string(rank), "address: " + address.text);
   }
   const int next = (job.rank() + 1) % job.size();
-  const Answer theirs = ask(job, next, "long", patience)->wait();
+  const Answer theirs = ask(job, next, "long", patience)->wait(job);
   must(theirs.ok && theirs.text == std::string(60'000, static_cast<char>('a' + next % 26)), "long: " + theirs.text);
-  const Answer empty = ask(job, next, "empty", patience)->wait();
+  const Answer empty = ask(job, next, "empty", patience)->wait(job);
   must(empty.ok && empty.text.empty(), "empty: " + empty.text);
   must(job.fence(patience, &why), why);
   std::printf("%s rank %d of %d, local %d of %d, job %016llx\n", std::string(job.name()).c_str(), job.rank(),
@@ -129,12 +134,12 @@ int early_get(Bootstrap& job) {
     const auto never = ask(job, 1, "never", second);
     must(job.put("go", blob_of("go"), &why), why);
     must(job.commit_and_fence(patience, &why), why);
-    const Answer late = early->wait();
+    const Answer late = early->wait(job);
     must(late.ok && late.text == "here", "late: " + late.text);
-    const Answer missing = never->wait();
+    const Answer missing = never->wait(job);
     must(!missing.ok && missing.text.find("rank 1 has not published 'never'") != std::string::npos,
          "never: " + missing.text);
-    const Answer nobody = ask(job, job.size(), "late", second)->wait();
+    const Answer nobody = ask(job, job.size(), "late", second)->wait(job);
     must(!nobody.ok && nobody.text.find("there is no rank") != std::string::npos, "nobody: " + nobody.text);
   } else {
     must(job.put("late", blob_of("here"), &why), why);
@@ -153,10 +158,10 @@ int lose_one(Bootstrap& job, int odd, int signal) {
   job.on_failure([&told](int rank) { told.bring(rank); });
   must(job.fence(patience, &why), why);
   if (job.rank() == odd) std::raise(signal);
-  const int rank = told.wait();
+  const int rank = told.wait(job);
   std::printf("told that rank %d has died\n", rank);
   must(rank == odd, "another rank than the dead one was named");
-  const Answer answer = ask(job, odd, "address", patience)->wait();
+  const Answer answer = ask(job, odd, "address", patience)->wait(job);
   must(!answer.ok && answer.text.find("has died") != std::string::npos, "get from the dead: " + answer.text);
   must(!job.fence(patience, &why) && why.find("rank " + std::to_string(odd) + " has died") != std::string::npos, why);
   job.finalize();
@@ -170,7 +175,7 @@ int lose_in_fence(Bootstrap& job, int odd) {
   job.on_failure([&told](int rank) { told.bring(rank); });
   must(job.fence(patience, &why), why);
   if (job.rank() == odd) std::raise(SIGKILL);
-  if (job.fence(patience, &why)) why = "rank " + std::to_string(told.wait()) + " was left out";
+  if (job.fence(patience, &why)) why = "rank " + std::to_string(told.wait(job)) + " was left out";
   std::printf("fence: %s\n", why.c_str());
   job.finalize();
   return 0;
@@ -181,7 +186,7 @@ int late_for_fence(Bootstrap& job, int odd) {
   std::string why;
   if (job.rank() == odd) {
     // Stays a while: whether it still lives when the others give up makes no difference to what they are told.
-    must(!ask(job, (odd + 1) % job.size(), "never", 8 * second)->wait().ok, "a key that nobody put was found");
+    must(!ask(job, (odd + 1) % job.size(), "never", 8 * second)->wait(job).ok, "a key that nobody put was found");
   } else {
     must(!job.commit_and_fence(10 * second, &why), "a fence without rank " + std::to_string(odd) + " succeeded");
     std::printf("fence: %s\n", why.c_str());
@@ -203,6 +208,7 @@ int number(char** arguments, int index) { return arguments[index] == nullptr ? -
 
 int launched_rank() {
   const char* rank = std::getenv("PMIX_RANK");
+  if (rank == nullptr) rank = std::getenv("PMI_RANK");
   return rank == nullptr ? 0 : std::atoi(rank);
 }
 

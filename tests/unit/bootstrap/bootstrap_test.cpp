@@ -140,9 +140,9 @@ TEST(Singleton, AbortSaysWhyAndReturns) {
 
 TEST(JoinJob, NeverIgnoresALauncher) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"PMI_FD"},
-       "started by mpiexec.hydra (PMI_FD is set), which this version cannot join: use canele-run, or mpirun of "
-       "Open MPI"},
+      {{"PMI_FD"}, "its variables make no sense: PMI_FD=0, PMI_RANK is not set, PMI_SIZE is not set"},
+      {{"PMI_FD", "MPI_LOCALNRANKS", "SLURM_PROCID", "SLURM_STEP_ID"}, "its variables make no sense"},
+      {{"PMI_FD", "PMI_JOBID"}, "started by srun with PMI-2 (PMI_FD is set): use srun --mpi=pmix"},
       {{"PMI_RANK"}, "(PMI_RANK is set)"},
       {{"PMI_SIZE"}, "(PMI_SIZE is set)"},
       {{"MPI_LOCALNRANKS"}, "(MPI_LOCALNRANKS is set)"},

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The PMI-1 bootstrap: the descriptor, the clock and the waiting around Pmi1Client. See pmi1.hpp.
+//
+// Surprise: the descriptor stays in blocking mode, for a wrapper script may share it; every call says MSG_DONTWAIT.
+#include "comm/bootstrap/pmi1.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <mutex>
+
+#include "comm/bootstrap/bounded.hpp"
+#include "comm/bootstrap/limits.hpp"
+#include "comm/bootstrap/pmi1_client.hpp"
+
+namespace canele::comm {
+namespace {
+
+constexpr std::uint64_t ns_per_second = 1'000'000'000, ns_per_ms = 1'000'000;
+constexpr std::uint64_t longest_goodbye = 5 * ns_per_second;
+constexpr std::uint64_t longest_survey = 5 * ns_per_second;
+constexpr unsigned idle_turns = 256;  ///< between looks at a launcher that was asked nothing; a sleeper looks at once
+
+class Pmi1Bootstrap final : public Bootstrap {
+ public:
+  Pmi1Bootstrap(Platform& platform, const Pmi1Place& place)
+      : platform_(platform),
+        place_(place),
+        host_(host_name()),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)),
+        timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+        client_(place.rank, place.size) {}
+  ~Pmi1Bootstrap() override {
+    for (const int fd : {place_.descriptor, epoll_, timer_})
+      if (fd >= 0) close(fd);
+  }
+
+  bool greet(std::uint64_t timeout_ns, std::string* why);
+
+  std::string_view name() const override { return "pmi1"; }
+  int rank() const override { return place_.rank; }
+  int size() const override { return place_.size; }
+  int local_rank() const override { return place_.local_rank; }
+  int local_size() const override { return place_.local_size; }
+  std::uint64_t job() const override { return fingerprint(client_.space()); }
+  const std::string& host() const override { return host_; }
+
+  bool put(std::string_view key, const Blob& blob, std::string* why) override;
+  bool commit_and_fence(std::uint64_t timeout_ns, std::string* why) override { return fence(timeout_ns, why); }
+  bool fence(std::uint64_t timeout_ns, std::string* why) override;
+  void get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) override;
+  void on_failure(std::function<void(int)> died) override;
+  void abort(int code, std::string_view reason) override;
+  void finalize() override;
+  int descriptor() const override { return epoll_; }
+  bool progress(std::uint64_t wait_ns) override;
+
+ private:
+  static std::string fence_key(int number) { return "at-fence-" + std::to_string(number); }
+  void exchange();
+  void send_output();
+  void receive_input();
+  void watch_output(bool on);
+  void hang_up();
+  void set_timer();
+  bool tell(std::unique_lock<std::mutex>& lock);
+  template <typename Condition>
+  bool drive(std::uint64_t until, Condition&& holds);
+  std::string who_has_died() const;
+  std::string who_is_missing(std::uint64_t until);
+
+  Platform& platform_;
+  Pmi1Place place_;
+  std::string host_;
+  int epoll_, timer_;
+  std::mutex mutex_;  ///< guards what follows, as far as it is not atomic
+  Pmi1Client client_;
+  std::function<void(int)> died_;
+  bool watching_output_ = false, watching_input_ = false;
+  std::uint64_t timer_at_ = Pmi1Client::never;
+  int fences_ = 0;
+  bool fence_failed_ = false, gone_ = false;
+  std::atomic<bool> busy_{true};  ///< the launcher owes an answer
+  std::atomic<unsigned> turns_{0};
+};
+
+bool Pmi1Bootstrap::greet(std::uint64_t timeout_ns, std::string* why) {
+  epoll_event wanted = {};
+  wanted.events = EPOLLIN;
+  wanted.data.fd = place_.descriptor;
+  epoll_event timer = {};
+  timer.events = EPOLLIN;
+  timer.data.fd = timer_;
+  if (epoll_ < 0 || timer_ < 0 || epoll_ctl(epoll_, EPOLL_CTL_ADD, place_.descriptor, &wanted) != 0 ||
+      epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &timer) != 0) {
+    *why = std::string("cannot watch the connection to the launcher: ") + std::strerror(errno);
+    return false;
+  }
+  watching_input_ = true;
+  const bool answered =
+      drive(deadline_after(platform_, timeout_ns), [this] { return client_.greeted() || client_.lost(); });
+  if (client_.greeted()) return true;
+  *why = answered ? client_.loss() : "the launcher does not answer";
+  return false;
+}
+
+/// Says and hears what can be said and heard now. Under the mutex.
+void Pmi1Bootstrap::exchange() {
+  if (!gone_) {
+    send_output();
+    receive_input();
+    client_.pass_time(platform_.now_ns());
+    send_output();
+  }
+  if (client_.lost()) hang_up();
+  set_timer();
+  busy_ = !client_.idle();
+}
+
+void Pmi1Bootstrap::send_output() {
+  std::string& output = client_.output();
+  while (!output.empty() && !client_.lost()) {
+    const ssize_t sent = send(place_.descriptor, output.data(), output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0) {
+      output.erase(0, static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      return watch_output(true);
+    } else if (errno != EINTR) {
+      // What it has said before may still be there, and says why.
+      receive_input();
+      return client_.lose("the connection to the launcher is lost");
+    }
+  }
+  watch_output(false);
+}
+
+void Pmi1Bootstrap::receive_input() {
+  char bytes[4096];
+  while (!client_.lost() && !client_.left()) {  // who has let us go may hang up
+    const ssize_t got = recv(place_.descriptor, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got > 0) {
+      client_.hear({bytes, static_cast<std::size_t>(got)}, platform_.now_ns());
+    } else if (got < 0 && errno == EAGAIN) {
+      return;
+    } else if (got == 0 || errno != EINTR) {
+      return client_.lose("the connection to the launcher is lost");
+    }
+  }
+}
+
+void Pmi1Bootstrap::watch_output(bool on) {
+  if (on == watching_output_ || !watching_input_) return;
+  watching_output_ = on;
+  epoll_event wanted = {};
+  wanted.events = on ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  wanted.data.fd = place_.descriptor;
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, place_.descriptor, &wanted);
+}
+
+/// A closed socket is readable for ever: nobody may sleep on it.
+void Pmi1Bootstrap::hang_up() {
+  if (!watching_input_) return;
+  watching_input_ = false;
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, place_.descriptor, nullptr);
+  if (!gone_) platform_.log(LogLevel::warning, "rank " + std::to_string(place_.rank) + ": " + client_.loss());
+}
+
+void Pmi1Bootstrap::set_timer() {
+  const std::uint64_t next = client_.next_time();
+  std::uint64_t expired;
+  [[maybe_unused]] const ssize_t ignored = read(timer_, &expired, sizeof expired);  // else it stays readable
+  if (next == timer_at_ && ignored < 0) return;
+  timer_at_ = next;
+  itimerspec when = {};
+  if (next != Pmi1Client::never) {
+    const std::uint64_t now = platform_.now_ns();
+    const std::uint64_t left = next > now ? next - now : 1;  // 0 would switch it off
+    when.it_value.tv_sec = static_cast<time_t>(left / ns_per_second);
+    when.it_value.tv_nsec = static_cast<long>(left % ns_per_second);
+  }
+  timerfd_settime(timer_, 0, &when, nullptr);
+}
+
+/// Frees the mutex, then delivers. True if there was something.
+bool Pmi1Bootstrap::tell(std::unique_lock<std::mutex>& lock) {
+  Pmi1Client::News news = client_.take_news();
+  const std::function<void(int)> died = news.deaths.empty() ? nullptr : died_;
+  lock.unlock();
+  for (Pmi1Client::Answer& answer : news.answers) answer.deliver(answer.ok, std::move(answer.blob), answer.why);
+  if (died)
+    for (const int rank : news.deaths) died(rank);
+  return !news.empty();
+}
+
+bool Pmi1Bootstrap::progress(std::uint64_t wait_ns) {
+  if (wait_ns == 0 && !busy_.load(std::memory_order_relaxed) &&
+      turns_.fetch_add(1, std::memory_order_relaxed) % idle_turns != 0)
+    return false;
+  if (wait_ns > 0) {
+    pollfd watched = {epoll_, POLLIN, 0};
+    poll(&watched, 1, static_cast<int>(std::min(wait_ns / ns_per_ms + 1, std::uint64_t{60'000})));
+  }
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return false;  // its holder does the same
+  exchange();
+  return tell(lock);
+}
+
+/// Waits until `holds`, which is asked under the mutex. False: the time came first.
+template <typename Condition>
+bool Pmi1Bootstrap::drive(std::uint64_t until, Condition&& holds) {
+  while (true) {
+    std::unique_lock lock(mutex_);
+    exchange();
+    tell(lock);  // first: what is told may be what is waited for
+    lock.lock();
+    const bool over = holds();
+    lock.unlock();
+    if (over) return true;
+    const std::uint64_t now = platform_.now_ns();
+    if (now >= until) return false;
+    pollfd watched = {epoll_, POLLIN, 0};
+    poll(&watched, 1, static_cast<int>(std::min((until - now) / ns_per_ms + 1, std::uint64_t{60'000})));
+  }
+}
+
+bool Pmi1Bootstrap::put(std::string_view key, const Blob& blob, std::string* why) {
+  const std::lock_guard lock(mutex_);
+  if (client_.lost()) {
+    *why = client_.loss();
+    return false;
+  }
+  return client_.put(key, blob, why);
+}
+
+/// Most of the time is for the fence, a little to find out who is missing.
+bool Pmi1Bootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
+  const std::uint64_t until = deadline_after(platform_, timeout_ns);
+  {
+    const std::lock_guard lock(mutex_);
+    *why = fence_failed_ ? "an earlier wait for all ranks has failed" : who_has_died();
+    if (!why->empty()) return false;
+    fence_failed_ = true;
+    if (!client_.put(fence_key(++fences_), {std::byte{1}}, why)) return false;
+    client_.enter_barrier();
+  }
+  const bool over = drive(until - std::min(longest_survey, timeout_ns / 2), [this] {
+    fence_failed_ = client_.in_barrier();
+    return !fence_failed_ || client_.lost() || !client_.dead().empty();
+  });
+  std::unique_lock lock(mutex_);
+  if (!fence_failed_) return true;
+  if (over) {
+    *why = who_has_died();
+    return false;
+  }
+  lock.unlock();
+  *why = who_is_missing(until);
+  return false;
+}
+
+/// "" if nobody is known to have died. Under the mutex.
+std::string Pmi1Bootstrap::who_has_died() const {
+  if (client_.lost()) return client_.loss();
+  if (client_.dead().empty()) return {};
+  return list_ranks({client_.dead().begin(), client_.dead().end()}) + (client_.dead().size() == 1 ? " has" : " have") +
+         " died";
+}
+
+/// Asks for the marks that ranks publish before they enter a fence. hydra shows none before all have come.
+std::string Pmi1Bootstrap::who_is_missing(std::uint64_t until) {
+  struct Survey {
+    std::mutex mutex;
+    std::vector<int> missing;
+    int left;
+    bool own_seen = false;
+  };
+  const auto survey = std::make_shared<Survey>();
+  survey->left = place_.size;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t now = platform_.now_ns();
+    for (int rank = 0; rank < place_.size; ++rank) {
+      const auto note = [survey, rank, own = rank == place_.rank](bool ok, const Blob&, const std::string&) {
+        const std::lock_guard guard(survey->mutex);
+        --survey->left;
+        if (!ok) survey->missing.push_back(rank);
+        survey->own_seen = survey->own_seen || (ok && own);
+      };
+      client_.ask({rank, fence_key(fences_), note, false}, until, now);
+    }
+  }
+  drive(until, [&survey] {
+    const std::lock_guard guard(survey->mutex);
+    return survey->left == 0;
+  });
+  const std::lock_guard lock(mutex_);
+  if (std::string loss = who_has_died(); !loss.empty()) return loss;
+  const std::lock_guard guard(survey->mutex);
+  const std::string all = std::to_string(place_.size) + " ranks have come";
+  if (survey->left != 0 || !survey->own_seen) return "not all " + all + " in the time given; the launcher names nobody";
+  if (survey->missing.empty()) return "all " + all + ", but the launcher has not confirmed it in the time given";
+  return "only " + std::to_string(place_.size - static_cast<int>(survey->missing.size())) + " of " + all + "; " +
+         list_ranks(survey->missing) + (survey->missing.size() == 1 ? " is" : " are") + " missing";
+}
+
+void Pmi1Bootstrap::get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) {
+  if (rank < 0 || rank >= place_.size)
+    return deliver(false, {},
+                   "there is no rank " + std::to_string(rank) + " in a job of " + std::to_string(place_.size));
+  std::unique_lock lock(mutex_);
+  client_.ask({rank, std::string(key), std::move(deliver)}, deadline_after(platform_, timeout_ns), platform_.now_ns());
+  exchange();
+  tell(lock);
+}
+
+void Pmi1Bootstrap::on_failure(std::function<void(int)> died) {
+  std::vector<int> already;
+  {
+    const std::lock_guard lock(mutex_);
+    assert(!died_ && "at most one handler");
+    died_ = died;
+    already.assign(client_.dead().begin(), client_.dead().end());
+  }
+  for (const int rank : already) died(rank);
+}
+
+void Pmi1Bootstrap::abort(int code, std::string_view reason) {
+  platform_.log(LogLevel::error, "the job ends with code " + std::to_string(code) + ": " + std::string(reason));
+  {
+    const std::lock_guard lock(mutex_);
+    client_.abort(code);
+  }
+  drive(deadline_after(platform_, longest_goodbye), [this] { return client_.output().empty() || client_.lost(); });
+}
+
+void Pmi1Bootstrap::finalize() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (gone_) return;
+    client_.leave();
+  }
+  drive(deadline_after(platform_, longest_goodbye), [this] { return client_.left() || client_.lost(); });
+  std::unique_lock lock(mutex_);
+  gone_ = true;
+  died_ = nullptr;
+  client_.lose("this rank has left the job");
+  hang_up();
+  tell(lock);
+}
+
+/// The whole number in a variable. -1: not there, or no such number.
+int number_in(Platform& platform, const char* name) {
+  const char* text = platform.variable(name);
+  if (text == nullptr) return -1;
+  int value = -1;
+  const char* const end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, value);
+  return error == std::errc() && rest == end && rest != text && value >= 0 ? value : -1;
+}
+
+bool is_socket(int fd) {
+  struct stat information = {};
+  return fstat(fd, &information) == 0 && S_ISSOCK(information.st_mode);
+}
+
+std::string shown(Platform& platform, const char* name) {
+  const char* text = platform.variable(name);
+  return std::string(name) + (text == nullptr ? " is not set" : "=" + std::string(text));
+}
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> make_pmi1(Platform& platform, const Pmi1Place& place, std::uint64_t timeout_ns,
+                                     std::string* why) {
+  auto made = std::make_unique<Pmi1Bootstrap>(platform, place);
+  if (!made->greet(timeout_ns, why)) return nullptr;
+  return made;
+}
+
+std::unique_ptr<Bootstrap> join_pmi1(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
+  static std::atomic<bool> joined{false};
+  const std::string which = "started by a PMI-1 launcher (mpiexec.hydra, or canele-run), but ";
+  Pmi1Place place;
+  place.descriptor = number_in(platform, "PMI_FD");
+  place.rank = number_in(platform, "PMI_RANK");
+  place.size = number_in(platform, "PMI_SIZE");
+  if (place.descriptor < 0 || place.size <= 0 || place.rank < 0 || place.rank >= place.size) {
+    *why = which + "its variables make no sense: " + shown(platform, "PMI_FD") + ", " + shown(platform, "PMI_RANK") +
+           ", " + shown(platform, "PMI_SIZE") + "; they must reach the ranks as the launcher has set them";
+    return nullptr;
+  }
+  if (joined) {
+    *why = which +
+           "this process has joined its job before, and PMI-1 allows it once; mpirun.openmpi and srun "
+           "--mpi=pmix allow it again";
+    return nullptr;
+  }
+  if (!is_socket(place.descriptor)) {
+    *why = which + "the descriptor that PMI_FD=" + std::to_string(place.descriptor) +
+           " names is not open, or no socket: was this process started by a rank, or by a program that closes what it "
+           "inherits? Unset PMI_FD, PMI_RANK, PMI_SIZE and MPI_LOCAL* to run alone";
+    return nullptr;
+  }
+  joined = true;
+  fcntl(place.descriptor, F_SETFD, FD_CLOEXEC);  // our children are no ranks
+  const int local_rank = number_in(platform, "MPI_LOCALRANKID"), local_size = number_in(platform, "MPI_LOCALNRANKS");
+  if (local_rank >= 0 && local_size > local_rank) {
+    place.local_rank = local_rank;
+    place.local_size = local_size;
+  }
+  std::unique_ptr<Bootstrap> made = make_pmi1(platform, place, timeout_ns, why);
+  if (made == nullptr) *why = which + *why;
+  return made;
+}
+
+}  // namespace canele::comm

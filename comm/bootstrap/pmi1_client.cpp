@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The state machine. See pmi1_client.hpp.
+#include "comm/bootstrap/pmi1_client.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace canele::comm {
+namespace {
+
+constexpr std::uint64_t first_pause = 5'000'000;      // ns
+constexpr std::uint64_t longest_pause = 500'000'000;  // ns
+constexpr std::size_t least_key = 32, least_value = 64;
+
+/// By the order of Kind. (The barrier's answer is looked for by itself.)
+constexpr std::string_view answers_to[] = {"response_to_init", "maxes",       "my_kvsname",  "put_result",
+                                           "get_result",       "barrier_out", "finalize_ack"};
+
+}  // namespace
+
+Pmi1Client::Pmi1Client(int rank, int size) : rank_(rank), size_(size) {
+  assert(rank >= 0 && rank < size);
+  add(Kind::hello, "cmd=init pmi_version=1 pmi_subversion=1\n");
+  add(Kind::limits, "cmd=get_maxes\n");
+  add(Kind::space, "cmd=get_my_kvsname\n");
+}
+
+void Pmi1Client::add(Kind kind, std::string text, std::uint64_t question) {
+  if (lost()) return;
+  commands_.push_back({kind, std::move(text), question});
+  send_next();
+}
+
+void Pmi1Client::send_next() {
+  while (!under_way_ && !commands_.empty()) {
+    current_ = std::move(commands_.front());
+    commands_.pop_front();
+    if (current_.kind == Kind::get && !questions_.contains(current_.question)) continue;  // its time is up
+    output_ += current_.text;
+    under_way_ = current_.kind != Kind::barrier;
+  }
+}
+
+void Pmi1Client::hear(std::string_view bytes, std::uint64_t now) {
+  lines_.add(bytes);
+  std::string line;
+  while (!lost() && lines_.next(&line)) obey(line, now);
+  if (!lost() && lines_.too_long()) lose("the launcher has sent a line that does not end: PMI-1 has no such lines");
+}
+
+void Pmi1Client::obey(const std::string& line, std::uint64_t now) {
+  const std::optional<Pmi1Message> message = Pmi1Message::parse(line);
+  if (!message) return lose("the launcher has sent '" + line.substr(0, 80) + "', which is no line of PMI-1");
+  if (message->command() == "barrier_out" && in_barrier()) {
+    --barriers_left_;
+  } else if (message->command() == "canele_died") {  // canele-run only
+    const std::optional<long> rank = message->number("rank");
+    if (!rank || *rank < 0 || *rank >= size_)
+      return lose("the launcher has told the death of a rank that is not there");
+    mourn(static_cast<int>(*rank));
+  } else if (under_way_ && message->command() == answers_to[static_cast<int>(current_.kind)]) {
+    answered(*message, now);
+  } else {
+    lose("the launcher has sent '" + line.substr(0, 80) + "'" +
+         (under_way_ ? ", but '" + std::string(answers_to[static_cast<int>(current_.kind)]) + "' was due"
+                     : " without being asked"));
+  }
+}
+
+/// `message` answers `current_`.
+void Pmi1Client::answered(const Pmi1Message& message, std::uint64_t now) {
+  under_way_ = false;
+  const bool refused = message.number("rc").value_or(0) != 0;
+  switch (current_.kind) {
+    case Kind::hello:
+      if (refused || message.number("pmi_version") != 1)
+        return lose("the launcher does not speak PMI version 1 (it answers version '" +
+                    std::string(message.word("pmi_version")) + "', code '" + std::string(message.word("rc")) + "')");
+      break;
+    case Kind::limits:
+      if (!take_limits(message)) return lose("the launcher's limits on keys and values make no sense or are too small");
+      break;
+    case Kind::space:
+      space_ = message.word("kvsname");
+      if (space_.empty()) return lose("the launcher has not named the job's key space");
+      greeted_ = true;
+      break;
+    case Kind::put:
+      if (refused) return lose("the launcher has refused to publish a value: " + std::string(message.word("msg")));
+      break;
+    case Kind::get:
+      got_value(message, current_.question, now);
+      break;
+    case Kind::leave:
+      left_ = true;
+      break;
+    case Kind::barrier:
+      assert(false && "it is never under way");
+  }
+  send_next();
+}
+
+bool Pmi1Client::take_limits(const Pmi1Message& message) {
+  const long key = message.number("keylen_max").value_or(0), value = message.number("vallen_max").value_or(0);
+  if (key < static_cast<long>(least_key) || value < static_cast<long>(least_value)) return false;
+  limits_.key = static_cast<std::size_t>(key);
+  // Above: longer lines than we take ourselves would come back.
+  limits_.value = std::min(static_cast<std::size_t>(value), Pmi1Lines::longest_line / 2);
+  return true;
+}
+
+void Pmi1Client::got_value(const Pmi1Message& message, std::uint64_t number, std::uint64_t now) {
+  const auto found = questions_.find(number);
+  if (found == questions_.end()) return;  // too late
+  Open& open = found->second;
+  if (message.number("rc").value_or(-1) != 0) {
+    if (!open.question.patient) return answer(number, false, {}, "not published");
+    open.blob = {};
+    schedule(number, open, now + open.pause);
+    open.pause = std::min(2 * open.pause, longest_pause);
+  } else if (!open.blob.add(message.word("value"))) {
+    answer(number, false, {},
+           "what rank " + std::to_string(open.question.rank) + " has published as '" + open.question.key +
+               "' makes no sense: is it of another version of Canelé?");
+  } else if (open.blob.complete()) {
+    answer(number, true, open.blob.take(), {});
+  } else {
+    ask_launcher(number, open);
+  }
+}
+
+void Pmi1Client::ask_launcher(std::uint64_t number, const Open& open) {
+  add(Kind::get,
+      "cmd=get kvsname=" + space_ + " key=" + pmi1_key(open.question.rank, open.question.key, open.blob.next_part()) +
+          "\n",
+      number);
+}
+
+void Pmi1Client::schedule(std::uint64_t number, Open& open, std::uint64_t when) {
+  [[maybe_unused]] const std::size_t erased = by_time_.erase({open.next_step, number});
+  assert(erased == 1);
+  open.next_step = std::min(when, open.deadline);
+  by_time_.emplace(open.next_step, number);
+}
+
+void Pmi1Client::pass_time(std::uint64_t now) {
+  while (!by_time_.empty() && by_time_.begin()->first <= now) {
+    const std::uint64_t number = by_time_.begin()->second;
+    Open& open = questions_.at(number);
+    if (open.deadline <= now) {
+      answer(number, false, {},
+             "rank " + std::to_string(open.question.rank) + " has not published '" + open.question.key +
+                 "' in the time given");
+    } else {
+      schedule(number, open, open.deadline);
+      ask_launcher(number, open);
+    }
+  }
+}
+
+void Pmi1Client::ask(Question question, std::uint64_t deadline, std::uint64_t now) {
+  const std::uint64_t number = ++last_question_;
+  const int rank = question.rank;
+  const auto [entry, made] = questions_.emplace(number, Open{std::move(question), deadline, deadline, first_pause});
+  assert(made);
+  by_time_.emplace(deadline, number);
+  if (lost()) return answer(number, false, {}, loss_);
+  if (dead_.contains(rank)) return answer(number, false, {}, "rank " + std::to_string(rank) + " has died");
+  ask_launcher(number, entry->second);
+  if (deadline <= now) pass_time(now);
+}
+
+void Pmi1Client::answer(std::uint64_t number, bool ok, Blob blob, const std::string& why) {
+  const auto found = questions_.find(number);
+  assert(found != questions_.end());
+  [[maybe_unused]] const std::size_t erased = by_time_.erase({found->second.next_step, number});
+  assert(erased == 1);
+  news_.answers.push_back({std::move(found->second.question.deliver), ok, std::move(blob), why});
+  questions_.erase(found);
+}
+
+void Pmi1Client::refuse_all(const std::string& why) {
+  while (!questions_.empty()) answer(questions_.begin()->first, false, {}, why);
+}
+
+void Pmi1Client::mourn(int rank) {
+  if (!dead_.insert(rank).second) return;
+  news_.deaths.push_back(rank);
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, open] : questions_)
+    if (open.question.rank == rank) numbers.push_back(number);
+  for (const std::uint64_t number : numbers) answer(number, false, {}, "rank " + std::to_string(rank) + " has died");
+}
+
+void Pmi1Client::lose(const std::string& why) {
+  if (lost()) return;
+  loss_ = why;
+  commands_.clear();
+  under_way_ = false;
+  output_.clear();
+  refuse_all(why);
+}
+
+bool Pmi1Client::put(std::string_view key, const Blob& blob, std::string* why) {
+  assert(greeted_);
+  std::vector<std::string> values;
+  if (!pmi1_parts(rank_, key, blob, limits_, &values, why)) return false;
+  for (std::size_t part = 0; part < values.size(); ++part)
+    add(Kind::put,
+        "cmd=put kvsname=" + space_ + " key=" + pmi1_key(rank_, key, part) + " value=" + values[part] + "\n");
+  return true;
+}
+
+void Pmi1Client::enter_barrier() {
+  ++barriers_left_;
+  add(Kind::barrier, "cmd=barrier_in\n");
+}
+
+void Pmi1Client::abort(int code) {
+  if (lost()) return;
+  commands_.clear();  // no answer comes, so it need not wait for one
+  output_ += "cmd=abort exitcode=" + std::to_string(code) + "\n";
+}
+
+void Pmi1Client::leave() {
+  refuse_all("this rank is leaving the job");
+  commands_.clear();
+  add(Kind::leave, "cmd=finalize\n");
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pmi1Client: the client's half of PMI-1 as a state machine: bytes and times go in, bytes and answers come out.
+//
+// Who: pmi1.cpp, which owns the descriptor and the clock; tests drive it without either.
+// Threads: one at a time. It never waits, and calls nobody back: what is to be told is taken out (take_news).
+// Surprise: one command is under way at a time, except the barrier, whose answer comes when the last rank has come:
+//      gets go on meanwhile, and after a barrier that was given up.
+//
+//   questions: number ──▶ Open ◀── by_time: (time of the next step, number)
+//                           │
+//                           └──▶ "get" of its next part in `commands` ──▶ `under_way` ──▶ answer ──▶ next part, or news
+//
+//   Rejected: sending commands in a row without waiting. The answers of PMI-1 do not say to what they belong, and one
+//   that is lost would shift all others.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/pmi1_wire.hpp"
+
+namespace canele::comm {
+
+class Pmi1Client {
+ public:
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+  struct Question {
+    int rank;
+    std::string key;
+    Bootstrap::Deliver deliver;
+    bool patient = true;  ///< asks again until its time is up; else "not there" is an answer
+  };
+  struct Answer {
+    Bootstrap::Deliver deliver;
+    bool ok;
+    Blob blob;
+    std::string why;
+  };
+  struct News {
+    std::vector<Answer> answers;
+    std::vector<int> deaths;
+    bool empty() const { return answers.empty() && deaths.empty(); }
+  };
+
+  /// Begins with the greeting.
+  Pmi1Client(int rank, int size);
+
+  /// Bytes that the launcher has sent.
+  void hear(std::string_view bytes, std::uint64_t now);
+  /// The connection is gone: ends every question.
+  void lose(const std::string& why);
+  /// Asks again, or ends, those whose time has come.
+  void pass_time(std::uint64_t now);
+  /// When to call pass_time next.
+  std::uint64_t next_time() const { return by_time_.empty() ? never : by_time_.begin()->first; }
+  /// Bytes for the launcher; the caller erases what it has sent.
+  std::string& output() { return output_; }
+  News take_news() { return std::exchange(news_, {}); }
+
+  bool put(std::string_view key, const Blob& blob, std::string* why);
+  /// After all puts: "I have come".
+  void enter_barrier();
+  bool in_barrier() const { return barriers_left_ > 0; }
+  void ask(Question question, std::uint64_t deadline, std::uint64_t now);
+  void abort(int code);
+  void leave();
+  bool left() const { return left_; }
+  /// Ends all questions with an error.
+  void refuse_all(const std::string& why);
+
+  bool greeted() const { return greeted_; }
+  bool lost() const { return !loss_.empty(); }
+  const std::string& loss() const { return loss_; }
+  const std::string& space() const { return space_; }  ///< the key space, which names the job
+  const std::set<int>& dead() const { return dead_; }
+  bool idle() const { return questions_.empty() && !under_way_ && commands_.empty(); }
+
+ private:
+  enum class Kind { hello, limits, space, put, get, barrier, leave };
+  struct Command {
+    Kind kind;
+    std::string text;
+    std::uint64_t question = 0;  ///< get: for whom
+  };
+  struct Open {
+    Question question;
+    std::uint64_t deadline;
+    std::uint64_t next_step;
+    std::uint64_t pause;  ///< before asking once more; doubles
+    Pmi1Blob blob = {};
+  };
+
+  void add(Kind kind, std::string text, std::uint64_t question = 0);
+  void send_next();
+  void obey(const std::string& line, std::uint64_t now);
+  void answered(const Pmi1Message& message, std::uint64_t now);
+  bool take_limits(const Pmi1Message& message);
+  void got_value(const Pmi1Message& message, std::uint64_t number, std::uint64_t now);
+  void ask_launcher(std::uint64_t number, const Open& open);
+  void answer(std::uint64_t number, bool ok, Blob blob, const std::string& why);
+  void schedule(std::uint64_t number, Open& open, std::uint64_t when);
+  void mourn(int rank);
+
+  int rank_, size_;
+  Pmi1Limits limits_;
+  std::string space_, loss_, output_;
+  Pmi1Lines lines_;
+  std::deque<Command> commands_;
+  bool under_way_ = false;  ///< the command below waits for its answer
+  Command current_ = {};
+  int barriers_left_ = 0;
+  bool greeted_ = false, left_ = false;
+  std::set<int> dead_;
+  std::uint64_t last_question_ = 0;
+  std::map<std::uint64_t, Open> questions_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_time_;
+  News news_;
+};
+
+}  // namespace canele::comm
