@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "apps/run/binding.hpp"
+#include "apps/run/namespaces.hpp"
 
 namespace canele::run {
 namespace {
@@ -50,7 +51,7 @@ std::vector<std::string> base_environment(const Options& options) {
 
 }  // namespace
 
-Job::Job(const Options& options, const Signals& signals, Guard& guard, Server& server)
+Job::Job(const Options& options, const Signals& signals, Guard& guard, RankServer& server)
     : options_(options),
       signals_(signals),
       guard_(guard),
@@ -90,6 +91,7 @@ Launch Job::prepare(const std::string& program) const {
 
 bool Job::start_ranks(const std::string& program) {
   const std::vector<cpu_set_t> places = binding_places(options_.binding);
+  const Namespaces namespaces(options_.namespaces);
   std::vector<std::string> base = base_environment(options_);
   if (!options_.directory.empty()) set_variable(base, "PWD", std::filesystem::canonical(options_.directory).string());
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -98,6 +100,8 @@ bool Job::start_ranks(const std::string& program) {
   bool all_started = true;
   for (int rank = 0; rank < options_.ranks && all_started; ++rank) {
     launch.environment = server_.environment(rank, base);
+    launch.server_fd = server_.rank_end(rank);
+    launch.namespace_fd = namespaces.descriptor(rank);
     launch.stdin_fd = rank == 0 ? input_.rank_end() : null;
     launch.stdout_fd = out_ ? out_->write_end(rank) : 1;
     launch.stderr_fd = err_ ? err_->write_end(rank) : 2;
@@ -109,6 +113,7 @@ bool Job::start_ranks(const std::string& program) {
       verdict_.failed(error == ENOENT ? exit_not_found : exit_not_executable);
       all_started = false;
     }
+    server_.started(rank);
   }
   close(null);
   return all_started;

@@ -23,7 +23,7 @@
 #include "apps/run/options.hpp"
 #include "apps/run/output.hpp"
 #include "apps/run/processes.hpp"
-#include "apps/run/server.hpp"
+#include "apps/run/rank_server.hpp"
 #include "apps/run/signals.hpp"
 #include "apps/run/stacks.hpp"
 #include "apps/run/verdict.hpp"
@@ -32,7 +32,7 @@ namespace canele::run {
 
 class Job {
  public:
-  Job(const Options& options, const Signals& signals, Guard& guard, Server& server);
+  Job(const Options& options, const Signals& signals, Guard& guard, RankServer& server);
 
   /// Returns the exit code. Throws std::runtime_error if the job cannot be started.
   int run(const std::string& program);
@@ -65,7 +65,7 @@ class Job {
   const Options& options_;
   const Signals& signals_;
   Guard& guard_;
-  Server& server_;
+  RankServer& server_;
   Processes processes_;
   Verdict verdict_;
   Input input_;

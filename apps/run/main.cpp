@@ -20,6 +20,8 @@
 #include <stdexcept>
 
 #include "apps/run/job.hpp"
+#include "apps/run/pmi1_server.hpp"
+#include "apps/run/server.hpp"
 
 namespace canele::run {
 namespace {
@@ -69,7 +71,11 @@ int run(const Options& options) {
   const Signals signals;
   auto directory = std::make_unique<PrivateDirectory>();
   auto guard = std::make_unique<Guard>(directory->path());
-  code = Job(options, signals, *guard, Server::open(options.ranks, directory->path())).run(program);
+  std::unique_ptr<Pmi1Server> pmi1;
+  if (options.pmi1) pmi1 = std::make_unique<Pmi1Server>(options.ranks);
+  RankServer* server = pmi1.get();
+  if (server == nullptr) server = &Server::open(options.ranks, directory->path());
+  code = Job(options, signals, *guard, *server).run(program);
   // Not by return: libpmix's thread still runs, see Server::open.
   guard.reset();
   directory.reset();

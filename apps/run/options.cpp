@@ -51,6 +51,12 @@ void declare_own(CLI::App& app, Raw& raw) {
                  "after a rank has failed by itself, how long the others may take to end by themselves (default 5)")
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--netns", o.namespaces,
+                 "existing network name spaces to start the ranks in, round robin (needs root; implies --pmi1)")
+      ->type_name("NAME[,NAME...]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_flag("--pmi1", o.pmi1, "serve the ranks by PMI-1 on inherited descriptors instead of PMIx");
   app.add_flag("--version", raw.version, "print the version");
 }
 
@@ -174,6 +180,7 @@ std::string check(Raw& raw) {
   const std::vector<std::string>& words = raw.options.command;
   if (std::find(words.begin(), words.end() - 1, ":") != words.end() - 1)  // at the end it is an argument: sh -c :
     return "several programs in one job (':') are not supported; start one program on all ranks";
+  if (!raw.options.namespaces.empty()) raw.options.pmi1 = true;  // libpmix cannot be reached from there
   if (raw.options.stacks && raw.options.timeout_s == 0)
     return "--stacks prints stacks at the timeout: give --timeout SECONDS with it";
   return {};

@@ -27,6 +27,8 @@ struct Options {
   double grace_s = 5;    ///< from the first failure that leaves the others able to end by themselves
   std::string directory;
   std::string binding = "none";
+  bool pmi1 = false;                                             ///< serve PMI-1 instead of PMIx
+  std::vector<std::string> namespaces;                           ///< network name spaces of the ranks, round robin
   std::vector<std::pair<std::string, std::string>> environment;  ///< set for the ranks, over the inherited one
   std::vector<std::string> command;                              ///< program and its arguments
 };

@@ -29,8 +29,8 @@ struct Failure {
   int step;
   int error;
 };
-constexpr std::array<const char*, 4> step_names = {"bind to a core", "change to the working directory",
-                                                   "redirect its input and output", "execute"};
+constexpr std::array step_names = {"bind to a core", "change to the working directory", "redirect its input and output",
+                                   "execute",        "enter its network name space",    "pass its connection to us on"};
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -66,6 +66,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   const std::array wanted = {launch.stdin_fd, launch.stdout_fd, launch.stderr_fd};
   for (int fd = 0; fd < 3; ++fd)
     if (wanted[static_cast<std::size_t>(fd)] != fd && dup2(wanted[static_cast<std::size_t>(fd)], fd) < 0) give_up(2);
+  if (launch.namespace_fd >= 0 && setns(launch.namespace_fd, CLONE_NEWNET) != 0) give_up(4);
+  if (launch.server_fd >= 0 && fcntl(launch.server_fd, F_SETFD, 0) != 0) give_up(5);
   execve(launch.file.c_str(), arguments, environment);
   give_up(3);
   _exit(exit_not_found);

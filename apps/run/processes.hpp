@@ -25,7 +25,9 @@ struct Launch {
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string directory;                 ///< "" : ours
   int stdin_fd, stdout_fd, stderr_fd;
-  int guard_fd;  ///< the rank writes its process id there first of all
+  int guard_fd;           ///< the rank writes its process id there first of all
+  int server_fd = -1;     ///< the rank inherits it under the same number; -1: none
+  int namespace_fd = -1;  ///< the network name space that it enters; -1: stays in ours
   bool bind = false;
   cpu_set_t cpus;
 };

@@ -19,16 +19,11 @@
 #include <string>
 #include <vector>
 
+#include "apps/run/rank_server.hpp"
+
 namespace canele::run {
 
-/// A rank asked for the end of the job (MPI_Abort, PMIx_Abort).
-struct AbortCall {
-  int rank;
-  int code;
-  std::string reason;
-};
-
-class Server {
+class Server final : public RankServer {
  public:
   /// Opens the server; its files go below `directory`. Throws std::runtime_error that says what failed.
   /// It stays for the life of the process: libpmix's thread may call at any time, and PMIx_server_finalize (libpmix
@@ -37,20 +32,22 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// The environment for a rank: `base` and what its libpmix needs to find us ("NAME=value").
-  std::vector<std::string> environment(int rank, const std::vector<std::string>& base) const;
+  std::vector<std::string> environment(int rank, const std::vector<std::string>& base) const override;
 
-  bool joined(int rank) const { return clients_[static_cast<std::size_t>(rank)].joined; }  ///< called PMIx_Init
-  bool left(int rank) const { return clients_[static_cast<std::size_t>(rank)].left; }      ///< called PMIx_Finalize
-  bool anyone_joined() const { return anyone_joined_; }
+  bool joined(int rank) const override {
+    return clients_[static_cast<std::size_t>(rank)].joined;
+  }  ///< called PMIx_Init
+  bool left(int rank) const override {
+    return clients_[static_cast<std::size_t>(rank)].left;
+  }  ///< called PMIx_Finalize
+  bool anyone_joined() const override { return anyone_joined_; }
 
-  /// Readable when something has changed; clear_wake() before looking.
-  int wake_fd() const { return wake_fd_; }
-  void clear_wake();
-  std::optional<AbortCall> take_abort();
+  int wake_fd() const override { return wake_fd_; }
+  void clear_wake() override;
+  std::optional<AbortCall> take_abort() override;
 
-  /// Tells the other ranks, by a PMIx event, that this one has died.
-  void tell_death(int rank, int exit_code);
+  /// By a PMIx event.
+  void tell_death(int rank, int exit_code) override;
 
  private:
   struct Client {
