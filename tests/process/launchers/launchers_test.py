@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The launchers that start our ranks: mpiexec.hydra (PMI-1), canele-run --pmi1, srun (PMIx) on a Slurm of our own.
+
+Usage: launchers_test.py Hydra|Pmi1|Slurm [unittest's options]
+Who: ctest, one entry for each class; it names the programs' directory in CANELE_TEST_BIN. By hand: see README.md.
+Surprise: with-timeout, around all of this, fails the test if a process is left behind.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
+HERE = pathlib.Path(__file__).resolve().parent
+RANK = str(BIN / "run_rank_program")
+TIME_LIMIT = 100
+SKIPPED = 77
+JOINED = re.compile(r"^(\w+) rank (\d+) of (\d+), local (\d+) of (\d+), job ([0-9a-f]{16})$", re.MULTILINE)
+
+
+class Done:
+    def __init__(self, command, environment):
+        result = subprocess.run(command, env={**os.environ, **environment}, timeout=TIME_LIMIT, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, check=False)
+        self.code, self.out, self.err = result.returncode, result.stdout, result.stderr
+        self.all = f"exit code {self.code} of {command}:\n{self.out}\n{self.err}"
+
+
+class Launcher(unittest.TestCase):
+    """What every launcher must be able to do. A subclass says how ranks are started."""
+
+    protocol = ""
+
+    def command(self, ranks, *program):
+        raise NotImplementedError
+
+    def start(self, ranks, *program, code=0, **environment):
+        done = Done(self.command(ranks, *program), environment)
+        if code is not None:
+            self.assertEqual(done.code, code, done.all)
+        return done
+
+    def check_exchange(self, ranks):
+        done = self.start(ranks, RANK, "exchange")
+        found = JOINED.findall(done.out)
+        self.assertEqual(sorted(int(rank) for _, rank, *_ in found), list(range(ranks)), done.all)
+        self.assertEqual({name for name, *_ in found}, {self.protocol})
+        self.assertEqual(sorted(int(local) for *_, local, _, _ in found), list(range(ranks)))
+        self.assertEqual({(size, local) for _, _, size, _, local, _ in found}, {(str(ranks), str(ranks))})
+        self.assertEqual(len({job for *_, job in found}), 1, "all are of one job")
+        return found[0][5]
+
+    def check_examples(self):
+        done = self.start(4, str(BIN / "canele-hello"))
+        self.assertIn("came back with 6 from 4 ranks", done.out)
+        for driver in ("shm", "tcp"):
+            done = self.start(2, str(BIN / "canele-pingpong"), CANELE_DRIVERS=driver)
+            self.assertIn("us one way", done.out)
+            self.assertEqual(done.err, "")
+
+    def check_worker(self):
+        """The answers of the launcher must also reach a rank whose worker sleeps."""
+        done = self.start(4, str(BIN / "canele-hello"), CANELE_WORKER="bound", CANELE_DRIVERS="tcp")
+        self.assertIn("came back with 6 from 4 ranks", done.out)
+
+    def check_mpi(self):
+        program = BIN / "mpi_collectives"
+        if not program.exists():
+            self.skipTest("mpi_collectives is not built")
+        self.start(4, str(program))
+
+
+class Hydra(Launcher):
+    """mpiexec.hydra of Debian's mpich (mpiexec may be Open MPI's: the full name)."""
+
+    protocol = "pmi1"
+
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which("mpiexec.hydra") is None:
+            raise unittest.SkipTest("mpiexec.hydra is not installed (Debian: mpich)")
+
+    def command(self, ranks, *program):
+        return ["mpiexec.hydra", "-n", str(ranks), *program]
+
+    def test_exchange(self):
+        jobs = {self.check_exchange(ranks) for ranks in (1, 2, 4, 16)}
+        self.assertEqual(len(jobs), 4, "every job has a name of its own")
+
+    def test_examples(self):
+        self.check_examples()
+
+    def test_worker(self):
+        self.check_worker()
+
+    def test_mpi(self):
+        self.check_mpi()
+
+    def test_a_key_that_comes_late_or_never(self):
+        self.start(2, RANK, "early-get")
+
+    def test_a_missing_rank_is_noticed(self):
+        done = self.start(4, RANK, "late-for-fence", "2", code=None)
+        self.assertEqual(done.out.count("fence: not all 4 ranks have come in the time given; the launcher names nobody"),
+                         3, done.all)
+
+    def test_a_death_ends_the_job(self):
+        done = self.start(4, RANK, "lose-one", "2", str(int(signal.SIGKILL)), code=None)
+        self.assertNotEqual(done.code, 0, done.all)
+
+    def test_abort(self):
+        self.assertIn("the job ends with code 7: for a test", self.start(4, RANK, "abort", "1", "7", code=7).err)
+
+    def test_exit_code(self):
+        self.start(4, RANK, "exit-after", "-1", "5", code=5)
+
+    def test_through_a_script(self):
+        done = self.start(2, "sh", "-c", f"{RANK} exchange; true")
+        self.assertEqual(len(JOINED.findall(done.out)), 2, done.all)
+
+    def test_cleared_environment(self):
+        done = self.start(2, "env", "-u", "PMI_FD", RANK, "exchange", code=None)
+        self.assertIn("but PMI_FD, the descriptor to it, is missing", done.err)
+
+    def test_closed_descriptor(self):
+        done = self.start(2, "bash", "-c", f"exec {{PMI_FD}}>&-; exec {RANK} exchange", code=None)
+        self.assertRegex(done.err, "that PMI_FD=[0-9]+ names is not open")
+
+    def test_children_are_no_ranks(self):
+        """canele-run in a rank of hydra makes a job of its own."""
+        done = self.start(1, str(BIN / "canele-run"), "-n", "2", RANK, "exchange")
+        self.assertEqual({(name, size) for name, _, size, *_ in JOINED.findall(done.out)}, {("pmix", "2")}, done.all)
+
+
+class Pmi1(Launcher):
+    """canele-run --pmi1: what it also does with PMIx, and what hydra does not tell."""
+
+    protocol = "pmi1"
+
+    def command(self, ranks, *program):
+        return [str(BIN / "canele-run"), "--pmi1", "-n", str(ranks), *program]
+
+    def keep_going(self, *program, **arguments):
+        return self.start(4, "--keep-going", *program, **arguments)
+
+    def test_exchange(self):
+        jobs = {self.check_exchange(ranks) for ranks in (1, 2, 4, 16)}
+        self.assertEqual(len(jobs), 4, "every job has a name of its own")
+
+    def test_examples(self):
+        self.check_examples()
+
+    def test_worker(self):
+        self.check_worker()
+
+    def test_mpi(self):
+        self.check_mpi()
+
+    def test_a_key_that_comes_late_or_never(self):
+        self.start(2, RANK, "early-get")
+
+    def test_a_missing_rank_is_named(self):
+        done = self.start(4, RANK, "late-for-fence", "2")
+        self.assertEqual(done.out.count("fence: only 3 of 4 ranks have come; rank 2 is missing"), 3, done.all)
+
+    def test_a_death_is_told(self):
+        done = self.keep_going(RANK, "lose-one", "2", str(int(signal.SIGKILL)), code=137)
+        self.assertEqual(done.out.count("told that rank 2 has died"), 3, done.all)
+
+    def test_a_death_in_a_fence_is_told(self):
+        done = self.keep_going(RANK, "lose-in-fence", "2", code=137)
+        self.assertEqual(done.out.count("fence: rank 2 has died"), 3, done.all)
+
+    def test_a_death_before_the_others_join_is_told(self):
+        script = f'[ "$PMI_RANK" = 2 ] && exit 3; exec {RANK} missing 9'
+        done = self.keep_going("sh", "-c", script, code=3)
+        self.assertEqual(done.err.count("fence: rank 2 has died"), 3, done.all)
+
+    def test_a_rank_that_ends_without_leaving(self):
+        done = self.start(4, RANK, "exit-joined", "2", "0", code=1)
+        self.assertRegex(done.err, r"rank 2 \(pid \d+\) exited with code 0, but without MPI_Finalize")
+
+    def test_a_rank_that_never_joins(self):
+        done = self.start(4, RANK, "missing", "2", code=1)
+        self.assertRegex(done.err, r"rank 2 \(pid \d+\) exited with code 0 without MPI_Init")
+
+    def test_abort(self):
+        done = self.start(4, RANK, "abort", "1", "7", code=7)
+        self.assertRegex(done.err, r"rank 1 \(pid \d+\) aborted the job with code 7")
+
+    def test_nonsense_ends_the_connection_only(self):
+        script = 'echo "GET / HTTP/1.0" >&$PMI_FD; cat <&$PMI_FD; echo went on'
+        done = self.start(1, "bash", "-c", script)
+        self.assertIn("rank 0 has sent 'GET / HTTP/1.0', which canele-run does not serve", done.err)
+        self.assertEqual(done.out, "went on\n")
+
+    def test_nobody_fills_the_memory(self):
+        for attack, expected in (("values", ["value_too_long", "this_rank_has_put_too_much"]), ("line", ["closed"]),
+                                 ("questions", ["held up", "all answered"])):
+            with self.subTest(attack=attack):
+                done = self.start(1, sys.executable, "-B", str(HERE / "greedy_rank.py"), attack, code=None)
+                self.assertEqual(done.out.splitlines(), expected, done.all)
+
+    def test_bad_namespaces(self):
+        run = str(BIN / "canele-run")
+        for names, expected in (("no-such-namespace", "no network name space '/run/netns/no-such-namespace'"),
+                                ("/etc/passwd", "'/etc/passwd' is no network name space"), ("a,,b", "--netns")):
+            done = Done([run, "--netns", names, "-n", "2", "true"], {})
+            self.assertEqual(done.code, 2, done.all)
+            self.assertIn(expected if os.geteuid() == 0 else "only root", done.err)
+
+
+class Slurm(Launcher):
+    """srun on a Slurm of our own. It starts once: all of its tests run in one."""
+
+    protocol = "pmix"
+
+    @classmethod
+    def setUpClass(cls):
+        if "SLURM_CONF" not in os.environ:
+            raise unittest.SkipTest("needs a Slurm of its own: with-slurm python3 launchers_test.py Slurm")
+
+    def command(self, ranks, *program):
+        return ["srun", "-n", str(ranks), "--overcommit", f"--mpi={os.environ.get('SRUN_MPI', 'pmix')}", *program]
+
+    def test_exchange(self):
+        jobs = {self.check_exchange(ranks) for ranks in (1, 2, 4, 16)}
+        self.assertEqual(len(jobs), 4, "every job has a name of its own")
+
+    def test_examples(self):
+        self.check_examples()
+
+    def test_mpi(self):
+        self.check_mpi()
+
+    def test_a_key_that_comes_late_or_never(self):
+        self.start(2, RANK, "early-get")
+
+    def test_a_death_ends_the_job(self):
+        done = self.start(4, RANK, "lose-one", "2", str(int(signal.SIGKILL)), code=None)
+        self.assertNotEqual(done.code, 0, done.all)
+
+    def test_without_pmix_it_says_what_to_do(self):
+        for kind in ("pmi2", "none"):
+            os.environ["SRUN_MPI"] = kind
+            self.addCleanup(os.environ.pop, "SRUN_MPI", None)
+            done = self.start(2, RANK, "exchange", code=4)
+            self.assertEqual(done.err.count("use srun --mpi=pmix, or canele-run"), 2, done.all)
+
+
+def main():
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in ("Hydra", "Pmi1", "Slurm"):
+        sys.exit("which one? launchers_test.py Hydra|Pmi1|Slurm")
+    if name == "Slurm" and "SLURM_CONF" not in os.environ:
+        os.execv(HERE / "with-slurm", ["with-slurm", sys.executable, "-B", *sys.argv])
+    result = unittest.main(argv=[sys.argv[0], "-v", name, *sys.argv[2:]], exit=False).result
+    if result.wasSuccessful() and result.testsRun == len(result.skipped):
+        sys.exit(SKIPPED)
+    sys.exit(not result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()
