@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Four ranks in four network name spaces on a bridge, while the network loses packets, goes down, or a part of it is gone.
+
+Usage: netns_test.py [--driver tcp] [--repeat N] [unittest's options, e.g. NetworkTest.test_link_down]
+Who: ctest; it names the programs' directory in CANELE_TEST_BIN. Needs root, iproute2 and iptables; else exit code 77.
+Surprise: the name spaces have no names: each lives as long as a process of ours that does nothing (`cat` on a pipe), so
+that even `kill -9` of this test leaves nothing behind. canele-run enters them by /proc/PID/ns/net.
+
+    rank name space 0        switch name space          rank name space 1
+      eth0 10.77.0.1 ─────── port0 ─┐       ┌─ port1 ─────── eth0 10.77.0.2
+                                    bridge ─┤
+                             port3 ─┘       └─ port2
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
+RUN, RANK = str(BIN / "canele-run"), str(BIN / "netns_rank")
+RANKS = 4
+DOWN_SECONDS = 3.0
+TIME_LIMIT = 55
+LOST_WITHIN = 45.0  # seconds: 30 of silence, the look every 5, and the rest for a busy machine
+SKIPPED = 77
+OPTIONS = argparse.Namespace(driver="tcp", repeat=1)
+
+
+class Space:
+    """A network name space, as long as this object."""
+
+    def __init__(self):
+        self.holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE)
+        if self.holder.stdout.readline() != b"\n":
+            raise unittest.SkipTest("no network name space can be made here (unshare --net)")
+        self.path = f"/proc/{self.holder.pid}/ns/net"
+
+    def run(self, command):
+        subprocess.run(["nsenter", f"--net={self.path}", *command.split()], check=True)
+
+    def close(self):
+        self.holder.stdin.close()
+        self.holder.wait()
+        self.holder.stdout.close()
+
+
+class Network:
+    """The picture above."""
+
+    def __init__(self):
+        self.spaces = []
+        try:
+            self.switch = self.make()
+            self.switch.run("ip link add bridge type bridge")
+            self.switch.run("ip link set bridge up")
+            self.ranks = [self.make() for _ in range(RANKS)]
+            for number, space in enumerate(self.ranks):
+                space.run("ip link set lo up")
+                space.run(f"ip link add eth0 type veth peer name port{number} netns {self.switch.holder.pid}")
+                space.run(f"ip address add 10.77.0.{number + 1}/24 dev eth0")
+                space.run("ip link set eth0 up")
+                self.switch.run(f"ip link set port{number} master bridge up")
+        except BaseException:
+            self.close()
+            raise
+
+    def make(self):
+        self.spaces.append(Space())
+        return self.spaces[-1]
+
+    def lose(self, share):
+        """Every rank drops this share of what arrives."""
+        for space in self.ranks:
+            space.run(f"iptables -A INPUT -i eth0 -m statistic --mode random --probability {share} -j DROP")
+
+    def lost_packets(self):
+        total = 0
+        for space in self.ranks:
+            text = subprocess.run(["nsenter", f"--net={space.path}", "iptables", "-L", "INPUT", "-v", "-n", "-x"],
+                                  stdout=subprocess.PIPE, text=True, check=True).stdout
+            total += sum(int(count) for count in re.findall(r"^\s*(\d+)\s+\d+\s+DROP", text, re.MULTILINE))
+        return total
+
+    def received_packets(self):
+        """Of all ports of the switch."""
+        text = subprocess.run(["nsenter", f"--net={self.switch.path}", "cat", "/proc/net/dev"], stdout=subprocess.PIPE,
+                              text=True, check=True).stdout
+        return sum(int(line.split()[2]) for line in text.splitlines() if line.strip().startswith("port"))
+
+    def set_link(self, rank, state):
+        self.switch.run(f"ip link set port{rank} {state}")
+
+    def cut(self, rank):
+        """No carrier lost, no error: what is sent there is never heard of again."""
+        self.switch.run(f"ip link set port{rank} nomaster")
+
+    def close(self):
+        for space in self.spaces:
+            space.close()
+
+
+class Ranks:
+    """A job in the name spaces, whose lines of output are awaited."""
+
+    def __init__(self, spaces, *order, ranks=RANKS, **environment):
+        command = [RUN, "--netns", ",".join(space.path for space in spaces), "-n", str(ranks), RANK, *map(str, order)]
+        self.process = subprocess.Popen(command, env={**os.environ, "CANELE_DRIVERS": OPTIONS.driver, **environment},
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.lines, self.changed, self.ended = [], threading.Condition(), False
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.lines.append(line.rstrip("\n"))
+                self.changed.notify_all()
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()
+
+    def count(self, pattern):
+        return sum(re.search(pattern, line) is not None for line in self.lines)
+
+    def wait_for(self, pattern, times):
+        with self.changed:
+            self.changed.wait_for(lambda: self.ended or self.count(pattern) >= times, TIME_LIMIT)
+            if self.count(pattern) < times:
+                raise AssertionError(f"not {times} times '{pattern}':\n" + "\n".join(self.lines))
+
+    def tell(self, text):
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+
+    def finish(self):
+        """The whole output of a job that must end well."""
+        try:
+            code = self.process.wait(TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            code = "none: it does not end"
+        self.close()
+        if code != 0:
+            raise AssertionError(f"exit code {code}:\n" + "\n".join(self.lines))
+        return "\n".join(self.lines)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()  # its guard ends the ranks
+            self.process.wait()
+        self.reader.join()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class NetworkTest(unittest.TestCase):
+    def setUp(self):
+        self.network = Network()
+        self.addCleanup(self.network.close)
+
+    def start(self, *order, **options):
+        job = Ranks(self.network.ranks, *order, **options)
+        self.addCleanup(job.close)
+        return job
+
+    def check_rounds(self, text, ranks=RANKS):
+        self.assertEqual(len(re.findall(r"^rank \d+: \d+ rounds right$", text, re.MULTILINE)), ranks, text)
+
+    def test_all_to_all(self):
+        before = self.network.received_packets()
+        self.check_rounds(self.start("exchange", 20).finish())
+        self.assertGreater(self.network.received_packets() - before, 1000, "the messages did not go over the bridge")
+
+    def test_all_to_all_by_a_worker(self):
+        self.check_rounds(self.start("exchange", 20, CANELE_WORKER="bound").finish())
+
+    def test_two_ranks_in_each(self):
+        """By the drivers of every day: those in one name space reach each other by memory, the others over the bridge."""
+        drivers = "shm," + OPTIONS.driver
+        self.check_rounds(self.start("exchange", 5, ranks=2 * RANKS, CANELE_DRIVERS=drivers).finish(), 2 * RANKS)
+
+    def test_named_name_space(self):
+        name = f"canele-test-{os.getpid()}"
+        subprocess.run(["ip", "netns", "add", name], check=True)
+        try:
+            subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True)
+            done = subprocess.run([RUN, "--netns", name, "-n", "2", RANK, "exchange", "2"], stdout=subprocess.PIPE,
+                                  stdin=subprocess.DEVNULL, text=True, check=True, timeout=TIME_LIMIT,
+                                  env={**os.environ, "CANELE_DRIVERS": OPTIONS.driver})
+        finally:
+            subprocess.run(["ip", "netns", "delete", name], check=True)
+        self.check_rounds(done.stdout, 2)
+
+    def test_loss(self):
+        """Two of a hundred packets."""
+        self.network.lose(0.02)
+        self.check_rounds(self.start("exchange", 4).finish())
+        self.assertGreater(self.network.lost_packets(), 0, "nothing was lost: that was no test")
+
+    def test_link_down(self):
+        """For some seconds; then up again: nobody is declared dead, nothing is lost."""
+        job = self.start("until-stop")
+        job.wait_for(r"^round \d+$", 3)
+        self.network.set_link(2, "down")
+        seen = job.count(r"^round")
+        time.sleep(DOWN_SECONDS)  # the length of the outage, not a wait for something
+        self.assertLessEqual(job.count(r"^round"), seen + 2, "rounds went on: the link was not down")
+        self.network.set_link(2, "up")
+        job.wait_for(r"^round \d+$", seen + 6)
+        job.tell("stop\n")
+        self.check_rounds(job.finish())
+
+
+class GoneTest(unittest.TestCase):
+    """A name space that cannot be reached any more. Its own class: it lasts as long as a driver waits."""
+
+    def test_gone_for_good(self):
+        network = Network()
+        self.addCleanup(network.close)
+        odd = 2
+        job = Ranks(network.ranks, "gone", odd)
+        self.addCleanup(job.close)
+        job.wait_for("^connected$", RANKS)
+        network.cut(odd)
+        job.tell("cut\n")
+        text = job.finish()
+        for rank in range(RANKS):
+            if rank == odd:
+                continue
+            for line in (rf"rank {rank}: send to rank {odd}: lost", rf"rank {rank}: receive from rank {odd}: lost",
+                         rf"rank {odd}: receive from rank {rank}: lost", rf"rank {rank}: goes on without rank {odd}"):
+                self.assertRegex(text, line)
+        longest = max(float(seconds) for seconds in re.findall(r"lost after ([0-9.]+) s", text))
+        self.assertLess(longest, LOST_WITHIN, text)
+        print(f"all requests ended within {longest:.1f} s", file=sys.stderr)
+
+
+def why_not():
+    """"" or why this cannot run here."""
+    if os.geteuid() != 0:
+        return "only root may make network name spaces"
+    missing = [name for name in ("ip", "iptables", "unshare", "nsenter") if shutil.which(name) is None]
+    if missing:
+        return f"not installed: {', '.join(missing)} (Debian: iproute2, iptables, util-linux)"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--driver", default="tcp")
+    parser.add_argument("--repeat", type=int, default=1)
+    rest = parser.parse_known_args(namespace=OPTIONS)[1]
+    reason = why_not()
+    if reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        sys.exit(SKIPPED)
+    for _ in range(OPTIONS.repeat):
+        result = unittest.main(argv=[sys.argv[0], "-v", *rest], exit=False).result
+        if not result.wasSuccessful():
+            sys.exit(1)
+    if result.testsRun == len(result.skipped):
+        sys.exit(SKIPPED)
+
+
+if __name__ == "__main__":
+    main()
