@@ -403,9 +403,7 @@ std::unique_ptr<Bootstrap> join_pmi1(Platform& platform, std::uint64_t timeout_n
     return nullptr;
   }
   if (joined) {
-    *why = which +
-           "this process has joined its job before, and PMI-1 allows it once; mpirun.openmpi and srun "
-           "--mpi=pmix allow it again";
+    *why = which + "this process has joined its job before, and PMI-1 allows it once: keep the engine until the end";
     return nullptr;
   }
   if (!is_socket(place.descriptor)) {

@@ -2,8 +2,9 @@
 """A rank that wants too much of canele-run's PMI-1 server; prints what it gets.
 
 Usage: greedy_rank.py values|line|questions
-Who: launchers_test.py, by canele-run --pmi1 -n 1. Surprise: with "questions" it reads no answer until it can ask no more:
-the server must then wait for it, and neither keep everything in memory nor lose anything.
+Who: launchers_test.py, by canele-run --pmi1 -n 1.
+Surprise: with "questions" it reads no answer until it can ask no more: the server must then wait for it, and neither
+keep everything in memory nor lose anything.
 """
 import os
 import socket

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Four ranks in four network name spaces on a bridge, while the network loses packets, goes down, or a part of it is gone.
+"""Four ranks in four network name spaces on a bridge, while the network loses packets, goes down, or a part of it is
+gone.
 
 Usage: netns_test.py [--driver tcp] [--repeat N] [unittest's options, e.g. NetworkTest.test_link_down]
 Who: ctest; it names the programs' directory in CANELE_TEST_BIN. Needs root, iproute2 and iptables; else exit code 77.
@@ -111,8 +112,9 @@ class Ranks:
 
     def __init__(self, spaces, *order, ranks=RANKS, **environment):
         command = [RUN, "--netns", ",".join(space.path for space in spaces), "-n", str(ranks), RANK, *map(str, order)]
-        self.process = subprocess.Popen(command, env={**os.environ, "CANELE_DRIVERS": OPTIONS.driver, **environment},
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        variables = {**os.environ, "CANELE_DRIVERS": OPTIONS.driver, **environment}
+        self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
         self.lines, self.changed, self.ended = [], threading.Condition(), False
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -181,7 +183,7 @@ class NetworkTest(unittest.TestCase):
         self.check_rounds(self.start("exchange", 20, CANELE_WORKER="bound").finish())
 
     def test_two_ranks_in_each(self):
-        """By the drivers of every day: those in one name space reach each other by memory, the others over the bridge."""
+        """As every day: those in one name space reach each other by memory, the others over the bridge."""
         drivers = "shm," + OPTIONS.driver
         self.check_rounds(self.start("exchange", 5, ranks=2 * RANKS, CANELE_DRIVERS=drivers).finish(), 2 * RANKS)
 
