@@ -57,14 +57,6 @@ Pmi1Server::Pmi1Server(int ranks) : clients_(static_cast<std::size_t>(ranks)), e
   space_ = fmt::format("canele-run.{}.{:08x}{:08x}", getpid(), random(), random());
   values_["PMI_process_mapping"] = fmt::format("(vector,(0,1,{}))", ranks);  // MPICH's: one host
   if (epoll_ < 0) throw std::runtime_error(fmt::format("epoll: {}", std::strerror(errno)));
-  for (int rank = 0; rank < ranks; ++rank) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-      throw std::runtime_error(fmt::format("no connection for rank {}: {} (ulimit -n)", rank, std::strerror(errno)));
-    clients_[static_cast<std::size_t>(rank)].socket = ends[0];
-    clients_[static_cast<std::size_t>(rank)].rank_end = ends[1];
-    watch(rank);
-  }
 }
 
 Pmi1Server::~Pmi1Server() {
@@ -75,7 +67,15 @@ Pmi1Server::~Pmi1Server() {
   if (epoll_ >= 0) close(epoll_);
 }
 
-std::vector<std::string> Pmi1Server::environment(int rank, const std::vector<std::string>& base) const {
+/// Connects the rank, too: now, not at the start, because only Processes raises the limit on descriptors.
+std::vector<std::string> Pmi1Server::environment(int rank, const std::vector<std::string>& base) {
+  assert(client(rank).socket < 0);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw std::runtime_error(fmt::format("no connection for rank {}: {} (ulimit -n)", rank, std::strerror(errno)));
+  clients_[static_cast<std::size_t>(rank)].socket = ends[0];
+  clients_[static_cast<std::size_t>(rank)].rank_end = ends[1];
+  watch(rank);
   std::vector<std::string> all = base;
   all.push_back(fmt::format("PMI_FD={}", client(rank).rank_end));
   all.push_back(fmt::format("PMI_RANK={}", rank));

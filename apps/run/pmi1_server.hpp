@@ -26,7 +26,7 @@ class Pmi1Server final : public RankServer {
   Pmi1Server(const Pmi1Server&) = delete;
   Pmi1Server& operator=(const Pmi1Server&) = delete;
 
-  std::vector<std::string> environment(int rank, const std::vector<std::string>& base) const override;
+  std::vector<std::string> environment(int rank, const std::vector<std::string>& base) override;
   int rank_end(int rank) const override { return client(rank).rank_end; }
   void started(int rank) override;
   bool joined(int rank) const override { return client(rank).joined; }

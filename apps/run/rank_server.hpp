@@ -23,9 +23,10 @@ class RankServer {
  public:
   virtual ~RankServer() = default;
 
-  /// The environment for a rank: `base` and what it needs to find us ("NAME=value").
-  virtual std::vector<std::string> environment(int rank, const std::vector<std::string>& base) const = 0;
-  /// A descriptor that the rank must inherit under the same number; -1: none.
+  /// The environment for a rank: `base` and what it needs to find us ("NAME=value"). Once for each rank. Throws
+  /// std::runtime_error if there is nothing left to make its connection of.
+  virtual std::vector<std::string> environment(int rank, const std::vector<std::string>& base) = 0;
+  /// After environment(): a descriptor that the rank must inherit under the same number; -1: none.
   virtual int rank_end(int rank) const {
     static_cast<void>(rank);
     return -1;

@@ -196,7 +196,7 @@ void Server::register_ranks() {
   }
 }
 
-std::vector<std::string> Server::environment(int rank, const std::vector<std::string>& base) const {
+std::vector<std::string> Server::environment(int rank, const std::vector<std::string>& base) {
   pmix_proc_t name;
   PMIX_LOAD_PROCID(&name, job_.c_str(), static_cast<pmix_rank_t>(rank));
   char** added = nullptr;

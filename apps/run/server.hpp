@@ -32,7 +32,7 @@ class Server final : public RankServer {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  std::vector<std::string> environment(int rank, const std::vector<std::string>& base) const override;
+  std::vector<std::string> environment(int rank, const std::vector<std::string>& base) override;
 
   bool joined(int rank) const override {
     return clients_[static_cast<std::size_t>(rank)].joined;
