@@ -111,7 +111,8 @@ class Ranks:
     """A job in the name spaces, whose lines of output are awaited."""
 
     def __init__(self, spaces, *order, ranks=RANKS, **environment):
-        command = [RUN, "--netns", ",".join(space.path for space in spaces), "-n", str(ranks), RANK, *map(str, order)]
+        command = ["setpriv", "--pdeathsig", "KILL",  # with us the job dies, too
+                   RUN, "--netns", ",".join(space.path for space in spaces), "-n", str(ranks), RANK, *map(str, order)]
         variables = {**os.environ, "CANELE_DRIVERS": OPTIONS.driver, **environment}
         self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
@@ -247,7 +248,7 @@ def why_not():
     """"" or why this cannot run here."""
     if os.geteuid() != 0:
         return "only root may make network name spaces"
-    missing = [name for name in ("ip", "iptables", "unshare", "nsenter") if shutil.which(name) is None]
+    missing = [name for name in ("ip", "iptables", "unshare", "nsenter", "setpriv") if shutil.which(name) is None]
     if missing:
         return f"not installed: {', '.join(missing)} (Debian: iproute2, iptables, util-linux)"
     return ""
