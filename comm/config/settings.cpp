@@ -143,6 +143,16 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      false,
      0,
      65'535},
+    {{"TCP_SILENCE", "30", "s",
+      "Time without an answer from the kernel of a peer's host after which a TCP connection counts as lost. A program "
+      "that "
+      "computes or is stopped is not silent: its kernel answers. Raise it where links are down for longer; lower it to "
+      "learn of a lost host sooner.",
+      "3 to 86400"},
+     Kind::number,
+     false,
+     3,
+     seconds_per_day},
     {{"SHM_CMA", "auto", "",
       "Whether large messages on one host are copied straight from the other process's memory (cross-memory attach). "
       "auto: if the kernel allows it. off: through shared buffers, one copy more.",

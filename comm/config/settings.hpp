@@ -34,6 +34,7 @@ enum class Setting : int {
   verbose,           ///< 0 errors, 1 warnings, 2 info, 3 debug
   tcp_interface,     ///< interface or address the tcp driver listens on; "auto"
   tcp_port,          ///< first port to try; 0 any
+  tcp_silence,       ///< seconds without an answer from a host until its ranks are lost
   shm_cma,           ///< auto, off: whether cross-memory attach may be used
   ofi_provider,      ///< libfabric's provider; "" the best
   ofi_domain,        ///< libfabric's domain; "" the first

@@ -20,8 +20,6 @@ namespace {
 constexpr std::size_t few_links = 4;  // up to here all sockets are read, without asking epoll
 constexpr int polls_per_look = 8;     // and epoll is asked only so often
 constexpr int events_per_look = 64;
-constexpr int timer_period_s = 5;
-constexpr std::uint32_t silence_limit_ms = 30'000;  // without an answer from the peer's kernel
 
 }  // namespace
 
@@ -159,8 +157,10 @@ void TcpDriver::look_after_links() {
     socklen_t size = sizeof info;
     if (link->dead || ::getsockopt(link->fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
     const bool unanswered = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
-    // Keep-alive makes the peer's kernel answer every 10 s, so this is silence, not idleness.
-    if (unanswered && info.tcpi_last_ack_recv > silence_limit_ms) fail(*link, true, "no answer from its host for 30 s");
+    // Keep-alive makes the peer's kernel answer three times as often, so this is silence, not idleness.
+    if (unanswered && info.tcpi_last_ack_recv > 1000u * static_cast<unsigned>(silence_s_)) {
+      fail(*link, true, "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_TCP_SILENCE)");
+    }
   }
   set_timer();
 }
@@ -171,7 +171,7 @@ void TcpDriver::set_timer() {
   if (wanted == timer_set_) return;
   timer_set_ = wanted;
   itimerspec when = {};
-  when.it_value.tv_sec = when.it_interval.tv_sec = wanted ? timer_period_s : 0;
+  when.it_value.tv_sec = when.it_interval.tv_sec = wanted ? std::max(1, silence_s_ / 6) : 0;
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 

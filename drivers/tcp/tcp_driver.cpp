@@ -22,12 +22,19 @@ namespace {
 
 constexpr int unsent_limit =
     128 * 1024;  // bytes in the kernel, not on the wire: what is deeper could not be reordered any more
-constexpr int close_patience_ms = 200;                                 // in all, for peers that do not read
-constexpr int keep_idle_s = 10, keep_interval_s = 5, keep_probes = 4;  // an idle dead host is found after 30 s
-
+constexpr int close_patience_ms = 200;  // in all, for peers that do not read
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
 }  // namespace
+
+bool TcpDriver::read_number(const char* name, const char* fallback, int least, const char* wanted, int* value,
+                            std::string* reason) const {
+  const std::string text = context_->setting(name, fallback);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  if (error == std::errc() && end == text.data() + text.size() && *value >= least) return true;
+  *reason = std::string("CANELE_") + name + " is \"" + text + "\"; wanted is a number of " + wanted;
+  return false;
+}
 
 Status TcpDriver::open_impl(DriverContext& context, Address* address, std::string* reason) {
   context_ = &context;
@@ -37,10 +44,8 @@ Status TcpDriver::open_impl(DriverContext& context, Address* address, std::strin
     *reason = "cannot make an epoll set: " + net::error_text(errno);
     return Status::failed;
   }
-  const std::string buffer = context.setting("TCP_SEND_BUFFER", "0");
-  const auto [end, error] = std::from_chars(buffer.data(), buffer.data() + buffer.size(), send_buffer_);
-  if (error != std::errc() || end != buffer.data() + buffer.size() || send_buffer_ < 0) {
-    *reason = "CANELE_TCP_SEND_BUFFER is \"" + buffer + "\"; a number of bytes is expected, 0 for the kernel's choice";
+  if (!read_number("TCP_SEND_BUFFER", "0", 0, "bytes, 0 for the kernel's choice", &send_buffer_, reason) ||
+      !read_number("TCP_SILENCE", "30", 3, "seconds, at least 3", &silence_s_, reason)) {
     return Status::failed;
   }
   connector_ = std::make_unique<Connector>(context, epoll_.get());
@@ -75,9 +80,10 @@ void TcpDriver::tune(int fd) const {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent_limit);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, keep_idle_s);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, keep_interval_s);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, keep_probes);
+  // An idle dead host is found after the silence: a third of it to the first probe, a sixth between each of four.
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, silence_s_ / 3));
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, silence_s_ / 6));
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
   if (send_buffer_ > 0) set_option(fd, SOL_SOCKET, SO_SNDBUF, send_buffer_);
 }
 

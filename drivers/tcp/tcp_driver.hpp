@@ -65,6 +65,8 @@ class TcpDriver final : public Driver, private Connector::Sink {
   void established(Rank rank, net::UniqueFd fd, const std::string& where) override;
   void gave_up(Rank rank, bool lost, const std::string& reason) override;
 
+  bool read_number(const char* name, const char* fallback, int least, const char* wanted, int* value,
+                   std::string* reason) const;
   void fill_capabilities();
   void tune(int fd) const;
   Status send_frame(Rank peer, const FrameHeader& header, const iovec* pieces, int count, std::size_t size,
@@ -93,6 +95,7 @@ class TcpDriver final : public Driver, private Connector::Sink {
   int blocked_ = 0;           ///< writers that wait for EPOLLOUT, as of the last write_links()
   int reported_ = 0;          ///< events reported by the sink functions during this poll
   int send_buffer_ = 0;       ///< bytes the kernel may keep, 0: its choice
+  int silence_s_ = 30;        ///< without an answer from a peer\'s kernel, until it counts as lost
   std::size_t dead_ = 0;
   std::unique_ptr<Connector> connector_;
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank

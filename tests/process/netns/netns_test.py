@@ -28,7 +28,8 @@ RUN, RANK = str(BIN / "canele-run"), str(BIN / "netns_rank")
 RANKS = 4
 DOWN_SECONDS = 3.0
 TIME_LIMIT = 55
-LOST_WITHIN = 45.0  # seconds: 30 of silence, the look every 5, and the rest for a busy machine
+SILENCE = 9  # seconds
+LOST_WITHIN = 25.0  # seconds: the silence, the look every sixth of it, and the rest for a busy machine
 SKIPPED = 77
 OPTIONS = argparse.Namespace(driver="tcp", repeat=1)
 
@@ -113,7 +114,7 @@ class Ranks:
     def __init__(self, spaces, *order, ranks=RANKS, **environment):
         command = ["setpriv", "--pdeathsig", "KILL",  # with us the job dies, too
                    RUN, "--netns", ",".join(space.path for space in spaces), "-n", str(ranks), RANK, *map(str, order)]
-        variables = {**os.environ, "CANELE_DRIVERS": OPTIONS.driver, **environment}
+        variables = {**os.environ, "CANELE_DRIVERS": OPTIONS.driver, "CANELE_TCP_SILENCE": str(SILENCE), **environment}
         self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
         self.lines, self.changed, self.ended = [], threading.Condition(), False

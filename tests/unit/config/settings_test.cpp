@@ -93,6 +93,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::verbose, "VERBOSE"},
       {Setting::tcp_interface, "TCP_INTERFACE"},
       {Setting::tcp_port, "TCP_PORT"},
+      {Setting::tcp_silence, "TCP_SILENCE"},
       {Setting::shm_cma, "SHM_CMA"},
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},
