@@ -80,7 +80,11 @@ class KitContext final : public drivers::DriverContext {
     secret = key;
   }
 
-  std::uint64_t now_ns() override { return clock_ns; }
+  std::uint64_t now_ns() override {
+    if (!real_time) return clock_ns;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  }
   std::uint64_t random() override { return generator_(); }
   std::string setting(std::string_view name, std::string_view fallback) override {
     const auto found = settings.find(name);
@@ -89,6 +93,7 @@ class KitContext final : public drivers::DriverContext {
   void log(int level, std::string_view text) override { logged.emplace_back(level, text); }
 
   std::uint64_t clock_ns = 1'000'000'000;  ///< moves only when a test moves it
+  bool real_time = false;                  ///< the system's clock instead
   std::byte key[16];
   std::map<std::string, std::string, std::less<>> settings;
   std::vector<std::pair<int, std::string>> logged;
@@ -134,7 +139,7 @@ class Node final : public drivers::DriverEvents {
     const auto list =
         cut(*kept, (bytes.size() + static_cast<std::size_t>(pieces) - 1) / static_cast<std::size_t>(pieces));
     const Status status = driver->send_packet(to, list.data(), static_cast<int>(list.size()), bytes.size(), kept.get());
-    keep(status, std::move(kept));
+    keep(to, status, std::move(kept));
     return status;
   }
   Status bulk(Rank to, std::uint64_t key, std::uint64_t offset, Bytes bytes, std::size_t piece = ~std::size_t{0}) {
@@ -142,32 +147,50 @@ class Node final : public drivers::DriverEvents {
     const auto list = cut(*kept, std::min(piece, kept->size()));
     const Status status =
         driver->bulk_send(to, key, offset, list.data(), static_cast<int>(list.size()), kept->size(), kept.get());
-    keep(status, std::move(kept));
+    keep(to, status, std::move(kept));
+    return status;
+  }
+  /// Bulk from memory that the caller keeps alive.
+  Status bulk_lent(Rank to, std::uint64_t key, std::uint64_t offset, iovec piece) {
+    auto token = std::make_unique<Bytes>();
+    const Status status = driver->bulk_send(to, key, offset, &piece, 1, piece.iov_len, token.get());
+    keep(to, status, std::move(token));
+    return status;
+  }
+  Status copy(Rank peer, drivers::Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+              const std::vector<iovec>& pieces, std::size_t size) {
+    auto token = std::make_unique<Bytes>();
+    const Status status = driver->remote_copy(peer, access, exposure, offset, pieces.data(),
+                                              static_cast<int>(pieces.size()), size, token.get());
+    keep(peer, status, std::move(token));
     return status;
   }
   /// Says where bulk transfer `key` from anybody goes.
   void expect_bulk(std::uint64_t key, std::vector<iovec> where) { landings[key] = std::move(where); }
   std::size_t pending() const { return kept_.size(); }
+  bool is_open() const { return open_; }
 
   // What the driver tells.
   drivers::Take packet(Rank from, std::span<const std::byte> bytes) override {
     called(from);
     ++presented;
     const drivers::Take take = on_packet ? on_packet(from, bytes) : drivers::Take::taken;
-    if (take == drivers::Take::taken) packets.push_back({from, Bytes(bytes.begin(), bytes.end())});
-    if (take == drivers::Take::refused) failures[from] = {true, "refused by the engine"};
+    if (take == drivers::Take::taken && keep_packets) packets.push_back({from, Bytes(bytes.begin(), bytes.end())});
+    if (take == drivers::Take::refused) give_up(from, true, "refused by the engine");
     return take;
   }
   int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
     called(from);
     EXPECT_GT(length, 0u);
     EXPECT_GT(max, 0);
+    if (on_landing) return on_landing(from, key, offset, length, out, std::min(max, most_pieces));
     const auto found = landings.find(key);
     return found == landings.end() ? 0 : slice(found->second, offset, length, out, std::min(max, most_pieces));
   }
-  void landed(Rank from, std::uint64_t key, std::uint64_t, std::uint64_t length) override {
+  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
     called(from);
     landed_bytes[key] += length;
+    if (on_landed) on_landed(from, key, offset, length);
   }
   void done(drivers::Token token, Status status) override {
     EXPECT_TRUE(polling_) << "done() outside poll()";
@@ -177,6 +200,7 @@ class Node final : public drivers::DriverEvents {
   void ready(Rank rank) override {
     called(rank);
     ready_ranks.push_back(rank);
+    if (on_ready) on_ready(rank);
   }
   void connected(Rank rank) override {
     called(rank);
@@ -184,7 +208,7 @@ class Node final : public drivers::DriverEvents {
   }
   void failed(Rank rank, bool lost, std::string_view why) override {
     called(rank);
-    failures[rank] = {lost, std::string(why)};
+    give_up(rank, lost, why);
   }
 
   KitContext context;
@@ -193,7 +217,11 @@ class Node final : public drivers::DriverEvents {
   std::string reason;
 
   std::function<drivers::Take(Rank, std::span<const std::byte>)> on_packet;  ///< what packet() answers; none: taken
-  int most_pieces = 1 << 20;                                                 ///< landing() gives at most so many
+  std::function<int(Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int)> on_landing;  ///< none: `landings`
+  std::function<void(Rank, std::uint64_t, std::uint64_t, std::uint64_t)> on_landed;
+  std::function<void(Rank)> on_ready;
+  bool keep_packets = true;   ///< in `packets`
+  int most_pieces = 1 << 20;  ///< landing() gives at most so many
   std::map<std::uint64_t, std::vector<iovec>> landings;
 
   std::deque<Packet> packets;
@@ -209,15 +237,24 @@ class Node final : public drivers::DriverEvents {
     EXPECT_TRUE(polling_) << "a call back outside poll()";
     EXPECT_EQ(failures.count(rank), 0u) << "a call back for rank " << rank << " after failed()";
   }
-  void keep(Status status, std::unique_ptr<Bytes> bytes) {
+  void keep(Rank to, Status status, std::unique_ptr<Bytes> bytes) {
     if (status != Status::pending) return;
     void* token = bytes.get();
-    kept_[token] = std::move(bytes);
+    kept_[token] = {to, std::move(bytes)};
   }
+  /// The tokens handed in for that rank count as returned.
+  void give_up(Rank rank, bool lost, std::string_view why) {
+    failures[rank] = {lost, std::string(why)};
+    std::erase_if(kept_, [rank](const auto& entry) { return entry.second.to == rank; });
+  }
+  struct Kept {
+    Rank to = -1;
+    std::unique_ptr<Bytes> bytes;
+  };
 
   bool open_ = false;
   bool polling_ = false;
-  std::map<void*, std::unique_ptr<Bytes>> kept_;
+  std::map<void*, Kept> kept_;
 };
 
 class World {

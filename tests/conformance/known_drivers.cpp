@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What each of Canelé's own drivers must declare: a driver that declares less fails, instead of being tested less.
+//
+// Who: kit.cpp. Threads: constants. Surprise: it is a list of minima; what a driver declares beyond it is tested too.
+#include "tests/conformance/suite.hpp"
+
+namespace canele::conformance {
+namespace {
+
+using drivers::WakeUp;
+
+constexpr KnownDriver known[] = {
+    {.variant = "self",
+     .name = "self",
+     .min_inline = 56,
+     .min_packet = 16384,
+     .memory_only = true,
+     .reserves = true,
+     .bulk_stream = true,
+     .get = true,
+     .put = true,
+     .copies_anywhere = true,
+     .wake_up = WakeUp::doorbell,
+     .self = true},
+    {.variant = "shm",
+     .name = "shm",
+     .min_inline = 56,
+     .min_packet = 16384,
+     .memory_only = true,
+     .reserves = true,
+     .bulk_stream = true,
+     .get = true,
+     .put = true,
+     .copies_anywhere = true,
+     .wake_up = WakeUp::doorbell,
+     .local = true,
+     .detects_failure = true,
+     .dials = true},
+    {.variant = "shm_two_copies",
+     .name = "shm",
+     .min_inline = 56,
+     .min_packet = 16384,
+     .memory_only = true,
+     .reserves = true,
+     .bulk_stream = true,
+     .wake_up = WakeUp::doorbell,
+     .local = true,
+     .detects_failure = true,
+     .dials = true},
+    {.variant = "tcp",
+     .name = "tcp",
+     .min_inline = 64,
+     .min_packet = 16384,
+     .bulk_stream = true,
+     .wake_up = WakeUp::descriptor,
+     .local = true,
+     .detects_failure = true,
+     .dials = true},
+    {.variant = "ofi_tcp_rxm",
+     .name = "ofi",
+     .min_inline = 32,
+     .min_packet = 4096,
+     .get = true,
+     .wake_up = WakeUp::descriptor,
+     .local = true,
+     .remote = true},
+    {.variant = "ofi_shm", .name = "ofi", .min_inline = 32, .min_packet = 4096, .get = true, .local = true},
+    {.variant = "ofi_udp_rxd",
+     .name = "ofi",
+     .min_inline = 32,
+     .min_packet = 4096,
+     .get = true,
+     .local = true,
+     .remote = true,
+     .slow = true},
+    {.variant = "psm2",
+     .name = "psm2",
+     .min_packet = 4096,
+     .bulk_stream = true,
+     .local = true,
+     .remote = true,
+     .max_instances = 1},
+};
+
+}  // namespace
+
+const KnownDriver* known_driver(std::string_view variant) {
+  for (const KnownDriver& one : known) {
+    if (one.variant == variant) return &one;
+  }
+  return nullptr;
+}
+
+}  // namespace canele::conformance

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Runs the ranks of one test as child processes and serves them: addresses, barriers, kill and stop.
+//
+// Who: kit.cpp. Threads: the main one; the process must have no other, because it forks.
+// Surprise: a stop lasts five seconds of real time. That is what is tested (a driver that takes silence for death), not
+//      a way to wait for something.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace canele::conformance {
+
+/// Seconds that a stopped rank stays stopped.
+inline constexpr int stop_s = 5;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int slowness = 4;
+#else
+inline constexpr int slowness = 1;
+#endif
+inline constexpr int wait_limit_s = 40 * slowness;   ///< for one condition in a rank
+inline constexpr int test_limit_s = 100 * slowness;  ///< for a whole test
+
+/// What travels between a rank and its parent; both ways, one per datagram.
+struct Message {
+  enum Kind : std::int32_t {
+    address,    ///< up: my address; down: that of `rank`
+    barrier,    ///< up: I have arrived; down: all have
+    kill,       ///< up: kill `rank`; down: it is dead
+    stop,       ///< up: stop `rank` for stop_s; down: it is stopped
+    continued,  ///< down: `rank` runs again
+    answer,     ///< up: bytes for the parent
+  };
+  std::int32_t kind = 0;
+  std::int32_t rank = 0;
+  std::uint32_t size = 0;
+  std::byte bytes[1024] = {};
+
+  static constexpr std::size_t head = 12;
+};
+bool post(int channel, const Message& message);
+/// 1: got one; 0: nothing there (only if the channel does not block); -1: the other end is gone.
+int take(int channel, Message* message);
+
+/// Where a rank is, for people, in memory that it shares with its parent.
+struct Place {
+  char text[120];
+};
+
+struct Launch {
+  int ranks = 2;
+  bool threads = false;       ///< all ranks in one child, a thread each
+  bool leaves_files = false;  ///< files in /dev/shm are no error if a rank was killed
+  /// The whole life of rank `rank`; true: all went well. Runs in the child.
+  std::function<bool(int rank, int channel, Place& place)> body;
+};
+
+struct Outcome {
+  std::vector<std::string> problems;
+  std::vector<std::byte> answer;  ///< the last one
+};
+
+Outcome launch(const Launch& what);
+
+}  // namespace canele::conformance

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Conformance of the psm2 driver, on libpsm2's own shared memory: no Omni-Path hardware is needed. Who: ctest.
+// Threads: see kit.hpp. Surprise: it is linked with a shim that makes libpsm2 believe in hardware (CMakeLists.txt).
+#include "drivers/psm2/psm2.hpp"
+
+#include "tests/conformance/kit.hpp"
+
+CANELE_CONFORMANCE(psm2, canele::drivers::psm2_factory,
+                   {.environment = {{"PSM2_DEVICES", "self,shm"}}, .leaves_files = true, .keeps_descriptors = true});

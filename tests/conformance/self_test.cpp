@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Conformance of the self driver. Who: ctest. Threads: see kit.hpp. Surprise: one rank, which talks to itself.
+#include "drivers/self/self.hpp"
+
+#include "tests/conformance/kit.hpp"
+
+CANELE_CONFORMANCE(self, canele::drivers::self_factory, {});

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Conformance of the tcp driver. Who: ctest. Threads: see kit.hpp. Surprise: none.
+#include "drivers/tcp/tcp.hpp"
+
+#include "tests/conformance/kit.hpp"
+
+CANELE_CONFORMANCE(tcp, canele::drivers::tcp_factory, {.dial = canele::conformance::dial_tcp});
