@@ -72,7 +72,7 @@ bool Job::finish() {
   for (Rank peer = 0; peer < size; ++peer) may_fail.insert(peer);  // who leaves the barrier first closes first
   if (!barrier("the end of the test")) return false;
   at("close");
-  node.close();
+  if (node.is_open()) node.close();
   for (const auto& [level, text] : node.context.logged) EXPECT_GT(level, 0) << "the driver logged an error: " << text;
   const int left = open_descriptors() - descriptors_;
   if (!options.keeps_descriptors && !shares_process) {

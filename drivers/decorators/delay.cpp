@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// delay: holds packets and bulk pieces back on the sending side, in order, by the context's clock. See decorators.hpp.
+//
+// Who, threads: as driver.hpp says of a driver. Surprise: everything is copied (a send answers ok at once), and what is
+//      sent later is sent from poll(), which then rings the receiver's doorbell itself. remote_copy() is not held back.
+//
+//   Lane (by peer):  | held | held | held |      front is sent when it is due and the wrapped driver takes it
+//   in_flight_:      token ──▶ held              the wrapped driver still reads its bytes
+//
+// Rejected: one queue for all peers. A peer that reads nothing would hold up the others.
+#include <deque>
+#include <unordered_map>
+
+#include "drivers/decorators/decorator.hpp"
+
+namespace canele::drivers {
+namespace {
+
+constexpr int close_polls = 10'000;  ///< for what is still held at the end
+
+class Delay final : public Decorator {
+ public:
+  Delay(std::unique_ptr<Driver> wrapped, std::uint64_t ns, std::size_t room)
+      : Decorator(std::move(wrapped)), delay_ns_(ns), room_(room) {}
+
+ private:
+  struct Held {
+    std::uint64_t due_ns = 0;
+    bool bulk = false;
+    std::uint64_t key = 0, offset = 0;
+    std::vector<std::byte> bytes;
+    Rank peer = -1;
+  };
+  struct Lane {
+    std::deque<std::unique_ptr<Held>> held;
+    bool blocked = false;     ///< the wrapped driver owes us a ready()
+    bool owes_ready = false;  ///< we owe the engine one
+    bool failed = false;
+  };
+
+  bool has_room(Lane& lane, std::size_t size) {
+    if (held_bytes_ == 0 || held_bytes_ + size <= room_) return true;
+    lane.owes_ready = true;
+    return false;
+  }
+  Status hold(Rank peer, std::unique_ptr<Held> held) {
+    Lane& lane = lanes_[peer];
+    if (lane.failed) return Status::failed;
+    if (!has_room(lane, held->bytes.size())) return Status::full;
+    append(peer, lane, std::move(held));
+    return Status::ok;
+  }
+  void append(Rank peer, Lane& lane, std::unique_ptr<Held> held) {
+    held->due_ns = context().now_ns() + delay_ns_;
+    held->peer = peer;
+    held_bytes_ += held->bytes.size();
+    lane.held.push_back(std::move(held));
+  }
+  Status hold(Rank peer, const iovec* pieces, int count, std::size_t size) {
+    auto held = std::make_unique<Held>();
+    held->bytes = gather(pieces, count, size);
+    return hold(peer, std::move(held));
+  }
+
+  Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
+                          std::size_t body_size) override {
+    const iovec pieces[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
+    return hold(peer, pieces, 2, head_size + body_size);
+  }
+  Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token) override {
+    return hold(peer, pieces, count, size);
+  }
+  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                        std::size_t size, Token) override {
+    auto held = std::make_unique<Held>();
+    held->bulk = true;
+    held->key = key;
+    held->offset = offset;
+    held->bytes = gather(pieces, count, size);
+    return hold(peer, std::move(held));
+  }
+  std::span<std::byte> reserve_impl(Rank peer, std::size_t size) override {
+    Lane& lane = lanes_[peer];
+    if (lane.failed || !has_room(lane, size)) return {};
+    reserved_ = std::make_unique<Held>();
+    reserved_->bytes.resize(size);
+    held_bytes_ += size;  // it is promised
+    return reserved_->bytes;
+  }
+  void commit_impl(Rank peer, std::size_t size) override {
+    auto held = std::move(reserved_);
+    held_bytes_ -= held->bytes.size();
+    Lane& lane = lanes_[peer];
+    if (size == 0 || lane.failed) return;
+    held->bytes.resize(size);
+    append(peer, lane, std::move(held));
+  }
+
+  int poll_impl(int budget) override {
+    int events = Decorator::poll_impl(budget);
+    if (held_bytes_ > 0) events += send_due(false);
+    for (auto& [rank, lane] : lanes_) {
+      if (!lane.owes_ready || lane.failed || held_bytes_ > room_ / 2) continue;
+      lane.owes_ready = false;
+      engine().ready(rank);
+      ++events;
+    }
+    return events;
+  }
+
+  /// Returns how many it sent: a poll that moved something is not a poll in which nothing happened.
+  int send_due(bool all) {
+    int sent = 0;
+    const std::uint64_t now = context().now_ns();
+    for (auto& [rank, lane] : lanes_) {
+      while (!lane.held.empty() && !lane.blocked && !lane.failed && (all || lane.held.front()->due_ns <= now)) {
+        if (!send_front(rank, lane)) break;
+        ++sent;
+      }
+    }
+    return sent;
+  }
+  bool send_front(Rank rank, Lane& lane) {
+    Held& held = *lane.held.front();
+    const iovec piece = {held.bytes.data(), held.bytes.size()};
+    const Status status = held.bulk ? inner().bulk_send(rank, held.key, held.offset, &piece, 1, piece.iov_len, &held)
+                                    : inner().send_packet(rank, &piece, 1, piece.iov_len, &held);
+    if (status == Status::full) {
+      lane.blocked = true;
+      return false;
+    }
+    held_bytes_ -= piece.iov_len;
+    if (status == Status::pending) in_flight_[&held] = std::move(lane.held.front());
+    lane.held.pop_front();  // failed: the wrapped driver reports it, or has
+    if (inner().wants_wake(rank)) inner().wake(rank);
+    return true;
+  }
+
+  bool arm_impl(bool on) override {
+    // The descriptor knows nothing of our clock.
+    if (on && waits_for_time()) return false;
+    return Decorator::arm_impl(on);
+  }
+  bool waits_for_time() const {
+    for (const auto& [rank, lane] : lanes_) {
+      if (!lane.failed && (lane.owes_ready || (!lane.held.empty() && !lane.blocked))) return true;
+    }
+    return false;
+  }
+
+  void close_impl() override {
+    closing_ = true;
+    for (int i = 0; i < close_polls && held_bytes_ > 0; ++i) {
+      send_due(true);
+      inner().poll(64);
+    }
+    Decorator::close_impl();
+  }
+
+  Take packet(Rank from, std::span<const std::byte> bytes) override {
+    return closing_ ? Take::later : Decorator::packet(from, bytes);
+  }
+  int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out, int max) override {
+    return closing_ ? 0 : Decorator::landing(from, key, offset, length, out, max);
+  }
+  void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override {
+    if (!closing_) Decorator::landed(from, key, offset, length);
+  }
+  void done(Token token, Status status) override {
+    if (in_flight_.erase(token) > 0 || closing_) return;
+    Decorator::done(token, status);  // of a remote_copy()
+  }
+  void ready(Rank rank) override { lanes_[rank].blocked = false; }
+  void connected(Rank rank) override {
+    if (!closing_) Decorator::connected(rank);
+  }
+  void failed(Rank rank, bool lost, std::string_view reason) override {
+    Lane& lane = lanes_[rank];
+    lane.failed = true;
+    for (const auto& held : lane.held) held_bytes_ -= held->bytes.size();
+    lane.held.clear();
+    std::erase_if(in_flight_, [rank](const auto& entry) { return entry.second->peer == rank; });
+    if (!closing_) Decorator::failed(rank, lost, reason);
+  }
+
+  const std::uint64_t delay_ns_;
+  const std::size_t room_;
+  std::size_t held_bytes_ = 0;
+  std::map<Rank, Lane> lanes_;
+  std::unordered_map<Token, std::unique_ptr<Held>> in_flight_;
+  std::unique_ptr<Held> reserved_;
+  bool closing_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Driver> make_delay(std::unique_ptr<Driver> inner, const OptionValues& options) {
+  return std::make_unique<Delay>(std::move(inner), static_cast<std::uint64_t>(options.at("us") * 1000),
+                                 static_cast<std::size_t>(options.at("room")));
+}
+
+}  // namespace canele::drivers
