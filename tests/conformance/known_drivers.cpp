@@ -76,10 +76,11 @@ constexpr KnownDriver known[] = {
      .slow = true},
     {.variant = "psm2",
      .name = "psm2",
+     .min_inline = 56,
      .min_packet = 4096,
      .bulk_stream = true,
-     .local = true,
-     .remote = true,
+     .local = true,  // and remote with hardware
+     .detects_failure = true,
      .max_instances = 1},
 };
 

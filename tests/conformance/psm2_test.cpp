@@ -7,4 +7,6 @@
 #include "tests/conformance/kit.hpp"
 
 CANELE_CONFORMANCE(psm2, canele::drivers::psm2_factory,
-                   {.environment = {{"PSM2_DEVICES", "self,shm"}}, .leaves_files = true, .keeps_descriptors = true});
+                   {.environment = {{"PSM2_DEVICES", "self,shm"}, {"HFI_NO_BACKTRACE", "1"}},
+                    .leaves_files = true,
+                    .keeps_descriptors = true});
