@@ -33,7 +33,7 @@ summary=()
 broken=() # stages that failed: what builds on them is not tried
 
 quick_stages=(packages release tidy unit process)
-full_stages=("${quick_stages[@]}" package asan asan-tests tsan tsan-tests install starpu starpu-shm starpu-tcp
+full_stages=("${quick_stages[@]}" conformance package asan asan-tests tsan tsan-tests install starpu starpu-shm starpu-tcp
   examples-shm examples-tcp unbound demo flip)
 soak_stages=(packages release install starpu soak-death soak-shm soak-tcp soak-strategies soak-unbound soak-hooks)
 stages=("${full_stages[@]}")
@@ -139,6 +139,14 @@ run_ctest() {
 
 # --- the stages -----------------------------------------------------------------------------------------------------
 
+# The kit that every driver must pass; its table says which test took how long, and why one was skipped.
+run_conformance() {
+  local status=0
+  run_ctest release conformance || status=$?
+  cat "$root/build/release/results/conformance/conformance.txt" 2>/dev/null || true
+  return "$status"
+}
+
 install_packages() {
   "$here/install-packages.sh" build test starpu
 }
@@ -228,6 +236,7 @@ run_stage() {
     tidy) check_tidy ;;
     unit) run_ctest release 'unit|tools' ;;
     process) run_ctest release 'process|mpi' ;;
+    conformance) run_conformance ;;
     package) run_ctest release package ;;
     asan | tsan) build_preset "$1" ;;
     asan-tests) run_ctest asan 'unit|process|mpi' ;;
@@ -253,7 +262,7 @@ needs() {
   case $1 in
     packages) ;;
     release | asan | tsan | tidy) echo packages ;;
-    unit | process | package | install) echo release ;;
+    unit | process | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;

@@ -51,6 +51,12 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
       "are programs: name only directories that you trust.",
       "colon-separated directories"},
      Kind::text},
+    {{"DECORATORS", "", "",
+      "What is wrapped around every driver, the outermost first: trace (a line per call), delay, fault (from a seed), "
+      "check "
+      "(the contract of drivers). For tests and for looking; each costs time.",
+      "e.g. check,delay:us=50,fault:seed=7:full=0.05"},
+     Kind::text},
     {{"STRATEGY", "aggregate", "",
       "Which queued messages leave in the next packet. fifo: one message a packet, least work per message, most "
       "packets. "

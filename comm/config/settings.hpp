@@ -22,6 +22,7 @@ namespace canele::comm {
 enum class Setting : int {
   drivers,        ///< "shm,tcp": drivers to use, in order of preference ("self" is always there); "a+b": both at once
   driver_path,    ///< directories with driver modules
+  decorators,     ///< what is wrapped around drivers
   strategy,       ///< fifo, aggregate, priority
   worker,         ///< none, bound
   worker_core,    ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds

@@ -3,6 +3,7 @@
 // The built-in drivers and strategies. Threads: any; constant.
 #include "comm/core/registry.hpp"
 
+#include "drivers/decorators/decorators.hpp"
 #include "drivers/self/self.hpp"
 #include "drivers/shm/shm.hpp"
 #include "drivers/tcp/tcp.hpp"
@@ -27,6 +28,10 @@ auto find(const Factories& factories, std::string_view name) -> std::remove_cvre
 
 std::span<const drivers::DriverFactory* const> all_drivers() { return drivers_built_in; }
 const drivers::DriverFactory* find_driver(std::string_view name) { return find(drivers_built_in, name); }
+std::unique_ptr<drivers::Driver> decorate(std::string_view list, std::unique_ptr<drivers::Driver> driver,
+                                          std::string* error) {
+  return drivers::decorate(list, std::move(driver), error);
+}
 std::span<const strategies::StrategyFactory* const> all_strategies() { return strategies_built_in; }
 const strategies::StrategyFactory* find_strategy(std::string_view name) { return find(strategies_built_in, name); }
 

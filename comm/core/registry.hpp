@@ -7,7 +7,9 @@
 // Surprise: no static constructors: a driver is found because it is listed here, not because it is linked.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "drivers/driver.hpp"
@@ -17,6 +19,9 @@ namespace canele::comm {
 
 std::span<const drivers::DriverFactory* const> all_drivers();
 const drivers::DriverFactory* find_driver(std::string_view name);
+/// Wraps a driver in the decorators that `list` names (CANELE_DECORATORS). nullptr, and *error, if the list is wrong.
+std::unique_ptr<drivers::Driver> decorate(std::string_view list, std::unique_ptr<drivers::Driver> driver,
+                                          std::string* error);
 std::span<const strategies::StrategyFactory* const> all_strategies();
 const strategies::StrategyFactory* find_strategy(std::string_view name);
 

@@ -10,6 +10,7 @@
 
 #include "comm/core/engine.hpp"
 #include "comm/core/peers.hpp"
+#include "comm/core/registry.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 
@@ -50,6 +51,10 @@ struct EngineBuilder {
     if (!why->empty()) return false;
     auto slot = std::make_unique<DriverSlot>(engine, factory);
     slot->argument = choice.argument;
+    if (const std::string& list = engine.settings->text(Setting::decorators); !list.empty()) {
+      slot->driver = decorate(list, std::move(slot->driver), why);
+      if (slot->driver == nullptr) return false;
+    }
     slot->index = engine.slots.size();
     slot->label = label_of(engine, factory);
     slot->group = engine.slots.empty() ? 0 : engine.slots.back()->group + (choice.with_previous ? 0 : 1);

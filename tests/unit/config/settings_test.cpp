@@ -82,6 +82,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
   const std::pair<Setting, std::string_view> rows[] = {
       {Setting::drivers, "DRIVERS"},
       {Setting::driver_path, "DRIVER_PATH"},
+      {Setting::decorators, "DECORATORS"},
       {Setting::strategy, "STRATEGY"},
       {Setting::worker, "WORKER"},
       {Setting::worker_core, "WORKER_CORE"},
