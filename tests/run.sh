@@ -33,8 +33,8 @@ summary=()
 broken=() # stages that failed: what builds on them is not tried
 
 quick_stages=(packages release tidy unit process)
-full_stages=("${quick_stages[@]}" conformance package asan asan-tests tsan tsan-tests install starpu starpu-shm starpu-tcp
-  examples-shm examples-tcp unbound demo flip)
+full_stages=("${quick_stages[@]}" conformance package asan asan-tests tsan tsan-tests install starpu starpu-shm
+  starpu-tcp examples-shm examples-tcp unbound demo flip)
 soak_stages=(packages release install starpu soak-death soak-shm soak-tcp soak-strategies soak-unbound soak-hooks)
 stages=("${full_stages[@]}")
 
