@@ -64,7 +64,9 @@ bool Job::start(const std::function<void(Node&)>& adjust) {
   message.size = static_cast<std::uint32_t>(std::min<std::size_t>(node.address.size(), sizeof message.bytes));
   std::copy_n(node.address.begin(), message.size, message.bytes);
   post(channel_, message);
-  return until([this] { return addresses_known_ == static_cast<unsigned>(size); }, "the addresses of all");
+  // The driver is not touched: a peer may send already, and the test has not said yet who listens.
+  wait_for_parent([this] { return addresses_known_ == static_cast<unsigned>(size); }, "the addresses of all");
+  return true;
 }
 
 bool Job::finish() {
@@ -173,12 +175,17 @@ bool Job::barrier(const char* name) {
 }
 
 void Job::hold(const char* name) {
-  at(name);
   Message message;
   message.kind = Message::barrier;
   post(channel_, message);
   const unsigned before = released_;
-  while (released_ == before) {
+  wait_for_parent([&] { return released_ != before; }, name);
+}
+
+/// Without a limit of its own: the parent has one.
+void Job::wait_for_parent(const std::function<bool()>& condition, const char* what) {
+  at(what);
+  while (!condition()) {
     pollfd one = {channel_, POLLIN, 0};
     ::poll(&one, 1, -1);
     look_at_parent();

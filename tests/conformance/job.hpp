@@ -95,6 +95,7 @@ class Job {
   void step(std::chrono::steady_clock::time_point end);
   void sleep(int limit_ms);
   bool ask(Message::Kind kind, Rank peer);
+  void wait_for_parent(const std::function<bool()>& condition, const char* what);
   Status account(Rank to, Status status);
   Status send_reserved(Rank to, const Bytes& bytes);
   bool surprised();

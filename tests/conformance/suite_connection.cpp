@@ -125,7 +125,7 @@ void refuse_version(Job& job) {
     EXPECT_NE(reason.find(std::to_string(wrong)), std::string::npos) << reason;
     EXPECT_NE(reason.find(std::to_string(drivers::net::wire_version)), std::string::npos) << reason;
   }
-  ASSERT_TRUE(job.barrier("a handshake with the wrong version"));
+  ASSERT_TRUE(job.align("a handshake with the wrong version"));
   EXPECT_TRUE(job.node.up.empty() && job.node.failures.empty());
   two_ranks_connect(job);
 }
@@ -157,7 +157,7 @@ void strangers(Job& job) {
         },
         "1,000 connections of strangers"));
   }
-  ASSERT_TRUE(job.barrier("strangers have come"));
+  ASSERT_TRUE(job.align("strangers have come"));
   EXPECT_TRUE(job.node.up.empty() && job.node.failures.empty());
   two_ranks_connect(job);
   if (job.rank == 0 && slowness == 1) {

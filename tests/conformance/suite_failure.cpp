@@ -65,8 +65,8 @@ void killed(Job& job) {
 // Nobody sends and all sleep when rank 2 dies.
 void killed_while_idle(Job& job) {
   if (!job.connect_all()) return;
-  ASSERT_TRUE(job.barrier("all are idle"));
   job.may_fail.insert(2);
+  ASSERT_TRUE(job.barrier("all are idle"));
   if (job.rank == 2) {
     job.until([] { return false; }, "its death");
     return;

@@ -209,7 +209,7 @@ void stays_asleep(Job& job) {
 
 // What was sent before close() arrives; then the end, where the driver can tell.
 void close_delivers(Job& job) {
-  if (!job.connect_all() || !job.barrier("all are connected")) return;
+  if (!job.connect_all() || !job.align("all are connected")) return;
   constexpr std::uint64_t count = 40;
   if (job.rank == 0) {
     for (std::uint64_t i = 0; i < count; ++i) ASSERT_TRUE(job.send(1, pattern(1 + i * 20, i)));
