@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// From "can send to each other" to "proven", and the end of a peer; see psm2_driver.hpp (who, threads).
+// Surprise: a peer object is never deleted where it is found to be done with: it is marked gone, libpsm2's pointer to
+// it
+//      is cleared, and sweep() deletes it at the end of poll().
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "drivers/psm2/psm2_driver.hpp"
+
+namespace canele::drivers::psm2 {
+namespace {
+
+constexpr std::size_t most_strangers = 64;
+constexpr std::uint64_t stranger_patience_ns = 10'000'000'000;
+constexpr std::size_t most_local_peers = 100;  ///< so that a queue of 1,024 slots holds all that they may send
+constexpr std::uint32_t remote_window = 32;
+constexpr int most_tries = 5;
+
+}  // namespace
+
+Status Psm2Driver::connect_impl(Rank rank, std::span<const std::byte> address) {
+  Whereabouts where;
+  if (rank == self_.rank || !unpack(address, &where) || where.endpoint == endpoint_.id()) return Status::failed;
+  const auto index = static_cast<std::size_t>(rank);
+  if (known_[index] == Known::failed) return Status::failed;
+  const bool here = where.host == own_.host;
+  if (here && where.user != own_.user) return Status::failed;
+  if (!here && (own_.memory_only || where.memory_only)) return Status::failed;
+  if (peers_[index] != nullptr) return Status::pending;  // it connected first
+  if (here && meets_) {
+    meeting_->seek(rank, where);
+  } else {
+    attempts_.try_emplace(rank, Attempt{where, 0});
+  }
+  return Status::pending;
+}
+
+bool Psm2Driver::knows(Rank rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  return known_[index] == Known::failed || peers_[index] != nullptr;
+}
+
+/// Moves everything on that is not up yet.
+int Psm2Driver::connect_some() {
+  bool moved = meeting_->step(*this);
+  for (auto at = attempts_.begin(); at != attempts_.end();) {
+    bool over = false;
+    attempt(at->first, at->second, &over);
+    moved = true;
+    at = over ? attempts_.erase(at) : std::next(at);
+  }
+  drop_old_strangers();
+  reconsider_held();
+  return moved ? 1 : 0;
+}
+
+/// A peer of another host: there libpsm2's own thread answers, so this takes a moment, or two seconds if nobody lives.
+void Psm2Driver::attempt(Rank rank, Attempt& attempt, bool* over) {
+  psm2_epaddr_t address = nullptr;
+  const psm2_error_t error = endpoint_.connect(attempt.where.endpoint, &address);
+  *over = true;
+  if (error == PSM2_OK) {
+    Met made;
+    made.rank = rank;
+    made.sought = true;
+    made.address = address;
+    made.incarnation = attempt.where.incarnation;
+    if (attempt.where.host == own_.host) {
+      made.pid = attempt.where.pid;
+      made.process = net::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, made.pid, 0)));
+    }
+    met(std::move(made));
+  } else if (error == PSM2_TIMEOUT && ++attempt.tries < most_tries) {
+    *over = false;
+  } else {
+    missed(rank, false, std::string("psm2_ep_connect: ") + psm2_error_get_string(error));
+  }
+}
+
+void Psm2Driver::met(Met&& met) {
+  Peer* peer = nullptr;
+  if (met.sought) {
+    auto& slot = peers_[static_cast<std::size_t>(met.rank)];
+    if (slot != nullptr) return;  // accepted meanwhile
+    slot = std::make_unique<Peer>();
+    peer = slot.get();
+    peer->rank = met.rank;
+    peer->address = met.address;
+    psm2_epaddr_setctxt(met.address, peer);
+  } else {
+    peer = &add_stranger(met.address);
+  }
+  peer->pid = met.pid;
+  peer->process = std::move(met.process);
+  psm2_epid_t id = 0;
+  psm2_epaddr_to_epid(peer->address, &id);
+  peer->local = endpoint_.shares_memory(id);
+  peer->granted = peer->local ? local_window_ : remote_window;
+  if (met.sought) {
+    peer->handshake = net::Handshake::initiator(self_, *context_, met.rank, met.incarnation, own_terms(*peer));
+    shake(*peer);
+  }
+}
+
+void Psm2Driver::missed(Rank rank, bool lost, const std::string& reason) { report_failed(rank, lost, reason); }
+
+/// Somebody that can send to us, and we to it. The oldest of too many goes.
+Peer& Psm2Driver::add_stranger(psm2_epaddr_t address) {
+  if (strangers_.size() >= most_strangers) {
+    ++strangers_refused_;
+    forget(*strangers_.front());
+  }
+  strangers_.push_back(std::make_unique<Peer>());
+  Peer& made = *strangers_.back();
+  made.address = address;
+  made.since_ns = context_->now_ns();
+  made.handshake = net::Handshake::acceptor(self_, *context_);
+  psm2_epaddr_setctxt(address, &made);
+  return made;
+}
+
+/// The first message of one that we have not met: from another host, or without meetings. Else null.
+Peer* Psm2Driver::greet(psm2_epaddr_t address) {
+  psm2_epid_t id = 0;
+  if (psm2_epaddr_to_epid(address, &id) != PSM2_OK || (meets_ && endpoint_.shares_memory(id))) return nullptr;
+  psm2_epaddr_t back = nullptr;
+  if (endpoint_.connect(id, &back) != PSM2_OK || back != address) return nullptr;
+  Met made;
+  made.address = address;
+  if (endpoint_.shares_memory(id)) {
+    made.pid = static_cast<std::int32_t>(id >> 32);  // how libpsm2 makes the id without hardware
+    made.process = net::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, made.pid, 0)));
+  }
+  met(std::move(made));
+  return strangers_.back().get();
+}
+
+void Psm2Driver::on_handshake(Peer& peer, std::span<const std::byte> bytes) {
+  while (!bytes.empty() && peer.state == Peer::State::shaking) {
+    const std::size_t part = std::min(peer.handshake->wanted(), bytes.size());
+    if (part == 0) return break_off(peer, "more bytes than a handshake has");
+    peer.handshake->feed(bytes.first(part));
+    bytes = bytes.subspan(part);
+    shake(peer);
+  }
+}
+
+/// Sends what the handshake wants to send, and does what its state asks for.
+void Psm2Driver::shake(Peer& peer) {
+  net::Handshake& handshake = *peer.handshake;
+  while (peer.state == Peer::State::shaking) {
+    if (handshake.wants_write()) {
+      const auto out = handshake.output();
+      post_small(peer, Kind::handshake, out.data(), out.size());
+      handshake.sent(out.size());
+      continue;
+    }
+    std::string problem;
+    switch (handshake.state()) {
+      case net::Handshake::State::working:
+        return;
+      case net::Handshake::State::identified:
+        on_identified(peer);
+        break;
+      case net::Handshake::State::done:
+        if (!take_terms(peer, &problem)) return break_off(peer, problem);
+        come_up(peer);
+        break;
+      case net::Handshake::State::failed:
+        return break_off(peer, handshake.reason());
+    }
+  }
+}
+
+/// A stranger has proven who it is.
+void Psm2Driver::on_identified(Peer& peer) {
+  const Rank rank = peer.handshake->peer();
+  const auto index = static_cast<std::size_t>(rank);
+  std::string problem;
+  if (known_[index] == Known::failed) return peer.handshake->refuse(net::Refusal::peer_failed);
+  if (!take_terms(peer, &problem)) {
+    context_->log(1, "psm2: rank " + std::to_string(rank) + " is refused: " + problem);
+    return peer.handshake->refuse(net::Refusal::no_resources);
+  }
+  const bool up = peers_[index] != nullptr && peers_[index]->state == Peer::State::up;
+  const bool connecting = !up && (peers_[index] != nullptr || meeting_->seeks(rank) || attempts_.count(rank) == 1);
+  switch (net::resolve_inbound(self_.rank, rank, connecting, up)) {
+    case net::Inbound::take:
+      return accept(peer);
+    case net::Inbound::hold:
+      peer.state = Peer::State::held;
+      return;
+    case net::Inbound::refuse:
+      return peer.handshake->refuse(net::Refusal::already_connected);
+  }
+}
+
+/// Our own attempt to reach somebody who waits may be over.
+void Psm2Driver::reconsider_held() {
+  std::vector<Peer*> held;
+  for (const auto& peer : strangers_) {
+    if (peer->state == Peer::State::held) held.push_back(peer.get());
+  }
+  for (Peer* peer : held) {
+    const Rank rank = peer->handshake->peer();
+    const Peer* const own = peers_[static_cast<std::size_t>(rank)].get();
+    if (own != nullptr && own->state != Peer::State::up && own->state != Peer::State::gone) continue;
+    if (own == nullptr && (meeting_->seeks(rank) || attempts_.count(rank) == 1)) continue;
+    peer->state = Peer::State::shaking;
+    if (own != nullptr && own->state == Peer::State::up) {
+      peer->handshake->refuse(net::Refusal::already_connected);
+      shake(*peer);
+    } else {
+      accept(*peer);
+      shake(*peer);
+    }
+  }
+}
+
+/// From a stranger to a peer.
+void Psm2Driver::accept(Peer& peer) {
+  const Rank rank = peer.handshake->peer();
+  auto& slot = peers_[static_cast<std::size_t>(rank)];
+  meeting_->drop(rank);
+  attempts_.erase(rank);
+  const auto here =
+      std::find_if(strangers_.begin(), strangers_.end(), [&](const auto& one) { return one.get() == &peer; });
+  assert(here != strangers_.end());
+  if (slot != nullptr) {  // our own attempt, which the peer will drop
+    forget(*slot);
+    strangers_.push_back(std::move(slot));
+  }
+  slot = std::move(*here);
+  strangers_.erase(here);
+  peer.rank = rank;
+  peer.handshake->accept(own_terms(peer));
+}
+
+std::array<std::byte, Terms::size> Psm2Driver::own_terms(const Peer& peer) const {
+  Terms terms;
+  terms.window = peer.granted;
+  terms.pid = own_.pid;
+  terms.probe = reinterpret_cast<std::uintptr_t>(&probe_);
+  terms.probe_value = probe_;
+  terms.largest = capabilities_.max_packet;
+  return pack(terms);
+}
+
+/// What the peer said of itself. False and why it does not fit.
+bool Psm2Driver::take_terms(Peer& peer, std::string* problem) {
+  Terms terms;
+  if (!unpack(peer.handshake->payload(), &terms)) {
+    *problem = "its psm2 driver has another version";
+    return false;
+  }
+  if (terms.largest < capabilities_.max_packet) {
+    *problem = "its packets are shorter than ours (" + std::to_string(terms.largest) + " and " +
+               std::to_string(capabilities_.max_packet) + " bytes): set PSM2_MQ_RNDV_*_THRESH alike in all ranks";
+    return false;
+  }
+  if (peer.local && local_peers_ >= most_local_peers) {
+    *problem =
+        "there are " + std::to_string(most_local_peers) + " peers of this host already; libpsm2's queue has no room";
+    return false;
+  }
+  peer.terms = terms;
+  peer.window = std::min(terms.window, remote_window);
+  int error = 0;
+  if (peer.local && checks_cma_ && !can_read(peer, &error) && error == EPERM) {
+    *problem =
+        "this process may not read the peer's memory, and libpsm2 ends a process that tries; set "
+        "PSM2_KASSIST_MODE=none and CANELE_PSM2_CMA=off, or use another driver";
+    return false;
+  }
+  return true;
+}
+
+/// True if the number that the peer told us is where it said.
+bool Psm2Driver::can_read(const Peer& peer, int* error) const {
+  std::uint64_t value = 0;
+  const iovec here = {&value, sizeof value};
+  const iovec there = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(peer.terms.probe)), sizeof value};
+  const ssize_t got = ::process_vm_readv(peer.pid, &here, 1, &there, 1, 0);
+  *error = got < 0 ? errno : 0;
+  return got == static_cast<ssize_t>(sizeof value) && value == peer.terms.probe_value;
+}
+
+void Psm2Driver::come_up(Peer& peer) {
+  const auto index = static_cast<std::size_t>(peer.rank);
+  peer.state = Peer::State::up;
+  if (peer.local) ++local_peers_;
+  ++reported_;
+  context_->events->connected(peer.rank);
+  if (early_[index]) refuse_for_now(peer);
+  early_[index] = false;
+}
+
+/// The peer behaves in a way that it must not, or does not fit.
+void Psm2Driver::break_off(Peer& peer, const std::string& reason) {
+  if (peer.state == Peer::State::gone) return;
+  const bool known = peer.rank >= 0 && peers_[static_cast<std::size_t>(peer.rank)].get() == &peer;
+  const auto waits = [&](const auto& one) {
+    return one->state == Peer::State::held && one->handshake->peer() == peer.rank;
+  };
+  if (!known || std::any_of(strangers_.begin(), strangers_.end(), waits)) {
+    ++strangers_refused_;
+    context_->log(2, "psm2: a stranger was refused: " + reason);
+    forget(peer);
+  } else {
+    fail(peer, peer.state == Peer::State::up || peer.dead, reason);
+  }
+}
+
+void Psm2Driver::fail(Peer& peer, bool lost, const std::string& reason) {
+  const Rank rank = peer.rank;
+  forget(peer);
+  report_failed(rank, lost, reason);
+}
+
+void Psm2Driver::report_failed(Rank rank, bool lost, const std::string& reason) {
+  known_[static_cast<std::size_t>(rank)] = Known::failed;
+  ++reported_;
+  context_->events->failed(rank, lost, "psm2: rank " + std::to_string(rank) + ": " + reason);
+}
+
+/// Nothing more is done for this peer. What libpsm2 still does for it ends in memory of ours.
+void Psm2Driver::forget(Peer& peer) {
+  if (peer.state == Peer::State::gone) return;
+  if (peer.state == Peer::State::up && peer.local) --local_peers_;
+  if (peer.landing && peer.local) landing_ -= peer.landing->head.size;
+  peer.landing.reset();
+  peer.state = Peer::State::gone;
+  gone_ = true;
+  if (psm2_epaddr_getctxt(peer.address) == &peer) psm2_epaddr_setctxt(peer.address, nullptr);
+  for (Message& message : peer.inbox) {
+    if (message.request != nullptr) discard(message.request);
+  }
+  peer.inbox.clear();
+  for (Operation& operation : running_) {
+    if (operation.peer == &peer) operation.peer = nullptr;
+  }
+}
+
+void Psm2Driver::sweep() {
+  const auto is_gone = [](const auto& peer) { return peer != nullptr && peer->state == Peer::State::gone; };
+  busy_.erase(std::remove_if(busy_.begin(), busy_.end(), is_gone), busy_.end());
+  strangers_.remove_if(is_gone);
+  for (auto& peer : peers_) {
+    if (is_gone(peer)) peer.reset();
+  }
+  gone_ = false;
+}
+
+void Psm2Driver::drop_old_strangers() {
+  if (strangers_.empty()) return;
+  const std::uint64_t now = context_->now_ns();
+  for (const auto& peer : strangers_) {
+    if (peer->state == Peer::State::shaking && now - peer->since_ns > stranger_patience_ns) {
+      break_off(*peer, "it has proven nothing for ten seconds");
+    }
+  }
+}
+
+/// One system call for all processes that we know.
+void Psm2Driver::look_for_deaths() {
+  std::vector<pollfd> looks;
+  std::vector<Peer*> who;
+  const auto add = [&](Peer* peer) {
+    if (peer == nullptr || peer->dead || peer->state == Peer::State::gone || !peer->process) return;
+    looks.push_back({peer->process.get(), POLLIN, 0});
+    who.push_back(peer);
+  };
+  for (const auto& peer : peers_) add(peer.get());
+  for (const auto& peer : strangers_) add(peer.get());
+  if (looks.empty() || ::poll(looks.data(), looks.size(), 0) <= 0) return;
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    if (looks[i].revents != 0) who[i]->dead = deaths_ = true;
+  }
+}
+
+}  // namespace canele::drivers::psm2

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Opening, sending, closing; see psm2_driver.hpp (who, threads).
+// Surprise: through shared memory psm2_mq_isend2() has copied a packet when it returns; over hardware it may not have.
+//      Both are one way here: if the operation is not over at once, its token comes back later.
+#include "drivers/psm2/psm2_driver.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "drivers/psm2/leftovers.hpp"
+#include "drivers/psm2/psm2.hpp"
+
+namespace canele::drivers {
+namespace psm2 {
+namespace {
+
+constexpr std::size_t one_slot = 8000;         ///< fits a data slot of libpsm2's queue in shared memory
+constexpr std::size_t largest_bulk = 1 << 20;  ///< measured: larger pieces gain nothing (README.md)
+constexpr std::size_t most_copies = 16 << 20;  ///< bytes of bulk data in several pieces that we copy ahead
+constexpr std::size_t most_buffers = 64;
+constexpr std::uint32_t queue_share = 224;  ///< of 256 slots with data in a process's queue; the rest is for control
+constexpr std::uint32_t largest_window = 32;
+constexpr int close_patience = 1000;  ///< milliseconds
+
+bool read_switch(DriverContext& context, const char* name, bool* value, std::string* reason) {
+  const std::string text = context.setting(name, "auto");
+  if (text != "auto" && text != "off") {
+    *reason = std::string("CANELE_") + name + " is \"" + text + "\"; auto or off is expected";
+    return false;
+  }
+  *value = text == "auto";
+  return true;
+}
+
+}  // namespace
+
+Status Psm2Driver::open_impl(DriverContext& context, Address* address, std::string* reason) {
+  context_ = &context;
+  self_ = net::Party(context, "psm2");
+  if (!read_settings(reason) || !endpoint_.open(context.job, reason)) return Status::failed;
+  meeting_ = std::make_unique<Meeting>(context, self_, endpoint_);
+  if (!meeting_->open(reason)) return Status::failed;
+  probe_ = context.random() ^ endpoint_.id();
+  own_ = {endpoint_.id(), net::host_id(),          context.incarnation, ::getpid(),
+          ::geteuid(),    endpoint_.memory_only(), meeting_->door()};
+  *address = pack(own_);
+  const auto size = static_cast<std::size_t>(context.size);
+  peers_.resize(size);
+  known_.resize(size, Known::nothing);
+  early_.resize(size, false);
+  local_window_ =
+      std::clamp(queue_share / static_cast<std::uint32_t>(std::max<std::size_t>(size - 1, 1)), 2u, largest_window);
+  fill_capabilities();
+  open_ = true;
+  return Status::ok;
+}
+
+bool Psm2Driver::read_settings(std::string* reason) {
+  return read_switch(*context_, "PSM2_MEETING", &meets_, reason) &&
+         read_switch(*context_, "PSM2_CMA", &checks_cma_, reason);
+}
+
+void Psm2Driver::fill_capabilities() {
+  capabilities_.name = "psm2";
+  capabilities_.max_packet = std::min(one_slot, endpoint_.eager_limit());
+  capabilities_.max_inline = 1024;
+  capabilities_.bulk_stream = true;
+  capabilities_.max_bulk = largest_bulk;
+  capabilities_.wake_up = WakeUp::none;
+  capabilities_.reaches_local = true;
+  capabilities_.reaches_remote = !endpoint_.memory_only();
+  // Here a process is watched; nobody tells us of the death of one on another host.
+  capabilities_.detects_failure = endpoint_.memory_only();
+  capabilities_.max_instances = 1;
+  capabilities_.latency_ns = 1000;
+  capabilities_.bandwidth = 8.0;
+}
+
+/// The peer, if a message can go to it now. Else null, and what to answer.
+Peer* Psm2Driver::sendable(Rank rank, Status* otherwise) {
+  const auto index = static_cast<std::size_t>(rank);
+  assert(rank >= 0 && index < peers_.size());
+  Peer* const peer = peers_[index].get();
+  *otherwise = known_[index] == Known::failed ? Status::failed : Status::full;
+  if (peer == nullptr || peer->state != Peer::State::up) {
+    early_[index] = true;
+    return nullptr;
+  }
+  if (peer->dead || peer->left || !peer->fault.empty()) return nullptr;  // failed() follows, no ready()
+  if (peer->has_room()) return peer;
+  refuse_for_now(*peer);
+  return nullptr;
+}
+
+Status Psm2Driver::refuse_for_now(Peer& peer) {
+  if (!peer.owes_ready) owed_.push_back(peer.rank);
+  peer.owes_ready = true;
+  return Status::full;
+}
+
+Buffer Psm2Driver::take_buffer() {
+  if (buffers_.empty()) return Buffer(std::max<std::size_t>(capabilities_.max_packet, 512));
+  Buffer taken = std::move(buffers_.back());
+  buffers_.pop_back();
+  return taken;
+}
+
+Operation& Psm2Driver::start_operation(Peer& peer, bool sends) {
+  if (spare_.empty()) spare_.emplace_back();
+  running_.splice(running_.begin(), spare_, spare_.begin());
+  Operation& made = running_.front();
+  made.peer = &peer;
+  made.sends = sends;
+  made.finished = false;
+  made.token = nullptr;
+  made.limit_share = 0;
+  made.self = running_.begin();
+  return made;
+}
+
+void Psm2Driver::end_operation(Operation& operation) {
+  copies_ -= operation.limit_share;
+  if (operation.limit_share == 0 && operation.copy.size() == std::max<std::size_t>(capabilities_.max_packet, 512) &&
+      buffers_.size() < most_buffers) {
+    buffers_.push_back(std::move(operation.copy));
+  }
+  operation.copy = Buffer();
+  operation.peer = nullptr;
+  spare_.splice(spare_.begin(), running_, operation.self);
+}
+
+/// Hands a message to libpsm2. What is not over at once ends in reap().
+Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t size, Operation& operation) {
+  psm2_mq_tag_t tag = make_tag(kind, peer.taken);
+  psm2_mq_req_t request = nullptr;
+  peer.told = peer.taken;
+  const psm2_error_t error = psm2_mq_isend2(endpoint_.queue(), peer.address, 0, &tag, const_cast<void*>(bytes),
+                                            static_cast<std::uint32_t>(size), &operation, &request);
+  if (error != PSM2_OK) {
+    peer.fault = std::string("psm2_mq_isend2: ") + psm2_error_get_string(error);
+    make_busy(peer);
+    end_operation(operation);
+    return Status::full;
+  }
+  if (!settle(request, operation)) return operation.token != nullptr ? Status::pending : Status::ok;
+  end_operation(operation);
+  return Status::ok;
+}
+
+/// A message of the driver itself: outside the window, and few.
+void Psm2Driver::post_small(Peer& peer, Kind kind, const void* bytes, std::size_t size) {
+  Operation& operation = start_operation(peer, true);
+  if (size > 0) {
+    operation.copy = take_buffer();
+    std::memcpy(operation.copy.data(), bytes, size);
+  }
+  post(peer, kind, operation.copy.data(), size, operation);
+}
+
+Status Psm2Driver::send_inline_impl(Rank rank, const void* head, std::size_t head_size, const void* body,
+                                    std::size_t body_size) {
+  const iovec pieces[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
+  return send_packet_impl(rank, pieces, 2, head_size + body_size, nullptr);
+}
+
+Status Psm2Driver::send_packet_impl(Rank rank, const iovec* pieces, int count, std::size_t size, Token token) {
+  Status otherwise;
+  Peer* const peer = sendable(rank, &otherwise);
+  if (peer == nullptr) return otherwise;
+  Operation& operation = start_operation(*peer, true);
+  const void* bytes = pieces[0].iov_base;
+  if (count > 1 || token == nullptr) {
+    operation.copy = take_buffer();
+    std::byte* to = operation.copy.data();
+    for (int i = 0; i < count; ++i) {
+      if (pieces[i].iov_len > 0) std::memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+      to += pieces[i].iov_len;
+    }
+    bytes = operation.copy.data();
+  } else {
+    operation.token = token;
+  }
+  const Status status = post(*peer, Kind::packet, bytes, size, operation);
+  if (status != Status::full) ++peer->sent;
+  return status;
+}
+
+Status Psm2Driver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                                  std::size_t size, Token token) {
+  Status otherwise;
+  Peer* const peer = sendable(rank, &otherwise);
+  if (peer == nullptr) return otherwise;
+  if (size > largest_bulk) return Status::failed;
+  if (count > 1 && copies_ > 0 && copies_ + size > most_copies) return refuse_for_now(*peer);
+  std::byte head[bulk_head_size];
+  pack({key, offset, size}, head);
+  post_small(*peer, Kind::bulk_head, head, sizeof head);
+  if (!peer->fault.empty()) return Status::full;
+  Operation& operation = start_operation(*peer, true);
+  const void* bytes = pieces[0].iov_base;
+  if (count > 1) {  // libpsm2 sends from one place
+    operation.copy.resize(size);
+    operation.limit_share = size;
+    copies_ += size;
+    std::byte* to = operation.copy.data();
+    for (int i = 0; i < count; ++i) {
+      if (pieces[i].iov_len > 0) std::memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+      to += pieces[i].iov_len;
+    }
+    bytes = operation.copy.data();
+  } else {
+    operation.token = token;
+  }
+  const Status status = post(*peer, Kind::bulk_data, bytes, size, operation);
+  if (status != Status::full) ++peer->sent;
+  return status;
+}
+
+/// Lets peers fetch what we have offered, while they live and for a second.
+void Psm2Driver::flush() {
+  const auto waits = [](const Operation& operation) {
+    return operation.sends && operation.peer != nullptr && !operation.peer->dead && !operation.peer->left;
+  };
+  for (int i = 0; i < close_patience && std::any_of(running_.begin(), running_.end(), waits); ++i) {
+    psm2_mq_req_t request = nullptr;
+    while (psm2_mq_ipeek2(endpoint_.queue(), &request, nullptr) == PSM2_OK) {
+      psm2_mq_status2_t status;
+      psm2_mq_test2(&request, &status);
+      auto* const operation = static_cast<Operation*>(status.context);
+      if (operation != nullptr && operation->sends) end_operation(*operation);
+    }
+    look_for_deaths();
+    ::poll(nullptr, 0, 1);
+  }
+}
+
+void Psm2Driver::close_impl() {
+  if (!open_) return;
+  open_ = false;
+  flush();
+  for (const auto& peer : peers_) {
+    if (peer != nullptr && peer->state == Peer::State::up && !peer->dead && !peer->left) {
+      post_small(*peer, Kind::bye, nullptr, 0);
+    }
+  }
+  meeting_->close();
+  endpoint_.close();
+  remove_leftovers();  // of ranks that were killed
+  // Only now: libpsm2 knew the addresses of these.
+  running_.clear();
+  peers_.clear();
+  strangers_.clear();
+  busy_.clear();
+}
+
+}  // namespace psm2
+
+const DriverFactory psm2_factory = {contract_version, "psm2", "Omni-Path by libpsm2, to ranks of this and other hosts",
+                                    []() -> std::unique_ptr<Driver> { return std::make_unique<psm2::Psm2Driver>(); },
+                                    []() { return psm2::why_not_here(); }};
+
+CANELE_DRIVER_MODULE(psm2_factory)
+
+}  // namespace canele::drivers

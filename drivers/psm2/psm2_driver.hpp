@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Psm2Driver: the driver contract over libpsm2's matched queues (Omni-Path, or its shared memory).
+//
+// Who: made by psm2_factory; called as driver.hpp says. Threads: the engine serialises.
+// Surprise: everything that arrives is found by psm2_mq_improbe2() with no tag at all, so messages come in the order in
+//      which libpsm2 got them; packets and bulk data of a peer are in order without numbers. Bulk data is matched, not
+//      yet received: the engine says where it goes, then libpsm2 brings it there.
+//
+//   Psm2Driver ──owns──▶ Endpoint   libpsm2
+//              ├─owns──▶ Meeting    until two processes of a host can send to each other
+//              ├─owns──▶ strangers_ they can send, and have proven nothing; at most 64
+//              ├─owns──▶ peers_     by rank; libpsm2 keeps a pointer to the Peer beside its own address of it
+//              └─owns──▶ running_   operations that libpsm2 has not finished
+//
+// Rejected: receives posted in advance for packets (a copy less): bulk data and packets then come by two ways, and need
+// numbers to be put in order; and active messages: the same slots and copies as tagged messages below.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drivers/driver.hpp"
+#include "drivers/net/handshake.hpp"
+#include "drivers/psm2/endpoint.hpp"
+#include "drivers/psm2/meeting.hpp"
+#include "drivers/psm2/peer.hpp"
+#include "drivers/psm2/wire.hpp"
+
+namespace canele::drivers::psm2 {
+
+class Psm2Driver final : public Driver, private Meeting::Sink {
+ public:
+  ~Psm2Driver() override { close_impl(); }
+
+ private:
+  /// A peer that is reached without a meeting: another host.
+  struct Attempt {
+    Whereabouts where;
+    int tries = 0;
+  };
+  enum class Known : std::uint8_t { nothing, failed };
+
+  Status open_impl(DriverContext& context, Address* address, std::string* reason) override;
+  Status connect_impl(Rank peer, std::span<const std::byte> address) override;
+  Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
+                          std::size_t body_size) override;
+  Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) override;
+  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                        std::size_t size, Token token) override;
+  int poll_impl(int budget) override;
+  void close_impl() override;
+
+  // Opening and sending (psm2_driver.cpp).
+  bool read_settings(std::string* reason);
+  void fill_capabilities();
+  Peer* sendable(Rank rank, Status* otherwise);
+  Status post(Peer& peer, Kind kind, const void* bytes, std::size_t size, Operation& operation);
+  Status refuse_for_now(Peer& peer);
+  void post_small(Peer& peer, Kind kind, const void* bytes, std::size_t size);
+  Operation& start_operation(Peer& peer, bool sends);
+  void end_operation(Operation& operation);
+  Buffer take_buffer();
+  void flush();
+
+  // Connecting (connections.cpp).
+  void met(Met&& met) override;
+  void missed(Rank rank, bool lost, const std::string& reason) override;
+  bool knows(Rank rank) const override;
+  int connect_some();
+  void attempt(Rank rank, Attempt& attempt, bool* over);
+  Peer& add_stranger(psm2_epaddr_t address);
+  Peer* greet(psm2_epaddr_t address);
+  void on_handshake(Peer& peer, std::span<const std::byte> bytes);
+  void shake(Peer& peer);
+  void on_identified(Peer& peer);
+  void reconsider_held();
+  void accept(Peer& peer);
+  std::array<std::byte, Terms::size> own_terms(const Peer& peer) const;
+  bool take_terms(Peer& peer, std::string* problem);
+  void come_up(Peer& peer);
+  void break_off(Peer& peer, const std::string& reason);
+  void fail(Peer& peer, bool lost, const std::string& reason);
+  void report_failed(Rank rank, bool lost, const std::string& reason);
+  void forget(Peer& peer);
+  void sweep();
+  void drop_old_strangers();
+  void look_for_deaths();
+  bool can_read(const Peer& peer, int* error) const;
+
+  // Receiving (receive.cpp).
+  bool receive_some(int budget);
+  void on_message(psm2_mq_req_t request, const psm2_mq_status2_t& status);
+  void take_note(Peer& peer, std::uint32_t taken);
+  const char* wrong_with(const Peer& peer, const Message& message) const;
+  void discard(psm2_mq_req_t request);
+  bool present(Peer& peer, Message& message);
+  bool has_arrived(Peer& peer, Message& message);
+  bool present_packet(Peer& peer, Message& message);
+  bool start_landing(Peer& peer, Message& message);
+  bool finish_landing(Peer& peer);
+  void put_down(Peer& peer, Landing& landing);
+  bool settle(psm2_mq_req_t request, Operation& operation);
+  void make_busy(Peer& peer);
+  void go_on();
+  void drain(Peer& peer);
+  void reap();
+  void count_taken(Peer& peer);
+  void say_ready();
+  void bury(bool quiet);
+
+  DriverContext* context_ = nullptr;
+  net::Party self_;
+  Endpoint endpoint_;
+  std::unique_ptr<Meeting> meeting_;
+  Whereabouts own_;
+  bool meets_ = true;       ///< setting PSM2_MEETING
+  bool checks_cma_ = true;  ///< setting PSM2_CMA
+  bool open_ = false;
+  std::uint64_t probe_ = 0;  ///< the number that peers look for
+  std::uint32_t local_window_ = 0;
+
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::list<std::unique_ptr<Peer>> strangers_;
+  std::vector<Known> known_;
+  std::vector<bool> early_;  ///< by rank: a send came before the connection
+  std::map<Rank, Attempt> attempts_;
+  std::vector<Peer*> busy_;  ///< those with an inbox or a landing
+  std::vector<Rank> owed_;   ///< those who are owed a ready()
+  bool gone_ = false;        ///< somebody is gone: sweep
+  bool deaths_ = false;      ///< somebody is dead and not yet reported
+  std::size_t local_peers_ = 0;
+  std::size_t landing_ = 0;  ///< bytes that local peers are bringing
+
+  std::list<Operation> running_, spare_;
+  std::vector<Buffer> buffers_;  ///< of max_packet bytes, to be used again
+  std::size_t copies_ = 0;       ///< bytes of bulk data that we have copied and not yet sent
+  std::uint32_t polls_ = 0;
+  std::uint64_t strangers_refused_ = 0;
+  int reported_ = 0;  ///< events of this poll()
+};
+
+}  // namespace canele::drivers::psm2

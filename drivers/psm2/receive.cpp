@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// poll() from the top down: messages, packets, bulk data, acknowledgements; see psm2_driver.hpp (who, threads).
+// Surprise: libpsm2 ends the process if the sender of bulk data is dead when it fetches the data. So we look, by
+// reading
+//      a number in the sender's memory, just before; a moment remains in which it can die (README.md).
+#include <algorithm>
+#include <cstring>
+
+#include "drivers/psm2/psm2_driver.hpp"
+
+namespace canele::drivers::psm2 {
+namespace {
+
+constexpr std::uint32_t door_interval = 16;    ///< polls between two looks at the door when nobody is expected
+constexpr std::uint32_t death_interval = 128;  ///< polls between two looks at the peers' processes
+constexpr std::size_t most_landing = 3 << 19;  ///< of 2 MiB that a process's queue of answers holds
+constexpr std::size_t most_handshake = 512;
+constexpr int most_pieces = 64;
+constexpr int most_completions = 256;
+
+}  // namespace
+
+int Psm2Driver::poll_impl(int budget) {
+  reported_ = 0;
+  ++polls_;
+  const bool connecting = !meeting_->idle() || !attempts_.empty() || !strangers_.empty() || local_peers_ == 0;
+  if (connecting || polls_ % door_interval == 0) connect_some();
+  if (polls_ % death_interval == 0) look_for_deaths();
+  if (!busy_.empty()) go_on();
+  const bool quiet = receive_some(budget);
+  if (!running_.empty()) reap();
+  if (!owed_.empty()) say_ready();
+  if (deaths_) bury(quiet);
+  if (gone_) sweep();
+  return reported_;
+}
+
+/// True if libpsm2 has nothing more for us.
+bool Psm2Driver::receive_some(int budget) {
+  // Refused strangers cost no budget, but must not hold us for ever.
+  for (int looks = 0; budget > reported_ && looks < budget + 1024; ++looks) {
+    psm2_mq_tag_t any = {};
+    psm2_mq_req_t request = nullptr;
+    psm2_mq_status2_t status;
+    if (psm2_mq_improbe2(endpoint_.queue(), PSM2_MQ_ANY_ADDR, &any, &any, &request, &status) != PSM2_OK) return true;
+    on_message(request, status);
+  }
+  return false;
+}
+
+void Psm2Driver::on_message(psm2_mq_req_t request, const psm2_mq_status2_t& status) {
+  Message message;
+  message.size = status.msg_length;
+  message.request = request;
+  auto* peer = static_cast<Peer*>(psm2_epaddr_getctxt(status.msg_peer));
+  const bool ours = read_tag(status.msg_tag, &message.kind);
+  if (peer == nullptr && ours && message.kind == Kind::handshake) peer = greet(status.msg_peer);
+  if (peer == nullptr) {
+    ++strangers_refused_;
+    return discard(request);
+  }
+  const char* const wrong = ours ? wrong_with(*peer, message) : "a message with a tag of another program";
+  if (wrong != nullptr) {
+    discard(request);
+    return break_off(*peer, std::string("nonsense from it: ") + wrong);
+  }
+  if (peer->state == Peer::State::up) take_note(*peer, status.msg_tag.tag1);
+  if (peer->state == Peer::State::gone || message.kind == Kind::taken) return discard(request);
+  if (peer->inbox.empty() && !peer->landing && present(*peer, message)) return;
+  if (peer->state == Peer::State::gone) {
+    if (message.request != nullptr) discard(message.request);
+    return;
+  }
+  peer->inbox.push_back(message);
+  make_busy(*peer);
+}
+
+/// What is wrong with a message of this peer, from its tag and size; null: nothing.
+const char* Psm2Driver::wrong_with(const Peer& peer, const Message& message) const {
+  const bool up = peer.state == Peer::State::up;
+  const bool counts = message.kind == Kind::packet || message.kind == Kind::bulk_data;
+  if (message.kind == Kind::handshake) {
+    if (up) return "a handshake after the handshake";
+    return message.size > 0 && message.size <= most_handshake ? nullptr : "a handshake of a wrong size";
+  }
+  if (!up) return "a message before the handshake";
+  if (counts && peer.inbox.size() >= 2 * std::size_t{peer.granted} + 2) return "more messages than it may send";
+  switch (message.kind) {
+    case Kind::packet:
+      return message.size > 0 && message.size <= capabilities_.max_packet ? nullptr : "a packet of a wrong size";
+    case Kind::bulk_head:
+      return message.size == bulk_head_size ? nullptr : "a head of bulk data of a wrong size";
+    case Kind::bulk_data:
+      return message.size > 0 && message.size <= capabilities_.max_bulk ? nullptr : "bulk data of a wrong size";
+    default:
+      return message.size == 0 ? nullptr : "a control message with data";
+  }
+}
+
+/// The peer says how many messages it has taken.
+void Psm2Driver::take_note(Peer& peer, std::uint32_t taken) {
+  if (taken - peer.acknowledged > peer.sent - peer.acknowledged) {
+    return break_off(peer, "nonsense from it: it took messages that were never sent");
+  }
+  peer.acknowledged = taken;
+}
+
+/// Takes a message off libpsm2 without its data.
+void Psm2Driver::discard(psm2_mq_req_t request) {
+  psm2_mq_status2_t status;
+  psm2_mq_imrecv(endpoint_.queue(), 0, nullptr, 0, nullptr, &request);
+  psm2_mq_test2(&request, &status);  // if it is not over, reap() finds it
+}
+
+/// True if the operation is over already; then libpsm2 has forgotten it.
+bool Psm2Driver::settle(psm2_mq_req_t request, Operation& operation) {
+  psm2_mq_status2_t status;
+  operation.finished = psm2_mq_test2(&request, &status) == PSM2_OK;
+  return operation.finished;
+}
+
+void Psm2Driver::make_busy(Peer& peer) {
+  if (!peer.busy) busy_.push_back(&peer);
+  peer.busy = true;
+}
+
+/// True if the message is done with; false: it has to wait, with all behind it.
+bool Psm2Driver::present(Peer& peer, Message& message) {
+  if (message.kind == Kind::bulk_data) return start_landing(peer, message);
+  if (!has_arrived(peer, message)) return false;
+  if (message.kind == Kind::packet) return present_packet(peer, message);
+  Operation& operation = *message.receiving;
+  message.receiving = nullptr;
+  const BulkHead head = message.kind == Kind::bulk_head ? unpack_head(operation.copy.data()) : BulkHead();
+  switch (message.kind) {
+    case Kind::handshake:
+      on_handshake(peer, {operation.copy.data(), message.size});
+      break;
+    case Kind::bulk_head:
+      if (peer.head || head.size == 0 || head.size > capabilities_.max_bulk || head.offset + head.size < head.offset) {
+        break_off(peer, "nonsense from it: a head of bulk data that makes no sense");
+      } else {
+        peer.head = head;
+      }
+      break;
+    default:  // good-bye: the last message
+      peer.left = true;
+      fail(peer, true, "it left (pid " + std::to_string(peer.terms.pid) + ")");
+  }
+  end_operation(operation);
+  return true;
+}
+
+/// Brings a short message here. True if all of it is here.
+bool Psm2Driver::has_arrived(Peer& peer, Message& message) {
+  if (message.receiving == nullptr) {
+    Operation& operation = start_operation(peer, false);
+    operation.copy = take_buffer();
+    psm2_mq_req_t request = std::exchange(message.request, nullptr);
+    message.receiving = &operation;
+    psm2_mq_imrecv(endpoint_.queue(), 0, operation.copy.data(), message.size, &operation, &request);
+    settle(request, operation);
+  }
+  return message.receiving->finished;
+}
+
+bool Psm2Driver::present_packet(Peer& peer, Message& message) {
+  Operation& operation = *message.receiving;
+  const Take take = context_->events->packet(peer.rank, {operation.copy.data(), message.size});
+  if (take == Take::later) return false;
+  message.receiving = nullptr;
+  end_operation(operation);
+  ++reported_;
+  if (take == Take::refused) {
+    known_[static_cast<std::size_t>(peer.rank)] = Known::failed;
+    forget(peer);
+  } else {
+    count_taken(peer);
+  }
+  return true;
+}
+
+/// Bulk data is offered: where does it go? False: not now, others bring enough.
+bool Psm2Driver::start_landing(Peer& peer, Message& message) {
+  if (!peer.head || peer.head->size != message.size) {
+    discard(std::exchange(message.request, nullptr));
+    break_off(peer, "nonsense from it: bulk data without its head");
+    return true;
+  }
+  if (peer.local && landing_ > 0 && landing_ + message.size > most_landing) return false;
+  int error = 0;
+  const bool fetches = peer.local && checks_cma_ && message.size > endpoint_.eager_limit();
+  if (peer.dead || (fetches && !can_read(peer, &error))) {
+    discard(std::exchange(message.request, nullptr));
+    peer.head.reset();
+    peer.dead = deaths_ = true;
+    return true;
+  }
+  Landing landing;
+  landing.head = *peer.head;
+  landing.pieces.resize(most_pieces);
+  const int count = context_->events->landing(peer.rank, landing.head.key, landing.head.offset, message.size,
+                                              landing.pieces.data(), most_pieces);
+  landing.pieces.resize(static_cast<std::size_t>(std::max(count, 0)));
+  peer.head.reset();
+  if (landing.pieces.empty()) {
+    discard(std::exchange(message.request, nullptr));
+    count_taken(peer);
+    return true;
+  }
+  landing.direct = count == 1 && landing.pieces[0].iov_len == message.size;
+  Operation& operation = start_operation(peer, false);
+  landing.receiving = &operation;
+  if (!landing.direct) operation.copy.resize(message.size);
+  psm2_mq_req_t request = std::exchange(message.request, nullptr);
+  psm2_mq_imrecv(endpoint_.queue(), 0, landing.direct ? landing.pieces[0].iov_base : operation.copy.data(),
+                 message.size, &operation, &request);
+  settle(request, operation);
+  if (peer.local) landing_ += message.size;
+  peer.landing = std::move(landing);
+  if (!finish_landing(peer)) make_busy(peer);
+  return true;
+}
+
+/// True if no bulk data of this peer is on its way.
+bool Psm2Driver::finish_landing(Peer& peer) {
+  if (!peer.landing) return true;
+  if (!peer.landing->receiving->finished) return false;
+  Landing landing = std::move(*peer.landing);
+  peer.landing.reset();
+  if (peer.local) landing_ -= landing.head.size;
+  if (landing.direct) {
+    context_->events->landed(peer.rank, landing.head.key, landing.head.offset, landing.head.size);
+  } else {
+    put_down(peer, landing);
+  }
+  end_operation(*landing.receiving);
+  ++reported_;
+  count_taken(peer);
+  return true;
+}
+
+/// Copies what came in one piece to where the engine wants it, in as many as it likes.
+void Psm2Driver::put_down(Peer& peer, Landing& landing) {
+  const BulkHead& head = landing.head;
+  const std::byte* const from = landing.receiving->copy.data();
+  for (std::uint64_t done = 0;;) {
+    std::uint64_t part = 0;
+    for (const iovec& piece : landing.pieces) {
+      const std::size_t size = std::min<std::uint64_t>(piece.iov_len, head.size - done - part);
+      std::memcpy(piece.iov_base, from + done + part, size);
+      part += size;
+    }
+    if (part > 0) context_->events->landed(peer.rank, head.key, head.offset + done, part);
+    done += part;
+    if (part == 0 || done == head.size) return;
+    landing.pieces.resize(most_pieces);
+    const int count = context_->events->landing(peer.rank, head.key, head.offset + done, head.size - done,
+                                                landing.pieces.data(), most_pieces);
+    landing.pieces.resize(static_cast<std::size_t>(std::max(count, 0)));
+  }
+}
+
+/// One more message is taken. Half a window later the peer has to know.
+void Psm2Driver::count_taken(Peer& peer) {
+  ++peer.taken;
+  if (peer.state != Peer::State::up || peer.dead || peer.left) return;
+  if (peer.taken - peer.told >= std::max(1u, peer.granted / 2)) post_small(peer, Kind::taken, nullptr, 0);
+}
+
+/// Those who had to wait.
+void Psm2Driver::go_on() {
+  // Call backs may make others busy: by index, and only those of now.
+  const std::size_t count = busy_.size();
+  for (std::size_t i = 0; i < count; ++i) drain(*busy_[i]);
+  const auto is_done = [](Peer* peer) {
+    if (peer->state == Peer::State::gone) return false;  // sweep() takes it
+    if (!peer->inbox.empty() || peer->landing || !peer->fault.empty()) return false;
+    peer->busy = false;
+    return true;
+  };
+  busy_.erase(std::remove_if(busy_.begin(), busy_.end(), is_done), busy_.end());
+}
+
+void Psm2Driver::drain(Peer& peer) {
+  while (peer.state != Peer::State::gone && finish_landing(peer) && !peer.inbox.empty()) {
+    Message message = peer.inbox.front();
+    peer.inbox.pop_front();
+    if (present(peer, message)) continue;
+    if (peer.state != Peer::State::gone) peer.inbox.push_front(message);
+    break;
+  }
+  if (peer.state != Peer::State::gone && !peer.fault.empty() && !peer.landing) break_off(peer, peer.fault);
+}
+
+/// What libpsm2 has finished.
+void Psm2Driver::reap() {
+  psm2_mq_req_t request = nullptr;
+  for (int i = 0; i < most_completions && psm2_mq_ipeek2(endpoint_.queue(), &request, nullptr) == PSM2_OK; ++i) {
+    psm2_mq_status2_t status;
+    if (psm2_mq_test2(&request, &status) != PSM2_OK) return;
+    auto* const operation = static_cast<Operation*>(status.context);
+    if (operation == nullptr) continue;  // discarded
+    operation->finished = true;
+    if (operation->peer != nullptr && !operation->sends) continue;  // its message finds it
+    const Token token = operation->peer != nullptr ? operation->token : nullptr;
+    end_operation(*operation);
+    if (token == nullptr) continue;
+    ++reported_;
+    context_->events->done(token, Status::ok);
+  }
+}
+
+void Psm2Driver::say_ready() {
+  // ready() sends, which may be answered full again: by index, and only those of now.
+  std::vector<Rank> owed;
+  owed.swap(owed_);
+  for (const Rank rank : owed) {
+    Peer* const peer = peers_[static_cast<std::size_t>(rank)].get();
+    if (peer == nullptr || peer->state != Peer::State::up || !peer->owes_ready || peer->dead || peer->left) continue;
+    if (!peer->has_room() || copies_ > (8u << 20)) {
+      owed_.push_back(rank);
+      continue;
+    }
+    peer->owes_ready = false;
+    ++reported_;
+    context_->events->ready(rank);
+  }
+}
+
+/// Reports the dead, after all that they had sent.
+void Psm2Driver::bury(bool quiet) {
+  bool waiting = false;
+  const auto look = [&](Peer* peer) {
+    if (peer == nullptr || !peer->dead || peer->state == Peer::State::gone) return;
+    // What has not landed by now never will: libpsm2 has nothing more of the dead.
+    const bool stuck = quiet && peer->landing && !finish_landing(*peer);
+    if (!quiet || (!peer->inbox.empty() && !stuck)) {
+      waiting = true;
+    } else if (peer->rank >= 0) {
+      fail(*peer, true, "it died (pid " + std::to_string(peer->pid) + ")");
+    } else {
+      forget(*peer);
+    }
+  };
+  for (const auto& peer : peers_) look(peer.get());
+  for (const auto& peer : strangers_) look(peer.get());
+  deaths_ = waiting;
+}
+
+}  // namespace canele::drivers::psm2
