@@ -35,6 +35,11 @@ Status Psm2Driver::connect_impl(Rank rank, std::span<const std::byte> address) {
   if (here && where.user != own_.user) return Status::failed;
   if (!here && (own_.memory_only || where.memory_only)) return Status::failed;
   if (peers_[index] != nullptr) return Status::pending;  // it connected first
+  for (const auto& peer : strangers_) {
+    if (peer->expects != rank || peer->state == Peer::State::gone) continue;
+    peer->wanted = true;  // it is about to
+    return Status::pending;
+  }
   if (here && meets_) {
     meeting_->seek(rank, where);
   } else {
@@ -45,7 +50,9 @@ Status Psm2Driver::connect_impl(Rank rank, std::span<const std::byte> address) {
 
 bool Psm2Driver::knows(Rank rank) const {
   const auto index = static_cast<std::size_t>(rank);
-  return known_[index] == Known::failed || peers_[index] != nullptr;
+  const auto same = [rank](const auto& one) { return one->expects == rank && one->state != Peer::State::gone; };
+  return known_[index] == Known::failed || peers_[index] != nullptr ||
+         std::any_of(strangers_.begin(), strangers_.end(), same);
 }
 
 /// Moves everything on that is not up yet.
@@ -58,7 +65,6 @@ int Psm2Driver::connect_some() {
     at = over ? attempts_.erase(at) : std::next(at);
   }
   drop_old_strangers();
-  reconsider_held();
   return moved ? 1 : 0;
 }
 
@@ -90,6 +96,11 @@ void Psm2Driver::met(Met&& met) {
   if (met.sought) {
     auto& slot = peers_[static_cast<std::size_t>(met.rank)];
     if (slot != nullptr) return;  // accepted meanwhile
+    if (auto* const faster = static_cast<Peer*>(psm2_epaddr_getctxt(met.address)); faster != nullptr) {
+      faster->expects = met.rank;
+      faster->wanted = true;
+      return;
+    }
     slot = std::make_unique<Peer>();
     peer = slot.get();
     peer->rank = met.rank;
@@ -97,6 +108,8 @@ void Psm2Driver::met(Met&& met) {
     psm2_epaddr_setctxt(met.address, peer);
   } else {
     peer = &add_stranger(met.address);
+    peer->expects = met.rank;
+    peer->wanted = met.wanted;
   }
   peer->pid = met.pid;
   peer->process = std::move(met.process);
@@ -141,6 +154,15 @@ Peer* Psm2Driver::greet(psm2_epaddr_t address) {
   }
   met(std::move(made));
   return strangers_.back().get();
+}
+
+/// Both began: the lower rank's goes on. False: the message is for a handshake that nobody continues.
+bool Psm2Driver::takes_part(Peer& peer, bool began) {
+  if (!peer.handshake || peer.state != Peer::State::shaking) return false;
+  if (peer.handshake->is_initiator() != began) return true;
+  if (!began || self_.rank < peer.rank) return false;
+  peer.handshake = net::Handshake::acceptor(self_, *context_);
+  return true;
 }
 
 void Psm2Driver::on_handshake(Peer& peer, std::span<const std::byte> bytes) {
@@ -190,39 +212,13 @@ void Psm2Driver::on_identified(Peer& peer) {
     context_->log(1, "psm2: rank " + std::to_string(rank) + " is refused: " + problem);
     return peer.handshake->refuse(net::Refusal::no_resources);
   }
-  const bool up = peers_[index] != nullptr && peers_[index]->state == Peer::State::up;
-  const bool connecting = !up && (peers_[index] != nullptr || meeting_->seeks(rank) || attempts_.count(rank) == 1);
-  switch (net::resolve_inbound(self_.rank, rank, connecting, up)) {
-    case net::Inbound::take:
-      return accept(peer);
-    case net::Inbound::hold:
-      peer.state = Peer::State::held;
-      return;
-    case net::Inbound::refuse:
-      return peer.handshake->refuse(net::Refusal::already_connected);
+  if ((peer.expects >= 0 && rank != peer.expects) || (peer.rank >= 0 && rank != peer.rank)) {
+    return peer.handshake->refuse(net::Refusal::wrong_rank);
   }
-}
-
-/// Our own attempt to reach somebody who waits may be over.
-void Psm2Driver::reconsider_held() {
-  std::vector<Peer*> held;
-  for (const auto& peer : strangers_) {
-    if (peer->state == Peer::State::held) held.push_back(peer.get());
+  if (peers_[index] != nullptr && peers_[index]->state == Peer::State::up) {
+    return peer.handshake->refuse(net::Refusal::already_connected);
   }
-  for (Peer* peer : held) {
-    const Rank rank = peer->handshake->peer();
-    const Peer* const own = peers_[static_cast<std::size_t>(rank)].get();
-    if (own != nullptr && own->state != Peer::State::up && own->state != Peer::State::gone) continue;
-    if (own == nullptr && (meeting_->seeks(rank) || attempts_.count(rank) == 1)) continue;
-    peer->state = Peer::State::shaking;
-    if (own != nullptr && own->state == Peer::State::up) {
-      peer->handshake->refuse(net::Refusal::already_connected);
-      shake(*peer);
-    } else {
-      accept(*peer);
-      shake(*peer);
-    }
-  }
+  accept(peer);
 }
 
 /// From a stranger to a peer.
@@ -231,15 +227,17 @@ void Psm2Driver::accept(Peer& peer) {
   auto& slot = peers_[static_cast<std::size_t>(rank)];
   meeting_->drop(rank);
   attempts_.erase(rank);
-  const auto here =
-      std::find_if(strangers_.begin(), strangers_.end(), [&](const auto& one) { return one.get() == &peer; });
-  assert(here != strangers_.end());
-  if (slot != nullptr) {  // our own attempt, which the peer will drop
-    forget(*slot);
-    strangers_.push_back(std::move(slot));
+  if (slot.get() != &peer) {
+    const auto is_it = [&](const auto& one) { return one.get() == &peer; };
+    const auto here = std::find_if(strangers_.begin(), strangers_.end(), is_it);
+    assert(here != strangers_.end());
+    if (slot != nullptr) {  // an attempt of ours to reach it elsewhere
+      forget(*slot);
+      strangers_.push_back(std::move(slot));
+    }
+    slot = std::move(*here);
+    strangers_.erase(here);
   }
-  slot = std::move(*here);
-  strangers_.erase(here);
   peer.rank = rank;
   peer.handshake->accept(own_terms(peer));
 }
@@ -307,15 +305,12 @@ void Psm2Driver::come_up(Peer& peer) {
 void Psm2Driver::break_off(Peer& peer, const std::string& reason) {
   if (peer.state == Peer::State::gone) return;
   const bool known = peer.rank >= 0 && peers_[static_cast<std::size_t>(peer.rank)].get() == &peer;
-  const auto waits = [&](const auto& one) {
-    return one->state == Peer::State::held && one->handshake->peer() == peer.rank;
-  };
-  if (!known || std::any_of(strangers_.begin(), strangers_.end(), waits)) {
-    ++strangers_refused_;
-    context_->log(2, "psm2: a stranger was refused: " + reason);
-    forget(peer);
-  } else {
-    fail(peer, peer.state == Peer::State::up || peer.dead, reason);
+  if (known) return fail(peer, peer.state == Peer::State::up || peer.dead, reason);
+  ++strangers_refused_;
+  context_->log(2, "psm2: a stranger was refused: " + reason);
+  forget(peer);
+  if (peer.wanted && known_[static_cast<std::size_t>(peer.expects)] != Known::failed) {
+    report_failed(peer.expects, peer.dead, reason);
   }
 }
 

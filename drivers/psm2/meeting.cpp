@@ -106,8 +106,12 @@ void Meeting::close() {
 }
 
 void Meeting::seek(Rank rank, const Whereabouts& where) {
-  const auto here = [rank](const Guest& guest) { return guest.rank == rank; };
-  if (std::any_of(guests_.begin(), guests_.end(), here)) return;  // it is faster
+  for (Guest& guest : guests_) {
+    if (guest.rank == rank) {  // it is faster
+      guest.wanted = true;
+      return;
+    }
+  }
   seekers_.push_back({rank, where, {}, {}, false, false, nullptr});
 }
 
@@ -253,20 +257,20 @@ Meeting::Why Meeting::judge(const Frame& frame, const Sink& sink) const {
 
 void Meeting::on_knock(Letter& letter, Sink& sink) {
   const Frame& frame = letter.frame;
-  const Why why = judge(frame, sink);
+  const Why why = is_token(letter.token.get()) || !frame.proven ? judge(frame, sink) : Why::stranger;
   if (why != Why::none) {
     ++refused_;
     context_.log(2, "psm2: process " + std::to_string(letter.pid) + " knocked and was refused");
     send(frame.door, Type::refusal, frame.from, why, -1);
     return;
   }
-  if (seeks(frame.from)) {
+  const bool wanted = seeks(frame.from);
+  if (wanted) {
     if (self_.rank < frame.from) return;  // ours goes on; the other drops its own when it reads ours
     drop(frame.from);
   }
-  if (!is_token(letter.token.get())) return;
   guests_.push_back({frame.from, frame.endpoint, frame.incarnation, letter.pid, std::move(letter.token),
-                     watch_process(letter.pid), false, 0, 0});
+                     watch_process(letter.pid), false, wanted, 0, 0});
 }
 
 void Meeting::on_refusal(const Letter& letter, Sink& sink) {
@@ -337,8 +341,8 @@ Meeting::Progress Meeting::finish(Seeker& seeker, Sink& sink) {
   for (int round = 0; round < stay_rounds; ++round) {
     endpoint_.progress();
     if (take(seeker.token)) {
-      sink.met(
-          {seeker.rank, true, seeker.address, seeker.where.pid, std::move(seeker.process), seeker.where.incarnation});
+      sink.met({seeker.rank, true, true, seeker.address, seeker.where.pid, std::move(seeker.process),
+                seeker.where.incarnation});
       return Progress::over;
     }
     if (readable(seeker.process.get())) {
@@ -353,7 +357,7 @@ Meeting::Progress Meeting::finish(Seeker& seeker, Sink& sink) {
 // The host.
 
 Meeting::Progress Meeting::advance(Guest& guest, Sink& sink) {
-  if (readable(guest.process.get())) return Progress::over;  // nobody knows it; nothing to report
+  if (readable(guest.process.get())) return lose(guest, sink);
   if (!guest.claimed) {
     if (guest.wait > 0) return --guest.wait, Progress::none;
     if (!invite(guest, sink)) return Progress::none;
@@ -380,17 +384,22 @@ Meeting::Progress Meeting::welcome(Guest& guest, Sink& sink) {
   for (int round = 0; round < stay_rounds; ++round) {
     endpoint_.progress();
     if (endpoint_.find(guest.endpoint) == nullptr) {
-      if (readable(guest.process.get())) return Progress::over;
+      if (readable(guest.process.get())) return lose(guest, sink);
       if (round > 0) wait_a_moment(socket_.get(), guest.process.get());
       continue;
     }
     psm2_epaddr_t address = nullptr;
     if (endpoint_.connect(guest.endpoint, &address) != PSM2_OK) break;  // stopped; again at the next poll()
     give(guest.token);
-    sink.met({guest.rank, false, address, guest.pid, std::move(guest.process), guest.incarnation});
+    sink.met({guest.rank, false, guest.wanted, address, guest.pid, std::move(guest.process), guest.incarnation});
     return Progress::over;
   }
-  return readable(guest.process.get()) ? Progress::over : Progress::some;
+  return readable(guest.process.get()) ? lose(guest, sink) : Progress::some;
+}
+
+Meeting::Progress Meeting::lose(const Guest& guest, Sink& sink) {
+  if (guest.wanted) sink.missed(guest.rank, true, "the peer died while it connected");
+  return Progress::over;
 }
 
 /// Lets others run until one of the two is readable, a millisecond at most.

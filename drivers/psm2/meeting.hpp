@@ -37,6 +37,7 @@ namespace canele::drivers::psm2 {
 struct Met {
   Rank rank = -1;
   bool sought = false;  ///< we were the seeker
+  bool wanted = false;  ///< we would have been, had the peer not been faster
   psm2_epaddr_t address = nullptr;
   std::int32_t pid = 0;
   net::UniqueFd process;  ///< readable when the peer is dead
@@ -108,7 +109,7 @@ class Meeting {
     std::uint64_t endpoint, incarnation;
     std::int32_t pid;
     net::UniqueFd token, process;
-    bool claimed = false;
+    bool claimed = false, wanted = false;
     std::uint32_t offers = 0, wait = 0;  ///< how often we have waited for it; polls until the next time
   };
   enum class Progress : std::uint8_t { none, some, over };
@@ -127,6 +128,7 @@ class Meeting {
   Progress advance(Guest& guest, Sink& sink);
   bool invite(Guest& guest, Sink& sink);
   Progress welcome(Guest& guest, Sink& sink);
+  static Progress lose(const Guest& guest, Sink& sink);
   bool wait_a_moment(int fd, int other) const;
 
   DriverContext& context_;

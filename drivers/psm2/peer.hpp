@@ -45,6 +45,7 @@ struct Operation {
 /// A message that has arrived, in whole or as an offer.
 struct Message {
   Kind kind = Kind::packet;
+  bool began = false;  ///< handshakes: from the one who began it
   std::uint32_t size = 0;
   psm2_mq_req_t request = nullptr;  ///< not yet received
   Operation* receiving = nullptr;   ///< being received, or received
@@ -61,11 +62,12 @@ struct Landing {
 struct Peer {
   enum class State : std::uint8_t {
     shaking,  ///< the handshake is under way
-    held,     ///< proven; our own attempt to reach it goes first
     up,
     gone  ///< reported, or never known; erased at the end of poll()
   };
-  Rank rank = -1;  ///< -1 until proven, unless we sought it
+  Rank rank = -1;       ///< -1 until proven, unless we sought it
+  Rank expects = -1;    ///< whom we take a stranger for
+  bool wanted = false;  ///< the engine has asked for it, so its failure is reported
   State state = State::shaking;
   bool local = false;       ///< through shared memory
   bool dead = false;        ///< its process is gone; what it had sent still counts

@@ -136,7 +136,7 @@ void Psm2Driver::end_operation(Operation& operation) {
 
 /// Hands a message to libpsm2. What is not over at once ends in reap().
 Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t size, Operation& operation) {
-  psm2_mq_tag_t tag = make_tag(kind, peer.taken);
+  psm2_mq_tag_t tag = make_tag(kind, peer.taken, peer.handshake && peer.handshake->is_initiator());
   psm2_mq_req_t request = nullptr;
   peer.told = peer.taken;
   const psm2_error_t error = psm2_mq_isend2(endpoint_.queue(), peer.address, 0, &tag, const_cast<void*>(bytes),

@@ -74,10 +74,10 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   void attempt(Rank rank, Attempt& attempt, bool* over);
   Peer& add_stranger(psm2_epaddr_t address);
   Peer* greet(psm2_epaddr_t address);
+  bool takes_part(Peer& peer, bool began);
   void on_handshake(Peer& peer, std::span<const std::byte> bytes);
   void shake(Peer& peer);
   void on_identified(Peer& peer);
-  void reconsider_held();
   void accept(Peer& peer);
   std::array<std::byte, Terms::size> own_terms(const Peer& peer) const;
   bool take_terms(Peer& peer, std::string* problem);

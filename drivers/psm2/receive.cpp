@@ -55,7 +55,8 @@ void Psm2Driver::on_message(psm2_mq_req_t request, const psm2_mq_status2_t& stat
   message.request = request;
   auto* peer = static_cast<Peer*>(psm2_epaddr_getctxt(status.msg_peer));
   const bool ours = read_tag(status.msg_tag, &message.kind);
-  if (peer == nullptr && ours && message.kind == Kind::handshake) peer = greet(status.msg_peer);
+  message.began = status.msg_tag.tag2 == 1;
+  if (peer == nullptr && ours && message.kind == Kind::handshake && message.began) peer = greet(status.msg_peer);
   if (peer == nullptr) {
     ++strangers_refused_;
     return discard(request);
@@ -135,7 +136,7 @@ bool Psm2Driver::present(Peer& peer, Message& message) {
   const BulkHead head = message.kind == Kind::bulk_head ? unpack_head(operation.copy.data()) : BulkHead();
   switch (message.kind) {
     case Kind::handshake:
-      on_handshake(peer, {operation.copy.data(), message.size});
+      if (takes_part(peer, message.began)) on_handshake(peer, {operation.copy.data(), message.size});
       break;
     case Kind::bulk_head:
       if (peer.head || head.size == 0 || head.size > capabilities_.max_bulk || head.offset + head.size < head.offset) {
@@ -341,7 +342,7 @@ void Psm2Driver::bury(bool quiet) {
     } else if (peer->rank >= 0) {
       fail(*peer, true, "it died (pid " + std::to_string(peer->pid) + ")");
     } else {
-      forget(*peer);
+      break_off(*peer, "it died");
     }
   };
   for (const auto& peer : peers_) look(peer.get());

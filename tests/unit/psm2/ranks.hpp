@@ -103,7 +103,8 @@ class Self {
   Node node;
   const Rank rank, size;
   Board& board;
-  bool patient = false;  ///< failures are expected
+  bool patient = false;      ///< failures are expected
+  std::size_t expected = 0;  ///< packets, for tests that count them
 };
 
 class Ranks {
