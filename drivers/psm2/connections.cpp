@@ -113,6 +113,7 @@ void Psm2Driver::met(Met&& met) {
   }
   peer->pid = met.pid;
   peer->process = std::move(met.process);
+  peer->ledger = std::move(met.ledger);
   psm2_epid_t id = 0;
   psm2_epaddr_to_epid(peer->address, &id);
   peer->local = endpoint_.shares_memory(id);

@@ -90,6 +90,10 @@ bool Meeting::open(std::string* reason) {
   net::write_le(door_.data() + 12, self_.incarnation, 4);
   const Name name(door_);
   const int on = 1;
+  if (!Ledger::make(self_.size, &ledger_)) {
+    *reason = "cannot make a page to share: " + net::error_text(errno);
+    return false;
+  }
   socket_ = net::UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_ || ::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
       ::bind(socket_.get(), name.get(), name.size) != 0) {
@@ -103,6 +107,7 @@ void Meeting::close() {
   seekers_.clear();
   guests_.clear();
   socket_.reset();
+  ledger_.reset();
 }
 
 void Meeting::seek(Rank rank, const Whereabouts& where) {
@@ -112,7 +117,7 @@ void Meeting::seek(Rank rank, const Whereabouts& where) {
       return;
     }
   }
-  seekers_.push_back({rank, where, {}, {}, false, false, nullptr});
+  seekers_.push_back({rank, where, {}, {}, {}, false, false, nullptr});
 }
 
 bool Meeting::seeks(Rank rank) const {
@@ -149,7 +154,7 @@ std::uint64_t Meeting::proof(const std::byte* frame, const DoorName& to) const {
 }
 
 /// False and errno.
-bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, int token) {
+bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, int first, int second) {
   std::array<std::byte, letter_size> frame = {};
   net::write_le(frame.data(), letter_magic, 4);
   net::write_le(frame.data() + 4, format_version, 2);
@@ -169,16 +174,18 @@ bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, int token)
   }
   const Name name(to);
   iovec piece = {frame.data(), frame.size()};
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))] = {};
+  const int fds[2] = {first, second};
+  const std::size_t fds_size = sizeof(int) * static_cast<std::size_t>((first >= 0) + (second >= 0));
+  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message = {const_cast<sockaddr*>(name.get()), name.size, &piece, 1, nullptr, 0, 0};
-  if (token >= 0) {
+  if (fds_size > 0) {
     message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    message.msg_controllen = CMSG_SPACE(fds_size);
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof token);
-    std::memcpy(CMSG_DATA(header), &token, sizeof token);
+    header->cmsg_len = CMSG_LEN(fds_size);
+    std::memcpy(CMSG_DATA(header), fds, fds_size);
   }
   return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(frame.size());
 }
@@ -204,7 +211,7 @@ bool Meeting::receive(Letter* letter) {
       for (std::size_t i = 0; i < count; ++i) {
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-        letter->token.reset(fd);  // of several the last stays, the others are closed
+        letter->fds[std::min<std::size_t>(i, 1)].reset(fd);  // of more than two the last stays, the others are closed
       }
     }
   }
@@ -235,6 +242,10 @@ bool Meeting::read_letters(Sink& sink) {
       on_knock(letter, sink);
     } else if (frame.type == Type::refusal) {
       on_refusal(letter, sink);
+    } else if (frame.type == Type::ledger && frame.proven) {
+      for (Seeker& seeker : seekers_) {
+        if (seeker.rank == frame.from && !seeker.ledger) seeker.ledger.map(letter.fds[0].get(), self_.size);
+      }
     } else if (frame.type == Type::claim && frame.proven) {
       for (Guest& guest : guests_) guest.claimed |= guest.rank == frame.from;
     } else {
@@ -257,11 +268,13 @@ Meeting::Why Meeting::judge(const Frame& frame, const Sink& sink) const {
 
 void Meeting::on_knock(Letter& letter, Sink& sink) {
   const Frame& frame = letter.frame;
-  const Why why = is_token(letter.token.get()) || !frame.proven ? judge(frame, sink) : Why::stranger;
+  Ledger ledger;
+  const bool fits = is_token(letter.fds[0].get()) && ledger.map(letter.fds[1].get(), self_.size);
+  const Why why = fits || !frame.proven ? judge(frame, sink) : Why::stranger;
   if (why != Why::none) {
     ++refused_;
     context_.log(2, "psm2: process " + std::to_string(letter.pid) + " knocked and was refused");
-    send(frame.door, Type::refusal, frame.from, why, -1);
+    send(frame.door, Type::refusal, frame.from, why);
     return;
   }
   const bool wanted = seeks(frame.from);
@@ -269,8 +282,8 @@ void Meeting::on_knock(Letter& letter, Sink& sink) {
     if (self_.rank < frame.from) return;  // ours goes on; the other drops its own when it reads ours
     drop(frame.from);
   }
-  guests_.push_back({frame.from, frame.endpoint, frame.incarnation, letter.pid, std::move(letter.token),
-                     watch_process(letter.pid), false, wanted, 0, 0});
+  guests_.push_back({frame.from, frame.endpoint, frame.incarnation, letter.pid, std::move(letter.fds[0]),
+                     watch_process(letter.pid), std::move(ledger), frame.door, false, false, wanted, 0, 0});
 }
 
 void Meeting::on_refusal(const Letter& letter, Sink& sink) {
@@ -298,12 +311,13 @@ void Meeting::on_refusal(const Letter& letter, Sink& sink) {
 Meeting::Progress Meeting::advance(Seeker& seeker, Sink& sink) {
   if (!seeker.sent) return knock(seeker, sink);
   if (seeker.address == nullptr) {
-    if (!seeker.claimed && !take(seeker.token)) {
+    // The ledger comes before the token.
+    if (!seeker.claimed && (!seeker.ledger || !take(seeker.token))) {
       if (!readable(seeker.process.get())) return Progress::none;
       sink.missed(seeker.rank, true, "the peer died before it answered");
       return Progress::over;
     }
-    if (!seeker.claimed) send(seeker.where.door, Type::claim, seeker.rank, Why::none, -1);
+    if (!seeker.claimed) send(seeker.where.door, Type::claim, seeker.rank, Why::none);
     seeker.claimed = true;
     const psm2_error_t error = endpoint_.connect(seeker.where.endpoint, &seeker.address);
     if (error != PSM2_OK) {
@@ -327,7 +341,7 @@ Meeting::Progress Meeting::knock(Seeker& seeker, Sink& sink) {
       return Progress::over;
     }
   }
-  if (send(seeker.where.door, Type::knock, seeker.rank, Why::none, seeker.token.get())) {
+  if (send(seeker.where.door, Type::knock, seeker.rank, Why::none, seeker.token.get(), ledger_.get())) {
     seeker.sent = true;
     return Progress::some;
   }
@@ -342,7 +356,7 @@ Meeting::Progress Meeting::finish(Seeker& seeker, Sink& sink) {
     endpoint_.progress();
     if (take(seeker.token)) {
       sink.met({seeker.rank, true, true, seeker.address, seeker.where.pid, std::move(seeker.process),
-                seeker.where.incarnation});
+                seeker.where.incarnation, std::move(seeker.ledger)});
       return Progress::over;
     }
     if (readable(seeker.process.get())) {
@@ -358,6 +372,10 @@ Meeting::Progress Meeting::finish(Seeker& seeker, Sink& sink) {
 
 Meeting::Progress Meeting::advance(Guest& guest, Sink& sink) {
   if (readable(guest.process.get())) return lose(guest, sink);
+  if (!guest.told) {
+    guest.told = send(guest.door, Type::ledger, guest.rank, Why::none, ledger_.get());
+    if (!guest.told) return Progress::none;
+  }
   if (!guest.claimed) {
     if (guest.wait > 0) return --guest.wait, Progress::none;
     if (!invite(guest, sink)) return Progress::none;
@@ -391,7 +409,8 @@ Meeting::Progress Meeting::welcome(Guest& guest, Sink& sink) {
     psm2_epaddr_t address = nullptr;
     if (endpoint_.connect(guest.endpoint, &address) != PSM2_OK) break;  // stopped; again at the next poll()
     give(guest.token);
-    sink.met({guest.rank, false, guest.wanted, address, guest.pid, std::move(guest.process), guest.incarnation});
+    sink.met({guest.rank, false, guest.wanted, address, guest.pid, std::move(guest.process), guest.incarnation,
+              std::move(guest.ledger)});
     return Progress::over;
   }
   return readable(guest.process.get()) ? lose(guest, sink) : Progress::some;

@@ -9,7 +9,8 @@
 //      reads it decides alone.
 //
 //   seeker A                                      host B, in its poll()
-//     │ ─ knock {rank, endpoint …, proof} + token ─▶ │  proof wrong: refused, nothing else happens
+//     │ ─ knock {rank …, proof} + token, ledger ───▶ │  proof wrong: refused, nothing else happens
+//     │ ◀──────────────────────────── ledger of B ── │
 //     │                                    token = 1 │  "I stay for a moment" (at most 1 ms, then B takes it back)
 //     │ reads the token: B will stay                 │
 //     │ ─ claim ───────────────────────────────────▶ │  B: connects to A as soon as it sees A's request
@@ -29,6 +30,7 @@
 #include "drivers/net/handshake.hpp"
 #include "drivers/net/socket.hpp"
 #include "drivers/psm2/endpoint.hpp"
+#include "drivers/psm2/ledger.hpp"
 #include "drivers/psm2/wire.hpp"
 
 namespace canele::drivers::psm2 {
@@ -42,6 +44,7 @@ struct Met {
   std::int32_t pid = 0;
   net::UniqueFd process;  ///< readable when the peer is dead
   std::uint64_t incarnation = 0;
+  Ledger ledger;  ///< the peer's
 };
 
 class Meeting {
@@ -81,7 +84,7 @@ class Meeting {
   std::uint64_t refused() const { return refused_; }
 
  private:
-  enum class Type : std::uint16_t { knock = 1, claim, refusal };
+  enum class Type : std::uint16_t { knock = 1, claim, refusal, ledger };
   enum class Why : std::uint16_t { none, secret, stranger, known };
 
   struct Frame {
@@ -95,12 +98,13 @@ class Meeting {
   struct Letter {
     Frame frame;
     std::int32_t pid = 0;
-    net::UniqueFd token;
+    net::UniqueFd fds[2];  ///< a knock: the token and the ledger; a ledger: that
   };
   struct Seeker {
     Rank rank;
     Whereabouts where;
     net::UniqueFd token, process;
+    Ledger ledger;
     bool sent = false, claimed = false;
     psm2_epaddr_t address = nullptr;
   };
@@ -109,12 +113,15 @@ class Meeting {
     std::uint64_t endpoint, incarnation;
     std::int32_t pid;
     net::UniqueFd token, process;
+    Ledger ledger;
+    DoorName door;
+    bool told = false;  ///< it has our ledger
     bool claimed = false, wanted = false;
     std::uint32_t offers = 0, wait = 0;  ///< how often we have waited for it; polls until the next time
   };
   enum class Progress : std::uint8_t { none, some, over };
 
-  bool send(const DoorName& to, Type type, Rank rank, Why why, int token);
+  bool send(const DoorName& to, Type type, Rank rank, Why why, int first = -1, int second = -1);
   bool receive(Letter* letter);
   bool read_letters(Sink& sink);
   void on_knock(Letter& letter, Sink& sink);
@@ -135,7 +142,7 @@ class Meeting {
   const net::Party& self_;
   const Endpoint& endpoint_;
   DoorName door_ = {};
-  net::UniqueFd socket_;
+  net::UniqueFd socket_, ledger_;
   std::list<Seeker> seekers_;
   std::list<Guest> guests_;
   std::uint64_t refused_ = 0;

@@ -23,6 +23,7 @@
 #include "drivers/driver.hpp"
 #include "drivers/net/handshake.hpp"
 #include "drivers/net/socket.hpp"
+#include "drivers/psm2/ledger.hpp"
 #include "drivers/psm2/wire.hpp"
 
 namespace canele::drivers::psm2 {
@@ -45,7 +46,8 @@ struct Operation {
 /// A message that has arrived, in whole or as an offer.
 struct Message {
   Kind kind = Kind::packet;
-  bool began = false;  ///< handshakes: from the one who began it
+  bool began = false;    ///< handshakes: from the one who began it
+  bool offered = false;  ///< libpsm2 has to fetch it from the sender's memory
   std::uint32_t size = 0;
   psm2_mq_req_t request = nullptr;  ///< not yet received
   Operation* receiving = nullptr;   ///< being received, or received
@@ -77,6 +79,7 @@ struct Peer {
   psm2_epaddr_t address = nullptr;
   std::int32_t pid = 0;
   net::UniqueFd process;
+  Ledger ledger;  ///< local: of those who send to it
   std::optional<net::Handshake> handshake;
   std::uint64_t since_ns = 0;
   Terms terms;  ///< what the peer said

@@ -62,7 +62,8 @@ Status Psm2Driver::open_impl(DriverContext& context, Address* address, std::stri
 
 bool Psm2Driver::read_settings(std::string* reason) {
   return read_switch(*context_, "PSM2_MEETING", &meets_, reason) &&
-         read_switch(*context_, "PSM2_CMA", &checks_cma_, reason);
+         read_switch(*context_, "PSM2_CMA", &checks_cma_, reason) &&
+         read_switch(*context_, "PSM2_EAGER", &copies_short_, reason);
 }
 
 void Psm2Driver::fill_capabilities() {
@@ -136,11 +137,17 @@ void Psm2Driver::end_operation(Operation& operation) {
 
 /// Hands a message to libpsm2. What is not over at once ends in reap().
 Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t size, Operation& operation) {
-  psm2_mq_tag_t tag = make_tag(kind, peer.taken, peer.handshake && peer.handshake->is_initiator());
+  const bool slots = peer.local && size > bulk_head_size && size <= endpoint_.eager_limit();
+  const bool enters = slots && peer.ledger && copies_short_ && peer.ledger.enter(self_.rank);
+  const bool offers = slots && !enters && kind != Kind::handshake && (peer.ledger || !copies_short_);
+  const bool began = kind == Kind::handshake && peer.handshake->is_initiator();
+  psm2_mq_tag_t tag = make_tag(kind, peer.taken, (began ? flag_began : 0) | (offers ? flag_offered : 0));
   psm2_mq_req_t request = nullptr;
   peer.told = peer.taken;
-  const psm2_error_t error = psm2_mq_isend2(endpoint_.queue(), peer.address, 0, &tag, const_cast<void*>(bytes),
-                                            static_cast<std::uint32_t>(size), &operation, &request);
+  const psm2_error_t error =
+      psm2_mq_isend2(endpoint_.queue(), peer.address, offers ? PSM2_MQ_FLAG_SENDSYNC : 0, &tag,
+                     const_cast<void*>(bytes), static_cast<std::uint32_t>(size), &operation, &request);
+  if (enters) peer.ledger.leave(self_.rank);
   if (error != PSM2_OK) {
     peer.fault = std::string("psm2_mq_isend2: ") + psm2_error_get_string(error);
     make_busy(peer);

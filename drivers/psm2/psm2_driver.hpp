@@ -98,6 +98,7 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   const char* wrong_with(const Peer& peer, const Message& message) const;
   void discard(psm2_mq_req_t request);
   bool present(Peer& peer, Message& message);
+  bool is_lost(const Peer& peer) const;
   bool has_arrived(Peer& peer, Message& message);
   bool present_packet(Peer& peer, Message& message);
   bool start_landing(Peer& peer, Message& message);
@@ -117,8 +118,9 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   Endpoint endpoint_;
   std::unique_ptr<Meeting> meeting_;
   Whereabouts own_;
-  bool meets_ = true;       ///< setting PSM2_MEETING
-  bool checks_cma_ = true;  ///< setting PSM2_CMA
+  bool meets_ = true;         ///< setting PSM2_MEETING
+  bool checks_cma_ = true;    ///< setting PSM2_CMA
+  bool copies_short_ = true;  ///< setting PSM2_EAGER
   bool open_ = false;
   std::uint64_t probe_ = 0;  ///< the number that peers look for
   std::uint32_t local_window_ = 0;

@@ -55,7 +55,8 @@ void Psm2Driver::on_message(psm2_mq_req_t request, const psm2_mq_status2_t& stat
   message.request = request;
   auto* peer = static_cast<Peer*>(psm2_epaddr_getctxt(status.msg_peer));
   const bool ours = read_tag(status.msg_tag, &message.kind);
-  message.began = status.msg_tag.tag2 == 1;
+  message.began = (status.msg_tag.tag2 & flag_began) != 0;
+  message.offered = message.size > endpoint_.eager_limit() || (status.msg_tag.tag2 & flag_offered) != 0;
   if (peer == nullptr && ours && message.kind == Kind::handshake && message.began) peer = greet(status.msg_peer);
   if (peer == nullptr) {
     ++strangers_refused_;
@@ -128,6 +129,11 @@ void Psm2Driver::make_busy(Peer& peer) {
 
 /// True if the message is done with; false: it has to wait, with all behind it.
 bool Psm2Driver::present(Peer& peer, Message& message) {
+  if (message.offered && message.request != nullptr && is_lost(peer)) {
+    discard(std::exchange(message.request, nullptr));
+    peer.dead = deaths_ = true;
+    return true;
+  }
   if (message.kind == Kind::bulk_data) return start_landing(peer, message);
   if (!has_arrived(peer, message)) return false;
   if (message.kind == Kind::packet) return present_packet(peer, message);
@@ -151,6 +157,12 @@ bool Psm2Driver::present(Peer& peer, Message& message) {
   }
   end_operation(operation);
   return true;
+}
+
+/// True if what the peer has offered cannot be fetched any more.
+bool Psm2Driver::is_lost(const Peer& peer) const {
+  int error = 0;
+  return peer.dead || (peer.local && checks_cma_ && peer.terms.probe != 0 && !can_read(peer, &error));
 }
 
 /// Brings a short message here. True if all of it is here.
@@ -190,14 +202,6 @@ bool Psm2Driver::start_landing(Peer& peer, Message& message) {
     return true;
   }
   if (peer.local && landing_ > 0 && landing_ + message.size > most_landing) return false;
-  int error = 0;
-  const bool fetches = peer.local && checks_cma_ && message.size > endpoint_.eager_limit();
-  if (peer.dead || (fetches && !can_read(peer, &error))) {
-    discard(std::exchange(message.request, nullptr));
-    peer.head.reset();
-    peer.dead = deaths_ = true;
-    return true;
-  }
   Landing landing;
   landing.head = *peer.head;
   landing.pieces.resize(most_pieces);

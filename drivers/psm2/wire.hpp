@@ -5,9 +5,9 @@
 // Who: the psm2 driver. Threads: pure functions.
 // Surprise: a tag says what a message is and how many of ours the peer has taken; nothing of the engine is in it.
 //
-//   tag    0: magic (24 bits) | kind (8)      1: messages taken from you so far      2: handshakes: 1 if its sender
-//   began it bulk   head {key, offset, size} in a message of its own, then one message that is the data. 24 bytes is
-//   what
+//   tag    0: magic (24 bits) | kind (8)      1: messages taken from you so far      2: flags
+//
+//   bulk   a head {key, offset, size} in a message of its own, then one message that is the data. 24 bytes is what
 //          libpsm2 still carries in the message's own slot. Rejected: key and offset in the tag: 128 bits in 96.
 //
 //   address, 64 bytes: 0 u32 magic  4 u16 version  6 u16 zero  8 u64 endpoint  16 u64 host  24 u64 incarnation
@@ -32,11 +32,15 @@ inline constexpr std::uint16_t format_version = 1;
 enum class Kind : std::uint32_t { handshake = 1, packet, bulk_head, bulk_data, taken, bye, last = bye };
 inline constexpr std::uint32_t tag_magic = 0xca2e1e00;
 
-inline psm2_mq_tag_t make_tag(Kind kind, std::uint32_t taken, bool began) {
+/// Flags of a tag.
+inline constexpr std::uint32_t flag_began = 1;    ///< handshakes: the sender began it
+inline constexpr std::uint32_t flag_offered = 2;  ///< short as it is, it has to be fetched
+
+inline psm2_mq_tag_t make_tag(Kind kind, std::uint32_t taken, std::uint32_t flags) {
   psm2_mq_tag_t tag = {};
   tag.tag0 = tag_magic | static_cast<std::uint32_t>(kind);
   tag.tag1 = taken;
-  tag.tag2 = began ? 1 : 0;
+  tag.tag2 = flags;
   return tag;
 }
 /// False if it is no tag of ours.
