@@ -30,7 +30,7 @@ Status Psm2Driver::connect_impl(Rank rank, std::span<const std::byte> address) {
   Whereabouts where;
   if (rank == self_.rank || !unpack(address, &where) || where.endpoint == endpoint_.id()) return Status::failed;
   const auto index = static_cast<std::size_t>(rank);
-  if (known_[index] == Known::failed) return Status::failed;
+  if (known_[index] == Known::failed || damaged_) return Status::failed;
   const bool here = where.host == own_.host;
   if (here && where.user != own_.user) return Status::failed;
   if (!here && (own_.memory_only || where.memory_only)) return Status::failed;
@@ -50,6 +50,7 @@ Status Psm2Driver::connect_impl(Rank rank, std::span<const std::byte> address) {
 
 bool Psm2Driver::knows(Rank rank) const {
   const auto index = static_cast<std::size_t>(rank);
+  if (damaged_) return true;
   const auto same = [rank](const auto& one) { return one->expects == rank && one->state != Peer::State::gone; };
   return known_[index] == Known::failed || peers_[index] != nullptr ||
          std::any_of(strangers_.begin(), strangers_.end(), same);
@@ -181,8 +182,10 @@ void Psm2Driver::shake(Peer& peer) {
   net::Handshake& handshake = *peer.handshake;
   while (peer.state == Peer::State::shaking) {
     if (handshake.wants_write()) {
+      if (!enter(peer)) return make_busy(peer);
       const auto out = handshake.output();
       post_small(peer, Kind::handshake, out.data(), out.size());
+      leave(peer);
       handshake.sent(out.size());
       continue;
     }
@@ -273,7 +276,8 @@ bool Psm2Driver::take_terms(Peer& peer, std::string* problem) {
   peer.terms = terms;
   peer.window = std::min(terms.window, remote_window);
   int error = 0;
-  if (peer.local && checks_cma_ && !can_read(peer, &error) && error == EPERM) {
+  const bool fetches = capabilities_.max_bulk > capabilities_.max_packet;
+  if (peer.local && fetches && checks_cma_ && !can_read(peer, &error) && error == EPERM) {
     *problem =
         "this process may not read the peer's memory, and libpsm2 ends a process that tries; set "
         "PSM2_KASSIST_MODE=none and CANELE_PSM2_CMA=off, or use another driver";
@@ -361,6 +365,25 @@ void Psm2Driver::drop_old_strangers() {
   for (const auto& peer : strangers_) {
     if (peer->state == Peer::State::shaking && now - peer->since_ns > stranger_patience_ns) {
       break_off(*peer, "it has proven nothing for ten seconds");
+    }
+  }
+}
+
+/// Queues in shared memory in which somebody has died: nobody can tell what is left taken there.
+void Psm2Driver::look_at_queues() {
+  const auto is_dead = [](const Ledger& ledger, std::int32_t* who) {
+    *who = ledger ? ledger.holder() : 0;
+    return *who != 0 && is_gone(*who) && ledger.holder() == *who;
+  };
+  std::int32_t who = 0;
+  damaged_ = damaged_ || is_dead(meeting_->ledger(), &who);
+  for (const auto& peer : peers_) {
+    if (peer == nullptr || !peer->local || peer->dead || peer->state == Peer::State::gone || peer->landing) continue;
+    if (damaged_) {
+      fail(*peer, false, "a process died while it sent to us: libpsm2's queue in shared memory may be damaged");
+    } else if (is_dead(peer->ledger, &who)) {
+      fail(*peer, false,
+           "process " + std::to_string(who) + " died while it sent to it: libpsm2's queue may be damaged");
     }
   }
 }

@@ -1,64 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ledger: a page that a process shares with all who send to it, where each notes that it is inside psm2_mq_isend2().
+// Ledger: a page that a process shares with all who send to it; it says which of them is inside libpsm2 for that.
 //
 // Who: the psm2 driver, for peers of its host. Threads: one at a time in each process; all processes at once.
-// Surprise: it is there for senders that are killed. libpsm2's queue in shared memory has 256 slots for data, taken in
-// a
-//      ring; a process killed between taking one and filling it leaves it taken for ever, and 256 messages later every
-//      sender to that queue spins for ever. Here a sender sees that another has been inside for more than 96 messages:
-//      killed, or without a core. From then on it offers its messages instead of copying them (PSM2_MQ_FLAG_SENDSYNC),
-//      which needs no such slot.
+// Surprise: it is there for senders that are killed. libpsm2's queue in shared memory has spin locks and slots that are
+//      taken before they are filled; a process killed in between leaves them so, and every later sender spins for ever.
+//      So only one sender goes in at a time, and says so here. Who finds another inside does not wait, it answers full;
+//      and if that other is dead, the queue is not to be used again.
 //
-//   tickets │ entry of rank 0 │ entry of rank 1 │ …       entry: 0, or the ticket with which the rank went in, plus one
+//   holder: 0, or the process id of the one that is inside
 //
-// Rejected: to wait until the death is noticed (the process id is free only milliseconds later, thousands of messages);
-// to offer always (slower, and libpsm2 ends a process that fetches from one that dies meanwhile).
+// Rejected: a robust mutex: nothing is to be repaired, one only has to know; and waiting is what must not happen.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
-#include "drivers/driver.hpp"
 #include "drivers/net/socket.hpp"
 
 namespace canele::drivers::psm2 {
 
 class Ledger {
  public:
-  static constexpr std::uint32_t slots_per_message = 2;  ///< at most; messages above a slot's size are offered
-  static constexpr std::uint32_t longest_stay = 96;      ///< slots that others may take while one is inside
-  static constexpr std::uint32_t look_interval = 32;     ///< slots between two looks at the others
-
   Ledger() = default;
   Ledger(Ledger&& other) noexcept { *this = std::move(other); }
   Ledger& operator=(Ledger&& other) noexcept;
   ~Ledger();
 
-  /// One's own, to be shared by its descriptor. False and errno.
-  static bool make(Rank ranks, net::UniqueFd* descriptor);
-  /// A peer's. False: it is not what it should be; a page that could be cut short would be fatal.
-  bool map(int descriptor, Rank ranks);
+  /// A page to be shared by its descriptor. False and errno.
+  static bool make(net::UniqueFd* descriptor);
+  /// Looks at one. False: it is not what it should be; a page that could be cut short would be fatal.
+  bool map(int descriptor);
   explicit operator bool() const { return page_ != nullptr; }
 
-  /// `self` goes in. False: a slot may be lost, and none must be taken.
-  bool enter(Rank self);
-  void leave(Rank self);
+  /// False: another is inside.
+  bool enter(pid_t self);
+  void leave();
+  /// Who is inside; 0: nobody.
+  pid_t holder() const { return static_cast<pid_t>(page_->holder.load()); }
 
  private:
   struct Page {
-    std::atomic<std::uint32_t> tickets;
-    std::atomic<std::uint32_t> entries[1];  ///< one per rank
+    std::atomic<std::int32_t> holder;
   };
-  static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
-  static std::size_t size_for(Rank ranks);
-  bool somebody_stays(Rank self, std::uint32_t ticket) const;
+  static_assert(std::atomic<std::int32_t>::is_always_lock_free);
 
   Page* page_ = nullptr;
-  Rank ranks_ = 0;
-  std::uint32_t looked_ = 0;  ///< ticket of the last look
-  bool blocked_ = false;      ///< what it found
 };
+
+/// True if no process has this id any more, or it has ended and waits for its parent.
+bool is_gone(pid_t pid);
 
 }  // namespace canele::drivers::psm2

@@ -90,7 +90,7 @@ bool Meeting::open(std::string* reason) {
   net::write_le(door_.data() + 12, self_.incarnation, 4);
   const Name name(door_);
   const int on = 1;
-  if (!Ledger::make(self_.size, &ledger_)) {
+  if (!Ledger::make(&ledger_) || !own_ledger_.map(ledger_.get())) {
     *reason = "cannot make a page to share: " + net::error_text(errno);
     return false;
   }
@@ -244,7 +244,7 @@ bool Meeting::read_letters(Sink& sink) {
       on_refusal(letter, sink);
     } else if (frame.type == Type::ledger && frame.proven) {
       for (Seeker& seeker : seekers_) {
-        if (seeker.rank == frame.from && !seeker.ledger) seeker.ledger.map(letter.fds[0].get(), self_.size);
+        if (seeker.rank == frame.from && !seeker.ledger) seeker.ledger.map(letter.fds[0].get());
       }
     } else if (frame.type == Type::claim && frame.proven) {
       for (Guest& guest : guests_) guest.claimed |= guest.rank == frame.from;
@@ -269,7 +269,7 @@ Meeting::Why Meeting::judge(const Frame& frame, const Sink& sink) const {
 void Meeting::on_knock(Letter& letter, Sink& sink) {
   const Frame& frame = letter.frame;
   Ledger ledger;
-  const bool fits = is_token(letter.fds[0].get()) && ledger.map(letter.fds[1].get(), self_.size);
+  const bool fits = is_token(letter.fds[0].get()) && ledger.map(letter.fds[1].get());
   const Why why = fits || !frame.proven ? judge(frame, sink) : Why::stranger;
   if (why != Why::none) {
     ++refused_;

@@ -69,6 +69,8 @@ class Meeting {
   /// Makes the door. False and *reason.
   bool open(std::string* reason);
   const DoorName& door() const { return door_; }
+  /// Who of our peers is sending to us.
+  const Ledger& ledger() const { return own_ledger_; }
 
   /// Starts to seek `rank`; met() or missed() will follow, unless the peer is faster: then met() with sought = false.
   void seek(Rank rank, const Whereabouts& where);
@@ -143,6 +145,7 @@ class Meeting {
   const Endpoint& endpoint_;
   DoorName door_ = {};
   net::UniqueFd socket_, ledger_;
+  Ledger own_ledger_;
   std::list<Seeker> seekers_;
   std::list<Guest> guests_;
   std::uint64_t refused_ = 0;

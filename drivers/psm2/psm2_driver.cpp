@@ -25,16 +25,16 @@ constexpr std::size_t most_copies = 16 << 20;  ///< bytes of bulk data in severa
 constexpr std::size_t most_buffers = 64;
 constexpr std::uint32_t queue_share = 224;  ///< of 256 slots with data in a process's queue; the rest is for control
 constexpr std::uint32_t largest_window = 32;
-constexpr int close_patience = 1000;  ///< milliseconds
+constexpr int close_patience = 1000;   ///< milliseconds
+constexpr int goodbye_patience = 100;  ///< milliseconds for each peer
 
-bool read_switch(DriverContext& context, const char* name, bool* value, std::string* reason) {
+/// A setting that is "auto" or `other`; *differs: it is the latter.
+bool read_choice(DriverContext& context, const char* name, const char* other, bool* differs, std::string* reason) {
   const std::string text = context.setting(name, "auto");
-  if (text != "auto" && text != "off") {
-    *reason = std::string("CANELE_") + name + " is \"" + text + "\"; auto or off is expected";
-    return false;
-  }
-  *value = text == "auto";
-  return true;
+  *differs = text == other;
+  if (*differs || text == "auto") return true;
+  *reason = std::string("CANELE_") + name + " is \"" + text + "\"; auto or " + other + " is expected";
+  return false;
 }
 
 }  // namespace
@@ -61,9 +61,18 @@ Status Psm2Driver::open_impl(DriverContext& context, Address* address, std::stri
 }
 
 bool Psm2Driver::read_settings(std::string* reason) {
-  return read_switch(*context_, "PSM2_MEETING", &meets_, reason) &&
-         read_switch(*context_, "PSM2_CMA", &checks_cma_, reason) &&
-         read_switch(*context_, "PSM2_EAGER", &copies_short_, reason);
+  bool no_meeting = false, no_cma = false, no_eager = false;
+  if (!read_choice(*context_, "PSM2_MEETING", "off", &no_meeting, reason) ||
+      !read_choice(*context_, "PSM2_CMA", "off", &no_cma, reason) ||
+      !read_choice(*context_, "PSM2_EAGER", "off", &no_eager, reason) ||
+      !read_choice(*context_, "PSM2_FETCH", "on", &fetches_, reason)) {
+    return false;
+  }
+  meets_ = !no_meeting;
+  checks_cma_ = !no_cma;
+  copies_short_ = !no_eager;
+  fetches_ = fetches_ || no_eager;
+  return true;
 }
 
 void Psm2Driver::fill_capabilities() {
@@ -71,7 +80,7 @@ void Psm2Driver::fill_capabilities() {
   capabilities_.max_packet = std::min(one_slot, endpoint_.eager_limit());
   capabilities_.max_inline = 1024;
   capabilities_.bulk_stream = true;
-  capabilities_.max_bulk = largest_bulk;
+  capabilities_.max_bulk = fetches_ || !endpoint_.memory_only() ? largest_bulk : capabilities_.max_packet;
   capabilities_.wake_up = WakeUp::none;
   capabilities_.reaches_local = true;
   capabilities_.reaches_remote = !endpoint_.memory_only();
@@ -135,11 +144,16 @@ void Psm2Driver::end_operation(Operation& operation) {
   spare_.splice(spare_.begin(), running_, operation.self);
 }
 
-/// Hands a message to libpsm2. What is not over at once ends in reap().
+/// Before anything is sent through shared memory. False: not now; nothing that waits may be done instead.
+bool Psm2Driver::enter(Peer& peer) { return !peer.ledger || peer.ledger.enter(own_.pid); }
+void Psm2Driver::leave(Peer& peer) {
+  if (peer.ledger) peer.ledger.leave();
+}
+
+/// Hands a message to libpsm2, between enter() and leave(). What is not over at once ends in reap().
 Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t size, Operation& operation) {
   const bool slots = peer.local && size > bulk_head_size && size <= endpoint_.eager_limit();
-  const bool enters = slots && peer.ledger && copies_short_ && peer.ledger.enter(self_.rank);
-  const bool offers = slots && !enters && kind != Kind::handshake && (peer.ledger || !copies_short_);
+  const bool offers = slots && !copies_short_ && kind != Kind::handshake;
   const bool began = kind == Kind::handshake && peer.handshake->is_initiator();
   psm2_mq_tag_t tag = make_tag(kind, peer.taken, (began ? flag_began : 0) | (offers ? flag_offered : 0));
   psm2_mq_req_t request = nullptr;
@@ -147,7 +161,6 @@ Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t si
   const psm2_error_t error =
       psm2_mq_isend2(endpoint_.queue(), peer.address, offers ? PSM2_MQ_FLAG_SENDSYNC : 0, &tag,
                      const_cast<void*>(bytes), static_cast<std::uint32_t>(size), &operation, &request);
-  if (enters) peer.ledger.leave(self_.rank);
   if (error != PSM2_OK) {
     peer.fault = std::string("psm2_mq_isend2: ") + psm2_error_get_string(error);
     make_busy(peer);
@@ -179,6 +192,7 @@ Status Psm2Driver::send_packet_impl(Rank rank, const iovec* pieces, int count, s
   Status otherwise;
   Peer* const peer = sendable(rank, &otherwise);
   if (peer == nullptr) return otherwise;
+  if (!enter(*peer)) return refuse_for_now(*peer);
   Operation& operation = start_operation(*peer, true);
   const void* bytes = pieces[0].iov_base;
   if (count > 1 || token == nullptr) {
@@ -193,6 +207,7 @@ Status Psm2Driver::send_packet_impl(Rank rank, const iovec* pieces, int count, s
     operation.token = token;
   }
   const Status status = post(*peer, Kind::packet, bytes, size, operation);
+  leave(*peer);
   if (status != Status::full) ++peer->sent;
   return status;
 }
@@ -202,12 +217,13 @@ Status Psm2Driver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t of
   Status otherwise;
   Peer* const peer = sendable(rank, &otherwise);
   if (peer == nullptr) return otherwise;
-  if (size > largest_bulk) return Status::failed;
+  if (size > capabilities_.max_bulk) return Status::failed;
   if (count > 1 && copies_ > 0 && copies_ + size > most_copies) return refuse_for_now(*peer);
+  if (!enter(*peer)) return refuse_for_now(*peer);
   std::byte head[bulk_head_size];
   pack({key, offset, size}, head);
   post_small(*peer, Kind::bulk_head, head, sizeof head);
-  if (!peer->fault.empty()) return Status::full;
+  if (!peer->fault.empty()) return leave(*peer), Status::full;
   Operation& operation = start_operation(*peer, true);
   const void* bytes = pieces[0].iov_base;
   if (count > 1) {  // libpsm2 sends from one place
@@ -224,6 +240,7 @@ Status Psm2Driver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t of
     operation.token = token;
   }
   const Status status = post(*peer, Kind::bulk_data, bytes, size, operation);
+  leave(*peer);
   if (status != Status::full) ++peer->sent;
   return status;
 }
@@ -246,13 +263,23 @@ void Psm2Driver::flush() {
   }
 }
 
+void Psm2Driver::say_goodbye(Peer& peer) {
+  for (int i = 0; i < goodbye_patience; ++i) {
+    if (enter(peer)) {
+      post_small(peer, Kind::bye, nullptr, 0);
+      return leave(peer);
+    }
+    ::poll(nullptr, 0, 1);  // another sends; it may need our core
+  }
+}
+
 void Psm2Driver::close_impl() {
   if (!open_) return;
   open_ = false;
   flush();
   for (const auto& peer : peers_) {
     if (peer != nullptr && peer->state == Peer::State::up && !peer->dead && !peer->left) {
-      post_small(*peer, Kind::bye, nullptr, 0);
+      say_goodbye(*peer);
     }
   }
   meeting_->close();

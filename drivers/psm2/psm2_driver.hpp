@@ -60,6 +60,9 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   Peer* sendable(Rank rank, Status* otherwise);
   Status post(Peer& peer, Kind kind, const void* bytes, std::size_t size, Operation& operation);
   Status refuse_for_now(Peer& peer);
+  bool enter(Peer& peer);
+  void leave(Peer& peer);
+  void say_goodbye(Peer& peer);
   void post_small(Peer& peer, Kind kind, const void* bytes, std::size_t size);
   Operation& start_operation(Peer& peer, bool sends);
   void end_operation(Operation& operation);
@@ -89,6 +92,7 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   void sweep();
   void drop_old_strangers();
   void look_for_deaths();
+  void look_at_queues();
   bool can_read(const Peer& peer, int* error) const;
 
   // Receiving (receive.cpp).
@@ -110,6 +114,8 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   void drain(Peer& peer);
   void reap();
   void count_taken(Peer& peer);
+  bool owes_note(const Peer& peer) const;
+  void acknowledge(Peer& peer);
   void say_ready();
   void bury(bool quiet);
 
@@ -121,7 +127,9 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   bool meets_ = true;         ///< setting PSM2_MEETING
   bool checks_cma_ = true;    ///< setting PSM2_CMA
   bool copies_short_ = true;  ///< setting PSM2_EAGER
+  bool fetches_ = false;      ///< setting PSM2_FETCH: large messages also without hardware
   bool open_ = false;
+  bool damaged_ = false;     ///< somebody died while it sent to us: our queue in shared memory is not to be trusted
   std::uint64_t probe_ = 0;  ///< the number that peers look for
   std::uint32_t local_window_ = 0;
 

@@ -26,7 +26,10 @@ int Psm2Driver::poll_impl(int budget) {
   ++polls_;
   const bool connecting = !meeting_->idle() || !attempts_.empty() || !strangers_.empty() || local_peers_ == 0;
   if (connecting || polls_ % door_interval == 0) connect_some();
-  if (polls_ % death_interval == 0) look_for_deaths();
+  if (polls_ % death_interval == 0) {
+    look_for_deaths();
+    look_at_queues();
+  }
   if (!busy_.empty()) go_on();
   const bool quiet = receive_some(budget);
   if (!running_.empty()) reap();
@@ -270,8 +273,19 @@ void Psm2Driver::put_down(Peer& peer, Landing& landing) {
 /// One more message is taken. Half a window later the peer has to know.
 void Psm2Driver::count_taken(Peer& peer) {
   ++peer.taken;
-  if (peer.state != Peer::State::up || peer.dead || peer.left) return;
-  if (peer.taken - peer.told >= std::max(1u, peer.granted / 2)) post_small(peer, Kind::taken, nullptr, 0);
+  acknowledge(peer);
+}
+
+bool Psm2Driver::owes_note(const Peer& peer) const {
+  return peer.state == Peer::State::up && !peer.dead && !peer.left &&
+         peer.taken - peer.told >= std::max(1u, peer.granted / 2);
+}
+
+void Psm2Driver::acknowledge(Peer& peer) {
+  if (!owes_note(peer)) return;
+  if (!enter(peer)) return make_busy(peer);
+  post_small(peer, Kind::taken, nullptr, 0);
+  leave(peer);
 }
 
 /// Those who had to wait.
@@ -279,8 +293,9 @@ void Psm2Driver::go_on() {
   // Call backs may make others busy: by index, and only those of now.
   const std::size_t count = busy_.size();
   for (std::size_t i = 0; i < count; ++i) drain(*busy_[i]);
-  const auto is_done = [](Peer* peer) {
+  const auto is_done = [this](Peer* peer) {
     if (peer->state == Peer::State::gone) return false;  // sweep() takes it
+    if (owes_note(*peer) || (peer->state == Peer::State::shaking && peer->handshake->wants_write())) return false;
     if (!peer->inbox.empty() || peer->landing || !peer->fault.empty()) return false;
     peer->busy = false;
     return true;
@@ -289,6 +304,8 @@ void Psm2Driver::go_on() {
 }
 
 void Psm2Driver::drain(Peer& peer) {
+  if (peer.state == Peer::State::shaking) shake(peer);
+  acknowledge(peer);
   while (peer.state != Peer::State::gone && finish_landing(peer) && !peer.inbox.empty()) {
     Message message = peer.inbox.front();
     peer.inbox.pop_front();

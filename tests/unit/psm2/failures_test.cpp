@@ -13,14 +13,17 @@ namespace {
 
 class Psm2Death : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override { ::setenv("PSM2_KASSIST_MODE", GetParam(), 1); }
+  void SetUp() override {
+    ::setenv("PSM2_KASSIST_MODE", GetParam(), 1);
+    ranks.adjust = [](Self& self) { self.node.context.settings["PSM2_FETCH"] = "on"; };
+  }
   void TearDown() override { ::unsetenv("PSM2_KASSIST_MODE"); }
+  Ranks ranks;
 };
 INSTANTIATE_TEST_SUITE_P(Kassist, Psm2Death, testing::Values("cma-get", "none"),
                          [](const auto& mode) { return std::string(mode.param[0] == 'c' ? "cmaget" : "none"); });
 
 TEST_P(Psm2Death, AKilledPeerIsNamedAfterAllThatItHadSent) {
-  Ranks ranks;
   ranks.start(2, [](Self& self) {
     self.patient = true;
     self.join();
@@ -50,7 +53,6 @@ TEST_P(Psm2Death, AKilledPeerIsNamedAfterAllThatItHadSent) {
 
 // It dies while bulk data that it has offered waits, and while bulk data for it does.
 TEST_P(Psm2Death, BulkDataOfTheDeadAndForTheDead) {
-  Ranks ranks;
   ranks.start(3, [](Self& self) {
     self.patient = true;
     Bytes target(1 << 20);
@@ -119,18 +121,19 @@ TEST(Psm2Stopped, IsNeverFailed) {
   ranks.expect_success();
 }
 
-/// One of four is killed amid traffic; the others report it, go on among themselves, and leave nothing.
-void kill_amid_traffic(std::uint64_t after) {
+/// One of four is killed amid traffic; the others report it, go on among themselves, and leave nothing. True if it died
+/// at a moment that damages a queue.
+bool kill_amid_traffic(std::uint64_t after) {
   Ranks ranks;
   ranks.start(4, [](Self& self) {
     self.patient = true;
-    Bytes target(50000);
+    Bytes target(60000);
     self.node.expect_bulk(1, {{target.data(), target.size()}});
     self.join();
     const auto chat = [&](std::uint64_t i) {
       const Rank peer = static_cast<Rank>((self.rank + 1 + static_cast<Rank>(i % 3)) % 4);
       if (self.node.failures.count(peer) == 0) {
-        const Status status = i % 20 == 0 ? self.node.bulk(peer, 1, 0, Bytes(50000))
+        const Status status = i % 20 == 0 ? self.node.bulk(peer, 1, i % 50000, Bytes(8000))
                                           : self.node.send(peer, pattern(1 + i * 37 % 4000, i));
         if (status == Status::full) self.poll();
       }
@@ -139,9 +142,15 @@ void kill_amid_traffic(std::uint64_t after) {
     };
     std::uint64_t i = 0;
     for (; self.node.failures.empty(); ++i) chat(i);
-    EXPECT_EQ(self.node.failures.count(3), 1u);
+    self.await([&] { return self.node.failures.count(3) == 1; });
     for (const std::uint64_t end = i + 300; i < end; ++i) chat(i);
-    EXPECT_EQ(self.node.failures.size(), 1u);
+    for (const auto& [rank, failure] : self.node.failures) {
+      if (rank == 3) continue;
+      // It died inside libpsm2's queue of one of us. Nobody hangs; the engine takes its next driver.
+      EXPECT_FALSE(failure.first);
+      EXPECT_NE(failure.second.find("may be damaged"), std::string::npos) << failure.second;
+      ++self.board.numbers[1];
+    }
     ++self.board.arrived[9];
     self.await([&] { return self.board.arrived[9] == 3; });
   });
@@ -150,10 +159,14 @@ void kill_amid_traffic(std::uint64_t after) {
   EXPECT_EQ(ranks.finish(3), -SIGKILL);
   for (const Rank rank : {0, 1, 2}) EXPECT_EQ(ranks.finish(rank), 0) << "rank " << rank << " after " << after;
   EXPECT_EQ(files_in_dev_shm(), 0);
+  return ranks.board->numbers[1] > 0;
 }
 
 TEST(Psm2Killed, AmidTraffic) {
-  for (std::uint64_t round = 0; round < 10; ++round) kill_amid_traffic(500 + round * 137);
+  int damaged = 0;
+  for (std::uint64_t round = 0; round < 10; ++round) damaged += kill_amid_traffic(500 + round * 137) ? 1 : 0;
+  RecordProperty("damaged", damaged);
+  std::printf("in %d of 10 deaths a queue may be damaged\n", damaged);
 }
 
 }  // namespace

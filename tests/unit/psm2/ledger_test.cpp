@@ -1,64 +1,62 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of the page on which senders note that they are inside libpsm2.
+// Tests of the page on which a sender notes that it is inside libpsm2.
 //
 // Who: unit_psm2. Threads: one; two ledgers on one page stand for two processes. Surprise: none.
 #include "drivers/psm2/ledger.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace canele::drivers::psm2 {
 namespace {
 
-TEST(Psm2Ledger, OneThatStaysInsideStopsTheOthersFromTakingSlots) {
+TEST(Psm2Ledger, OneAtATime) {
   net::UniqueFd page;
-  Ledger zero, one;
-  ASSERT_TRUE(Ledger::make(2, &page));
-  ASSERT_TRUE(zero.map(page.get(), 2) && one.map(page.get(), 2));
-  for (int i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(zero.enter(0));
-    zero.leave(0);
-  }
-  ASSERT_TRUE(one.enter(1));  // and is killed there
-  std::uint32_t slots = 0;
-  while (zero.enter(0)) {
-    zero.leave(0);
-    slots += Ledger::slots_per_message;
-    ASSERT_LT(slots, 200u);  // of 256
-  }
-  EXPECT_GE(slots, Ledger::longest_stay);
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(zero.enter(0));
-  one.leave(1);  // it was only slow
-  EXPECT_TRUE(zero.enter(0));
+  Ledger one, two;
+  ASSERT_TRUE(Ledger::make(&page));
+  ASSERT_TRUE(one.map(page.get()) && two.map(page.get()));
+  EXPECT_EQ(two.holder(), 0);
+  ASSERT_TRUE(one.enter(11));
+  EXPECT_FALSE(two.enter(22));
+  EXPECT_EQ(two.holder(), 11);
+  one.leave();
+  EXPECT_TRUE(two.enter(22));
+  EXPECT_EQ(one.holder(), 22);
 }
 
-TEST(Psm2Ledger, TicketsMayWrap) {
-  net::UniqueFd page;
-  Ledger zero, one;
-  ASSERT_TRUE(Ledger::make(2, &page));
-  ASSERT_TRUE(zero.map(page.get(), 2) && one.map(page.get(), 2));
-  const std::uint32_t nearly = 0u - 50;
-  ASSERT_EQ(::pwrite(page.get(), &nearly, sizeof nearly, 0), static_cast<ssize_t>(sizeof nearly));
-  ASSERT_TRUE(one.enter(1));
-  int taken = 0;
-  for (; zero.enter(0); ++taken) zero.leave(0);
-  EXPECT_GE(taken, static_cast<int>(Ledger::longest_stay / Ledger::slots_per_message) - 1);
-  EXPECT_LT(taken, 100);
+TEST(Psm2Ledger, AProcessIsGoneWhenItHasEndedThoughNobodyHasAskedForIt) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    char byte;
+    ::close(ends[1]);
+    ::_exit(::read(ends[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  EXPECT_FALSE(is_gone(pid));
+  ::close(ends[1]);
+  siginfo_t ended = {};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(is_gone(pid));
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_TRUE(is_gone(pid));
+  EXPECT_FALSE(is_gone(::getpid()));
+  ::close(ends[0]);
 }
 
 TEST(Psm2Ledger, APageThatCouldBeCutShortIsRefused) {
   net::UniqueFd page;
   Ledger ledger;
-  ASSERT_TRUE(Ledger::make(2, &page));
-  EXPECT_FALSE(ledger.map(page.get(), 3));
-  EXPECT_FALSE(ledger.map(-1, 2));
+  EXPECT_FALSE(ledger.map(-1));
   net::UniqueFd loose(::memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  ASSERT_EQ(::ftruncate(loose.get(), 12), 0);
-  EXPECT_FALSE(ledger.map(loose.get(), 2));
+  ASSERT_EQ(::ftruncate(loose.get(), 4), 0);
+  EXPECT_FALSE(ledger.map(loose.get()));
   EXPECT_FALSE(ledger);
+  ASSERT_TRUE(Ledger::make(&page));
+  EXPECT_NE(::ftruncate(page.get(), 0), 0);
 }
 
 }  // namespace

@@ -76,15 +76,19 @@ class Psm2Modes : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string mode = GetParam();
-    const bool offers = mode.ends_with(" offer");
+    const bool offers = mode.ends_with(" offer"), fetches = mode != "default";
     ::setenv("PSM2_KASSIST_MODE", mode.substr(0, mode.find(' ')).c_str(), 1);
-    ranks.adjust = [offers](Self& self) { self.node.context.settings["PSM2_EAGER"] = offers ? "off" : "auto"; };
+    if (!fetches) ::unsetenv("PSM2_KASSIST_MODE");
+    ranks.adjust = [offers, fetches](Self& self) {
+      self.node.context.settings["PSM2_EAGER"] = offers ? "off" : "auto";
+      self.node.context.settings["PSM2_FETCH"] = fetches ? "on" : "auto";
+    };
   }
   void TearDown() override { ::unsetenv("PSM2_KASSIST_MODE"); }
   Ranks ranks;
 };
 INSTANTIATE_TEST_SUITE_P(Kassist, Psm2Modes,
-                         testing::Values("cma-get", "cma-put", "none", "cma-get offer", "none offer"),
+                         testing::Values("default", "cma-get", "cma-put", "none", "cma-get offer", "none offer"),
                          [](const auto& mode) {
                            std::string name = mode.param;
                            std::erase_if(name, [](char c) { return c == '-' || c == ' '; });
@@ -116,9 +120,9 @@ TEST_P(Psm2Modes, PacketsOfAllSizesBothWays) {
         ASSERT_TRUE(self.node.packets[expected].bytes == pattern(size, i < 2 ? size : size + 1)) << size;
       }
     }
+    self.await([&] { return self.node.pending() == 0; });
     self.barrier(2);
     EXPECT_EQ(self.node.packets.size(), expected);
-    EXPECT_EQ(self.node.pending(), 0u);
   });
   ranks.expect_success();
 }

@@ -93,7 +93,17 @@ class Self {
       poll();
     }
   }
+  /// In as many parts as the driver wants.
   void bulk(Rank to, std::uint64_t key, std::uint64_t offset, const Bytes& bytes, std::size_t piece = ~std::size_t{0}) {
+    const std::size_t most = node.driver->capabilities().max_bulk;
+    for (std::size_t at = 0; at < bytes.size(); at += most) {
+      const std::size_t end = std::min(bytes.size(), at + most);
+      part(to, key, offset + at,
+           Bytes(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin() + static_cast<std::ptrdiff_t>(end)),
+           piece);
+    }
+  }
+  void part(Rank to, std::uint64_t key, std::uint64_t offset, const Bytes& bytes, std::size_t piece) {
     for (;;) {
       const Status status = node.bulk(to, key, offset, bytes, piece);
       ASSERT_NE(status, Status::failed);
