@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Addresses to the byte; see address.hpp. Who, threads: see there. Surprise: see there.
+#include "drivers/ofi/address.hpp"
+
+#include <rdma/fabric.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "drivers/net/bytes.hpp"
+#include "drivers/ofi/wire.hpp"
+
+namespace canele::drivers::ofi {
+namespace {
+
+constexpr std::uint32_t magic = 0x416f4c43;  // "CLoA"
+constexpr std::size_t fixed = 28;
+constexpr std::size_t max_provider = 64;
+
+}  // namespace
+
+std::vector<std::byte> pack_address(const PublishedName& name) {
+  assert(name.provider.size() <= max_provider && name.name.size() <= max_name);
+  std::vector<std::byte> made(fixed + name.provider.size() + name.name.size());
+  net::write_le(made.data(), magic, 4);
+  net::write_le(made.data() + 4, name.format, 4);
+  net::write_le(made.data() + 8, name.incarnation, 8);
+  net::write_le(made.data() + 16, name.host, 8);
+  net::write_le(made.data() + 24, name.provider.size(), 2);
+  net::write_le(made.data() + 26, name.name.size(), 2);
+  std::memcpy(made.data() + fixed, name.provider.data(), name.provider.size());
+  std::copy(name.name.begin(), name.name.end(), made.data() + fixed + name.provider.size());
+  return made;
+}
+
+bool unpack_address(std::span<const std::byte> bytes, PublishedName* name) {
+  if (bytes.size() < fixed || net::read_le32(bytes.data()) != magic) return false;
+  const std::size_t provider = net::read_le16(bytes.data() + 24), length = net::read_le16(bytes.data() + 26);
+  if (provider > max_provider || length == 0 || length > max_name) return false;
+  if (bytes.size() != fixed + provider + length) return false;
+  name->format = net::read_le32(bytes.data() + 4);
+  name->incarnation = net::read_le64(bytes.data() + 8);
+  name->host = net::read_le64(bytes.data() + 16);
+  name->provider.assign(reinterpret_cast<const char*>(bytes.data()) + fixed, provider);
+  name->name.assign(bytes.begin() + static_cast<std::ptrdiff_t>(fixed + provider), bytes.end());
+  return true;
+}
+
+bool is_sane_name(std::span<const std::byte> name, std::uint32_t format, std::span<const std::byte> own) {
+  if (name.empty() || name.size() > max_name) return false;
+  // A string must end where its bytes end; a socket address must be of our family; the rest has a fixed length.
+  if (format == FI_ADDR_STR) {
+    return std::find(name.begin(), name.end(), std::byte{0}) == name.end() - 1;
+  }
+  if (name.size() != own.size()) return false;
+  const bool socket = format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+  return !socket || (name.size() >= 2 && std::memcmp(name.data(), own.data(), 2) == 0);
+}
+
+}  // namespace canele::drivers::ofi

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The address that an ofi instance publishes: which provider, and the endpoint's name in it.
+//
+// Who: the ofi driver and its tests. Threads: pure functions.
+// Surprise: the name is opaque to us and goes to the provider as it came, so everything around it is checked first: the
+//      same provider, the same kind of name, the same host where names mean nothing elsewhere.
+//
+//   0 u32 magic   4 u32 kind of name (FI_SOCKADDR_IN, …)   8 u64 incarnation   16 u64 host mark, 0: any host
+//   24 u16 length of the provider's name   26 u16 length of the endpoint's name   28 both
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace canele::drivers::ofi {
+
+struct PublishedName {
+  std::string provider;
+  std::uint32_t format = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t host = 0;
+  std::vector<std::byte> name;
+};
+
+std::vector<std::byte> pack_address(const PublishedName& name);
+/// False if the bytes are no such address.
+bool unpack_address(std::span<const std::byte> bytes, PublishedName* name);
+
+/// May `name`, which comes from outside, be given to a provider whose own names look like `own`?
+bool is_sane_name(std::span<const std::byte> name, std::uint32_t format, std::span<const std::byte> own);
+
+}  // namespace canele::drivers::ofi

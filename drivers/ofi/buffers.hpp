@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The driver's own memory: buffers that messages are copied into to be sent, and buffers that messages arrive in.
+//
+// Who: the ofi driver. Threads: one at a time.
+// Surprise: a receive that ends in an error does not say (in all providers) whether its multi-receive buffer is still
+//      posted. Such a buffer is set aside until the end and replaced; that happens at most `most_spoilt` times.
+//
+//   SendPool:        slabs_ ──▶ [ 32 × 16 KiB, one registration ] …  at most 8
+//                    free_  ──▶ SendBuffer ──▶ SendBuffer ──▶ …      (a stack by SendBuffer::next)
+//
+//   ReceiveBuffers:  [ 256 KiB ][ 256 KiB ][ 256 KiB ][ 256 KiB ]    multi-receive: message after message
+//                or  [ 16 KiB ] × 64                                 one message each
+//
+// Rejected: sending from the engine's memory. It would have to be registered for each message (FI_MR_LOCAL), lists of
+// pieces are limited to four, and a copy of at most 16 KiB costs less than that.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drivers/ofi/endpoint.hpp"
+#include "drivers/ofi/wire.hpp"
+
+namespace canele::drivers::ofi {
+
+inline constexpr std::size_t longest_message = 16 * 1024;  // what tcp;ofi_rxm and others still send eagerly
+
+/// A message on its way out.
+struct SendBuffer : Op {
+  SendBuffer() : Op(Kind::send) {}
+  Rank peer = -1;         ///< -1: to a stranger (a refusal)
+  bool greeting = false;  ///< part of the handshake
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  std::uint32_t size = 0;
+  std::byte* data = nullptr;
+  void* descriptor = nullptr;
+  SendBuffer* next = nullptr;  ///< in the pool's stack, or in the queue of those that wait to be sent
+};
+
+class SendPool {
+ public:
+  static constexpr std::size_t per_slab = 32, most_slabs = 8;
+
+  explicit SendPool(Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  /// One buffer, or null: all are in use.
+  SendBuffer* take();
+  void give_back(SendBuffer* buffer);
+  bool available() const { return free_ != nullptr || slabs_.size() < most_slabs; }
+  std::size_t in_use() const { return in_use_; }
+
+ private:
+  struct Slab {
+    std::unique_ptr<std::byte[]> memory;
+    Region region;
+    SendBuffer buffers[per_slab];
+  };
+  bool grow();
+
+  Endpoint& endpoint_;
+  std::vector<std::unique_ptr<Slab>> slabs_;
+  SendBuffer* free_ = nullptr;
+  std::size_t in_use_ = 0;
+};
+
+/// One posted buffer.
+struct ReceiveBuffer : Op {
+  ReceiveBuffer() : Op(Kind::receive) {}
+  bool posted = false;
+  bool spoilt = false;  ///< we do not know whether the provider still writes into it
+  std::unique_ptr<std::byte[]> memory;
+  Region region;
+};
+
+class ReceiveBuffers {
+ public:
+  static constexpr std::size_t most_spoilt = 64;
+
+  explicit ReceiveBuffers(Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  bool open(std::string* reason);
+  bool multi() const { return multi_; }
+  std::size_t length() const { return length_; }
+  /// The provider has let go of it: it is to be posted again.
+  void released(ReceiveBuffer& buffer);
+  /// A receive ended in an error. False: too many have.
+  bool spoilt(ReceiveBuffer& buffer);
+  /// Posts what is not. 0, or libfabric's error (but -FI_EAGAIN: later).
+  int post();
+  bool all_posted() const { return unposted_ == 0; }
+
+ private:
+  bool add(std::string* reason);
+
+  Endpoint& endpoint_;
+  bool multi_ = false;
+  std::size_t length_ = 0;
+  std::size_t unposted_ = 0, spoilt_ = 0;
+  std::vector<std::unique_ptr<ReceiveBuffer>> buffers_;
+};
+
+}  // namespace canele::drivers::ofi

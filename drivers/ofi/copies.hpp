@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Copies: memory exposed to peers, and copies between a peer's exposed memory and ours (RMA).
+//
+// Who: the ofi driver. Threads: one at a time.
+// Surprise: a copy that is not over may still write into our memory, also after its peer has died. So a failure of the
+//      peer is reported only when the provider has let go of all its copies (idle()).
+//
+//   copies_ ──▶ Copy { token, peer, parts_ }
+//                        └──▶ [ Part | Part | Part | … ]   each: one piece of theirs, up to iov_limit pieces of ours
+//                               issued │ next_ → not yet
+//
+// An exposure's bytes: u16 number of pieces, 6 bytes zero, then for each: u64 address, u64 key, u64 length.
+//
+// Rejected: one registration over the span of all pieces: it would expose what lies between them.
+#pragma once
+
+#include <rdma/fi_rma.h>
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "drivers/driver.hpp"
+#include "drivers/ofi/endpoint.hpp"
+
+namespace canele::drivers::ofi {
+
+class Copies {
+ public:
+  static constexpr std::size_t most_pieces = 10;  ///< of an exposure
+  static constexpr std::size_t exposure_size = 8 + most_pieces * 24;
+  static constexpr std::size_t most_copies = 64;
+
+  struct Finished {
+    Rank peer;
+    Token token;
+    int error;  ///< of libfabric, 0: done
+  };
+
+  explicit Copies(Endpoint& endpoint) : endpoint_(endpoint) {}
+  ~Copies();
+
+  Status expose(Access access, const iovec* pieces, int count, Exposure* exposure);
+  void withdraw(std::uint64_t handle);
+
+  /// pending, full (too many under way), or failed (the exposure makes no sense).
+  Status start(Rank peer, fi_addr_t to, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+               const iovec* pieces, int count, std::size_t size, Token token);
+  /// An operation of ours is over; `error` 0: well.
+  void over(Op& op, int error);
+  /// Issues what the provider did not take before.
+  void push();
+  /// Copies that are over, one by one; false: no more.
+  bool next_finished(Finished* finished);
+  /// Gives up what has not been issued for a peer.
+  void abandon(Rank peer);
+  /// The provider holds nothing for this peer.
+  bool idle(Rank peer) const;
+  bool has_room() const { return copies_.size() < most_copies; }
+  /// Something could be issued, or is finished.
+  bool restless() const { return unissued_ > 0 || finished_ > 0; }
+
+ private:
+  struct Piece {
+    std::uint64_t address, key, length;
+  };
+  struct Copy;
+  struct Part : Op {
+    Part() : Op(Kind::copy) {}
+    Copy* whole = nullptr;
+    iovec ours[4] = {};
+    void* descriptors[4] = {};
+    std::size_t count = 0;
+    fi_rma_iov theirs = {};
+  };
+  struct Copy {
+    Rank peer;
+    fi_addr_t to;
+    Access access;
+    Token token;
+    std::vector<Region> regions;
+    std::vector<Part> parts;
+    std::size_t next = 0;       ///< first part that has not been issued
+    std::size_t in_flight = 0;  ///< issued and not over
+    int error = 0;
+    bool is_finished() const { return in_flight == 0 && (next == parts.size() || error != 0); }
+  };
+
+  static bool read_exposure(std::span<const std::byte> bytes, std::vector<Piece>* pieces);
+  bool split(Copy& copy, std::vector<Piece> theirs, std::uint64_t offset, const iovec* ours, int count,
+             std::size_t size);
+  void issue(Copy& copy);
+  void recount();
+
+  Endpoint& endpoint_;
+  std::vector<std::unique_ptr<Copy>> copies_;
+  std::size_t unissued_ = 0, finished_ = 0;     ///< copies with parts to issue; copies that are over
+  std::vector<std::vector<Region>> exposures_;  ///< by handle - 1
+  std::vector<std::uint64_t> free_handles_;
+};
+
+}  // namespace canele::drivers::ofi

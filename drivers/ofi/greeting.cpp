@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// OfiDriver: the handshake. See ofi_driver.hpp. Who, threads: see there.
+//
+//   initiator                              acceptor
+//      │ ── Hello {nonce, name, proof} ──────▶ │   not proven: a Refusal, and nothing is kept of it
+//      │ ◀──── Challenge {both nonces, proof} ─ │   both now know the two keys
+//      │ ── any message with the key ─────────▶ │   proves the initiator; if there is nothing to send, a credit
+//
+// Surprise: two ranks that say Hello at once: the Hello of the lower one counts. The lower one drops the other's, the
+//      higher one forgets its own; so no answer is ever sent to it, and there is one pair of keys. Why nothing is lost:
+//      the lower one either has answered a Hello, and then says none, or has said its own, which the higher one
+//      answers in any state but `up` and `failed`.
+// Rejected: a time limit for the peer's answer. A rank that computes for minutes does not answer, and is alive.
+#include <utility>
+
+#include "drivers/net/bytes.hpp"
+#include "drivers/ofi/address.hpp"
+#include "drivers/ofi/ofi_driver.hpp"
+
+namespace canele::drivers::ofi {
+
+void OfiDriver::on_greeting(const Head& head, std::span<const std::byte> bytes) {
+  if (closing_) return;
+  if (head.kind == Kind::hello) return on_hello(bytes);
+  if (head.kind == Kind::challenge) {
+    Link* const link = link_of(head.rank);
+    if (link != nullptr && link->state == Link::State::greeting) return on_challenge(*link, bytes);
+  } else if (head.kind == Kind::refusal) {
+    // It does not say from whom: nobody has proven anything. The nonce does.
+    for (const auto& link : links_) {
+      if (link && link->state == Link::State::greeting) on_refusal(*link, bytes);
+    }
+    return;
+  }
+  ++dropped_;
+}
+
+void OfiDriver::on_hello(std::span<const std::byte> bytes) {
+  Hello hello;
+  switch (read_hello(bytes, secret_, &hello)) {
+    case HelloIs::garbage:
+      ++dropped_;
+      return;
+    case HelloIs::other_version:
+      return refuse_stranger(hello, Refusal::wrong_version);
+    case HelloIs::unproven:
+      return refuse_stranger(hello, Refusal::wrong_secret);
+    case HelloIs::proven:
+      break;
+  }
+  if (hello.job != context_->job) return refuse_stranger(hello, Refusal::wrong_job);
+  if (hello.peer != context_->rank || hello.rank >= context_->size || hello.rank == context_->rank) {
+    return refuse_stranger(hello, Refusal::wrong_rank);
+  }
+  Link& link = link_to(hello.rank);
+  if (link.incarnation != 0 && link.incarnation != hello.incarnation) {
+    return refuse_stranger(hello, Refusal::wrong_rank);
+  }
+  switch (link.state) {
+    case Link::State::failing:
+    case Link::State::failed:
+      return refuse_peer(link, hello, Refusal::gave_up);
+    case Link::State::up:
+      if (link.nonce != hello.nonce) refuse_peer(link, hello, Refusal::connected);
+      return;
+    case Link::State::answering:
+      if (link.nonce != hello.nonce) answer(link, hello, bytes);
+      return;
+    case Link::State::greeting:
+      if (context_->rank > hello.rank) answer(link, hello, bytes);
+      return;
+    case Link::State::unknown:
+      return answer(link, hello, bytes);
+  }
+}
+
+void OfiDriver::answer(Link& link, const Hello& hello, std::span<const std::byte> bytes) {
+  if (!is_sane_name(hello.name, endpoint_->info().addr_format, endpoint_->name())) return;
+  if (link.to == FI_ADDR_UNSPEC) link.to = endpoint_->add(hello.name);
+  if (link.to == FI_ADDR_UNSPEC) return;
+  link.state = Link::State::answering;
+  link.nonce = hello.nonce;
+  link.incarnation = hello.incarnation;
+  link.hello.clear();
+  Nonce nonce;
+  net::write_le(nonce.data(), context_->random(), 8);
+  net::write_le(nonce.data() + 8, context_->random(), 8);
+  Keys keys;
+  link.greeting = make_challenge(bytes, context_->rank, context_->incarnation, nonce, secret_, &keys);
+  link.key_in = keys.to_acceptor;
+  link.key_out = keys.to_initiator;
+  send_greeting(link);
+}
+
+void OfiDriver::on_challenge(Link& link, std::span<const std::byte> bytes) {
+  std::uint64_t incarnation = 0;
+  Keys keys;
+  if (!read_challenge(bytes, link.hello, secret_, &incarnation, &keys)) {
+    ++dropped_;  // if it is the peer with another secret, a Refusal says so
+    return;
+  }
+  if (incarnation != link.incarnation) return fail(link, false, "another process answers at its address", false);
+  link.key_in = keys.to_initiator;
+  link.key_out = keys.to_acceptor;
+  link.confirm_due = true;
+  if (!std::exchange(link.owes_credit, true)) crediting_.push_back(&link);
+  set_up(link);
+}
+
+void OfiDriver::on_refusal(Link& link, std::span<const std::byte> bytes) {
+  std::string why;
+  if (read_refusal(bytes, link.nonce, secret_, &why)) {
+    fail(link, false, "the peer refused the connection: " + why, false);
+  }
+}
+
+void OfiDriver::set_up(Link& link) {
+  link.state = Link::State::up;
+  link.hello = {};
+  ++reported_;
+  context_->events->connected(link.rank);
+}
+
+}  // namespace canele::drivers::ofi

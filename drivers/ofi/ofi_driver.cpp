@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// OfiDriver: life, connecting, copies, closing. See ofi_driver.hpp. Who, threads: see there.
+// Surprise: close() waits a little for what was sent. Some providers (shm, above 4 KiB) let the receiver fetch it from
+//      our memory, and tcp;ofi_rxm forgets what it has queued when the endpoint closes.
+#include "drivers/ofi/ofi_driver.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "drivers/net/bytes.hpp"
+#include "drivers/ofi/address.hpp"
+#include "drivers/ofi/ofi.hpp"
+
+namespace canele::drivers {
+namespace ofi {
+namespace {
+
+constexpr std::size_t stack_limit = 1024;  // longer messages are not composed on the stack
+constexpr std::size_t least_inline = 48;
+constexpr int most_close_passes = 100'000;  // strangers may send for ever
+constexpr int close_patience_ms = 200;      // in all, until the provider has sent everything
+constexpr int answer_patience_ms = 50;      // of these, until the peers have said that they have it
+
+}  // namespace
+
+Status OfiDriver::open_impl(DriverContext& context, Address* address, std::string* reason) {
+  context_ = &context;
+  std::copy_n(context.secret.begin(), std::min(context.secret.size(), secret_.size()), secret_.begin());
+  if (context.size > most_ranks) {
+    *reason = "ofi: at most " + std::to_string(most_ranks) + " ranks";
+    return Status::failed;
+  }
+  Info info = choose_provider(context.setting("OFI_PROVIDER", ""), context.setting("OFI_DOMAIN", ""), reason);
+  if (!info) return Status::failed;
+  longest_ = std::min(longest_message, info->ep_attr->max_msg_size);
+  if (longest_ < 2048) {
+    *reason = "libfabric's provider " + provider_name(*info) + " sends messages of " + std::to_string(longest_) +
+              " bytes only; 2048 are needed";
+    return Status::failed;
+  }
+  if (is_host_only(*info)) host_mark_ = host_mark();
+  endpoint_ = std::make_unique<Endpoint>(context);
+  if (!endpoint_->open(std::move(info), longest_message, reason)) return Status::failed;
+  pool_ = std::make_unique<SendPool>(*endpoint_);
+  receive_ = std::make_unique<ReceiveBuffers>(*endpoint_);
+  copies_ = std::make_unique<Copies>(*endpoint_);
+  if (!receive_->open(reason)) return Status::failed;
+  links_.resize(static_cast<std::size_t>(context.size));
+  const auto name = endpoint_->name();
+  *address = pack_address({provider_name(endpoint_->info()),
+                           endpoint_->info().addr_format,
+                           context.incarnation,
+                           host_mark_,
+                           {name.begin(), name.end()}});
+  fill_capabilities();
+  context.log(3, "ofi: provider " + provider_name(endpoint_->info()) + ", domain " +
+                     endpoint_->info().domain_attr->name + (receive_->multi() ? ", multi-receive" : ""));
+  return Status::ok;
+}
+
+void OfiDriver::fill_capabilities() {
+  const fi_info& info = endpoint_->info();
+  inject_limit_ = std::min(info.tx_attr->inject_size, stack_limit);
+  capabilities_.name = "ofi";
+  capabilities_.max_inline = std::max(inject_limit_, least_inline + head_size) - head_size;
+  capabilities_.max_packet = longest_ - head_size;
+  capabilities_.bulk_stream = true;
+  capabilities_.max_bulk = longest_ - bulk_head_size;
+  capabilities_.get = endpoint_->offers(FI_RMA | FI_READ | FI_REMOTE_READ);
+  capabilities_.put = endpoint_->offers(FI_RMA | FI_WRITE | FI_REMOTE_WRITE);
+  capabilities_.copies_by_hardware = reads_by_hardware(info);
+  capabilities_.max_copy = std::min<std::size_t>(capabilities_.max_copy, info.ep_attr->max_msg_size);
+  if (capabilities_.get || capabilities_.put) capabilities_.exposure_size = Copies::exposure_size;
+  capabilities_.wake_up = endpoint_->descriptor() >= 0 ? WakeUp::descriptor : WakeUp::none;
+  capabilities_.reaches_local = true;
+  capabilities_.reaches_remote = !is_host_only(info);
+  // No provider reports the death of a peer to whom nothing is being sent.
+  capabilities_.detects_failure = false;
+  capabilities_.max_instances = max_endpoints(info);
+  capabilities_.latency_ns = latency_guess(info);
+  capabilities_.gap_ns = capabilities_.latency_ns / 4;
+  capabilities_.bandwidth = bandwidth_guess(info);
+}
+
+Link& OfiDriver::link_to(Rank peer) {
+  auto& slot = links_[static_cast<std::size_t>(peer)];
+  if (!slot) slot = std::make_unique<Link>(peer);
+  return *slot;
+}
+
+Link* OfiDriver::link_of(Rank peer) const {
+  return peer >= 0 && static_cast<std::size_t>(peer) < links_.size() ? links_[static_cast<std::size_t>(peer)].get()
+                                                                     : nullptr;
+}
+
+Status OfiDriver::connect_impl(Rank peer, std::span<const std::byte> address) {
+  PublishedName where;
+  if (peer < 0 || peer >= context_->size || peer == context_->rank || !unpack_address(address, &where)) {
+    return Status::failed;
+  }
+  const fi_info& info = endpoint_->info();
+  if (where.provider != provider_name(info) || where.format != info.addr_format || where.host != host_mark_ ||
+      !is_sane_name(where.name, where.format, endpoint_->name())) {
+    return Status::failed;
+  }
+  Link& link = link_to(peer);
+  if (link.is_over()) return Status::failed;
+  if (link.state != Link::State::unknown) return Status::pending;  // the peer was first
+  link.to = endpoint_->add(where.name);
+  if (link.to == FI_ADDR_UNSPEC) return Status::failed;
+  link.incarnation = where.incarnation;
+  net::write_le(link.nonce.data(), context_->random(), 8);
+  net::write_le(link.nonce.data() + 8, context_->random(), 8);
+  const auto own = endpoint_->name();
+  link.hello = make_hello(
+      {context_->rank, peer, context_->job, context_->incarnation, link.nonce, {own.begin(), own.end()}}, secret_);
+  link.greeting = link.hello;
+  link.state = Link::State::greeting;
+  send_greeting(link);
+  return Status::pending;
+}
+
+Status OfiDriver::expose_impl(Rank, Access access, const iovec* pieces, int count, Exposure* exposure) {
+  return copies_->expose(access, pieces, count, exposure);
+}
+void OfiDriver::withdraw_impl(std::uint64_t handle) { copies_->withdraw(handle); }
+
+Status OfiDriver::remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+                                   const iovec* pieces, int count, std::size_t size, Token token) {
+  Link* const link = link_of(peer);
+  if (link == nullptr || link->is_over()) return Status::failed;
+  if (link->state != Link::State::up) {
+    link->wants_copy = true;
+    return full(*link);
+  }
+  const Status status = copies_->start(peer, link->to, access, exposure, offset, pieces, count, size, token);
+  if (status != Status::full) return status;
+  link->wants_copy = true;
+  return full(*link);
+}
+
+/// The end of a link. failed() follows from poll().
+void OfiDriver::fail(Link& link, bool lost, const std::string& why, bool tell_peer) {
+  if (link.is_over()) return;
+  if (tell_peer && link.state == Link::State::up) send_control(link, Kind::broken);
+  if (link.is_over()) return;  // that send failed, and said so
+  link.state = Link::State::failing;
+  link.lost = lost;
+  link.why = "ofi: rank " + std::to_string(link.rank) + ": " + why;
+  link.held.reset();
+  copies_->abandon(link.rank);
+  failing_.push_back(&link);
+}
+
+void OfiDriver::forget_waiting(Link& link) {
+  while (link.first_waiting != nullptr) pool_->give_back(std::exchange(link.first_waiting, link.first_waiting->next));
+  link.last_waiting = nullptr;
+}
+
+int OfiDriver::descriptor_impl() const { return endpoint_->descriptor(); }
+
+bool OfiDriver::arm_impl(bool on) {
+  if (!on) return true;
+  if (!stuck_.empty() || !stalled_.empty() || !crediting_.empty() || !greeting_.empty() || !refusals_.empty()) {
+    return false;
+  }
+  if (copies_->restless() || !receive_->all_posted()) return false;
+  const auto due = [&](const Link* link) { return copies_->idle(link->rank); };
+  if (std::any_of(failing_.begin(), failing_.end(), due)) return false;
+  return endpoint_->descriptor() < 0 || endpoint_->may_sleep();
+}
+
+void OfiDriver::close_impl() {
+  if (!endpoint_) return;
+  closing_ = true;
+  for (const auto& link : links_) {
+    if (link && link->state == Link::State::up) send_control(*link, Kind::bye);
+  }
+  const auto unanswered = [](const auto& link) {
+    return link && link->state == Link::State::up && link->acked != link->next_out;
+  };
+  for (int slept = 0, passes = 0; slept < close_patience_ms && passes < most_close_passes; ++passes) {
+    const std::size_t before = pool_->in_use();
+    int budget = 1024;
+    read_completions(&budget);
+    push_stuck();
+    give_credit();
+    const bool waits = std::any_of(links_.begin(), links_.end(), unanswered) && slept < answer_patience_ms;
+    if (pool_->in_use() == 0 && !waits) break;
+    if (budget < 1024 || pool_->in_use() < before) continue;
+    pollfd one = {endpoint_->descriptor(), POLLIN, 0};
+    const bool sleeps = endpoint_->descriptor() >= 0 && endpoint_->may_sleep();
+    ::poll(&one, sleeps ? 1 : 0, 1);
+    ++slept;
+  }
+  copies_.reset();
+  endpoint_->close();
+  receive_.reset();
+  pool_.reset();
+  endpoint_.reset();
+  links_.clear();
+}
+
+}  // namespace ofi
+
+const DriverFactory ofi_factory = {contract_version, "ofi", "libfabric: InfiniBand, Slingshot, EFA, Omni-Path, TCP",
+                                   []() -> std::unique_ptr<Driver> { return std::make_unique<ofi::OfiDriver>(); },
+                                   []() {
+                                     std::string reason;
+                                     return ofi::choose_provider("", "", &reason) ? std::string() : reason;
+                                   }};
+
+}  // namespace canele::drivers
+
+CANELE_DRIVER_MODULE(canele::drivers::ofi_factory)

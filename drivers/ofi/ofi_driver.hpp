@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// OfiDriver: the driver contract over one reliable-datagram endpoint of libfabric.
+//
+// Who: made by ofi_factory; called as driver.hpp says. Threads: the engine serialises.
+// Surprise: what the provider does not take (-FI_EAGAIN) is copied and waits here, so `full` has two causes only, both
+//      ours: the peer's window is used up, or all buffers are. So ready() is never said in vain.
+//
+//   OfiDriver ──owns──▶ Endpoint, SendPool, ReceiveBuffers, Copies
+//             └─owns──▶ Link per rank that was ever talked to
+//
+//   stuck_ stalled_ owing_ crediting_ greeting_ failing_: links with something to do, each marked in the link
+//
+// Rejected: one libfabric context per message of the engine. With the copy of what is small the engine has no memory
+// in our hands, except under remote_copy().
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "drivers/driver.hpp"
+#include "drivers/ofi/buffers.hpp"
+#include "drivers/ofi/copies.hpp"
+#include "drivers/ofi/endpoint.hpp"
+#include "drivers/ofi/link.hpp"
+#include "drivers/ofi/wire.hpp"
+
+namespace canele::drivers::ofi {
+
+class OfiDriver final : public Driver {
+ public:
+  ~OfiDriver() override = default;
+
+ private:
+  Status open_impl(DriverContext& context, Address* address, std::string* reason) override;
+  Status connect_impl(Rank peer, std::span<const std::byte> address) override;
+  Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
+                          std::size_t body_size) override;
+  Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) override;
+  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                        std::size_t size, Token token) override;
+  Status expose_impl(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) override;
+  void withdraw_impl(std::uint64_t handle) override;
+  Status remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+                          const iovec* pieces, int count, std::size_t size, Token token) override;
+  int poll_impl(int budget) override;
+  int descriptor_impl() const override;
+  bool arm_impl(bool on) override;
+  void close_impl() override;
+
+  // ofi_driver.cpp
+  void fill_capabilities();
+  Link& link_to(Rank peer);
+  Link* link_of(Rank peer) const;
+  void fail(Link& link, bool lost, const std::string& why, bool tell_peer);
+  void forget_waiting(Link& link);
+
+  // send.cpp
+  Status send_message(Rank peer, Kind kind, std::span<const std::byte> prefix, const iovec* pieces, int count,
+                      std::size_t size);
+  Status full(Link& link);
+  bool inject(fi_addr_t to, std::span<const std::byte> message, int* error);
+  void transmit(Link& link, SendBuffer* buffer);
+  bool submit(SendBuffer* buffer, int* error);
+  bool send_control(Link& link, Kind kind);
+  void send_greeting(Link& link);
+  void push_greetings();
+  void refuse_stranger(const Hello& hello, Refusal why);
+  void refuse_peer(Link& link, const Hello& hello, Refusal why);
+  void push_stuck();
+  void push_refusals();
+  void give_credit();
+  void pay_ready();
+  void sent(SendBuffer* buffer, int error);
+
+  // greeting.cpp
+  void on_greeting(const Head& head, std::span<const std::byte> bytes);
+  void on_hello(std::span<const std::byte> bytes);
+  void answer(Link& link, const Hello& hello, std::span<const std::byte> bytes);
+  void on_challenge(Link& link, std::span<const std::byte> bytes);
+  void on_refusal(Link& link, std::span<const std::byte> bytes);
+  void set_up(Link& link);
+
+  // poll.cpp
+  void read_completions(int* budget);
+  void read_error(int* budget);
+  void on_completion(const fi_cq_data_entry& entry, int* budget);
+  void arrived(std::span<const std::byte> bytes, int* budget);
+  void on_message(Link& link, const Head& head, std::span<const std::byte> body, int* budget);
+  void hold(Link& link, const Head& head, std::span<const std::byte> body);
+  bool deliver(Link& link, Kind kind, std::span<const std::byte> body, int* budget);
+  bool land(Link& link, std::span<const std::byte> body);
+  void advance(Link& link);
+  void deliver_held(Link& link, int* budget);
+  void present_stalled(int* budget);
+  void report_copies();
+  void report_failures();
+  void broken(const std::string& why);
+
+  DriverContext* context_ = nullptr;
+  Secret secret_ = {};
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<SendPool> pool_;
+  std::unique_ptr<ReceiveBuffers> receive_;
+  std::unique_ptr<Copies> copies_;
+  std::vector<std::unique_ptr<Link>> links_;  ///< by rank
+  std::vector<Link*> stuck_, stalled_, owing_, crediting_, greeting_, failing_;
+  std::deque<SendBuffer*> refusals_;                       ///< to strangers, not taken by the provider yet
+  std::map<std::vector<std::byte>, fi_addr_t> strangers_;  ///< names that have been answered
+  std::uint64_t dropped_ = 0;                              ///< messages of strangers
+  std::uint64_t host_mark_ = 0;
+  std::size_t inject_limit_ = 0, longest_ = 0;
+  int reported_ = 0;      ///< events during this poll()
+  bool closing_ = false;  ///< no call backs
+};
+
+}  // namespace canele::drivers::ofi

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The choice of a provider; see provider.hpp. Who, threads: see there.
+// Surprise: nothing is set in the environment of the host program, not even FI_MR_CACHE_MONITOR: other users of
+//      libfabric in the process would see it. What must be known about a provider stands in the table below.
+#include "drivers/ofi/provider.hpp"
+
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string_view>
+
+#include "drivers/net/siphash.hpp"
+
+namespace canele::drivers::ofi {
+namespace {
+
+struct Known {
+  std::string_view name;
+  int merit;  ///< 0: only when asked for by name
+  bool honest_descriptor;
+  bool hardware_reads;
+  int max_endpoints;
+  std::uint32_t latency_ns;
+  double bandwidth;
+};
+// Sorted by merit. What is not listed comes between the fabrics and tcp.
+constexpr Known table[] = {
+    {"cxi", 90, true, true, 0, 2000, 20.0},
+    {"efa", 85, true, false, 0, 15000, 10.0},
+    {"opx", 82, false, false, 0, 1500, 10.0},
+    {"psm3", 81, false, false, 0, 2000, 10.0},
+    {"psm2", 80, false, false, 1, 1500, 10.0},
+    {"verbs;ofi_rxm", 75, true, true, 0, 2000, 10.0},
+    {"ucx", 70, false, false, 0, 2000, 10.0},
+    {"", 60, false, false, 0, 5000, 2.0},
+    {"tcp;ofi_rxm", 50, true, false, 0, 10000, 3.0},
+    {"tcp", 49, true, false, 0, 10000, 3.0},
+    {"verbs;ofi_rxd", 15, false, false, 0, 10000, 1.0},
+    {"psm2;ofi_rxd", 12, false, false, 1, 10000, 1.0},
+    {"udp;ofi_rxd", 10, false, false, 0, 30000, 0.1},
+    {"shm", 0, false, false, 0, 1000, 3.0},
+    {"sm2", 0, false, false, 0, 1000, 3.0},
+    {"net", 0, false, false, 0, 10000, 3.0},
+    {"net;ofi_rxm", 0, false, false, 0, 10000, 3.0},
+    {"psm", 0, false, false, 1, 2000, 3.0},
+    {"lnx", 0, false, false, 0, 2000, 3.0},
+    {"ofi_mrail", 0, false, false, 0, 10000, 3.0},
+};
+constexpr std::string_view deprecated = "sockets";  // 40 ms for a round trip: nobody can want it
+
+const Known& known(std::string_view name) {
+  const Known* unlisted = nullptr;
+  for (const Known& one : table) {
+    if (one.name == name) return one;
+    if (one.name.empty()) unlisted = &one;
+  }
+  return *unlisted;
+}
+
+/// 3: any host; 2: link-local, which needs a scope; 1: the loopback interface.
+int reach_of(const fi_info& info) {
+  if (info.src_addr == nullptr) return 3;
+  if (info.addr_format == FI_SOCKADDR_IN && info.src_addrlen >= sizeof(sockaddr_in)) {
+    const auto* const in = static_cast<const sockaddr_in*>(info.src_addr);
+    return (ntohl(in->sin_addr.s_addr) >> 24) == 127 ? 1 : 3;
+  }
+  if (info.addr_format == FI_SOCKADDR_IN6 && info.src_addrlen >= sizeof(sockaddr_in6)) {
+    const auto* const in6 = static_cast<const sockaddr_in6*>(info.src_addr);
+    if (IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr)) return 1;
+    return IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) ? 2 : 3;
+  }
+  return 3;
+}
+
+std::string domain_name(const fi_info& info) {
+  const char* const name = info.domain_attr != nullptr ? info.domain_attr->name : nullptr;
+  return name != nullptr ? name : "";
+}
+
+Info make_hints(std::uint64_t caps, std::uint64_t order, const std::string& provider) {
+  Info hints(fi_allocinfo());
+  if (!hints) return hints;
+  hints->caps = caps;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;  // every operation of ours begins with an fi_context2
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;  // the engine serialises
+  hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  hints->tx_attr->msg_order = hints->rx_attr->msg_order = order;
+  if (!provider.empty()) hints->fabric_attr->prov_name = ::strdup(provider.c_str());  // fi_freeinfo() frees it
+  return hints;
+}
+
+/// The best of what is offered for `hints`; `like` restricts it to the same provider, fabric, domain and address kind.
+Info best(const fi_info* hints, const std::string& provider, const std::string& domain, const fi_info* like,
+          std::set<std::string>* seen) {
+  fi_info* all = nullptr;
+  if (hints == nullptr || fi_getinfo(api_version, nullptr, nullptr, 0, hints, &all) != 0) return nullptr;
+  const Info owner(all);
+  const fi_info* found = nullptr;
+  int merit_found = 0;
+  for (const fi_info* one = all; one != nullptr; one = one->next) {
+    const std::string name = provider_name(*one);
+    const int merit = provider.empty() ? known(name).merit : 1;
+    if (name == deprecated || merit == 0) continue;
+    if (seen != nullptr) seen->insert(domain_name(*one));
+    if (!domain.empty() && domain_name(*one) != domain) continue;
+    if (like != nullptr &&
+        (name != provider_name(*like) || domain_name(*one) != domain_name(*like) ||
+         std::strcmp(one->fabric_attr->name, like->fabric_attr->name) != 0 || one->addr_format != like->addr_format)) {
+      continue;
+    }
+    const int value = merit * 4 + reach_of(*one);
+    if (value > merit_found) merit_found = value, found = one;
+  }
+  return Info(found != nullptr ? fi_dupinfo(found) : nullptr);
+}
+
+std::string not_found(const std::string& provider, const std::string& domain, const std::set<std::string>& seen) {
+  if (!seen.empty() && !domain.empty()) {
+    std::string text = "CANELE_OFI_DOMAIN is \"" + domain + "\", which is no libfabric domain here; there are";
+    for (const std::string& one : seen) text += " " + one;
+    return text;
+  }
+  const std::string which = provider.empty() ? "no provider for a network" : "no provider \"" + provider + "\"";
+  return "libfabric has " + which + " with reliable datagrams on this machine (fi_info -t FI_EP_RDM lists them)" +
+         (provider.empty() ? "; shm is used only if CANELE_OFI_PROVIDER asks for it"
+                           : "; set CANELE_OFI_PROVIDER to another one");
+}
+
+}  // namespace
+
+std::string provider_name(const fi_info& info) {
+  const char* const name = info.fabric_attr != nullptr ? info.fabric_attr->prov_name : nullptr;
+  return name != nullptr ? name : "";
+}
+
+Info choose_provider(const std::string& provider, const std::string& domain, std::string* reason) {
+  if (FI_VERSION_LT(fi_version(), api_version)) {
+    *reason = "libfabric " + std::to_string(FI_MAJOR(fi_version())) + "." + std::to_string(FI_MINOR(fi_version())) +
+              " is too old; 1.17 or newer is needed";
+    return nullptr;
+  }
+  if (provider == deprecated) {
+    *reason = "CANELE_OFI_PROVIDER is \"sockets\", which libfabric has deprecated; use \"tcp;ofi_rxm\"";
+    return nullptr;
+  }
+  std::set<std::string> seen;
+  const Info any = best(make_hints(FI_MSG, 0, provider).get(), provider, domain, nullptr, &seen);
+  if (!any) {
+    *reason = not_found(provider, domain, seen);
+    return nullptr;
+  }
+  constexpr std::uint64_t several = FI_MULTI_RECV;
+  constexpr std::uint64_t copies = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  for (const std::uint64_t order : {std::uint64_t{FI_ORDER_SAS}, std::uint64_t{FI_ORDER_NONE}}) {
+    for (const std::uint64_t more : {copies | several, copies, several, std::uint64_t{0}}) {
+      Info with = best(make_hints(FI_MSG | more, order, provider_name(*any)).get(), provider_name(*any),
+                       domain_name(*any), any.get(), nullptr);
+      if (with) return with;
+    }
+  }
+  *reason = "libfabric's provider " + provider_name(*any) + " appeared and went away; try again";
+  return nullptr;
+}
+
+bool is_host_only(const fi_info& info) {
+  const std::string name = provider_name(info);
+  return name == "shm" || name == "sm2" || reach_of(info) == 1;
+}
+bool has_honest_descriptor(const fi_info& info) { return known(provider_name(info)).honest_descriptor; }
+bool reads_by_hardware(const fi_info& info) { return known(provider_name(info)).hardware_reads; }
+int max_endpoints(const fi_info& info) { return known(provider_name(info)).max_endpoints; }
+std::uint32_t latency_guess(const fi_info& info) { return known(provider_name(info)).latency_ns; }
+double bandwidth_guess(const fi_info& info) { return known(provider_name(info)).bandwidth; }
+
+std::uint64_t host_mark() {
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string text{std::istreambuf_iterator<char>(boot), {}};
+  for (const char* path : {"/proc/self/ns/net", "/proc/self/ns/pid", "/dev/shm"}) {
+    struct stat what = {};
+    if (::stat(path, &what) == 0) text += ' ' + std::to_string(what.st_dev) + ':' + std::to_string(what.st_ino);
+  }
+  constexpr std::byte no_secret[16] = {};
+  return net::siphash24(no_secret, std::as_bytes(std::span(text)));
+}
+
+}  // namespace canele::drivers::ofi

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// OfiDriver: everything that goes out. See ofi_driver.hpp. Who, threads: see there.
+// Surprise: a message that the provider does not take is a copy already, so it waits here and counts as sent. The
+//      order of one peer's messages is kept: while one waits, all later ones wait behind it.
+//
+//   send ──▶ inject (small) ─┐
+//        └─▶ SendBuffer ─────┴─▶ provider         -FI_EAGAIN: Link::first_waiting ─▶ … ─▶ last_waiting, link in stuck_
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "drivers/net/bytes.hpp"
+#include "drivers/ofi/address.hpp"
+#include "drivers/ofi/ofi_driver.hpp"
+
+namespace canele::drivers::ofi {
+namespace {
+
+constexpr std::size_t most_refusals = 16, most_strangers = 64;
+
+std::byte* append(std::byte* to, const void* from, std::size_t size) {
+  if (size > 0) std::memcpy(to, from, size);
+  return to + size;
+}
+
+}  // namespace
+
+Status OfiDriver::send_inline_impl(Rank peer, const void* head, std::size_t head_bytes, const void* body,
+                                   std::size_t body_bytes) {
+  const iovec pieces[2] = {{const_cast<void*>(head), head_bytes}, {const_cast<void*>(body), body_bytes}};
+  return send_message(peer, Kind::packet, {}, pieces, 2, head_bytes + body_bytes);
+}
+
+Status OfiDriver::send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token) {
+  return send_message(peer, Kind::packet, {}, pieces, count, size);
+}
+
+Status OfiDriver::bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                                 std::size_t size, Token) {
+  if (size > capabilities_.max_bulk) return Status::failed;
+  std::array<std::byte, bulk_head_size - head_size> prefix;
+  net::write_le(prefix.data(), key, 8);
+  net::write_le(prefix.data() + 8, offset, 8);
+  return send_message(peer, Kind::bulk, prefix, pieces, count, size);
+}
+
+/// ready() will follow.
+Status OfiDriver::full(Link& link) {
+  if (!std::exchange(link.owes_ready, true)) owing_.push_back(&link);
+  return Status::full;
+}
+
+Status OfiDriver::send_message(Rank peer, Kind kind, std::span<const std::byte> prefix, const iovec* pieces, int count,
+                               std::size_t size) {
+  if (peer < 0 || static_cast<std::size_t>(peer) >= links_.size()) return Status::failed;
+  Link& link = link_to(peer);
+  if (link.state == Link::State::failed) return Status::failed;
+  if (link.state != Link::State::up || !link.has_credit()) return full(link);
+  const std::size_t total = head_size + prefix.size() + size;
+  SendBuffer* buffer = nullptr;
+  std::array<std::byte, 1024> line;
+  const bool small = total <= inject_limit_ && !link.is_stuck;
+  if (!small && (buffer = pool_->take()) == nullptr) return full(link);
+  std::byte* const start = small ? line.data() : buffer->data;
+  write_head(start, {link.key_out, context_->rank, kind, link.next_out, link.next_in});
+  std::byte* to = append(start + head_size, prefix.data(), prefix.size());
+  for (int i = 0; i < count; ++i) to = append(to, pieces[i].iov_base, pieces[i].iov_len);
+  assert(static_cast<std::size_t>(to - start) == total);
+  if (small) {
+    int error = 0;
+    if (!inject(link.to, {start, total}, &error)) {
+      if (error != 0) {
+        fail(link, true, "cannot send to it: " + error_text(error), false);
+        return full(link);
+      }
+      if ((buffer = pool_->take()) == nullptr) return full(link);
+      std::memcpy(buffer->data, start, total);
+    }
+  }
+  link.told = link.next_in;
+  ++link.next_out;
+  if (buffer != nullptr) {
+    buffer->size = static_cast<std::uint32_t>(total);
+    transmit(link, buffer);
+  }
+  return Status::ok;
+}
+
+/// True: gone, the memory is free. False with *error 0: not now.
+bool OfiDriver::inject(fi_addr_t to, std::span<const std::byte> message, int* error) {
+  *error = 0;
+  if (message.size() > inject_limit_) return false;
+  const auto result = ::fi_inject(endpoint_->ep(), message.data(), message.size(), to);
+  if (result != 0 && result != -FI_EAGAIN) *error = static_cast<int>(-result);
+  return result == 0;
+}
+
+/// True: the provider has it, and a completion will follow. False with *error 0: not now.
+bool OfiDriver::submit(SendBuffer* buffer, int* error) {
+  const auto result =
+      ::fi_send(endpoint_->ep(), buffer->data, buffer->size, buffer->descriptor, buffer->to, static_cast<Op*>(buffer));
+  *error = result != 0 && result != -FI_EAGAIN ? static_cast<int>(-result) : 0;
+  return result == 0;
+}
+
+void OfiDriver::transmit(Link& link, SendBuffer* buffer) {
+  buffer->peer = link.rank;
+  buffer->to = link.to;
+  buffer->next = nullptr;
+  int error = 0;
+  if (!link.is_stuck && submit(buffer, &error)) return;
+  if (error != 0) {
+    pool_->give_back(buffer);
+    return fail(link, link.state == Link::State::up, "cannot send to it: " + error_text(error), false);
+  }
+  (link.last_waiting != nullptr ? link.last_waiting->next : link.first_waiting) = buffer;
+  link.last_waiting = buffer;
+  if (!std::exchange(link.is_stuck, true)) stuck_.push_back(&link);
+}
+
+/// A message that is a head only. False: no buffer for it.
+bool OfiDriver::send_control(Link& link, Kind kind) {
+  std::array<std::byte, head_size> line;
+  write_head(line.data(), {link.key_out, context_->rank, kind, link.next_out, link.next_in});
+  int error = 0;
+  // A bye must be known to have left before the endpoint closes: that takes a completion.
+  bool gone = kind != Kind::bye && !link.is_stuck && inject(link.to, line, &error);
+  if (error != 0) {
+    fail(link, true, "cannot send to it: " + error_text(error), false);
+    return true;
+  }
+  if (!gone) {
+    SendBuffer* const buffer = pool_->take();
+    if (buffer == nullptr) return false;
+    std::copy(line.begin(), line.end(), buffer->data);
+    buffer->size = head_size;
+    transmit(link, buffer);
+  }
+  link.told = link.next_in;
+  return true;
+}
+
+void OfiDriver::send_greeting(Link& link) {
+  SendBuffer* const buffer = pool_->take();
+  if (buffer == nullptr) {
+    if (!std::exchange(link.is_greeting, true)) greeting_.push_back(&link);
+    return;
+  }
+  std::copy(link.greeting.begin(), link.greeting.end(), buffer->data);
+  buffer->size = static_cast<std::uint32_t>(link.greeting.size());
+  link.greeting.clear();
+  transmit(link, buffer);
+}
+
+void OfiDriver::push_greetings() {
+  for (Link* link : std::exchange(greeting_, {})) {
+    link->is_greeting = false;
+    if (!link->is_over() && !link->greeting.empty()) send_greeting(*link);
+  }
+}
+
+/// Turns down one who cannot prove anything. He costs an entry of the address vector; the 65th gets no answer.
+void OfiDriver::refuse_stranger(const Hello& hello, Refusal why) {
+  ++dropped_;
+  if (!is_sane_name(hello.name, endpoint_->info().addr_format, endpoint_->name())) return;
+  auto known = strangers_.find(hello.name);
+  if (known == strangers_.end()) {
+    if (strangers_.size() == most_strangers) return;
+    context_->log(2, std::string("ofi: a stranger was turned away: ") + text_of(why));
+    known = strangers_.emplace(hello.name, endpoint_->add(hello.name)).first;
+  }
+  if (known->second == FI_ADDR_UNSPEC) return;
+  if (refusals_.size() == most_refusals) {  // the oldest leads nowhere
+    pool_->give_back(refusals_.front());
+    refusals_.pop_front();
+  }
+  SendBuffer* const buffer = pool_->take();
+  if (buffer == nullptr) return;
+  const auto message = make_refusal(hello.nonce, why, secret_);
+  std::copy(message.begin(), message.end(), buffer->data);
+  buffer->size = static_cast<std::uint32_t>(message.size());
+  buffer->peer = -1;
+  buffer->to = known->second;
+  refusals_.push_back(buffer);
+}
+
+/// Turns down a rank of the job.
+void OfiDriver::refuse_peer(Link& link, const Hello& hello, Refusal why) {
+  if (link.to == FI_ADDR_UNSPEC) return refuse_stranger(hello, why);
+  SendBuffer* const buffer = pool_->take();
+  if (buffer == nullptr) return;
+  const auto message = make_refusal(hello.nonce, why, secret_);
+  std::copy(message.begin(), message.end(), buffer->data);
+  buffer->size = static_cast<std::uint32_t>(message.size());
+  buffer->peer = -1;
+  buffer->to = link.to;
+  refusals_.push_back(buffer);
+}
+
+void OfiDriver::push_refusals() {
+  for (std::size_t i = refusals_.size(); i > 0; --i) {
+    SendBuffer* const buffer = refusals_.front();
+    refusals_.pop_front();
+    int error = 0;
+    if (submit(buffer, &error)) continue;
+    if (error != 0) {
+      pool_->give_back(buffer);
+    } else {
+      refusals_.push_back(buffer);
+    }
+  }
+}
+
+/// Offers again what the provider did not take.
+void OfiDriver::push_stuck() {
+  for (Link* link : std::exchange(stuck_, {})) {
+    int error = 0;
+    while (link->first_waiting != nullptr && error == 0 && link->state != Link::State::failed) {
+      SendBuffer* const buffer = link->first_waiting;
+      SendBuffer* const next = buffer->next;  // the provider may complete it at once
+      if (!submit(buffer, &error)) break;
+      link->first_waiting = next;
+    }
+    if (error != 0) fail(*link, link->state == Link::State::up, "cannot send to it: " + error_text(error), false);
+    if (error != 0 || link->state == Link::State::failed) forget_waiting(*link);
+    if (link->first_waiting == nullptr) {
+      link->last_waiting = nullptr;
+      link->is_stuck = false;
+    } else {
+      stuck_.push_back(link);
+    }
+  }
+}
+
+/// Tells senders how much we have done with, where no message of ours has.
+void OfiDriver::give_credit() {
+  for (Link* link : std::exchange(crediting_, {})) {
+    const bool due = static_cast<std::uint16_t>(link->next_in - link->told) >= credit_due || link->confirm_due;
+    if (link->state == Link::State::up && due && !send_control(*link, Kind::credit)) {
+      crediting_.push_back(link);
+      continue;
+    }
+    link->owes_credit = link->confirm_due = false;
+  }
+}
+
+void OfiDriver::pay_ready() {
+  for (Link* link : std::exchange(owing_, {})) {
+    const bool room = link->state == Link::State::up && link->has_credit() && pool_->available() &&
+                      (!link->wants_copy || copies_->has_room());
+    if (!room && !link->is_over()) {
+      owing_.push_back(link);
+      continue;
+    }
+    link->owes_ready = link->wants_copy = false;
+    if (link->is_over()) continue;
+    ++reported_;
+    context_->events->ready(link->rank);
+  }
+}
+
+/// The provider has done with a buffer.
+void OfiDriver::sent(SendBuffer* buffer, int error) {
+  Link* const link = link_of(buffer->peer);
+  pool_->give_back(buffer);
+  if (error == 0 || link == nullptr) return;
+  const bool up = link->state == Link::State::up;
+  fail(*link, up, std::string(up ? "cannot send to it: " : "cannot connect to it: ") + error_text(error), false);
+}
+
+}  // namespace canele::drivers::ofi

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tests of what the ofi driver sends and publishes: heads, handshake messages, addresses. No endpoint is opened.
+//
+// Who: ctest. Threads: one. Surprise: every single bit of a handshake message is flipped: none may pass.
+#include "tests/unit/ofi/ofi_fixture.hpp"
+
+namespace canele::drivers::ofi {
+namespace {
+
+const Secret secret = [] {
+  Secret made;
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<std::byte>(i + 1);
+  return made;
+}();
+
+Hello some_hello() {
+  Hello hello{3, 5, 4711, 99, {}, pattern(28, 1)};
+  hello.nonce[7] = std::byte{42};
+  return hello;
+}
+
+/// All copies of `bytes` that differ in one bit.
+template <typename Check>
+void with_each_bit_flipped(Bytes bytes, const Check& check) {
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    bytes[bit / 8] ^= static_cast<std::byte>(1 << (bit % 8));
+    check(bytes, bit);
+    bytes[bit / 8] ^= static_cast<std::byte>(1 << (bit % 8));
+  }
+}
+
+TEST(OfiWire, HeadsComeBack) {
+  std::array<std::byte, head_size> bytes;
+  write_head(bytes.data(), {0x0123456789abcdef, most_ranks - 1, Kind::bulk, 65535, 64});
+  const Head head = read_head(bytes.data());
+  EXPECT_EQ(head.key, 0x0123456789abcdefu);
+  EXPECT_EQ(head.rank, most_ranks - 1);
+  EXPECT_EQ(head.kind, Kind::bulk);
+  EXPECT_EQ(head.number, 65535);
+  EXPECT_EQ(head.finished, 64);
+}
+
+TEST(OfiWire, AHelloIsProvenOrNothing) {
+  const Bytes bytes = make_hello(some_hello(), secret);
+  Hello hello;
+  ASSERT_EQ(read_hello(bytes, secret, &hello), HelloIs::proven);
+  EXPECT_EQ(hello.rank, 3);
+  EXPECT_EQ(hello.peer, 5);
+  EXPECT_EQ(hello.job, 4711u);
+  EXPECT_EQ(hello.incarnation, 99u);
+  EXPECT_EQ(hello.nonce, some_hello().nonce);
+  EXPECT_EQ(hello.name, some_hello().name);
+  with_each_bit_flipped(bytes, [&](const Bytes& changed, std::size_t bit) {
+    EXPECT_NE(read_hello(changed, secret, &hello), HelloIs::proven) << bit;
+  });
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_EQ(read_hello(std::span(bytes).first(size), secret, &hello), HelloIs::garbage) << size;
+  }
+  Secret other = secret;
+  other[15] ^= std::byte{1};
+  EXPECT_EQ(read_hello(bytes, other, &hello), HelloIs::unproven);
+  EXPECT_EQ(read_hello(make_hello(some_hello(), secret, wire_version + 1), secret, &hello), HelloIs::other_version);
+}
+
+TEST(OfiWire, AChallengeAnswersOneHelloOnly) {
+  const Bytes hello = make_hello(some_hello(), secret);
+  Keys made, read;
+  std::uint64_t incarnation = 0;
+  const Bytes bytes = make_challenge(hello, 5, 123, some_hello().nonce, secret, &made);
+  ASSERT_TRUE(read_challenge(bytes, hello, secret, &incarnation, &read));
+  EXPECT_EQ(incarnation, 123u);
+  EXPECT_EQ(made.to_acceptor, read.to_acceptor);
+  EXPECT_EQ(made.to_initiator, read.to_initiator);
+  EXPECT_NE(made.to_acceptor, made.to_initiator) << "what goes one way must mean nothing the other way";
+  with_each_bit_flipped(bytes, [&](const Bytes& changed, std::size_t bit) {
+    EXPECT_FALSE(read_challenge(changed, hello, secret, &incarnation, &read)) << bit;
+  });
+  Hello another = some_hello();
+  another.nonce[0] = std::byte{1};
+  EXPECT_FALSE(read_challenge(bytes, make_hello(another, secret), secret, &incarnation, &read));
+}
+
+TEST(OfiWire, ARefusalMustNameTheNonceAndIsSignedWhereItCanBe) {
+  const Nonce nonce = some_hello().nonce;
+  std::string why;
+  for (const Refusal reason : {Refusal::wrong_job, Refusal::wrong_rank, Refusal::connected, Refusal::gave_up}) {
+    const Bytes bytes = make_refusal(nonce, reason, secret);
+    EXPECT_TRUE(read_refusal(bytes, nonce, secret, &why));
+    EXPECT_EQ(why, text_of(reason));
+    with_each_bit_flipped(bytes, [&](const Bytes& changed, std::size_t bit) {
+      if (bit / 8 >= 4 && bit / 8 < 16) return;  // rank, kind and number have been looked at before
+      EXPECT_FALSE(read_refusal(changed, nonce, secret, &why) && why.find("secret") == std::string::npos &&
+                   why.find("version") == std::string::npos)
+          << bit;
+    });
+  }
+  EXPECT_FALSE(read_refusal(make_refusal(Nonce{}, Refusal::wrong_secret, secret), nonce, secret, &why));
+  EXPECT_TRUE(read_refusal(make_refusal(nonce, Refusal::wrong_version, secret), nonce, Secret{}, &why));
+  EXPECT_NE(why.find("this rank has version"), std::string::npos) << why;
+}
+
+TEST(OfiAddress, ComesBackOrIsRefused) {
+  const PublishedName name{"tcp;ofi_rxm", FI_SOCKADDR_IN, 7, 0x1122334455667788, pattern(16, 3)};
+  const Bytes bytes = pack_address(name);
+  EXPECT_LE(bytes.size(), 512u);
+  PublishedName read;
+  ASSERT_TRUE(unpack_address(bytes, &read));
+  EXPECT_EQ(read.provider, name.provider);
+  EXPECT_EQ(read.format, name.format);
+  EXPECT_EQ(read.incarnation, name.incarnation);
+  EXPECT_EQ(read.host, name.host);
+  EXPECT_EQ(read.name, name.name);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(unpack_address(std::span(bytes).first(size), &read)) << size;
+  }
+  Bytes longer = bytes;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(unpack_address(longer, &read));
+}
+
+TEST(OfiAddress, NamesAreCheckedBeforeTheProviderSeesThem) {
+  const Bytes own = {std::byte{2}, std::byte{0}, std::byte{1}, std::byte{1}};
+  Bytes other = own;
+  EXPECT_TRUE(is_sane_name(other, FI_SOCKADDR_IN, own));
+  other[0] = std::byte{10};
+  EXPECT_FALSE(is_sane_name(other, FI_SOCKADDR_IN, own)) << "another family";
+  EXPECT_TRUE(is_sane_name(other, FI_ADDR_EFA, own)) << "opaque";
+  other.pop_back();
+  EXPECT_FALSE(is_sane_name(other, FI_ADDR_EFA, own)) << "another length";
+  const Bytes text = {std::byte{'a'}, std::byte{'b'}, std::byte{0}};
+  EXPECT_TRUE(is_sane_name(text, FI_ADDR_STR, own));
+  EXPECT_FALSE(is_sane_name(std::span(text).first(2), FI_ADDR_STR, own)) << "no end";
+  const Bytes early = {std::byte{'a'}, std::byte{0}, std::byte{0}};
+  EXPECT_FALSE(is_sane_name(early, FI_ADDR_STR, own)) << "ends early";
+  EXPECT_FALSE(is_sane_name({}, FI_ADDR_STR, own));
+}
+
+TEST(OfiProvider, BadChoicesAreExplained) {
+  std::string reason;
+  EXPECT_FALSE(choose_provider("no-such-provider", "", &reason));
+  EXPECT_NE(reason.find("no-such-provider"), std::string::npos) << reason;
+  EXPECT_FALSE(choose_provider("sockets", "", &reason));
+  EXPECT_NE(reason.find("tcp;ofi_rxm"), std::string::npos) << reason;
+  const Info any = choose_provider("", "", &reason);
+  if (!any) GTEST_SKIP() << reason;
+  EXPECT_NE(provider_name(*any), "shm") << "reaches this host only: nobody asked for it";
+  EXPECT_FALSE(choose_provider("", "no-such-domain", &reason));
+  EXPECT_NE(reason.find("CANELE_OFI_DOMAIN"), std::string::npos) << reason;
+  EXPECT_NE(reason.find(any->domain_attr->name), std::string::npos) << reason;
+}
+
+}  // namespace
+}  // namespace canele::drivers::ofi
