@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <string>
 
 #include "drivers/net/bytes.hpp"
 #include "drivers/ofi/wire.hpp"
@@ -18,6 +19,25 @@ namespace {
 constexpr std::uint32_t magic = 0x416f4c43;  // "CLoA"
 constexpr std::size_t fixed = 28;
 constexpr std::size_t max_provider = 64;
+
+/// "fi_shm://17:1000:0": equal but for the numbers, and the second of these, the user, is equal too. The provider opens
+/// what is named, and does not survive a file that it may not open.
+bool same_shape(std::span<const std::byte> name, std::span<const std::byte> own) {
+  std::string shapes[2], users[2];
+  for (const int which : {0, 1}) {
+    int group = 0;
+    bool in_number = false;
+    for (const std::byte one : which == 0 ? name : own) {
+      const char letter = static_cast<char>(one);
+      const bool digit = letter >= '0' && letter <= '9';
+      if (digit && !in_number) ++group;
+      in_number = digit;
+      if (!digit) shapes[which] += letter;
+      if (digit && group == 2) users[which] += letter;
+    }
+  }
+  return shapes[0] == shapes[1] && users[0] == users[1];
+}
 
 }  // namespace
 
@@ -52,7 +72,7 @@ bool is_sane_name(std::span<const std::byte> name, std::uint32_t format, std::sp
   if (name.empty() || name.size() > max_name) return false;
   // A string must end where its bytes end; a socket address must be of our family; the rest has a fixed length.
   if (format == FI_ADDR_STR) {
-    return std::find(name.begin(), name.end(), std::byte{0}) == name.end() - 1;
+    return std::find(name.begin(), name.end(), std::byte{0}) == name.end() - 1 && same_shape(name, own);
   }
   if (name.size() != own.size()) return false;
   const bool socket = format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;

@@ -46,8 +46,8 @@ bool SendPool::grow() {
   return true;
 }
 
-bool ReceiveBuffers::open(std::string* reason) {
-  multi_ = endpoint_.offers(FI_MULTI_RECV);
+bool ReceiveBuffers::open(bool multi, std::string* reason) {
+  multi_ = multi && endpoint_.offers(FI_MULTI_RECV);
   length_ = multi_ ? multi_length : longest_message;
   const std::size_t count = multi_ ? multi_count : std::min(single_count, endpoint_.info().rx_attr->size);
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 2); ++i) {

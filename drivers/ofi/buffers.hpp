@@ -84,7 +84,8 @@ class ReceiveBuffers {
 
   explicit ReceiveBuffers(Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  bool open(std::string* reason);
+  /// `multi`: multi-receive buffers, if the provider has them.
+  bool open(bool multi, std::string* reason);
   bool multi() const { return multi_; }
   std::size_t length() const { return length_; }
   /// The provider has let go of it: it is to be posted again.

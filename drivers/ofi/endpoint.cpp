@@ -106,10 +106,15 @@ fi_addr_t Endpoint::add(std::span<const std::byte> name) {
   // Some providers read a socket address as such: it must be aligned, and may be longer than what they gave us.
   alignas(16) std::byte copy[max_name + 1] = {};
   std::copy(name.begin(), name.end(), copy);
-  return ::fi_av_insert(av_.get(), copy, 1, &peer, 0, nullptr) == 1 ? peer : FI_ADDR_UNSPEC;
+  if (::fi_av_insert(av_.get(), copy, 1, &peer, 0, nullptr) != 1) return FI_ADDR_UNSPEC;
+  added_.insert(peer);
+  return peer;
 }
 
-void Endpoint::remove(fi_addr_t peer) { ::fi_av_remove(av_.get(), &peer, 1, 0); }
+void Endpoint::remove_all() {
+  for (fi_addr_t peer : added_) ::fi_av_remove(av_.get(), &peer, 1, 0);
+  added_.clear();
+}
 
 std::uint64_t Endpoint::random_key() {
   const std::size_t size = info_->domain_attr->mr_key_size;

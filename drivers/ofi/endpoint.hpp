@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,7 +70,8 @@ class Endpoint {
 
   /// The number of a peer's name, or FI_ADDR_UNSPEC.
   fi_addr_t add(std::span<const std::byte> name);
-  void remove(fi_addr_t peer);
+  /// Forgets all peers.
+  void remove_all();
 
   /// Registers memory for `access` (FI_SEND, FI_REMOTE_READ, …). Empty: refused, *error says why.
   Region register_memory(const void* memory, std::size_t size, std::uint64_t access, int* error);
@@ -88,6 +90,7 @@ class Endpoint {
   Fid<fid_av> av_;
   Fid<fid_cq> cq_;
   Fid<fid_ep> ep_;
+  std::set<fi_addr_t> added_;
   std::vector<std::byte> name_;
   int descriptor_ = -1;
 };

@@ -77,7 +77,10 @@ void OfiDriver::on_hello(std::span<const std::byte> bytes) {
 
 void OfiDriver::answer(Link& link, const Hello& hello, std::span<const std::byte> bytes) {
   if (!is_sane_name(hello.name, endpoint_->info().addr_format, endpoint_->name())) return;
-  if (link.to == FI_ADDR_UNSPEC) link.to = endpoint_->add(hello.name);
+  if (link.to == FI_ADDR_UNSPEC) {
+    link.to = endpoint_->add(hello.name);
+    link.name = hello.name;
+  }
   if (link.to == FI_ADDR_UNSPEC) return;
   link.state = Link::State::answering;
   link.nonce = hello.nonce;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "drivers/ofi/buffers.hpp"
+#include "drivers/ofi/knock.hpp"
 #include "drivers/ofi/wire.hpp"
 
 namespace canele::drivers::ofi {
@@ -60,6 +61,7 @@ struct Link {
   bool is_greeting = false;  ///< likewise: `greeting` has found no buffer yet
   bool confirm_due = false;  ///< the Challenge has not been answered yet
   bool wants_copy = false;   ///< ready() is owed for a remote_copy() as well
+  bool is_doubted = false;   ///< likewise: nothing is heard of it although something was sent
   bool ending = false;       ///< a bye has come
   bool lost = false;         ///< for failed()
   bool silent = false;       ///< the engine knows already: no failed()
@@ -69,12 +71,16 @@ struct Link {
   std::uint16_t next_out = 0, acked = 0;
   std::uint16_t next_in = 0, told = 0, end_at = 0;
   std::uint16_t held_count = 0;
+  std::uint16_t doubted_at = 0;  ///< `acked` when the doubt began
+  std::uint64_t doubted_since_ns = 0, patience_ns = 0;
   Nonce nonce = {};                 ///< of the Hello, sent or answered
+  std::vector<std::byte> name;      ///< its endpoint's
   std::vector<std::byte> hello;     ///< that we sent
   std::vector<std::byte> greeting;  ///< Hello or Challenge, to be sent
   std::unique_ptr<std::array<Held, window>> held;
   SendBuffer* first_waiting = nullptr;  ///< not taken by the provider yet, in order
   SendBuffer* last_waiting = nullptr;
+  std::unique_ptr<Knock> knock;
   std::string why;  ///< for failed()
 };
 

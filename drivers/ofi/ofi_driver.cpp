@@ -13,6 +13,7 @@
 #include "drivers/net/bytes.hpp"
 #include "drivers/ofi/address.hpp"
 #include "drivers/ofi/ofi.hpp"
+#include "drivers/ofi/parked.hpp"
 
 namespace canele::drivers {
 namespace ofi {
@@ -42,12 +43,15 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
     return Status::failed;
   }
   if (is_host_only(*info)) host_mark_ = host_mark();
+  shares_memory_ = provider_name(*info) == "shm";
+  knocks_ = can_knock(*info);
   endpoint_ = std::make_unique<Endpoint>(context);
   if (!endpoint_->open(std::move(info), longest_message, reason)) return Status::failed;
   pool_ = std::make_unique<SendPool>(*endpoint_);
   receive_ = std::make_unique<ReceiveBuffers>(*endpoint_);
   copies_ = std::make_unique<Copies>(*endpoint_);
-  if (!receive_->open(reason)) return Status::failed;
+  if (!receive_->open(context.setting("OFI_MULTI_RECV", "auto") != "off", reason)) return Status::failed;
+  if (shares_memory_) enter_process();
   links_.resize(static_cast<std::size_t>(context.size));
   const auto name = endpoint_->name();
   *address = pack_address({provider_name(endpoint_->info()),
@@ -111,6 +115,7 @@ Status OfiDriver::connect_impl(Rank peer, std::span<const std::byte> address) {
   if (link.state != Link::State::unknown) return Status::pending;  // the peer was first
   link.to = endpoint_->add(where.name);
   if (link.to == FI_ADDR_UNSPEC) return Status::failed;
+  link.name = where.name;
   link.incarnation = where.incarnation;
   net::write_le(link.nonce.data(), context_->random(), 8);
   net::write_le(link.nonce.data() + 8, context_->random(), 8);
@@ -176,6 +181,8 @@ bool OfiDriver::arm_impl(bool on) {
 void OfiDriver::close_impl() {
   if (!endpoint_) return;
   closing_ = true;
+  int first = 1024;
+  read_completions(&first);  // who has said bye already gets none
   for (const auto& link : links_) {
     if (link && link->state == Link::State::up) send_control(*link, Kind::bye);
   }
@@ -197,11 +204,10 @@ void OfiDriver::close_impl() {
     ++slept;
   }
   copies_.reset();
-  endpoint_->close();
-  receive_.reset();
-  pool_.reset();
-  endpoint_.reset();
   links_.clear();
+  Parked parts{std::move(endpoint_), std::move(pool_), std::move(receive_)};
+  if (shares_memory_) return leave_process(std::move(parts));
+  close_parts(parts);
 }
 
 }  // namespace ofi

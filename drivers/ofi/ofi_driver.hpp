@@ -86,6 +86,12 @@ class OfiDriver final : public Driver {
   void on_refusal(Link& link, std::span<const std::byte> bytes);
   void set_up(Link& link);
 
+  // doubt.cpp
+  static bool is_in_doubt(const Link& link);
+  void doubt(Link& link);
+  void look_at_doubts();
+  void doubt_again(Link& link, std::uint64_t now);
+
   // poll.cpp
   void read_completions(int* budget);
   void read_error(int* budget);
@@ -109,14 +115,17 @@ class OfiDriver final : public Driver {
   std::unique_ptr<ReceiveBuffers> receive_;
   std::unique_ptr<Copies> copies_;
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank
-  std::vector<Link*> stuck_, stalled_, owing_, crediting_, greeting_, failing_;
+  std::vector<Link*> stuck_, stalled_, owing_, crediting_, greeting_, doubted_, failing_;
   std::deque<SendBuffer*> refusals_;                       ///< to strangers, not taken by the provider yet
   std::map<std::vector<std::byte>, fi_addr_t> strangers_;  ///< names that have been answered
   std::uint64_t dropped_ = 0;                              ///< messages of strangers
   std::uint64_t host_mark_ = 0;
   std::size_t inject_limit_ = 0, longest_ = 0;
-  int reported_ = 0;      ///< events during this poll()
-  bool closing_ = false;  ///< no call backs
+  int polls_since_doubt_ = 0;
+  bool shares_memory_ = false;  ///< see parked.hpp
+  bool knocks_ = false;         ///< the provider's names can be knocked at
+  int reported_ = 0;            ///< events during this poll()
+  bool closing_ = false;        ///< no call backs
 };
 
 }  // namespace canele::drivers::ofi

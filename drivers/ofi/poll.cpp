@@ -48,6 +48,7 @@ int OfiDriver::poll_impl(int budget) {
   report_copies();
   if (!crediting_.empty()) give_credit();
   if (!owing_.empty()) pay_ready();
+  if (!doubted_.empty()) look_at_doubts();
   if (!failing_.empty()) report_failures();
   return reported_;
 }

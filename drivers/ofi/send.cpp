@@ -85,6 +85,7 @@ Status OfiDriver::send_message(Rank peer, Kind kind, std::span<const std::byte> 
     buffer->size = static_cast<std::uint32_t>(total);
     transmit(link, buffer);
   }
+  if (!link.is_doubted && (link.is_stuck || !link.has_credit())) doubt(link);
   return Status::ok;
 }
 
@@ -118,6 +119,7 @@ void OfiDriver::transmit(Link& link, SendBuffer* buffer) {
   (link.last_waiting != nullptr ? link.last_waiting->next : link.first_waiting) = buffer;
   link.last_waiting = buffer;
   if (!std::exchange(link.is_stuck, true)) stuck_.push_back(&link);
+  doubt(link);
 }
 
 /// A message that is a head only. False: no buffer for it.

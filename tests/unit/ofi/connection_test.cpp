@@ -249,19 +249,57 @@ TEST_P(OfiConnection, ArmedThenWokenByAnArrival) {
   }
 }
 
-/// A peer that is gone without a word, as killed: what is being sent to it comes back as an error, where the provider
-/// notices.
-TEST_P(OfiConnection, ACompletionInErrorFailsThePeer) {
-  if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " does not report it";
+/// A peer that is gone without a word, as killed. Where the provider never says so, its kernel is asked.
+TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
+  if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " does not tell; the launcher does";
   world.open();
   FalsePeer peer(world, GetParam(), secret());
   peer.send(Kind::credit, 0, {});
   ASSERT_TRUE(world.until([&] { return a.up.count(1) == 1; }));
   while (a.send(1, pattern(16'000, 1)) == Status::ok) continue;
+  for (int second = 0; second < 100; ++second) {  // it is there, and answers nothing
+    for (int i = 0; i < 100; ++i) a.poll();
+    a.context.clock_ns += 1'000'000'000;
+  }
+  EXPECT_TRUE(a.failures.empty()) << "a peer that computes is alive";
   peer.stranger.vanish();
-  ASSERT_TRUE(world.until([&] { return a.failures.count(1) == 1; }));
+  ASSERT_TRUE(world.until([&] {
+    a.context.clock_ns += 10'000'000;
+    return a.failures.count(1) == 1;
+  }));
   EXPECT_TRUE(a.failures[1].first);
-  EXPECT_NE(a.failures[1].second.find("cannot send"), std::string::npos) << a.failures[1].second;
+  EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
+}
+
+TEST_P(OfiConnection, NobodyListens) {
+  if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " does not tell; the launcher does";
+  world.open();
+  b.close();
+  ASSERT_EQ(world.connect(0, 1), Status::pending);
+  ASSERT_TRUE(world.until([&] {
+    a.context.clock_ns += 10'000'000;
+    return a.failures.count(1) == 1;
+  }));
+  EXPECT_FALSE(a.failures[1].first);
+}
+
+/// The peer is asked for while it has no time, and all goes on afterwards.
+TEST_P(OfiConnection, ALongSilenceDoesNoHarm) {
+  world.open();
+  ASSERT_EQ(world.connect(0, 1), Status::pending);
+  for (int second = 0; second < 200; ++second) {
+    for (int i = 0; i < 70; ++i) a.poll();
+    a.context.clock_ns += 1'000'000'000;
+  }
+  ASSERT_TRUE(world.until([&] { return a.up.count(1) == 1 && b.up.count(0) == 1; }));
+  const int sent = fill(1000);
+  for (int second = 0; second < 200; ++second) {
+    for (int i = 0; i < 70; ++i) a.poll();
+    a.context.clock_ns += 1'000'000'000;
+  }
+  ASSERT_TRUE(
+      world.until([&] { return b.packets.size() == static_cast<std::size_t>(sent) && !a.ready_ranks.empty(); }));
+  EXPECT_TRUE(a.failures.empty() && b.failures.empty());
 }
 
 }  // namespace

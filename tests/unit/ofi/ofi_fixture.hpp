@@ -19,6 +19,7 @@
 #include "drivers/ofi/copies.hpp"
 #include "drivers/ofi/link.hpp"
 #include "drivers/ofi/ofi.hpp"
+#include "drivers/ofi/parked.hpp"
 #include "drivers/ofi/provider.hpp"
 #include "drivers/ofi/wire.hpp"
 #include "tests/conformance/driver_kit.hpp"
@@ -37,18 +38,27 @@ inline std::string domain_for(const std::string& provider) { return provider == 
 /// An endpoint of nobody: sends what the test likes to whom it likes.
 class Stranger {
  public:
-  explicit Stranger(const std::string& provider) : context_(0, 2), endpoint_(std::make_unique<Endpoint>(context_)) {
+  explicit Stranger(const std::string& provider)
+      : shares_memory_(provider == "shm"), context_(0, 2), endpoint_(std::make_unique<Endpoint>(context_)) {
     std::string reason;
     Info info = choose_provider(provider, domain_for(provider), &reason);
     EXPECT_TRUE(info) << reason;
     EXPECT_TRUE(endpoint_->open(std::move(info), longest_message, &reason)) << reason;
+    if (shares_memory_) enter_process();
     memory_.resize(64 * longest_message);
     int error = 0;
     region_ = endpoint_->register_local(memory_.data(), memory_.size(), FI_RECV, &error);
     for (std::size_t i = 0; i < 64; ++i) ops_.push_back(std::make_unique<Op>(Op::Kind::receive));
     for (std::size_t i = 0; i < 64; ++i) post(i);
   }
-  ~Stranger() { endpoint_->close(); }
+  ~Stranger() {
+    region_.reset();
+    if (shares_memory_) {
+      leave_process({std::move(endpoint_), nullptr, nullptr});
+    } else {
+      endpoint_->close();
+    }
+  }
 
   std::vector<std::byte> name() const { return {endpoint_->name().begin(), endpoint_->name().end()}; }
   void meet(const Address& address) {
@@ -101,6 +111,7 @@ class Stranger {
               0);
   }
 
+  const bool shares_memory_;
   KitContext context_;
   std::unique_ptr<Endpoint> endpoint_;
   Bytes memory_;

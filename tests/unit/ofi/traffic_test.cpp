@@ -159,6 +159,17 @@ TEST_P(OfiTraffic, PacketsAndBulkBothWaysInOrder) {
   }
 }
 
+TEST_P(OfiTraffic, OneMessagePerBuffer) {
+  for (auto& node : world.nodes) node->context.settings["OFI_MULTI_RECV"] = "off";
+  open_and_join();
+  std::size_t sent = 0;
+  ASSERT_TRUE(world.until([&] {
+    if (sent < 500 && a.send(1, pattern(1 + sent * 31 % 16'000, sent)) == Status::ok) ++sent;
+    return b.packets.size() == 500;
+  }));
+  for (std::size_t i = 0; i < 500; ++i) ASSERT_EQ(b.packets[i].bytes, pattern(1 + i * 31 % 16'000, i));
+}
+
 TEST_P(OfiTraffic, BulkThatNobodyWantsIsDroppedAndOthersPass) {
   open_and_join();
   Bytes sink(5000);

@@ -128,11 +128,18 @@ TEST(OfiAddress, NamesAreCheckedBeforeTheProviderSeesThem) {
   EXPECT_TRUE(is_sane_name(other, FI_ADDR_EFA, own)) << "opaque";
   other.pop_back();
   EXPECT_FALSE(is_sane_name(other, FI_ADDR_EFA, own)) << "another length";
-  const Bytes text = {std::byte{'a'}, std::byte{'b'}, std::byte{0}};
-  EXPECT_TRUE(is_sane_name(text, FI_ADDR_STR, own));
-  EXPECT_FALSE(is_sane_name(std::span(text).first(2), FI_ADDR_STR, own)) << "no end";
-  const Bytes early = {std::byte{'a'}, std::byte{0}, std::byte{0}};
-  EXPECT_FALSE(is_sane_name(early, FI_ADDR_STR, own)) << "ends early";
+  const auto text = [](const char* letters) {
+    const auto* const from = reinterpret_cast<const std::byte*>(letters);
+    return Bytes(from, from + std::strlen(letters) + 1);
+  };
+  const Bytes shm = text("fi_shm://17:1000:0");
+  EXPECT_TRUE(is_sane_name(text("fi_shm://4711:1000:12"), FI_ADDR_STR, shm));
+  EXPECT_FALSE(is_sane_name(std::span(shm).first(shm.size() - 1), FI_ADDR_STR, shm)) << "no end";
+  EXPECT_FALSE(is_sane_name(text("fi_shm://17:0:0"), FI_ADDR_STR, shm)) << "another user's";
+  EXPECT_FALSE(is_sane_name(text("fi_shm://../17:1000:0"), FI_ADDR_STR, shm)) << "another file";
+  Bytes early = shm;
+  early[12] = std::byte{0};
+  EXPECT_FALSE(is_sane_name(early, FI_ADDR_STR, shm)) << "ends early";
   EXPECT_FALSE(is_sane_name({}, FI_ADDR_STR, own));
 }
 

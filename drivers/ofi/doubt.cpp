@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// OfiDriver: peers of whom nothing is heard although something was sent to them. See ofi_driver.hpp. Who, threads: see
+// there.
+// Surprise: only a peer that owes us something is looked at: after `patience_ns` without an answer, and then ever more
+//      rarely. An idle peer's death is noticed with the first message to it, or by the launcher.
+#include <algorithm>
+
+#include "drivers/ofi/ofi_driver.hpp"
+
+namespace canele::drivers::ofi {
+namespace {
+
+constexpr std::uint64_t patience_ns = 1'000'000'000, longest_patience_ns = 64'000'000'000;
+constexpr int polls_per_look = 64;
+
+}  // namespace
+
+/// The peer owes us the next step.
+bool OfiDriver::is_in_doubt(const Link& link) {
+  if (link.state == Link::State::greeting) return true;
+  return link.state == Link::State::up && (link.is_stuck || !link.has_credit());
+}
+
+/// Puts a link among those that are looked at.
+void OfiDriver::doubt(Link& link) {
+  if (!knocks_ || link.is_doubted) return;
+  link.is_doubted = true;
+  link.patience_ns = patience_ns;
+  link.doubted_at = link.acked;
+  link.doubted_since_ns = context_->now_ns();
+  doubted_.push_back(&link);
+}
+
+void OfiDriver::look_at_doubts() {
+  if (++polls_since_doubt_ < polls_per_look) return;
+  polls_since_doubt_ = 0;
+  const std::uint64_t now = context_->now_ns();
+  std::erase_if(doubted_, [&](Link* link) {
+    const bool over = !is_in_doubt(*link);
+    if (over) {
+      link->is_doubted = false;
+      link->knock.reset();
+    } else {
+      doubt_again(*link, now);
+    }
+    return over;
+  });
+}
+
+void OfiDriver::doubt_again(Link& link, std::uint64_t now) {
+  if (link.acked != link.doubted_at) {  // it is alive
+    link.doubted_at = link.acked;
+    link.doubted_since_ns = now;
+    link.patience_ns = patience_ns;
+    link.knock.reset();
+    return;
+  }
+  if (now - link.doubted_since_ns < link.patience_ns) return;
+  if (!link.knock) link.knock = std::make_unique<Knock>();
+  switch (link.knock->ask(link.name)) {
+    case Knock::Answer::none_yet:
+      return;
+    case Knock::Answer::somebody:
+      link.knock.reset();
+      link.doubted_since_ns = now;
+      link.patience_ns = std::min(2 * link.patience_ns, longest_patience_ns);
+      return;
+    case Knock::Answer::nobody:
+      return fail(link, link.state == Link::State::up, "its process is gone: nobody listens at its address any more",
+                  false);
+  }
+}
+
+}  // namespace canele::drivers::ofi
