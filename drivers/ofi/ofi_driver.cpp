@@ -50,7 +50,8 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   pool_ = std::make_unique<SendPool>(*endpoint_);
   receive_ = std::make_unique<ReceiveBuffers>(*endpoint_);
   copies_ = std::make_unique<Copies>(*endpoint_);
-  if (!receive_->open(context.setting("OFI_MULTI_RECV", "auto") != "off", reason)) return Status::failed;
+  const bool multi = has_sound_multi_receive(endpoint_->info()) && context.setting("OFI_MULTI_RECV", "auto") != "off";
+  if (!receive_->open(multi, reason)) return Status::failed;
   if (shares_memory_) enter_process();
   links_.resize(static_cast<std::size_t>(context.size));
   const auto name = endpoint_->name();

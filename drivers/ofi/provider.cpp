@@ -24,6 +24,7 @@ struct Known {
   std::string_view name;
   int merit;  ///< 0: only when asked for by name
   bool honest_descriptor;
+  bool sound_multi_receive;
   bool hardware_reads;
   int max_endpoints;
   std::uint32_t latency_ns;
@@ -31,26 +32,26 @@ struct Known {
 };
 // Sorted by merit. What is not listed comes between the fabrics and tcp.
 constexpr Known table[] = {
-    {"cxi", 90, true, true, 0, 2000, 20.0},
-    {"efa", 85, true, false, 0, 15000, 10.0},
-    {"opx", 82, false, false, 0, 1500, 10.0},
-    {"psm3", 81, false, false, 0, 2000, 10.0},
-    {"psm2", 80, false, false, 1, 1500, 10.0},
-    {"verbs;ofi_rxm", 75, true, true, 0, 2000, 10.0},
-    {"ucx", 70, false, false, 0, 2000, 10.0},
-    {"", 60, false, false, 0, 5000, 2.0},
-    {"tcp;ofi_rxm", 50, true, false, 0, 10000, 3.0},
-    {"tcp", 49, true, false, 0, 10000, 3.0},
-    {"verbs;ofi_rxd", 15, false, false, 0, 10000, 1.0},
-    {"psm2;ofi_rxd", 12, false, false, 1, 10000, 1.0},
-    {"udp;ofi_rxd", 10, false, false, 0, 30000, 0.1},
-    {"shm", 0, false, false, 0, 1000, 3.0},
-    {"sm2", 0, false, false, 0, 1000, 3.0},
-    {"net", 0, false, false, 0, 10000, 3.0},
-    {"net;ofi_rxm", 0, false, false, 0, 10000, 3.0},
-    {"psm", 0, false, false, 1, 2000, 3.0},
-    {"lnx", 0, false, false, 0, 2000, 3.0},
-    {"ofi_mrail", 0, false, false, 0, 10000, 3.0},
+    {"cxi", 90, true, true, true, 0, 2000, 20.0},
+    {"efa", 85, true, true, false, 0, 15000, 10.0},
+    {"opx", 82, false, true, false, 0, 1500, 10.0},
+    {"psm3", 81, false, true, false, 0, 2000, 10.0},
+    {"psm2", 80, false, true, false, 1, 1500, 10.0},
+    {"verbs;ofi_rxm", 75, true, true, true, 0, 2000, 10.0},
+    {"ucx", 70, false, true, false, 0, 2000, 10.0},
+    {"", 60, false, false, false, 0, 5000, 2.0},
+    {"tcp;ofi_rxm", 50, true, true, false, 0, 10000, 3.0},
+    {"tcp", 49, true, true, false, 0, 10000, 3.0},
+    {"verbs;ofi_rxd", 15, false, false, false, 0, 10000, 1.0},
+    {"psm2;ofi_rxd", 12, false, false, false, 1, 10000, 1.0},
+    {"udp;ofi_rxd", 10, false, false, false, 0, 30000, 0.1},
+    {"shm", 0, false, false, false, 0, 1000, 3.0},
+    {"sm2", 0, false, false, false, 0, 1000, 3.0},
+    {"net", 0, false, false, false, 0, 10000, 3.0},
+    {"net;ofi_rxm", 0, false, false, false, 0, 10000, 3.0},
+    {"psm", 0, false, false, false, 1, 2000, 3.0},
+    {"lnx", 0, false, false, false, 0, 2000, 3.0},
+    {"ofi_mrail", 0, false, false, false, 0, 10000, 3.0},
 };
 constexpr std::string_view deprecated = "sockets";  // 40 ms for a round trip: nobody can want it
 
@@ -177,6 +178,7 @@ bool is_host_only(const fi_info& info) {
   return name == "shm" || name == "sm2" || reach_of(info) == 1;
 }
 bool has_honest_descriptor(const fi_info& info) { return known(provider_name(info)).honest_descriptor; }
+bool has_sound_multi_receive(const fi_info& info) { return known(provider_name(info)).sound_multi_receive; }
 bool reads_by_hardware(const fi_info& info) { return known(provider_name(info)).hardware_reads; }
 int max_endpoints(const fi_info& info) { return known(provider_name(info)).max_endpoints; }
 std::uint32_t latency_guess(const fi_info& info) { return known(provider_name(info)).latency_ns; }

@@ -165,5 +165,16 @@ TEST_P(OfiCopies, WhatMakesNoSenseFailsAtOnce) {
   b.driver->withdraw(exposure.handle);
 }
 
+/// The memory is not exposed any more, or never was under this key: the copy fails, and nothing is written.
+TEST_P(OfiCopies, WithoutAnExposureFails) {
+  if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " 1.17 never completes it";
+  open();
+  Area theirs = area(50'000, 1, 1), ours = area(50'000, 1, 2);
+  const Exposure exposure = expose(Access::put, theirs);
+  b.driver->withdraw(exposure.handle);
+  EXPECT_EQ(copy(Access::put, exposure, 0, ours.pieces, 50'000), Status::failed);
+  EXPECT_EQ(theirs.bytes, pattern(50'000, 1));
+}
+
 }  // namespace
 }  // namespace canele::drivers::ofi
