@@ -169,16 +169,26 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      unlimited,
      "auto off"},
     {{"OFI_PROVIDER", "", "",
-      "Provider that the ofi driver uses, as fi_info -l names it. Empty: the best that libfabric offers. Name one to "
-      "compare, or where the best is not what you want.",
-      "e.g. tcp;ofi_rxm or verbs;ofi_rxm"},
+      "libfabric provider that the ofi driver uses. Empty: the best that fi_getinfo offers for a network, fabrics "
+      "before "
+      "tcp;ofi_rxm before udp;ofi_rxd. shm, which reaches ranks of this host only, must be asked for.",
+      "name, e.g. verbs;ofi_rxm"},
      Kind::text},
     {{"OFI_DOMAIN", "", "",
-      "Domain (device) that the ofi driver uses, as fi_info names it. Empty: the provider's first. Name one on hosts "
-      "with "
-      "several.",
-      "e.g. mlx5_0"},
+      "libfabric domain (a network interface or adapter) that the ofi driver uses. Empty: the first of the provider "
+      "that "
+      "other hosts reach.",
+      "name, e.g. eth0, mlx5_0"},
      Kind::text},
+    {{"OFI_MULTI_RECV", "auto", "",
+      "Whether the ofi driver receives many messages into one buffer. auto: where the provider does it well. off: one "
+      "buffer for each message, for a provider that has trouble with it.",
+      "auto | off"},
+     Kind::choice,
+     false,
+     0,
+     unlimited,
+     "auto off"},
     {{"HANG_REPORT", "30", "s",
       "Time without any progress, with work stuck, after which one report of the pending requests is written to "
       "stderr. "

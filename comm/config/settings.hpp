@@ -37,8 +37,9 @@ enum class Setting : int {
   tcp_port,          ///< first port to try; 0 any
   tcp_silence,       ///< seconds without an answer from a host until its ranks are lost
   shm_cma,           ///< auto, off: whether cross-memory attach may be used
-  ofi_provider,      ///< libfabric's provider; "" the best
-  ofi_domain,        ///< libfabric's domain; "" the first
+  ofi_provider,      ///< libfabric provider; "": the best
+  ofi_domain,        ///< libfabric domain (interface, adapter); "": the first that other hosts reach
+  ofi_multi_recv,    ///< auto, off: whether one receive buffer takes many messages
   hang_report,       ///< seconds without progress, with work stuck, before a report is written; 0 never
   fault,             ///< faults for tests, e.g. "flip-byte:1000" ("" none)
   count

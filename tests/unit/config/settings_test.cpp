@@ -98,6 +98,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::shm_cma, "SHM_CMA"},
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},
+      {Setting::ofi_multi_recv, "OFI_MULTI_RECV"},
       {Setting::hang_report, "HANG_REPORT"},
       {Setting::fault, "FAULT"},
   };
