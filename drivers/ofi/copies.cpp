@@ -130,9 +130,10 @@ void Copies::issue(Copy& copy) {
     message.rma_iov = &part.theirs;
     message.rma_iov_count = 1;
     message.context = static_cast<Op*>(&part);
-    const auto error = copy.access == Access::get
-                           ? ::fi_readmsg(endpoint_.ep(), &message, FI_COMPLETION)
-                           : ::fi_writemsg(endpoint_.ep(), &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+    // shm copies before it returns, but for this flag leaves it to the peer, and blocks if that is dead.
+    const std::uint64_t delivery = endpoint_.info().addr_format == FI_ADDR_STR ? 0 : FI_DELIVERY_COMPLETE;
+    const auto error = copy.access == Access::get ? ::fi_readmsg(endpoint_.ep(), &message, FI_COMPLETION)
+                                                  : ::fi_writemsg(endpoint_.ep(), &message, FI_COMPLETION | delivery);
     if (error == -FI_EAGAIN) return;
     if (error != 0) {
       copy.error = static_cast<int>(-error);

@@ -57,8 +57,8 @@ void OfiDriver::doubt_again(Link& link, std::uint64_t now) {
     return;
   }
   if (now - link.doubted_since_ns < link.patience_ns) return;
-  if (!link.knock) link.knock = std::make_unique<Knock>();
-  switch (link.knock->ask(link.name)) {
+  if (!link.knock) link.knock = std::make_unique<Knock>(link.name, endpoint_->info().addr_format);
+  switch (link.knock->ask()) {
     case Knock::Answer::none_yet:
       return;
     case Knock::Answer::somebody:

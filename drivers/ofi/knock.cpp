@@ -5,12 +5,15 @@
 #include "drivers/ofi/knock.hpp"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace canele::drivers::ofi {
@@ -18,17 +21,32 @@ namespace canele::drivers::ofi {
 bool can_knock(const fi_info& info) {
   const std::string name = provider_name(info);
   const bool address = info.addr_format == FI_SOCKADDR_IN || info.addr_format == FI_SOCKADDR_IN6;
-  return address && (name == "tcp;ofi_rxm" || name == "tcp");
+  return (address && (name == "tcp;ofi_rxm" || name == "tcp")) || (info.addr_format == FI_ADDR_STR && name == "shm");
 }
 
-Knock::Answer Knock::ask(std::span<const std::byte> name) {
+/// "fi_shm://17:1000:0": the file is gone after an orderly end, the process after any.
+Knock::Answer Knock::ask_host() const {
+  const std::string_view text(reinterpret_cast<const char*>(name_.data()), name_.size() - 1);
+  const auto slashes = text.find("://");
+  const std::string_view file = text.substr(slashes == std::string_view::npos ? 0 : slashes + 3);
+  pid_t process = 0;
+  if (std::from_chars(file.data(), file.data() + file.size(), process).ec != std::errc() || process <= 0) {
+    return Answer::somebody;
+  }
+  if (::kill(process, 0) != 0 && errno == ESRCH) return Answer::nobody;
+  const std::string path = "/dev/shm/" + std::string(file);
+  return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT ? Answer::nobody : Answer::somebody;
+}
+
+Knock::Answer Knock::ask() {
+  if (format_ == FI_ADDR_STR) return ask_host();
   if (fd_ < 0) {
     sockaddr_storage where = {};
-    if (name.size() > sizeof where) return Answer::somebody;
-    std::copy(name.begin(), name.end(), reinterpret_cast<std::byte*>(&where));
+    if (name_.size() > sizeof where) return Answer::somebody;
+    std::copy(name_.begin(), name_.end(), reinterpret_cast<std::byte*>(&where));
     fd_ = ::socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd_ < 0) return Answer::somebody;  // no descriptors left: nothing is known
-    const int result = ::connect(fd_, reinterpret_cast<const sockaddr*>(&where), static_cast<socklen_t>(name.size()));
+    const int result = ::connect(fd_, reinterpret_cast<const sockaddr*>(&where), static_cast<socklen_t>(name_.size()));
     if (result == 0 || errno != EINPROGRESS) {
       const bool refused = result != 0 && errno == ECONNREFUSED;
       end();

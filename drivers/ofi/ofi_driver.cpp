@@ -36,14 +36,16 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   }
   Info info = choose_provider(context.setting("OFI_PROVIDER", ""), context.setting("OFI_DOMAIN", ""), reason);
   if (!info) return Status::failed;
+  shares_memory_ = provider_name(*info) == "shm";
   longest_ = std::min(longest_message, info->ep_attr->max_msg_size);
+  // What shm does not inject it completes in the order of sending, whoever it went to: one dead peer would block all.
+  if (shares_memory_) longest_ = std::min(longest_, info->tx_attr->inject_size);
   if (longest_ < 2048) {
     *reason = "libfabric's provider " + provider_name(*info) + " sends messages of " + std::to_string(longest_) +
               " bytes only; 2048 are needed";
     return Status::failed;
   }
   if (is_host_only(*info)) host_mark_ = host_mark();
-  shares_memory_ = provider_name(*info) == "shm";
   knocks_ = can_knock(*info);
   endpoint_ = std::make_unique<Endpoint>(context);
   if (!endpoint_->open(std::move(info), longest_message, reason)) return Status::failed;
@@ -126,6 +128,7 @@ Status OfiDriver::connect_impl(Rank peer, std::span<const std::byte> address) {
   link.greeting = link.hello;
   link.state = Link::State::greeting;
   send_greeting(link);
+  doubt(link);
   return Status::pending;
 }
 

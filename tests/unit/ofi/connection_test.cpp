@@ -175,7 +175,7 @@ TEST_P(OfiConnection, PeerClosesAfterEverythingWasDelivered) {
   open_and_join();
   int sent = 0;
   for (; sent < 60; ++sent) {
-    ASSERT_EQ(a.send(1, pattern(sent % 2 == 0 ? 20 : 6000, static_cast<std::uint64_t>(sent))), Status::ok);
+    ASSERT_EQ(a.send(1, pattern(sent % 2 == 0 ? 20 : 4000, static_cast<std::uint64_t>(sent))), Status::ok);
     if (sent % 8 == 0) world.poll();
   }
   // Closing waits for a peer that polls; here it is this thread's turn only afterwards.
@@ -286,7 +286,9 @@ TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
 }
 
 TEST_P(OfiConnection, NobodyListens) {
-  if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " does not tell; the launcher does";
+  if (std::string(GetParam()) == "udp;ofi_rxd") GTEST_SKIP() << "udp;ofi_rxd tells after minutes; the launcher does";
+  if (std::string(GetParam()) == "shm")
+    GTEST_SKIP() << "in one process the endpoint stays; the conformance kit tests it";
   world.open();
   b.close();
   ASSERT_EQ(world.connect(0, 1), Status::pending);

@@ -71,7 +71,7 @@ TEST_P(OfiTraffic, InlineSendsOfEverySize) {
 TEST_P(OfiTraffic, FullThenReadyAndNothingIsLost) {
   open_and_join();
   for (int round = 0; round < 3; ++round) {
-    const std::size_t size = round == 0 ? 20 : 5000;
+    const std::size_t size = round == 0 ? 20 : 4000;
     const int sent = fill(size);
     ASSERT_GT(sent, 0);
     ASSERT_LE(sent, window);
@@ -107,6 +107,7 @@ TEST_P(OfiTraffic, PacketsAndBulkBothWaysInOrder) {
   open_and_join();
   std::mt19937_64 random(7);
   const std::size_t count = std::string(GetParam()) == "udp;ofi_rxd" ? 300 : 3000;
+  const std::size_t most_bulk = a.driver->capabilities().max_bulk;
   struct Side {
     std::size_t sent = 0;
     std::uint64_t bulk_sent = 0;
@@ -128,7 +129,7 @@ TEST_P(OfiTraffic, PacketsAndBulkBothWaysInOrder) {
     Side& side = sides[rank];
     if (side.sent == count) return;
     if (random() % 3 == 0 && side.bulk_sent < side.source.size()) {
-      const std::size_t size = std::min<std::size_t>(1 + random() % 16000, side.source.size() - side.bulk_sent);
+      const std::size_t size = std::min<std::size_t>(1 + random() % most_bulk, side.source.size() - side.bulk_sent);
       const auto begin = side.source.begin() + static_cast<std::ptrdiff_t>(side.bulk_sent);
       const Bytes part(begin, begin + static_cast<std::ptrdiff_t>(size));
       if (world[rank].bulk(1 - rank, 9, side.bulk_sent, part, 1000) == Status::ok) side.bulk_sent += size;
@@ -164,21 +165,21 @@ TEST_P(OfiTraffic, OneMessagePerBuffer) {
   open_and_join();
   std::size_t sent = 0;
   ASSERT_TRUE(world.until([&] {
-    if (sent < 500 && a.send(1, pattern(1 + sent * 31 % 16'000, sent)) == Status::ok) ++sent;
+    if (sent < 500 && a.send(1, pattern(1 + sent * 31 % 4000, sent)) == Status::ok) ++sent;
     return b.packets.size() == 500;
   }));
-  for (std::size_t i = 0; i < 500; ++i) ASSERT_EQ(b.packets[i].bytes, pattern(1 + i * 31 % 16'000, i));
+  for (std::size_t i = 0; i < 500; ++i) ASSERT_EQ(b.packets[i].bytes, pattern(1 + i * 31 % 4000, i));
 }
 
 TEST_P(OfiTraffic, BulkThatNobodyWantsIsDroppedAndOthersPass) {
   open_and_join();
-  Bytes sink(5000);
+  Bytes sink(4000);
   b.expect_bulk(2, cut(sink, 4));
   b.most_pieces = 3;
-  ASSERT_EQ(a.bulk(1, 1, 0, pattern(5000, 1)), Status::ok);
-  ASSERT_EQ(a.bulk(1, 2, 0, pattern(5000, 2)), Status::ok);
-  ASSERT_TRUE(world.until([&] { return b.landed_bytes[2] == 5000; }));
-  EXPECT_EQ(sink, pattern(5000, 2));
+  ASSERT_EQ(a.bulk(1, 1, 0, pattern(4000, 1)), Status::ok);
+  ASSERT_EQ(a.bulk(1, 2, 0, pattern(4000, 2)), Status::ok);
+  ASSERT_TRUE(world.until([&] { return b.landed_bytes[2] == 4000; }));
+  EXPECT_EQ(sink, pattern(4000, 2));
   EXPECT_EQ(b.landed_bytes.count(1), 0u);
 }
 
