@@ -213,7 +213,7 @@ void Psm2Driver::on_identified(Peer& peer) {
   std::string problem;
   if (known_[index] == Known::failed) return peer.handshake->refuse(net::Refusal::peer_failed);
   if (!take_terms(peer, &problem)) {
-    context_->log(1, "psm2: rank " + std::to_string(rank) + " is refused: " + problem);
+    context_->log(1, "rank " + std::to_string(rank) + " is refused: " + problem);
     return peer.handshake->refuse(net::Refusal::no_resources);
   }
   if ((peer.expects >= 0 && rank != peer.expects) || (peer.rank >= 0 && rank != peer.rank)) {
@@ -312,7 +312,7 @@ void Psm2Driver::break_off(Peer& peer, const std::string& reason) {
   const bool known = peer.rank >= 0 && peers_[static_cast<std::size_t>(peer.rank)].get() == &peer;
   if (known) return fail(peer, peer.state == Peer::State::up || peer.dead, reason);
   ++strangers_refused_;
-  context_->log(2, "psm2: a stranger was refused: " + reason);
+  context_->log(2, "a stranger was refused: " + reason);
   forget(peer);
   if (peer.wanted && known_[static_cast<std::size_t>(peer.expects)] != Known::failed) {
     report_failed(peer.expects, peer.dead, reason);

@@ -273,7 +273,7 @@ void Meeting::on_knock(Letter& letter, Sink& sink) {
   const Why why = fits || !frame.proven ? judge(frame, sink) : Why::stranger;
   if (why != Why::none) {
     ++refused_;
-    context_.log(2, "psm2: process " + std::to_string(letter.pid) + " knocked and was refused");
+    context_.log(2, "process " + std::to_string(letter.pid) + " knocked and was refused");
     send(frame.door, Type::refusal, frame.from, why);
     return;
   }

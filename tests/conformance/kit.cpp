@@ -131,7 +131,8 @@ class KitTest final : public testing::Test {
     if (!subject_->unavailable.empty()) GTEST_SKIP() << "not on this machine: " << subject_->unavailable;
     const KnownDriver* const known = known_driver(subject_->variant);
     if (known != nullptr && test_.name == "declares") check_declared(*known, *subject_);
-    const std::string why = why_not();
+    std::string why = why_not();
+    if (why.empty() && known != nullptr && known->cannot == test_.name) why = known->because;
     if (!why.empty()) GTEST_SKIP() << why;
     Launch what;
     what.ranks = is_only_self(*subject_->can) ? 1 : test_.ranks;

@@ -46,6 +46,7 @@ struct KnownDriver {
   bool detects_failure = false;
   int max_instances = 0;
   bool authenticates = true, dials = false, slow = false;
+  std::string_view cannot = {}, because = {};  ///< a test that the fabric below it cannot pass, and why
 };
 /// nullptr: a driver of somebody else.
 const KnownDriver* known_driver(std::string_view variant);
