@@ -33,7 +33,7 @@ summary=()
 broken=() # stages that failed: what builds on them is not tried
 
 quick_stages=(packages release tidy unit process)
-full_stages=("${quick_stages[@]}" conformance package asan asan-tests tsan tsan-tests install starpu starpu-shm
+full_stages=("${quick_stages[@]}" system conformance package asan asan-tests tsan tsan-tests install starpu starpu-shm
   starpu-tcp examples-shm examples-tcp unbound demo flip)
 soak_stages=(packages release install starpu soak-death soak-shm soak-tcp soak-strategies soak-unbound soak-hooks)
 stages=("${full_stages[@]}")
@@ -236,10 +236,11 @@ run_stage() {
     tidy) check_tidy ;;
     unit) run_ctest release 'unit|tools' ;;
     process) run_ctest release 'process|mpi' ;;
+    system) run_ctest release system ;;
     conformance) run_conformance ;;
     package) run_ctest release package ;;
     asan | tsan) build_preset "$1" ;;
-    asan-tests) run_ctest asan 'unit|process|mpi' ;;
+    asan-tests) run_ctest asan 'unit|process|mpi|system' ;;
     tsan-tests) run_ctest tsan 'unit|process|mpi' ;;
     install) install_release ;;
     starpu) build_starpu ;;
@@ -262,7 +263,7 @@ needs() {
   case $1 in
     packages) ;;
     release | asan | tsan | tidy) echo packages ;;
-    unit | process | conformance | package | install) echo release ;;
+    unit | process | system | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
