@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <system_error>
 
@@ -45,9 +46,34 @@ std::string text_of(const std::vector<fs::path>& all) {
   return text;
 }
 
+/// Puts the host's handling of signals back: the constructors of some fabrics' libraries install handlers (libpsm2's
+/// one for SIGTERM calls exit).
+class SignalsAsTheyWere {
+ public:
+  SignalsAsTheyWere() {
+    for (int i = 0; i < count; ++i) known_[i] = sigaction(i + 1, nullptr, &before_[i]) == 0;
+  }
+  ~SignalsAsTheyWere() {
+    for (int i = 0; i < count; ++i) {
+      if (known_[i]) sigaction(i + 1, &before_[i], nullptr);
+    }
+  }
+  SignalsAsTheyWere(const SignalsAsTheyWere&) = delete;
+  SignalsAsTheyWere& operator=(const SignalsAsTheyWere&) = delete;
+
+ private:
+  static constexpr int count = 31;  // the classic signals; libraries do not touch the others
+  struct sigaction before_[count];
+  bool known_[count];
+};
+
 Module open_file(std::string name, const fs::path& file) {
   Module module{std::move(name), file.string(), "", nullptr};
-  void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle;
+  {
+    const SignalsAsTheyWere guard;
+    handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
   if (handle == nullptr) {
     const char* const why = dlerror();
     module.problem = std::string("it cannot be loaded: ") + (why != nullptr ? why : "no reason given");
