@@ -45,6 +45,7 @@ struct Bundle {
   static constexpr std::size_t most_packets = 256, most_bytes = 4u << 20;  ///< kept unacknowledged; early ones likewise
   static constexpr std::uint64_t told_every = 16;                          ///< packets between two acknowledgements
 
+  bool ack_due = false;         ///< the peer may wait to hear how far we are
   bool numbers = false;         ///< what we send is numbered
   std::uint64_t next_out = 1;   ///< number of the next packet
   std::uint64_t next_in = 1;    ///< the number that comes next

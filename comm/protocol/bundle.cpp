@@ -25,6 +25,7 @@ std::shared_ptr<KeptPacket> keep(Engine& engine, Peer& peer, const Plan& plan) {
   kept->number = bundle.next_out++;
   kept->bytes.resize(sizeof(wire::Head) + plan.size);
   bundle.told = bundle.next_in - 1;
+  bundle.ack_due = false;
   const wire::Head head{kept->number, static_cast<std::uint32_t>(bundle.told), 0, wire::Type::numbered, 0};
   std::byte* end = wire::put_head(kept->bytes.data(), head, 0);
   for (int i = 0; i < plan.count; ++i) end = send_path::write_item(engine, peer, *plan.items[i], end, nullptr).end;
@@ -60,6 +61,18 @@ bool send_bulk(Engine& engine, Rail& asked, Request& request) {
   return usable(*request.bulk_rail) && send_path::send_bulk(engine, *request.bulk_rail, request);
 }
 
+/// A packet that only acknowledges. It has no number: with both windows closed, neither side could open the other's.
+bool send_ack(Engine& engine, Rail& rail) {
+  Bundle& bundle = *rail.peer->bundle;
+  auto packet = std::make_shared<KeptPacket>();
+  packet->bytes.resize(sizeof(wire::Head));
+  wire::put_head(packet->bytes.data(), {bundle.next_in - 1, 0, 0, wire::Type::seen, 0}, 0);
+  if (!put(engine, rail, packet)) return false;
+  bundle.told = bundle.next_in - 1;
+  bundle.ack_due = false;
+  return true;
+}
+
 /// One packet for one rail. False: there is none for it, or it cannot take it.
 bool feed(Engine& engine, Peer& peer, Rail& rail) {
   Bundle& bundle = *peer.bundle;
@@ -70,11 +83,11 @@ bool feed(Engine& engine, Peer& peer, Rail& rail) {
     bundle.again.push_front(kept);
     return false;
   }
-  if (peer.backlog->empty()) return false;
+  if (peer.backlog->empty() || !bundle.window_open()) return bundle.ack_due && send_ack(engine, rail);
   const std::size_t most = rail.slot->driver->capabilities().max_packet - sizeof(wire::Head);
   Plan plan;
-  peer.backlog->plan({bundle.window_open() ? most : 0, peer.rail == &rail}, plan);
-  if (plan.count == 0) return false;
+  peer.backlog->plan({most, peer.rail == &rail}, plan);
+  if (plan.count == 0) return bundle.ack_due && send_ack(engine, rail);
   if (plan.items[0]->kind == strategies::Kind::bulk) return send_bulk(engine, rail, request_of(*plan.items[0]));
   for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
   peer.queued_bytes -= plan.size;
@@ -88,6 +101,11 @@ void acknowledge(Engine& engine, Peer& peer, bool at_once) {
   Bundle& bundle = *peer.bundle;
   const std::uint64_t upto = bundle.next_in - 1;
   if (!at_once && upto - bundle.told < Bundle::told_every) return;
+  if (bundle.numbers) {
+    bundle.ack_due = true;
+    engine.mark_dirty(peer);
+    return;
+  }
   bundle.told = upto;
   send_path::control(engine, peer, wire::Type::seen, upto, 0, 0, nullptr, 0);
 }

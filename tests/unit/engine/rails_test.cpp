@@ -133,6 +133,7 @@ class Rails : public testing::TestWithParam<Pair> {
     inner<1> = comm::find_driver(GetParam().second);
     JobOptions options;
     options.settings = {"CANELE_VERBOSE=0"};
+    options.strategy = "fifo";  // a packet for each message
     options.drivers = {comm::find_driver("self"), &mortal<0>, &mortal<1>};
     options.drivers[2].with_previous = true;
     job_ = std::make_unique<LocalJob>(options);
@@ -247,6 +248,32 @@ TEST_P(Rails, OneMayDieAtAnyMoment) {
       job_ = std::make_unique<LocalJob>(options);
       s_ = job_->open("rails");
     }
+  }
+}
+
+/// More packets than may be unacknowledged, both ways, before anybody polls: the acknowledgements must get through.
+TEST_P(Rails, FloodsBothWaysOpenEachOthersWindows) {
+  constexpr std::size_t count = 3 * comm::Bundle::most_packets;
+  start(0);
+  finish_all();
+  ASSERT_TRUE(both_up());
+  std::vector<std::uint64_t> values(count), got(2 * count);
+  std::vector<canele_request_t> sends(2 * count), receives(2 * count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = i;
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    const auto from = i / count;
+    ASSERT_EQ(canele_isend(s_[from], 1 - static_cast<int>(from), 5, &values[i % count], 8, &sends[i]), CANELE_OK);
+  }
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(job_->engine(rank).peers[1 - rank]->bundle->sent.size(), comm::Bundle::most_packets);
+  }
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    const auto from = i / count;
+    ASSERT_EQ(canele_irecv(s_[1 - from], static_cast<int>(from), 5, CANELE_TAG_EXACT, &got[i], 8, &receives[i]), 0);
+  }
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    ASSERT_TRUE(job_->finish(receives[i]) && job_->finish(sends[i]));
+    ASSERT_EQ(got[i], i % count);
   }
 }
 
