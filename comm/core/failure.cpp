@@ -5,8 +5,6 @@
 // Threads: under the engine's lock.
 // Surprise: receives whose data is being pulled are left to their Pull, and a packet that a driver's server may
 //     hold is left until it comes back.
-#include <utility>
-
 #include "comm/core/peers.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/send_path.hpp"
@@ -77,11 +75,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   peer.state = lost ? Peer::State::failed : Peer::State::left;
   peer.error = error;
   peer.reason = reason;
-  for (const auto& rail : peer.rails) {
-    if (!std::exchange(rail->up, false)) continue;
-    rail->slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
-    if (!rail->slot->memory_only()) system_peers.fetch_sub(1, std::memory_order_relaxed);
-  }
+  for (const auto& rail : peer.rails) peers::rail_down(*this, *rail);
   if (lost) {
     counters.add(Counter::peers_failed);
     log(LogLevel::warning, "rank " + std::to_string(peer.rank) + " is lost: " + std::string(reason));

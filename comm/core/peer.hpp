@@ -16,6 +16,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -114,7 +115,6 @@ struct Peer {
   std::vector<std::uint32_t> announced;     ///< by our index: the epoch announced, 0 none
   Blob address;                             ///< what it published
   std::size_t next_group = 0;               ///< of drivers, the next one to try
-  int trying = 0;                           ///< rails that are connecting
   PeerCounters counters;
 
   Rail* rail_of(const DriverSlot& slot) const {
@@ -122,6 +122,11 @@ struct Peer {
       if (one->slot == &slot) return one.get();
     }
     return nullptr;
+  }
+  /// A rail may still come up.
+  bool connects() const {
+    return std::any_of(rails.begin(), rails.end(),
+                       [](const auto& one) { return one->slot != nullptr && !one->up && !one->dead; });
   }
   bool gone() const { return state >= State::left; }
 };

@@ -165,19 +165,17 @@ Rail& add_rail(Peer& peer, DriverSlot* slot) {
 
 namespace {
 
-/// Begins to connect by one driver. False: it does not reach the peer.
-bool try_driver(Engine& engine, Peer& peer, DriverSlot& slot, drivers::Address address) {
+/// Begins to connect by one driver. If that does not reach the peer, the rail is dead at once.
+void try_driver(Engine& engine, Peer& peer, DriverSlot& slot, drivers::Address address) {
   Rail& rail = add_rail(peer, &slot);
   rail.address = std::move(address);
   if (!slot.memory_only()) {
     rail.state = Rail::State::connect;
     slot.push_flush(rail);
-    return true;
+    return;
   }
   if (peer.rank == engine.rank) engine.polled_slots.push_back(&slot);  // until now there was nothing to hear from it
-  if (slot.driver->connect(peer.rank, rail.address) != drivers::Status::failed) return true;
-  rail.dead = true;
-  return false;
+  rail.dead = slot.driver->connect(peer.rank, rail.address) == drivers::Status::failed;
 }
 
 /// Begins to connect by every driver of a group. False: none of them may reach the peer, or it has failed meanwhile.
@@ -193,9 +191,9 @@ bool try_group(Engine& engine, Peer& peer, std::size_t group) {
       return false;
     }
     if (address.empty() && !self) continue;  // the peer does not run this driver
-    peer.trying += try_driver(engine, peer, *slot, std::move(address)) ? 1 : 0;
+    try_driver(engine, peer, *slot, std::move(address));
   }
-  return peer.trying > 0;
+  return peer.connects();
 }
 
 }  // namespace
@@ -228,17 +226,34 @@ static void choose_rail(Peer& peer) {
   }
 }
 
+/// The rail carries from now on.
+static void rail_up(Engine& engine, Rail& rail) {
+  rail.up = true;
+  rail.slot->connected_peers.fetch_add(1, std::memory_order_relaxed);
+  if (!rail.slot->memory_only()) {
+    engine.system_peers.fetch_add(1, std::memory_order_relaxed);
+  } else if (rail.peer->rank != engine.rank) {
+    engine.memory_in_use.store(true, std::memory_order_relaxed);
+  }
+}
+
+bool rail_down(Engine& engine, Rail& rail) {
+  if (!std::exchange(rail.up, false)) return false;
+  rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
+  if (!rail.slot->memory_only()) engine.system_peers.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
 void connected(Engine& engine, DriverSlot& slot, int rank) {
   Peer& peer = engine.peer(rank);
   if (peer.gone()) return;
   Rail* rail = peer.rail_of(slot);
   if (rail != nullptr && (rail->up || rail->dead)) return;
-  if (rail != nullptr) --peer.trying;
   // Only drivers of one group keep packets in order among them; what came first stays.
   if (peer.state == Peer::State::up && peer.rail->slot->group != slot.group) return;
   if (rail == nullptr) rail = &add_rail(peer, &slot);
   if (rail->state == Rail::State::connect && !rail->in_flush) rail->state = Rail::State::idle;
-  rail->up = true;
+  rail_up(engine, *rail);
   const bool several = std::count_if(engine.slots.begin(), engine.slots.end(),
                                      [&](const auto& one) { return one->group == slot.group; }) > 1;
   if (several) {
@@ -248,12 +263,6 @@ void connected(Engine& engine, DriverSlot& slot, int rank) {
   }
   peer.state = Peer::State::up;
   choose_rail(peer);
-  slot.connected_peers.fetch_add(1, std::memory_order_relaxed);
-  if (!slot.memory_only()) {
-    engine.system_peers.fetch_add(1, std::memory_order_relaxed);
-  } else if (rank != engine.rank) {
-    engine.memory_in_use.store(true, std::memory_order_relaxed);
-  }
   engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + slot.label);
   engine.mark_dirty(peer);
 }
@@ -262,16 +271,10 @@ void rail_failed(Engine& engine, Rail& rail) {
   Peer& peer = *rail.peer;
   if (rail.dead || peer.gone()) return;
   rail.dead = true;
-  if (std::exchange(rail.up, false)) {
-    rail.slot->connected_peers.fetch_sub(1, std::memory_order_relaxed);
-    if (!rail.slot->memory_only()) engine.system_peers.fetch_sub(1, std::memory_order_relaxed);
-  } else {
-    --peer.trying;
-  }
-  if (peer.state == Peer::State::up) {
+  if (rail_down(engine, rail)) {
     choose_rail(peer);
     bundle::rail_lost(engine, peer, rail);
-  } else if (peer.trying == 0) {
+  } else if (peer.state != Peer::State::up && !peer.connects()) {
     connect(engine, peer);
   }
 }
@@ -281,13 +284,11 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
   Peer& peer = engine.peer(rank);
   Rail* rail = peer.rail_of(slot);
   if (rail == nullptr || rail->dead || peer.gone()) return;
-  if (peer.state == Peer::State::up && !rail->up) {  // it was not used
-    rail->dead = true;
-    return;
-  }
   const bool others =
       std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return one.get() != rail && one->up; });
-  if (peer.state == Peer::State::connecting && !lost) {
+  if (peer.state == Peer::State::up && !rail->up) {
+    rail_failed(engine, *rail);  // it was not used
+  } else if (peer.state == Peer::State::connecting && !lost) {
     peer.reason = slot.label + ": " + std::string(reason);
     rail_failed(engine, *rail);
   } else if (peer.state == Peer::State::up && others) {

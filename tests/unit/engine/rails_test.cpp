@@ -8,6 +8,7 @@
 #include <deque>
 #include <random>
 
+#include "comm/core/peers.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {
@@ -131,9 +132,13 @@ class Rails : public testing::TestWithParam<Pair> {
     }
     inner<0> = comm::find_driver(GetParam().first);
     inner<1> = comm::find_driver(GetParam().second);
+    start_job("fifo");  // a packet for each message
+  }
+
+  void start_job(const char* strategy) {
     JobOptions options;
     options.settings = {"CANELE_VERBOSE=0"};
-    options.strategy = "fifo";  // a packet for each message
+    options.strategy = strategy;
     options.drivers = {comm::find_driver("self"), &mortal<0>, &mortal<1>};
     options.drivers[2].with_previous = true;
     job_ = std::make_unique<LocalJob>(options);
@@ -240,14 +245,7 @@ TEST_P(Rails, OneMayDieAtAnyMoment) {
     }
     job_.reset();
     for (auto& one : illness[kind]) one.swallows = one.tells = false;
-    if (seed < 11) {
-      JobOptions options;
-      options.settings = {"CANELE_VERBOSE=0"};
-      options.drivers = {comm::find_driver("self"), &mortal<0>, &mortal<1>};
-      options.drivers[2].with_previous = true;
-      job_ = std::make_unique<LocalJob>(options);
-      s_ = job_->open("rails");
-    }
+    if (seed < 11) start_job("aggregate");
   }
 }
 
@@ -287,6 +285,28 @@ TEST_P(Rails, TheLastOneTakesThePeerWithIt) {
   ASSERT_TRUE(job_->finish(receive));
   EXPECT_EQ(status_of(receive).error, CANELE_EPEER);
   EXPECT_EQ(status_of(receive).source, 0);
+}
+
+/// Not joined, one driver is enough: what becomes of the other one's attempt to connect is nobody's loss.
+TEST(UnusedRail, MayFailWhileAnotherDriverCarries) {
+  JobOptions options;
+  options.drivers = {comm::find_driver("self"), comm::find_driver("shm"), comm::find_driver("tcp")};
+  LocalJob job(options);
+  const auto s = job.open("unused");
+  for (int round = 0; round < 2; ++round) {
+    canele_request_t send{}, receive{};
+    std::uint64_t out = 7, in = 0;
+    canele_irecv(s[1], 0, 1, CANELE_TAG_EXACT, &in, sizeof in, &receive);
+    canele_isend(s[0], 1, 1, &out, sizeof out, &send);
+    ASSERT_TRUE(job.finish(receive) && job.finish(send));
+    ASSERT_EQ(status_of(receive).error, CANELE_OK);
+    ASSERT_EQ(in, out);
+    if (round > 0) break;
+    comm::Engine& engine = job.engine(0);
+    engine.lock_for_callback();
+    comm::peers::rail_failed(engine, comm::peers::add_rail(engine.peer(1), engine.slots[2].get()));
+    engine.unlock();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, Rails, testing::Values(Pair{"shm", "tcp"}, Pair{"tcp", "tcp"}, Pair{"shm", "shm"}),
