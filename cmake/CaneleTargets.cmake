@@ -2,6 +2,16 @@
 # The library targets. Surprise: each room is compiled once, as objects; canele (shared, exports canele_* only) and
 # canele_internal (static, everything visible: for unit tests, apps/sim and benchmarks) are made of the same objects.
 
+# The standard library's headers are compiled once for all rooms, for they take most of the time. tests/tidy checks that
+# our own headers do without.
+function(canele_standard_headers target)
+  if(target STREQUAL canele_ltask)  # the first room
+    target_precompile_headers(canele_ltask PRIVATE <algorithm> <atomic> <functional> <memory> <string> <vector>)
+  else()
+    target_precompile_headers(${target} REUSE_FROM canele_ltask)
+  endif()
+endfunction()
+
 # canele_room(name [LINK lib...]): all sources below the current directory become the object library canele_<name>.
 function(canele_room name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
@@ -18,6 +28,7 @@ function(canele_room name)
     target_compile_options(canele_${name} PRIVATE -flto -ffat-lto-objects)
   endif()
   canele_warnings(canele_${name})
+  canele_standard_headers(canele_${name})
 endfunction()
 
 # canele_driver_module(name LINK lib...): the sources of the current directory become the module
@@ -30,6 +41,7 @@ function(canele_driver_module name)
   target_include_directories(canele_driver_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(canele_driver_${name} PUBLIC Threads::Threads ${ARG_LINK})
   canele_warnings(canele_driver_${name})
+  canele_standard_headers(canele_driver_${name})
   add_library(canele_module_${name} MODULE)
   target_link_libraries(canele_module_${name} PRIVATE canele_driver_${name})
   set_target_properties(canele_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME canele-driver-${name}

@@ -26,6 +26,7 @@ logs=$root/build/logs
 prefix=$root/build/prefix
 jobs=$(nproc)
 only=
+conformance=ON # build the kit, too
 passed=0
 failed=0
 skipped=0
@@ -45,7 +46,7 @@ usage() {
 parse_arguments() {
   while [[ $# -gt 0 ]]; do
     case $1 in
-      --quick) stages=("${quick_stages[@]}") ;;
+      --quick) stages=("${quick_stages[@]}") conformance=OFF ;;
       --soak) stages=("${soak_stages[@]}") ;;
       --only) only=${2:?--only wants a list of stages} && shift ;;
       --stages) printf '%s\n' "${full_stages[@]}" "${soak_stages[@]}" | awk '!seen[$0]++' && exit 0 ;;
@@ -103,7 +104,8 @@ configure_and_build() {
   [[ ${CI:-} != true ]] || werror=ON
   [[ -e $root/build/$preset/CMakeCache.txt ]] || ! command -v ninja >/dev/null || generator=(-G Ninja)
   cd "$root" &&
-    cmake --preset "$preset" "${generator[@]}" -DCANELE_TESTS=ON -DCANELE_APPS=ON -DCANELE_WERROR=$werror &&
+    cmake --preset "$preset" "${generator[@]}" -DCANELE_TESTS=ON -DCANELE_APPS=ON -DCANELE_WERROR=$werror \
+      -DCANELE_CONFORMANCE=$conformance &&
     cmake --build --preset "$preset" --parallel "$jobs"
 }
 
@@ -121,13 +123,13 @@ show_failures() {
   } | tee -a "$logs/failures.txt"
 }
 
-# run_ctest PRESET LABELS: the ctest entries with one of the labels (a regular expression).
+# run_ctest PRESET LABELS [AT ONCE]: the ctest entries with one of the labels (a regular expression).
 run_ctest() {
-  local preset=$1 labels=$2 directory=$root/build/$1 status=0 numbers
+  local preset=$1 labels=$2 at_once=${3:-$jobs} directory=$root/build/$1 status=0 numbers
   local log=$logs/ctest-$1-${labels//[^a-z]/-}.log junit=$root/build/$1/results/junit-${labels//[^a-z]/-}.xml
   mkdir -p "$directory/results"
   find "$directory/results" -name '*.xml' -delete
-  step "tests ($labels) of the $preset preset" "$log" ctest --test-dir "$directory" -L "^($labels)\$" -j "$jobs" \
+  step "tests ($labels) of the $preset preset" "$log" ctest --test-dir "$directory" -L "^($labels)\$" -j "$at_once" \
     --output-on-failure --no-tests=error --output-junit "$junit" || status=$?
   [[ $status -eq 0 ]] || show_failures "$log"
   numbers=$("$here/count_results.py" "$junit" "$directory/results" 2>/dev/null || echo 0 1 0)
@@ -235,7 +237,7 @@ run_stage() {
     release) build_preset release ;;
     tidy) check_tidy ;;
     unit) run_ctest release 'unit|tools' ;;
-    process) run_ctest release 'process|mpi' ;;
+    process) run_ctest release 'process|mpi' $((2 * jobs)) ;; # most of the time they wait
     system) run_ctest release system ;;
     conformance) run_conformance ;;
     package) run_ctest release package ;;

@@ -47,15 +47,13 @@ bool speaks_pmi1(Platform& platform) {
 
 /// "" or the launcher that we cannot join, with what to do.
 std::string unsupported_launcher(Platform& platform) {
-  const char* instead = ": use srun --mpi=pmix, or canele-run";
-  if (platform.variable("PMI_FD") != nullptr)
-    return std::string("started by srun with PMI-2 (PMI_FD is set)") + instead;
-  if (slurm_step(platform)) return std::string("started by srun (SLURM_PROCID is set) without PMIx") + instead;
+  const std::string instead = ": use srun --mpi=pmix, or canele-run";
+  if (platform.variable("PMI_FD") != nullptr) return "started by srun with PMI-2 (PMI_FD is set)" + instead;
+  if (slurm_step(platform)) return "started by srun (SLURM_PROCID is set) without PMIx" + instead;
   if (const char* name = first_set(platform, hydra_names))
     return "started by mpiexec.hydra (" + std::string(name) +
            " is set), but PMI_FD, the descriptor to it, is missing: it must reach the ranks (a script between may "
-           "clear "
-           "the environment; mpiexec -pmi-port is not supported)";
+           "clear the environment; mpiexec -pmi-port is not supported)";
   if (const char* name = first_set(platform, ompi_names))
     return "started by mpirun of Open MPI (" + std::string(name) +
            " is set), but its PMIx variables (PMIX_NAMESPACE, PMIX_RANK) are missing: they must reach the ranks; does "
