@@ -150,15 +150,26 @@ class Wait {
   bool listed_ = false;
 };
 
-}  // namespace
+/// The short wait: this thread polls, and the event happens while it may still spin.
+inline bool arrives_soon(Engine* engine, const Target& target) {
+  return engine != nullptr && callback_depth() == 0 && !engine->worker.active() &&
+         engine->spin_until(*target.word, target.mask);
+}
 
-int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns) {
+[[gnu::noinline]] int block(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns) {
   if (callback_depth() != 0) {
     return error(CANELE_EDEADLK,
                  "a blocking call inside a completion callback would wait for itself: use a callback "
                  "on what you wait for instead");
   }
   return Wait(engine, targets, count, deadline_ns).run();
+}
+
+}  // namespace
+
+int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns) {
+  if (count == 1 && arrives_soon(engine, targets[0])) return CANELE_OK;
+  return block(engine, targets, count, deadline_ns);
 }
 
 [[gnu::cold, gnu::noinline]] void tell_outcome(const Request& request) {
@@ -213,20 +224,6 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
   return CANELE_OK;
 }
 
-namespace {
-
-/// The short wait: this thread polls, and the request is finalized while it may still spin.
-inline bool arrives_soon(Request& r) {
-  return callback_depth() == 0 && !r.engine->worker.active() && r.engine->spin_until(r.word, event::finalized);
-}
-
-[[gnu::noinline]] int block_on(Request& r) {
-  Target target{&r.word, event::finalized};
-  return wait_for_one(r.engine, &target, 1, 0);
-}
-
-}  // namespace
-
 int canele_wait(canele_request_t* request, canele_status_t* status) {
   if (request == nullptr) [[unlikely]]
     return error(CANELE_EINVAL, "canele_wait: request is NULL");
@@ -235,9 +232,11 @@ int canele_wait(canele_request_t* request, canele_status_t* status) {
     if (status != nullptr) *status = canele_status_t{};
     return CANELE_OK;
   }
-  if (!r.finalized() && !arrives_soon(r)) [[unlikely]] {
-    const int code = block_on(r);
-    if (code != CANELE_OK) return code;
+  if (!r.finalized()) {
+    Target target{&r.word, event::finalized};
+    const int code = wait_for_one(r.engine, &target, 1, 0);
+    if (code != CANELE_OK) [[unlikely]]
+      return code;
   }
   if (status != nullptr) fill_status(r, status);
   if (r.status_error != CANELE_OK) [[unlikely]]
