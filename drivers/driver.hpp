@@ -32,10 +32,12 @@
 
 #include <sys/uio.h>
 
+#include <atomic>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,7 +47,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 2;
+inline constexpr int contract_version = 3;
 
 using Rank = std::int32_t;
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
@@ -80,6 +82,7 @@ struct Capabilities {
   bool copies_by_hardware = false;  ///< a pending remote_copy() goes on while no thread is in the driver
   std::size_t max_copy = 1u << 30;  ///< longest piece for remote_copy()
   std::size_t exposure_size = 0;    ///< the longest exposure that expose() writes; at most Exposure::max_size
+  int shared_lines = 0;             ///< shared_lines(): how many each end of a pair has; 0: none
   WakeUp wake_up = WakeUp::none;
   bool reaches_self = false;        ///< can send to the own rank
   bool reaches_local = false;       ///< can reach ranks of this host
@@ -105,6 +108,19 @@ struct Exposure {
   std::uint16_t size = 0;
   std::byte bytes[max_size];
   std::uint64_t handle = 0;  ///< for withdraw(); 0: there is nothing to withdraw
+};
+
+/// One cache line that both processes of a pair may change, with atomic operations. Zero at first.
+struct alignas(64) SharedLine {
+  std::atomic<std::uint64_t> words[8];
+};
+
+/// The shared lines of a pair: `count` whose use we decide, and as many whose use the peer decides. Whatever the peer
+/// writes there is to be checked, like any byte from it.
+struct SharedLines {
+  SharedLine* ours = nullptr;
+  SharedLine* theirs = nullptr;
+  int count = 0;  ///< capabilities().shared_lines, or 0: none with this peer
 };
 
 /// Which way remote_copy() goes: out of the peer's memory, or into it.
@@ -260,6 +276,14 @@ class Driver {
     return remote_copy_impl(peer, access, exposure, offset, pieces, count, size, token);
   }
 
+  /// Lines that both processes can change: with them sender and receiver of a large message agree, without a packet,
+  /// on who copies what. Valid from connected() until close(), also after failed(), for any
+  /// thread. count 0: there are none.
+  SharedLines shared_lines(Rank peer) const {
+    const auto found = shared_lines_.find(peer);
+    return found != shared_lines_.end() ? found->second : SharedLines{};
+  }
+
   /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Returns how many events it
   /// reported: 0 means truly nothing happened. Pushes what was stuck (short writes) as well.
   int poll(int budget) {
@@ -295,6 +319,9 @@ class Driver {
   void close() { close_impl(); }
 
  protected:
+  /// Before connected(): the pair has shared lines.
+  void share_lines(Rank peer, SharedLines lines) { shared_lines_[peer] = lines; }
+
   Capabilities capabilities_;
   int wakes_due_ = 0;  ///< peers for which wants_wake_impl() has yet to say true; the driver raises it
 
@@ -330,6 +357,8 @@ class Driver {
   virtual bool wants_wake_impl(Rank) { return false; }
   virtual void wake_impl(Rank) {}
   virtual void close_impl() = 0;
+
+  std::map<Rank, SharedLines> shared_lines_;
 };
 
 /// How a driver is found: each family defines one, listed in comm's registry (or exported by a module).

@@ -83,7 +83,10 @@ class Decorator : public Driver, protected DriverEvents {
   }
   void done(Token token, Status status) override { engine().done(token, status); }
   void ready(Rank rank) override { engine().ready(rank); }
-  void connected(Rank rank) override { engine().connected(rank); }
+  void connected(Rank rank) override {
+    share_lines(rank, inner_->shared_lines(rank));
+    engine().connected(rank);
+  }
   void failed(Rank rank, bool lost, std::string_view reason) override { engine().failed(rank, lost, reason); }
 
  private:

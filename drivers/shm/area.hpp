@@ -2,16 +2,17 @@
 //
 // Area: the layout of the memory that two processes share, to the byte.
 //
-// Who: the shm driver only. Threads: one writer per word (named below), in one process; the other process reads.
+// Who: the shm driver only. Threads: one writer per word (named below), in one process; the other process reads. But
+//      the shared lines belong to the engines.
 // Surprise: whatever the other process writes is hostile. Each shared word is loaded once into a local, checked there,
 //      and only the local is used.
 //
 // The receiver of a direction owns its area (a sealed memfd) and lends it to the sender:
 //
-//     offset 0        128           256        4096                      12288                             61440
+//     offset 0        128           1024     4096                      12288                             61440
 //     +------------+-------------+--------+--------+--------+-+----------+-----------------------------------+
-//     | consumed   | starved     | (free) | line 0 | line 1 |.| line 127 | data ring, 48 KiB                 |
-//     | by receiver| by sender   |        |      the line ring           | packets of more than 56 bytes     |
+//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | data ring, 48 KiB                 |
+//     | by receiver| by sender   | lines  |      the line ring           | packets of more than 56 bytes     |
 //     +------------+-------------+--------+--------+--------+-+----------+-----------------------------------+
 //     line: one cache line
 //            +- word, 8 B ---------------------------+- payload, 56 B ------------------------------------+
@@ -28,14 +29,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "drivers/driver.hpp"
+
 namespace canele::drivers::shm {
 
-inline constexpr std::uint32_t layout_version = 1;  ///< peers with another one are refused
+inline constexpr std::uint32_t layout_version = 2;  ///< peers with another one are refused
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
 inline constexpr std::size_t data_size = 48 * 1024;
 inline constexpr std::size_t largest_packet = 16 * 1024;
+inline constexpr int shared_line_count = 16;
 
 /// The receiver tells its progress each time this many lines, or bytes of the data ring, are free again.
 inline constexpr std::size_t lines_told = line_count / 4;
@@ -73,10 +77,13 @@ struct alignas(4096) Area {
   alignas(128) std::atomic<std::uint64_t> consumed;
   /// 1 while the sender waits for room and wants its doorbell rung. Written by the sender.
   alignas(128) std::atomic<std::uint32_t> starved;
+  /// Changed by both, as the engine of the receiver decides; see Driver::shared_lines().
+  alignas(1024) SharedLine shared[shared_line_count];
   alignas(4096) Line lines[line_count];
   alignas(4096) std::byte data[data_size];
 };
-static_assert(offsetof(Area, lines) == 4096 && offsetof(Area, data) == 12288 && sizeof(Area) == 61440);
+static_assert(offsetof(Area, shared) == 1024 && offsetof(Area, lines) == 4096 && offsetof(Area, data) == 12288 &&
+              sizeof(Area) == 61440);
 
 /// One per process, lent to all peers read-only: 0 while the process is awake, else the number of its current sleep.
 /// One word per process rather than a flag per pair: falling asleep is one store whatever the number of peers, and no

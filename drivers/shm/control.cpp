@@ -80,6 +80,7 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = largest_packet;
   capabilities_.get = capabilities_.put = capabilities_.copies_anywhere = attach_;
+  capabilities_.shared_lines = shared_line_count;
   capabilities_.exposure_size = Exposure::max_size;
   capabilities_.wake_up = WakeUp::doorbell;
   capabilities_.reaches_local = true;
@@ -486,6 +487,7 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
   peer.area_in = std::move(connection.area_in);
   peer.in.attach(peer.area_in.as<Area>(), connection.strict);
   peer.out.attach(peer.area_out.as<Area>(), connection.strict);
+  share_lines(peer.rank, {peer.area_in.as<Area>()->shared, peer.area_out.as<Area>()->shared, shared_line_count});
   peer.park = peer.park_page.as<ParkPage>();
   peer.reads_us = attach_ && introduction.reads_you == 1;
   peer.process = connection.process;

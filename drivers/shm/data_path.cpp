@@ -330,11 +330,6 @@ int ShmDriver::report() {
     peer.told_failed = true;
     active_.erase(std::remove(active_.begin(), active_.end(), &peer), active_.end());
     peer.in.detach();
-    if (reserved_.peer != &peer) {
-      peer.area_in = {};
-      peer.area_out = {};
-      peer.park_page = {};
-    }
     if (peer.quiet) continue;  // the engine has asked for it
     events_->failed(peer.rank, peer.lost, peer.reason);
     ++events;

@@ -3,9 +3,8 @@
 // Peer: what the shm driver keeps for a rank that it talks to. Connection: a socket on its way to being a peer.
 //
 // Who: the shm driver. Threads: the engine's serialisation, except the members marked "any thread".
-// Surprise: a Peer lives until the driver closes, also after failure: wake() and remote_copy() of other threads may be
-// in
-//      it. Its mappings go earlier.
+// Surprise: a Peer and its mappings live until the driver closes, also after failure: other threads may be in wake(),
+//      in remote_copy(), or at the shared lines.
 //
 //   peers_[rank] ──▶ Peer ──▶ Inbox ──▶ area_in   (own memfd: we read)
 //                     │  └──▶ Outbox ─▶ area_out  (the peer's memfd: we write)

@@ -107,6 +107,7 @@ void check_declared(const KnownDriver& must, const Subject& subject) {
   CANELE_MUST(can.get || !must.get);
   CANELE_MUST(can.put || !must.put);
   CANELE_MUST(can.copies_anywhere || !must.copies_anywhere);
+  CANELE_MUST(can.shared_lines >= must.shared_lines);
   CANELE_MUST(can.wake_up == must.wake_up || must.wake_up == drivers::WakeUp::none);
   CANELE_MUST(can.reaches_self || !must.self);
   CANELE_MUST(can.reaches_local || !must.local);

@@ -41,6 +41,7 @@ struct KnownDriver {
   std::string_view name;
   std::size_t min_inline = 0, min_packet = 1024;
   bool memory_only = false, reserves = false, bulk_stream = false, get = false, put = false, copies_anywhere = false;
+  int shared_lines = 0;
   drivers::WakeUp wake_up = drivers::WakeUp::none;
   bool self = false, local = false, remote = false;
   bool detects_failure = false;

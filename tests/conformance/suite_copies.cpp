@@ -185,6 +185,36 @@ void by_several_threads(Job& job) {
   if (own.handle != 0) job.node.driver->withdraw(own.handle);
 }
 
+/// Both ends add to every word of all lines at the same time: no step is lost, and "ours" is the other's "theirs".
+void shared_lines(Job& job) {
+  constexpr std::uint64_t times = 2000;
+  if (!job.connect_all()) return;
+  const drivers::SharedLines lines = job.node.driver->shared_lines(1 - job.rank);
+  ASSERT_EQ(lines.count, job.can().shared_lines);
+  const auto each = [&](auto visit) {
+    for (int i = 0; i < lines.count; ++i) {
+      for (int k = 0; k < 8; ++k) visit(lines.ours[i].words[k], lines.theirs[i].words[k], i * 8 + k);
+    }
+  };
+  each([](const auto& ours, const auto&, int) { EXPECT_EQ(ours.load(), 0u) << "zero at first"; });
+  ASSERT_TRUE(job.barrier("looked at"));
+  for (std::uint64_t n = 0; n < times; ++n) {
+    each([](auto& ours, auto& theirs, int) { ours.fetch_add(1), theirs.fetch_add(1); });
+  }
+  ASSERT_TRUE(job.barrier("added"));
+  each([](const auto& ours, const auto& theirs, int) {
+    EXPECT_EQ(ours.load(), 2 * times);
+    EXPECT_EQ(theirs.load(), 2 * times);
+  });
+  ASSERT_TRUE(job.barrier("read"));
+  each([&](auto& ours, auto&, int at) { ours.store(static_cast<std::uint64_t>(1000 * job.rank + at)); });
+  ASSERT_TRUE(job.barrier("written"));
+  each([&](const auto&, const auto& theirs, int at) {
+    EXPECT_EQ(theirs.load(), static_cast<std::uint64_t>(1000 * (1 - job.rank) + at));
+  });
+  ASSERT_TRUE(job.barrier("compared"));
+}
+
 std::string needs_get(const Capabilities& can, const Options&) { return can.get ? "" : "get is not declared"; }
 std::string needs_put(const Capabilities& can, const Options&) { return can.put ? "" : "put is not declared"; }
 std::string needs_copies(const Capabilities& can, const Options&) {
@@ -194,11 +224,16 @@ std::string needs_anywhere(const Capabilities& can, const Options&) {
   return can.copies_anywhere ? "" : "copies_anywhere is not declared";
 }
 
+std::string needs_lines(const Capabilities& can, const Options&) {
+  return can.shared_lines > 0 ? "" : "shared_lines are not declared";
+}
+
 constexpr TestCase cases[] = {
     {"get", 2, get, needs_get},
     {"put", 2, put, needs_put},
     {"bad_exposure", 2, bad_exposure, needs_copies},
     {"copies_anywhere", 2, by_several_threads, needs_anywhere},
+    {"shared_lines", 2, shared_lines, needs_lines},
 };
 
 }  // namespace

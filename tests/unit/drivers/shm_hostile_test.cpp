@@ -296,8 +296,9 @@ TEST_F(ShmHostile, NonsenseInTheLines) {
   EXPECT_TRUE(world[0].failures[1].first);
   EXPECT_EQ(world[0].send(1, pattern(8, 1)), Status::failed);
   ASSERT_TRUE(world.until([&] { return world[1].failures.count(0) == 1; }));
-  EXPECT_TRUE(mapped_areas().empty());
   expect_health();
+  world.nodes.clear();
+  EXPECT_TRUE(mapped_areas().empty()) << "mapped until the driver closes, for other threads may be at the shared lines";
 }
 
 TEST_F(ShmHostile, AnImpossiblePosition) {
