@@ -94,6 +94,16 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      true,
      0,
      std::uint64_t{1} << 30},
+    {{"PUSH", "on", "",
+      "Whether a large receive on the same host is offered to its sender, which then writes the data there while the "
+      "receiver computes; both copy if both wait. Costs a small message for each large receive. off: only the receiver "
+      "copies, when it next makes progress.",
+      "on | off"},
+     Kind::choice,
+     false,
+     0,
+     unlimited,
+     "on off"},
     {{"SPIN", "auto", "ns",
       "Time to spin after the last event before giving up the core. Longer: lower latency after a pause. Shorter: less "
       "processor time taken from others. auto: from the machine, and zero when it has more runnable threads than "

@@ -28,6 +28,7 @@ enum class Setting : int {
   worker_core,    ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
                   ///< it)
   eager_limit,    ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
+  push,           ///< on, off: large receives are offered to their senders
   spin,           ///< ns to spin before yielding when idle, or "auto"
   start_timeout,  ///< seconds to wait for all ranks at start
   finalize_timeout,  ///< seconds to wait for all ranks at the end

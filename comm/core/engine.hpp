@@ -20,6 +20,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/bootstrap/bootstrap.hpp"
@@ -56,7 +57,8 @@ struct EngineParts {
   const strategies::StrategyFactory* strategy = nullptr;
 };
 
-/// System calls that became due under the lock, to be made after it: threads to wake, doorbells to ring.
+/// System calls that became due under the lock, to be made after it: threads to wake, doorbells to ring, the one that
+/// sleeps on the drivers to rouse.
 class Departures {
  public:
   bool due() const { return due_; }
@@ -68,12 +70,17 @@ class Departures {
     due_ = true;
     doorbells_.emplace_back(&driver, rank);
   }
+  void rouse(ltask::Sleeper& sleeper) {
+    due_ = true;
+    sleeper_ = &sleeper;
+  }
   /// Moves what `other` holds here, leaving its memory with it for the next time.
   void take(Departures& other) {
     parkers_.insert(parkers_.end(), other.parkers_.begin(), other.parkers_.end());
     doorbells_.insert(doorbells_.end(), other.doorbells_.begin(), other.doorbells_.end());
     other.parkers_.clear();
     other.doorbells_.clear();
+    if (other.sleeper_ != nullptr) sleeper_ = std::exchange(other.sleeper_, nullptr);
     due_ = true;
     other.due_ = false;
   }
@@ -81,6 +88,7 @@ class Departures {
 
  private:
   bool due_ = false;
+  ltask::Sleeper* sleeper_ = nullptr;
   std::vector<ltask::Parker*> parkers_;
   std::vector<std::pair<drivers::Driver*, int>> doorbells_;
 };
@@ -191,6 +199,7 @@ class Engine final : public ltask::Progress {
   LogLevel verbosity = LogLevel::warning;
   ltask::Idle::Budget idle;         ///< how long to spin and yield
   std::uint64_t eager_setting = 0;  ///< 0: the driver decides
+  bool pushes = true;               ///< large receives are offered to their senders
   long process = 0;                 ///< to notice a fork
   std::vector<std::byte> secret;
   std::uint64_t incarnation = 0;
@@ -231,7 +240,8 @@ class Engine final : public ltask::Progress {
   std::uint64_t pulls = 0;                ///< copies under way
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
-  std::uint64_t flip_countdown = 0;  ///< fault switch, 0 off
+  std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call
+  std::uint64_t flip_countdown = 0;         ///< fault switch, 0 off
   EngineCounters counters;
 
  private:

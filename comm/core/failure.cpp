@@ -3,9 +3,10 @@
 // The end of a peer: every request that needs it completes with an error; everything else goes on.
 //
 // Threads: under the engine's lock.
-// Surprise: receives whose data is being pulled are left to their Pull, and a packet that a driver's server may
+// Surprise: requests whose data is being copied are left to their Pull, and a packet that a driver's server may
 //     hold is left until it comes back.
 #include "comm/core/peers.hpp"
+#include "comm/protocol/advert.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/send_path.hpp"
 
@@ -36,14 +37,14 @@ void drop_backlog(Engine& engine, Peer& peer) {
 
 void drop_named(Engine& engine, const Peer& peer) {
   engine.sends.each([&](Request& request) {
-    if (request.rank != peer.rank) return;
+    if (request.rank != peer.rank || request.copying) return;
     engine.sends.remove(request.handle);
     fetch::withdraw(peer, request);
     engine.finish(request, peer.error);
   });
   fetch::drop(engine, peer);
   engine.transfers.each([&](Request& request) {
-    if (request.receive.peer != &peer) return;
+    if (request.receive.peer != &peer || request.copying || request.receive.node.queued) return;
     engine.transfers.remove(request.handle);
     engine.finish(request, peer.error);
   });
@@ -61,6 +62,7 @@ void drop_receives(Engine& engine, const Peer& peer) {
   for (PostedNode* node : doomed) {
     Request& request = request_of(*node);
     engine.matcher.cancel(request.session->match, *node);
+    if (request.handle != 0) advert::forget(engine, request);
     request.status_tag = node->tag;
     request.rank = peer.rank;
     request.status_length = 0;

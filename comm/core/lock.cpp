@@ -37,6 +37,7 @@ void Engine::unlock_slowly() {
 void Departures::run(Platform& platform) {
   for (ltask::Parker* parker : parkers_) parker->signal(platform);
   for (const auto& [driver, rank] : doorbells_) driver->wake(rank);
+  if (sleeper_ != nullptr) sleeper_->wake();
 }
 
 void Engine::run_linked(ltask::SubmitLock::Node* node) {

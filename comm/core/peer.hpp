@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "comm/bootstrap/bootstrap.hpp"
+#include "comm/core/adverts.hpp"
 #include "comm/core/bundle.hpp"
 #include "comm/core/request.hpp"
 #include "comm/observe/counters.hpp"
@@ -89,6 +90,7 @@ struct Rail : InFlight {
   std::shared_ptr<KeptPacket> kept;  ///< several rails: what `packet` points into
   bool in_flush = false;             ///< on its way to the server of the driver, or not back yet
   drivers::Address address;          ///< where to connect
+  drivers::SharedLines lines;        ///< see protocol/advert.hpp
   Rail* next_flush = nullptr;
   drivers::Status result = drivers::Status::ok;  ///< of the last hand-over
   struct SentOp : Op {
@@ -111,10 +113,12 @@ struct Peer {
   std::uint64_t next_age = 0;
   std::uint64_t queued_bytes = 0;           ///< in the backlog, as packed
   std::uint32_t next_out = 1, next_in = 1;  ///< envelope numbers
-  std::vector<Session*> sessions_in;        ///< by the peer's index
-  std::vector<std::uint32_t> announced;     ///< by our index: the epoch announced, 0 none
-  Blob address;                             ///< what it published
-  std::size_t next_group = 0;               ///< of drivers, the next one to try
+  RecentEnvelopes recent;
+  std::unique_ptr<Adverts> adverts;      ///< once there was one
+  std::vector<Session*> sessions_in;     ///< by the peer's index
+  std::vector<std::uint32_t> announced;  ///< by our index: the epoch announced, 0 none
+  Blob address;                          ///< what it published
+  std::size_t next_group = 0;            ///< of drivers, the next one to try
   PeerCounters counters;
 
   Rail* rail_of(const DriverSlot& slot) const {

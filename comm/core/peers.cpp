@@ -217,6 +217,12 @@ static std::size_t inline_below(const Engine& engine, const DriverSlot& slot) {
   return std::min(limit, room - sizeof(wire::Head)) + 1;
 }
 
+void set_inline_limit(Engine& engine, Rail& rail) {
+  const Adverts* adverts = rail.peer->adverts.get();
+  const bool watch = adverts != nullptr && !adverts->theirs.empty();  // each envelope may be for one of them
+  rail.inline_below = watch ? 0 : inline_below(engine, *rail.slot);
+}
+
 /// The best rail is the first that is up.
 static void choose_rail(Peer& peer) {
   for (const auto& rail : peer.rails) {
@@ -259,7 +265,8 @@ void connected(Engine& engine, DriverSlot& slot, int rank) {
   if (several) {
     bundle::begin(peer);
   } else {
-    rail->inline_below = inline_below(engine, slot);
+    set_inline_limit(engine, *rail);
+    rail->lines = slot.driver->shared_lines(rank);
   }
   peer.state = Peer::State::up;
   choose_rail(peer);

@@ -26,6 +26,8 @@ void resolve(Engine& engine, Peer& peer);
 /// Tries the drivers of the next group.
 void connect(Engine& engine, Peer& peer);
 Rail& add_rail(Peer& peer, DriverSlot* slot);
+/// Which messages may take the short cut to the rail.
+void set_inline_limit(Engine& engine, Rail& rail);
 /// The rail carries no more. False: it never did.
 bool rail_down(Engine& engine, Rail& rail);
 /// One rail has failed, before or after it was up: others take over, or other drivers are tried.

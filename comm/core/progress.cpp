@@ -10,6 +10,7 @@
 #include "comm/core/engine.hpp"
 #include "comm/core/peers.hpp"
 #include "comm/protocol/fetch.hpp"
+#include "comm/protocol/shared_copy.hpp"
 
 namespace canele::comm {
 namespace {
@@ -84,6 +85,8 @@ int Engine::step() {
 int Engine::step_locked() {
   if (!try_lock()) return 0;
   int did = 0;
+  if (!deferred.empty()) [[unlikely]]
+    shared_copy::start_deferred(*this);
   for (DriverSlot* slot : polled_slots) did += slot->driver->poll(packets_per_poll);
   if (!lulled.empty()) {
     lulls_over = true;
@@ -108,7 +111,7 @@ bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t ma
   for (; turns > 0; --turns) {
     for (DriverSlot* slot : polled_slots) slot->driver->poll(packets_per_poll);
     done = (word.load(std::memory_order_relaxed) & mask) != 0;
-    if (done || departures.due() || tasks.has_work() || !lulled.empty()) break;
+    if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();
   }
@@ -132,7 +135,7 @@ void Engine::serve_drivers() {
 
 bool Engine::arm() {
   if (!try_lock()) return false;  // somebody is at work
-  bool armed = lulled.empty();
+  bool armed = lulled.empty() && deferred.empty();
   for (DriverSlot* slot : memory_slots) armed = slot->driver->arm() && armed;
   unlock();
   for (DriverSlot* slot : system_slots) {

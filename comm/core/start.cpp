@@ -186,6 +186,7 @@ Engine::Engine(EngineParts parts)
       verbosity(static_cast<LogLevel>(settings->number(Setting::verbose))),
       idle(idle_budget(*settings, crowded_host(platform, *bootstrap))),
       eager_setting(settings->number(Setting::eager_limit, 0)),
+      pushes(settings->text(Setting::push) == "on"),
       process(platform.process()),
       secret(secret_size),
       incarnation(platform.random()),

@@ -88,6 +88,14 @@ class Matcher {
   /// Takes a posted receive out.
   void cancel(MatchSession& session, PostedNode& receive) noexcept;
 
+  /// Will the next message for this posted receive's tag and source be given to it, whatever else is posted later? May
+  /// say no though it is so.
+  bool is_next(const MatchSession& session, const PostedNode& receive) const noexcept {
+    if (receive.match_class != static_cast<std::uint8_t>(MatchClass::exact) || session.posted_inexact != 0)
+      return false;
+    return session.only == &receive || exact_.find({receive.tag, session.id, receive.source}) == &receive;
+  }
+
   static MatchClass classify(std::int32_t source, std::uint64_t mask) noexcept;
 
   /// visit(PostedNode&) for every posted receive in the tables; nothing may change meanwhile.

@@ -30,6 +30,7 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"unexpected_bytes_most", "the most bytes that were ever stored at once"},
     {"truncated", "messages that were longer than their receive"},
     {"cancelled", "receives that were cancelled before a message matched"},
+    {"copies_pushed", "bytes written straight to a peer's memory, in a receive that it had offered"},
     {"copies_pulled", "bytes read straight from a peer's memory (cross-memory attach)"},
     {"lock_taken", "submissions that ran at once"},
     {"lock_queued", "submissions left to the thread that held the engine"},

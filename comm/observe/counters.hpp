@@ -35,6 +35,7 @@ enum class Counter : int {
   unexpected_bytes_most,
   truncated,
   cancelled,
+  copies_pushed,  ///< bytes written to a peer's memory by cross-memory attach
   copies_pulled,  ///< bytes read from a peer's memory by cross-memory attach
   lock_taken,     ///< submissions that ran at once
   lock_queued,    ///< submissions left to the holder of the lock

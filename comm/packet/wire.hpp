@@ -21,6 +21,8 @@
 //   bye           0                0          (none): the peer leaves in good order
 //   numbered      packet number    upto       (none): first in its packet, see docs; `upto` acknowledges, low 32 bits
 //   seen          upto             0          (none): acknowledges numbered packets up to that number
+//   rtr           tag of receive   0          Rtr, exposure bytes: an exact receive in `session` that the peer may fill
+//   placed        key of receive   0          u32 outcome: the sender has ended the last chunk of it; 0 all are well
 //   again         key of transfer  0          (none): the sender lost the rail of these bulk bytes: a new cts, please
 #pragma once
 
@@ -35,9 +37,23 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 2;
+inline constexpr std::uint32_t version = 3;
 
-enum class Type : std::uint8_t { eager = 1, eager_sync, rts, cts, fin, ack, session, bye, numbered, seen, again };
+enum class Type : std::uint8_t {
+  eager = 1,
+  eager_sync,
+  rts,
+  cts,
+  fin,
+  ack,
+  session,
+  bye,
+  numbered,
+  seen,
+  again,
+  rtr,
+  placed
+};
 
 struct Head {
   std::uint64_t tag;
@@ -58,8 +74,21 @@ struct Rts {
   std::uint8_t confirm;  ///< the sender keeps the data until fin, also if it streams it
   std::uint8_t exposed;  ///< the exposure's bytes mean something: the receiver may read the memory
   std::uint8_t reserved;
+  std::uint64_t receive;  ///< the offered receive that it is for (see Rtr), both ends copying; 0: it is to be matched
 };
-static_assert(sizeof(Rts) == 24);
+static_assert(sizeof(Rts) == 32);
+
+/// Ready to receive: the offer of a posted receive. Chunks of 128 KiB, claimed in a shared line; see core/adverts.hpp.
+struct Rtr {
+  std::uint64_t key;     ///< the receive
+  std::uint64_t length;  ///< bytes that it has room for
+  std::uint32_t seen;    ///< envelopes below this number had come from the peer when it was posted
+  std::uint32_t generation;
+  std::uint16_t line;      ///< of the receiver's shared lines
+  std::uint16_t exposure;  ///< bytes of the exposure that follow
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Rtr) == 32);
 
 struct Cts {
   std::uint64_t key;     ///< the receive: goes with every bulk packet

@@ -12,9 +12,11 @@
 
 #include "comm/core/data.hpp"
 #include "comm/packet/wire.hpp"
+#include "comm/protocol/advert.hpp"
 #include "comm/protocol/bundle.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "comm/protocol/shared_copy.hpp"
 
 namespace canele::comm::receive_path {
 namespace {
@@ -88,6 +90,11 @@ void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
   send_path::control(engine, peer, wire::Type::ack, handle, 0, 0, nullptr, 0);
 }
 
+/// A receive that was offered to its sender has met a message that came as any other.
+[[gnu::cold, gnu::noinline]] const char* no_longer_offered(Engine& engine, Request& request) {
+  return advert::withdraw(engine, request) ? nullptr : "it took an offered receive, and sent something else for it";
+}
+
 /// The fault switch: one bit of one message, so that users can see their checks fail.
 [[gnu::cold]] void consider_flip(Engine& engine, const Request& request, std::uint64_t delivered_bytes) {
   constexpr std::uint64_t worth_flipping = 1024;
@@ -139,6 +146,9 @@ inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::
   if (node == nullptr || request_of(*node).late) return keep_eager(engine, peer, *session, head, payload, handle, node);
   Request& request = request_of(*node);
   engine.counters.add(Counter::posted_matches);
+  if (request.handle != 0) [[unlikely]] {
+    if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
+  }
   set_envelope(request, head.tag, peer.rank, payload.size());
   if (handle != 0) acknowledge(engine, peer, handle);
   copy_eager(engine, request, peer, payload);
@@ -162,9 +172,13 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   const Payload exposure = rts.exposed != 0 ? payload.subspan(rts.header) : Payload{};
   Session* session = nullptr;
   if (const char* wrong = check_envelope(peer, head, session); wrong != nullptr) return wrong;
+  if (rts.receive != 0) return advert::on_bound(engine, peer, *session, head, rts, exposure);
   PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
   if (node != nullptr && !request_of(*node).late) {
     Request& request = request_of(*node);
+    if (request.handle != 0) {
+      if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
+    }
     engine.counters.add(Counter::posted_matches);
     set_envelope(request, head.tag, peer.rank, rts.length);
     request.confirm = rts.confirm != 0;
@@ -215,6 +229,10 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::again:
       rendezvous::on_again(engine, peer, chunk.head.tag);
       return nullptr;
+    case wire::Type::rtr:
+      return advert::on_rtr(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::placed:
+      return shared_copy::on_placed(engine, peer, chunk.head.tag, chunk.payload);
     case wire::Type::numbered:
       return "a packet number is not at the front of its packet";
   }
@@ -278,6 +296,8 @@ void accept(Engine& engine, Request& request) {
     engine.matcher.cancel(request.session->match, node);
     set_envelope(request, node.tag, peer.rank, 0);
     engine.finish(request, peer.error);
+  } else if (request.data.length >= advert::least) {
+    advert::offer(engine, request, peer);
   }
 }
 
@@ -306,8 +326,9 @@ void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t deliv
 }
 
 void cancel(Engine& engine, Request& request) {
-  const bool waits =
+  const bool posted =
       request.kind == Request::Kind::receive && request.stage == Request::Stage::posted && request.receive.node.queued;
+  const bool waits = posted && (request.handle == 0 || advert::withdraw(engine, request));
   if (waits) {
     engine.matcher.cancel(request.session->match, request.receive.node);
     request.cancelled = true;

@@ -13,14 +13,47 @@
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "comm/protocol/shared_copy.hpp"
 
 namespace canele::comm::rendezvous {
-namespace {
 
 void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) {
   const auto word = static_cast<std::uint32_t>(-outcome);
   send_path::control(engine, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
 }
+
+Pull& new_pull(Engine& engine, Request& request, Peer& peer, std::span<const std::byte> exposure) {
+  Pull* pull = engine.free_pulls;
+  if (pull == nullptr) {
+    engine.all_pulls.push_back(std::make_unique<Pull>());
+    pull = engine.all_pulls.back().get();
+  } else {
+    engine.free_pulls = pull->next_free;
+  }
+  pull->kind = OpKind::pulled;
+  pull->engine = &engine;
+  pull->request = &request;
+  pull->peer = &peer;
+  pull->driver = peer.rail->slot->driver.get();
+  pull->offset = 0;
+  pull->exposure.size = static_cast<std::uint16_t>(exposure.size());
+  std::memcpy(pull->exposure.bytes, exposure.data(), exposure.size());
+  pull->outstanding = 0;
+  pull->status = drivers::Status::ok;
+  pull->claims = {};
+  ++engine.pulls;
+  return *pull;
+}
+
+void free_pull(Engine& engine, Pull& pull) {
+  --engine.pulls;
+  pull.request = nullptr;
+  pull.pull = false;
+  pull.next_free = engine.free_pulls;
+  engine.free_pulls = &pull;
+}
+
+namespace {
 
 /// One chunk of a pull; runs on whatever thread makes progress, outside the lock. Submits itself again until all is
 /// there.
@@ -46,32 +79,11 @@ void pull_chunk(ltask::Task& task) {
   engine.submit(pull);  // the pull may be gone now
 }
 
-Pull& new_pull(Engine& engine) {
-  Pull* pull = engine.free_pulls;
-  if (pull == nullptr) {
-    engine.all_pulls.push_back(std::make_unique<Pull>());
-    return *engine.all_pulls.back();
-  }
-  engine.free_pulls = pull->next_free;
-  return *pull;
-}
-
 void start_pull(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want,
                 std::span<const std::byte> exposure) {
-  Pull& pull = new_pull(engine);
-  pull.kind = OpKind::pulled;
-  pull.engine = &engine;
-  pull.request = &request;
-  pull.peer = &peer;
-  pull.driver = peer.rail->slot->driver.get();
+  Pull& pull = new_pull(engine, request, peer, exposure);
   pull.handle = handle;
   pull.want = want;
-  pull.offset = 0;
-  pull.exposure.size = static_cast<std::uint16_t>(exposure.size());
-  std::memcpy(pull.exposure.bytes, exposure.data(), exposure.size());
-  pull.outstanding = 0;
-  pull.status = drivers::Status::ok;
-  ++engine.pulls;
   if (pull.driver->capabilities().copies_anywhere) {
     pull.prepare(pull_chunk);
     engine.tasks.submit(pull);
@@ -126,6 +138,10 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
     start_pull(engine, request, peer, handle, want, exposure);
     return;
   }
+  stream(engine, request, peer, handle, want);
+}
+
+void stream(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want) {
   request.moved = 0;
   request.expected = want;
   grant(engine, request, peer, handle, 0);
@@ -223,8 +239,11 @@ void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
 }
 
 void pulled(Engine& engine, Pull& pull) {
+  if (pull.claims) {
+    shared_copy::over(engine, pull);
+    return;
+  }
   Peer& peer = *pull.peer;
-  --engine.pulls;
   if (pull.status == drivers::Status::ok) {
     fin(engine, peer, pull.handle, CANELE_OK);
     engine.counters.add(Counter::copies_pulled, pull.want);
@@ -232,14 +251,9 @@ void pulled(Engine& engine, Pull& pull) {
   } else if (peer.gone()) {
     engine.finish(*pull.request, peer.error);
   } else {  // it may be forbidden, or the peer is about to be found dead: then that ends the transfer
-    pull.request->moved = 0;
-    pull.request->expected = pull.want;
-    grant(engine, *pull.request, peer, pull.handle, 0);
+    stream(engine, *pull.request, peer, pull.handle, pull.want);
   }
-  pull.request = nullptr;
-  pull.pull = false;
-  pull.next_free = engine.free_pulls;
-  engine.free_pulls = &pull;
+  free_pull(engine, pull);
 }
 
 }  // namespace canele::comm::rendezvous

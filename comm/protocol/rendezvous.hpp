@@ -19,7 +19,7 @@ namespace canele::comm::rendezvous {
 
 struct PulledOp : Op {};
 
-/// One message that is being copied out of a peer's memory. Pooled.
+/// One message that is being copied out of a peer's memory, or into it. Pooled.
 struct Pull : InFlight, PulledOp, ltask::Task {
   Engine* engine = nullptr;
   Request* request = nullptr;
@@ -32,6 +32,12 @@ struct Pull : InFlight, PulledOp, ltask::Task {
   drivers::Exposure exposure;
   drivers::Status status = drivers::Status::ok;
   Pull* next_free = nullptr;
+
+  // Shared copies only; `handle` is then the peer's name for its end.
+  Claims claims;
+  drivers::Access access = drivers::Access::get;
+  std::uint64_t own = 0;  ///< our name for our end
+  bool last = false;      ///< it has ended the last chunk of all
 };
 
 /// In: a receive with memory and its message's announcement. Out: data moves, or the receive is over.
@@ -54,6 +60,13 @@ void landing_closed(Engine& engine, Peer& peer, std::size_t index);
 
 /// Does this driver fetch, and in which way? copies_anywhere: by tasks of any thread; else by the holder of its gate.
 bool pulls_from(const drivers::Driver& driver);
+
+Pull& new_pull(Engine& engine, Request& request, Peer& peer, std::span<const std::byte> exposure);
+void free_pull(Engine& engine, Pull& pull);
+/// Tells the sender that its data has been taken, or why not.
+void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome);
+/// Asks for the first `want` bytes of a send as a stream.
+void stream(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want);
 
 /// A pull is over.
 void pulled(Engine& engine, Pull& pull);

@@ -12,8 +12,10 @@
 #include <cstring>
 
 #include "comm/core/data.hpp"
+#include "comm/protocol/advert.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/rendezvous.hpp"
+#include "comm/protocol/shared_copy.hpp"
 
 namespace canele::comm::send_path {
 namespace {
@@ -36,6 +38,8 @@ std::size_t eager_limit(const Engine& engine, const Peer& peer) {
   return engine.eager_setting != 0 ? std::min<std::size_t>(limit, engine.eager_setting) : limit;
 }
 
+}  // namespace
+
 /// In: a peer that may not have heard of the session. Out: it will, before the next envelope.
 void announce(Engine& engine, Peer& peer, const Session& session) {
   if (peer.announced.size() <= session.number) peer.announced.resize(session.number + 1, 0);
@@ -44,6 +48,8 @@ void announce(Engine& engine, Peer& peer, const Session& session) {
   control(engine, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.number),
           session.label.data(), session.label.size());
 }
+
+namespace {
 
 /// In: data, header, synchronous. Out: rendezvous or eager, and the size in a packet.
 void choose_protocol(const Engine& engine, const Peer& peer, Request& request) {
@@ -85,7 +91,7 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
     rail.full = true;
     return false;
   }
-  ++peer->next_out;
+  peer->recent.note(peer->next_out++, session.number, tag);
   count_message(engine, *peer, length, Counter::eager_sent);
   peer->counters.add(Counter::packets_sent);
   doorbell(engine, rail);
@@ -138,8 +144,10 @@ std::byte* write_control(const Control& c, std::byte* out) {
   return out + c.payload_size;
 }
 
-/// `staged`: the packet of a driver that exposes memory only when it gets the packet, else nullptr.
-std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged) {
+/// `staged`: the packet of a driver that exposes memory only when it gets the packet, else nullptr. `offered`: the
+/// receive that it is for, if that was offered.
+std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
+                     const Adverts::Theirs* offered) {
   if (request.handle == 0) request.handle = engine.sends.add(request);
   const bool confirm = peer.bundle != nullptr && peer.bundle->numbers;
   drivers::Exposure exposure;
@@ -154,6 +162,13 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
   rts.synchronous = request.synchronous;
   rts.confirm = confirm;
   request.confirm = confirm;
+  if (offered != nullptr) {
+    Claims claims(peer.rail->lines.theirs[offered->line], offered->generation);
+    if (claims.take()) {
+      rts.receive = offered->key;
+      shared_copy::send(engine, request, peer, claims, *offered);
+    }
+  }
   head.type = wire::Type::rts;
   out = wire::put_head(out, head, sizeof rts + rts.header + rts.exposure);
   std::byte* const rts_at = out;
@@ -173,7 +188,10 @@ Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packe
   Request& request = request_of(item);
   const wire::Head head{request.status_tag, peer.next_out++, static_cast<std::uint16_t>(request.session->number),
                         wire::Type::eager, 0};
-  if (request.rendezvous) return {write_rts(engine, peer, request, head, out, staged)};
+  peer.recent.note(head.seq, head.session, head.tag);
+  Adverts::Theirs offered;
+  const bool is_offered = advert::consume(engine, peer, *request.session, head.tag, &offered);
+  if (request.rendezvous) return {write_rts(engine, peer, request, head, out, staged, is_offered ? &offered : nullptr)};
   const std::size_t length = request.data.length;
   if (request.synchronous) {
     if (request.handle == 0) request.handle = engine.sends.add(request);

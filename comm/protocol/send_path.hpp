@@ -47,6 +47,9 @@ void packet_done(Engine& engine, Rail& rail, drivers::Status status);
 /// Bulk bytes have left.
 void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes);
 
+/// The peer will know of the session before what is queued next.
+void announce(Engine& engine, Peer& peer, const Session& session);
+
 /// Queues a small control chunk.
 void control(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
              const void* payload, std::size_t size);

@@ -87,6 +87,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::worker, "WORKER"},
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::eager_limit, "EAGER_LIMIT"},
+      {Setting::push, "PUSH"},
       {Setting::spin, "SPIN"},
       {Setting::start_timeout, "START_TIMEOUT"},
       {Setting::finalize_timeout, "FINALIZE_TIMEOUT"},

@@ -60,16 +60,22 @@ TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
       none,
       Bytes(5),
       chunk(static_cast<wire::Type>(77), 0, 0, 0, none),
-      chunk(wire::Type::eager, 1, 2, 999, none),                                           // session not announced
-      chunk(wire::Type::eager, 1, 9, 0, none),                                             // number out of order
-      chunk(wire::Type::eager_sync, 1, 2, 0, Bytes(3)),                                    // no handle
-      chunk(wire::Type::rts, 1, 2, 0, Bytes(10)),                                          // cut
-      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 5, 0, 0, 0, 0, {}})),      // header missing
-      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 0, 60000, 0, 0, 0, {}})),  // exposure missing
-      chunk(wire::Type::cts, 12345, 0, 0, bytes_of(wire::Cts{1, 0, 10})),                  // no such send
+      chunk(wire::Type::eager, 1, 2, 999, none),                                              // session not announced
+      chunk(wire::Type::eager, 1, 9, 0, none),                                                // number out of order
+      chunk(wire::Type::eager_sync, 1, 2, 0, Bytes(3)),                                       // no handle
+      chunk(wire::Type::rts, 1, 2, 0, Bytes(10)),                                             // cut
+      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 5, 0, 0, 0, 0, {}, 0})),      // header missing
+      chunk(wire::Type::rts, 1, 2, 0, bytes_of(wire::Rts{1, 10, 0, 60000, 0, 0, 0, {}, 0})),  // exposure missing
+      chunk(wire::Type::cts, 12345, 0, 0, bytes_of(wire::Cts{1, 0, 10})),                     // no such send
       chunk(wire::Type::fin, 12345, 0, 0, Bytes(4)),
       chunk(wire::Type::fin, 12345, 0, 0, Bytes(1)),
       chunk(wire::Type::ack, ~std::uint64_t{0}, 0, 0, none),
+      chunk(wire::Type::rtr, 1, 0, 0, Bytes(10)),
+      chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),     // exposure missing
+      chunk(wire::Type::rtr, 1, 0, 999, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 0, 0})),    // session not announced
+      chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 60000, 0, 0})),  // no such line
+      chunk(wire::Type::placed, 12345, 0, 0, Bytes(4)),
+      chunk(wire::Type::placed, 12345, 0, 0, Bytes(1)),
       chunk(wire::Type::session, 0, 1, 5, none),        // no label
       chunk(wire::Type::session, 0, 1, 5, Bytes(200)),  // too long a label
   };
@@ -78,18 +84,20 @@ TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
   long_size.resize(long_size.size() - 1);
   EXPECT_NE(give(long_size), nullptr);
   EXPECT_EQ(give(chunk(wire::Type::eager, 1, 2, 0, none)), nullptr) << "good packets are still taken";
+  EXPECT_NE(give(chunk(wire::Type::rts, 1, 3, 0, bytes_of(wire::Rts{1, 99999, 0, 0, 0, 0, 0, {}, 7}))), nullptr)
+      << "no such receive";
 }
 
 TEST_F(Malformed, RandomAndMutatedPacketsNeverCrash) {
   std::mt19937_64 random(20'261'120);
-  const Bytes good = chunk(wire::Type::rts, 7, 2, 0, bytes_of(wire::Rts{1, 100, 0, 0, 0, 0, 0, {}}));
+  const Bytes good = chunk(wire::Type::rts, 7, 2, 0, bytes_of(wire::Rts{1, 100, 0, 0, 0, 0, 0, {}, 0}));
   int refused = 0;
   for (int i = 0; i < 200'000; ++i) {
     Bytes packet = good;
     if (i % 2 == 0) {
       packet.resize(1 + random() % 80);
       for (std::byte& b : packet) b = static_cast<std::byte>(random());
-      packet[std::min<std::size_t>(14, packet.size() - 1)] = static_cast<std::byte>(random() % 10);
+      packet[std::min<std::size_t>(14, packet.size() - 1)] = static_cast<std::byte>(random() % 14);
     } else {
       for (int flips = 0; flips < 3; ++flips) packet[random() % packet.size()] = static_cast<std::byte>(random());
     }

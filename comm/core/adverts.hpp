@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Adverts: what the two ends of a pair know of each other's posted receives. Claims: who of them copies which chunk.
+//
+// Who: protocol/advert and protocol/shared_copy.
+// Threads: Adverts under the engine's lock; Claims by any thread of either process.
+// Surprise: the line that a Claims works on is memory that another process changes: every word read is checked, and a
+//     process that lies can spoil its own transfer only.
+//
+//   receiver: mine[i] ──▶ Request ──▶ its place in the transfers        sender: theirs[] (oldest first)
+//                │                                                                │
+//                └────────── shared line i of the receiver ◀── Claims ────────────┘
+//
+//   word 0:  generation 32 │ taken 1 │ next chunk 31        word 1:  generation 32 │ failed 1 │ chunks done 31
+//
+// Rejected: claims by packets (the side that computes would have to answer); a flag per chunk (the number is enough:
+//     nobody reads a part of a message).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "drivers/driver.hpp"
+
+namespace canele::comm {
+
+struct Request;
+
+/// One transfer that both ends may copy, seen from either of them.
+class Claims {
+ public:
+  Claims() = default;
+  Claims(drivers::SharedLine& line, std::uint32_t generation)
+      : next_(&line.words[0]), done_(&line.words[1]), generation_(std::uint64_t{generation} << 32) {}
+  explicit operator bool() const { return next_ != nullptr; }
+
+  /// Receiver: from now on the sender may take it.
+  void open() {
+    done_->store(generation_, std::memory_order_relaxed);
+    next_->store(generation_, std::memory_order_release);
+  }
+  /// Receiver: nobody may take it any more. False: the sender has.
+  bool close() { return change(generation_, generation_ | most); }
+  /// Sender: a message is on its way that is for this receive and no other. False: the receiver has withdrawn it.
+  bool take() { return change(generation_, generation_ | taken_bit); }
+  bool taken() const {
+    return (next_->load(std::memory_order_acquire) & ~std::uint64_t{most}) == (generation_ | taken_bit);
+  }
+
+  /// The next chunk that nobody copies yet, or `chunks`: there is none. Who has a chunk must call copied().
+  std::uint32_t claim(std::uint32_t chunks) {
+    std::uint64_t seen = next_->load(std::memory_order_relaxed);
+    for (;;) {
+      const auto chunk = static_cast<std::uint32_t>(seen & most);
+      if ((seen & ~std::uint64_t{most}) != (generation_ | taken_bit) || chunk >= chunks) return chunks;
+      if (next_->compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) return chunk;
+    }
+  }
+  /// A claimed chunk is where it belongs, or could not be copied. True: it was the last of all.
+  bool copied(bool well, std::uint32_t chunks) {
+    if (!well) done_->fetch_or(failed_bit, std::memory_order_acq_rel);
+    return ((done_->fetch_add(1, std::memory_order_acq_rel) + 1) & most) == chunks;
+  }
+  bool all_copied(std::uint32_t chunks) const { return (done_->load(std::memory_order_acquire) & most) == chunks; }
+  bool any_failed() const { return (done_->load(std::memory_order_acquire) & failed_bit) != 0; }
+
+ private:
+  static constexpr std::uint32_t most = 0x7fffffff, taken_bit = 0x80000000, failed_bit = 0x80000000;
+
+  bool change(std::uint64_t from, std::uint64_t to) {
+    return next_->compare_exchange_strong(from, to, std::memory_order_acq_rel);
+  }
+
+  std::atomic<std::uint64_t>* next_ = nullptr;
+  std::atomic<std::uint64_t>* done_ = nullptr;
+  std::uint64_t generation_ = 0;
+};
+
+/// The adverts of one pair, both ways.
+struct Adverts {
+  static constexpr int most = 16;
+  static constexpr std::size_t exposure_room = 40;
+
+  /// A receive of ours that its sender knows of; by shared line.
+  struct Mine {
+    Request* request = nullptr;
+    std::uint32_t generation = 0;
+  };
+  /// A receive of the peer.
+  struct Theirs {
+    std::uint64_t tag, key, length;
+    std::uint32_t session;  ///< our number of it
+    std::uint32_t generation;
+    std::uint16_t line;
+    std::uint16_t exposure_size;
+    std::array<std::byte, exposure_room> exposure;
+  };
+  std::array<Mine, most> mine;
+  std::vector<Theirs> theirs;
+};
+
+/// The sessions and tags of the last envelopes that were written to a peer: an advert that was under way meanwhile is
+/// for one of them, if they are alike.
+class RecentEnvelopes {
+ public:
+  void note(std::uint32_t number, std::uint32_t session, std::uint64_t tag) {
+    last_[number % kept] = key(session, tag);
+  }
+  /// May one of the envelopes [from, to) be for (session, tag)?
+  bool may_hold(std::uint32_t from, std::uint32_t to, std::uint32_t session, std::uint64_t tag) const {
+    if (to - from > kept) return true;
+    for (; from != to; ++from) {
+      if (last_[from % kept] == key(session, tag)) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::uint32_t kept = 16;
+  static std::uint64_t key(std::uint32_t session, std::uint64_t tag) { return tag + (std::uint64_t{session} << 32); }
+  std::array<std::uint64_t, kept> last_{};
+};
+
+}  // namespace canele::comm

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Adverts. See advert.hpp (who, threads, the way of one).
+// Surprise: an offered receive is in the table of posted receives and in that of transfers.
+#include "comm/protocol/advert.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/core/data.hpp"
+#include "comm/core/peers.hpp"
+#include "comm/protocol/send_path.hpp"
+#include "comm/protocol/shared_copy.hpp"
+
+namespace canele::comm::advert {
+namespace {
+
+Adverts& adverts_of(Peer& peer) {
+  if (peer.adverts == nullptr) peer.adverts = std::make_unique<Adverts>();
+  return *peer.adverts;
+}
+
+/// Makes the memory of a receive writable by the peer. False: it cannot be, or takes too many words.
+bool expose(Peer& peer, const Request& request, drivers::Exposure& exposure) {
+  iovec pieces[2];
+  std::size_t covered = 0;
+  const int count = data::pieces(request.data, 0, request.data.length, pieces, 2, &covered);
+  if (covered != request.data.length) return false;
+  drivers::Driver& driver = *peer.rail->slot->driver;
+  return driver.expose(peer.rank, drivers::Access::put, pieces, count, &exposure) == drivers::Status::ok &&
+         exposure.size <= Adverts::exposure_room && exposure.handle == 0;
+}
+
+/// Can the data of a receive from this peer be copied by either end?
+bool shares(const Engine& engine, const Peer& peer) {
+  if (!engine.pushes || peer.state != Peer::State::up || peer.bundle != nullptr || peer.rail->lines.count == 0) {
+    return false;
+  }
+  const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
+  return can.get && can.put && can.copies_anywhere;
+}
+
+std::vector<Adverts::Theirs>::iterator find_offer(std::vector<Adverts::Theirs>& theirs, std::uint32_t session,
+                                                  std::uint64_t tag) {
+  return std::find_if(theirs.begin(), theirs.end(),
+                      [&](const Adverts::Theirs& one) { return one.tag == tag && one.session == session; });
+}
+
+int line_of(const Adverts& adverts, const Request* request) {
+  for (int i = 0; i < Adverts::most; ++i) {
+    if (adverts.mine[i].request == request) return i;
+  }
+  return -1;
+}
+
+}  // namespace
+
+void offer(Engine& engine, Request& request, Peer& peer) {
+  if (!shares(engine, peer) || !engine.matcher.is_next(request.session->match, request.receive.node)) return;
+  Adverts& adverts = adverts_of(peer);
+  const int line = line_of(adverts, nullptr);
+  drivers::Exposure exposure;
+  if (line < 0 || line >= peer.rail->lines.count || !expose(peer, request, exposure)) return;
+  Adverts::Mine& mine = adverts.mine[line];
+  mine.request = &request;
+  Claims(peer.rail->lines.ours[line], ++mine.generation).open();
+  request.receive.peer = &peer;
+  request.handle = engine.transfers.add(request);
+
+  wire::Rtr rtr{};
+  rtr.key = request.handle;
+  rtr.length = request.data.length;
+  rtr.seen = peer.next_in;
+  rtr.generation = mine.generation;
+  rtr.line = static_cast<std::uint16_t>(line);
+  rtr.exposure = exposure.size;
+  std::byte payload[sizeof rtr + Adverts::exposure_room];
+  std::memcpy(payload, &rtr, sizeof rtr);
+  std::memcpy(payload + sizeof rtr, exposure.bytes, exposure.size);
+  send_path::announce(engine, peer, *request.session);
+  send_path::control(engine, peer, wire::Type::rtr, request.receive.node.tag, 0,
+                     static_cast<std::uint16_t>(request.session->number), payload, sizeof rtr + exposure.size);
+}
+
+Claims claims_of(const Peer& peer, const Request& request) {
+  const int line = peer.adverts != nullptr ? line_of(*peer.adverts, &request) : -1;
+  if (line < 0) return {};
+  return {peer.rail->lines.ours[line], peer.adverts->mine[line].generation};
+}
+
+bool withdraw(Engine& engine, Request& request) {
+  if (!claims_of(*request.receive.peer, request).close()) return false;
+  forget(engine, request);
+  return true;
+}
+
+void forget(Engine& engine, Request& request) {
+  Adverts& adverts = *request.receive.peer->adverts;
+  adverts.mine[line_of(adverts, &request)].request = nullptr;
+  engine.transfers.remove(request.handle);
+  request.handle = 0;
+}
+
+const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
+  wire::Rtr rtr;
+  if (!wire::take(payload, rtr) || payload.size() != rtr.exposure || rtr.exposure > Adverts::exposure_room ||
+      rtr.length == 0) {
+    return "a ready to receive has wrong lengths";
+  }
+  if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) {
+    return "a ready to receive names a session that was not announced";
+  }
+  if (!shares(engine, peer)) return nullptr;  // it may, not we
+  if (rtr.line >= peer.rail->lines.count) return "a ready to receive names a line that is not there";
+  const std::uint32_t session = peer.sessions_in[head.session]->number;
+  std::vector<Adverts::Theirs>& theirs = adverts_of(peer).theirs;
+  // Only the receive that is next is offered: an older offer has been withdrawn.
+  if (const auto older = find_offer(theirs, session, head.tag); older != theirs.end()) theirs.erase(older);
+  const bool under_way = peer.recent.may_hold(rtr.seen, peer.next_out, session, head.tag);
+  if (!under_way && theirs.size() < Adverts::most) {
+    Adverts::Theirs offered{head.tag, rtr.key, rtr.length, session, rtr.generation, rtr.line, rtr.exposure, {}};
+    std::copy(payload.begin(), payload.end(), offered.exposure.begin());
+    theirs.push_back(offered);
+  }
+  peers::set_inline_limit(engine, *peer.rail);
+  return nullptr;
+}
+
+bool consume(Engine& engine, Peer& peer, const Session& session, std::uint64_t tag, Adverts::Theirs* offered) {
+  if (peer.adverts == nullptr) return false;
+  std::vector<Adverts::Theirs>& theirs = peer.adverts->theirs;
+  const auto found = find_offer(theirs, session.number, tag);
+  if (found == theirs.end()) return false;
+  *offered = *found;
+  theirs.erase(found);
+  peers::set_inline_limit(engine, *peer.rail);
+  return true;
+}
+
+const char* on_bound(Engine& engine, Peer& peer, const Session& session, const wire::Head& head, const wire::Rts& rts,
+                     std::span<const std::byte> exposure) {
+  Request* request = engine.transfers.find(rts.receive);
+  if (request == nullptr || request->receive.peer != &peer || request->session != &session ||
+      !request->receive.node.queued || request->receive.node.tag != head.tag) {
+    return "a request to send names a receive that was not offered";
+  }
+  const Claims claims = claims_of(peer, *request);
+  if (!claims || !claims.taken()) return "a request to send names a receive that it has not taken";
+  engine.matcher.cancel(request->session->match, request->receive.node);
+  engine.counters.add(Counter::posted_matches);
+  request->status_tag = head.tag;
+  request->rank = peer.rank;
+  request->status_length = rts.length;
+  request->stage = Request::Stage::moving;
+  request->bulk_key = rts.handle;
+  request->expected = 0;
+  shared_copy::receive(engine, *request, peer, claims, exposure);
+  return nullptr;
+}
+
+}  // namespace canele::comm::advert

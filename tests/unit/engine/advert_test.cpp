@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Large receives offered to their senders: either end alone moves the data; cancelling, wildcards, messages under way
+// and lengths that do not fit; a random mixture against the order that matching promises.
+//
+// Surprise: an end that "computes" is an engine that is not stepped, so nothing here depends on time.
+#include "comm/protocol/advert.hpp"
+
+#include <cstring>
+#include <deque>
+#include <numeric>
+#include <random>
+
+#include "local_job.hpp"
+
+namespace canele::test {
+namespace {
+
+using Words = std::vector<std::uint64_t>;
+
+Words pattern(std::size_t bytes, std::uint64_t seed) {
+  Words words(bytes / sizeof(std::uint64_t));
+  std::iota(words.begin(), words.end(), seed << 32);
+  return words;
+}
+
+class Adverts : public testing::Test {
+ protected:
+  Adverts() : job_(options()), s_(job_.open("adverts")) {
+    exchange(0, 1);
+    exchange(1, 0);
+  }
+  static JobOptions options() {
+    JobOptions o;
+    o.settings = {"CANELE_VERBOSE=0"};
+    return o;
+  }
+  /// Connects, and makes the session known.
+  void exchange(int from, int to) {
+    canele_request_t send{}, receive{};
+    canele_irecv(s_[to], from, 0, CANELE_TAG_EXACT, nullptr, 0, &receive);
+    canele_isend(s_[from], to, 0, nullptr, 0, &send);
+    job_.finish(receive) && job_.finish(send);
+  }
+  void post(canele_request_t* request, Words& into, std::uint64_t tag = 1, int source = 0) {
+    ASSERT_EQ(canele_irecv(s_[1], source, tag, CANELE_TAG_EXACT, into.data(), into.size() * 8, request), CANELE_OK);
+  }
+  void send(canele_request_t* request, const Words& words, std::uint64_t tag = 1) {
+    ASSERT_EQ(canele_isend(s_[0], 1, tag, words.data(), words.size() * 8, request), CANELE_OK);
+  }
+  void step(int rank, int times = 200) {
+    for (int i = 0; i < times; ++i) job_.engine(rank).step();
+  }
+  std::uint64_t count(int rank, comm::Counter counter) { return job_.engine(rank).counters.read(counter); }
+  const comm::Adverts* offers_to(int rank) { return job_.engine(rank).peer(1 - rank).adverts.get(); }
+  void expect_received(canele_request_t& request, const Words& into, const Words& sent) {
+    ASSERT_TRUE(job_.finish(request));
+    EXPECT_EQ(status_of(request).error, CANELE_OK);
+    EXPECT_EQ(status_of(request).length, sent.size() * 8);
+    EXPECT_EQ(into, sent);
+  }
+
+  static constexpr std::size_t large = 1'000'000;
+  LocalJob job_;
+  std::vector<canele_session_t*> s_;
+  const Words out_ = pattern(large, 1), out2_ = pattern(large, 2);
+  Words in_ = Words(large / 8);
+  canele_request_t sent_{}, received_{};
+};
+
+TEST_F(Adverts, AReceiverThatComputesGetsItsData) {
+  post(&received_, in_);
+  step(0);
+  send(&sent_, out_);
+  EXPECT_NE(in_, out_) << "posting a send does not wait for the copy";
+  step(0);
+  EXPECT_EQ(in_, out_) << "the receiver has done nothing meanwhile";
+  EXPECT_TRUE(comm::request_of(&sent_).finalized());
+  EXPECT_FALSE(comm::request_of(&received_).finalized());
+  EXPECT_EQ(count(0, comm::Counter::copies_pushed), large);
+  expect_received(received_, in_, out_);
+  EXPECT_EQ(count(1, comm::Counter::copies_pulled), 0u);
+}
+
+TEST_F(Adverts, ASenderThatComputesIsReadFrom) {
+  post(&received_, in_);
+  step(0);
+  send(&sent_, out_);
+  step(1);
+  ASSERT_TRUE(comm::request_of(&received_).finalized());
+  EXPECT_FALSE(comm::request_of(&sent_).finalized());
+  expect_received(received_, in_, out_);
+  EXPECT_EQ(count(1, comm::Counter::copies_pulled), large);
+  ASSERT_TRUE(job_.finish(sent_));
+  EXPECT_EQ(count(0, comm::Counter::copies_pushed), 0u);
+}
+
+TEST_F(Adverts, BothCopyWhenBothHaveTime) {
+  const Words out = pattern(4 * large, 4);  // more chunks than one end copies in one step
+  Words in(out.size());
+  for (int round = 0; round < 2 * comm::Adverts::most; ++round) {  // lines serve again
+    std::fill(in.begin(), in.end(), 0);
+    post(&received_, in);
+    step(0, 5);
+    send(&sent_, out);
+    for (int i = 0; i < 8; ++i) job_.engine(i % 2).step();
+    expect_received(received_, in, out);
+    ASSERT_TRUE(job_.finish(sent_));
+  }
+  const std::uint64_t pushed = count(0, comm::Counter::copies_pushed), pulled = count(1, comm::Counter::copies_pulled);
+  EXPECT_EQ(pushed + pulled, 2 * comm::Adverts::most * 4 * large);
+  EXPECT_GT(pushed, 0u);
+  EXPECT_GT(pulled, 0u);
+}
+
+TEST_F(Adverts, CancelledBeforeTheSenderTakesIt) {
+  post(&received_, in_);
+  step(0);
+  ASSERT_EQ(canele_cancel(&received_), CANELE_OK);
+  ASSERT_TRUE(job_.finish(received_));
+  EXPECT_EQ(status_of(received_).cancelled, 1);
+  send(&sent_, out_);
+  step(0);
+  EXPECT_EQ(in_, Words(large / 8)) << "nobody writes to the memory of a cancelled receive";
+  Words other(large / 8);
+  canele_request_t again{};
+  post(&again, other);
+  expect_received(again, other, out_);
+  ASSERT_TRUE(job_.finish(sent_));
+}
+
+TEST_F(Adverts, NotCancelledOnceItsSenderHasTakenIt) {
+  post(&received_, in_);
+  step(0);
+  send(&sent_, out_);
+  ASSERT_EQ(canele_cancel(&received_), CANELE_OK);
+  expect_received(received_, in_, out_);
+  EXPECT_EQ(status_of(received_).cancelled, 0);
+  ASSERT_TRUE(job_.finish(sent_));
+}
+
+TEST_F(Adverts, AMessageUnderWayComesFirst) {
+  const Words little = pattern(64, 3);
+  canele_request_t early{}, second{};
+  Words more(large / 8);
+  send(&early, little);  // rank 1 has not looked when it posts
+  post(&received_, in_);
+  post(&second, more);
+  step(0);
+  EXPECT_TRUE(offers_to(0) == nullptr || offers_to(0)->theirs.empty()) << "the offer may be for what is under way";
+  send(&sent_, out_);
+  ASSERT_TRUE(job_.finish(received_));
+  EXPECT_EQ(status_of(received_).length, 64u);
+  expect_received(second, more, out_);
+  ASSERT_TRUE(job_.finish(sent_) && job_.finish(early));
+}
+
+TEST_F(Adverts, ASmallMessageUsesTheOfferUp) {
+  const Words little = pattern(64, 3);
+  canele_request_t early{}, second{};
+  Words more(large / 8);
+  post(&received_, in_);
+  post(&second, more);
+  step(0);
+  ASSERT_TRUE(offers_to(0) != nullptr && offers_to(0)->theirs.size() == 1) << "only the first of its tag is offered";
+  send(&early, little);
+  EXPECT_TRUE(offers_to(0)->theirs.empty());
+  send(&sent_, out_);
+  ASSERT_TRUE(job_.finish(received_));
+  EXPECT_EQ(status_of(received_).length, 64u);
+  expect_received(second, more, out_);
+  ASSERT_TRUE(job_.finish(sent_) && job_.finish(early));
+}
+
+TEST_F(Adverts, NoneBesideAWildcard) {
+  canele_request_t any{};
+  Words more(large / 8);
+  post(&any, more, 1, CANELE_ANY_SOURCE);
+  post(&received_, in_);
+  step(0);
+  EXPECT_TRUE(offers_to(0) == nullptr || offers_to(0)->theirs.empty());
+  canele_request_t second{};
+  send(&sent_, out_);
+  send(&second, out2_);
+  expect_received(any, more, out_);
+  ASSERT_TRUE(job_.finish(received_) && job_.finish(sent_) && job_.finish(second));
+  EXPECT_EQ(in_, out2_);
+}
+
+TEST_F(Adverts, LengthsThatDiffer) {
+  for (const std::size_t room : {std::size_t{200'000}, 3 * large}) {
+    Words into(room / 8);
+    post(&received_, into);
+    step(0);
+    ASSERT_EQ(offers_to(0)->theirs.size(), 1u);
+    send(&sent_, out_);
+    ASSERT_TRUE(job_.finish(received_) && job_.finish(sent_));
+    EXPECT_EQ(status_of(received_).error, room < large ? CANELE_ETRUNC : CANELE_OK);
+    EXPECT_EQ(status_of(received_).length, large);
+    EXPECT_TRUE(
+        std::equal(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(std::min(room, large) / 8), out_.begin()));
+  }
+}
+
+TEST_F(Adverts, SwitchedOff) {
+  job_.engine(1).pushes = false;
+  post(&received_, in_);
+  step(0);
+  send(&sent_, out_);
+  step(0);
+  EXPECT_NE(in_, out_);
+  expect_received(received_, in_, out_);
+  EXPECT_EQ(count(0, comm::Counter::copies_pushed), 0u);
+  ASSERT_TRUE(job_.finish(sent_));
+}
+
+/// In all the states that a receive can be in: offered, taken, announced with its copy not begun.
+TEST_F(Adverts, ThePeerDies) {
+  canele_request_t taken{}, other{};
+  Words more(large / 8), third(large / 8);
+  post(&received_, in_);
+  post(&other, more, 2);
+  post(&taken, third, 3);
+  step(0);
+  send(&sent_, out_);
+  comm::Engine& engine = job_.engine(1);
+  engine.lock_for_callback();
+  for (const auto* slot : engine.polled_slots) slot->driver->poll(64);
+  engine.unlock();
+  ASSERT_EQ(comm::request_of(&received_).stage, comm::Request::Stage::moving);
+  canele_request_t late{};
+  send(&late, out_, 3);
+  engine.lock_for_callback();
+  engine.fail_peer(engine.peer(0), CANELE_EPEER, true, "a test");
+  engine.unlock();
+  step(1);
+  for (const canele_request_t* request : {&received_, &other, &taken}) {
+    ASSERT_TRUE(comm::request_of(request).finalized());
+    EXPECT_EQ(status_of(*request).error, CANELE_EPEER);
+  }
+}
+
+TEST_F(Adverts, ANewOfferReplacesOneThatWasWithdrawn) {
+  canele_request_t second{}, third{};
+  Words more(large / 8);
+  post(&received_, in_);
+  step(0);
+  ASSERT_EQ(canele_cancel(&received_), CANELE_OK);
+  post(&second, more);
+  step(0);
+  EXPECT_EQ(offers_to(0)->theirs.size(), 1u);
+  send(&sent_, out_);
+  send(&third, out2_);  // may not take what the first message is for
+  expect_received(second, more, out_);
+  post(&received_, in_);
+  expect_received(received_, in_, out2_);
+  ASSERT_TRUE(job_.finish(sent_) && job_.finish(third));
+}
+
+/// The offers go through all their turns while receives and messages of all kinds cross, in an order from the seed.
+class RandomAdverts : public Adverts, public testing::WithParamInterface<unsigned> {};
+
+TEST_P(RandomAdverts, MatchingKeepsItsOrder) {
+  constexpr int messages = 300, tags = 3;
+  std::mt19937_64 random(GetParam());
+  struct Message {
+    Words words;
+    canele_request_t request{};
+    std::uint64_t tag = 0;
+    bool any = false, cancelled = false;
+  };
+  std::deque<Message> sends, receives;
+  const auto kick = [&] {
+    for (auto n = random() % 6; n > 0; --n) job_.engine(static_cast<int>(random() % 2)).step();
+  };
+  const auto size = [&] { return std::size_t{8} << (random() % 18); };
+  while (sends.size() < messages || receives.size() < 2 * messages) {
+    kick();
+    if (sends.size() < messages && random() % 2 == 0) {
+      Message& one = sends.emplace_back();
+      one.tag = 1 + random() % tags;
+      one.words = pattern(size(), sends.size());
+      send(&one.request, one.words, one.tag);
+    } else if (receives.size() < 2 * messages) {
+      Message& one = receives.emplace_back();
+      one.tag = 1 + random() % tags;
+      one.any = random() % 16 == 0;
+      one.words.resize((std::size_t{1} << 20) / 8);
+      post(&one.request, one.words, one.tag, one.any ? CANELE_ANY_SOURCE : 0);
+      if (random() % 8 == 0) {
+        kick();
+        canele_cancel(&one.request);
+      }
+    }
+  }
+  for (Message& one : sends) ASSERT_TRUE(job_.finish(one.request));
+  step(1);
+  for (Message& one : receives) {
+    if (!comm::request_of(&one.request).finalized()) canele_cancel(&one.request);
+    ASSERT_TRUE(job_.finish(one.request));
+    one.cancelled = status_of(one.request).cancelled != 0;
+  }
+  for (std::uint64_t tag = 1; tag <= tags; ++tag) {  // the k-th message meets the k-th receive that was not cancelled
+    auto next = receives.begin();
+    for (const Message& one : sends) {
+      if (one.tag != tag) continue;
+      while (next != receives.end() && (next->tag != tag || next->cancelled)) ++next;
+      if (next == receives.end()) break;  // more messages than receives
+      ASSERT_EQ(status_of(next->request).length, one.words.size() * 8);
+      ASSERT_TRUE(std::equal(one.words.begin(), one.words.end(), next->words.begin()));
+      ++next;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomAdverts, testing::Range(1u, 13u));
+
+TEST(Claims, EachChunkOnceByTwoThreads) {
+  drivers::SharedLine line{};
+  constexpr std::uint32_t chunks = 20'000;
+  comm::Claims ours(line, 7), theirs(line, 7);
+  ours.open();
+  EXPECT_EQ(ours.claim(chunks), chunks) << "not taken yet";
+  ASSERT_TRUE(theirs.take());
+  EXPECT_FALSE(ours.close());
+  std::vector<std::atomic<int>> copies(chunks);
+  std::atomic<int> lasts{0};
+  const auto work = [&](comm::Claims claims) {
+    for (std::uint32_t chunk = claims.claim(chunks); chunk < chunks; chunk = claims.claim(chunks)) {
+      ++copies[chunk];
+      if (claims.copied(chunk != 3, chunks)) ++lasts;
+    }
+  };
+  std::thread other(work, theirs);
+  work(ours);
+  other.join();
+  for (const auto& one : copies) ASSERT_EQ(one, 1);
+  EXPECT_EQ(lasts, 1);
+  EXPECT_TRUE(ours.all_copied(chunks) && ours.any_failed());
+}
+
+TEST(Claims, AnOldOneFindsNothing) {
+  drivers::SharedLine line{};
+  comm::Claims first(line, 1), second(line, 2);
+  first.open();
+  ASSERT_TRUE(first.close());
+  EXPECT_FALSE(first.take());
+  EXPECT_EQ(first.claim(4), 4u);
+  second.open();
+  EXPECT_FALSE(first.take());
+  ASSERT_TRUE(second.take());
+  EXPECT_EQ(first.claim(4), 4u);
+  EXPECT_EQ(second.claim(4), 0u);
+  EXPECT_FALSE(second.any_failed());
+}
+
+}  // namespace
+}  // namespace canele::test
