@@ -37,6 +37,16 @@ bool read_choice(DriverContext& context, const char* name, const char* other, bo
   return false;
 }
 
+/// Copies the pieces to the start of `into`, which has room for them; libpsm2 sends from one place.
+const std::byte* gather(const iovec* pieces, int count, Buffer& into) {
+  std::byte* to = into.data();
+  for (int i = 0; i < count; ++i) {
+    if (pieces[i].iov_len > 0) std::memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+    to += pieces[i].iov_len;
+  }
+  return into.data();
+}
+
 }  // namespace
 
 Status Psm2Driver::open_impl(DriverContext& context, Address* address, std::string* reason) {
@@ -197,12 +207,7 @@ Status Psm2Driver::send_packet_impl(Rank rank, const iovec* pieces, int count, s
   const void* bytes = pieces[0].iov_base;
   if (count > 1 || token == nullptr) {
     operation.copy = take_buffer();
-    std::byte* to = operation.copy.data();
-    for (int i = 0; i < count; ++i) {
-      if (pieces[i].iov_len > 0) std::memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
-      to += pieces[i].iov_len;
-    }
-    bytes = operation.copy.data();
+    bytes = gather(pieces, count, operation.copy);
   } else {
     operation.token = token;
   }
@@ -226,16 +231,11 @@ Status Psm2Driver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t of
   if (!peer->fault.empty()) return leave(*peer), Status::full;
   Operation& operation = start_operation(*peer, true);
   const void* bytes = pieces[0].iov_base;
-  if (count > 1) {  // libpsm2 sends from one place
+  if (count > 1) {
     operation.copy.resize(size);
     operation.limit_share = size;
     copies_ += size;
-    std::byte* to = operation.copy.data();
-    for (int i = 0; i < count; ++i) {
-      if (pieces[i].iov_len > 0) std::memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
-      to += pieces[i].iov_len;
-    }
-    bytes = operation.copy.data();
+    bytes = gather(pieces, count, operation.copy);
   } else {
     operation.token = token;
   }
