@@ -15,7 +15,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "drivers/net/abstract_name.hpp"
 #include "drivers/net/bytes.hpp"
 #include "drivers/net/siphash.hpp"
 
@@ -36,24 +36,7 @@ constexpr int letters_at_once = 64;
 constexpr int stay_rounds = 20;  ///< moments that a committed side stays before it looks again in the next poll()
 constexpr std::uint32_t longest_wait = 1024;  ///< polls between two invitations of a guest that does not come
 
-struct Name {
-  sockaddr_un address = {};
-  socklen_t size = 0;
-
-  explicit Name(const DoorName& door) {
-    static constexpr char prefix[] = "canele-psm2-", digits[] = "0123456789abcdef";
-    address.sun_family = AF_UNIX;
-    char* at = address.sun_path;
-    *at++ = '\0';  // abstract: nothing to clean up
-    for (const char* c = prefix; *c != '\0'; ++c) *at++ = *c;
-    for (const std::byte b : door) {
-      *at++ = digits[std::to_integer<unsigned>(b) >> 4];
-      *at++ = digits[std::to_integer<unsigned>(b) & 15];
-    }
-    size = static_cast<socklen_t>(at - reinterpret_cast<char*>(&address));
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-};
+net::AbstractName socket_name(const DoorName& door) { return {"canele-psm2-", door}; }
 
 net::UniqueFd watch_process(std::int32_t pid) {
   return net::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -88,7 +71,7 @@ bool Meeting::open(std::string* reason) {
   // Two processes may draw alike, but not with one process id.
   net::write_le(door_.data() + 8, static_cast<std::uint32_t>(::getpid()), 4);
   net::write_le(door_.data() + 12, self_.incarnation, 4);
-  const Name name(door_);
+  const net::AbstractName name = socket_name(door_);
   const int on = 1;
   if (!Ledger::make(&ledger_) || !own_ledger_.map(ledger_.get())) {
     *reason = "cannot make a page to share: " + net::error_text(errno);
@@ -96,7 +79,7 @@ bool Meeting::open(std::string* reason) {
   }
   socket_ = net::UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_ || ::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
-      ::bind(socket_.get(), name.get(), name.size) != 0) {
+      ::bind(socket_.get(), name.address(), name.size()) != 0) {
     *reason = "cannot make the socket for meeting peers: " + net::error_text(errno);
     return false;
   }
@@ -172,12 +155,12 @@ bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, int first,
   } else {
     std::copy(door_.begin(), door_.end(), frame.begin() + 48);
   }
-  const Name name(to);
+  const net::AbstractName name = socket_name(to);
   iovec piece = {frame.data(), frame.size()};
   const int fds[2] = {first, second};
   const std::size_t fds_size = sizeof(int) * static_cast<std::size_t>((first >= 0) + (second >= 0));
   alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof fds)] = {};
-  msghdr message = {const_cast<sockaddr*>(name.get()), name.size, &piece, 1, nullptr, 0, 0};
+  msghdr message = {const_cast<sockaddr*>(name.address()), name.size(), &piece, 1, nullptr, 0, 0};
   if (fds_size > 0) {
     message.msg_control = control;
     message.msg_controllen = CMSG_SPACE(fds_size);

@@ -7,36 +7,20 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 
+#include "drivers/net/abstract_name.hpp"
+
 namespace canele::drivers::shm {
 namespace {
 
 constexpr int lent_count = 3;
 
-struct SocketName {
-  sockaddr_un address = {};
-  socklen_t size = 0;
-
-  explicit SocketName(const Name& name) {
-    static constexpr char prefix[] = "canele-", digits[] = "0123456789abcdef";
-    address.sun_family = AF_UNIX;
-    char* at = address.sun_path;
-    *at++ = '\0';  // abstract
-    for (const char* c = prefix; *c != '\0'; ++c) *at++ = *c;
-    for (const std::byte b : name) {
-      *at++ = digits[std::to_integer<unsigned>(b) >> 4];
-      *at++ = digits[std::to_integer<unsigned>(b) & 15];
-    }
-    size = static_cast<socklen_t>(at - reinterpret_cast<char*>(&address));
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-};
+net::AbstractName socket_name(const Name& name) { return {"canele-", name}; }
 
 net::UniqueFd make_socket() { return net::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
 
@@ -69,15 +53,16 @@ bool unpack_address(std::span<const std::byte> bytes, AddressForm* form) {
 
 net::UniqueFd listen_at(const Name& name) {
   net::UniqueFd made = make_socket();
-  const SocketName where(name);
-  if (made && (::bind(made.get(), where.get(), where.size) != 0 || ::listen(made.get(), SOMAXCONN) != 0)) made.reset();
+  const net::AbstractName where = socket_name(name);
+  if (made && (::bind(made.get(), where.address(), where.size()) != 0 || ::listen(made.get(), SOMAXCONN) != 0))
+    made.reset();
   return made;
 }
 
 net::UniqueFd connect_to(const Name& name) {
   net::UniqueFd made = make_socket();
-  const SocketName where(name);
-  if (made && ::connect(made.get(), where.get(), where.size) != 0) made.reset();
+  const net::AbstractName where = socket_name(name);
+  if (made && ::connect(made.get(), where.address(), where.size()) != 0) made.reset();
   return made;
 }
 
