@@ -123,7 +123,8 @@ class KeyedQueues {
   void append(MatchNode& head, MatchNode& node) noexcept;
   /// Keeps the full slots of a bucket in front.
   void close_gap(MatchBucket& b, std::uint64_t* hole) noexcept;
-  void insert_head(MatchNode& head, std::uint64_t hash) noexcept;
+  /// Into the first free slot of its bucket, else in front of the overflow.
+  static void insert_head(MatchBucket& b, MatchNode& head, std::uint64_t hash) noexcept;
   void grow();
   void move_some() noexcept;
 
@@ -181,18 +182,12 @@ void KeyedQueues<Filing>::push(MatchNode& node) {
   }
   links(node).tail = &node;
   ++keys_;
-  for (std::uint64_t& e : place.bucket->slots) {
-    if (e != 0) continue;
-    e = MatchBucket::entry(place.hash, &node);
-    return;
-  }
-  links(node).chain = place.bucket->overflow;
-  place.bucket->overflow = &node;
+  insert_head(*place.bucket, node, place.hash);
 }
 
 template <typename Filing>
-void KeyedQueues<Filing>::insert_head(MatchNode& head, std::uint64_t h) noexcept {
-  MatchBucket& b = bucket(h);
+[[gnu::always_inline]] inline void KeyedQueues<Filing>::insert_head(MatchBucket& b, MatchNode& head,
+                                                                    std::uint64_t h) noexcept {
   for (std::uint64_t& e : b.slots) {
     if (e != 0) continue;
     e = MatchBucket::entry(h, &head);
@@ -275,13 +270,17 @@ template <typename Filing>
 void KeyedQueues<Filing>::move_some() noexcept {
   for (std::size_t n = 0; n < moves_per_push && old_ != nullptr; ++n) {
     MatchBucket from = old_[moved_++];  // from now on bucket() leads to the new array
+    const auto insert = [this](MatchNode& head) {
+      const std::uint64_t h = hash(Filing::key(head));
+      insert_head(bucket(h), head, h);
+    };
     for (const std::uint64_t e : from.slots) {
-      if (e != 0) insert_head(*MatchBucket::node_of(e), hash(Filing::key(*MatchBucket::node_of(e))));
+      if (e != 0) insert(*MatchBucket::node_of(e));
     }
     for (MatchNode* head = from.overflow; head != nullptr;) {
       MatchNode* following = links(*head).chain;
       links(*head).chain = nullptr;
-      insert_head(*head, hash(Filing::key(*head)));
+      insert(*head);
       head = following;
     }
     if (moved_ > old_mask_) {
