@@ -72,6 +72,7 @@ class OfiDriver final : public Driver {
   void push_greetings();
   void refuse_stranger(const Hello& hello, Refusal why);
   void refuse_peer(Link& link, const Hello& hello, Refusal why);
+  void queue_refusal(fi_addr_t to, const Hello& hello, Refusal why);
   void push_stuck();
   void push_refusals();
   void give_credit();

@@ -178,26 +178,23 @@ void OfiDriver::refuse_stranger(const Hello& hello, Refusal why) {
     pool_->give_back(refusals_.front());
     refusals_.pop_front();
   }
-  SendBuffer* const buffer = pool_->take();
-  if (buffer == nullptr) return;
-  const auto message = make_refusal(hello.nonce, why, secret_);
-  std::copy(message.begin(), message.end(), buffer->data);
-  buffer->size = static_cast<std::uint32_t>(message.size());
-  buffer->peer = -1;
-  buffer->to = known->second;
-  refusals_.push_back(buffer);
+  queue_refusal(known->second, hello, why);
 }
 
 /// Turns down a rank of the job.
 void OfiDriver::refuse_peer(Link& link, const Hello& hello, Refusal why) {
   if (link.to == FI_ADDR_UNSPEC) return refuse_stranger(hello, why);
+  queue_refusal(link.to, hello, why);
+}
+
+void OfiDriver::queue_refusal(fi_addr_t to, const Hello& hello, Refusal why) {
   SendBuffer* const buffer = pool_->take();
   if (buffer == nullptr) return;
   const auto message = make_refusal(hello.nonce, why, secret_);
   std::copy(message.begin(), message.end(), buffer->data);
   buffer->size = static_cast<std::uint32_t>(message.size());
   buffer->peer = -1;
-  buffer->to = link.to;
+  buffer->to = to;
   refusals_.push_back(buffer);
 }
 
