@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What all bootstraps have in common: limits on what is published, names of hosts, jobs and ranks.
+// What all bootstraps have in common: limits on what is published, names of fences, hosts, jobs and ranks.
 //
 // Who: the implementations of Bootstrap. Threads: any; no state.
 // Surprise: keys get the prefix "canele." on their way out, so that other libraries in the process cannot clash.
@@ -34,6 +34,9 @@ inline bool check_entry(std::string_view key, std::size_t size, std::string* why
   }
   return true;
 }
+
+/// Published before each fence, so that those who wait can be told who has not come.
+inline std::string fence_key(std::uint64_t number) { return "at-fence-" + std::to_string(number); }
 
 inline std::string host_name() {
   char name[256] = "";

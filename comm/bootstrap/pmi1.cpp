@@ -68,7 +68,6 @@ class Pmi1Bootstrap final : public Bootstrap {
   bool progress(std::uint64_t wait_ns) override;
 
  private:
-  static std::string fence_key(int number) { return "at-fence-" + std::to_string(number); }
   void exchange();
   void send_output();
   void receive_input();
@@ -90,7 +89,7 @@ class Pmi1Bootstrap final : public Bootstrap {
   std::function<void(int)> died_;
   bool watching_output_ = false, watching_input_ = false;
   std::uint64_t timer_at_ = Pmi1Client::never;
-  int fences_ = 0;
+  std::uint64_t fences_ = 0;
   bool fence_failed_ = false, gone_ = false;
   std::atomic<bool> busy_{true};  ///< the launcher owes an answer
   std::atomic<unsigned> turns_{0};

@@ -74,8 +74,6 @@ class PmixBootstrap final : public Bootstrap {
   void finalize() override;
 
  private:
-  /// Published before each fence, so that those who wait can be told who has not come.
-  static std::string fence_key(std::uint64_t number) { return "at-fence-" + std::to_string(number); }
   std::string who_is_missing(std::uint64_t number, std::uint64_t until);
   std::string who_has_died();
   std::string explain(int status, std::uint64_t number, std::uint64_t until);
