@@ -411,19 +411,33 @@ struct Connection {
   void say(const std::string& text) {
     EXPECT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
+  /// Reads until `text` has come, now or before.
+  void hear_until(std::string_view text) {
+    char bytes[512];
+    while (heard.find(text) == std::string::npos)
+      heard.append(bytes, static_cast<std::size_t>(std::max<ssize_t>(0, read(ends[1], bytes, sizeof bytes))));
+  }
   void close_other() {
     if (ends[1] >= 0) close(std::exchange(ends[1], -1));
   }
   Pmi1Place place() { return {ends[0], 0, 2, 0, 2}; }
   int ends[2] = {-1, -1};
+  std::string heard;
 };
 
-TEST(Pmi1Bootstrap, IsWhoTheLauncherSays) {
+/// A rank that its launcher has greeted.
+struct Pmi1Bootstrap : testing::Test {
+  void SetUp() override {
+    connection.say(greeting);
+    job = make_pmi1(posix_platform(), connection.place(), soon, &why);
+    ASSERT_NE(job, nullptr) << why;
+  }
   Connection connection;
-  connection.say(greeting);
   std::string why;
-  const auto job = make_pmi1(posix_platform(), connection.place(), soon, &why);
-  ASSERT_NE(job, nullptr) << why;
+  std::unique_ptr<Bootstrap> job;
+};
+
+TEST_F(Pmi1Bootstrap, IsWhoTheLauncherSays) {
   EXPECT_EQ(job->name(), "pmi1");
   EXPECT_EQ(job->size(), 2);
   EXPECT_EQ(job->job(), fingerprint("kvs_1"));
@@ -432,7 +446,7 @@ TEST(Pmi1Bootstrap, IsWhoTheLauncherSays) {
   job->finalize();
 }
 
-TEST(Pmi1Bootstrap, DoesNotWaitForALauncherForEver) {
+TEST(Pmi1Join, DoesNotWaitForALauncherForEver) {
   Connection silent;
   std::string why;
   EXPECT_EQ(make_pmi1(posix_platform(), silent.place(), 20 * ms, &why), nullptr);
@@ -443,12 +457,7 @@ TEST(Pmi1Bootstrap, DoesNotWaitForALauncherForEver) {
   EXPECT_EQ(why, "the connection to the launcher is lost");
 }
 
-TEST(Pmi1Bootstrap, AFenceEnds) {
-  Connection connection;
-  connection.say(greeting);
-  std::string why;
-  const auto job = make_pmi1(posix_platform(), connection.place(), soon, &why);
-  ASSERT_NE(job, nullptr) << why;
+TEST_F(Pmi1Bootstrap, AFenceEnds) {
   connection.say("cmd=put_result rc=0 msg=success\ncmd=barrier_out\n");
   EXPECT_TRUE(job->fence(60 * soon, &why)) << why;
   connection.say("cmd=put_result rc=0 msg=success\n");
@@ -458,30 +467,17 @@ TEST(Pmi1Bootstrap, AFenceEnds) {
   EXPECT_EQ(why, "an earlier wait for all ranks has failed");
 }
 
-TEST(Pmi1Bootstrap, NamesWhoIsMissingIfTheLauncherShowsIt) {
-  Connection connection;
-  connection.say(greeting);
-  std::string why;
-  const auto job = make_pmi1(posix_platform(), connection.place(), soon, &why);
-  ASSERT_NE(job, nullptr) << why;
+TEST_F(Pmi1Bootstrap, NamesWhoIsMissingIfTheLauncherShowsIt) {
   int deaths = 0;
   job->on_failure([&deaths](int) { ++deaths; });
   // The survey's answers are there before its questions: they count only once asked.
   std::atomic<bool> asked{false};
   std::thread launcher([&] {
-    std::string heard;
-    char bytes[512];
-    while (heard.find("canele.0.at-fence-1.0 value") == std::string::npos)
-      heard.append(bytes,
-                   static_cast<std::size_t>(std::max<ssize_t>(0, read(connection.ends[1], bytes, sizeof bytes))));
+    connection.hear_until("canele.0.at-fence-1.0 value");
     connection.say("cmd=put_result rc=0 msg=success\n");
-    while (heard.find("cmd=get kvsname=kvs_1 key=canele.0.at-fence-1.0") == std::string::npos)
-      heard.append(bytes,
-                   static_cast<std::size_t>(std::max<ssize_t>(0, read(connection.ends[1], bytes, sizeof bytes))));
+    connection.hear_until("cmd=get kvsname=kvs_1 key=canele.0.at-fence-1.0");
     connection.say("cmd=get_result rc=0 value=1:1:AQ\n");
-    while (heard.find("canele.1.at-fence-1.0") == std::string::npos)
-      heard.append(bytes,
-                   static_cast<std::size_t>(std::max<ssize_t>(0, read(connection.ends[1], bytes, sizeof bytes))));
+    connection.hear_until("canele.1.at-fence-1.0");
     connection.say("cmd=get_result rc=-1 msg=no\n");
     asked = true;
   });
@@ -492,12 +488,7 @@ TEST(Pmi1Bootstrap, NamesWhoIsMissingIfTheLauncherShowsIt) {
   EXPECT_EQ(deaths, 0);
 }
 
-TEST(Pmi1Bootstrap, ALostLauncherEndsQuestionsOnce) {
-  Connection connection;
-  connection.say(greeting);
-  std::string why;
-  const auto job = make_pmi1(posix_platform(), connection.place(), soon, &why);
-  ASSERT_NE(job, nullptr) << why;
+TEST_F(Pmi1Bootstrap, ALostLauncherEndsQuestionsOnce) {
   int times = 0;
   job->get(1, "address", 60 * soon, [&times](bool ok, const Blob&, const std::string&) { times += ok ? 100 : 1; });
   EXPECT_EQ(times, 0) << "get never waits";
@@ -511,12 +502,7 @@ TEST(Pmi1Bootstrap, ALostLauncherEndsQuestionsOnce) {
   job->finalize();
 }
 
-TEST(Pmi1Bootstrap, TheDeadlineOfAGetWakesTheSleeper) {
-  Connection connection;
-  connection.say(greeting);
-  std::string why;
-  const auto job = make_pmi1(posix_platform(), connection.place(), soon, &why);
-  ASSERT_NE(job, nullptr) << why;
+TEST_F(Pmi1Bootstrap, TheDeadlineOfAGetWakesTheSleeper) {
   int times = 0;
   job->get(1, "never", 20 * ms, [&times](bool ok, const Blob&, const std::string&) { times += ok ? 100 : 1; });
   while (times == 0) job->progress(60 * soon);  // the test's own time limit ends it if nothing wakes it
