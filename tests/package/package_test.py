@@ -147,6 +147,14 @@ class PackageTest(unittest.TestCase):
             ),
         )
 
+    def conforms(self, module):
+        """The kit, but for its longest test: the driver is to be a model."""
+        kit = BUILD / "bin/conformance_module"
+        if not kit.exists():
+            return print("the conformance kit is not built: not run over the driver from outside", file=sys.stderr)
+        table = run(kit, module, "--gtest_filter=-*.bulk_2gib")
+        for test in ("refuse_secret", "order", "wake_up", "close_delivers", "killed"):
+            self.assertRegex(table, rf"{test} +passed")
 
     def test_driver_from_outside_the_tree(self):
         environment = self.install.environment
@@ -156,6 +164,7 @@ class PackageTest(unittest.TestCase):
         self.assertRegex(run("canele-info", environment=environment), r"seqpacket +yes +unix sockets")
         for program, ranks in (("mpi_point_to_point", 4), ("mpi_types", 2)):
             run("canele-run", "-n", ranks, BUILD / "bin" / program, environment=environment)
+        self.conforms(self.scratch / "b/canele-driver-seqpacket.so")
         with self.assertRaisesRegex(AssertionError, "seqpackets: .*did you mean|no canele-driver-seqpackets.so"):
             environment["CANELE_DRIVERS"] = "seqpackets"
             run("canele-run", "-n", 2, BUILD / "bin/mpi_types", environment=environment)

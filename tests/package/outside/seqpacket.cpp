@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A driver outside the tree: ranks of one host, over unix sockets that keep packets apart. It shows how little a driver
-// needs; package_test.py builds it against an installed Canelé and runs a job over it.
+// A driver outside the tree: ranks of one host, over unix sockets that keep packets apart. package_test.py builds it
+// against an installed Canelé, and runs the conformance kit and jobs over it.
 //
 // Who: the engine, as canele/driver.hpp says. Threads: the engine serialises.
-// Surprise: one socket for each direction, so that two ranks that connect at the same time need no agreement. It checks
-//     the user and the job of a peer, not the job's secret: a driver for others than its author must.
-#include <linux/sockios.h>
+// Surprise: one socket for each direction, so that two ranks that connect at the same time need no agreement, and what
+//     was sent before close() can be read to its end.
+//
+//   A ── Hello, then what A sends ──▶ B    B believes the Hello's proof, or closes the socket;
+//     ◀─ what B sends, after a Hello ─     it calls A back: now both know each other.
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -17,39 +18,61 @@
 #include <canele/driver.hpp>
 #include <cerrno>
 #include <cstring>
-#include <map>
+#include <set>
+#include <utility>
+
+#include "siphash.hpp"
 
 namespace {
 
 using namespace canele::drivers;  // NOLINT: this file is one driver
 
-constexpr std::size_t longest = 32 * 1024, most_pieces = 200;
+constexpr std::size_t longest = 32 * 1024, longest_name = 64, most_strangers = 64;
+constexpr std::uint64_t listening = ~0ull;
 
-/// In front of everything that is sent.
-struct Head {
-  enum Kind : std::uint64_t { hello, packet, bulk } kind;
-  std::uint64_t key, offset;  ///< hello: the job, and the rank
+struct Head {  ///< in front of packets and bulk
+  enum Kind : std::uint64_t { packet = 1, bulk } kind;
+  std::uint64_t key, offset;
 };
+struct Hello {  ///< who calls
+  std::uint64_t job;
+  Rank from, to;
+  char name[longest_name];  ///< of the caller's listening socket, filled up with zeros
+  std::uint64_t proof;
+};
+
+/// Of the receiver and what is said to it. Its name is drawn anew in every start: what was said to one process proves
+/// nothing to another.
+std::uint64_t prove(std::span<const std::byte> secret, std::string_view receiver, const Hello& hello) {
+  std::uint64_t text[(longest_name + offsetof(Hello, proof)) / 8] = {};
+  std::memcpy(text, receiver.data(), receiver.size());
+  std::memcpy(text + longest_name / 8, &hello, offsetof(Hello, proof));
+  return siphash(secret, text);
+}
 
 class SeqPacket final : public Driver {
   struct Peer {
-    int out = -1, in = -1;
-    bool told = false, owes_ready = false, gone = false;
+    int out = -1, in = -1;  ///< both: it is up
+    bool gone = false, owes_ready = false;
+    bool ended = false;      ///< it has left; what it sent before may still be in `in`
+    std::vector<char> kept;  ///< the engine wants it later; nothing more is read until then
   };
 
   Status open_impl(DriverContext& context, Address* address, std::string* reason) override {
     context_ = &context;
+    peers_.resize(static_cast<std::size_t>(context.size));
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
-    listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    listener_ = make_socket();
     name_ = "canele-seqpacket-" + std::to_string(context.job) + "-" + std::to_string(context.random());
     sockaddr_un where;
     const socklen_t length = fill(where, name_);
-    if (listener_ < 0 || epoll_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&where), length) != 0 ||
-        listen(listener_, 128) != 0) {
+    if (epoll_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&where), length) != 0 ||
+        listen(listener_, SOMAXCONN) != 0) {
       *reason = std::string("no unix socket: ") + std::strerror(errno);
+      close_impl();
       return Status::failed;
     }
-    watch(listener_);
+    watch(EPOLL_CTL_ADD, listener_, EPOLLIN, listening);
     const auto* bytes = reinterpret_cast<const std::byte*>(name_.data());
     address->assign(bytes, bytes + name_.size());
     capabilities_.name = "seqpacket";
@@ -58,161 +81,179 @@ class SeqPacket final : public Driver {
     capabilities_.wake_up = WakeUp::descriptor;
     return Status::ok;
   }
-
   Status connect_impl(Rank rank, std::span<const std::byte> address) override {
-    return call(rank, {reinterpret_cast<const char*>(address.data()), address.size()}) ? Status::pending
-                                                                                       : Status::failed;
+    return call(rank, {reinterpret_cast<const char*>(address.data()), address.size()});
   }
-
-  Status send_packet_impl(Rank rank, const iovec* pieces, int count, std::size_t, Token) override {
-    return send(rank, {Head::packet, 0, 0}, pieces, count);
+  Status send_packet_impl(Rank rank, const iovec* pieces, int count, std::size_t size, Token) override {
+    return send(rank, {Head::packet, 0, 0}, pieces, count, size);
   }
-  Status bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count, std::size_t,
-                        Token) override {
-    return send(rank, {Head::bulk, key, offset}, pieces, count);
+  Status bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                        std::size_t size, Token) override {
+    return send(rank, {Head::bulk, key, offset}, pieces, count, size);
   }
-
   int poll_impl(int budget) override {
-    int events = accept_all();
-    for (auto& [rank, peer] : peers_) {
-      if (peer.in >= 0 && peer.out >= 0 && !peer.told && !peer.gone) {
-        peer.told = true;
-        context_->events->connected(rank);
-        ++events;
-      }
-      if (peer.owes_ready && writable(peer.out)) {
-        peer.owes_ready = false;
-        context_->events->ready(rank);
-        ++events;
-      }
-      while (events < budget && peer.told && !peer.gone && receive(rank, peer)) ++events;
+    reported_ = 0;
+    for (const Rank rank : std::exchange(holding_, {})) {
+      const std::vector<char> bytes = std::exchange(at(rank).kept, {});
+      if (!at(rank).gone) present(rank, bytes.data(), bytes.size());
     }
-    return events;
+    epoll_event found[64];
+    const int count = epoll_wait(epoll_, found, 64, 0);
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t who = found[i].data.u64;
+      if (who == listening) {
+        accept_all();
+      } else if ((who & 1) != 0) {
+        read_hello(static_cast<int>(who / 2));
+      } else {
+        serve(static_cast<Rank>(who / 2), found[i].events, std::max(1, budget / count));
+      }
+    }
+    return reported_;
   }
   int descriptor_impl() const override { return epoll_; }
-  bool arm_impl(bool) override {
-    return std::none_of(peers_.begin(), peers_.end(), [](const auto& one) {
-      return one.second.owes_ready || (one.second.in >= 0 && one.second.out >= 0 && !one.second.told);
-    });
-  }
+  /// What has not been read keeps epoll's descriptor readable; what was read and is kept does not.
+  bool arm_impl(bool on) override { return !on || holding_.empty(); }
   void close_impl() override {
-    for (auto& [rank, peer] : peers_) {
-      if (peer.out >= 0) ::close(peer.out);
-      if (peer.in >= 0) ::close(peer.in);
-    }
-    ::close(listener_);
-    ::close(epoll_);
+    for (Peer& peer : peers_) hang_up(peer);
+    for (const int fd : strangers_) ::close(fd);
+    if (listener_ >= 0) ::close(listener_);
+    if (epoll_ >= 0) ::close(epoll_);
   }
 
+  Peer& at(Rank rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  static int make_socket() { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
   static socklen_t fill(sockaddr_un& where, std::string_view name) {
     where = {};
     where.sun_family = AF_UNIX;
-    const std::size_t size = std::min(name.size(), sizeof where.sun_path - 1);
-    std::memcpy(where.sun_path + 1, name.data(), size);  // after a zero: a name that no file has
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+    std::memcpy(where.sun_path + 1, name.data(), name.size());  // after a zero: a name that no file has
+    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   }
-  void watch(int fd) const {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+  /// `who`: a rank, doubled; a stranger's descriptor, doubled, and one; or `listening`.
+  void watch(int how, int fd, std::uint32_t what, std::uint64_t who) const {
+    epoll_event event{what, {.u64 = who}};
+    epoll_ctl(epoll_, how, fd, &event);
   }
-  static bool writable(int fd) {
-    int queued = 0, room = 0;
-    socklen_t size = sizeof room;
-    getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size);
-    return ioctl(fd, SIOCOUTQ, &queued) == 0 && queued < room / 4;
+  static std::uint64_t tag(Rank rank) { return static_cast<std::uint64_t>(rank) * 2; }
+  static void hang_up(Peer& peer) {
+    if (peer.out >= 0) ::close(std::exchange(peer.out, -1));
+    if (peer.in >= 0) ::close(std::exchange(peer.in, -1));
+    peer.gone = true;
+  }
+  void fail(Rank rank, bool lost, const char* why) {
+    hang_up(at(rank));
+    ++reported_;
+    context_->events->failed(rank, lost, "seqpacket: rank " + std::to_string(rank) + " " + why);
   }
 
-  /// The socket on which we send to `rank`.
-  bool call(Rank rank, std::string_view name) {
-    Peer& peer = peers_[rank];
-    if (peer.out >= 0) return true;
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  /// Begins the socket on which we send to `rank`, if there is none.
+  Status call(Rank rank, std::string_view name) {
+    Peer& peer = at(rank);
+    if (peer.out >= 0) return Status::pending;
+    if (peer.gone || name.empty() || name.size() >= longest_name) return Status::failed;
+    Hello hello{context_->job, context_->rank, rank, {}, 0};
+    name_.copy(hello.name, longest_name - 1);
+    hello.proof = prove(context_->secret, name, hello);
     sockaddr_un where;
     const socklen_t length = fill(where, name);
-    const Head hello{Head::hello, context_->job, static_cast<std::uint64_t>(context_->rank)};
-    iovec pieces[2] = {{const_cast<Head*>(&hello), sizeof hello}, {name_.data(), name_.size()}};
-    msghdr message{};
-    message.msg_iov = pieces;
-    message.msg_iovlen = 2;
-    if (::connect(fd, reinterpret_cast<sockaddr*>(&where), length) != 0 || sendmsg(fd, &message, MSG_NOSIGNAL) < 0) {
+    const int fd = make_socket();
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&where), length) != 0 ||
+        ::send(fd, &hello, sizeof hello, MSG_NOSIGNAL) < 0) {
       ::close(fd);
-      return false;
+      return Status::failed;
     }
     peer.out = fd;
-    return true;
+    watch(EPOLL_CTL_ADD, fd, EPOLLIN, tag(rank));
+    return Status::pending;
   }
-
-  int accept_all() {
-    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;)
-      greeted_.push_back(fd);
-    std::erase_if(greeted_, [&](int fd) { return read_hello(fd); });
-    return 0;
-  }
-  /// True if nothing more is to be waited for on this socket.
-  bool read_hello(int fd) {
-    const ssize_t n = recv(fd, buffer_, sizeof buffer_, 0);
-    if (n < 0 && errno == EAGAIN) return false;
-    Head hello{};
-    ucred who{};
-    socklen_t size = sizeof who;
-    if (n > static_cast<ssize_t>(sizeof hello)) std::memcpy(&hello, buffer_, sizeof hello);
-    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
-    const bool ours = hello.kind == Head::hello && hello.key == context_->job && who.uid == getuid() &&
-                      n > static_cast<ssize_t>(sizeof hello) &&
-                      hello.offset < static_cast<std::uint64_t>(context_->size);
-    const auto rank = static_cast<Rank>(hello.offset);
-    const auto name_size = static_cast<std::size_t>(n) - sizeof hello;
-    if (!ours || peers_[rank].in >= 0 || !call(rank, {buffer_ + sizeof hello, name_size})) {
-      ::close(fd);
-      return true;
+  void accept_all() {
+    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
+      ucred who{};
+      socklen_t size = sizeof who;
+      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
+      strangers_.insert(fd);
+      watch(EPOLL_CTL_ADD, fd, EPOLLIN, static_cast<std::uint64_t>(fd) * 2 + 1);
+      if (who.uid != geteuid() || strangers_.size() > peers_.size() + most_strangers) turn_away(fd);
     }
-    peers_[rank].in = fd;
-    watch(fd);
-    return true;
+  }
+  void read_hello(int fd) {
+    Hello hello{};
+    const ssize_t n = recv(fd, &hello, sizeof hello, MSG_TRUNC);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    const Rank rank = hello.from;
+    if (n != sizeof hello || hello.name[longest_name - 1] != 0 || hello.job != context_->job ||
+        hello.to != context_->rank || rank < 0 || rank >= context_->size || rank == context_->rank ||
+        hello.proof != prove(context_->secret, name_, hello) || at(rank).gone || at(rank).in >= 0) {
+      return turn_away(fd);
+    }
+    strangers_.erase(fd);
+    at(rank).in = fd;
+    watch(EPOLL_CTL_MOD, fd, EPOLLIN, tag(rank));
+    if (call(rank, hello.name) == Status::failed) return fail(rank, false, "cannot be called back");
+    ++reported_;
+    context_->events->connected(rank);
+  }
+  void turn_away(int fd) {
+    context_->log(2, "seqpacket: a caller that is no rank of this job was turned away");
+    strangers_.erase(fd);
+    ::close(fd);
   }
 
-  Status send(Rank rank, Head head, const iovec* pieces, int count) {
-    iovec all[1 + most_pieces] = {{&head, sizeof head}};
-    std::copy_n(pieces, count, all + 1);
-    msghdr message{};
-    message.msg_iov = all;
-    message.msg_iovlen = static_cast<std::size_t>(count) + 1;
-    Peer& peer = peers_[rank];
-    if (sendmsg(peer.out, &message, MSG_NOSIGNAL) >= 0) return Status::ok;
-    if (errno != EAGAIN && errno != ENOBUFS) return Status::ok;  // it is gone; the other socket says so
-    peer.owes_ready = true;
+  Status send(Rank rank, Head head, const iovec* pieces, int count, std::size_t size) {
+    Peer& peer = at(rank);
+    if (peer.in < 0) return Status::failed;  // gone, or not up yet
+    std::memcpy(outgoing_, &head, sizeof head);
+    char* to = outgoing_ + sizeof head;
+    for (int i = 0; i < count; to += pieces[i++].iov_len) std::memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+    if (::send(peer.out, outgoing_, sizeof head + size, MSG_NOSIGNAL) >= 0) return Status::ok;
+    peer.owes_ready = true;  // if the socket is broken failed() comes instead, after what the peer has sent
+    watch(EPOLL_CTL_MOD, peer.out, EPOLLIN | EPOLLOUT, tag(rank));
     return Status::full;
   }
 
-  bool receive(Rank rank, Peer& peer) {
-    const ssize_t n = recv(peer.in, buffer_, sizeof buffer_, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    Head head;
-    if (n < static_cast<ssize_t>(sizeof head)) {
-      peer.gone = true;
-      context_->events->failed(rank, true, n == 0 ? "it has closed its socket" : "its socket failed");
-      return false;
+  /// One of the sockets of `rank` has news; nothing ever comes in on `out`.
+  void serve(Rank rank, std::uint32_t what, int most) {
+    Peer& peer = at(rank);
+    if (peer.gone) return;
+    peer.ended = peer.ended || (what & (EPOLLHUP | EPOLLERR)) != 0;
+    if (peer.in < 0) return peer.ended ? fail(rank, false, "has refused the connection") : void();
+    if (peer.owes_ready && (what & EPOLLOUT) != 0 && !peer.ended) {
+      peer.owes_ready = false;
+      watch(EPOLL_CTL_MOD, peer.out, EPOLLIN, tag(rank));
+      ++reported_;
+      context_->events->ready(rank);
     }
-    std::memcpy(&head, buffer_, sizeof head);
-    const auto* data = reinterpret_cast<const std::byte*>(buffer_) + sizeof head;
-    const std::size_t size = static_cast<std::size_t>(n) - sizeof head;
-    if (head.kind == Head::packet) {
-      peer.gone = context_->events->packet(rank, {data, size}) == Take::refused;
-    } else {
-      land(rank, head, data, size);
+    while (most-- > 0 && !peer.gone && peer.kept.empty()) {
+      const ssize_t n = recv(peer.in, incoming_, sizeof incoming_, MSG_TRUNC);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR) && !peer.ended) return;
+      if (n <= 0) return fail(rank, true, "has closed its connection");
+      present(rank, incoming_, static_cast<std::size_t>(n));
     }
-    return true;
+  }
+  void present(Rank rank, const char* bytes, std::size_t size) {
+    Head head{};
+    if (size > sizeof head && size <= sizeof incoming_) std::memcpy(&head, bytes, sizeof head);
+    const auto* body = reinterpret_cast<const std::byte*>(bytes) + sizeof head;
+    if (head.kind == Head::bulk) return land(rank, head, body, size - sizeof head);
+    if (head.kind != Head::packet) return fail(rank, true, "has sent nonsense");
+    const Take take = context_->events->packet(rank, {body, size - sizeof head});
+    if (take == Take::later) {
+      at(rank).kept.assign(bytes, bytes + size);
+      holding_.push_back(rank);
+      return;
+    }
+    ++reported_;
+    if (take == Take::refused) hang_up(at(rank));
   }
   void land(Rank rank, Head head, const std::byte* data, std::size_t size) {
+    ++reported_;
     while (size > 0) {
       iovec pieces[16];
       const int count = context_->events->landing(rank, head.key, head.offset, size, pieces, 16);
       if (count <= 0) return;
       std::size_t copied = 0;
-      for (int i = 0; i < count; ++i) {
+      for (int i = 0; i < count; copied += pieces[i++].iov_len) {
         std::memcpy(pieces[i].iov_base, data + copied, pieces[i].iov_len);
-        copied += pieces[i].iov_len;
       }
       context_->events->landed(rank, head.key, head.offset, copied);
       data += copied, size -= copied, head.offset += copied;
@@ -220,11 +261,12 @@ class SeqPacket final : public Driver {
   }
 
   DriverContext* context_ = nullptr;
-  int epoll_ = -1, listener_ = -1;
+  int epoll_ = -1, listener_ = -1, reported_ = 0;
   std::string name_;
-  std::map<Rank, Peer> peers_;
-  std::vector<int> greeted_;
-  alignas(16) char buffer_[sizeof(Head) + longest];
+  std::vector<Peer> peers_;
+  std::set<int> strangers_;    ///< connections that have not said who they are
+  std::vector<Rank> holding_;  ///< peers with something kept
+  alignas(16) char incoming_[sizeof(Head) + longest], outgoing_[sizeof(Head) + longest];
 };
 
 }  // namespace
