@@ -23,11 +23,12 @@
 //  - A driver calls back (DriverEvents) from inside poll() only. What it learns elsewhere it keeps until the next
 //    poll(). poll() is not re-entered: a call back may call send functions, but not poll().
 //  - Back-pressure has one answer: Status::full. It means "nothing was taken"; the driver then owes one
-//    DriverEvents::ready(rank) when room appears. A send is taken whole or not at all.
+//    DriverEvents::ready(rank) when room appears. A send is taken whole or not at all. To try again before ready() is
+//    allowed (the engine does so with remote_copy() only): it may succeed, and adds no second debt.
 //  - Every byte from a peer is hostile: copy a header out of shared memory, check it, use the copy.
 //    On nonsense the driver closes that peer and reports failed() with a reason that names it.
-//  - After failed(rank, ...) the driver makes no further call back for that rank, and every token handed to it for
-//    that rank is considered returned.
+//  - After failed(rank, ...), and after Take::refused for a packet of that rank, the driver makes no further call back
+//    for it, and every token handed in for it is considered returned, those of remote_copy() too. Sends answer failed.
 #pragma once
 
 #include <sys/uio.h>
@@ -97,7 +98,8 @@ struct Capabilities {
 /// The engine's answer to a packet.
 enum class Take : std::uint8_t {
   taken,
-  later,   ///< not now: the driver keeps the packet and presents it again at a later poll()
+  later,   ///< not now: the driver keeps the packet and presents it again at a later poll(); until it is taken,
+           ///< arm() answers false. No event: it does not count in what poll() returns
   refused  ///< nonsense: the driver closes the peer; it makes no further call back for it (the engine knows why)
 };
 
@@ -150,11 +152,13 @@ class DriverEvents {
   /// Room again after `full`.
   virtual void ready(Rank rank) = 0;
 
-  /// The peer can be sent to. Also when the peer connected first. Once per peer.
+  /// The peer can be sent to. Also when the peer connected first. Once per peer. The engine sends only after it; a
+  /// driver answers what is tried before with full (and ready() follows this call) or with failed, and takes nothing.
   virtual void connected(Rank rank) = 0;
 
   /// The peer cannot be reached any more, or never could: refused, died, garbage. `reason` is for people.
-  /// lost = true: the peer process is gone or misbehaved; false: this driver does not fit it (try the next one).
+  /// lost = true: the peer process is gone or misbehaved; false: this driver does not fit it (try the next one). That
+  /// counts before connected(). After it either value is the loss of this rail, and of the peer if no other rail is up.
   virtual void failed(Rank rank, bool lost, std::string_view reason) = 0;
 
  protected:
@@ -285,7 +289,8 @@ class Driver {
   }
 
   /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Returns how many events it
-  /// reported: 0 means truly nothing happened. Pushes what was stuck (short writes) as well.
+  /// reported (any call back but a packet answered `later`): 0 means truly nothing happened. Pushes what was stuck
+  /// (short writes) as well.
   int poll(int budget) {
     ++counters.polls;
     return poll_impl(budget);
