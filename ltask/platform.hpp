@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Platform: the outside world (time, randomness, threads, sleeping, environment, log) as the engine may see it.
+// Platform: the outside world (time, randomness, threads, sleeping, environment, files, log) as the engine may see it.
 //
 // Who: everything in comm, ltask and strategies goes through this; posix_platform.cpp is the only file there that
 //     may call the system for these. A simulator brings its own.
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,14 @@
 namespace canele {
 
 enum class LogLevel : int { error = 0, warning = 1, info = 2, debug = 3 };
+
+/// What read_file() found.
+struct FileText {
+  bool there = false;   ///< false: nothing has that name
+  bool whole = false;   ///< `text` is all of it
+  std::string text;     ///< at most as many bytes as asked for
+  std::string problem;  ///< "" or why it could not be read
+};
 
 /// A running thread; destroying it joins.
 class PlatformThread {
@@ -41,6 +50,10 @@ class Platform {
   virtual const char* variable(const char* name) noexcept = 0;
   /// The environment as "NAME=value" strings that start with `prefix`.
   virtual void each_variable(std::string_view prefix, const std::function<void(std::string_view)>& visit) = 0;
+
+  /// The first `most` bytes of a regular file; never waits for a writer. A simulated world has no files unless it
+  /// brings some.
+  virtual FileText read_file(const std::string& /*path*/, std::size_t /*most*/) { return {}; }
 
   /// nullptr if the system has no thread to give.
   virtual std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) = 0;

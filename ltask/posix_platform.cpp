@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The production Platform: the one file of comm, ltask and strategies that asks the system for time, randomness,
-// threads, sleep and the environment.
+// threads, sleep, the environment and files.
 //
 // Who: posix_platform() is handed to the engine by the C ABI; nobody else constructs it.
 // Threads: every function may be called by any thread. Random bits are buffered per thread.
@@ -11,9 +11,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cerrno>
@@ -157,6 +159,21 @@ void write_all(int descriptor, std::string_view text) noexcept {
   }
 }
 
+/// Up to `most` bytes of an open file, and whether that is all.
+void read_up_to(int descriptor, std::size_t most, FileText* file) {
+  std::size_t have = 0;
+  file->text.resize(most + 1);  // the one byte more tells whether there is more
+  while (have <= most) {
+    const ssize_t got = read(descriptor, file->text.data() + have, most + 1 - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) file->problem = std::strerror(errno);
+    if (got <= 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  file->whole = file->problem.empty() && have <= most;
+  file->text.resize(std::min(have, most));
+}
+
 class PosixPlatform final : public Platform {
  public:
   std::uint64_t now_ns() noexcept override { return read_clock(); }
@@ -179,6 +196,25 @@ class PosixPlatform final : public Platform {
       const std::string_view text = *entry;
       if (text.starts_with(prefix)) visit(text);
     }
+  }
+
+  FileText read_file(const std::string& path, std::size_t most) override {
+    FileText file;
+    // Non-blocking: the name may be a pipe.
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    file.there = descriptor >= 0 || (errno != ENOENT && errno != ENOTDIR);
+    if (descriptor < 0) {
+      if (file.there) file.problem = std::strerror(errno);
+      return file;
+    }
+    struct stat about;
+    if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
+      file.problem = "it is no regular file";
+    } else {
+      read_up_to(descriptor, most, &file);
+    }
+    close(descriptor);
+    return file;
   }
 
   std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override {

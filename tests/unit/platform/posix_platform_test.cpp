@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <vector>
@@ -161,6 +163,38 @@ TEST(PosixPlatform, LogNamesTheLevelOnEveryLine) {
 }
 
 TEST(PosixPlatform, ProcessIsThisOne) { EXPECT_EQ(posix_platform().process(), getpid()); }
+
+TEST(PosixPlatform, ReadsSmallFilesOnly) {
+  Platform& platform = posix_platform();
+  const std::string directory = testing::TempDir() + "canele-files-" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(directory.c_str(), 0700), 0);
+  const std::string name = directory + "/text", pipe = directory + "/pipe";
+  FILE* out = std::fopen(name.c_str(), "w");
+  ASSERT_NE(out, nullptr);
+  std::fputs("five\n", out);
+  std::fclose(out);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+
+  FileText file = platform.read_file(name, 5);
+  EXPECT_TRUE(file.there && file.whole);
+  EXPECT_EQ(file.text, "five\n");
+  file = platform.read_file(name, 4);
+  EXPECT_TRUE(file.there && !file.whole && file.problem.empty());
+  EXPECT_EQ(file.text, "five");
+  for (const std::string& absent : {directory + "/none", name + "/none"}) {
+    file = platform.read_file(absent, 5);
+    EXPECT_FALSE(file.there || file.whole) << absent;
+  }
+  for (const std::string& other : {directory, pipe}) {  // must not wait for somebody who writes
+    file = platform.read_file(other, 5);
+    EXPECT_TRUE(file.there && !file.whole);
+    EXPECT_EQ(file.problem, "it is no regular file");
+  }
+  EXPECT_TRUE(platform.read_file("/proc/sys/kernel/hostname", 300).whole);
+  std::remove(name.c_str());
+  std::remove(pipe.c_str());
+  rmdir(directory.c_str());
+}
 
 }  // namespace
 }  // namespace canele
