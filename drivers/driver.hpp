@@ -90,7 +90,7 @@ struct Capabilities {
   bool reaches_remote = false;      ///< can reach ranks of other hosts
   bool detects_failure = false;     ///< failed() comes by itself when a peer dies
   int max_instances = 0;            ///< open instances per process; 0: no limit
-  std::uint32_t latency_ns = 1000;  ///< estimates for cost models until they are measured
+  std::uint32_t latency_ns = 1000;  ///< estimates for cost models until canele-perf sample has measured
   std::uint32_t gap_ns = 0;         ///< time between two packets worth waiting to aggregate; 0: never wait
   double bandwidth = 1.0;           ///< bytes per nanosecond
 };

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace canele::strategies {
 
@@ -38,10 +39,37 @@ struct Item {
   void* scratch[10];                             ///< the strategy's links; add() writes those it reads
 };
 
+/// What a rail costs: measured by canele-perf sample on this host, or what its driver declares.
+struct Costs {
+  struct Point {
+    std::uint64_t size, ns;
+  };
+  std::uint64_t latency_ns = 0;        ///< 8 bytes one way
+  std::uint64_t gap_ns = 0;            ///< per message in a stream of small ones
+  std::uint64_t bytes_per_second = 1;  ///< of a stream of large ones
+  bool measured = false;
+  std::vector<Point> times;  ///< one way, sizes ascending; empty if not measured
+
+  /// Estimated time one way: between two measured sizes on the line that joins them.
+  double time_ns(std::uint64_t size) const {
+    Point below{0, latency_ns};
+    for (const Point& above : times) {
+      if (size <= above.size) {
+        const auto share = static_cast<double>(size - below.size) / static_cast<double>(above.size - below.size);
+        return static_cast<double>(below.ns) + share * (static_cast<double>(above.ns) - static_cast<double>(below.ns));
+      }
+      below = above;
+    }
+    const auto beyond = static_cast<double>(size - below.size);
+    return static_cast<double>(below.ns) + beyond * 1e9 / static_cast<double>(bytes_per_second);
+  }
+};
+
 /// What the rail can take now.
 struct RailView {
-  std::size_t room = 0;      ///< bytes of the packet
-  bool bulk_allowed = true;  ///< a bulk item may be planned now
+  std::size_t room = 0;          ///< bytes of the packet
+  bool bulk_allowed = true;      ///< a bulk item may be planned now
+  const Costs* costs = nullptr;  ///< of this rail, where a peer has several
 };
 
 /// One packet. Either up to max_items control/envelope items whose sizes sum to at most `room`, or exactly one bulk

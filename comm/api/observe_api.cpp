@@ -57,7 +57,8 @@ class ProbeContext final : public drivers::DriverContext, drivers::DriverEvents 
 };
 
 /// Opens the driver and closes it again, to learn what it can do here.
-void probe_driver(const Settings& settings, const drivers::DriverFactory& factory, InfoReport::OneDriver* driver) {
+void probe_driver(const Settings& settings, const Samples& samples, const drivers::DriverFactory& factory,
+                  InfoReport::OneDriver* driver) {
   driver->unavailable = factory.unavailable();
   if (!driver->unavailable.empty()) return;
   ProbeContext context(settings);
@@ -65,28 +66,31 @@ void probe_driver(const Settings& settings, const drivers::DriverFactory& factor
   const auto instance = factory.create();
   if (instance->open(context, &address, &driver->unavailable) == drivers::Status::failed) return;
   driver->capabilities = instance->capabilities();
+  driver->costs = costs_of(samples, factory.name, driver->capabilities);
   instance->close();
 }
 
-InfoReport::OneDriver describe_driver(const Engine* engine, const Settings& settings,
+InfoReport::OneDriver describe_driver(const Engine* engine, const Settings& settings, const Samples& samples,
                                       const drivers::DriverFactory& factory) {
   InfoReport::OneDriver driver{std::string(factory.name), std::string(factory.summary), "", false, {}};
   for (std::size_t i = 0; engine != nullptr && i < engine->slots.size(); ++i) {
     if (&engine->slots[i]->factory != &factory) continue;
     driver.open = true;
     driver.capabilities = engine->slots[i]->driver->capabilities();
+    driver.costs = engine->slots[i]->costs;
   }
-  if (!driver.open) probe_driver(settings, factory, &driver);
+  if (!driver.open) probe_driver(settings, samples, factory, &driver);
   return driver;
 }
 
 /// Those built in, those found as modules, and those that come with Canelé but are not here, with the reason.
-std::vector<InfoReport::OneDriver> describe_drivers(const Engine* engine, const Settings& settings) {
+std::vector<InfoReport::OneDriver> describe_drivers(const Engine* engine, const Settings& settings,
+                                                    const Samples& samples) {
   const std::string& path = settings.text(Setting::driver_path);
   std::vector<InfoReport::OneDriver> all;
-  for (const auto* factory : all_drivers()) all.push_back(describe_driver(engine, settings, *factory));
+  for (const auto* factory : all_drivers()) all.push_back(describe_driver(engine, settings, samples, *factory));
   for (const Module& module : open_modules(path)) {
-    all.push_back(module.factory != nullptr ? describe_driver(engine, settings, *module.factory)
+    all.push_back(module.factory != nullptr ? describe_driver(engine, settings, samples, *module.factory)
                                             : InfoReport::OneDriver{module.name, "", module.problem, false, {}});
   }
   for (const ModuleName& known : known_modules) {
@@ -104,7 +108,8 @@ InfoReport info(const Engine* engine) {
   const Settings& settings = engine != nullptr ? *engine->settings : own;
   report.version = CANELE_VERSION;
   report.abi = CANELE_ABI_VERSION;
-  report.drivers = describe_drivers(engine, settings);
+  report.samples = engine != nullptr ? engine->samples : read_samples(posix_platform(), settings);
+  report.drivers = describe_drivers(engine, settings, report.samples);
   for (const auto* factory : all_strategies())
     report.strategies.push_back({std::string(factory->name), std::string(factory->summary)});
   report.settings = describe(settings);

@@ -199,6 +199,13 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      0,
      unlimited,
      "auto off"},
+    {{"SAMPLES", "", "",
+      "Directory with what canele-perf sample has measured, one file a host: the costs by which the engine chooses "
+      "among "
+      "rails. Empty: canele in the user's cache ($XDG_CACHE_HOME or ~/.cache). off: nothing is read, and drivers cost "
+      "what they declare.",
+      "directory | off"},
+     Kind::text},
     {{"HANG_REPORT", "30", "s",
       "Time without any progress, with work stuck, after which one report of the pending requests is written to "
       "stderr. "

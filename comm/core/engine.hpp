@@ -31,6 +31,7 @@
 #include "comm/core/modules.hpp"
 #include "comm/core/peer.hpp"
 #include "comm/core/request.hpp"
+#include "comm/core/samples.hpp"
 #include "comm/core/session.hpp"
 #include "comm/core/waiters.hpp"
 #include "comm/matching/matcher.hpp"
@@ -243,6 +244,8 @@ class Engine final : public ltask::Progress {
   std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call
   std::uint64_t flip_countdown = 0;         ///< fault switch, 0 off
   EngineCounters counters;
+
+  Samples samples;  ///< constant after create(); down here, away from what every message touches
 
  private:
   friend struct EngineBuilder;

@@ -223,13 +223,20 @@ void set_inline_limit(Engine& engine, Rail& rail) {
   rail.inline_below = watch ? 0 : inline_below(engine, *rail.slot);
 }
 
-/// The best rail is the first that is up.
+/// The best of the rails that are up carries large transfers: if all of them were measured, the one that is through
+/// first with such a one, else the first. A mere estimate does not change the user's order.
 static void choose_rail(Peer& peer) {
+  constexpr std::uint64_t large = 1 << 20;
+  const auto measured = [](const auto& rail) { return !rail->up || rail->slot->costs.measured; };
+  const bool by_cost = std::all_of(peer.rails.begin(), peer.rails.end(), measured);
+  Rail* best = nullptr;
   for (const auto& rail : peer.rails) {
     if (!rail->up) continue;
-    peer.rail = rail.get();
-    return;
+    if (best == nullptr || (by_cost && rail->slot->costs.time_ns(large) < best->slot->costs.time_ns(large))) {
+      best = rail.get();
+    }
   }
+  if (best != nullptr) peer.rail = best;
 }
 
 /// The rail carries from now on.

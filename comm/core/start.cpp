@@ -59,6 +59,7 @@ struct EngineBuilder {
     slot->label = label_of(engine, factory);
     slot->group = engine.slots.empty() ? 0 : engine.slots.back()->group + (choice.with_previous ? 0 : 1);
     if (slot->driver->open(*slot, &slot->address, why) == drivers::Status::failed) return false;
+    slot->costs = costs_of(engine, *slot);
     const int descriptor = slot->driver->descriptor();
     if (slot->driver->capabilities().wake_up == drivers::WakeUp::none) {
       engine.naps_only = engine.naps_only || !slot->driver->capabilities().reaches_self;
@@ -71,6 +72,26 @@ struct EngineBuilder {
     (slot->memory_only() ? engine.memory_slots : engine.system_slots).push_back(slot.get());
     engine.slots.push_back(std::move(slot));
     return true;
+  }
+
+  /// Looks for samples. What is wrong with them is said by one rank of each host.
+  static void find_samples(Engine& engine) {
+    engine.samples = read_samples(engine.platform, *engine.settings);
+    const Samples& samples = engine.samples;
+    if (samples.problem.empty() || engine.bootstrap->local_rank() != 0) return;
+    const bool stale = samples.state == Samples::State::stale;
+    engine.log(stale ? LogLevel::debug : LogLevel::warning,
+               samples.file + ": " + samples.problem +
+                   (samples.state == Samples::State::read ? "" : "; the file is ignored") +
+                   "; canele-perf sample writes it anew");
+  }
+
+  /// A decorated driver is not the one that was measured.
+  static strategies::Costs costs_of(Engine& engine, const DriverSlot& slot) {
+    const drivers::Capabilities& capabilities = slot.driver->capabilities();
+    const std::string name = std::string(slot.factory.name) + (slot.argument.empty() ? "" : ":" + slot.argument);
+    const bool bare = engine.settings->text(Setting::decorators).empty();
+    return comm::costs_of(bare ? engine.samples : Samples{}, name, capabilities);
   }
 
   static std::string label_of(const Engine& engine, const drivers::DriverFactory& factory) {
@@ -170,6 +191,7 @@ struct EngineBuilder {
       *why = engine->sleeper.error();
       return nullptr;
     }
+    find_samples(*engine);
     if (!open_drivers(*engine, choices, why) || !meet(*engine, why)) return nullptr;
     if (!watch_launcher(*engine, why)) return nullptr;
     return engine;

@@ -63,6 +63,27 @@ void write_capabilities(JsonWriter& json, const drivers::Capabilities& c) {
   json.end_object();
 }
 
+void write_costs(JsonWriter& json, const strategies::Costs& costs) {
+  json.field("measured", costs.measured).field("latency_ns", costs.latency_ns).field("gap_ns", costs.gap_ns);
+  json.field("bytes_per_second", costs.bytes_per_second).key("times").begin_array();
+  for (const auto& [size, ns] : costs.times) json.begin_array().value(size).value(ns).end_array();
+  json.end_array();
+}
+
+void write_samples(JsonWriter& json, const Samples& samples) {
+  json.key("samples").begin_object().field("file", samples.file).field("host", samples.host);
+  json.field("machine", samples.machine).field("state", name_of(samples.state)).field("problem", samples.problem);
+  json.key("drivers").begin_array();
+  for (const Sample& one : samples.all) {
+    json.begin_object().field("name", one.driver).field("date", one.date);
+    json.field("declared_latency_ns", one.declared_latency_ns);
+    json.field("declared_bytes_per_second", one.declared_bytes_per_second);
+    write_costs(json, one.costs);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_drivers(JsonWriter& json, const std::vector<InfoReport::OneDriver>& all) {
   json.key("drivers").begin_array();
   for (const auto& driver : all) {
@@ -72,6 +93,9 @@ void write_drivers(JsonWriter& json, const std::vector<InfoReport::OneDriver>& a
     if (driver.unavailable.empty()) {
       json.key("capabilities");
       write_capabilities(json, driver.capabilities);
+      json.key("costs").begin_object();
+      write_costs(json, driver.costs);
+      json.end_object();
     }
     json.end_object();
   }
@@ -179,6 +203,7 @@ std::string to_json(const InfoReport& report) {
     json.field("bootstrap", report.job.bootstrap).field("host", report.job.host).end_object();
   }
   write_drivers(json, report.drivers);
+  write_samples(json, report.samples);
   json.key("strategies").begin_array();
   for (const auto& strategy : report.strategies) {
     json.begin_object().field("name", strategy.name).field("summary", strategy.summary).end_object();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/config/settings.hpp"
+#include "comm/core/samples.hpp"
 #include "comm/observe/counters.hpp"
 #include "drivers/driver.hpp"
 
@@ -57,6 +58,7 @@ struct InfoReport {
     std::string unavailable;             ///< "" if it can run here, else why not
     bool open = false;                   ///< the engine uses it
     drivers::Capabilities capabilities;  ///< if it can run here
+    strategies::Costs costs = {};        ///< likewise
   };
   struct Strategy {
     std::string name;
@@ -87,6 +89,7 @@ struct InfoReport {
   bool has_engine = false;
   Job job;  ///< with an engine
   std::vector<OneDriver> drivers;
+  Samples samples;
   std::vector<Strategy> strategies;
   std::vector<OneSetting> settings;
   std::string settings_error;  ///< "" or what canele_init would complain about

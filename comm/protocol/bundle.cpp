@@ -86,7 +86,7 @@ bool feed(Engine& engine, Peer& peer, Rail& rail) {
   if (peer.backlog->empty() || !bundle.window_open()) return bundle.ack_due && send_ack(engine, rail);
   const std::size_t most = rail.slot->driver->capabilities().max_packet - sizeof(wire::Head);
   Plan plan;
-  peer.backlog->plan({most, peer.rail == &rail}, plan);
+  peer.backlog->plan({most, peer.rail == &rail, &rail.slot->costs}, plan);
   if (plan.count == 0) return bundle.ack_due && send_ack(engine, rail);
   if (plan.items[0]->kind == strategies::Kind::bulk) return send_bulk(engine, rail, request_of(*plan.items[0]));
   for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;

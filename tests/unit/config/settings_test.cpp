@@ -8,42 +8,13 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "comm/config/nearest.hpp"
+#include "fake_platform.hpp"
 
 namespace canele::comm {
 namespace {
 
-/// A Platform with a made-up environment and a log that is kept.
-class FakePlatform final : public Platform {
- public:
-  std::map<std::string, std::string> environment;
-  std::vector<std::string> warnings;
-
-  std::uint64_t now_ns() noexcept override { return 0; }
-  std::uint64_t random() noexcept override { return 4; }
-  const char* variable(const char* name) noexcept override {
-    const auto found = environment.find(name);
-    return found == environment.end() ? nullptr : found->second.c_str();
-  }
-  void each_variable(std::string_view prefix, const std::function<void(std::string_view)>& visit) override {
-    for (const auto& [name, value] : environment) {
-      if (name.starts_with(prefix)) visit(name + "=" + value);
-    }
-  }
-  std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()>) override { return nullptr; }
-  void relax() noexcept override {}
-  void yield() noexcept override {}
-  void park(const std::atomic<std::uint32_t>&, std::uint32_t, std::uint64_t) noexcept override {}
-  void unpark(const std::atomic<std::uint32_t>&) noexcept override {}
-  long process() noexcept override { return 1; }
-  unsigned processors() noexcept override { return 2; }
-  void log(LogLevel level, std::string_view text) noexcept override {
-    EXPECT_EQ(level, LogLevel::warning);
-    warnings.emplace_back(text);
-  }
-};
+using test::FakePlatform;
 
 Settings with_environment(std::map<std::string, std::string> environment) {
   FakePlatform platform;
@@ -100,6 +71,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},
       {Setting::ofi_multi_recv, "OFI_MULTI_RECV"},
+      {Setting::samples, "SAMPLES"},
       {Setting::hang_report, "HANG_REPORT"},
       {Setting::fault, "FAULT"},
   };

@@ -93,7 +93,8 @@ struct JobOptions {
   int size = 2;
   std::vector<comm::DriverChoice> drivers = {comm::find_driver("self"), comm::find_driver("shm")};
   std::string strategy = "aggregate";
-  std::vector<std::string> settings;
+  std::vector<std::string> settings = {};
+  const strategies::StrategyFactory* own_strategy = nullptr;  ///< instead of that one
 };
 
 class LocalJob {
@@ -110,7 +111,7 @@ class LocalJob {
         EXPECT_EQ(parts.settings->error(), "");
         parts.bootstrap = std::make_unique<LocalBootstrap>(board, rank);
         parts.drivers = options.drivers;
-        parts.strategy = comm::find_strategy(options.strategy);
+        parts.strategy = options.own_strategy != nullptr ? options.own_strategy : comm::find_strategy(options.strategy);
         std::string why;
         engines_[static_cast<std::size_t>(rank)] = comm::Engine::create(std::move(parts), &why);
         EXPECT_TRUE(engines_[static_cast<std::size_t>(rank)]) << why;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// FakePlatform: a made-up environment and files, and a log that is kept.
+//
+// Who: tests of what an engine reads at its start. Threads: one.
+// Surprise: a log line that is no warning fails the test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ltask/platform.hpp"
+
+namespace canele::test {
+
+class FakePlatform final : public Platform {
+ public:
+  std::map<std::string, std::string> environment;
+  std::map<std::string, FileText> files;
+  std::vector<std::string> warnings;
+
+  std::uint64_t now_ns() noexcept override { return 0; }
+  std::uint64_t random() noexcept override { return 4; }
+  const char* variable(const char* name) noexcept override {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  }
+  void each_variable(std::string_view prefix, const std::function<void(std::string_view)>& visit) override {
+    for (const auto& [name, value] : environment) {
+      if (name.starts_with(prefix)) visit(name + "=" + value);
+    }
+  }
+  FileText read_file(const std::string& path, std::size_t most) override {
+    const auto found = files.find(path);
+    if (found == files.end()) return {};
+    FileText file = found->second;
+    file.whole = file.whole && file.text.size() <= most;
+    file.text.resize(std::min(file.text.size(), most));
+    return file;
+  }
+  std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()>) override { return nullptr; }
+  void relax() noexcept override {}
+  void yield() noexcept override {}
+  void park(const std::atomic<std::uint32_t>&, std::uint32_t, std::uint64_t) noexcept override {}
+  void unpark(const std::atomic<std::uint32_t>&) noexcept override {}
+  long process() noexcept override { return 1; }
+  unsigned processors() noexcept override { return 2; }
+  void log(LogLevel level, std::string_view text) noexcept override {
+    EXPECT_EQ(level, LogLevel::warning);
+    warnings.emplace_back(text);
+  }
+};
+
+}  // namespace canele::test
