@@ -93,6 +93,44 @@ void print_capabilities(const json& capabilities) {
   }
 }
 
+std::string text_of_costs(std::uint64_t latency_ns, std::uint64_t gap_ns, double bytes_per_second) {
+  return fmt::format("latency {} ns, gap {} ns, {:.0f} MB/s", latency_ns, gap_ns, bytes_per_second / 1e6);
+}
+
+/// What the engine takes a driver to cost, and where it knows that from.
+void print_costs(const json& info, const json& driver) {
+  const json& costs = driver.at("costs");
+  const json& declares = driver.at("capabilities");
+  const std::string declared = text_of_costs(declares.at("latency_ns"), declares.at("gap_ns"),
+                                             declares.at("bandwidth_bytes_per_ns").get<double>() * 1e9);
+  std::string text = "declared: " + declared;
+  if (costs.at("measured").get<bool>()) {
+    std::string date;
+    for (const json& one : info.at("samples").at("drivers")) {
+      if (one.at("name") == driver.at("name")) date = text_of(one, "date");
+    }
+    text = fmt::format(
+        "measured {}: {} (declared: {})", date,
+        text_of_costs(costs.at("latency_ns"), costs.at("gap_ns"), costs.at("bytes_per_second").get<double>()),
+        declared);
+  }
+  fmt::print("  {:<15} {:<6} {}\n", "", "costs", wrapped(text, 24, 110));
+}
+
+/// The file of what was measured: which drivers are in it, or why it is not used.
+void print_samples(const json& info) {
+  const json& samples = info.at("samples");
+  const std::string state = text_of(samples, "state"), problem = text_of(samples, "problem");
+  std::string text;
+  for (const json& one : samples.at("drivers")) text += (text.empty() ? "" : ", ") + text_of(one, "name");
+  if (state == "off") text = "not looked for: CANELE_SAMPLES=off, or neither HOME nor XDG_CACHE_HOME is set";
+  if (state == "absent") text = "not there; canele-perf sample writes it";
+  if (state == "stale" || state == "refused") text = "ignored";
+  if (!problem.empty()) text += (text.empty() ? "" : "; ") + problem;
+  const std::string file = text_of(samples, "file");
+  fmt::print("\nsamples    {}{}\n", file.empty() ? "" : file + ": ", text);
+}
+
 void print_drivers(const json& info, bool capabilities) {
   fmt::print("\ndrivers\n");
   for (const json& driver : info.at("drivers")) {
@@ -100,7 +138,9 @@ void print_drivers(const json& info, bool capabilities) {
     fmt::print("  {:<10} {:<4} {}\n", text_of(driver, "name"), available ? "yes" : "no", text_of(driver, "summary"));
     if (!available) fmt::print("  {:<10} {:<4} why not: {}\n", "", "", wrapped(text_of(driver, "why_not"), 26, 110));
     if (available && capabilities) print_capabilities(driver.at("capabilities"));
+    if (available && capabilities) print_costs(info, driver);
   }
+  if (capabilities) print_samples(info);
 }
 
 void print_strategies(const json& info) {
@@ -149,7 +189,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Shows what this build of Canelé can do on this machine, and its settings."};
   bool as_json = false, only_drivers = false;
   app.add_flag("--json", as_json, "Print JSON, for scripts");
-  app.add_flag("--drivers", only_drivers, "Only the drivers, each with its capabilities");
+  app.add_flag("--drivers", only_drivers, "Only the drivers, each with its capabilities and costs");
   app.set_version_flag("--version", canele_version());
   CLI11_PARSE(app, argc, argv);
   try {
