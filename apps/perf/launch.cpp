@@ -6,12 +6,15 @@
 // Surprise: the canele-run beside this program wins over one in PATH: a build is measured with its own launcher.
 #include "launch.hpp"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <stdexcept>
 #include <vector>
 
 namespace canele::perf {
@@ -25,20 +28,37 @@ bool in_a_job() {
   return false;
 }
 
-std::string start_job(char** argv) {
+std::string start_job(const std::vector<std::string>& arguments) {
   std::error_code failed;
   std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   if (failed) return "cannot read /proc/self/exe: " + failed.message();
   std::string launcher = std::filesystem::path(self).parent_path() / "canele-run";
   std::string option = "-n", two = "2";
   std::vector<char*> command = {launcher.data(), option.data(), two.data(), self.data()};
-  for (char** argument = argv + 1; *argument != nullptr; ++argument) command.push_back(*argument);
+  std::vector<std::string> texts = arguments;
+  for (std::string& argument : texts) command.push_back(argument.data());
   command.push_back(nullptr);
   execv(launcher.c_str(), command.data());
   const int beside = errno;
   execvp("canele-run", command.data());
   return "cannot run " + launcher + " (" + std::strerror(beside) + ") nor canele-run from PATH (" +
          std::strerror(errno) + "); start two ranks by hand: mpirun -n 2 " + self;
+}
+
+int run_job(const std::vector<std::string>& arguments) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error(std::string("cannot fork: ") + std::strerror(errno));
+  if (child == 0) {
+    std::fprintf(stderr, "canele-perf: %s\n", start_job(arguments).c_str());
+    _exit(1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) throw std::runtime_error(std::string("cannot wait for canele-run: ") + std::strerror(errno));
+  }
+  constexpr int killed = 128;  // as shells say it
+  return WIFEXITED(status) ? WEXITSTATUS(status) : killed + WTERMSIG(status);
 }
 
 }  // namespace canele::perf

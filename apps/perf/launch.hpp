@@ -7,13 +7,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace canele::perf {
 
 /// True if a launcher has started this process.
 bool in_a_job();
 
-/// Becomes `canele-run -n 2 <this program> <its arguments>`. Returns only on failure, with the reason.
-std::string start_job(char** argv);
+/// Becomes `canele-run -n 2 <this program> <arguments>`. Returns only on failure, with the reason.
+std::string start_job(const std::vector<std::string>& arguments);
+
+/// The same in a process of its own: waits for it and returns its exit code (128 + signal if it was killed).
+int run_job(const std::vector<std::string>& arguments);
 
 }  // namespace canele::perf

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// canele-perf: latency, bandwidth and message rate between two ranks, beside the machine's floor.
+// canele-perf: latency, bandwidth and message rate between two ranks, beside the machine's floor; and
+// samples of all drivers, for the engine.
 //
 // Who: users and the peers' runner. Threads: the main thread, and what the library starts.
 // Surprise: alone, it replaces itself by canele-run, which starts it twice.
@@ -12,18 +13,24 @@
 #include "measure.hpp"
 #include "options.hpp"
 #include "report.hpp"
+#include "sample.hpp"
 
 namespace {
 
 using namespace canele::perf;
 
 /// Measures in a job of two. A failure ends the job: the other rank may be waiting for us.
-int run(const Options& options) {
+int run(Options options) {
+  if (options.benchmark == Benchmark::sample) options.driver = only_driver(options);
   Job job(options);
   try {
     job.pin(options);
-    const Results results = measure(job, options);
-    if (job.first()) print_report(job, options, results);
+    if (options.benchmark == Benchmark::sample) {
+      sample(job, options);
+    } else {
+      const Results results = measure(job, options);
+      if (job.first()) print_report(job, options, results);
+    }
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "canele-perf: %s\n", problem.what());
     job.engine.abort(1, problem.what());
@@ -39,7 +46,8 @@ int main(int argc, char** argv) {
   if (!parse_options(argc, argv, &options, &code)) return code;
   try {
     if (in_a_job()) return run(options);
-    std::fprintf(stderr, "canele-perf: %s\n", start_job(argv).c_str());
+    if (options.benchmark == Benchmark::sample) return sample_each(options);
+    std::fprintf(stderr, "canele-perf: %s\n", start_job({argv + 1, argv + argc}).c_str());
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "canele-perf: %s\n", problem.what());
   }

@@ -17,20 +17,6 @@ namespace {
 
 constexpr std::uint64_t data_tag = 10, answer_tag = 11;
 
-/// Memory and requests of one size, made once, so that the loops allocate nothing.
-struct Stream {
-  std::vector<std::byte> out, in;
-  std::vector<canele_request_t> requests;
-  std::vector<canele_request_t*> pointers;
-
-  Stream(std::size_t size, int window)
-      : out(std::max<std::size_t>(size, 1), std::byte{0x5a}),
-        in(out.size()),
-        requests(static_cast<std::size_t>(window)) {
-    for (auto& request : requests) pointers.push_back(&request);
-  }
-};
-
 void must(int code, const char* call) { canele::detail::check(code, call); }
 
 void send(Job& job, std::uint64_t tag, const void* data, std::size_t size, canele_request_t* request) {
@@ -43,41 +29,11 @@ void receive(Job& job, std::uint64_t tag, void* data, std::size_t size, canele_r
 
 void wait(canele_request_t* request) { must(canele_wait(request, nullptr), "canele_wait"); }
 
-/// Nanoseconds one way. The answer's receive is posted before the message leaves, as a runtime would.
-double ping_pong(Job& job, Stream& stream, std::size_t size, int rounds) {
-  canele_request_t out{}, in{};
-  const std::uint64_t start = job.engine.now();
-  for (int i = 0; i < rounds; ++i) {
-    receive(job, data_tag, stream.in.data(), size, &in);
-    if (!job.first()) wait(&in);
-    send(job, data_tag, stream.out.data(), size, &out);
-    if (job.first()) wait(&in);
-    wait(&out);
-  }
-  return static_cast<double>(job.engine.now() - start) / rounds / 2;
-}
-
-/// Nanoseconds per message: windows of sends, each answered by one empty message.
-double one_way(Job& job, Stream& stream, std::size_t size, int rounds) {
-  canele_request_t answer{};
-  const std::size_t window = stream.requests.size();
-  const std::uint64_t start = job.engine.now();
-  for (int round = 0; round < rounds; ++round) {
-    for (auto& request : stream.requests) {
-      job.first() ? send(job, data_tag, stream.out.data(), size, &request)
-                  : receive(job, data_tag, stream.in.data(), size, &request);
-    }
-    must(canele_wait_all(window, stream.pointers.data(), nullptr), "canele_wait_all");
-    job.first() ? receive(job, answer_tag, nullptr, 0, &answer) : send(job, answer_tag, nullptr, 0, &answer);
-    wait(&answer);
-  }
-  return static_cast<double>(job.engine.now() - start) / (rounds * static_cast<double>(window));
-}
-
 /// Nanoseconds per message in the unit that people read.
 double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {
   switch (benchmark) {
     case Benchmark::latency:
+    case Benchmark::sample:
       return ns / 1e3;
     case Benchmark::bandwidth:
       return static_cast<double>(size) * 1e3 / ns;
@@ -131,6 +87,41 @@ std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std:
 }
 
 }  // namespace
+
+Stream::Stream(std::size_t size, int window)
+    : out(std::max<std::size_t>(size, 1), std::byte{0x5a}), in(out.size()), requests(static_cast<std::size_t>(window)) {
+  for (auto& request : requests) pointers.push_back(&request);
+}
+
+// The answer's receive is posted before the message leaves, as a runtime would.
+double ping_pong(Job& job, Stream& stream, std::size_t size, int rounds) {
+  canele_request_t out{}, in{};
+  const std::uint64_t start = job.engine.now();
+  for (int i = 0; i < rounds; ++i) {
+    receive(job, data_tag, stream.in.data(), size, &in);
+    if (!job.first()) wait(&in);
+    send(job, data_tag, stream.out.data(), size, &out);
+    if (job.first()) wait(&in);
+    wait(&out);
+  }
+  return static_cast<double>(job.engine.now() - start) / rounds / 2;
+}
+
+double one_way(Job& job, Stream& stream, std::size_t size, int rounds) {
+  canele_request_t answer{};
+  const std::size_t window = stream.requests.size();
+  const std::uint64_t start = job.engine.now();
+  for (int round = 0; round < rounds; ++round) {
+    for (auto& request : stream.requests) {
+      job.first() ? send(job, data_tag, stream.out.data(), size, &request)
+                  : receive(job, data_tag, stream.in.data(), size, &request);
+    }
+    must(canele_wait_all(window, stream.pointers.data(), nullptr), "canele_wait_all");
+    job.first() ? receive(job, answer_tag, nullptr, 0, &answer) : send(job, answer_tag, nullptr, 0, &answer);
+    wait(&answer);
+  }
+  return static_cast<double>(job.engine.now() - start) / (rounds * static_cast<double>(window));
+}
 
 Results measure(Job& job, const Options& options) {
   Results results;

@@ -29,6 +29,20 @@ struct Results {
   std::vector<Result> sizes;
 };
 
+/// Memory and requests of one size, made once, so that the loops allocate nothing.
+struct Stream {
+  std::vector<std::byte> out, in;
+  std::vector<canele_request_t> requests;
+  std::vector<canele_request_t*> pointers;
+
+  Stream(std::size_t size, int window);
+};
+
+/// Nanoseconds one way, mean over the rounds.
+double ping_pong(Job& job, Stream& stream, std::size_t size, int rounds);
+/// Nanoseconds per message: windows of sends, each answered by one empty message.
+double one_way(Job& job, Stream& stream, std::size_t size, int rounds);
+
 /// Throws if a message fails, or another driver than asked for carried it.
 Results measure(Job& job, const Options& options);
 

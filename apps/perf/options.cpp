@@ -17,13 +17,9 @@ namespace {
 constexpr std::uint64_t most_bytes_per_batch = 32u << 20;  // keeps a batch of large messages within some 10 ms
 constexpr int small_rounds = 2000;
 
-void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
-                    std::vector<std::uint64_t> sizes) {
+/// A subcommand with the options that all have.
+CLI::App* add_common(CLI::App& app, Options& options, Benchmark benchmark, const char* help) {
   CLI::App* sub = app.add_subcommand(name_of(benchmark), help);
-  sub->add_option("--driver", options.driver, "Driver to use, e.g. shm or tcp (default: as CANELE_DRIVERS says)");
-  sub->add_option("--size", options.sizes, "Message sizes, e.g. 8,64,4k,1M")
-      ->delimiter(',')
-      ->transform(CLI::AsSizeValue(false));
   sub->add_option("--iterations", options.iterations, "Ping-pongs or messages per batch (default: by the size)")
       ->check(CLI::Range(1, 100'000'000));
   sub->add_option("--batches", options.batches, "Batches; median and percentiles are taken over them")
@@ -32,13 +28,31 @@ void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const 
   sub->add_option("--cores", options.cores, "OS indexes of the cores to pin the ranks of a host to, e.g. 0,1")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
+  sub->add_flag("!--no-pin", options.pin, "Do not pin the ranks");
+  return sub;
+}
+
+void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
+                    std::vector<std::uint64_t> sizes) {
+  CLI::App* sub = add_common(app, options, benchmark, help);
+  sub->add_option("--driver", options.driver, "Driver to use, e.g. shm or tcp (default: as CANELE_DRIVERS says)");
+  sub->add_option("--size", options.sizes, "Message sizes, e.g. 8,64,4k,1M")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false));
   sub->add_flag("--json", options.json, "Print JSON, with every sample");
   sub->add_flag("!--no-floor", options.floor, "Do not measure the machine's floor");
-  sub->add_flag("!--no-pin", options.pin, "Do not pin the ranks");
   sub->callback([&options, benchmark, sizes = std::move(sizes)] {
     options.benchmark = benchmark;
     if (options.sizes.empty()) options.sizes = sizes;
   });
+}
+
+void add_sample(CLI::App& app, Options& options) {
+  CLI::App* sub = add_common(app, options, Benchmark::sample,
+                             "Latency, gap and bandwidth of each driver, kept for the engine in this host's file");
+  sub->add_option("--driver", options.drivers, "Drivers, e.g. shm,tcp:eth1 (default: all that canele-info shows)")
+      ->delimiter(',');
+  sub->callback([&options] { options.benchmark = Benchmark::sample; });
 }
 
 }  // namespace
@@ -46,6 +60,7 @@ void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const 
 int Options::window() const {
   switch (benchmark) {
     case Benchmark::latency:
+    case Benchmark::sample:
       return 1;
     case Benchmark::bandwidth:
       return 16;
@@ -70,6 +85,8 @@ const char* name_of(Benchmark benchmark) {
       return "bandwidth";
     case Benchmark::rate:
       return "rate";
+    case Benchmark::sample:
+      return "sample";
   }
   return "";
 }
@@ -77,6 +94,7 @@ const char* name_of(Benchmark benchmark) {
 const char* unit_of(Benchmark benchmark) {
   switch (benchmark) {
     case Benchmark::latency:
+    case Benchmark::sample:
       return "us";
     case Benchmark::bandwidth:
       return "MB/s";
@@ -95,6 +113,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_subcommand(app, *options, Benchmark::latency, "Time of one message one way (half a ping-pong)", {8});
   add_subcommand(app, *options, Benchmark::bandwidth, "Bytes per second of a stream", {64 << 10, 1 << 20, 4 << 20});
   add_subcommand(app, *options, Benchmark::rate, "Messages per second of a stream of small messages", {8});
+  add_sample(app, *options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

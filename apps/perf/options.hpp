@@ -13,11 +13,12 @@
 
 namespace canele::perf {
 
-enum class Benchmark { latency, bandwidth, rate };
+enum class Benchmark { latency, bandwidth, rate, sample };
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
-  std::string driver;  ///< "" = as configured
+  std::string driver;                ///< "" = as configured
+  std::vector<std::string> drivers;  ///< of sample; none: all that there are
   std::vector<std::uint64_t> sizes;
   int batches = 31;
   int iterations = 0;  ///< per batch; 0: chosen by the size

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 import unittest
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
@@ -102,6 +103,94 @@ class PerfTest(unittest.TestCase):
         self.assertIn("cannot pin", errors)
         _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "latency", code=1)
         self.assertIn("two ranks are needed, and this job has 3", errors)
+
+
+class SampleTest(unittest.TestCase):
+    QUICK = ("--iterations", "2", "--batches", "3")
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="canele-samples-")
+        self.addCleanup(self.directory.cleanup)
+        self.cache = os.path.join(self.directory.name, "new", "cache")
+
+    def sample(self, *arguments, **options):
+        return run("canele-perf", "sample", *arguments, *self.QUICK, CANELE_SAMPLES=self.cache, **options)
+
+    def info(self):
+        info = json.loads(run("canele-info", "--json", CANELE_SAMPLES=self.cache)[0])
+        return info["samples"], {driver["name"]: driver.get("costs") for driver in info["drivers"]}
+
+    def only_file(self):
+        (file,) = pathlib.Path(self.cache).iterdir()  # one, and nothing temporary
+        return file
+
+    def test_what_is_measured_is_what_the_library_reads(self):
+        self.assertEqual(self.info()[0]["state"], "absent")
+        text, _ = self.sample("--driver", "shm,tcp")
+        self.assertIn(f"kept in {self.only_file()}", text)
+        for word in ("latency/ns", "measured", "declared", "shm", "tcp"):
+            self.assertIn(word, text)
+        lines = self.only_file().read_text(encoding="utf-8").splitlines()
+        self.assertEqual((lines[0], lines[-1]), ("canele-samples 1", "end"))
+        self.assertEqual([line.split()[1] for line in lines if line.startswith("driver ")], ["shm", "tcp"])
+
+        samples, costs = self.info()
+        self.assertEqual((samples["state"], samples["problem"], samples["file"]), ("read", "", str(self.only_file())))
+        for name in ("shm", "tcp"):
+            self.assertTrue(costs[name]["measured"], name)
+            self.assertEqual(len(costs[name]["times"]), 7)
+            for figure in ("latency_ns", "gap_ns", "bytes_per_second"):
+                self.assertGreater(costs[name][figure], 0)
+        self.assertFalse(costs["self"]["measured"])
+        text, _ = run("canele-info", "--drivers", CANELE_SAMPLES=self.cache)
+        self.assertEqual(text.count("costs  measured 2"), 2, text)
+        self.assertIn("(declared: latency 150", text)
+        self.assertIn(f"samples    {self.only_file()}: shm, tcp", text)
+
+    def test_one_driver_leaves_the_others_as_they_were(self):
+        self.sample("--driver", "shm")
+        before = self.info()[1]["shm"]
+        arguments = ("--driver", "tcp", *self.QUICK)  # in a job that somebody else has started
+        run("canele-run", "-n", "2", str(BIN / "canele-perf"), "sample", *arguments, CANELE_SAMPLES=self.cache)
+        costs = self.info()[1]
+        self.assertTrue(costs["tcp"]["measured"])
+        self.assertEqual(costs["shm"], before)
+
+    def test_samples_of_another_machine_do_not_count(self):
+        self.sample("--driver", "shm")
+        text = self.only_file().read_text(encoding="utf-8")
+        self.only_file().write_text(text.replace("\nmachine ", "\nmachine Other "), encoding="utf-8")
+        samples, costs = self.info()
+        self.assertEqual(samples["state"], "stale")
+        self.assertFalse(costs["shm"]["measured"])
+        _, errors = run("canele-hello", CANELE_SAMPLES=self.cache)
+        self.assertNotIn("machine", errors)  # no warning
+        self.assertIn("machine Other", run("canele-hello", CANELE_SAMPLES=self.cache, CANELE_VERBOSE="3")[1])
+        self.sample("--driver", "shm")
+        self.assertTrue(self.info()[1]["shm"]["measured"])
+
+    def test_a_bad_line_is_one_warning(self):
+        self.sample("--driver", "shm")
+        with open(self.only_file(), "a", encoding="utf-8") as file:
+            file.write("time shm\n")
+        _, errors = run("canele-run", "-n", "2", str(BIN / "canele-hello"), CANELE_SAMPLES=self.cache)
+        self.assertEqual(errors.count(str(self.only_file())), 1, errors)
+        self.assertIn("it comes after the end; right would be: time NAME BYTES NS", errors)
+
+    def test_bad_input(self):
+        _, errors = self.sample("--driver", "shm+tcp,tpc", code=1)
+        self.assertIn('"shm+tcp" is not one driver', errors)
+        self.assertIn("did you mean tcp?", errors)
+        self.assertFalse(os.path.exists(self.cache))
+        _, errors = run("canele-perf", "sample", code=1, CANELE_SAMPLES="off")
+        self.assertIn("no place for samples", errors)
+        _, errors = self.sample("--driver", "shm", code=1, CANELE_DECORATORS="check")
+        self.assertIn("CANELE_DECORATORS is set", errors)
+        _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), "sample", code=1)
+        self.assertIn("in a job, sample measures one driver", errors)
+        pathlib.Path(self.directory.name, "new").touch()
+        _, errors = self.sample("--driver", "shm", code=1)
+        self.assertIn("cannot make the directory", errors)
 
 
 class ExamplesTest(unittest.TestCase):
