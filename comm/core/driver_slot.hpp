@@ -47,6 +47,12 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   bool has_flush() const {
     return flush.load(std::memory_order_acquire) != nullptr || pulls.load(std::memory_order_acquire) != nullptr;
   }
+  /// Tells the rails of a pair apart, in one byte that is not 0.
+  std::uint8_t mark() const {
+    unsigned sum = 0;
+    for (const char c : label) sum = sum * 31 + static_cast<unsigned char>(c);
+    return static_cast<std::uint8_t>(1 + sum % 255);
+  }
   void push_flush(Rail& rail);
   Rail* take_flush();  ///< all of them, oldest first
 

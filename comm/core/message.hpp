@@ -25,10 +25,11 @@ struct Peer;
 
 struct Message : UnexpectedNode {
   Peer* peer = nullptr;
-  std::uint64_t length = 0;    ///< of the message as sent
-  std::uint64_t handle = 0;    ///< of the send: rendezvous, or synchronous
-  std::uint32_t stored = 0;    ///< bytes of the message kept here (eager: all; rendezvous: the header)
-  std::uint16_t exposure = 0;  ///< bytes of the exposure, behind them
+  std::uint64_t length = 0;     ///< of the message as sent
+  std::uint64_t handle = 0;     ///< of the send: rendezvous, or synchronous
+  std::uint32_t stored = 0;     ///< bytes of the message kept here (eager: all; rendezvous: the header)
+  std::uint16_t exposure = 0;   ///< bytes of the exposure, behind them
+  std::uint8_t exposed_by = 0;  ///< see DriverSlot::mark()
   bool rendezvous = false;
   bool synchronous = false;
   bool confirm = false;  ///< rendezvous: see wire::Rts

@@ -30,7 +30,7 @@ int flush(DriverSlot& slot) {
       rail->result = driver.connect(rank, rail->address);
     } else {
       Packet& packet = *rail->packet;
-      if (!packet.late.empty()) fetch::expose(driver, rank, packet);
+      if (!packet.late.empty()) fetch::expose(slot, rank, packet);
       rail->result = packet.bulk ? driver.bulk_send(rank, packet.bulk_key, packet.bulk_offset, packet.pieces,
                                                     packet.piece_count, packet.size, token)
                                  : driver.send_packet(rank, packet.pieces, packet.piece_count, packet.size, token);

@@ -72,7 +72,7 @@ struct Rts {
   std::uint16_t exposure;  ///< bytes of the exposure that follow the header
   std::uint8_t synchronous;
   std::uint8_t confirm;  ///< the sender keeps the data until fin, also if it streams it
-  std::uint8_t exposed;  ///< the exposure's bytes mean something: the receiver may read the memory
+  std::uint8_t exposed;  ///< the receiver may read the memory by the driver of this mark; 0: not
   std::uint8_t reserved;
   std::uint64_t receive;  ///< the offered receive that it is for (see Rtr), both ends copying; 0: it is to be matched
 };

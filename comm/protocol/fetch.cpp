@@ -71,14 +71,14 @@ void expose_later(Packet& packet, Request& request, std::byte* rts_at, std::span
   packet.late.push_back(late);
 }
 
-void expose(drivers::Driver& driver, int rank, Packet& packet) {
+void expose(DriverSlot& slot, int rank, Packet& packet) {
   for (LateExposure& late : packet.late) {
     if (std::exchange(late.done, true)) continue;  // the packet found the driver full before
     drivers::Exposure exposure;
-    if (driver.expose(rank, drivers::Access::get, late.pieces, late.count, &exposure) != Status::ok) continue;
+    if (slot.driver->expose(rank, drivers::Access::get, late.pieces, late.count, &exposure) != Status::ok) continue;
     late.handle = exposure.handle;
     std::byte* const rts = packet.staging.data() + late.rts_at;
-    rts[offsetof(wire::Rts, exposed)] = std::byte{1};
+    rts[offsetof(wire::Rts, exposed)] = std::byte{slot.mark()};
     std::memcpy(packet.staging.data() + late.exposure_at, exposure.bytes, exposure.size);
   }
 }

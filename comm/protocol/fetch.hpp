@@ -24,7 +24,7 @@ std::size_t room(const Rail& rail, const Request& request);
 /// Notes what expose() has to do for the RTS at `rts_at`, which keeps `room` free.
 void expose_later(Packet& packet, Request& request, std::byte* rts_at, std::span<std::byte> room);
 /// Exposes the memory of the packet's RTSs, and says so in them.
-void expose(drivers::Driver& driver, int rank, Packet& packet);
+void expose(DriverSlot& slot, int rank, Packet& packet);
 /// The send is over: its memory is no longer exposed.
 void withdraw(const Peer& peer, Request& request);
 

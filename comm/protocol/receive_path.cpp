@@ -182,7 +182,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
     engine.counters.add(Counter::posted_matches);
     set_envelope(request, head.tag, peer.rank, rts.length);
     request.confirm = rts.confirm != 0;
-    rendezvous::start(engine, request, peer, rts.handle, exposure);
+    rendezvous::start(engine, request, peer, rts.handle, exposure, rts.exposed);
     return nullptr;
   }
   Message* message = make_message(engine, peer, head, payload.first(rts.header), exposure);
@@ -191,6 +191,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   message->handle = rts.handle;
   message->rendezvous = true;
   message->confirm = rts.confirm != 0;
+  message->exposed_by = rts.exposed;
   keep(engine, *session, node, *message);
   return nullptr;
 }
@@ -249,7 +250,7 @@ void consume(Engine& engine, Request& request, Message& message) {
   Peer& peer = *message.peer;
   if (message.rendezvous) {
     request.confirm = message.confirm;
-    rendezvous::start(engine, request, peer, message.handle, message.exposed());
+    rendezvous::start(engine, request, peer, message.handle, message.exposed(), message.exposed_by);
   } else {
     if (message.synchronous) acknowledge(engine, peer, message.handle);
     copy_eager(engine, request, peer, {message.bytes(), message.stored});

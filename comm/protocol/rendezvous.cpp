@@ -94,8 +94,6 @@ void start_pull(Engine& engine, Request& request, Peer& peer, std::uint64_t hand
 
 }  // namespace
 
-bool pulls_from(const drivers::Driver& driver) { return driver.capabilities().get; }
-
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   constexpr int most_pieces = 16;
   drivers::Driver& driver = *peer.rail->slot->driver;
@@ -122,7 +120,8 @@ void grant(Engine& engine, Request& request, Peer& peer, std::uint64_t send, std
 
 }  // namespace
 
-void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
+void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure,
+           std::uint8_t exposed_by) {
   request.stage = Request::Stage::moving;
   if (peer.gone()) {
     engine.finish(request, peer.error);
@@ -134,7 +133,8 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
     receive_path::delivered(engine, request, peer, 0);
     return;
   }
-  if (!exposure.empty() && peer.rail->slot != nullptr && pulls_from(*peer.rail->slot->driver)) {
+  const DriverSlot* slot = peer.rail->slot;
+  if (!exposure.empty() && slot != nullptr && slot->mark() == exposed_by && slot->driver->capabilities().get) {
     start_pull(engine, request, peer, handle, want, exposure);
     return;
   }

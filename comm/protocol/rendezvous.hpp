@@ -40,8 +40,10 @@ struct Pull : InFlight, PulledOp, ltask::Task {
   bool last = false;      ///< it has ended the last chunk of all
 };
 
-/// In: a receive with memory and its message's announcement. Out: data moves, or the receive is over.
-void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure);
+/// In: a receive with memory and its message's announcement; `exposed_by`: the mark of the driver that made the
+/// exposure. Out: data moves, or the receive is over.
+void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure,
+           std::uint8_t exposed_by);
 /// Makes the memory of a send readable by the peer if the driver can; else exposure.size stays 0.
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure);
 
@@ -57,9 +59,6 @@ int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
 void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length);
 /// No driver writes to the memory of peer.bundle->landings[index] any more.
 void landing_closed(Engine& engine, Peer& peer, std::size_t index);
-
-/// Does this driver fetch, and in which way? copies_anywhere: by tasks of any thread; else by the holder of its gate.
-bool pulls_from(const drivers::Driver& driver);
 
 Pull& new_pull(Engine& engine, Request& request, Peer& peer, std::span<const std::byte> exposure);
 void free_pull(Engine& engine, Pull& pull);

@@ -158,7 +158,7 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
   rts.length = request.data.length;
   rts.header = request.header;
   rts.exposure = static_cast<std::uint16_t>(exposure.size + late);
-  rts.exposed = exposure.size != 0;
+  rts.exposed = exposure.size != 0 ? peer.rail->slot->mark() : 0;
   rts.synchronous = request.synchronous;
   rts.confirm = confirm;
   request.confirm = confirm;

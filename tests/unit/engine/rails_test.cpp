@@ -309,6 +309,25 @@ TEST(UnusedRail, MayFailWhileAnotherDriverCarries) {
   }
 }
 
+/// Ranks may prefer different drivers of the same pair: bytes that one driver has written mean nothing to another.
+TEST(UnusedRail, AnExposureOfAnotherDriverIsNotRead) {
+  LocalJob job;
+  const auto s = job.open("disagree");
+  job.engine(1).pushes = false;
+  std::vector<std::uint64_t> out(100'000, 7), in(out.size());
+  for (const bool agree : {true, false}) {
+    std::fill(in.begin(), in.end(), 0);
+    if (!agree) job.engine(1).slots[1]->label = "another";
+    canele_request_t send{}, receive{};
+    canele_isend(s[0], 1, 1, out.data(), out.size() * sizeof out[0], &send);
+    job.step_all();  // it comes unexpected
+    canele_irecv(s[1], 0, 1, CANELE_TAG_EXACT, in.data(), in.size() * sizeof in[0], &receive);
+    ASSERT_TRUE(job.finish(receive) && job.finish(send));
+    EXPECT_EQ(in, out);
+    EXPECT_EQ(job.engine(1).counters.read(comm::Counter::copies_pulled), out.size() * sizeof out[0]) << agree;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Pairs, Rails, testing::Values(Pair{"shm", "tcp"}, Pair{"tcp", "tcp"}, Pair{"shm", "shm"}),
                          [](const auto& i) { return std::string(i.param.first) + "_" + i.param.second; });
 
