@@ -47,6 +47,9 @@ class Bootstrap {
   virtual bool fence(std::uint64_t timeout_ns, std::string* why) = 0;
   /// `died(rank)` is called, on any thread, when the launcher tells that a rank has died. At most one handler.
   virtual void on_failure(std::function<void(int rank)> died) = 0;
+  /// The launcher has told the death of this rank. Known before a get() from it fails for that, and before `died` is
+  /// called. Any thread.
+  virtual bool has_died(int rank) const = 0;
   /// Ends the job with `code`. May return; the caller then exits.
   virtual void abort(int code, std::string_view reason) = 0;
   /// Leaves the job. Blocks shortly. Called once, last.

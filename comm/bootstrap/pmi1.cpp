@@ -62,6 +62,10 @@ class Pmi1Bootstrap final : public Bootstrap {
   bool fence(std::uint64_t timeout_ns, std::string* why) override;
   void get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) override;
   void on_failure(std::function<void(int)> died) override;
+  bool has_died(int rank) const override {
+    const std::lock_guard lock(mutex_);
+    return client_.dead().contains(rank);
+  }
   void abort(int code, std::string_view reason) override;
   void finalize() override;
   int descriptor() const override { return epoll_; }
@@ -84,7 +88,7 @@ class Pmi1Bootstrap final : public Bootstrap {
   Pmi1Place place_;
   std::string host_;
   int epoll_, timer_;
-  std::mutex mutex_;  ///< guards what follows, as far as it is not atomic
+  mutable std::mutex mutex_;  ///< guards what follows, as far as it is not atomic
   Pmi1Client client_;
   std::function<void(int)> died_;
   bool watching_output_ = false, watching_input_ = false;

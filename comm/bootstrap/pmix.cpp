@@ -70,6 +70,10 @@ class PmixBootstrap final : public Bootstrap {
   bool fence(std::uint64_t timeout_ns, std::string* why) override;
   void get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) override;
   void on_failure(std::function<void(int)> died) override;
+  bool has_died(int rank) const override {
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->dead.contains(rank);
+  }
   void abort(int code, std::string_view reason) override;
   void finalize() override;
 

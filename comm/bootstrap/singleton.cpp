@@ -53,6 +53,7 @@ class Singleton final : public Bootstrap {
   }
 
   void on_failure(std::function<void(int)>) override {}  // there is nobody else who could die
+  bool has_died(int) const override { return false; }
   void abort(int code, std::string_view reason) override {
     platform_.log(LogLevel::error, "the job ends with code " + std::to_string(code) + ": " + std::string(reason));
   }

@@ -40,14 +40,19 @@ struct Resolve : ltask::Task, CallOp {
   std::string why;
 };
 
+/// The peer cannot be reached. Of a dead one this may be known before the launcher's own word comes.
+void unreachable(Engine& engine, Peer& peer, int error, const std::string& why) {
+  if (engine.bootstrap->has_died(peer.rank)) return launcher_failed(engine, peer.rank);
+  engine.fail_peer(peer, error, true, why);
+}
+
 void resolved(Engine& engine, CallOp& op) {
   const std::unique_ptr<Resolve> resolve(static_cast<Resolve*>(&op));
   --engine.resolving;
   Peer& peer = engine.peer(resolve->rank);
   if (peer.state != Peer::State::resolving) return;  // it connected first, or is dead
   if (!resolve->ok) {
-    engine.fail_peer(peer, CANELE_EBOOTSTRAP, true, "the launcher does not know its address: " + resolve->why);
-    return;
+    return unreachable(engine, peer, CANELE_EBOOTSTRAP, "the launcher does not know its address: " + resolve->why);
   }
   peer.address = std::move(resolve->address);
   peer.state = Peer::State::connecting;
@@ -204,9 +209,9 @@ void connect(Engine& engine, Peer& peer) {
     if (try_group(engine, peer, peer.next_group++)) return;
   }
   if (peer.state == Peer::State::up || peer.gone()) return;
-  engine.fail_peer(peer, CANELE_EDRIVER, true,
-                   "no driver of this rank reaches it (CANELE_DRIVERS=" + engine.settings->text(Setting::drivers) +
-                       ")" + (peer.reason.empty() ? "" : "; " + peer.reason));
+  unreachable(engine, peer, CANELE_EDRIVER,
+              "no driver of this rank reaches it (CANELE_DRIVERS=" + engine.settings->text(Setting::drivers) + ")" +
+                  (peer.reason.empty() ? "" : "; " + peer.reason));
 }
 
 /// Messages shorter than this go in one inline send of a memory driver.

@@ -129,14 +129,11 @@ int play_until_stop(Job& job) {
 }
 
 /// Waits for a request that cannot succeed; it must end with an error that names `gone`.
-void expect_loss(const Job& job, canele_request_t& request, const char* what, int gone, std::uint64_t since,
-                 bool never_met = false) {
+void expect_loss(const Job& job, canele_request_t& request, const char* what, int gone, std::uint64_t since) {
   canele_status_t status;
   if (canele_wait(&request, &status) == CANELE_OK)
     wrong(std::string(what) + " ended well, though rank " + std::to_string(gone) + " is gone");
-  // Of one that we have never met, the launcher may tell the death in place of the address.
-  const bool lost = status.error == CANELE_EPEER || (never_met && status.error == CANELE_EBOOTSTRAP);
-  if (!lost || status.source != gone)
+  if (status.error != CANELE_EPEER || status.source != gone)
     wrong(std::string(what) + " ended with '" + canele_error_string(status.error) + "' of rank " +
           std::to_string(status.source) + ", not with the loss of rank " + std::to_string(gone));
   std::printf("rank %d: %s rank %d: lost after %.1f s\n", job.rank, what, gone,
@@ -150,7 +147,7 @@ int lose_killed(Job& job, int odd) {
   std::uint64_t word = 0;
   if (job.rank == odd) std::raise(SIGKILL);
   check(canele_irecv(job.session, odd, tag_of_cut, CANELE_TAG_EXACT, &word, sizeof word, &request), "canele_irecv");
-  expect_loss(job, request, "receive from", odd, since, true);
+  expect_loss(job, request, "receive from", odd, since);
   play_round(job, 1, odd);
   std::printf("rank %d: goes on without rank %d\n", job.rank, odd);
   return 0;

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +30,7 @@ struct Board {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::pair<int, std::string>, comm::Blob> blobs;
+  std::set<int> dead;
   int size = 1, arrived = 0, generation = 0;
 
   void fence() {
@@ -78,7 +80,12 @@ class LocalBootstrap final : public comm::Bootstrap {
     board_->fence();
     return true;
   }
-  void on_failure(std::function<void(int)> died) override { died_ = std::move(died); }
+  /// Nothing is told: a launcher may be slow.
+  void on_failure(std::function<void(int)>) override {}
+  bool has_died(int rank) const override {
+    const std::lock_guard guard(board_->mutex);
+    return board_->dead.contains(rank);
+  }
   void abort(int, std::string_view) override {}
   void finalize() override {}
 
@@ -86,7 +93,6 @@ class LocalBootstrap final : public comm::Bootstrap {
   std::shared_ptr<Board> board_;
   int rank_;
   std::string host_ = "here";
-  std::function<void(int)> died_;
 };
 
 struct JobOptions {
@@ -100,8 +106,7 @@ struct JobOptions {
 class LocalJob {
  public:
   explicit LocalJob(const JobOptions& options = {}) : engines_(static_cast<std::size_t>(options.size)) {
-    auto board = std::make_shared<Board>();
-    board->size = options.size;
+    board_->size = options.size;
     std::vector<std::thread> threads;
     for (int rank = 0; rank < options.size; ++rank) {
       threads.emplace_back([&, rank] {
@@ -109,7 +114,7 @@ class LocalJob {
         parts.platform = &posix_platform();
         parts.settings = std::make_unique<comm::Settings>(*parts.platform, options.settings);
         EXPECT_EQ(parts.settings->error(), "");
-        parts.bootstrap = std::make_unique<LocalBootstrap>(board, rank);
+        parts.bootstrap = std::make_unique<LocalBootstrap>(board_, rank);
         parts.drivers = options.drivers;
         parts.strategy = options.own_strategy != nullptr ? options.own_strategy : comm::find_strategy(options.strategy);
         std::string why;
@@ -157,9 +162,18 @@ class LocalJob {
     return until([&] { return comm::request_of(&request).finalized(); });
   }
 
+  /// From now on the launcher knows that the rank has died. Of its address so many bytes may still be had; 0: none.
+  void bury(int rank, std::size_t address_left) {
+    const std::lock_guard guard(board_->mutex);
+    board_->dead.insert(rank);
+    board_->blobs[{rank, "address"}].resize(address_left);
+    if (address_left == 0) board_->blobs.erase({rank, "address"});
+  }
+
   void destroy(int rank) { engines_[static_cast<std::size_t>(rank)].reset(); }
 
  private:
+  std::shared_ptr<Board> board_ = std::make_shared<Board>();
   std::vector<std::unique_ptr<comm::Engine>> engines_;
 };
 

@@ -127,6 +127,30 @@ TEST_F(Malformed, ARankWithAnotherWireVersionIsRefusedNamingBoth) {
   EXPECT_NE(peer.reason.find("wire version " + std::to_string(wire::version)), std::string::npos) << peer.reason;
 }
 
+void lose_before_meeting(std::size_t address_left) {
+  LocalJob job({2, {comm::find_driver("self"), comm::find_driver("tcp")}, "aggregate", {}});
+  const auto s = job.open("end");
+  int value = 5;
+  canele_request_t send{}, receive{};
+  job.destroy(1);
+  job.bury(1, address_left);
+  canele_isend(s[0], 1, 1, &value, sizeof value, &send);
+  canele_irecv(s[0], 1, 1, CANELE_TAG_EXACT, &value, sizeof value, &receive);
+  for (canele_request_t* request : {&send, &receive}) {
+    ASSERT_TRUE(job.finish(*request));
+    EXPECT_EQ(status_of(*request).error, CANELE_EPEER);
+    EXPECT_EQ(status_of(*request).source, 1);
+  }
+  EXPECT_EQ(canele_wait(&send, nullptr), CANELE_EPEER);
+  EXPECT_NE(std::string(canele_error_detail()).find("died"), std::string::npos) << canele_error_detail();
+}
+
+TEST(PeerEnd, OneThatDiedBeforeItsAddressWasKnownIsLost) { lose_before_meeting(0); }
+/// The address is there, but names no driver.
+TEST(PeerEnd, OneThatNoDriverReachesAnyMoreIsLost) {
+  lose_before_meeting(sizeof wire::version + 2 + std::strlen(canele_version()));
+}
+
 TEST(PeerEnd, RequestsOfADeadPeerEndAndTheOthersGoOn) {
   LocalJob job({3, {comm::find_driver("self"), comm::find_driver("tcp")}, "aggregate", {}});
   auto s = job.open("end");

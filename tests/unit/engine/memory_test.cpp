@@ -39,6 +39,7 @@ class LonelyBootstrap final : public comm::Bootstrap {
   void get(int, std::string_view, std::uint64_t, Deliver deliver) override { deliver(false, {}, "nobody is there"); }
   bool fence(std::uint64_t, std::string*) override { return true; }
   void on_failure(std::function<void(int)>) override {}
+  bool has_died(int) const override { return false; }
   void abort(int, std::string_view) override {}
   void finalize() override {}
 
