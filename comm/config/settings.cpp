@@ -199,6 +199,14 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      0,
      unlimited,
      "auto off"},
+    {{"OFI_SILENCE", "30", "s",
+      "Time without an answer from the kernel of a peer's host after which the peer counts as lost. Only for providers "
+      "over TCP; as CANELE_TCP_SILENCE.",
+      "3 to 86400"},
+     Kind::number,
+     false,
+     3,
+     seconds_per_day},
     {{"SAMPLES", "", "",
       "Directory with what canele-perf sample has measured, one file a host: the costs by which the engine chooses "
       "among "

@@ -17,7 +17,7 @@ namespace canele::drivers::ofi {
 namespace {
 
 constexpr std::uint32_t magic = 0x416f4c43;  // "CLoA"
-constexpr std::size_t fixed = 28;
+constexpr std::size_t fixed = 32;
 constexpr std::size_t max_provider = 64;
 
 /// "fi_shm://17:1000:0": equal but for the numbers, and the second of these, the user, is equal too. The provider opens
@@ -50,6 +50,7 @@ std::vector<std::byte> pack_address(const PublishedName& name) {
   net::write_le(made.data() + 16, name.host, 8);
   net::write_le(made.data() + 24, name.provider.size(), 2);
   net::write_le(made.data() + 26, name.name.size(), 2);
+  net::write_le(made.data() + 28, name.port, 2);
   std::memcpy(made.data() + fixed, name.provider.data(), name.provider.size());
   std::copy(name.name.begin(), name.name.end(), made.data() + fixed + name.provider.size());
   return made;
@@ -63,6 +64,7 @@ bool unpack_address(std::span<const std::byte> bytes, PublishedName* name) {
   name->format = net::read_le32(bytes.data() + 4);
   name->incarnation = net::read_le64(bytes.data() + 8);
   name->host = net::read_le64(bytes.data() + 16);
+  name->port = static_cast<std::uint16_t>(net::read_le16(bytes.data() + 28));
   name->provider.assign(reinterpret_cast<const char*>(bytes.data()) + fixed, provider);
   name->name.assign(bytes.begin() + static_cast<std::ptrdiff_t>(fixed + provider), bytes.end());
   return true;

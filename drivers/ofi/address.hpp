@@ -7,7 +7,8 @@
 //      same provider, the same kind of name, the same host where names mean nothing elsewhere.
 //
 //   0 u32 magic   4 u32 kind of name (FI_SOCKADDR_IN, …)   8 u64 incarnation   16 u64 host mark, 0: any host
-//   24 u16 length of the provider's name   26 u16 length of the endpoint's name   28 both
+//   24 u16 length of the provider's name   26 u16 length of the endpoint's name   28 u16 port for lifelines, 0: none
+//   30 u16 zero   32 both names
 #pragma once
 
 #include <cstddef>
@@ -24,6 +25,7 @@ struct PublishedName {
   std::uint64_t incarnation = 0;
   std::uint64_t host = 0;
   std::vector<std::byte> name;
+  std::uint16_t port = 0;
 };
 
 std::vector<std::byte> pack_address(const PublishedName& name);

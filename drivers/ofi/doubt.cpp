@@ -3,16 +3,20 @@
 // OfiDriver: peers of whom nothing is heard although something was sent to them. See ofi_driver.hpp. Who, threads: see
 // there.
 // Surprise: only a peer that owes us something is looked at: after `patience_ns` without an answer, and then ever more
-//      rarely. An idle peer's death is noticed with the first message to it, or by the launcher.
+//      rarely. Idle peers have their lifelines, where the provider allows them; else the first message tells, or the
+//      launcher.
 #include <algorithm>
+#include <utility>
 
 #include "drivers/ofi/ofi_driver.hpp"
 
 namespace canele::drivers::ofi {
 namespace {
 
+constexpr std::uint64_t last_words_ns = 500'000'000;
 constexpr std::uint64_t patience_ns = 1'000'000'000, longest_patience_ns = 64'000'000'000;
-constexpr int polls_per_look = 64;
+/// Lost, also for other drivers: they would only be refused as well.
+constexpr const char* no_process = "its process is gone: nobody listens at its address any more";
 
 }  // namespace
 
@@ -67,9 +71,51 @@ void OfiDriver::doubt_again(Link& link, std::uint64_t now) {
       link.patience_ns = std::min(2 * link.patience_ns, longest_patience_ns);
       return;
     case Knock::Answer::nobody:
-      return fail(link, link.state == Link::State::up, "its process is gone: nobody listens at its address any more",
-                  false);
+      return fail(link, true, no_process, false);
   }
+}
+
+/// What the kernels say of the peers, idle ones included.
+void OfiDriver::look_at_lifelines() {
+  if (++polls_since_look_ < polls_per_look) return;
+  polls_since_look_ = 0;
+  look_at_doomed();
+  Lifelines::Ended ended;
+  while (lifelines_->next(&ended)) {
+    Link& link = link_to(ended.peer);
+    switch (ended.how) {
+      case Lifelines::End::gone:
+        doom(link);
+        break;
+      case Lifelines::End::silent:
+        fail(link, link.state == Link::State::up,
+             "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_OFI_SILENCE)", false);
+        break;
+      case Lifelines::End::unreachable:
+        if (link.state != Link::State::up) fail(link, false, "its host cannot be reached", false);
+        break;
+    }
+  }
+}
+
+/// Who closes in order says so, and what it has sent before is on the way: that is waited for.
+void OfiDriver::doom(Link& link) {
+  if (link.is_over() || std::exchange(link.is_doomed, true)) return;
+  link.doomed_at = link.next_in;
+  link.doomed_since_ns = context_->now_ns();
+  doomed_.push_back(&link);
+}
+
+void OfiDriver::look_at_doomed() {
+  if (doomed_.empty()) return;
+  const std::uint64_t now = context_->now_ns();
+  std::erase_if(doomed_, [&](Link* link) {
+    const bool heard = std::exchange(link->doomed_at, link->next_in) != link->next_in;
+    if (heard || link->is_stalled) link->doomed_since_ns = now;
+    const bool over = link->is_over() || now - link->doomed_since_ns > last_words_ns;
+    if (over) fail(*link, true, no_process, false);
+    return over;
+  });
 }
 
 }  // namespace canele::drivers::ofi

@@ -80,6 +80,7 @@ void OfiDriver::answer(Link& link, const Hello& hello, std::span<const std::byte
   if (link.to == FI_ADDR_UNSPEC) {
     link.to = endpoint_->add(hello.name);
     link.name = hello.name;
+    link.port = hello.port;
   }
   if (link.to == FI_ADDR_UNSPEC) return;
   link.state = Link::State::answering;
@@ -121,6 +122,7 @@ void OfiDriver::on_refusal(Link& link, std::span<const std::byte> bytes) {
 void OfiDriver::set_up(Link& link) {
   link.state = Link::State::up;
   link.hello = {};
+  if (lifelines_) lifelines_->hold(link.rank, link.name, link.port, true);
   ++reported_;
   context_->events->connected(link.rank);
 }

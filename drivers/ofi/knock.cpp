@@ -18,10 +18,29 @@
 
 namespace canele::drivers::ofi {
 
-bool can_knock(const fi_info& info) {
+bool listens(const fi_info& info) {
   const std::string name = provider_name(info);
   const bool address = info.addr_format == FI_SOCKADDR_IN || info.addr_format == FI_SOCKADDR_IN6;
-  return (address && (name == "tcp;ofi_rxm" || name == "tcp")) || (info.addr_format == FI_ADDR_STR && name == "shm");
+  return address && (name == "tcp;ofi_rxm" || name == "tcp");
+}
+
+bool can_knock(const fi_info& info) {
+  return listens(info) || (info.addr_format == FI_ADDR_STR && provider_name(info) == "shm");
+}
+
+int start_connect(std::span<const std::byte> name, int* error) {
+  sockaddr_storage where = {};
+  *error = EINVAL;
+  if (name.size() > sizeof where) return -1;
+  std::copy(name.begin(), name.end(), reinterpret_cast<std::byte*>(&where));
+  const int fd = ::socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const bool begun =
+      fd >= 0 && (::connect(fd, reinterpret_cast<const sockaddr*>(&where), static_cast<socklen_t>(name.size())) == 0 ||
+                  errno == EINPROGRESS);
+  *error = begun ? 0 : errno;
+  if (begun || fd < 0) return fd;
+  ::close(fd);
+  return -1;
 }
 
 /// "fi_shm://17:1000:0": the file is gone after an orderly end, the process after any.
@@ -41,17 +60,9 @@ Knock::Answer Knock::ask_host() const {
 Knock::Answer Knock::ask() {
   if (format_ == FI_ADDR_STR) return ask_host();
   if (fd_ < 0) {
-    sockaddr_storage where = {};
-    if (name_.size() > sizeof where) return Answer::somebody;
-    std::copy(name_.begin(), name_.end(), reinterpret_cast<std::byte*>(&where));
-    fd_ = ::socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd_ < 0) return Answer::somebody;  // no descriptors left: nothing is known
-    const int result = ::connect(fd_, reinterpret_cast<const sockaddr*>(&where), static_cast<socklen_t>(name_.size()));
-    if (result == 0 || errno != EINPROGRESS) {
-      const bool refused = result != 0 && errno == ECONNREFUSED;
-      end();
-      return refused ? Answer::nobody : Answer::somebody;
-    }
+    int error = 0;
+    fd_ = start_connect(name_, &error);
+    if (fd_ < 0) return error == ECONNREFUSED ? Answer::nobody : Answer::somebody;  // or no descriptors are left
   }
   pollfd one = {fd_, POLLOUT, 0};
   if (::poll(&one, 1, 0) == 0) return Answer::none_yet;

@@ -20,8 +20,12 @@
 
 namespace canele::drivers::ofi {
 
-/// Names of this provider are addresses of listening TCP sockets, or of shm.
+/// Names of this provider are addresses of listening TCP sockets.
+bool listens(const fi_info& info);
+/// The same, or those of shm.
 bool can_knock(const fi_info& info);
+/// A socket that connects to such a name, non-blocking. -1: failed at once, *error says how.
+int start_connect(std::span<const std::byte> name, int* error);
 
 class Knock {
  public:

@@ -62,6 +62,7 @@ struct Link {
   bool confirm_due = false;  ///< the Challenge has not been answered yet
   bool wants_copy = false;   ///< ready() is owed for a remote_copy() as well
   bool is_doubted = false;   ///< likewise: nothing is heard of it although something was sent
+  bool is_doomed = false;    ///< likewise: its process is gone, and what it has sent may still arrive
   bool ending = false;       ///< a bye has come
   bool lost = false;         ///< for failed()
   bool silent = false;       ///< the engine knows already: no failed()
@@ -71,8 +72,11 @@ struct Link {
   std::uint16_t next_out = 0, acked = 0;
   std::uint16_t next_in = 0, told = 0, end_at = 0;
   std::uint16_t held_count = 0;
+  std::uint16_t port = 0;        ///< for a lifeline, 0: none
   std::uint16_t doubted_at = 0;  ///< `acked` when the doubt began
   std::uint64_t doubted_since_ns = 0, patience_ns = 0;
+  std::uint16_t doomed_at = 0;  ///< `next_in` when its last message came
+  std::uint64_t doomed_since_ns = 0;
   Nonce nonce = {};                 ///< of the Hello, sent or answered
   std::vector<std::byte> name;      ///< its endpoint's
   std::vector<std::byte> hello;     ///< that we sent

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "drivers/net/bytes.hpp"
@@ -54,6 +55,7 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   copies_ = std::make_unique<Copies>(*endpoint_);
   const bool multi = has_sound_multi_receive(endpoint_->info()) && context.setting("OFI_MULTI_RECV", "auto") != "off";
   if (!receive_->open(multi, reason)) return Status::failed;
+  if (listens(endpoint_->info()) && !open_lifelines(reason)) return Status::failed;
   if (shares_memory_) enter_process();
   links_.resize(static_cast<std::size_t>(context.size));
   const auto name = endpoint_->name();
@@ -61,11 +63,25 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
                            endpoint_->info().addr_format,
                            context.incarnation,
                            host_mark_,
-                           {name.begin(), name.end()}});
+                           {name.begin(), name.end()},
+                           own_port()});
   fill_capabilities();
   context.log(3, "ofi: provider " + provider_name(endpoint_->info()) + ", domain " +
                      endpoint_->info().domain_attr->name + (receive_->multi() ? ", multi-receive" : ""));
   return Status::ok;
+}
+
+bool OfiDriver::open_lifelines(std::string* reason) {
+  const std::string text = context_->setting("OFI_SILENCE", "30");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), silence_s_);
+  if (error != std::errc() || end != text.data() + text.size() || silence_s_ < 3) {
+    *reason = "CANELE_OFI_SILENCE is \"" + text + "\"; wanted is a number of seconds, at least 3";
+    return false;
+  }
+  lifelines_ = std::make_unique<Lifelines>(*context_, silence_s_);
+  if (lifelines_->open(endpoint_->name(), endpoint_->descriptor())) return true;
+  *reason = "ofi: no descriptor is left for an epoll set";
+  return false;
 }
 
 void OfiDriver::fill_capabilities() {
@@ -85,7 +101,7 @@ void OfiDriver::fill_capabilities() {
   capabilities_.reaches_local = true;
   capabilities_.reaches_remote = !is_host_only(info);
   // No provider reports the death of a peer to whom nothing is being sent.
-  capabilities_.detects_failure = false;
+  capabilities_.detects_failure = lifelines_ != nullptr;
   capabilities_.max_instances = max_endpoints(info);
   capabilities_.latency_ns = latency_guess(info);
   capabilities_.gap_ns = capabilities_.latency_ns / 4;
@@ -119,16 +135,19 @@ Status OfiDriver::connect_impl(Rank peer, std::span<const std::byte> address) {
   link.to = endpoint_->add(where.name);
   if (link.to == FI_ADDR_UNSPEC) return Status::failed;
   link.name = where.name;
+  link.port = where.port;
   link.incarnation = where.incarnation;
   net::write_le(link.nonce.data(), context_->random(), 8);
   net::write_le(link.nonce.data() + 8, context_->random(), 8);
   const auto own = endpoint_->name();
   link.hello = make_hello(
-      {context_->rank, peer, context_->job, context_->incarnation, link.nonce, {own.begin(), own.end()}}, secret_);
+      {context_->rank, peer, context_->job, context_->incarnation, link.nonce, {own.begin(), own.end()}, own_port()},
+      secret_);
   link.greeting = link.hello;
   link.state = Link::State::greeting;
   send_greeting(link);
   doubt(link);
+  if (lifelines_) lifelines_->hold(peer, link.name, link.port, false);
   return Status::pending;
 }
 
@@ -160,6 +179,7 @@ void OfiDriver::fail(Link& link, bool lost, const std::string& why, bool tell_pe
   link.lost = lost;
   link.why = "ofi: rank " + std::to_string(link.rank) + ": " + why;
   link.held.reset();
+  if (lifelines_) lifelines_->drop(link.rank);
   copies_->abandon(link.rank);
   failing_.push_back(&link);
 }
@@ -169,11 +189,15 @@ void OfiDriver::forget_waiting(Link& link) {
   link.last_waiting = nullptr;
 }
 
-int OfiDriver::descriptor_impl() const { return endpoint_->descriptor(); }
+int OfiDriver::descriptor_impl() const {
+  return lifelines_ && endpoint_->descriptor() >= 0 ? lifelines_->descriptor() : endpoint_->descriptor();
+}
 
 bool OfiDriver::arm_impl(bool on) {
   if (!on) return true;
-  if (!stuck_.empty() || !stalled_.empty() || !crediting_.empty() || !greeting_.empty() || !refusals_.empty()) {
+  polls_since_look_ = polls_per_look;  // what wakes us may be a lifeline
+  if (!stuck_.empty() || !stalled_.empty() || !crediting_.empty() || !greeting_.empty() || !refusals_.empty() ||
+      !doomed_.empty()) {
     return false;
   }
   if (copies_->restless() || !receive_->all_posted()) return false;
@@ -208,6 +232,7 @@ void OfiDriver::close_impl() {
     ++slept;
   }
   copies_.reset();
+  lifelines_.reset();
   links_.clear();
   Parked parts{std::move(endpoint_), std::move(pool_), std::move(receive_)};
   if (shares_memory_) return leave_process(std::move(parts));

@@ -6,10 +6,11 @@
 // Surprise: what the provider does not take (-FI_EAGAIN) is copied and waits here, so `full` has two causes only, both
 //      ours: the peer's window is used up, or all buffers are. So ready() is never said in vain.
 //
-//   OfiDriver ──owns──▶ Endpoint, SendPool, ReceiveBuffers, Copies
+//   OfiDriver ──owns──▶ Endpoint, SendPool, ReceiveBuffers, Copies, Lifelines
 //             └─owns──▶ Link per rank that was ever talked to
 //
-//   stuck_ stalled_ owing_ crediting_ greeting_ failing_: links with something to do, each marked in the link
+//   stuck_ stalled_ owing_ crediting_ greeting_ doubted_ doomed_ failing_: links with something to do, each marked in
+//   the link
 //
 // Rejected: one libfabric context per message of the engine. With the copy of what is small the engine has no memory
 // in our hands, except under remote_copy().
@@ -27,10 +28,13 @@
 #include "drivers/ofi/buffers.hpp"
 #include "drivers/ofi/copies.hpp"
 #include "drivers/ofi/endpoint.hpp"
+#include "drivers/ofi/lifeline.hpp"
 #include "drivers/ofi/link.hpp"
 #include "drivers/ofi/wire.hpp"
 
 namespace canele::drivers::ofi {
+
+inline constexpr int polls_per_look = 64;  ///< at who is silent
 
 class OfiDriver final : public Driver {
  public:
@@ -55,10 +59,12 @@ class OfiDriver final : public Driver {
 
   // ofi_driver.cpp
   void fill_capabilities();
+  bool open_lifelines(std::string* reason);
   Link& link_to(Rank peer);
   Link* link_of(Rank peer) const;
   void fail(Link& link, bool lost, const std::string& why, bool tell_peer);
   void forget_waiting(Link& link);
+  std::uint16_t own_port() const { return lifelines_ ? lifelines_->port() : std::uint16_t{0}; }
 
   // send.cpp
   Status send_message(Rank peer, Kind kind, std::span<const std::byte> prefix, const iovec* pieces, int count,
@@ -92,6 +98,9 @@ class OfiDriver final : public Driver {
   void doubt(Link& link);
   void look_at_doubts();
   void doubt_again(Link& link, std::uint64_t now);
+  void look_at_lifelines();
+  void doom(Link& link);
+  void look_at_doomed();
 
   // poll.cpp
   void read_completions(int* budget);
@@ -115,14 +124,16 @@ class OfiDriver final : public Driver {
   std::unique_ptr<SendPool> pool_;
   std::unique_ptr<ReceiveBuffers> receive_;
   std::unique_ptr<Copies> copies_;
+  std::unique_ptr<Lifelines> lifelines_;      ///< empty: the provider's names are not for this
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank
-  std::vector<Link*> stuck_, stalled_, owing_, crediting_, greeting_, doubted_, failing_;
+  std::vector<Link*> stuck_, stalled_, owing_, crediting_, greeting_, doubted_, doomed_, failing_;
   std::deque<SendBuffer*> refusals_;                       ///< to strangers, not taken by the provider yet
   std::map<std::vector<std::byte>, fi_addr_t> strangers_;  ///< names that have been answered
   std::uint64_t dropped_ = 0;                              ///< messages of strangers
   std::uint64_t host_mark_ = 0;
   std::size_t inject_limit_ = 0, longest_ = 0;
-  int polls_since_doubt_ = 0;
+  int polls_since_doubt_ = 0, polls_since_look_ = 0;
+  int silence_s_ = 0;
   bool shares_memory_ = false;  ///< see parked.hpp
   bool knocks_ = false;         ///< the provider's names can be knocked at
   int reported_ = 0;            ///< events during this poll()

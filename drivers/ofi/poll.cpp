@@ -49,6 +49,7 @@ int OfiDriver::poll_impl(int budget) {
   if (!crediting_.empty()) give_credit();
   if (!owing_.empty()) pay_ready();
   if (!doubted_.empty()) look_at_doubts();
+  if (lifelines_) look_at_lifelines();
   if (!failing_.empty()) report_failures();
   return reported_;
 }

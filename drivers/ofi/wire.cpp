@@ -95,6 +95,7 @@ std::vector<std::byte> make_hello(const Hello& hello, const Secret& secret, std:
   write_le(to + 32, hello.job, 8);
   write_le(to + 40, hello.incarnation, 8);
   write_le(to + 48, static_cast<std::uint32_t>(hello.peer), 4);
+  write_le(to + 52, hello.port, 2);
   std::copy(hello.name.begin(), hello.name.end(), to + hello_name);
   write_le(to + made.size() - 8, proof("ofi hello", secret, Part(made).first(made.size() - 8)), 8);
   return made;
@@ -112,6 +113,7 @@ HelloIs read_hello(std::span<const std::byte> bytes, const Secret& secret, Hello
   }
   hello->rank = read_head(from).rank;
   hello->peer = static_cast<Rank>(read_le32(from + 48));
+  hello->port = static_cast<std::uint16_t>(read_le16(from + 52));
   hello->job = read_le64(from + 32);
   hello->incarnation = read_le64(from + 40);
   return HelloIs::proven;

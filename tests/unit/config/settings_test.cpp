@@ -71,6 +71,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},
       {Setting::ofi_multi_recv, "OFI_MULTI_RECV"},
+      {Setting::ofi_silence, "OFI_SILENCE"},
       {Setting::samples, "SAMPLES"},
       {Setting::hang_report, "HANG_REPORT"},
       {Setting::fault, "FAULT"},

@@ -6,6 +6,7 @@
 // Who: ctest. Threads: one. Surprise: see ofi_fixture.hpp.
 #include <poll.h>
 
+#include "drivers/ofi/lifeline.hpp"
 #include "tests/unit/ofi/ofi_fixture.hpp"
 
 namespace canele::drivers::ofi {
@@ -285,6 +286,58 @@ TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
   EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
 }
 
+/// Nothing is sent to it, and this rank sleeps: it is woken.
+TEST_P(OfiConnection, AnIdlePeerThatVanishesFails) {
+  if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " does not tell; the launcher does";
+  world.open();
+  PublishedName own;
+  ASSERT_TRUE(unpack_address(a.address, &own));
+  auto theirs = std::make_unique<Lifelines>(b.context, 9);
+  ASSERT_TRUE(theirs->open(own.name, -1));
+  FalsePeer peer(world, GetParam(), secret(), theirs->port());
+  peer.send(Kind::credit, 0, {});
+  ASSERT_TRUE(world.until([&] { return a.up.count(1) == 1; }));
+  pollfd one = {a.driver->descriptor(), POLLIN, 0};
+  const auto asleep = [&] { return a.driver->arm() && ::poll(&one, 1, 0) == 0; };
+  for (int i = 0; i < 10'000; ++i) a.poll();
+  ASSERT_TRUE(world.until(asleep));
+  EXPECT_TRUE(a.failures.empty());
+  theirs.reset();
+  ASSERT_EQ(::poll(&one, 1, 60'000), 1);
+  a.driver->disarm();
+  for (int i = 0; i < 10'000; ++i) a.poll();
+  peer.send(Kind::packet, 0, pattern(20, 1));
+  ASSERT_TRUE(world.until([&] { return a.packets.size() == 1; })) << "what it had sent before still arrives";
+  ASSERT_TRUE(world.until([&] {
+    a.context.clock_ns += 10'000'000;
+    return a.failures.count(1) == 1;
+  }));
+  EXPECT_TRUE(a.failures[1].first);
+  EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
+}
+
+/// As behind a firewall: nothing is concluded from that, for the endpoint itself answers.
+TEST_P(OfiConnection, WithoutALifelineAllGoesOn) {
+  if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " has none";
+  world.open();
+  FalsePeer peer(world, GetParam(), secret(), 1);  // nobody listens there
+  peer.send(Kind::credit, 0, {});
+  ASSERT_TRUE(world.until([&] { return a.up.count(1) == 1; }));
+  for (int i = 0; i < 10'000; ++i) peer.stranger.poll(), a.poll();
+  EXPECT_TRUE(a.failures.empty());
+  ASSERT_EQ(a.send(1, pattern(10, 1)), Status::ok);
+  ASSERT_TRUE(world.until([&] { return peer.stranger.poll(), peer.stranger.received.size() == 2; }));
+}
+
+TEST_P(OfiConnection, ASilenceThatMakesNoSenseIsRefused) {
+  if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " has no use for it";
+  a.context.settings["OFI_SILENCE"] = "2";
+  Address address;
+  std::string reason;
+  EXPECT_EQ(a.driver->open(a.context, &address, &reason), Status::failed);
+  EXPECT_NE(reason.find("at least 3"), std::string::npos) << reason;
+}
+
 TEST_P(OfiConnection, NobodyListens) {
   if (std::string(GetParam()) == "udp;ofi_rxd") GTEST_SKIP() << "udp;ofi_rxd tells after minutes; the launcher does";
   if (std::string(GetParam()) == "shm")
@@ -296,7 +349,7 @@ TEST_P(OfiConnection, NobodyListens) {
     a.context.clock_ns += 10'000'000;
     return a.failures.count(1) == 1;
   }));
-  EXPECT_FALSE(a.failures[1].first);
+  EXPECT_TRUE(a.failures[1].first) << "its process is gone, for any driver";
 }
 
 /// The peer is asked for while it has no time, and all goes on afterwards.

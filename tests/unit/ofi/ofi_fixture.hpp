@@ -162,10 +162,12 @@ class Ofi : public testing::TestWithParam<const char*> {
 /// Rank 1 of a world of 2, played by the test: it says Hello to rank 0, and is then free to send anything.
 class FalsePeer {
  public:
-  FalsePeer(World& world, const std::string& provider, const Secret& secret) : stranger(provider), world_(world) {
+  /// `port`: for lifelines.
+  FalsePeer(World& world, const std::string& provider, const Secret& secret, std::uint16_t port = 0)
+      : stranger(provider), world_(world) {
     Node& node = world[0];
     stranger.meet(node.address);
-    const auto hello = make_hello({1, 0, node.context.job, 77, Nonce{}, stranger.name()}, secret);
+    const auto hello = make_hello({1, 0, node.context.job, 77, Nonce{}, stranger.name(), port}, secret);
     EXPECT_TRUE(world_.until([&] { return stranger.poll(), stranger.try_send(hello); }));
     EXPECT_TRUE(world_.until([&] { return stranger.poll(), !stranger.received.empty(); }));
     std::uint64_t incarnation = 0;

@@ -20,7 +20,8 @@ TEST_P(OfiTraffic, DeclaresWhatItCanDo) {
   const Capabilities& can = a.driver->capabilities();
   EXPECT_EQ(can.name, "ofi");
   EXPECT_TRUE(can.bulk_stream && can.reaches_local && can.get && can.put);
-  EXPECT_FALSE(can.memory_only || can.reserves || can.reaches_self || can.copies_anywhere || can.detects_failure);
+  EXPECT_FALSE(can.memory_only || can.reserves || can.reaches_self || can.copies_anywhere);
+  EXPECT_EQ(can.detects_failure, std::string(GetParam()) == "tcp;ofi_rxm");
   EXPECT_FALSE(can.reaches_remote) << "loopback and shm end at this host";
   EXPECT_GE(can.max_inline, 48u);
   EXPECT_EQ(can.wake_up, std::string(GetParam()) == "tcp;ofi_rxm" ? WakeUp::descriptor : WakeUp::none);

@@ -15,7 +15,7 @@ const Secret secret = [] {
 }();
 
 Hello some_hello() {
-  Hello hello{3, 5, 4711, 99, {}, pattern(28, 1)};
+  Hello hello{3, 5, 4711, 99, {}, pattern(28, 1), 50'000};
   hello.nonce[7] = std::byte{42};
   return hello;
 }
@@ -51,6 +51,7 @@ TEST(OfiWire, AHelloIsProvenOrNothing) {
   EXPECT_EQ(hello.incarnation, 99u);
   EXPECT_EQ(hello.nonce, some_hello().nonce);
   EXPECT_EQ(hello.name, some_hello().name);
+  EXPECT_EQ(hello.port, 50'000);
   with_each_bit_flipped(bytes, [&](const Bytes& changed, std::size_t bit) {
     EXPECT_NE(read_hello(changed, secret, &hello), HelloIs::proven) << bit;
   });
