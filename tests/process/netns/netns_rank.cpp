@@ -30,7 +30,7 @@ using Bytes = std::vector<unsigned char>;
 
 // Around what drivers treat differently: nothing, inline, eager, rendezvous in several pieces.
 constexpr std::size_t sizes[] = {8, 0, 1, 1000, 20'000, 300'000};
-constexpr std::uint64_t tag_of_cut = 1'000'000;
+constexpr std::uint64_t tag_of_cut = 1'000'000, tag_of_announced = 2'000'000;
 constexpr std::size_t long_message = 4'000'000;  // does not fit into the kernel's buffers: its end needs the peer
 
 [[noreturn]] void wrong(const std::string& what) {
@@ -153,28 +153,34 @@ int lose_killed(Job& job, int odd) {
   return 0;
 }
 
-/// The rank `odd` loses everybody, the others lose it.
-int lose(Job& job, int odd) {
-  if (odd <= 0 || odd >= job.size) wrong("rank 0 hears of the cut: another one must be lost");
-  play_round(job, 0, -1);
-  struct Pair {
-    canele_request_t receive = {}, send = {};
-    Bytes in = Bytes(8), out = Bytes(long_message);
-    int peer = 0;
-  };
-  std::deque<Pair> pairs;
-  // The odd one only receives: its connections are idle, which is another way of finding the loss.
-  for (int peer = 0; peer < job.size; ++peer) {
-    if (peer == job.rank || (job.rank != odd && peer != odd)) continue;
-    Pair& pair = pairs.emplace_back();
-    pair.peer = peer;
-    check(canele_irecv(job.session, peer, tag_of_cut, CANELE_TAG_EXACT, pair.in.data(), pair.in.size(), &pair.receive),
+/// What is lost between the odd rank and another one.
+struct Pair {
+  canele_request_t receive = {}, send = {}, announced = {};
+  Bytes in = Bytes(8), out = Bytes(long_message), far = Bytes(long_message);
+  int peer = 0;
+};
+
+/// Before the cut. The odd one sends no more then: its connections are idle, which is another way of finding the loss.
+/// What it has announced is fetched from it when it is gone.
+void begin_pair(const Job& job, Pair& pair, int odd) {
+  check(
+      canele_irecv(job.session, pair.peer, tag_of_cut, CANELE_TAG_EXACT, pair.in.data(), pair.in.size(), &pair.receive),
+      "canele_irecv");
+  std::uint64_t word = 0;
+  canele_request_t request = {};
+  if (job.rank == odd) {
+    check(canele_isend(job.session, pair.peer, tag_of_announced, pair.far.data(), pair.far.size(), &pair.announced),
+          "canele_isend");
+    check(canele_isend(job.session, pair.peer, tag_of_cut + 1, &word, sizeof word, &request), "canele_isend");
+  } else {  // comes after the announcement
+    check(canele_irecv(job.session, odd, tag_of_cut + 1, CANELE_TAG_EXACT, &word, sizeof word, &request),
           "canele_irecv");
   }
-  std::printf("connected\n");
-  std::fflush(stdout);
-  if (job.rank == 0 && std::getchar() == EOF) wrong("the test has not said that the network is cut");
-  // Rank 0 was told, and tells the others; the odd one hears nothing any more.
+  check(canele_wait(&request, nullptr), "canele_wait");
+}
+
+/// Rank 0 was told of the cut, and tells the others; the odd one hears nothing any more.
+void spread_news(const Job& job, int odd) {
   std::uint64_t cut = 1;
   for (int peer = 0; peer < job.size; ++peer) {
     if (peer == odd || job.rank == odd) continue;
@@ -187,14 +193,36 @@ int lose(Job& job, int odd) {
       check(canele_wait(&request, nullptr), "canele_wait");
     }
   }
+}
+
+/// The rank `odd` loses everybody, the others lose it.
+int lose(Job& job, int odd) {
+  if (odd <= 0 || odd >= job.size) wrong("rank 0 hears of the cut: another one must be lost");
+  play_round(job, 0, -1);
+  std::deque<Pair> pairs;
+  for (int peer = 0; peer < job.size; ++peer) {
+    if (peer == job.rank || (job.rank != odd && peer != odd)) continue;
+    Pair& pair = pairs.emplace_back();
+    pair.peer = peer;
+    begin_pair(job, pair, odd);
+  }
+  std::printf("connected\n");
+  std::fflush(stdout);
+  if (job.rank == 0 && std::getchar() == EOF) wrong("the test has not said that the network is cut");
+  spread_news(job, odd);
   const std::uint64_t since = canele_now(job.engine);
-  for (Pair& pair : pairs)
-    if (job.rank != odd)
-      check(canele_isend(job.session, pair.peer, tag_of_cut, pair.out.data(), pair.out.size(), &pair.send),
-            "canele_isend");
+  for (Pair& pair : pairs) {
+    if (job.rank == odd) continue;
+    check(canele_isend(job.session, pair.peer, tag_of_cut, pair.out.data(), pair.out.size(), &pair.send),
+          "canele_isend");
+    check(canele_irecv(job.session, pair.peer, tag_of_announced, CANELE_TAG_EXACT, pair.far.data(), pair.far.size(),
+                       &pair.announced),
+          "canele_irecv");
+  }
   for (Pair& pair : pairs) {
     expect_loss(job, pair.receive, "receive from", pair.peer, since);
     if (job.rank != odd) expect_loss(job, pair.send, "send to", pair.peer, since);
+    expect_loss(job, pair.announced, job.rank == odd ? "announced send to" : "fetch from", pair.peer, since);
   }
   if (job.rank == odd) return 0;
   play_round(job, 2, odd);

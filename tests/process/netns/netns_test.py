@@ -114,7 +114,8 @@ class Ranks:
     def __init__(self, spaces, *order, ranks=RANKS, **environment):
         command = ["setpriv", "--pdeathsig", "KILL",  # with us the job dies, too
                    RUN, "--netns", ",".join(space.path for space in spaces), "-n", str(ranks), RANK, *map(str, order)]
-        variables = {**os.environ, "CANELE_DRIVERS": OPTIONS.driver, "CANELE_TCP_SILENCE": str(SILENCE), **environment}
+        variables = {"CANELE_OFI_PROVIDER": "tcp;ofi_rxm", **os.environ, "CANELE_DRIVERS": OPTIONS.driver,
+                     "CANELE_TCP_SILENCE": str(SILENCE), "CANELE_OFI_SILENCE": str(SILENCE), **environment}
         self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
         self.lines, self.changed, self.ended = [], threading.Condition(), False
@@ -191,12 +192,13 @@ class NetworkTest(unittest.TestCase):
 
     def test_named_name_space(self):
         name = f"canele-test-{os.getpid()}"
+        variables = {"CANELE_OFI_PROVIDER": "tcp;ofi_rxm", **os.environ, "CANELE_DRIVERS": OPTIONS.driver}
         subprocess.run(["ip", "netns", "add", name], check=True)
         try:
             subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True)
             done = subprocess.run([RUN, "--netns", name, "-n", "2", RANK, "exchange", "2"], stdout=subprocess.PIPE,
                                   stdin=subprocess.DEVNULL, text=True, check=True, timeout=TIME_LIMIT,
-                                  env={**os.environ, "CANELE_DRIVERS": OPTIONS.driver})
+                                  env=variables)
         finally:
             subprocess.run(["ip", "netns", "delete", name], check=True)
         self.check_rounds(done.stdout, 2)
@@ -238,7 +240,9 @@ class GoneTest(unittest.TestCase):
             if rank == odd:
                 continue
             for line in (rf"rank {rank}: send to rank {odd}: lost", rf"rank {rank}: receive from rank {odd}: lost",
-                         rf"rank {odd}: receive from rank {rank}: lost", rf"rank {rank}: goes on without rank {odd}"):
+                         rf"rank {odd}: receive from rank {rank}: lost", rf"rank {rank}: fetch from rank {odd}: lost",
+                         rf"rank {odd}: announced send to rank {rank}: lost",
+                         rf"rank {rank}: goes on without rank {odd}"):
                 self.assertRegex(text, line)
         longest = max(float(seconds) for seconds in re.findall(r"lost after ([0-9.]+) s", text))
         self.assertLess(longest, LOST_WITHIN, text)
