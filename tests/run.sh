@@ -35,7 +35,7 @@ broken=() # stages that failed: what builds on them is not tried
 
 quick_stages=(packages release tidy unit process)
 full_stages=("${quick_stages[@]}" system conformance package asan asan-tests tsan tsan-tests install starpu starpu-shm
-  starpu-tcp examples-shm examples-tcp unbound demo flip)
+  starpu-tcp examples-shm examples-tcp unbound launched demo flip)
 soak_stages=(packages release install starpu soak-death soak-shm soak-tcp soak-strategies soak-unbound soak-hooks)
 stages=("${full_stages[@]}")
 
@@ -180,6 +180,22 @@ suite() {
   count_closing_line "$log" "$status"
 }
 
+# StarPU's Cholesky, started by other launchers than ours. A launcher that cannot run here is skipped; it says why.
+run_launched() {
+  local launcher status failures=0 log
+  for launcher in Hydra Slurm; do
+    status=0 log=$logs/launched-${launcher,}.log
+    streamed "$log" "$here/with-timeout" 150 /usr/bin/python3 -B "$here/process/launchers/launchers_test.py" \
+      "${launcher}Cholesky" || status=$?
+    case $status in
+      0) count 1 0 0 ;;
+      77) count 0 0 1 ;;
+      *) count 0 1 0 && failures=1 ;;
+    esac
+  done
+  return "$failures"
+}
+
 run_demo() {
   one_check streamed "$logs/demo.log" "$root/apps/demo.sh"
 }
@@ -249,6 +265,7 @@ run_stage() {
     starpu-shm | starpu-tcp) suite "$1" --driver "${1#starpu-}" ;;
     examples-shm | examples-tcp) suite "$1" --examples --driver "${1#examples-}" ;;
     unbound) suite unbound --driver shm --nobind --hooks ;;
+    launched) run_launched ;;
     demo) run_demo ;;
     flip) run_flip ;;
     soak-death) soak_death ;;
