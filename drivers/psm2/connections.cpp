@@ -114,6 +114,7 @@ void Psm2Driver::met(Met&& met) {
   }
   peer->pid = met.pid;
   peer->process = std::move(met.process);
+  alarm_.watch(peer->process.get());
   peer->ledger = std::move(met.ledger);
   psm2_epid_t id = 0;
   psm2_epaddr_to_epid(peer->address, &id);

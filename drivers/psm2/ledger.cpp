@@ -20,6 +20,7 @@ namespace canele::drivers::psm2 {
 
 Ledger& Ledger::operator=(Ledger&& other) noexcept {
   std::swap(page_, other.page_);
+  std::swap(bell_, other.bell_);
   return *this;
 }
 
@@ -52,7 +53,25 @@ bool Ledger::enter(pid_t self) {
          page_->holder.compare_exchange_strong(nobody, self, std::memory_order_acquire);
 }
 
-void Ledger::leave() { page_->holder.store(0, std::memory_order_release); }
+// An exchange: what was sent must be seen before `asleep` is read, and a store alone does not order that.
+void Ledger::leave() { page_->holder.exchange(0); }
+
+void Ledger::ring() {
+  if (page_->asleep.load() == 0 || !bell_ || page_->asleep.exchange(0) == 0) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto ignored = ::write(bell_.get(), &one, sizeof one);  // full counts as rung
+}
+
+void Ledger::sleep() {
+  page_->asleep.store(1);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with leave()
+}
+
+void Ledger::wake() {
+  std::uint64_t count;
+  if (page_->asleep.exchange(0) != 0) return;
+  [[maybe_unused]] const auto ignored = ::read(bell_.get(), &count, sizeof count);  // who rings may not have got there
+}
 
 bool is_gone(pid_t pid) {
   const net::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));

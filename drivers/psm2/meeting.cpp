@@ -33,7 +33,8 @@ constexpr std::size_t letter_size = 72, proof_offset = 64;
 constexpr std::uint32_t letter_magic = 0x726f6f44;  // "Door"
 constexpr int moment_ms = 1;
 constexpr int letters_at_once = 64;
-constexpr int stay_rounds = 20;  ///< moments that a committed side stays before it looks again in the next poll()
+constexpr std::size_t most_fds = 3;  ///< descriptors in a letter
+constexpr int stay_rounds = 20;      ///< moments that a committed side stays before it looks again in the next poll()
 constexpr std::uint32_t longest_wait = 1024;  ///< polls between two invitations of a guest that does not come
 
 net::AbstractName socket_name(const DoorName& door) { return {"canele-psm2-", door}; }
@@ -57,7 +58,7 @@ bool take(const net::UniqueFd& token) {
 }
 
 /// A descriptor from a peer must be what we think, or using it could block.
-bool is_token(int fd) {
+bool is_eventfd(int fd) {
   char target[64] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
   if (::readlink(link.c_str(), target, sizeof target - 1) <= 0) return false;
@@ -73,7 +74,8 @@ bool Meeting::open(std::string* reason) {
   net::write_le(door_.data() + 12, self_.incarnation, 4);
   const net::AbstractName name = socket_name(door_);
   const int on = 1;
-  if (!Ledger::make(&ledger_) || !own_ledger_.map(ledger_.get())) {
+  own_ledger_.hang(net::UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)));
+  if (bell() < 0 || !Ledger::make(&ledger_) || !own_ledger_.map(ledger_.get())) {
     *reason = "cannot make a page to share: " + net::error_text(errno);
     return false;
   }
@@ -91,6 +93,7 @@ void Meeting::close() {
   guests_.clear();
   socket_.reset();
   ledger_.reset();
+  own_ledger_ = Ledger();
 }
 
 void Meeting::seek(Rank rank, const Whereabouts& where) {
@@ -137,7 +140,7 @@ std::uint64_t Meeting::proof(const std::byte* frame, const DoorName& to) const {
 }
 
 /// False and errno.
-bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, int first, int second) {
+bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, std::span<const int> fds) {
   std::array<std::byte, letter_size> frame = {};
   net::write_le(frame.data(), letter_magic, 4);
   net::write_le(frame.data() + 4, format_version, 2);
@@ -157,18 +160,17 @@ bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, int first,
   }
   const net::AbstractName name = socket_name(to);
   iovec piece = {frame.data(), frame.size()};
-  const int fds[2] = {first, second};
-  const std::size_t fds_size = sizeof(int) * static_cast<std::size_t>((first >= 0) + (second >= 0));
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof fds)] = {};
+  alignas(cmsghdr) std::byte control[CMSG_SPACE(most_fds * sizeof(int))] = {};
   msghdr message = {const_cast<sockaddr*>(name.address()), name.size(), &piece, 1, nullptr, 0, 0};
-  if (fds_size > 0) {
+  if (!fds.empty()) {
+    assert(fds.size() <= most_fds);
     message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fds_size);
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds_size);
-    std::memcpy(CMSG_DATA(header), fds, fds_size);
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
   return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(frame.size());
 }
@@ -194,7 +196,7 @@ bool Meeting::receive(Letter* letter) {
       for (std::size_t i = 0; i < count; ++i) {
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-        letter->fds[std::min<std::size_t>(i, 1)].reset(fd);  // of more than two the last stays, the others are closed
+        letter->fds[std::min(i, most_fds - 1)].reset(fd);  // of more the last stays, the others are closed
       }
     }
   }
@@ -227,7 +229,7 @@ bool Meeting::read_letters(Sink& sink) {
       on_refusal(letter, sink);
     } else if (frame.type == Type::ledger && frame.proven) {
       for (Seeker& seeker : seekers_) {
-        if (seeker.rank == frame.from && !seeker.ledger) seeker.ledger.map(letter.fds[0].get());
+        if (seeker.rank == frame.from && !seeker.ledger) open_ledger(letter, &seeker.ledger);
       }
     } else if (frame.type == Type::claim && frame.proven) {
       for (Guest& guest : guests_) guest.claimed |= guest.rank == frame.from;
@@ -249,10 +251,17 @@ Meeting::Why Meeting::judge(const Frame& frame, const Sink& sink) const {
   return guests_.size() < most_guests ? Why::none : Why::stranger;
 }
 
+/// False if the letter does not bring what it must.
+bool Meeting::open_ledger(Letter& letter, Ledger* ledger) {
+  if (!is_eventfd(letter.fds[1].get()) || !ledger->map(letter.fds[0].get())) return false;
+  ledger->hang(std::move(letter.fds[1]));
+  return true;
+}
+
 void Meeting::on_knock(Letter& letter, Sink& sink) {
   const Frame& frame = letter.frame;
   Ledger ledger;
-  const bool fits = is_token(letter.fds[0].get()) && ledger.map(letter.fds[1].get());
+  const bool fits = is_eventfd(letter.fds[2].get()) && open_ledger(letter, &ledger);
   const Why why = fits || !frame.proven ? judge(frame, sink) : Why::stranger;
   if (why != Why::none) {
     ++refused_;
@@ -265,7 +274,7 @@ void Meeting::on_knock(Letter& letter, Sink& sink) {
     if (self_.rank < frame.from) return;  // ours goes on; the other drops its own when it reads ours
     drop(frame.from);
   }
-  guests_.push_back({frame.from, frame.endpoint, frame.incarnation, letter.pid, std::move(letter.fds[0]),
+  guests_.push_back({frame.from, frame.endpoint, frame.incarnation, letter.pid, std::move(letter.fds[2]),
                      watch_process(letter.pid), std::move(ledger), frame.door, false, false, wanted, 0, 0});
 }
 
@@ -324,7 +333,8 @@ Meeting::Progress Meeting::knock(Seeker& seeker, Sink& sink) {
       return Progress::over;
     }
   }
-  if (send(seeker.where.door, Type::knock, seeker.rank, Why::none, seeker.token.get(), ledger_.get())) {
+  const int fds[] = {ledger_.get(), bell(), seeker.token.get()};
+  if (send(seeker.where.door, Type::knock, seeker.rank, Why::none, fds)) {
     seeker.sent = true;
     return Progress::some;
   }
@@ -356,7 +366,8 @@ Meeting::Progress Meeting::finish(Seeker& seeker, Sink& sink) {
 Meeting::Progress Meeting::advance(Guest& guest, Sink& sink) {
   if (readable(guest.process.get())) return lose(guest, sink);
   if (!guest.told) {
-    guest.told = send(guest.door, Type::ledger, guest.rank, Why::none, ledger_.get());
+    const int fds[] = {ledger_.get(), bell()};
+    guest.told = send(guest.door, Type::ledger, guest.rank, Why::none, fds);
     if (!guest.told) return Progress::none;
   }
   if (!guest.claimed) {

@@ -9,8 +9,8 @@
 //      reads it decides alone.
 //
 //   seeker A                                      host B, in its poll()
-//     │ ─ knock {rank …, proof} + token, ledger ───▶ │  proof wrong: refused, nothing else happens
-//     │ ◀──────────────────────────── ledger of B ── │
+//     │ ─ knock {rank …} + token, ledger, bell ────▶ │  proof wrong: refused, nothing else happens
+//     │ ◀────────────────────── ledger, bell of B ── │
 //     │                                    token = 1 │  "I stay for a moment" (at most 1 ms, then B takes it back)
 //     │ reads the token: B will stay                 │
 //     │ ─ claim ───────────────────────────────────▶ │  B: connects to A as soon as it sees A's request
@@ -69,8 +69,11 @@ class Meeting {
   /// Makes the door. False and *reason.
   bool open(std::string* reason);
   const DoorName& door() const { return door_; }
-  /// Who of our peers is sending to us.
-  const Ledger& ledger() const { return own_ledger_; }
+  /// Who of our peers is sending to us, and whether they have to ring.
+  Ledger& ledger() { return own_ledger_; }
+  /// Readable when a letter has come, or when somebody rang.
+  int letter_box() const { return socket_.get(); }
+  int bell() const { return own_ledger_.bell(); }
 
   /// Starts to seek `rank`; met() or missed() will follow, unless the peer is faster: then met() with sought = false.
   void seek(Rank rank, const Whereabouts& where);
@@ -100,7 +103,7 @@ class Meeting {
   struct Letter {
     Frame frame;
     std::int32_t pid = 0;
-    net::UniqueFd fds[2];  ///< a knock: the token and the ledger; a ledger: that
+    net::UniqueFd fds[3];  ///< the ledger, its bell; a knock: the token as well
   };
   struct Seeker {
     Rank rank;
@@ -123,7 +126,8 @@ class Meeting {
   };
   enum class Progress : std::uint8_t { none, some, over };
 
-  bool send(const DoorName& to, Type type, Rank rank, Why why, int first = -1, int second = -1);
+  bool send(const DoorName& to, Type type, Rank rank, Why why, std::span<const int> fds = {});
+  static bool open_ledger(Letter& letter, Ledger* ledger);
   bool receive(Letter* letter);
   bool read_letters(Sink& sink);
   void on_knock(Letter& letter, Sink& sink);

@@ -25,6 +25,7 @@ constexpr std::size_t most_copies = 16 << 20;  ///< bytes of bulk data in severa
 constexpr std::size_t most_buffers = 64;
 constexpr std::uint32_t queue_share = 224;  ///< of 256 slots with data in a process's queue; the rest is for control
 constexpr std::uint32_t largest_window = 32;
+constexpr std::uint64_t longest_nap_ns = 1'000'000, longest_nap_to_meet_ns = 200'000;
 constexpr int close_patience = 1000;   ///< milliseconds
 constexpr int goodbye_patience = 100;  ///< milliseconds for each peer
 
@@ -55,6 +56,9 @@ Status Psm2Driver::open_impl(DriverContext& context, Address* address, std::stri
   if (!read_settings(reason) || !endpoint_.open(context.job, reason)) return Status::failed;
   meeting_ = std::make_unique<Meeting>(context, self_, endpoint_);
   if (!meeting_->open(reason)) return Status::failed;
+  if (endpoint_.memory_only() && meets_ && !alarm_.open({meeting_->letter_box(), meeting_->bell()}, reason)) {
+    return Status::failed;
+  }
   probe_ = context.random() ^ endpoint_.id();
   own_ = {endpoint_.id(), net::host_id(),          context.incarnation, ::getpid(),
           ::geteuid(),    endpoint_.memory_only(), meeting_->door()};
@@ -91,7 +95,8 @@ void Psm2Driver::fill_capabilities() {
   capabilities_.max_inline = 1024;
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = fetches_ || !endpoint_.memory_only() ? largest_bulk : capabilities_.max_packet;
-  capabilities_.wake_up = WakeUp::none;
+  // libpsm2 has nothing to sleep on. Local senders ring; who meets otherwise does not know that it has to.
+  capabilities_.wake_up = alarm_.descriptor() >= 0 ? WakeUp::descriptor : WakeUp::none;
   capabilities_.reaches_local = true;
   capabilities_.reaches_remote = !endpoint_.memory_only();
   // Here a process is watched; nobody tells us of the death of one on another host.
@@ -157,7 +162,9 @@ void Psm2Driver::end_operation(Operation& operation) {
 /// Before anything is sent through shared memory. False: not now; nothing that waits may be done instead.
 bool Psm2Driver::enter(Peer& peer) { return !peer.ledger || peer.ledger.enter(own_.pid); }
 void Psm2Driver::leave(Peer& peer) {
-  if (peer.ledger) peer.ledger.leave();
+  if (!peer.ledger) return;
+  peer.ledger.leave();
+  peer.ledger.ring();
 }
 
 /// Hands a message to libpsm2, between enter() and leave(). What is not over at once ends in reap().
@@ -245,6 +252,49 @@ Status Psm2Driver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t of
   return status;
 }
 
+bool Psm2Driver::arm_impl(bool on) {
+  if (alarm_.descriptor() < 0) return true;
+  Ledger& ledger = meeting_->ledger();
+  if (!on) {
+    ledger.wake();
+    alarm_.clear();
+    woken_ = true;
+    return true;
+  }
+  ledger.sleep();
+  if (deaths_ || has_news() || alarm_.is_due()) {
+    ledger.wake();
+    woken_ = true;
+    return false;
+  }
+  if (has_to_look()) {
+    alarm_.set(nap_ns_);
+    nap_ns_ = std::min(2 * nap_ns_, meeting_->idle() ? longest_nap_ns : longest_nap_to_meet_ns);
+  }
+  return true;
+}
+
+/// Something that poll() would report.
+bool Psm2Driver::has_news() const {
+  psm2_mq_tag_t any = {};
+  psm2_mq_req_t request = nullptr;
+  psm2_mq_status2_t status;
+  if (psm2_mq_iprobe2(endpoint_.queue(), PSM2_MQ_ANY_ADDR, &any, &any, &status) == PSM2_OK) return true;
+  return !running_.empty() && psm2_mq_ipeek2(endpoint_.queue(), &request, nullptr) == PSM2_OK;
+}
+
+/// Something may happen for which nobody rings.
+bool Psm2Driver::has_to_look() const {
+  if (!meeting_->idle() || !attempts_.empty() || !strangers_.empty()) return true;
+  if (!running_.empty() || !busy_.empty() || copies_ > 0) return true;
+  // Who has no room is told in a message; who found another in the queue is not.
+  const auto may_go = [this](Rank rank) {
+    const auto& peer = peers_[static_cast<std::size_t>(rank)];
+    return peer != nullptr && peer->has_room();
+  };
+  return std::any_of(owed_.begin(), owed_.end(), may_go);
+}
+
 /// Lets peers fetch what we have offered, while they live and for a second.
 void Psm2Driver::flush() {
   const auto waits = [](const Operation& operation) {
@@ -282,6 +332,7 @@ void Psm2Driver::close_impl() {
       say_goodbye(*peer);
     }
   }
+  alarm_.close();
   meeting_->close();
   endpoint_.close();
   remove_leftovers();  // of ranks that were killed

@@ -25,6 +25,7 @@
 
 #include "drivers/driver.hpp"
 #include "drivers/net/handshake.hpp"
+#include "drivers/psm2/alarm.hpp"
 #include "drivers/psm2/endpoint.hpp"
 #include "drivers/psm2/meeting.hpp"
 #include "drivers/psm2/peer.hpp"
@@ -52,6 +53,8 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token token) override;
   int poll_impl(int budget) override;
+  int descriptor_impl() const override { return alarm_.descriptor(); }
+  bool arm_impl(bool on) override;
   void close_impl() override;
 
   // Opening and sending (psm2_driver.cpp).
@@ -68,6 +71,8 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   void end_operation(Operation& operation);
   Buffer take_buffer();
   void flush();
+  bool has_news() const;
+  bool has_to_look() const;
 
   // Connecting (connections.cpp).
   void met(Met&& met) override;
@@ -123,6 +128,7 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   net::Party self_;
   Endpoint endpoint_;
   std::unique_ptr<Meeting> meeting_;
+  Alarm alarm_;  ///< open if all that comes can wake us
   Whereabouts own_;
   bool meets_ = true;         ///< setting PSM2_MEETING
   bool checks_cma_ = true;    ///< setting PSM2_CMA
@@ -149,6 +155,9 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   std::vector<Buffer> buffers_;  ///< of max_packet bytes, to be used again
   std::size_t copies_ = 0;       ///< bytes of bulk data that we have copied and not yet sent
   std::uint32_t polls_ = 0;
+  bool woken_ = false;  ///< look at everything in the next poll()
+  static constexpr std::uint64_t first_nap_ns = 50'000;
+  std::uint64_t nap_ns_ = first_nap_ns;  ///< the next one, while something may happen for which nobody rings
   std::uint64_t strangers_refused_ = 0;
   int reported_ = 0;  ///< events of this poll()
 };

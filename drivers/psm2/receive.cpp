@@ -25,8 +25,9 @@ int Psm2Driver::poll_impl(int budget) {
   reported_ = 0;
   ++polls_;
   const bool connecting = !meeting_->idle() || !attempts_.empty() || !strangers_.empty() || local_peers_ == 0;
-  if (connecting || polls_ % door_interval == 0) connect_some();
-  if (polls_ % death_interval == 0) {
+  const bool woken = std::exchange(woken_, false);
+  if (connecting || woken || polls_ % door_interval == 0) connect_some();
+  if (woken || polls_ % death_interval == 0) {
     look_for_deaths();
     look_at_queues();
   }
@@ -36,6 +37,7 @@ int Psm2Driver::poll_impl(int budget) {
   if (!owed_.empty()) say_ready();
   if (deaths_) bury(quiet);
   if (gone_) sweep();
+  if (reported_ > 0) nap_ns_ = first_nap_ns;
   return reported_;
 }
 
@@ -341,7 +343,8 @@ void Psm2Driver::say_ready() {
   for (const Rank rank : owed) {
     Peer* const peer = peers_[static_cast<std::size_t>(rank)].get();
     if (peer == nullptr || peer->state != Peer::State::up || !peer->owes_ready || peer->dead || peer->left) continue;
-    if (!peer->has_room() || copies_ > (8u << 20)) {
+    // With another sender in the queue it would be full again at once, and we would seem busy while it needs the core.
+    if (!peer->has_room() || copies_ > (8u << 20) || (peer->ledger && peer->ledger.holder() != 0)) {
       owed_.push_back(rank);
       continue;
     }

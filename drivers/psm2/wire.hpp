@@ -27,7 +27,7 @@
 namespace canele::drivers::psm2 {
 
 /// Version of these formats.
-inline constexpr std::uint16_t format_version = 1;
+inline constexpr std::uint16_t format_version = 2;
 
 enum class Kind : std::uint32_t { handshake = 1, packet, bulk_head, bulk_data, taken, bye, last = bye };
 inline constexpr std::uint32_t tag_magic = 0xca2e1e00;

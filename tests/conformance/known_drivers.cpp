@@ -95,7 +95,8 @@ constexpr KnownDriver known[] = {
      .min_inline = 56,
      .min_packet = 4096,
      .bulk_stream = true,
-     .local = true,  // and remote with hardware
+     .wake_up = WakeUp::descriptor,  // not with hardware
+     .local = true,                  // and remote with hardware
      .detects_failure = true,
      .max_instances = 1},
 };

@@ -50,6 +50,26 @@ TEST_P(Psm2Connect, OneSideConnects) {
   }
 }
 
+/// Without meetings nobody can wake it; the driver says so.
+TEST_P(Psm2Connect, AKnockAndAPacketWakeASleeper) {
+  ranks.start(2, [mode = std::string(GetParam())](Self& self) {
+    EXPECT_EQ(self.node.driver->capabilities().wake_up, mode == "auto" ? WakeUp::descriptor : WakeUp::none);
+    EXPECT_EQ(self.node.driver->descriptor() >= 0, mode == "auto");
+    if (mode != "auto") return;
+    if (self.rank == 0) {
+      ASSERT_EQ(self.connect(1), Status::pending);
+      while (self.node.up.empty()) self.sleep();
+      self.send(1, pattern(100, 1));
+      while (self.node.packets.empty()) self.sleep();
+    } else {
+      while (self.node.packets.empty()) self.sleep();
+      self.send(0, pattern(100, 2));
+    }
+    self.barrier(2);
+  });
+  ranks.expect_success();
+}
+
 TEST_P(Psm2Connect, BothSidesConnectAtOnce) {
   for (int round = 0; round < 20; ++round) {
     Ranks two;

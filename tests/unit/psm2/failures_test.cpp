@@ -51,6 +51,22 @@ TEST_P(Psm2Death, AKilledPeerIsNamedAfterAllThatItHadSent) {
   EXPECT_EQ(files_in_dev_shm(), 0);  // the survivor has removed it
 }
 
+TEST_P(Psm2Death, ADeathWakesASleeper) {
+  ranks.start(2, [](Self& self) {
+    self.patient = true;
+    self.join();
+    if (self.rank == 1) {
+      while (self.board.flags[0] == 0) self.poll();
+      ::kill(::getpid(), SIGKILL);
+    }
+    self.board.flags[0] = 1;
+    while (self.node.failures.empty()) self.sleep();
+    EXPECT_TRUE(self.node.failures[1].first);
+  });
+  EXPECT_EQ(ranks.finish(1), -SIGKILL);
+  EXPECT_EQ(ranks.finish(0), 0);
+}
+
 // It dies while bulk data that it has offered waits, and while bulk data for it does.
 TEST_P(Psm2Death, BulkDataOfTheDeadAndForTheDead) {
   ranks.start(3, [](Self& self) {

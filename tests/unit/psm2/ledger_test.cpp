@@ -5,7 +5,9 @@
 // Who: unit_psm2. Threads: one; two ledgers on one page stand for two processes. Surprise: none.
 #include "drivers/psm2/ledger.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +47,31 @@ TEST(Psm2Ledger, AProcessIsGoneWhenItHasEndedThoughNobodyHasAskedForIt) {
   EXPECT_TRUE(is_gone(pid));
   EXPECT_FALSE(is_gone(::getpid()));
   ::close(ends[0]);
+}
+
+TEST(Psm2Ledger, OnlyASleeperIsRungFor) {
+  net::UniqueFd page;
+  Ledger owner, sender;
+  ASSERT_TRUE(Ledger::make(&page));
+  ASSERT_TRUE(owner.map(page.get()) && sender.map(page.get()));
+  owner.hang(net::UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)));
+  sender.hang(net::UniqueFd(::fcntl(owner.bell(), F_DUPFD_CLOEXEC, 0)));
+  eventfd_t rings = 0;
+  sender.ring();
+  EXPECT_NE(::eventfd_read(owner.bell(), &rings), 0) << "it is awake";
+  owner.sleep();
+  sender.ring();
+  sender.ring();
+  ASSERT_EQ(::eventfd_read(owner.bell(), &rings), 0);
+  EXPECT_EQ(rings, 1u) << "once is enough";
+  owner.sleep();
+  sender.ring();
+  owner.wake();
+  EXPECT_NE(::eventfd_read(owner.bell(), &rings), 0) << "silent again";
+  owner.sleep();
+  owner.wake();
+  sender.ring();
+  EXPECT_NE(::eventfd_read(owner.bell(), &rings), 0) << "awake again";
 }
 
 TEST(Psm2Ledger, APageThatCouldBeCutShortIsRefused) {

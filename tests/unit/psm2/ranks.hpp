@@ -11,6 +11,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -67,6 +68,13 @@ class Self {
     for (Rank peer = rank + 1; peer < size; ++peer) ASSERT_EQ(connect(peer), Status::pending);
     await([&] { return node.up.size() == static_cast<std::size_t>(size - 1); });
     barrier(1);
+  }
+  /// As an engine with nothing to do. Whoever is never woken runs into the limit of the test.
+  void sleep() {
+    if (node.poll() > 0 || !node.driver->arm()) return;
+    pollfd bed = {node.driver->descriptor(), POLLIN, 0};
+    EXPECT_EQ(::poll(&bed, 1, -1), 1);
+    node.driver->disarm();
   }
   void poll() {
     if (node.poll() == 0) ::sched_yield();
