@@ -177,6 +177,7 @@ bool Engine::try_sleep(std::uint64_t timeout_ns) {
     platform.yield();  // somebody is at work, or there is work
   }
   disarm();
+  for (DriverSlot* slot : system_slots) slot->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
   sleeper.release(platform);
   return true;
 }
