@@ -6,7 +6,7 @@
 # Usage: tests/run.sh [options]
 #   --quick          the fast part: release build, tidy, unit tests, tests with real processes
 #   --soak           the long campaigns that people start by hand: ranks killed a hundred times per driver; StarPU's
-#                    suite three times per driver, with every strategy, unbound, with hooks
+#                    suite three times per driver, with every strategy, unbound, with hooks, over ofi and psm2
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
 #   --jobs N         processes to build and test with (default: all cores)
@@ -36,7 +36,8 @@ broken=() # stages that failed: what builds on them is not tried
 quick_stages=(packages release tidy unit process)
 full_stages=("${quick_stages[@]}" system conformance package asan asan-tests tsan tsan-tests install starpu starpu-shm
   starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-death soak-shm soak-tcp soak-strategies soak-unbound soak-hooks)
+soak_stages=(packages release install starpu soak-death soak-shm soak-tcp soak-strategies soak-unbound soak-hooks
+  soak-fabrics)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -237,6 +238,14 @@ soak_strategies() {
   return "$status"
 }
 
+# What needs no hardware: libfabric's tcp;ofi_rxm; libpsm2's shared memory, behind the shim of its tests.
+soak_fabrics() {
+  local status=0 shim=$root/build/release/lib/psm2-shim.so
+  suite soak-ofi --driver ofi --env 'CANELE_OFI_PROVIDER=tcp;ofi_rxm' || status=1
+  suite soak-psm2 --driver psm2 --env "LD_PRELOAD=$shim" --env PSM2_DEVICES=self,shm || status=1
+  return "$status"
+}
+
 # One rank of four is killed in mid-traffic, a hundred times per driver.
 soak_death() {
   local driver status=0
@@ -273,6 +282,7 @@ run_stage() {
     soak-strategies) soak_strategies ;;
     soak-unbound) soak_both --nobind ;;
     soak-hooks) soak_both --hooks ;;
+    soak-fabrics) soak_fabrics ;;
     *) fail "there is no stage '$1'; --stages lists them" ;;
   esac
 }

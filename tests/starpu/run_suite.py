@@ -38,6 +38,7 @@ def parse_arguments():
     parser.add_argument("--runs", type=int, default=1, help="run the whole list N times")
     parser.add_argument("--processes", type=int, default=4, help="ranks per program (upstream: 4)")
     parser.add_argument("--nobind", action="store_true", help="STARPU_MPI_NOBIND=1: StarPU never binds the worker")
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="set this for the ranks")
     parser.add_argument("--hooks", action="store_true", help="StarPU's idle and progression hooks make progress, too")
     parser.add_argument("--only", default="", metavar="REGEX", help="only the programs whose name matches")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
@@ -136,7 +137,7 @@ def launch_command(options, program, stacks):
     launcher = [str(options.prefix / "lib/canele/bin/mpiexec")]
     if options.openmpi:
         launcher = ["/usr/bin/mpiexec.openmpi", "--oversubscribe"]
-    ranks = ["-np", str(options.processes)]
+    ranks = ["-np", str(options.processes)] + [word for value in options.env for word in ("-x", value)]
     return limit + launcher + ranks + [str(options.directory / "loader"), f"./{program}"]
 
 

@@ -2,7 +2,7 @@
  *
  * Answers stat() for the two names by which libpsm2 looks for Omni-Path hardware, so that it starts without any.
  *
- * Who: linked into the test programs of the psm2 driver only. Threads: any.
+ * Who: linked into the test programs of the psm2 driver, or preloaded into others by tests. Threads: any.
  * Surprise: libpsm2 asks for the first name before main() runs, so this must not need anything that main() sets up.
  */
 #include <fcntl.h>
