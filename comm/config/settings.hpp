@@ -37,7 +37,9 @@ enum class Setting : int {
   tcp_interface,     ///< interface or address the tcp driver listens on; "auto"
   tcp_port,          ///< first port to try; 0 any
   tcp_silence,       ///< seconds without an answer from a host until its ranks are lost
+  tcp_send_buffer,   ///< bytes that the kernel may keep for each connection; 0: its choice
   shm_cma,           ///< auto, off: whether cross-memory attach may be used
+  shm_membarrier,    ///< auto, off: whether going to sleep takes one membarrier() instead of a fence in every send
   ofi_provider,      ///< libfabric provider; "": the best
   ofi_domain,        ///< libfabric domain (interface, adapter); "": the first that other hosts reach
   ofi_multi_recv,    ///< auto, off: whether one receive buffer takes many messages

@@ -6,6 +6,7 @@ import re
 README_LINES = 120
 SETTINGS_TABLE = "comm/config/settings.hpp"
 SETTINGS_PAGE = "docs/settings.md"
+DRIVER_NAMES = "comm/config/names.hpp"
 
 
 def code_directories(tree):
@@ -65,6 +66,29 @@ def check_settings(tree):
             yield SETTINGS_PAGE, number, f"{match.group(1)} is described but does not exist"
 
 
+def check_driver_settings(tree):
+    """A literal "TCP_..." in drivers/tcp is a setting that it asks the context for, itself or through a helper.
+
+    A driver that is a module may have settings of its own, which no table knows: psm2 has.
+    """
+    if SETTINGS_TABLE not in tree.files or DRIVER_NAMES not in tree.files:
+        return
+    names = setting_names(tree.files[SETTINGS_TABLE].code)
+    built_in = re.search(r'built_in_drivers = "([^"]*)"', tree.files[DRIVER_NAMES].text)
+    if built_in is None:
+        yield DRIVER_NAMES, 1, "found no `built_in_drivers`: this rule needs mending"
+        return
+    for file in tree.select(lambda file: file.is_cpp and re.match(r"drivers/\w+/", file.path)):
+        family = file.path.split("/")[1]
+        in_table = any(name.startswith(f"CANELE_{family.upper()}_") for name in names)
+        if family not in built_in.group(1).split() and not in_table:
+            continue
+        for number, line in enumerate(file.lines, 1):
+            for name in re.findall(rf'"({family.upper()}_[A-Z0-9_]+)"', line):
+                if f"CANELE_{name}" not in names:
+                    yield file.path, number, f"{name} is not in the table of {SETTINGS_TABLE}: nobody could set it"
+
+
 def without_code_blocks(text):
     return re.sub(
         r"^(```|~~~).*?^\1", lambda match: re.sub(r"[^\n]", " ", match.group(0)), text, flags=re.DOTALL | re.MULTILINE
@@ -107,6 +131,7 @@ def check_links(tree):
                     yield file.path, number, problem
 
 
+NAMES = 'inline constexpr std::string_view built_in_drivers = "self tcp";\n'
 ENUM = "enum class Setting : int {\n  drivers,  ///< x\n  spin,\n  count\n};\n"
 RULES = [
     (
@@ -128,6 +153,33 @@ RULES = [
             ({SETTINGS_TABLE: ENUM}, 1),
             ({SETTINGS_TABLE: ENUM, SETTINGS_PAGE: "| `CANELE_DRIVERS` | x |\n| `CANELE_SPINN` | x |\n"}, 2),
             ({SETTINGS_TABLE: ENUM, SETTINGS_PAGE: "| `CANELE_DRIVERS` | x |\n| `CANELE_SPIN` | x |\n"}, 0),
+        ],
+    ),
+    (
+        "driver-settings",
+        check_driver_settings,
+        "what a built-in driver reads is in the table of settings",
+        [
+            (
+                {
+                    SETTINGS_TABLE: ENUM.replace("spin", "tcp_port, ofi_domain"),
+                    DRIVER_NAMES: NAMES,
+                    "drivers/tcp/a.cpp": 'a.setting("TCP_PORT", "0");\nread("TCP_BUFFER");\n',
+                    "drivers/self/a.cpp": 'a.setting("SELF_DEPTH", "0");\n',
+                    "drivers/ofi/a.cpp": 'a.setting("OFI_DOMAIN", "");\na.setting("OFI_X", "");\n',
+                    "drivers/psm2/a.cpp": 'a.setting("PSM2_X", "");\n',
+                },
+                3,
+            ),
+            ({SETTINGS_TABLE: ENUM, DRIVER_NAMES: "\n"}, 1),
+            (
+                {
+                    SETTINGS_TABLE: ENUM.replace("spin", "tcp_port"),
+                    DRIVER_NAMES: NAMES,
+                    "drivers/tcp/a.cpp": 'a.setting("TCP_PORT", "0"); setsockopt(fd, IPPROTO_TCP, TCP_NODELAY);\n',
+                },
+                0,
+            ),
         ],
     ),
     (

@@ -67,7 +67,9 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::tcp_interface, "TCP_INTERFACE"},
       {Setting::tcp_port, "TCP_PORT"},
       {Setting::tcp_silence, "TCP_SILENCE"},
+      {Setting::tcp_send_buffer, "TCP_SEND_BUFFER"},
       {Setting::shm_cma, "SHM_CMA"},
+      {Setting::shm_membarrier, "SHM_MEMBARRIER"},
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},
       {Setting::ofi_multi_recv, "OFI_MULTI_RECV"},
@@ -122,6 +124,9 @@ TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
   expect_parts(error_of("CANELE_WORKER", "Bound"), {"none, bound", "did you mean bound?"});
   expect_parts(error_of("CANELE_VERBOSE", "4"), {"more than 3"});
   expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto, off"});
+  expect_parts(error_of("CANELE_SHM_MEMBARRIER", "on"), {"auto, off"});
+  expect_parts(error_of("CANELE_TCP_SEND_BUFFER", "4k"), {"no whole number", "in bytes"});
+  expect_parts(error_of("CANELE_TCP_SEND_BUFFER", "1073741825"), {"more than 1073741824"});
 }
 
 TEST(Settings, DriverListsAreChecked) {
@@ -192,8 +197,11 @@ TEST(Settings, TheFirstMistakeIsKept) {
 }
 
 TEST(Settings, ByNameServesDrivers) {
-  const Settings settings = with_environment({{"CANELE_TCP_PORT", "9000"}});
+  const Settings settings = with_environment(
+      {{"CANELE_TCP_PORT", "9000"}, {"CANELE_TCP_SEND_BUFFER", "4096"}, {"CANELE_SHM_MEMBARRIER", "off"}});
   EXPECT_EQ(settings.by_name("TCP_PORT", "1"), "9000");
+  EXPECT_EQ(settings.by_name("TCP_SEND_BUFFER", "0"), "4096");
+  EXPECT_EQ(settings.by_name("SHM_MEMBARRIER", "auto"), "off");
   EXPECT_EQ(settings.by_name("TCP_INTERFACE", "x"), "auto");
   EXPECT_EQ(settings.by_name("NO_SUCH", "fallback"), "fallback");
 }
