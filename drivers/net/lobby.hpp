@@ -2,7 +2,8 @@
 //
 // Lobby: the inbound connections of which we do not know yet who they are. Bounded in number and in time.
 //
-// Who: drivers that listen on a socket (tcp; shm over AF_UNIX). Threads: one object, one thread at a time.
+// Who: drivers that anybody on the network can call (tcp; shm has a list of its own).
+// Threads: one object, one thread at a time.
 // Surprise: a full lobby drops its oldest guest, not the newest: 64 silent strangers cannot keep a rank out, and
 //      a rank that is dropped connects again (Handshake::may_retry()).
 //

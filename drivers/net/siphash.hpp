@@ -2,10 +2,11 @@
 //
 // SipHash-2-4 (Aumasson, Bernstein 2012): a keyed hash of 64 bits, to prove knowledge of the job's secret.
 //
-// Who: the handshake. Threads: a pure function.
+// Who: the handshake; ofi and psm2 for proofs in their own messages; fingerprints, under a known key. Threads: a pure
+//     function.
 // Surprise: it is a pseudo-random function, not a general cryptographic hash: safe for proofs under a secret
-//      128-bit key, meaningless under a known one. No library of Debian offers it as a documented function, and it is
-//      40 lines.
+//      128-bit key, no proof of anything under a known one. No library of Debian offers it as a documented
+//      function, and it is 40 lines.
 #pragma once
 
 #include <bit>

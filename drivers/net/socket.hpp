@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small helpers around file descriptors and sockets, shared by the drivers that use them (tcp, shm).
+// Small helpers around file descriptors and sockets, shared by the drivers that use them.
 //
 // Who: drivers. Threads: no shared state; one object, one thread at a time.
 // Surprise: every socket made here is non-blocking and close-on-exec from birth.
