@@ -279,6 +279,11 @@ bool Psm2Driver::has_news() const {
   psm2_mq_tag_t any = {};
   psm2_mq_req_t request = nullptr;
   psm2_mq_status2_t status;
+  const auto is_kept = [](const Peer* peer) {  // the engine wants it later
+    if (peer->inbox.empty() || peer->inbox.front().receiving == nullptr) return false;
+    return peer->inbox.front().receiving->finished;
+  };
+  if (std::any_of(busy_.begin(), busy_.end(), is_kept)) return true;
   if (psm2_mq_iprobe2(endpoint_.queue(), PSM2_MQ_ANY_ADDR, &any, &any, &status) == PSM2_OK) return true;
   return !running_.empty() && psm2_mq_ipeek2(endpoint_.queue(), &request, nullptr) == PSM2_OK;
 }
