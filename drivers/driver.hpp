@@ -48,7 +48,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 3;
+inline constexpr int contract_version = 4;
 
 using Rank = std::int32_t;
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
@@ -172,6 +172,10 @@ class DriverContext {
   virtual std::uint64_t random() = 0;
   /// Value of setting CANELE_<name>, or `fallback`.
   virtual std::string setting(std::string_view name, std::string_view fallback) = 0;
+  /// A rank of whom the launcher says that its process is dead; -1: none. Each once, to drivers that do not detect
+  /// failures: such a driver asks in poll(), and failed(rank, true, ...) follows from some poll(), as soon as nothing
+  /// writes into the engine's memory for that peer any more.
+  virtual Rank next_death() { return -1; }
   /// One line, for people, at the given level (0 error, 1 warning, 2 info, 3 debug).
   virtual void log(int level, std::string_view text) = 0;
 

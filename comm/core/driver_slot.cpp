@@ -53,6 +53,12 @@ void DriverSlot::push_flush(Rail& rail) {
   } while (!flush.compare_exchange_weak(top, &rail, std::memory_order_release, std::memory_order_relaxed));
 }
 
+void DriverSlot::push_death(Rail& rail) {
+  rail.next_death = deaths.load(std::memory_order_relaxed);
+  while (!deaths.compare_exchange_weak(rail.next_death, &rail, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
 Rail* DriverSlot::take_flush() {
   Rail* reversed = nullptr;
   for (Rail* rail = flush.exchange(nullptr, std::memory_order_acquire); rail != nullptr;) {
@@ -129,6 +135,16 @@ std::uint64_t DriverSlot::random() { return engine.platform.random(); }
 
 std::string DriverSlot::setting(std::string_view name, std::string_view fallback) {
   return engine.settings->by_name(name, fallback);
+}
+
+drivers::Rank DriverSlot::next_death() {
+  Rail* rail = deaths.load(std::memory_order_acquire);
+  if (rail == nullptr) [[likely]]
+    return -1;
+  // Who calls is the only one who takes, and a rail comes here once.
+  while (!deaths.compare_exchange_weak(rail, rail->next_death, std::memory_order_acquire)) {
+  }
+  return rail->peer->rank;
 }
 
 void DriverSlot::log(int level, std::string_view text) {

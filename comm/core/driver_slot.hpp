@@ -40,6 +40,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   std::uint64_t now_ns() override;
   std::uint64_t random() override;
   std::string setting(std::string_view name, std::string_view fallback) override;
+  drivers::Rank next_death() override;
   void log(int level, std::string_view text) override;
 
   [[gnu::cold, gnu::noinline]] void refuse(Peer& peer, const char* wrong);  ///< after a packet that makes no sense
@@ -55,6 +56,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   }
   void push_flush(Rail& rail);
   Rail* take_flush();  ///< all of them, oldest first
+  void push_death(Rail& rail);
 
   Engine& engine;
   const drivers::DriverFactory& factory;
@@ -65,6 +67,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   std::size_t group = 0;  ///< drivers that are used together have the same
   ltask::Gate gate;
   std::atomic<Rail*> flush{nullptr};
+  std::atomic<Rail*> deaths{nullptr};             ///< peers of whom the launcher says that they died
   std::atomic<rendezvous::Pull*> pulls{nullptr};  ///< see protocol/fetch.hpp
   std::vector<std::uint64_t> withdrawals;         ///< exposures to end; of the gate's holder
   std::atomic<int> connected_peers{0};

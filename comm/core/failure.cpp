@@ -106,8 +106,19 @@ void drop_packet(Engine& engine, Rail& rail) {
 
 void launcher_failed(Engine& engine, int rank) {
   Peer& peer = engine.peer(rank);
-  if (peer.state == Peer::State::up || peer.gone()) return;  // its driver will see the end of the connection
-  engine.fail_peer(peer, CANELE_EPEER, true, "the launcher says that it died");
+  if (peer.gone()) return;
+  if (peer.state != Peer::State::up) {
+    engine.fail_peer(peer, CANELE_EPEER, true, "the launcher says that it died");
+    return;
+  }
+  // A connection has its driver: it may be writing into our memory, and what has come already still counts.
+  for (const auto& rail : peer.rails) {
+    if (rail->dead || rail->told_of_death) continue;
+    if (rail->slot->driver->capabilities().detects_failure) continue;
+    rail->told_of_death = true;
+    rail->slot->push_death(*rail);
+    rail->slot->turns.store(0, std::memory_order_relaxed);  // it is due: see due() in progress.cpp
+  }
 }
 
 }  // namespace peers

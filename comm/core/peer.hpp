@@ -92,6 +92,8 @@ struct Rail : InFlight {
   drivers::Address address;          ///< where to connect
   drivers::SharedLines lines;        ///< see protocol/advert.hpp
   Rail* next_flush = nullptr;
+  bool told_of_death = false;  ///< the launcher has said that the peer died, and the driver is told
+  Rail* next_death = nullptr;
   drivers::Status result = drivers::Status::ok;  ///< of the last hand-over
   struct SentOp : Op {
     Rail* rail = nullptr;

@@ -108,6 +108,7 @@ class Decorator : public Driver, protected DriverEvents {
     std::string setting(std::string_view name, std::string_view fallback) override {
       return outer->setting(name, fallback);
     }
+    Rank next_death() override { return outer->next_death(); }
     void log(int level, std::string_view text) override { outer->log(level, text); }
   };
 

@@ -170,6 +170,14 @@ Status OfiDriver::remote_copy_impl(Rank peer, Access access, std::span<const std
   return full(*link);
 }
 
+/// No provider tells of the death of a peer to whom nothing is sent.
+void OfiDriver::ask_for_deaths() {
+  for (Rank peer = context_->next_death(); peer >= 0; peer = context_->next_death()) {
+    Link* const link = link_of(peer);
+    if (link != nullptr) fail(*link, true, "the launcher says that it died", false);
+  }
+}
+
 /// The end of a link. failed() follows from poll().
 void OfiDriver::fail(Link& link, bool lost, const std::string& why, bool tell_peer) {
   if (link.is_over()) return;

@@ -62,6 +62,7 @@ class OfiDriver final : public Driver {
   bool open_lifelines(std::string* reason);
   Link& link_to(Rank peer);
   Link* link_of(Rank peer) const;
+  void ask_for_deaths();
   void fail(Link& link, bool lost, const std::string& why, bool tell_peer);
   void forget_waiting(Link& link);
   std::uint16_t own_port() const { return lifelines_ ? lifelines_->port() : std::uint16_t{0}; }

@@ -50,6 +50,7 @@ int OfiDriver::poll_impl(int budget) {
   if (!owing_.empty()) pay_ready();
   if (!doubted_.empty()) look_at_doubts();
   if (lifelines_) look_at_lifelines();
+  ask_for_deaths();
   if (!failing_.empty()) report_failures();
   return reported_;
 }

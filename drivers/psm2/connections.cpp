@@ -389,6 +389,14 @@ void Psm2Driver::look_at_queues() {
   }
 }
 
+/// With hardware nothing tells; reported when all that the dead had sent is.
+void Psm2Driver::ask_for_deaths() {
+  for (Rank rank = context_->next_death(); rank >= 0; rank = context_->next_death()) {
+    Peer* const peer = peers_[static_cast<std::size_t>(rank)].get();
+    if (peer != nullptr && peer->state != Peer::State::gone) peer->dead = deaths_ = true;
+  }
+}
+
 /// One system call for all processes that we know.
 void Psm2Driver::look_for_deaths() {
   std::vector<pollfd> looks;

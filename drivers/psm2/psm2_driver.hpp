@@ -97,6 +97,7 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   void sweep();
   void drop_old_strangers();
   void look_for_deaths();
+  void ask_for_deaths();
   void look_at_queues();
   bool can_read(const Peer& peer, int* error) const;
 

@@ -29,6 +29,7 @@ int Psm2Driver::poll_impl(int budget) {
   if (connecting || woken || polls_ % door_interval == 0) connect_some();
   if (woken || polls_ % death_interval == 0) {
     look_for_deaths();
+    ask_for_deaths();
     look_at_queues();
   }
   if (!busy_.empty()) go_on();

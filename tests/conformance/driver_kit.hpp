@@ -90,10 +90,12 @@ class KitContext final : public drivers::DriverContext {
     const auto found = settings.find(name);
     return found == settings.end() ? std::string(fallback) : found->second;
   }
+  Rank next_death() override { return std::exchange(died, -1); }
   void log(int level, std::string_view text) override { logged.emplace_back(level, text); }
 
   std::uint64_t clock_ns = 1'000'000'000;  ///< moves only when a test moves it
   bool real_time = false;                  ///< the system's clock instead
+  Rank died = -1;                          ///< as the launcher says
   std::byte key[16];
   std::map<std::string, std::string, std::less<>> settings;
   std::vector<std::pair<int, std::string>> logged;

@@ -338,6 +338,15 @@ TEST_P(OfiConnection, ASilenceThatMakesNoSenseIsRefused) {
   EXPECT_NE(reason.find("at least 3"), std::string::npos) << reason;
 }
 
+TEST_P(OfiConnection, TheLauncherSaysThatAPeerDied) {
+  open_and_join();
+  a.context.died = 1;
+  ASSERT_TRUE(world.until([&] { return a.failures.count(1) == 1; }));
+  EXPECT_TRUE(a.failures[1].first);
+  EXPECT_EQ(a.failures[1].second, "ofi: rank 1: the launcher says that it died");
+  EXPECT_EQ(a.send(1, pattern(8, 1)), Status::failed);
+}
+
 TEST_P(OfiConnection, NobodyListens) {
   if (std::string(GetParam()) == "udp;ofi_rxd") GTEST_SKIP() << "udp;ofi_rxd tells after minutes; the launcher does";
   if (std::string(GetParam()) == "shm")

@@ -11,6 +11,12 @@
 namespace canele::drivers::psm2 {
 namespace {
 
+/// To rank 0, and says so on the board.
+void send_twenty(Self& self) {
+  for (std::uint64_t i = 0; i < 20; ++i) self.send(0, pattern(1 + i * 300, i));
+  self.board.flags[0] = 1;
+}
+
 class Psm2Death : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -28,8 +34,7 @@ TEST_P(Psm2Death, AKilledPeerIsNamedAfterAllThatItHadSent) {
     self.patient = true;
     self.join();
     if (self.rank == 1) {
-      for (std::uint64_t i = 0; i < 20; ++i) self.send(0, pattern(1 + i * 300, i));
-      self.board.flags[0] = 1;
+      send_twenty(self);
       for (;;) self.poll();
     }
     while (self.board.flags[1] == 0) ::sched_yield();  // dead by now
@@ -65,6 +70,26 @@ TEST_P(Psm2Death, ADeathWakesASleeper) {
   });
   EXPECT_EQ(ranks.finish(1), -SIGKILL);
   EXPECT_EQ(ranks.finish(0), 0);
+}
+
+/// With hardware nobody sees a death; the launcher does.
+TEST_P(Psm2Death, TheLauncherSaysThatAPeerDied) {
+  ranks.start(2, [](Self& self) {
+    self.patient = true;
+    self.join();
+    if (self.rank == 1) {
+      send_twenty(self);
+      while (self.board.flags[1] == 0) ::sched_yield();
+      return;
+    }
+    while (self.board.flags[0] == 0) ::sched_yield();
+    self.node.context.died = 1;
+    self.await([&] { return !self.node.failures.empty(); });
+    EXPECT_TRUE(self.node.failures[1].first);
+    EXPECT_EQ(self.node.packets.size(), 20u) << "what it had sent still counts";
+    self.board.flags[1] = 1;
+  });
+  ranks.expect_success();
 }
 
 // It dies while bulk data that it has offered waits, and while bulk data for it does.
