@@ -249,7 +249,7 @@ soak_fabrics() {
 # One rank of four is killed in mid-traffic, a hundred times per driver.
 soak_death() {
   local driver status=0
-  for driver in shm tcp shm+tcp; do
+  for driver in shm tcp shm+tcp ofi psm2+tcp; do
     CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-death-$driver.log" \
       "$here/process/death/death_test.py" --driver "$driver" --times 100 || status=1
   done
