@@ -49,6 +49,9 @@ class Claims {
     return (next_->load(std::memory_order_acquire) & ~std::uint64_t{most}) == (generation_ | taken_bit);
   }
 
+  /// Receiver: no further chunk may be claimed, whoever has taken it.
+  void revoke() { next_->store(generation_ | most, std::memory_order_release); }
+
   /// The next chunk that nobody copies yet, or `chunks`: there is none. Who has a chunk must call copied().
   std::uint32_t claim(std::uint32_t chunks) {
     std::uint64_t seen = next_->load(std::memory_order_relaxed);

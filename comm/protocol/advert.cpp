@@ -95,6 +95,7 @@ bool withdraw(Engine& engine, Request& request) {
 }
 
 void forget(Engine& engine, Request& request) {
+  claims_of(*request.receive.peer, request).revoke();  // a sender that was refused may live and go on
   Adverts& adverts = *request.receive.peer->adverts;
   adverts.mine[line_of(adverts, &request)].request = nullptr;
   engine.transfers.remove(request.handle);

@@ -238,6 +238,10 @@ TEST_F(Adverts, ThePeerDies) {
     ASSERT_TRUE(comm::request_of(request).finalized());
     EXPECT_EQ(status_of(*request).error, CANELE_EPEER);
   }
+  std::fill(in_.begin(), in_.end(), 0);
+  step(0);
+  EXPECT_EQ(in_, Words(large / 8)) << "rank 0 lives in truth: it may not write there any more";
+  EXPECT_EQ(third, Words(large / 8));
 }
 
 TEST_F(Adverts, ANewOfferReplacesOneThatWasWithdrawn) {
@@ -352,6 +356,9 @@ TEST(Claims, AnOldOneFindsNothing) {
   EXPECT_EQ(first.claim(4), 4u);
   EXPECT_EQ(second.claim(4), 0u);
   EXPECT_FALSE(second.any_failed());
+  second.revoke();
+  EXPECT_EQ(second.claim(4), 4u);
+  EXPECT_FALSE(second.taken());
 }
 
 }  // namespace
