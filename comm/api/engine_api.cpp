@@ -14,6 +14,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
 #include "comm/observe/report.hpp"
+#include "comm/protocol/advert.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "ltask/topology.hpp"
 
@@ -80,6 +81,7 @@ void cancel_receives(Engine& engine) {
   }
   for (Request* request : posted) {
     engine.matcher.cancel(request->session->match, request->receive.node);
+    if (request->handle != 0) advert::forget(engine, *request);
     request->cancelled = true;
     request->status_length = 0;
     engine.finish(*request, CANELE_ECANCELED);
