@@ -176,9 +176,7 @@ std::vector<std::string> arguments_for(const Options& options, const std::string
 
 int sample_each(const Options& options) {
   const json info = ask_library(nullptr);
-  const std::string file = info.at("samples").at("file");
-  if (file.empty())
-    throw std::runtime_error("there is no place for samples: set CANELE_SAMPLES to a directory, or HOME");
+  const std::string file = file_of(info);
   int code = 0;
   bool kept = false;
   for (const std::string& driver : options.drivers.empty() ? available_drivers(info) : options.drivers) {

@@ -53,11 +53,16 @@ void replace(const fs::path& file, const std::string& text) {
 
 }  // namespace
 
-std::string write_sample(const nlohmann::json& info, const Record& record) {
-  const nlohmann::json& samples = info.at("samples");
-  const fs::path file = samples.at("file").get<std::string>();
+std::string file_of(const nlohmann::json& info) {
+  std::string file = info.at("samples").at("file");
   if (file.empty())
     throw std::runtime_error("there is no place for samples: set CANELE_SAMPLES to a directory, or HOME");
+  return file;
+}
+
+void write_sample(const nlohmann::json& info, const Record& record) {
+  const nlohmann::json& samples = info.at("samples");
+  const fs::path file = file_of(info);
   std::string text =
       fmt::format("canele-samples 1\nhost {}\nmachine {}\nlibrary {}\n", samples.at("host").get<std::string>(),
                   samples.at("machine").get<std::string>(), info.at("canele").get<std::string>());
@@ -73,7 +78,6 @@ std::string write_sample(const nlohmann::json& info, const Record& record) {
                              "; CANELE_SAMPLES names another one");
   }
   replace(file, text);
-  return file.string();
 }
 
 }  // namespace canele::perf

@@ -24,8 +24,10 @@ struct Record {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> times = {};  ///< size, ns one way
 };
 
+/// Where the samples of this host are. Throws if there is no place. `info` is the text of canele_info_json, parsed.
+std::string file_of(const nlohmann::json& info);
+
 /// Writes the record and those of other drivers that are valid already, as one new file. Throws with the reason.
-/// `info` is the text of canele_info_json, parsed. Returns the file's name.
-std::string write_sample(const nlohmann::json& info, const Record& record);
+void write_sample(const nlohmann::json& info, const Record& record);
 
 }  // namespace canele::perf
