@@ -8,10 +8,10 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "drivers/net/bytes.hpp"
+#include "drivers/net/settings.hpp"
 #include "drivers/ofi/address.hpp"
 #include "drivers/ofi/ofi.hpp"
 #include "drivers/ofi/parked.hpp"
@@ -72,12 +72,7 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
 }
 
 bool OfiDriver::open_lifelines(std::string* reason) {
-  const std::string text = context_->setting("OFI_SILENCE", "30");
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), silence_s_);
-  if (error != std::errc() || end != text.data() + text.size() || silence_s_ < 3) {
-    *reason = "CANELE_OFI_SILENCE is \"" + text + "\"; wanted is a number of seconds, at least 3";
-    return false;
-  }
+  if (!net::read_number(*context_, "OFI_SILENCE", "30", 3, "seconds, at least 3", &silence_s_, reason)) return false;
   lifelines_ = std::make_unique<Lifelines>(*context_, silence_s_);
   if (lifelines_->open(endpoint_->name(), endpoint_->descriptor())) return true;
   *reason = "ofi: no descriptor is left for an epoll set";

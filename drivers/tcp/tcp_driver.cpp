@@ -11,9 +11,9 @@
 #include <sys/timerfd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <utility>
 
+#include "drivers/net/settings.hpp"
 #include "drivers/tcp/tcp.hpp"
 
 namespace canele::drivers {
@@ -27,15 +27,6 @@ void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, lev
 
 }  // namespace
 
-bool TcpDriver::read_number(const char* name, const char* fallback, int least, const char* wanted, int* value,
-                            std::string* reason) const {
-  const std::string text = context_->setting(name, fallback);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  if (error == std::errc() && end == text.data() + text.size() && *value >= least) return true;
-  *reason = std::string("CANELE_") + name + " is \"" + text + "\"; wanted is a number of " + wanted;
-  return false;
-}
-
 Status TcpDriver::open_impl(DriverContext& context, Address* address, std::string* reason) {
   context_ = &context;
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -44,8 +35,9 @@ Status TcpDriver::open_impl(DriverContext& context, Address* address, std::strin
     *reason = "cannot make an epoll set: " + net::error_text(errno);
     return Status::failed;
   }
-  if (!read_number("TCP_SEND_BUFFER", "0", 0, "bytes, 0 for the kernel's choice", &send_buffer_, reason) ||
-      !read_number("TCP_SILENCE", "30", 3, "seconds, at least 3", &silence_s_, reason)) {
+  if (!net::read_number(context, "TCP_SEND_BUFFER", "0", 0, "bytes, 0 for the kernel's choice", &send_buffer_,
+                        reason) ||
+      !net::read_number(context, "TCP_SILENCE", "30", 3, "seconds, at least 3", &silence_s_, reason)) {
     return Status::failed;
   }
   connector_ = std::make_unique<Connector>(context, epoll_.get());

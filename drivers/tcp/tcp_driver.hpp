@@ -65,8 +65,6 @@ class TcpDriver final : public Driver, private Connector::Sink {
   void established(Rank rank, net::UniqueFd fd, const std::string& where) override;
   void gave_up(Rank rank, bool lost, const std::string& reason) override;
 
-  bool read_number(const char* name, const char* fallback, int least, const char* wanted, int* value,
-                   std::string* reason) const;
   void fill_capabilities();
   void tune(int fd) const;
   Status send_frame(Rank peer, const FrameHeader& header, const iovec* pieces, int count, std::size_t size,
