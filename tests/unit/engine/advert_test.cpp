@@ -60,6 +60,15 @@ class Adverts : public testing::Test {
     EXPECT_EQ(into, sent);
   }
 
+  /// The large receive gets the 64 bytes that were sent first, the second one what is sent now.
+  void expect_little_then_large(canele_request_t& early, canele_request_t& second, const Words& more) {
+    send(&sent_, out_);
+    ASSERT_TRUE(job_.finish(received_));
+    EXPECT_EQ(status_of(received_).length, 64u);
+    expect_received(second, more, out_);
+    ASSERT_TRUE(job_.finish(sent_) && job_.finish(early));
+  }
+
   static constexpr std::size_t large = 1'000'000;
   LocalJob job_;
   std::vector<canele_session_t*> s_;
@@ -148,11 +157,7 @@ TEST_F(Adverts, AMessageUnderWayComesFirst) {
   post(&second, more);
   step(0);
   EXPECT_TRUE(offers_to(0) == nullptr || offers_to(0)->theirs.empty()) << "the offer may be for what is under way";
-  send(&sent_, out_);
-  ASSERT_TRUE(job_.finish(received_));
-  EXPECT_EQ(status_of(received_).length, 64u);
-  expect_received(second, more, out_);
-  ASSERT_TRUE(job_.finish(sent_) && job_.finish(early));
+  expect_little_then_large(early, second, more);
 }
 
 TEST_F(Adverts, ASmallMessageUsesTheOfferUp) {
@@ -165,11 +170,7 @@ TEST_F(Adverts, ASmallMessageUsesTheOfferUp) {
   ASSERT_TRUE(offers_to(0) != nullptr && offers_to(0)->theirs.size() == 1) << "only the first of its tag is offered";
   send(&early, little);
   EXPECT_TRUE(offers_to(0)->theirs.empty());
-  send(&sent_, out_);
-  ASSERT_TRUE(job_.finish(received_));
-  EXPECT_EQ(status_of(received_).length, 64u);
-  expect_received(second, more, out_);
-  ASSERT_TRUE(job_.finish(sent_) && job_.finish(early));
+  expect_little_then_large(early, second, more);
 }
 
 TEST_F(Adverts, NoneBesideAWildcard) {
