@@ -22,7 +22,7 @@
 //   numbered      packet number    upto       (none): first in its packet, see docs; `upto` acknowledges, low 32 bits
 //   seen          upto             0          (none): acknowledges numbered packets up to that number
 //   rtr           tag of receive   0          Rtr, exposure bytes: an exact receive in `session` that the peer may fill
-//   placed        key of receive   0          u32 outcome: the sender has ended the last chunk of it; 0 all are well
+//   placed        key of receive   0          (none): the sender has ended the last chunk of it
 //   again         key of transfer  0          (none): the sender lost the rail of these bulk bytes: a new cts, please
 #pragma once
 

@@ -233,7 +233,7 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::rtr:
       return advert::on_rtr(engine, peer, chunk.head, chunk.payload);
     case wire::Type::placed:
-      return shared_copy::on_placed(engine, peer, chunk.head.tag, chunk.payload);
+      return shared_copy::on_placed(engine, peer, chunk.head.tag);
     case wire::Type::numbered:
       return "a packet number is not at the front of its packet";
   }

@@ -109,15 +109,13 @@ void receive_over(Engine& engine, Request& request, Peer& peer, bool last) {
 /// The same of a send. If a chunk has failed the receiver asks for all of it.
 void send_over(Engine& engine, Request& request, Peer& peer, const Pull& pull) {
   request.copying = false;
-  const bool well = !pull.last || !pull.claims.any_failed();
-  if (pull.last && !peer.gone()) {
-    const auto outcome = static_cast<std::uint32_t>(well ? 0 : -CANELE_EPEER);
-    send_path::control(engine, peer, wire::Type::placed, pull.handle, 0, 0, &outcome, sizeof outcome);
+  if (!peer.gone() && !pull.last) return;
+  if (!peer.gone()) {
+    send_path::control(engine, peer, wire::Type::placed, pull.handle, 0, 0, nullptr, 0);
+    if (pull.claims.any_failed()) return;
   }
-  if (peer.gone() || (pull.last && well)) {
-    engine.sends.remove(request.handle);
-    engine.finish(request, peer.gone() ? peer.error : CANELE_OK);
-  }
+  engine.sends.remove(request.handle);
+  engine.finish(request, peer.gone() ? peer.error : CANELE_OK);
 }
 
 }  // namespace
@@ -155,9 +153,7 @@ void over(Engine& engine, Pull& pull) {
   rendezvous::free_pull(engine, pull);
 }
 
-const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key, std::span<const std::byte> payload) {
-  std::uint32_t outcome;
-  if (!wire::take(payload, outcome)) return "an end of copying is too short";
+const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key) {
   Request* request = engine.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer || request->stage != Request::Stage::moving) {
     return "an end of copying names no receive that was offered";

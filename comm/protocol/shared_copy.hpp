@@ -28,6 +28,6 @@ void start_deferred(Engine& engine);
 void over(Engine& engine, rendezvous::Pull& copy);
 
 /// The sender has ended the last chunk.
-const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key, std::span<const std::byte> payload);
+const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key);
 
 }  // namespace canele::comm::shared_copy
