@@ -14,7 +14,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
 #include "comm/observe/report.hpp"
-#include "comm/protocol/advert.hpp"
+#include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "ltask/topology.hpp"
 
@@ -71,23 +71,6 @@ bool all_quiet(Engine& engine) {
          });
 }
 
-/// Cancels every receive that is still posted.
-void cancel_receives(Engine& engine) {
-  std::vector<Request*> posted;
-  const auto keep = [&](PostedNode& node) { posted.push_back(&request_of(node)); };
-  engine.matcher.each_in_tables(keep);
-  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    Matcher::each_in_session(engine.sessions.at(i).match, keep);
-  }
-  for (Request* request : posted) {
-    engine.matcher.cancel(request->session->match, request->receive.node);
-    if (request->handle != 0) advert::forget(engine, *request);
-    request->cancelled = true;
-    request->status_length = 0;
-    engine.finish(*request, CANELE_ECANCELED);
-  }
-}
-
 void say_bye(Engine& engine) {
   for (const auto& peer : engine.active_peers) {
     if (peer->state == Peer::State::up && peer->rank != engine.rank) {
@@ -112,7 +95,7 @@ int leave(Engine& engine) {
     result = error(code, "canele_finalize: " + std::string(canele_error_detail()));
   }
   engine.lock_for_callback();
-  cancel_receives(engine);
+  receive_path::end_posted(engine, rank_any, CANELE_ECANCELED);
   say_bye(engine);
   engine.unlock();
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_quiet);

@@ -6,8 +6,8 @@
 // Surprise: requests whose data is being copied are left to their Pull, and a packet that a driver's server may
 //     hold is left until it comes back.
 #include "comm/core/peers.hpp"
-#include "comm/protocol/advert.hpp"
 #include "comm/protocol/fetch.hpp"
+#include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
 
 namespace canele::comm {
@@ -50,26 +50,6 @@ void drop_named(Engine& engine, const Peer& peer) {
   });
 }
 
-void drop_receives(Engine& engine, const Peer& peer) {
-  std::vector<PostedNode*> doomed;
-  const auto consider = [&](PostedNode& node) {
-    if (node.source == peer.rank) doomed.push_back(&node);
-  };
-  engine.matcher.each_in_tables(consider);
-  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    Matcher::each_in_session(engine.sessions.at(i).match, consider);
-  }
-  for (PostedNode* node : doomed) {
-    Request& request = request_of(*node);
-    engine.matcher.cancel(request.session->match, *node);
-    if (request.handle != 0) advert::forget(engine, request);
-    request.status_tag = node->tag;
-    request.rank = peer.rank;
-    request.status_length = 0;
-    engine.finish(request, peer.error);
-  }
-}
-
 }  // namespace
 
 void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason) {
@@ -88,7 +68,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   }
   if (peer.bundle != nullptr) peer.bundle->drop();
   drop_named(*this, peer);
-  drop_receives(*this, peer);
+  receive_path::end_posted(*this, peer.rank, peer.error);
 }
 
 namespace peers {

@@ -95,6 +95,14 @@ void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
   return advert::withdraw(engine, request) ? nullptr : "it took an offered receive, and sent something else for it";
 }
 
+/// A posted receive leaves the tables without a message; what its sender was offered holds no more.
+void take_out(Engine& engine, Request& request) {
+  const PostedNode& node = request.receive.node;
+  engine.matcher.cancel(request.session->match, request.receive.node);
+  if (request.handle != 0) advert::forget(engine, request);
+  set_envelope(request, node.tag, node.source, 0);
+}
+
 /// The fault switch: one bit of one message, so that users can see their checks fail.
 [[gnu::cold]] void consider_flip(Engine& engine, const Request& request, std::uint64_t delivered_bytes) {
   constexpr std::uint64_t worth_flipping = 1024;
@@ -294,8 +302,7 @@ void accept(Engine& engine, Request& request) {
   if (node.source == rank_any) return;
   Peer& peer = engine.peer(node.source);  // opens the connection in the background
   if (peer.gone()) {
-    engine.matcher.cancel(request.session->match, node);
-    set_envelope(request, node.tag, peer.rank, 0);
+    take_out(engine, request);
     engine.finish(request, peer.error);
   } else if (request.data.length >= advert::least) {
     advert::offer(engine, request, peer);
@@ -326,14 +333,29 @@ void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t deliv
   count_and_finish(engine, request, peer, delivered_bytes);
 }
 
+void end_posted(Engine& engine, int source, int error) {
+  std::vector<Request*> doomed;
+  const auto consider = [&](PostedNode& node) {
+    if (source == rank_any || node.source == source) doomed.push_back(&request_of(node));
+  };
+  engine.matcher.each_in_tables(consider);
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    Matcher::each_in_session(engine.sessions.at(i).match, consider);
+  }
+  for (Request* request : doomed) {
+    take_out(engine, *request);
+    request->cancelled = error == CANELE_ECANCELED;
+    engine.finish(*request, error);
+  }
+}
+
 void cancel(Engine& engine, Request& request) {
   const bool posted =
       request.kind == Request::Kind::receive && request.stage == Request::Stage::posted && request.receive.node.queued;
   const bool waits = posted && (request.handle == 0 || advert::withdraw(engine, request));
   if (waits) {
-    engine.matcher.cancel(request.session->match, request.receive.node);
+    take_out(engine, request);
     request.cancelled = true;
-    set_envelope(request, request.receive.node.tag, request.receive.node.source, 0);
   }
   const bool ended = request.stage == Request::Stage::idle;  // while this was linked: it waits for us to be told
   request.word.fetch_and(~RequestWord::cancel_bit, std::memory_order_acq_rel);

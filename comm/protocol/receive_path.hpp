@@ -26,6 +26,8 @@ void accept(Engine& engine, Request& request);
 /// A late receive gets its buffer.
 void bind(Engine& engine, Request& request);
 void cancel(Engine& engine, Request& request);
+/// Ends the posted receives that only `source` can serve; rank_any: all that are posted.
+void end_posted(Engine& engine, int source, int error);
 void probe(Engine& engine, ProbeOp& op);
 
 /// Gives the message that `request` has matched to it: copies, or starts the rendezvous, or holds it for a late
