@@ -75,7 +75,8 @@ struct Capabilities {
   std::size_t max_inline = 0;       ///< send_inline() takes up to this many bytes; 0: not offered
   std::size_t max_packet = 0;       ///< the longest packet for send_packet() and reserve(); at least 1 KiB
   bool reserves = false;            ///< reserve()/commit(): packets are written straight into the driver's buffer
-  bool bulk_stream = false;         ///< bulk_send(): pushes into memory that the receiver names (landing())
+  bool bulk_stream = false;         ///< bulk_send(): pushes into memory that the receiver names (landing()). Required:
+                                    ///< the way of large messages where nothing better is offered
   std::size_t max_bulk = 1u << 30;  ///< longest piece for bulk_send()
   bool get = false;                 ///< remote_copy(): the receiver pulls from memory that the sender has exposed
   bool put = false;                 ///< remote_copy(): the sender pushes into memory that the receiver has exposed

@@ -37,6 +37,20 @@ class PlatformThread {
   virtual long native_id() const = 0;
 };
 
+/// What one thread sleeps on: descriptors, and a bell.
+class WakeSet {
+ public:
+  virtual ~WakeSet() = default;
+  /// Adds a descriptor whose readability ends wait(). False: not possible.
+  virtual bool watch(int descriptor) noexcept = 0;
+  /// Sleeps until a watched descriptor is readable or the bell has rung, at most timeout_ns. May return early.
+  virtual void wait(std::uint64_t timeout_ns) noexcept = 0;
+  /// Rings the bell, for this wait() and the next ones, until quiet(). Any thread.
+  virtual void ring() noexcept = 0;
+  /// Takes back all rings.
+  virtual void quiet() noexcept = 0;
+};
+
 class Platform {
  public:
   virtual ~Platform() = default;
@@ -57,6 +71,15 @@ class Platform {
 
   /// nullptr if the system has no thread to give.
   virtual std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) = 0;
+
+  /// Which thread calls: two that run at the same time never have the same.
+  virtual const void* this_thread() noexcept { return nullptr; }
+
+  /// nullptr and *why if the system has no descriptors left. Without one an engine cannot be made.
+  virtual std::unique_ptr<WakeSet> make_wake_set(std::string* why) {
+    *why = "this platform cannot sleep";
+    return nullptr;
+  }
 
   /// One spin-loop pause.
   virtual void relax() noexcept = 0;

@@ -10,6 +10,8 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -124,6 +126,43 @@ class PosixThread final : public PlatformThread {
   long id_ = 0;
 };
 
+/// An epoll set of what is watched and of a doorbell, which keeps ringing until it is read.
+class PosixWakeSet final : public WakeSet {
+ public:
+  PosixWakeSet() = default;
+  PosixWakeSet(const PosixWakeSet&) = delete;
+  PosixWakeSet& operator=(const PosixWakeSet&) = delete;
+  ~PosixWakeSet() override {
+    if (epoll_ >= 0) close(epoll_);
+    if (bell_ >= 0) close(bell_);
+  }
+  bool works() { return epoll_ >= 0 && bell_ >= 0 && watch(bell_); }
+
+  bool watch(int descriptor) noexcept override {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = descriptor;
+    return epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+  }
+  void wait(std::uint64_t timeout_ns) noexcept override {
+    constexpr std::uint64_t longest_ms = 3'600'000;
+    epoll_event events[8];
+    const std::uint64_t ms = timeout_ns / 1'000'000 + (timeout_ns % 1'000'000 != 0 ? 1 : 0);
+    epoll_wait(epoll_, events, 8, static_cast<int>(std::min(ms, longest_ms)));
+  }
+  void ring() noexcept override {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto ignored = write(bell_, &one, sizeof one);  // full counts as rung
+  }
+  void quiet() noexcept override {
+    std::uint64_t value;
+    [[maybe_unused]] const auto ignored = read(bell_, &value, sizeof value);  // empty is fine
+  }
+
+ private:
+  const int epoll_ = epoll_create1(EPOLL_CLOEXEC), bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+};
+
 /// The engine puts its rank into the text: a process may hold several, so it cannot be told here.
 std::string log_prefix(LogLevel level) {
   switch (level) {
@@ -221,6 +260,18 @@ class PosixPlatform final : public Platform {
     auto thread = std::make_unique<PosixThread>();
     if (!thread->start(name, std::move(body))) return nullptr;
     return thread;
+  }
+
+  const void* this_thread() noexcept override {
+    thread_local const char place = 0;
+    return &place;
+  }
+
+  std::unique_ptr<WakeSet> make_wake_set(std::string* why) override {
+    auto set = std::make_unique<PosixWakeSet>();
+    if (set->works()) return set;
+    *why = std::string("no descriptor for sleeping: ") + std::strerror(errno) + " (raise the limit, ulimit -n)";
+    return nullptr;
   }
 
   void relax() noexcept override {

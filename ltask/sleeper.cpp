@@ -1,38 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Sleeping on descriptors. Threads: see sleeper.hpp.
-// Surprise: the doorbell is an eventfd and keeps ringing until it is read, so a wake() before the sleep is not
-//     lost.
+// Surprise: the bell rings until the sleeper is back, so a wake() before the sleep is not lost.
 #include "ltask/sleeper.hpp"
-
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 namespace canele::ltask {
 
-Sleeper::Sleeper() : epoll_(epoll_create1(EPOLL_CLOEXEC)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (epoll_ < 0 || event_ < 0) {
-    error_ = std::string("no descriptor for sleeping: ") + std::strerror(errno) + " (raise the limit, ulimit -n)";
-  } else if (!watch(event_)) {
-    error_ = std::string("epoll: ") + std::strerror(errno);
-  }
-}
+Sleeper::Sleeper(Platform& platform) : platform_(platform), set_(platform.make_wake_set(&error_)) {}
 
-Sleeper::~Sleeper() {
-  if (epoll_ >= 0) close(epoll_);
-  if (event_ >= 0) close(event_);
-}
-
-bool Sleeper::watch(int descriptor) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = descriptor;
-  return epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
-}
+bool Sleeper::watch(int descriptor) { return set_->watch(descriptor); }
 
 bool Sleeper::try_claim() noexcept {
   std::uint32_t expected = unclaimed;
@@ -42,30 +18,24 @@ bool Sleeper::try_claim() noexcept {
 }
 
 void Sleeper::sleep(std::uint64_t timeout_ns) noexcept {
-  if (marked_.exchange(false, std::memory_order_seq_cst)) return;
-  epoll_event events[8];
-  const std::uint64_t ms = (timeout_ns + 999'999) / 1'000'000;
-  epoll_wait(epoll_, events, 8, ms > 3'600'000 ? 3'600'000 : static_cast<int>(ms));
+  if (!marked_.exchange(false, std::memory_order_seq_cst)) set_->wait(timeout_ns);
 }
 
-void Sleeper::release(Platform& platform) noexcept {
-  std::uint64_t value;
-  [[maybe_unused]] const auto ignored = read(event_, &value, sizeof value);  // empty is fine
-  marked_.store(false, std::memory_order_seq_cst);                           // the caller looks for work now
-  if (claim_.exchange(unclaimed, std::memory_order_seq_cst) == awaited) platform.unpark(claim_);
+void Sleeper::release() noexcept {
+  set_->quiet();
+  marked_.store(false, std::memory_order_seq_cst);  // the caller looks for work now
+  if (claim_.exchange(unclaimed, std::memory_order_seq_cst) == awaited) platform_.unpark(claim_);
 }
 
-void Sleeper::await_release(Platform& platform, std::uint64_t timeout_ns) noexcept {
+void Sleeper::await_release(std::uint64_t timeout_ns) noexcept {
   std::uint32_t expected = claimed;
   claim_.compare_exchange_strong(expected, awaited, std::memory_order_seq_cst);
-  if (expected != unclaimed) platform.park(claim_, awaited, timeout_ns);
+  if (expected != unclaimed) platform_.park(claim_, awaited, timeout_ns);
 }
 
 void Sleeper::wake() noexcept {
   marked_.store(true, std::memory_order_seq_cst);
-  if (claim_.load(std::memory_order_seq_cst) == unclaimed) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto ignored = write(event_, &one, sizeof one);  // full counts as rung
+  if (claim_.load(std::memory_order_seq_cst) != unclaimed) set_->ring();
 }
 
 }  // namespace canele::ltask

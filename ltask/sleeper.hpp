@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sleeper: where the one thread that polls for an engine sleeps: an epoll set of the drivers' descriptors and of its
-// own doorbell.
+// Sleeper: where the one thread that polls for an engine sleeps: on the drivers' descriptors and a bell of its own.
 //
 // Who: Engine::sleep and Engine::wake.
 // Threads: one sleeper at a time (try_claim); wake by any.
-// Surprise: a wake() is never lost: it leaves a mark that the next sleeper finds before it sleeps, and rings a
-//     doorbell if somebody sleeps already. Mark and claim are sequentially consistent, so one of the two sees the
+// Surprise: a wake() is never lost: it leaves a mark that the next sleeper finds before it sleeps, and rings the
+//     bell if somebody sleeps already. Mark and claim are sequentially consistent, so one of the two sees the
 //     other. Who finds the claim taken waits for its end, and does not try again and again.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "ltask/platform.hpp"
@@ -20,8 +20,7 @@ namespace canele::ltask {
 
 class Sleeper {
  public:
-  Sleeper();
-  ~Sleeper();
+  explicit Sleeper(Platform& platform);
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
 
@@ -37,9 +36,9 @@ class Sleeper {
   /// last look for work.
   void sleep(std::uint64_t timeout_ns) noexcept;
   /// Ends the claim, and the wait of those who wait for that.
-  void release(Platform& platform) noexcept;
+  void release() noexcept;
   /// After a refused claim: waits for its end, at most timeout_ns.
-  void await_release(Platform& platform, std::uint64_t timeout_ns) noexcept;
+  void await_release(std::uint64_t timeout_ns) noexcept;
 
   /// Somebody sleeps or is about to. Call after making work visible.
   bool occupied() const noexcept {
@@ -50,8 +49,9 @@ class Sleeper {
   void wake() noexcept;
 
  private:
-  int epoll_ = -1, event_ = -1;
+  Platform& platform_;
   std::string error_;
+  std::unique_ptr<WakeSet> set_;
   static constexpr std::uint32_t unclaimed = 0, claimed = 1, awaited = 2;  // awaited: claimed, and others wait
   std::atomic<std::uint32_t> claim_{unclaimed};
   std::atomic<bool> marked_{false};

@@ -7,7 +7,6 @@
 
 namespace canele::ltask {
 namespace {
-thread_local const Worker* current_worker = nullptr;
 constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
 }  // namespace
 
@@ -30,7 +29,10 @@ void Worker::stop() {
   state_.store(State::off, std::memory_order_release);
 }
 
-bool Worker::is_caller() const noexcept { return current_worker == this; }
+bool Worker::is_caller() const noexcept {
+  const void* const self = self_.load(std::memory_order_relaxed);
+  return self != nullptr && self == platform_.this_thread();
+}
 
 long Worker::native_id() const {
   const std::lock_guard guard(mutex_);
@@ -38,7 +40,7 @@ long Worker::native_id() const {
 }
 
 void Worker::loop() {
-  current_worker = this;
+  self_.store(platform_.this_thread(), std::memory_order_relaxed);
   Idle idle(platform_, budget_);
   while (!stopping_.load(std::memory_order_acquire)) {
     epoch_.store(epoch_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -50,7 +52,7 @@ void Worker::loop() {
       state_.store(State::polling, std::memory_order_release);
     }
   }
-  current_worker = nullptr;
+  self_.store(nullptr, std::memory_order_relaxed);
 }
 
 }  // namespace canele::ltask

@@ -69,6 +69,7 @@ class Worker {
   std::atomic<bool> active_{false}, stopping_{false};
   std::atomic<State> state_{State::off};
   std::atomic<std::uint64_t> epoch_{0};
+  std::atomic<const void*> self_{nullptr};  ///< the thread in loop()
 };
 
 }  // namespace canele::ltask

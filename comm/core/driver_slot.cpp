@@ -75,7 +75,8 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
   Peer& peer = engine.peer(from);
   ++driver->counters.packets_received;
   driver->counters.bytes_received += bytes.size();
-  if (peer.gone()) return drivers::Take::taken;  // late bytes of a peer that has left
+  if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes of a peer that has left
+  if (peer.gone()) return drivers::Take::refused;  // it was given up, and must learn of it by each of its rails
   const char* wrong = receive_path::packet(engine, peer, bytes);
   if (wrong == nullptr) [[likely]]
     return drivers::Take::taken;

@@ -163,7 +163,7 @@ void Engine::disarm() {
 }
 
 void Engine::sleep(std::uint64_t timeout_ns) {
-  if (!try_sleep(timeout_ns)) sleeper.await_release(platform, timeout_ns);
+  if (!try_sleep(timeout_ns)) sleeper.await_release(timeout_ns);
 }
 
 bool Engine::try_sleep(std::uint64_t timeout_ns) {
@@ -178,7 +178,7 @@ bool Engine::try_sleep(std::uint64_t timeout_ns) {
   }
   disarm();
   for (DriverSlot* slot : system_slots) slot->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
-  sleeper.release(platform);
+  sleeper.release();
   return true;
 }
 

@@ -59,6 +59,11 @@ struct EngineBuilder {
     slot->label = label_of(engine, factory);
     slot->group = engine.slots.empty() ? 0 : engine.slots.back()->group + (choice.with_previous ? 0 : 1);
     if (slot->driver->open(*slot, &slot->address, why) == drivers::Status::failed) return false;
+    if (!slot->driver->capabilities().bulk_stream) {
+      *why = "it does not offer bulk_stream, without which no large message can pass";
+      slot->driver->close();
+      return false;
+    }
     slot->costs = costs_of(engine, *slot);
     const int descriptor = slot->driver->descriptor();
     if (slot->driver->capabilities().wake_up == drivers::WakeUp::none) {
@@ -212,6 +217,7 @@ Engine::Engine(EngineParts parts)
       process(platform.process()),
       secret(secret_size),
       incarnation(platform.random()),
+      sleeper(platform),
       worker(platform, *this, idle),
       crowded(crowded_host(platform, *bootstrap)),
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),

@@ -5,6 +5,7 @@
 #include "comm/protocol/bundle.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
@@ -123,12 +124,14 @@ const char* drain_early(Engine& engine, Peer& peer) {
   return nullptr;
 }
 
+void leave_backlog(Peer& peer, Request& request) {
+  if (!std::exchange(request.item.queued, false)) return;
+  peer.backlog->remove(request.item);
+}
+
 /// The bulk bytes of a send were on a rail that has died: the receiver says where to go on.
 void restart(Engine& engine, Peer& peer, Request& request) {
-  if (request.item.queued) {
-    peer.backlog->remove(request.item);
-    request.item.queued = false;
-  }
+  leave_backlog(peer, request);
   request.bulk_rail = nullptr;
   if (request.confirmed) {
     engine.sends.remove(request.handle);
@@ -210,7 +213,11 @@ void rail_lost(Engine& engine, Peer& peer, Rail& rail) {
             [](const auto& a, const auto& b) { return a->number < b->number; });
   engine.sends.each([&](Request& request) {
     const bool was_here = request.rank == peer.rank && request.bulk_rail == &rail && request.expected != 0;
-    if (was_here && !holds(rail, request)) restart(engine, peer, request);
+    if (was_here && holds(rail, request)) {
+      leave_backlog(peer, request);  // no other rail may go on with it before this one lets go
+    } else if (was_here) {
+      restart(engine, peer, request);
+    }
   });
   if (!rail.in_flush) take_back(engine, rail);
   for (std::size_t i = 0; i < bundle.landings.size();) {

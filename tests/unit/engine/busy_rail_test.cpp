@@ -35,6 +35,7 @@ class HeldDriver final : public drivers::Driver {
   drivers::Status open_impl(drivers::DriverContext& context, drivers::Address* address, std::string*) override {
     capabilities_.name = "held";
     capabilities_.max_packet = 4096;
+    capabilities_.bulk_stream = true;  // but nothing here is large
     capabilities_.reaches_local = true;
     events_ = context.events;
     rank_ = context.rank;

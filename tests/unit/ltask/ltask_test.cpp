@@ -131,7 +131,7 @@ constexpr std::uint64_t an_hour = 3'600'000'000'000;
 
 TEST(SleeperTest, NoWakeUpIsLost) {
   constexpr int rounds = 20'000;
-  Sleeper sleeper;
+  Sleeper sleeper{posix_platform()};
   ASSERT_EQ(sleeper.error(), "");
   std::atomic<int> ball{0};
   std::thread other([&] {
@@ -145,7 +145,7 @@ TEST(SleeperTest, NoWakeUpIsLost) {
     while (ball.load() != 2 * i + 1) {
       ASSERT_TRUE(sleeper.try_claim());
       if (ball.load() != 2 * i + 1) sleeper.sleep(an_hour);  // a lost wake-up ends in the test's time limit
-      sleeper.release(posix_platform());
+      sleeper.release();
     }
     ball.store(2 * i + 2);
   }
@@ -172,7 +172,7 @@ TEST(ParkerTest, SignalBeforeAndDuringThePark) {
 class Pile final : public Progress {
  public:
   std::atomic<int> work{0}, done{0}, refused{0};
-  Sleeper sleeper;
+  Sleeper sleeper{posix_platform()};
 
   int step() override {
     const int taken = work.exchange(0);
@@ -182,11 +182,11 @@ class Pile final : public Progress {
   void sleep(std::uint64_t timeout_ns) override {
     if (!sleeper.try_claim()) {
       ++refused;
-      sleeper.await_release(posix_platform(), an_hour);
+      sleeper.await_release(an_hour);
       return;
     }
     if (work.load() == 0) sleeper.sleep(timeout_ns);
-    sleeper.release(posix_platform());
+    sleeper.release();
   }
   void wake() override { sleeper.wake(); }
 };
@@ -223,7 +223,7 @@ TEST(WorkerTest, WaitsForTheEndOfAnothersSleep) {
   while (pile.refused.load() == 0) std::this_thread::yield();
   for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
   EXPECT_LE(pile.refused.load(), 2);  // a park may return early
-  pile.sleeper.release(posix_platform());
+  pile.sleeper.release();
   while (!pile.sleeper.occupied()) std::this_thread::yield();
   pile.work.store(1);
   pile.wake();

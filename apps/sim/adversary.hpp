@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Adversary: plans what goes wrong in a world, and when it stops.
+//
+// Who: canele-sim. Threads: one.
+// Surprise: all faults end at `until_ns`; after that the world must come to rest (safety first, then liveness).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "apps/sim/oracle.hpp"
+#include "apps/sim/world.hpp"
+
+namespace canele::sim {
+
+/// How much of what; 1: as usual, 0: none.
+struct FaultPlan {
+  double network = 1;   ///< delays, back-pressure, pending sends, short writes, registration failures, duplicates
+  double clogs = 1;     ///< channels and ranks that are clogged, partitions
+  double starving = 1;  ///< workers that do not run, slow ranks, busy locks
+  double deaths = 0;    ///< ranks killed
+  double rails = 0;     ///< rails cut
+  double hostile = 0;   ///< packets truncated and corrupted
+};
+
+class Adversary {
+ public:
+  Adversary(World& world, Oracle& oracle, FaultPlan plan, std::uint64_t until_ns);
+  /// Sets the rates, and puts what happens once on the timeline.
+  void begin();
+  /// What was done, by kind.
+  std::map<std::string, std::uint64_t> injected() const;
+
+ private:
+  void set_rates();
+  void plan_clogs();
+  void plan_starving();
+  void plan_deaths();
+  void plan_rails();
+  void end();
+  void swizzle();
+  std::uint64_t some_time() { return dice_.under(until_ns_); }
+  int some_rank() { return static_cast<int>(dice_.under(static_cast<std::uint64_t>(world_.options().ranks))); }
+  Fabric& some_fabric() { return *world_.fabrics()[dice_.under(world_.fabrics().size())]; }
+
+  World& world_;
+  Oracle& oracle_;
+  const FaultPlan plan_;
+  const std::uint64_t until_ns_;
+  Dice dice_;
+  std::map<std::string, std::uint64_t> done_;
+};
+
+}  // namespace canele::sim

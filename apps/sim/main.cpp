@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// canele-sim: whole jobs on virtual time, from one seed, while everything goes wrong that may.
+//
+// Usage: canele-sim [--seed N] [--runs N] [--ranks N] [--messages N] [--faults LIST] [--ticks NS] [--verbose]
+// Who: people and CI. Threads: one.
+// Surprise: the same seed gives the same run to the last bit; `--check-repeat` runs a share of the seeds twice to prove
+// it.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "apps/sim/run.hpp"
+
+namespace {
+
+using namespace canele::sim;
+
+struct Arguments {
+  RunOptions run;
+  std::uint64_t runs = 1;
+  std::string faults = "default";
+  unsigned repeat = 20;
+};
+
+bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
+  if (list == "default") {
+    plan->deaths = plan->rails = 1;
+    return true;
+  }
+  *plan = {0, 0, 0, 0, 0, 0};
+  const std::map<std::string, double FaultPlan::*> known = {
+      {"network", &FaultPlan::network}, {"clogs", &FaultPlan::clogs}, {"starving", &FaultPlan::starving},
+      {"deaths", &FaultPlan::deaths},   {"rails", &FaultPlan::rails}, {"hostile", &FaultPlan::hostile}};
+  for (const std::string& name : CLI::detail::split(list, ',')) {
+    if (name == "none" || name.empty()) continue;
+    const auto found = known.find(name);
+    if (found == known.end()) {
+      *why = "--faults: \"" + name + "\" is no kind of fault; there are default, none, network, clogs, starving, " +
+             "deaths, rails, hostile";
+      return false;
+    }
+    plan->*(found->second) = 1;
+  }
+  return true;
+}
+
+void print_failure(const Outcome& outcome, std::uint64_t seed, const std::string& faults) {
+  std::printf("seed %llu FAILED: %s\n", static_cast<unsigned long long>(seed), outcome.world.c_str());
+  for (std::size_t i = 0; i < outcome.complaints.size() && i < 10; ++i) {
+    std::printf("  %s\n", outcome.complaints[i].c_str());
+  }
+  std::printf("%s  again: canele-sim --seed %llu --faults %s --verbose\n", outcome.wait_graph.c_str(),
+              static_cast<unsigned long long>(seed), faults.c_str());
+}
+
+int run_all(const Arguments& arguments) {
+  std::map<std::string, std::uint64_t> injected;
+  std::uint64_t failed = 0, completed = 0, events = 0, last_hash = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::uint64_t i = 0; i < arguments.runs; ++i) {
+    RunOptions options = arguments.run;
+    options.seed += i;
+    Outcome outcome = run_traffic(options);
+    const bool again = arguments.repeat != 0 && options.seed % arguments.repeat == 0;
+    if (again && run_traffic(options).trace_hash != outcome.trace_hash) {
+      outcome.good = false;
+      outcome.complaints.emplace_back("a second run with the same seed went another way");
+    }
+    failed += outcome.good ? 0 : 1;
+    completed += outcome.completed;
+    events += outcome.events;
+    last_hash = outcome.trace_hash;
+    for (const auto& [kind, count] : outcome.injected) injected[kind] += count;
+    if (!outcome.good) print_failure(outcome, options.seed, arguments.faults);
+    if (arguments.runs == 1 || options.verbose) {
+      std::printf("seed %llu: %s; %.3f ms, %llu requests, trace hash %016llx\n",
+                  static_cast<unsigned long long>(options.seed), outcome.world.c_str(),
+                  static_cast<double>(outcome.virtual_ns) / 1e6, static_cast<unsigned long long>(outcome.completed),
+                  static_cast<unsigned long long>(outcome.trace_hash));
+    }
+    std::fflush(stdout);
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (const auto& [kind, count] : injected) {
+    std::printf("  %-16s %llu\n", kind.c_str(), static_cast<unsigned long long>(count));
+  }
+  std::printf(
+      "%llu runs, %llu failed, %llu requests, %llu events, %.1f s (%.1f runs a second); last trace hash %016llx\n",
+      static_cast<unsigned long long>(arguments.runs), static_cast<unsigned long long>(failed),
+      static_cast<unsigned long long>(completed), static_cast<unsigned long long>(events), seconds,
+      static_cast<double>(arguments.runs) / seconds, static_cast<unsigned long long>(last_hash));
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Simulates jobs of Canelé's engine on virtual time while things go wrong.");
+  Arguments arguments;
+  app.add_option("--seed", arguments.run.seed, "the first seed")->capture_default_str();
+  app.add_option("--runs", arguments.runs, "so many seeds, one after the other")->capture_default_str();
+  app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed")->check(CLI::Range(0, 100'000));
+  app.add_option("--messages", arguments.run.messages, "0: by the seed")->check(CLI::Range(0, 100'000'000));
+  app.add_option("--faults", arguments.faults,
+                 "default, none, or a list of network,clogs,starving,deaths,rails,hostile");
+  app.add_option("--ticks", arguments.run.ticks, "nanoseconds of virtual time in which faults happen");
+  app.add_option("--check-repeat", arguments.repeat, "run each Nth seed twice; 0: none")->capture_default_str();
+  app.add_flag("--verbose", arguments.run.verbose, "log of the engines, on standard error");
+  CLI11_PARSE(app, argc, argv);
+  std::string why;
+  if (!read_faults(arguments.faults, &arguments.run.faults, &why)) {
+    std::fprintf(stderr, "canele-sim: %s\n", why.c_str());
+    return 2;
+  }
+  return run_all(arguments);
+}

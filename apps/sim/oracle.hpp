@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Oracle: what must hold of every message of a plan, whatever befalls the job.
+//
+// Who: the workloads report, the oracle complains to the world. Threads: one (fibers).
+// Surprise: it needs no model of the engine. Two messages that cannot be told apart by any receive that took one of
+//      them must have been taken in the order of sending by receives in the order of posting: that is all of MPI's
+//      matching that can be seen from outside, and it does not depend on when what arrived.
+#pragma once
+
+#include <canele/canele.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "apps/sim/plan.hpp"
+#include "apps/sim/world.hpp"
+
+namespace canele::sim {
+
+class Oracle {
+ public:
+  Oracle(World& world, const Plan& plan);
+
+  /// A receive of `group` is over. `bytes`: its whole buffer, with guard bytes (0xEE) behind `room`. `posted`: number
+  /// of its post at that rank. Returns true if a message was received.
+  bool received(const Group& group, const canele_status_t& status, std::span<const std::byte> bytes, std::size_t room,
+                std::uint64_t posted, bool asked_to_cancel);
+  /// A send is over.
+  void sent(const PlannedMessage& message, const canele_status_t& status);
+  /// Two ranks may lose each other: their messages may end with CANELE_EPEER.
+  void forgive(int a, int b) { forgiven_.insert({std::min(a, b), std::max(a, b)}); }
+  bool may_fail(int a, int b) const;
+  /// Packets between them were damaged: what they tell each other cannot be judged any more.
+  void distrust(int a, int b) { distrusted_.insert({std::min(a, b), std::max(a, b)}); }
+  bool distrusts(int a, int b) const { return distrusted_.contains({std::min(a, b), std::max(a, b)}); }
+  /// After the end: everything was received, in order.
+  void final_check();
+
+  std::uint64_t completed = 0;
+
+ private:
+  struct Taken {
+    std::uint32_t id;
+    std::uint64_t posted;
+  };
+  void check_bytes(const PlannedMessage& message, std::span<const std::byte> bytes, std::size_t room);
+  const PlannedMessage* identify(const Group& group, const canele_status_t& status, std::span<const std::byte> bytes,
+                                 std::size_t room);
+  void check_order();
+
+  World& world_;
+  const Plan& plan_;
+  std::vector<int> times_received_, times_sent_;
+  std::map<std::tuple<std::uint32_t, int, std::uint64_t, std::size_t>, int> small_received_;
+  /// By group, source and tag (0 where all tags are in order).
+  std::map<std::tuple<std::uint32_t, int, std::uint64_t>, std::vector<Taken>> taken_;
+  std::set<std::pair<int, int>> forgiven_, distrusted_;
+};
+
+}  // namespace canele::sim

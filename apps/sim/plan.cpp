@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A random plan; see plan.hpp. Threads: one. Surprise: sizes cluster around those at which protocols change.
+#include "apps/sim/plan.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace canele::sim {
+namespace {
+
+using drivers::sim::Dice;
+
+std::size_t random_size(Dice& dice, std::size_t longest) {
+  constexpr std::array<std::size_t, 10> edges = {0, 1, 8, 48, 64, 128, 4096, 16384, 65536, 131072};
+  std::size_t size = 0;
+  switch (dice.under(4)) {
+    case 0:
+      size = dice.under(64);
+      break;
+    case 1:
+      size = edges[dice.under(edges.size())] + dice.under(5);
+      break;
+    case 2:
+      size = dice.under(8192);
+      break;
+    default:
+      size = dice.under(16) == 0 ? dice.under(longest + 1) : dice.under(512);
+  }
+  return std::min(size, longest);
+}
+
+Group random_group(Dice& dice, const PlanOptions& options, std::uint64_t number) {
+  Group group;
+  group.destination = static_cast<int>(dice.under(static_cast<std::uint64_t>(options.ranks)));
+  group.tag = (number + 1) << 16;
+  group.one_source = dice.under(2) == 0;
+  group.one_tag = dice.under(2) == 0;
+  group.source = static_cast<int>(dice.under(static_cast<std::uint64_t>(options.ranks)));
+  if (options.partners > 0) {
+    group.one_source = true;
+    const auto apart = 1 + static_cast<int>(dice.under(static_cast<std::uint64_t>(options.partners)));
+    group.source = (group.destination + apart * 7919) % options.ranks;
+  }
+  return group;
+}
+
+}  // namespace
+
+Plan make_plan(const PlanOptions& options, Dice dice) {
+  Plan plan;
+  const auto ranks = static_cast<std::size_t>(options.ranks);
+  plan.sends.resize(ranks);
+  plan.receives.resize(ranks);
+  const std::size_t groups = std::max<std::size_t>(ranks, static_cast<std::size_t>(options.messages) / 8);
+  for (std::size_t number = 0; number < groups; ++number) {
+    Group group = random_group(dice, options, number);
+    if (number < ranks && options.partners == 0) {  // one per rank in the session where no tag counts
+      group.destination = static_cast<int>(number);
+      group.session = 1;
+      group.one_tag = false;
+    }
+    plan.receives[static_cast<std::size_t>(group.destination)].push_back(static_cast<std::uint32_t>(number));
+    plan.groups.push_back(group);
+  }
+  for (int i = 0; i < options.messages; ++i) {
+    PlannedMessage message;
+    message.id = static_cast<std::uint32_t>(i);
+    message.group = static_cast<std::uint32_t>(dice.under(groups));
+    Group& group = plan.groups[message.group];
+    message.destination = group.destination;
+    message.session = group.session;
+    message.source = group.one_source ? group.source : static_cast<int>(dice.under(ranks));
+    message.tag = group.tag | (group.one_tag ? 0 : dice.under(6));
+    message.size = random_size(dice, options.longest);
+    message.priority = dice.under(4) == 0 ? static_cast<int>(dice.under(10)) : 0;
+    message.synchronous = dice.under(8) == 0;
+    group.messages.push_back(message.id);
+    plan.sends[static_cast<std::size_t>(message.source)].push_back(message.id);
+    plan.messages.push_back(message);
+  }
+  return plan;
+}
+
+}  // namespace canele::sim

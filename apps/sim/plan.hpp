@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Plan: what the ranks of a simulated job will send to each other, known beforehand, so that it can be checked.
+//
+// Who: the workloads. Threads: one.
+// Surprise: receives with wildcards may take each other's messages, and a job may then never end. So messages come in
+//      groups that have their own bits of the tag: any receive of a group matches any message of it, and no other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "drivers/sim/timeline.hpp"
+
+namespace canele::sim {
+
+struct PlannedMessage {
+  std::uint32_t id = 0;  ///< index in Plan::messages; grows in the order of sending of one source
+  int source = 0, destination = 0, session = 0;
+  std::uint64_t tag = 0;
+  std::size_t size = 0;
+  int priority = 0;
+  bool synchronous = false;
+  std::uint32_t group = 0;
+};
+
+/// Messages to one destination among which its receives do not distinguish.
+struct Group {
+  int destination = 0, session = 0;
+  std::uint64_t tag = 0;  ///< the bits that all have
+  bool one_source = true, one_tag = true;
+  int source = 0;  ///< if one_source
+  std::vector<std::uint32_t> messages;
+};
+
+struct PlanOptions {
+  int ranks = 2;
+  int messages = 200;
+  std::size_t longest = 200'000;
+  int partners = 0;  ///< each rank sends to so many only; 0: to anybody
+};
+
+/// Sessions of a plan: the first ordered per tag, the second across tags.
+inline constexpr int plan_sessions = 2;
+inline constexpr std::uint64_t group_mask = ~std::uint64_t{0xffff};
+
+struct Plan {
+  std::vector<PlannedMessage> messages;
+  std::vector<Group> groups;
+  std::vector<std::vector<std::uint32_t>> sends;     ///< by source, in order
+  std::vector<std::vector<std::uint32_t>> receives;  ///< groups by destination
+};
+
+Plan make_plan(const PlanOptions& options, drivers::sim::Dice dice);
+
+/// The bytes of a message: byte `at` of message `id`.
+inline std::byte pattern(std::uint32_t id, std::size_t at) {
+  return static_cast<std::byte>((id * 2654435761u + at * 40503u + (at >> 8)) >> 3);
+}
+
+}  // namespace canele::sim

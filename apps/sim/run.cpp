@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One run; see run.hpp. Threads: one.
+#include "apps/sim/run.hpp"
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "apps/sim/traffic.hpp"
+
+namespace canele::sim {
+namespace {
+
+using drivers::sim::Kind;
+
+Network network(Kind kind, bool local, bool remote, Dice& dice, bool with_previous = false) {
+  Network made;
+  made.options.kind = kind;
+  made.options.local = local;
+  made.options.remote = remote;
+  made.options.model.latency_ns = kind == Kind::memory || kind == Kind::ring ? 100 : dice.between(500, 30'000);
+  made.options.model.gap_ns = dice.under(2) == 0 ? 0 : dice.between(10, 1000);
+  made.options.model.bandwidth = static_cast<double>(dice.between(1, 25));
+  made.options.window = dice.between(32, 512) * 1024;
+  made.options.may_duplicate = with_previous;
+  made.with_previous = with_previous;
+  return made;
+}
+
+/// Memory within a node where there are several ranks on it; one or two rails between all.
+std::vector<Network> networks(Dice& dice, int ranks_per_node, bool two_rails) {
+  std::vector<Network> all;
+  if (ranks_per_node > 1) all.push_back(network(dice.under(2) == 0 ? Kind::memory : Kind::ring, true, false, dice));
+  constexpr std::array<Kind, 3> kinds = {Kind::stream, Kind::rma, Kind::plain};
+  all.push_back(network(kinds[dice.under(kinds.size())], true, true, dice));
+  if (two_rails) {
+    all.push_back(network(kinds[dice.under(kinds.size())], true, true, dice, true));
+    all[all.size() - 2].options.may_duplicate = true;
+  }
+  return all;
+}
+
+WorldOptions choose_world(const RunOptions& options, Dice& dice) {
+  WorldOptions world;
+  world.seed = options.seed;
+  world.verbose = options.verbose;
+  world.ranks = options.ranks != 0 ? options.ranks : static_cast<int>(dice.between(8, 32));
+  constexpr std::array<int, 4> nodes = {1, 2, 4, 8};
+  world.ranks_per_node = nodes[dice.under(nodes.size())];
+  world.networks = networks(dice, world.ranks_per_node, options.faults.rails > 0 && dice.under(4) != 0);
+  constexpr std::array<const char*, 3> strategies = {"aggregate", "fifo", "priority"};
+  world.strategy = strategies[dice.under(strategies.size())];
+  world.worker = dice.under(3) != 0;
+  if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
+  world.settings.emplace_back("CANELE_SPIN=" + std::to_string(dice.under(2000)));
+  return world;
+}
+
+/// A byte that was flipped may mean anything: those two are not judged any more, and soon lose each other.
+void quarantine(World& world, Oracle& oracle, int from, int to) {
+  oracle.distrust(from, to);
+  world.timeline.after(world.dice.under(1'000'000), [&world, from, to] {
+    for (const auto& fabric : world.fabrics()) fabric->cut(from, to);
+  });
+}
+
+std::string describe(const WorldOptions& world) {
+  std::string text = std::to_string(world.ranks) + " ranks, " + std::to_string(world.ranks_per_node) + " per node, " +
+                     world.strategy + (world.worker ? ", worker" : ", no worker") + ", networks";
+  for (const Network& one : world.networks) {
+    text += std::string(one.with_previous ? "+" : " ") + name_of(one.options.kind);
+  }
+  return text;
+}
+
+}  // namespace
+
+Outcome run_traffic(const RunOptions& options) {
+  Dice dice(options.seed * 0x9e3779b97f4a7c15u + 7);
+  World world(choose_world(options, dice));
+  PlanOptions planned;
+  planned.ranks = world.options().ranks;
+  planned.messages = options.messages != 0 ? options.messages : static_cast<int>(dice.between(50, 1500));
+  const Plan plan = make_plan(planned, dice.split(2));
+  Oracle oracle(world, plan);
+  const std::uint64_t fault_ns = options.ticks >> dice.under(8);  // short runs must be struck, too
+  Adversary adversary(world, oracle, options.faults, fault_ns);
+  std::vector<std::unique_ptr<TrafficRank>> ranks;
+  TrafficOptions traffic;
+  traffic.window = static_cast<int>(dice.between(1, 16));
+  for (int rank = 0; rank < world.options().ranks; ++rank) {
+    ranks.push_back(std::make_unique<TrafficRank>(world, plan, oracle, rank,
+                                                  dice.split(100 + static_cast<std::uint64_t>(rank)), traffic));
+  }
+  world.on_damage = [&](int from, int to) { quarantine(world, oracle, from, to); };
+  adversary.begin();
+  world.start([&](int rank, canele_engine_t* engine) { ranks[static_cast<std::size_t>(rank)]->run(engine); });
+  const bool rest = world.run(options.ticks + options.patience);
+  Outcome outcome;
+  outcome.world = describe(world.options()) + ", " + std::to_string(planned.messages) + " messages";
+  if (rest) {
+    oracle.final_check();
+  } else if (world.complaints().empty()) {
+    world.complain("the world has not come to rest");
+    for (const auto& rank : ranks) {
+      if (!world.is_dead(static_cast<int>(&rank - ranks.data())) &&
+          !world.is_through(static_cast<int>(&rank - ranks.data())))
+        outcome.wait_graph += rank->state() + "\n";
+    }
+    outcome.wait_graph += world.wait_graph();
+  }
+  outcome.complaints = world.complaints();
+  outcome.good = outcome.complaints.empty();
+  outcome.trace_hash = world.trace_hash();
+  outcome.virtual_ns = world.timeline.now();
+  outcome.events = world.timeline.steps();
+  outcome.switches = world.scheduler.switches();
+  outcome.completed = oracle.completed;
+  outcome.injected = adversary.injected();
+  return outcome;
+}
+
+}  // namespace canele::sim

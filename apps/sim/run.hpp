@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One simulated run: a world, a workload, an adversary; and what came of it.
+//
+// Who: canele-sim and tests/simulation. Threads: one. Surprise: the seed decides everything that the options leave
+// open:
+//      networks, strategy, settings.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "apps/sim/adversary.hpp"
+
+namespace canele::sim {
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  int ranks = 0;                           ///< 0: 8 to 32, by the seed
+  int messages = 0;                        ///< 0: by the seed
+  std::uint64_t ticks = 20'000'000;        ///< nanoseconds in which faults happen
+  std::uint64_t patience = 2'000'000'000;  ///< after them
+  FaultPlan faults;
+  bool verbose = false;
+};
+
+struct Outcome {
+  bool good = false;
+  std::vector<std::string> complaints;
+  std::string wait_graph;  ///< if it did not come to rest
+  std::uint64_t trace_hash = 0, virtual_ns = 0, events = 0, switches = 0, completed = 0;
+  std::map<std::string, std::uint64_t> injected;
+  std::string world;  ///< what the seed chose
+};
+
+Outcome run_traffic(const RunOptions& options);
+
+}  // namespace canele::sim

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Who runs when; see scheduler.hpp. Threads: one.
+// Surprise: small amounts of work are saved up: a switch for each would cost a hundred times what it simulates.
+#include "apps/sim/scheduler.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace canele::sim {
+namespace {
+constexpr std::uint64_t longest_debt_ns = 400;
+constexpr std::uint64_t for_ever = ~std::uint64_t{0};
+}  // namespace
+
+Scheduler::Thread& Scheduler::spawn(std::string name, int rank, std::function<void()> body) {
+  threads_.push_back(std::make_unique<Thread>());
+  Thread& thread = *threads_.back();
+  thread.name = std::move(name);
+  thread.rank = rank;
+  thread.fiber = std::make_unique<Fiber>(std::move(body));
+  resume_at(thread, timeline_.now() + dice_.under(100));
+  return thread;
+}
+
+void Scheduler::resume_at(Thread& thread, std::uint64_t time) {
+  const auto starved = starved_until_.find(thread.rank);
+  if (starved != starved_until_.end()) time = std::max(time, starved->second);
+  thread.resumes_at = time;
+  timeline_.at(time, [this, &thread, turn = ++thread.turn] {
+    if (turn == thread.turn) resume(thread);
+  });
+}
+
+void Scheduler::resume(Thread& thread) {
+  if (thread.killed || thread.over) return;
+  assert(current_ == nullptr);
+  ++switches_;
+  thread.waits = false;
+  current_ = &thread;
+  const int outside = locals_.get();
+  locals_.set(thread.callback_depth);
+  thread.fiber->resume();
+  thread.callback_depth = locals_.get();
+  locals_.set(outside);
+  current_ = nullptr;
+  if (thread.fiber->over()) {
+    thread.over = true;
+    thread.fiber.reset();
+  }
+}
+
+void Scheduler::leave_core(Thread& thread) { thread.fiber->pause(); }
+
+void Scheduler::spend(std::uint64_t ns) {
+  if (current_ == nullptr) return;
+  Thread& thread = *current_;
+  const auto slow = slowness_.find(thread.rank);
+  thread.debt_ns += slow == slowness_.end() ? ns : ns * slow->second;
+  if (thread.debt_ns > dice_.under(longest_debt_ns)) pause_for(0);
+}
+
+void Scheduler::pause_for(std::uint64_t ns) {
+  if (current_ == nullptr) return;
+  Thread& thread = *current_;
+  resume_at(thread, timeline_.now() + std::exchange(thread.debt_ns, 0) + ns);
+  leave_core(thread);
+}
+
+void Scheduler::sleep(std::uint64_t timeout_ns, const char* doing) {
+  if (current_ == nullptr) return;
+  Thread& thread = *current_;
+  const std::uint64_t from = timeline_.now() + std::exchange(thread.debt_ns, 0);
+  thread.waits = true;
+  thread.doing = doing;
+  ++thread.turn;
+  if (timeout_ns != for_ever) resume_at(thread, timeout_ns > for_ever - from ? for_ever : from + timeout_ns);
+  leave_core(thread);
+  thread.doing = "";
+}
+
+void Scheduler::wake(Thread& thread) {
+  if (!thread.waits || thread.over || thread.killed) return;
+  thread.waits = false;
+  resume_at(thread, timeline_.now() + 1 + dice_.under(5000));  // a kernel takes its time
+}
+
+void Scheduler::kill(int rank) {
+  for (const auto& thread : threads_) {
+    if (thread->rank != rank || thread->over) continue;
+    thread->killed = true;
+    ++thread->turn;
+    if (thread.get() != current_) thread->fiber.reset();
+  }
+}
+
+void Scheduler::starve(int rank, std::uint64_t ns) {
+  const std::uint64_t until = timeline_.now() + ns;
+  starved_until_[rank] = std::max(starved_until_[rank], until);
+  for (const auto& thread : threads_) {
+    const bool ready = thread->rank == rank && !thread->over && !thread->killed && !thread->waits;
+    if (ready && thread.get() != current_) resume_at(*thread, std::max(thread->resumes_at, until));
+  }
+}
+
+bool Scheduler::run(const std::function<bool()>& done, std::uint64_t until) {
+  while (!done()) {
+    if (timeline_.empty() || timeline_.next() > until) return false;
+    timeline_.step();
+  }
+  return true;
+}
+
+}  // namespace canele::sim

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Scheduler: the fibers of a simulated world on virtual time: who runs when, decided by one seed.
+//
+// Who: the world; through SimPlatform the engines. Threads: one.
+// Surprise: a fiber loses its core only where it asks the platform or a driver for something. Between two such points
+//      it runs undisturbed, so data races are not found here (TSan does that); every order of the steps is.
+//
+//   Timeline ──"resume fiber"──▶ Fiber ──spend / park / pause──▶ Timeline
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/sim/fiber.hpp"
+#include "drivers/sim/timeline.hpp"
+
+namespace canele::sim {
+
+using drivers::sim::Bells;
+using drivers::sim::Dice;
+using drivers::sim::Timeline;
+
+class Scheduler {
+ public:
+  /// One thread of one process (rank).
+  struct Thread {
+    std::string name;
+    int rank = -1;
+    std::unique_ptr<Fiber> fiber;
+    std::uint64_t debt_ns = 0;  ///< worked, not yet passed
+    std::uint64_t resumes_at = 0;
+    std::uint64_t turn = 0;  ///< of a resume on the timeline; others are stale
+    bool waits = false;      ///< for wake() or a time
+    bool over = false, killed = false;
+    int callback_depth = 0;  ///< the engine's thread-local, see world.cpp
+    const char* doing = "";  ///< for the wait-for graph
+  };
+  /// Saves and restores what the engine keeps per thread.
+  struct Locals {
+    std::function<int()> get;
+    std::function<void(int)> set;
+  };
+
+  Scheduler(Timeline& timeline, Dice dice, Locals locals)
+      : timeline_(timeline), dice_(dice), locals_(std::move(locals)) {}
+
+  Thread& spawn(std::string name, int rank, std::function<void()> body);
+  /// The thread that runs, nullptr outside of all.
+  Thread* current() const { return current_; }
+
+  // ---- from inside a thread ---------------------------------------------------------------------------------------
+  /// Works for that long; others may run meanwhile.
+  void spend(std::uint64_t ns);
+  /// Others run for that long, at least one of them.
+  void pause_for(std::uint64_t ns);
+  /// Sleeps until wake(), at most that long (~0: for ever).
+  void sleep(std::uint64_t timeout_ns, const char* doing);
+
+  // ---- from anywhere ----------------------------------------------------------------------------------------------
+  void wake(Thread& thread);
+  /// Its threads never run again.
+  void kill(int rank);
+  /// Its threads do not run for that long.
+  void starve(int rank, std::uint64_t ns);
+  /// Runs until `done`, or nothing can happen any more, or virtual time `until`. True: done.
+  bool run(const std::function<bool()>& done, std::uint64_t until);
+
+  const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
+  std::uint64_t switches() const { return switches_; }
+  /// Speed of a rank's threads: each nanosecond of theirs takes so many.
+  void slow_down(int rank, unsigned factor) { slowness_[rank] = factor; }
+
+ private:
+  void resume_at(Thread& thread, std::uint64_t time);
+  void resume(Thread& thread);
+  void leave_core(Thread& thread);
+
+  Timeline& timeline_;
+  Dice dice_;
+  Locals locals_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::map<int, std::uint64_t> starved_until_;
+  std::map<int, unsigned> slowness_;
+  Thread* current_ = nullptr;
+  std::uint64_t switches_ = 0;
+};
+
+}  // namespace canele::sim

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The outside world of a simulated process; see sim_platform.hpp. Threads: fibers.
+// Surprise: unpark() and ring() never switch: the library may hold a mutex there, and all fibers share one thread.
+#include "apps/sim/sim_platform.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace canele::sim {
+namespace {
+
+/// A fiber that somebody waits for.
+class SimThread final : public PlatformThread {
+ public:
+  SimThread(Scheduler& scheduler, std::string name, int rank, std::function<void()> body)
+      : scheduler_(scheduler), thread_(scheduler.spawn(std::move(name), rank, std::move(body))) {}
+  ~SimThread() override {
+    while (!thread_.over && !thread_.killed) scheduler_.pause_for(1000);
+  }
+  long native_id() const override { return reinterpret_cast<long>(&thread_); }
+
+ private:
+  Scheduler& scheduler_;
+  Scheduler::Thread& thread_;
+};
+
+class SimWakeSet final : public WakeSet {
+ public:
+  explicit SimWakeSet(Machine& machine) : machine_(machine) {}
+  ~SimWakeSet() override {
+    for (const int descriptor : watched_) machine_.bells.listen(descriptor, nullptr);
+  }
+
+  bool watch(int descriptor) noexcept override {
+    if (descriptor < Bells::first) return true;  // of the real system: the self driver's, which rings for itself
+    watched_.push_back(descriptor);
+    machine_.bells.listen(descriptor, [this] { stir(); });
+    return true;
+  }
+  void wait(std::uint64_t timeout_ns) noexcept override {
+    const bool readable = std::any_of(watched_.begin(), watched_.end(),
+                                      [this](int descriptor) { return machine_.bells.readable(descriptor); });
+    if (rung_ || readable) return machine_.scheduler.spend(500);
+    sleeper_ = machine_.scheduler.current();
+    machine_.scheduler.sleep(timeout_ns, "sleeps on its drivers");
+    sleeper_ = nullptr;
+  }
+  void ring() noexcept override {
+    rung_ = true;
+    stir();
+  }
+  void quiet() noexcept override { rung_ = false; }
+
+ private:
+  void stir() {
+    if (sleeper_ != nullptr) machine_.scheduler.wake(*sleeper_);
+  }
+  Machine& machine_;
+  std::vector<int> watched_;
+  Scheduler::Thread* sleeper_ = nullptr;
+  bool rung_ = false;
+};
+
+}  // namespace
+
+std::uint64_t SimPlatform::now_ns() noexcept {
+  machine_.scheduler.spend(20);
+  return machine_.timeline.now() + 1'000'000;  // 0 means "never" in places
+}
+
+std::unique_ptr<PlatformThread> SimPlatform::start_thread(const char* name, std::function<void()> body) {
+  return std::make_unique<SimThread>(machine_.scheduler, name, rank_, std::move(body));
+}
+
+std::unique_ptr<WakeSet> SimPlatform::make_wake_set(std::string*) { return std::make_unique<SimWakeSet>(machine_); }
+
+void SimPlatform::park(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                       std::uint64_t timeout_ns) noexcept {
+  machine_.scheduler.spend(300);
+  if (word.load() != expected) return;
+  Scheduler::Thread* const self = machine_.scheduler.current();
+  machine_.parked[&word].push_back(self);
+  machine_.scheduler.sleep(timeout_ns, "is parked");
+  auto& all = machine_.parked[&word];
+  std::erase(all, self);
+  if (all.empty()) machine_.parked.erase(&word);
+}
+
+void SimPlatform::unpark(const std::atomic<std::uint32_t>& word) noexcept {
+  const auto found = machine_.parked.find(&word);
+  if (found == machine_.parked.end()) return;
+  for (Scheduler::Thread* thread : found->second) machine_.scheduler.wake(*thread);
+}
+
+bool SimPlatform::appears_busy(Platform& platform) {
+  auto& self = static_cast<SimPlatform&>(platform);
+  return self.dice_.chance(self.busy_locks);
+}
+
+void SimBootstrap::get(int rank, std::string_view key, std::uint64_t, Deliver deliver) {
+  const std::uint64_t takes = 20'000 + dice_.under(200'000);
+  machine_.timeline.after(takes,
+                          [board = board_, own = rank_, rank, name = std::string(key), answer = std::move(deliver)] {
+                            if (board->dead.contains(own)) return;  // nobody is there to hear it
+                            const auto found = board->blobs.find({rank, name});
+                            const bool ok = found != board->blobs.end() && !board->dead.contains(rank);
+                            answer(ok, ok ? found->second : comm::Blob(), ok ? "" : "not published, or dead");
+                          });
+}
+
+bool SimBootstrap::fence(std::uint64_t, std::string*) {
+  const int mine = board_->generation;
+  if (++board_->arrived >= board_->size - static_cast<int>(board_->dead.size())) {
+    board_->arrived = 0;
+    ++board_->generation;
+    for (Scheduler::Thread* thread : board_->waiting) machine_.scheduler.wake(*thread);
+    board_->waiting.clear();
+    return true;
+  }
+  while (board_->generation == mine) {
+    board_->waiting.push_back(machine_.scheduler.current());
+    machine_.scheduler.sleep(~std::uint64_t{0}, "waits for the other ranks to start");
+  }
+  return true;
+}
+
+}  // namespace canele::sim

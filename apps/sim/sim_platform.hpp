@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// SimPlatform: the outside world of one simulated process; SimBootstrap: its launcher.
+//
+// Who: the world makes one of each per rank. Threads: the fibers of that rank.
+// Surprise: every question costs virtual time and is a place where the asking fiber may lose its core.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "apps/sim/scheduler.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "ltask/platform.hpp"
+
+namespace canele::sim {
+
+/// What the simulated machine has in common.
+struct Machine {
+  Timeline& timeline;
+  Scheduler& scheduler;
+  Bells& bells;
+  std::function<void(int rank, LogLevel level, std::string_view text)> log;
+  std::map<const void*, std::vector<Scheduler::Thread*>> parked;  ///< by the word they sleep on
+};
+
+class SimPlatform final : public Platform {
+ public:
+  SimPlatform(Machine& machine, int rank, Dice dice, unsigned processors)
+      : machine_(machine), rank_(rank), dice_(dice), processors_(processors) {}
+
+  std::uint64_t now_ns() noexcept override;
+  std::uint64_t random() noexcept override { return dice_.next(); }
+  const char* variable(const char*) noexcept override { return nullptr; }
+  void each_variable(std::string_view, const std::function<void(std::string_view)>&) override {}
+  std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override;
+  const void* this_thread() noexcept override { return machine_.scheduler.current(); }
+  std::unique_ptr<WakeSet> make_wake_set(std::string* why) override;
+  void relax() noexcept override { machine_.scheduler.spend(10); }
+  void yield() noexcept override { machine_.scheduler.pause_for(500 + dice_.under(20'000)); }
+  void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept override;
+  void unpark(const std::atomic<std::uint32_t>& word) noexcept override;
+  unsigned processors() noexcept override { return processors_; }
+  long process() noexcept override { return rank_ + 1; }
+  void log(LogLevel level, std::string_view text) noexcept override { machine_.log(rank_, level, text); }
+
+  /// Probability that a lock appears to be busy though it is not.
+  double busy_locks = 0;
+
+ private:
+  static bool appears_busy(Platform& platform);
+  Machine& machine_;
+  int rank_;
+  Dice dice_;
+  unsigned processors_;
+  friend class World;
+};
+
+/// What the ranks of one job publish, and who of them is dead.
+struct Board {
+  std::map<std::pair<int, std::string>, comm::Blob> blobs;
+  std::set<int> dead;
+  std::map<int, std::function<void(int)>> told;  ///< by rank: whom to tell of deaths
+  int size = 1, local_size = 1, arrived = 0, generation = 0;
+  std::vector<Scheduler::Thread*> waiting;
+};
+
+class SimBootstrap final : public comm::Bootstrap {
+ public:
+  SimBootstrap(std::shared_ptr<Board> board, Machine& machine, int rank, Dice dice)
+      : board_(std::move(board)),
+        machine_(machine),
+        rank_(rank),
+        dice_(dice),
+        host_("node" + std::to_string(rank / board_->local_size)) {}
+  std::string_view name() const override { return "sim"; }
+  int rank() const override { return rank_; }
+  int size() const override { return board_->size; }
+  int local_rank() const override { return rank_ % board_->local_size; }
+  int local_size() const override { return std::min(board_->local_size, board_->size); }
+  std::uint64_t job() const override { return 42; }
+  const std::string& host() const override { return host_; }
+  bool put(std::string_view key, const comm::Blob& blob, std::string*) override {
+    board_->blobs.insert_or_assign({rank_, std::string(key)}, blob);
+    return true;
+  }
+  bool commit_and_fence(std::uint64_t timeout_ns, std::string* why) override { return fence(timeout_ns, why); }
+  void get(int rank, std::string_view key, std::uint64_t, Deliver deliver) override;
+  bool fence(std::uint64_t, std::string*) override;
+  void on_failure(std::function<void(int)> died) override { board_->told[rank_] = std::move(died); }
+  bool has_died(int rank) const override { return board_->dead.contains(rank); }
+  void abort(int, std::string_view) override {}
+  void finalize() override { board_->told.erase(rank_); }
+
+ private:
+  std::shared_ptr<Board> board_;
+  Machine& machine_;
+  int rank_;
+  Dice dice_;
+  std::string host_;
+};
+
+}  // namespace canele::sim

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a rank of the random workload does; see traffic.hpp. Threads: the main fiber of each rank.
+// Surprise: a group posts more receives than it has messages, and cancels the rest in the end: so cancel meets every
+//      state of a receive.
+#include "apps/sim/traffic.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace canele::sim {
+namespace {
+
+constexpr std::byte guard{0xEE};
+constexpr std::size_t guard_size = 16;
+
+canele_status_t status_of(const canele_request_t& request) {
+  canele_status_t status{};
+  canele_request_status(&request, &status);
+  return status;
+}
+
+bool is_over(const canele_request_t& request) {
+  canele_status_t status;
+  return canele_request_status(&request, &status) == CANELE_OK;
+}
+
+}  // namespace
+
+TrafficRank::TrafficRank(World& world, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options)
+    : world_(world), plan_(plan), oracle_(oracle), rank_(rank), dice_(dice), options_(options) {
+  for (const std::uint32_t number : plan.receives[static_cast<std::size_t>(rank)]) {
+    GroupState state;
+    state.group = &plan.groups[number];
+    state.got.resize(static_cast<std::size_t>(world.options().ranks));
+    groups_.push_back(std::move(state));
+  }
+}
+
+void TrafficRank::open(canele_engine_t* engine) {
+  sessions_.resize(plan_sessions);
+  canele_session_open(engine, "per-tag", 0, &sessions_[0]);
+  canele_session_open(engine, "across", CANELE_ORDER_ACROSS_TAGS, &sessions_[1]);
+  canele_session_open(engine, "sentinels", 0, &sentinel_session_);
+  sentinels_.resize(static_cast<std::size_t>(world_.options().ranks));
+  const auto talks = [&](int peer) {
+    return std::any_of(groups_.begin(), groups_.end(), [&](const GroupState& state) {
+      return std::any_of(state.group->messages.begin(), state.group->messages.end(),
+                         [&](std::uint32_t id) { return plan_.messages[id].source == peer; });
+    });
+  };
+  for (int peer = 0; peer < world_.options().ranks; ++peer) {
+    if (peer == rank_ || !talks(peer)) continue;
+    auto& sentinel = sentinels_[static_cast<std::size_t>(peer)];
+    sentinel = std::make_unique<Sentinel>();
+    canele_irecv(sentinel_session_, peer, 1, CANELE_TAG_EXACT, nullptr, 0, &sentinel->request);
+  }
+}
+
+void TrafficRank::run(canele_engine_t* engine) {
+  engine_ = engine;
+  open(engine);
+  while (!finished()) {
+    act();
+    if (!world_.options().worker || dice_.under(8) == 0) canele_progress(engine_);
+    look();
+  }
+  close();
+}
+
+bool TrafficRank::finished() const {
+  return next_send_ == plan_.sends[static_cast<std::size_t>(rank_)].size() && sends_.empty() &&
+         std::all_of(groups_.begin(), groups_.end(), [](const GroupState& state) { return state.over; });
+}
+
+void TrafficRank::act() {
+  std::vector<GroupState*> open;
+  for (GroupState& state : groups_) {
+    if (!state.over && static_cast<int>(state.posted.size()) < options_.window) open.push_back(&state);
+  }
+  const bool may_send = next_send_ < plan_.sends[static_cast<std::size_t>(rank_)].size() &&
+                        static_cast<int>(sends_.size()) < options_.window;
+  const std::uint64_t what = dice_.under(10);
+  if (what < 4 && may_send) return post_send();
+  if (what < 8 && !open.empty()) return post_receive(*open[dice_.under(open.size())]);
+  if (what == 8 && !open.empty()) return probe(*open[dice_.under(open.size())]);
+  if (dice_.under(4) == 0) return world_.scheduler.pause_for(dice_.under(50'000));  // it computes
+  if (!may_send && open.empty()) wait();
+}
+
+void TrafficRank::post_send() {
+  const PlannedMessage& message = plan_.messages[plan_.sends[static_cast<std::size_t>(rank_)][next_send_++]];
+  auto send = std::make_unique<Send>();
+  send->message = &message;
+  send->bytes.resize(message.size);
+  for (std::size_t i = 0; i < message.size; ++i) send->bytes[i] = pattern(message.id, i);
+  if (message.size >= sizeof message.id) std::memcpy(send->bytes.data(), &message.id, sizeof message.id);
+  const canele_data_t data = canele_data_contiguous(send->bytes.data(), message.size);
+  canele_send_options_t options{};
+  options.struct_size = sizeof options;
+  options.priority = message.priority;
+  options.flags = message.synchronous ? CANELE_SEND_SYNCHRONOUS : 0;
+  const int code = canele_isend_data(sessions_[static_cast<std::size_t>(message.session)], message.destination,
+                                     message.tag, &data, &options, &send->request);
+  if (code != CANELE_OK) world_.complain(std::string("canele_isend_data: ") + canele_error_detail());
+  sends_.push_back(std::move(send));
+}
+
+void TrafficRank::prepare(Receive& receive, std::size_t room) {
+  receive.room = room;
+  receive.bytes.assign(room + guard_size, guard);
+}
+
+void TrafficRank::post_receive(GroupState& state) {
+  const Group& group = *state.group;
+  auto receive = std::make_unique<Receive>();
+  const bool any_source = !group.one_source || dice_.under(2) == 0;
+  std::uint64_t mask = group_mask;
+  if (group.session == 1) {
+    mask = CANELE_TAG_ANY;
+  } else if (group.one_tag && dice_.under(2) == 0) {
+    mask = CANELE_TAG_EXACT;
+  }
+  const int source = any_source ? CANELE_ANY_SOURCE : group.source;
+  canele_session_t* const session = sessions_[static_cast<std::size_t>(group.session)];
+  receive->posted = ++posts_;
+  receive->late = dice_.under(6) == 0;
+  if (receive->late) {
+    canele_irecv_late(session, source, group.tag, mask, &receive->request);
+  } else {
+    std::size_t longest = 0;
+    for (const std::uint32_t id : group.messages) longest = std::max(longest, plan_.messages[id].size);
+    prepare(*receive, dice_.under(20) == 0 ? std::max<std::size_t>(4, dice_.under(longest + 1)) : longest);
+    canele_irecv(session, source, group.tag, mask, receive->bytes.data(), receive->room, &receive->request);
+  }
+  state.posted.push_back(std::move(receive));
+}
+
+/// Takes a message that has come without a receive.
+void TrafficRank::probe(GroupState& state) {
+  const Group& group = *state.group;
+  auto receive = std::make_unique<Receive>();
+  canele_status_t status{};
+  int found = 0;
+  const std::uint64_t mask = group.session == 1 ? CANELE_TAG_ANY : group_mask;
+  receive->posted = ++posts_;
+  canele_improbe(sessions_[static_cast<std::size_t>(group.session)], CANELE_ANY_SOURCE, group.tag, mask, &found,
+                 &receive->request, &status);
+  if (found == 0) return;
+  receive->late = true;
+  state.posted.push_back(std::move(receive));
+}
+
+void TrafficRank::bind_if_due(Receive& receive) {
+  canele_status_t envelope{};
+  if (!receive.late || receive.bound || is_over(receive.request)) return;
+  if (canele_receive_envelope(&receive.request, &envelope) != CANELE_OK) return;
+  prepare(receive, envelope.length);
+  const canele_data_t data = canele_data_contiguous(receive.bytes.data(), receive.room);
+  receive.bound = true;
+  canele_receive_bind(&receive.request, &data);
+}
+
+void TrafficRank::look() {
+  std::erase_if(sends_, [this](const std::unique_ptr<Send>& send) {
+    if (!is_over(send->request)) return false;
+    oracle_.sent(*send->message, status_of(send->request));
+    return true;
+  });
+  look_at_sentinels();
+  for (GroupState& state : groups_) {
+    if (!state.over) look_at_group(state);
+  }
+}
+
+void TrafficRank::look_at_sentinels() {
+  for (std::size_t peer = 0; peer < sentinels_.size(); ++peer) {
+    Sentinel* const sentinel = sentinels_[peer].get();
+    if (sentinel == nullptr || sentinel->fired || !is_over(sentinel->request)) continue;
+    sentinel->fired = true;
+    if (!oracle_.may_fail(static_cast<int>(peer), rank_)) {
+      world_.complain("rank " + std::to_string(rank_) + " was told that rank " + std::to_string(peer) +
+                      " is lost, which lives");
+    }
+  }
+}
+
+void TrafficRank::look_at_group(GroupState& state) {
+  for (const auto& receive : state.posted) bind_if_due(*receive);
+  std::erase_if(state.posted, [&](const std::unique_ptr<Receive>& receive) {
+    return is_over(receive->request) && finish_receive(state, *receive);
+  });
+  if (!satisfied(state)) return;
+  for (const auto& receive : state.posted) {
+    if (!std::exchange(receive->cancelled, true)) canele_cancel(&receive->request);
+  }
+  state.over = state.posted.empty();
+}
+
+bool TrafficRank::finish_receive(GroupState& state, Receive& receive) {
+  const canele_status_t status = status_of(receive.request);
+  const bool got =
+      oracle_.received(*state.group, status, receive.bytes, receive.room, receive.posted, receive.cancelled);
+  if (got && status.source >= 0) ++state.got[static_cast<std::size_t>(status.source)];
+  return true;
+}
+
+/// All has come that still can.
+bool TrafficRank::satisfied(const GroupState& state) const {
+  std::vector<int> expected(state.got.size());
+  for (const std::uint32_t id : state.group->messages) ++expected[static_cast<std::size_t>(plan_.messages[id].source)];
+  for (std::size_t source = 0; source < expected.size(); ++source) {
+    const bool lost = (sentinels_[source] != nullptr && sentinels_[source]->fired) ||
+                      oracle_.distrusts(static_cast<int>(source), rank_);
+    if (!lost && state.got[source] < expected[source]) return false;
+  }
+  return true;
+}
+
+void TrafficRank::wait() {
+  std::vector<canele_request_t*> all;
+  for (const auto& send : sends_) all.push_back(&send->request);
+  for (const GroupState& state : groups_) {
+    for (const auto& receive : state.posted) {
+      if (receive->late && !receive->bound) return world_.scheduler.pause_for(5000);  // nobody waits for a header
+      all.push_back(&receive->request);
+    }
+  }
+  for (const auto& sentinel : sentinels_) {
+    if (sentinel != nullptr && !sentinel->fired) all.push_back(&sentinel->request);
+  }
+  if (all.empty()) return world_.scheduler.pause_for(1000);
+  std::size_t index = 0;
+  canele_wait_any(all.size(), all.data(), &index, nullptr);
+}
+
+void TrafficRank::close() {
+  for (const auto& sentinel : sentinels_) {
+    if (sentinel == nullptr) continue;
+    canele_cancel(&sentinel->request);
+    canele_wait(&sentinel->request, nullptr);
+  }
+}
+
+std::string TrafficRank::state() const {
+  std::string text = "rank " + std::to_string(rank_) + ": " +
+                     std::to_string(plan_.sends[static_cast<std::size_t>(rank_)].size() - next_send_) +
+                     " sends not begun\n";
+  for (const auto& send : sends_) {
+    text += "  send of " + std::to_string(send->message->id) + " to rank " +
+            std::to_string(send->message->destination) + ", " + std::to_string(send->message->size) + " bytes" +
+            (send->message->synchronous ? ", synchronous" : "") + "\n";
+  }
+  for (const GroupState& state : groups_) {
+    if (!state.over) text += state_of(state);
+  }
+  return text;
+}
+
+std::string TrafficRank::state_of(const GroupState& state) const {
+  std::string text = "  group " + std::to_string(state.group - plan_.groups.data()) + ": " +
+                     std::to_string(state.posted.size()) + " receives";
+  std::vector<int> expected(state.got.size());
+  for (const std::uint32_t id : state.group->messages) ++expected[static_cast<std::size_t>(plan_.messages[id].source)];
+  for (std::size_t source = 0; source < expected.size(); ++source) {
+    if (state.got[source] >= expected[source]) continue;
+    text += "; rank " + std::to_string(source) + ": " + std::to_string(state.got[source]) + " of " +
+            std::to_string(expected[source]) +
+            (sentinels_[source] != nullptr && sentinels_[source]->fired ? " (lost)" : "");
+  }
+  return text + "\n";
+}
+
+}  // namespace canele::sim

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Traffic: the workload that does everything at random: sends and receives of a plan, with wildcards, late buffers,
+// probes, cancels, priorities, short buffers, blocking and polling.
+//
+// Who: canele-sim. Threads: the main fiber of each rank.
+// Surprise: each rank also posts a receive from every other one that nothing will ever match: it ends when that rank
+//      dies, and only then it is sure that nothing more comes from there.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "apps/sim/oracle.hpp"
+#include "apps/sim/plan.hpp"
+#include "apps/sim/world.hpp"
+
+namespace canele::sim {
+
+struct TrafficOptions {
+  int window = 8;  ///< of a rank's sends, and of a group's receives
+};
+
+/// What one rank does.
+class TrafficRank {
+ public:
+  TrafficRank(World& world, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options);
+  void run(canele_engine_t* engine);
+  /// What it waits for, for people.
+  std::string state() const;
+
+ private:
+  struct Send {
+    canele_request_t request{};
+    const PlannedMessage* message = nullptr;
+    std::vector<std::byte> bytes;
+  };
+  struct Receive {
+    canele_request_t request{};
+    std::uint64_t posted = 0;
+    std::vector<std::byte> bytes;
+    std::size_t room = 0;
+    bool late = false, bound = false, cancelled = false;
+  };
+  struct GroupState {
+    const Group* group = nullptr;
+    std::vector<std::unique_ptr<Receive>> posted;
+    std::vector<int> got;  ///< messages, by source
+    bool over = false;
+  };
+  struct Sentinel {
+    canele_request_t request{};
+    bool fired = false;
+  };
+
+  void open(canele_engine_t* engine);
+  void act();
+  bool finished() const;
+  void post_send();
+  void post_receive(GroupState& state);
+  void probe(GroupState& state);
+  void prepare(Receive& receive, std::size_t room);
+  void look();
+  void look_at_group(GroupState& state);
+  void look_at_sentinels();
+  bool satisfied(const GroupState& state) const;
+  std::string state_of(const GroupState& state) const;
+  bool finish_receive(GroupState& state, Receive& receive);
+  void bind_if_due(Receive& receive);
+  void wait();
+  void close();
+
+  World& world_;
+  const Plan& plan_;
+  Oracle& oracle_;
+  const int rank_;
+  Dice dice_;
+  const TrafficOptions options_;
+  canele_engine_t* engine_ = nullptr;
+  std::vector<canele_session_t*> sessions_;
+  canele_session_t* sentinel_session_ = nullptr;
+  std::vector<std::unique_ptr<Sentinel>> sentinels_;  ///< by rank
+  std::vector<std::unique_ptr<Send>> sends_;
+  std::size_t next_send_ = 0;
+  std::vector<GroupState> groups_;
+  std::uint64_t posts_ = 0;
+};
+
+}  // namespace canele::sim

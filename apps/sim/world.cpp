@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The life of a simulated job; see world.hpp. Threads: one.
+// Surprise: the engine of a rank that is killed is never destroyed: nobody calls destructors in a killed process.
+#include "apps/sim/world.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <utility>
+
+#include "comm/api/api.hpp"
+#include "comm/core/registry.hpp"
+#include "drivers/sim/sim.hpp"
+
+namespace canele::sim {
+namespace {
+
+constexpr std::uint64_t launcher_ns = 2'000'000;  // until it has told everybody of a death, at most
+
+std::string next_name() {
+  static int worlds = 0;
+  return "world" + std::to_string(++worlds);
+}
+
+}  // namespace
+
+World::World(WorldOptions options)
+    : dice(options.seed),
+      scheduler(
+          timeline, dice.split(1),
+          {[] { return comm::callbacks_on_this_thread; }, [](int depth) { comm::callbacks_on_this_thread = depth; }}),
+      machine{timeline,
+              scheduler,
+              bells,
+              [this](int rank, LogLevel level, std::string_view text) { log(rank, level, text); },
+              {}},
+      options_(std::move(options)),
+      name_(next_name()) {
+  board_->size = options_.ranks;
+  board_->local_size = options_.ranks_per_node;
+  int number = 0;
+  for (const Network& network : options_.networks) {
+    FabricOptions fabric = network.options;
+    fabric.name = name_ + "." + std::to_string(++number);
+    fabric.ranks = options_.ranks;
+    fabric.ranks_per_node = options_.ranks_per_node;
+    Fabric::World around{timeline,
+                         bells,
+                         [this](std::uint64_t ns) { scheduler.spend(ns); },
+                         [this](const std::string& what) { complain(what); },
+                         [this](std::uint64_t what) { trace(what); },
+                         [this](int from, int to) {
+                           if (on_damage) on_damage(from, to);
+                         }};
+    fabrics_.push_back(
+        std::make_unique<Fabric>(std::move(around), fabric, dice.split(100 + static_cast<std::uint64_t>(number))));
+  }
+  const unsigned enough = static_cast<unsigned>(2 * options_.ranks_per_node);
+  ranks_.resize(static_cast<std::size_t>(options_.ranks));
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    ranks_[static_cast<std::size_t>(rank)].platform =
+        std::make_unique<SimPlatform>(machine, rank, dice.split(10'000 + static_cast<std::uint64_t>(rank)),
+                                      options_.processors != 0 ? options_.processors : enough);
+  }
+}
+
+World::~World() = default;
+
+void World::start(Body body) {
+  const auto shared = std::make_shared<Body>(std::move(body));
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    scheduler.spawn("main", rank, [this, rank, shared] { live(rank, *shared); });
+  }
+}
+
+comm::Engine* World::make_engine(int rank) {
+  Rank& own = ranks_[static_cast<std::size_t>(rank)];
+  comm::EngineParts parts;
+  parts.platform = own.platform.get();
+  parts.settings = std::make_unique<comm::Settings>(*own.platform, options_.settings);
+  if (!parts.settings->error().empty()) {
+    complain("settings: " + parts.settings->error());
+    return nullptr;
+  }
+  parts.bootstrap = std::make_unique<SimBootstrap>(board_, machine, rank, dice.split(20'000));
+  parts.drivers.emplace_back(comm::find_driver("self"));
+  for (std::size_t i = 0; i < fabrics_.size(); ++i) {
+    comm::DriverChoice choice(&drivers::sim_factory);
+    choice.argument = fabrics_[i]->options().name;
+    choice.with_previous = options_.networks[i].with_previous;
+    parts.drivers.push_back(std::move(choice));
+  }
+  parts.strategy = comm::find_strategy(options_.strategy);
+  std::string why;
+  std::unique_ptr<comm::Engine> engine = comm::Engine::create(std::move(parts), &why);
+  if (engine == nullptr && deaths() == 0) complain("rank " + std::to_string(rank) + " does not start: " + why);
+  return engine.release();
+}
+
+void World::live(int rank, const Body& body) {
+  Rank& own = ranks_[static_cast<std::size_t>(rank)];
+  own.engine = make_engine(rank);
+  if (own.engine == nullptr) {
+    own.leaving = own.through = true;
+    return;
+  }
+  if (own.platform->busy_locks > 0) own.platform->lock_appears_busy = SimPlatform::appears_busy;
+  canele_engine_t* const handle = comm::api::public_of(*own.engine);
+  if (options_.worker) canele_worker_bind(handle, CANELE_INDEX_LOGICAL, nullptr, 0);
+  body(rank, handle);
+  own.leaving = true;
+  const int code = canele_finalize(handle);
+  own.engine = nullptr;
+  own.through = true;
+  trace(static_cast<std::uint64_t>(rank) * 1000 + static_cast<std::uint64_t>(-code));
+}
+
+bool World::run(std::uint64_t until_ns) {
+  const auto all_through = [this] {
+    if (!complaints_.empty()) return true;
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      if (!is_through(rank) && !is_dead(rank)) return false;
+    }
+    return true;
+  };
+  return scheduler.run(all_through, until_ns) && complaints_.empty();
+}
+
+void World::kill(int rank) {
+  if (is_dead(rank) || is_through(rank)) return;
+  scheduler.kill(rank);
+  for (const auto& fabric : fabrics_) fabric->kill(rank);
+  board_->dead.insert(rank);
+  board_->told.erase(rank);
+  ranks_[static_cast<std::size_t>(rank)].engine = nullptr;
+  for (int other = 0; other < options_.ranks; ++other) {
+    timeline.after(dice.under(launcher_ns), [this, other, rank] {
+      const auto handler = board_->told.find(other);
+      if (handler != board_->told.end()) handler->second(rank);
+    });
+  }
+}
+
+void World::complain(const std::string& what) {
+  complaints_.push_back(what);
+  if (options_.verbose)
+    std::fprintf(stderr, "%12.3f us  COMPLAINT: %s\n", static_cast<double>(timeline.now()) / 1000.0, what.c_str());
+}
+
+void World::trace(std::uint64_t what) {
+  hash_ = (hash_ ^ what ^ (timeline.now() << 7)) * 0x100000001b3u;
+  hash_ ^= hash_ >> 29;
+}
+
+void World::log(int /*rank*/, LogLevel level, std::string_view text) {
+  if (options_.verbose) {
+    std::fprintf(stderr, "%12.3f us  %d %.*s\n", static_cast<double>(timeline.now()) / 1000.0, static_cast<int>(level),
+                 static_cast<int>(text.size()), text.data());
+  }
+}
+
+std::string World::wait_graph() const {
+  std::string text;
+  for (const auto& thread : scheduler.threads()) {
+    if (thread->over || thread->killed) continue;
+    text += "rank " + std::to_string(thread->rank) + " " + thread->name + ": " +
+            (thread->waits ? thread->doing : "runs") + "\n";
+  }
+  return text;
+}
+
+}  // namespace canele::sim

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// SimDriver: memory that peers reach by themselves. See sim_driver.hpp. Who, threads: see there.
+// Surprise: a copy takes time, in which its caller may lose its core and either end may die. Memory that is withdrawn
+//      meanwhile by a process that lives is a broken promise, and said so.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "drivers/sim/sim_driver.hpp"
+
+namespace canele::drivers::sim {
+namespace {
+
+struct Cursor {
+  std::vector<iovec> pieces;
+  void skip(std::size_t bytes) {
+    while (bytes > 0 && !pieces.empty()) {
+      iovec& first = pieces.front();
+      const std::size_t part = std::min(bytes, first.iov_len);
+      first.iov_base = static_cast<char*>(first.iov_base) + part;
+      first.iov_len -= part;
+      bytes -= part;
+      if (first.iov_len == 0) pieces.erase(pieces.begin());
+    }
+  }
+};
+
+/// False: one of them is too short.
+bool move_bytes(Cursor& from, Cursor& to, std::size_t size) {
+  while (size > 0) {
+    if (from.pieces.empty() || to.pieces.empty()) return false;
+    const std::size_t part = std::min({size, from.pieces.front().iov_len, to.pieces.front().iov_len});
+    std::memmove(to.pieces.front().iov_base, from.pieces.front().iov_base, part);
+    from.skip(part);
+    to.skip(part);
+    size -= part;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status SimDriver::expose_impl(Rank, Access access, const iovec* pieces, int count, Exposure* exposure) {
+  breathe(has_memory() ? 20 : 1000);
+  if (fabric_->strikes(Fault::registration, fabric_->rates.registration)) return Status::failed;
+  const Exposed what = {fabric_->add_region(rank(), {{pieces, pieces + count}, access}), rank()};
+  exposure->size = sizeof what;
+  std::memcpy(exposure->bytes, &what, sizeof what);
+  exposure->handle = what.region;
+  return Status::ok;
+}
+
+void SimDriver::withdraw_impl(std::uint64_t handle) { fabric_->drop_region(rank(), handle); }
+
+Status SimDriver::remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+                                   const iovec* pieces, int count, std::size_t size, Token token) {
+  Exposed what;
+  if (exposure.size() != sizeof what) return Status::failed;
+  std::memcpy(&what, exposure.data(), sizeof what);
+  if (what.rank != peer) return Status::failed;
+  if (capabilities_.copies_anywhere) return copy_now(peer, access, what, offset, pieces, count, size);
+  return copy_later(peer, access, what, offset, pieces, count, size, token);
+}
+
+/// By the caller's own hands, part by part.
+Status SimDriver::copy_now(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces,
+                           int count, std::size_t size) {
+  Cursor ours{{pieces, pieces + count}};
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t part = std::min<std::size_t>(size - done, 16 * 1024);
+    breathe(200 + fabric_->wire_time(part));
+    Region* const region = fabric_->region(peer, what.region);
+    if (region == nullptr || region->access != access) return Status::failed;
+    Cursor theirs{region->pieces};
+    theirs.skip(offset + done);
+    const bool fits = access == Access::get ? move_bytes(theirs, ours, part) : move_bytes(ours, theirs, part);
+    if (!fits) return Status::failed;
+    done += part;
+  }
+  return Status::ok;
+}
+
+/// By the card: memory is read when the frame passes it, and done() follows.
+Status SimDriver::copy_later(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces,
+                             int count, std::size_t size, Token token) {
+  breathe(300);
+  Link& link = link_to(peer);
+  if (link.state == State::failed) return Status::failed;
+  if (link.state != State::up || fabric_->strikes(Fault::copy_full, fabric_->rates.copy_full)) {
+    link.owes_ready = true;
+    fabric_->world.timeline.after(1 + fabric_->dice.under(fabric_->rates.longest_delay_ns),
+                                  [fabric = fabric_, own = rank(), self = incarnation(), peer] {
+                                    SimDriver* const driver = fabric->driver_of(own);
+                                    if (driver != nullptr && driver->incarnation() == self) driver->check_ready(peer);
+                                  });
+    return Status::full;
+  }
+  if (Region* const region = fabric_->region(peer, what.region); region != nullptr) ++region->readers;
+  const std::uint64_t there = fabric_->options().model.latency_ns + fabric_->wire_time(size);
+  fabric_->world.timeline.after(
+      there + fabric_->dice.under(2 * there), [fabric = fabric_, own = rank(), self = incarnation(), peer, access, what,
+                                               offset, size, token, mine = Cursor{{pieces, pieces + count}}] {
+        Region* const region = fabric->region(peer, what.region);
+        if (region != nullptr) --region->readers;
+        SimDriver* const driver = fabric->driver_of(own);
+        if (driver == nullptr || driver->incarnation() != self || driver->link_to(peer).state != State::up) return;
+        bool fits = region != nullptr && region->access == access;
+        if (fits) {
+          Cursor ours = mine, theirs{region->pieces};
+          theirs.skip(offset);
+          fits = access == Access::get ? move_bytes(theirs, ours, size) : move_bytes(ours, theirs, size);
+        }
+        driver->owe({Due::Kind::done, peer, {}, token, fits ? Status::ok : Status::failed});
+      });
+  return Status::pending;
+}
+
+}  // namespace canele::drivers::sim

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fabric: one simulated network, or the shared memory of simulated nodes: who hears what, when, and what goes wrong.
+//
+// Who: the simulator makes it and plans its faults; the sim drivers of all ranks are attached to it.
+// Threads: one.
+// Surprise: what goes through a channel keeps its order, and nothing is lost as long as both ends live: that is what
+// the
+//      contract promises. Faults are what the contract allows, or what a broken peer does (`corrupt`).
+//
+//   Fabric ──▶ ports[rank]  (sender's and receiver's end of the wire: LogGP)
+//          ──▶ channels[from][to] ──▶ Frame ─▶ Frame ─▶ …   in transit, oldest first
+//          ──▶ drivers[rank]
+//
+// Model of time: LogGP (Alexandrov, Ionescu, Schauser, Scheiman, SPAA 1995) with contention at both ports: a frame
+// leaves when its sender's port is free, takes latency + size / bandwidth, and arrives when its receiver's port is.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "drivers/driver.hpp"
+#include "drivers/sim/timeline.hpp"
+
+namespace canele::drivers::sim {
+
+class SimDriver;
+
+/// What a fabric's driver is like.
+enum class Kind : std::uint8_t {
+  memory,  ///< shared memory with one copy: reserves, inline, remote_copy() by any thread, shared lines, doorbells
+  ring,    ///< shared memory without: bulk data through packets
+  stream,  ///< a socket: system calls, bulk_send(), finds failures itself
+  rma,     ///< a network card: system calls, pending remote_copy(); the launcher tells of deaths
+  plain    ///< a socket that does not find failures: the launcher tells of deaths
+};
+const char* name_of(Kind kind);
+
+struct Model {
+  std::uint64_t latency_ns = 1000, gap_ns = 100;
+  double bandwidth = 10.0;  ///< bytes per nanosecond
+};
+
+struct FabricOptions {
+  std::string name;  ///< unique in the process; the driver's argument
+  Kind kind = Kind::stream;
+  Model model;
+  int ranks = 1, ranks_per_node = 1;
+  bool local = true, remote = true;  ///< which pairs it joins
+  std::size_t window = 256 * 1024;   ///< bytes on the way from one rank to another
+  std::size_t max_packet = 16 * 1024, max_inline = 64;
+  bool may_duplicate = false;  ///< with several rails, whose packets are numbered
+};
+
+/// Kinds of faults, for counting.
+enum class Fault : std::uint8_t {
+  delay,
+  back_pressure,
+  pending_send,
+  short_write,
+  duplicate,
+  truncated,
+  corrupt,
+  clog,
+  partition,
+  rail_loss,
+  registration,
+  copy_full,
+  count
+};
+const char* name_of(Fault fault);
+
+/// How often, per opportunity; 0: never.
+struct FaultRates {
+  double delay = 0, back_pressure = 0, pending_send = 0, short_write = 0, duplicate = 0, truncated = 0, corrupt = 0;
+  double registration = 0, copy_full = 0;
+  std::uint64_t longest_delay_ns = 200'000;
+};
+
+struct Frame {
+  enum class Type : std::uint8_t { hello, welcome, refuse, packet, bulk, bye, lost };  // lost: never on the wire
+  Type type = Type::packet;
+  std::uint64_t time = 0;  ///< of arrival
+  std::uint64_t incarnation = 0, peer_incarnation = 0;
+  std::uint64_t key = 0, offset = 0;
+  std::size_t done = 0;  ///< bulk: bytes delivered
+  std::vector<std::byte> bytes;
+  std::size_t charged = 0;    ///< of the window
+  std::vector<iovec> unread;  ///< pending: still in the sender's memory
+  Token token = nullptr;      ///< pending
+  std::string why = {};       ///< lost
+  bool peer_is_gone = true;   ///< lost
+};
+
+/// Simulated memory that a peer may reach: what an exposure names.
+struct Region {
+  std::vector<iovec> pieces;
+  Access access = Access::get;
+  int readers = 0;  ///< copies under way
+};
+
+class Fabric {
+ public:
+  /// `breathe`: called where a thread may lose its core; `complain`: a promise of the contract was broken.
+  struct World {
+    Timeline& timeline;
+    Bells& bells;
+    std::function<void(std::uint64_t ns)> breathe;
+    std::function<void(const std::string&)> complain;
+    std::function<void(std::uint64_t)> trace;     ///< a number for the trace hash
+    std::function<void(Rank, Rank)> broken = {};  ///< a packet from the first to the second was damaged
+  };
+  Fabric(World world, FabricOptions options, Dice dice);
+  ~Fabric();
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+  /// The fabric of that name.
+  static Fabric* find(std::string_view name);
+
+  const FabricOptions& options() const { return options_; }
+  FaultRates rates;
+  std::array<std::uint64_t, static_cast<std::size_t>(Fault::count)> injected{};
+  std::uint64_t frames = 0;
+
+  // ---- faults, by the simulator -----------------------------------------------------------------------------------
+  /// Nothing arrives at `to` from `from` before that time; then all of it does, in order.
+  void hold(Rank from, Rank to, std::uint64_t until, Fault as);
+  /// The rail between two ranks is gone for good; both are told, each in its own time.
+  void cut(Rank a, Rank b);
+  /// A process is gone, as by SIGKILL.
+  void kill(Rank rank);
+
+  // ---- by the drivers ---------------------------------------------------------------------------------------------
+  bool attach(SimDriver& driver);
+  void detach(SimDriver& driver);
+  SimDriver* driver_of(Rank rank) const { return drivers_[static_cast<std::size_t>(rank)]; }
+  bool joins(Rank a, Rank b) const;
+  /// Puts a frame on its way.
+  void transmit(Rank from, Rank to, Frame frame);
+  /// The sender's memory is no longer to be read for `to`.
+  void forget_pending(Rank from, Rank to);
+  bool strikes(Fault fault, double rate) {
+    if (!dice.chance(rate)) return false;
+    ++injected[static_cast<std::size_t>(fault)];
+    return true;
+  }
+  std::uint64_t wire_time(std::size_t size) const {
+    return static_cast<std::uint64_t>(static_cast<double>(size) / options_.model.bandwidth);
+  }
+  std::uint64_t now() const { return world.timeline.now(); }
+  std::uint64_t add_region(Rank rank, Region region);
+  /// nullptr: nothing of that name (any more).
+  Region* region(Rank rank, std::uint64_t id);
+  /// False: somebody is still copying, which is against the contract.
+  void drop_region(Rank rank, std::uint64_t id);
+  void drop_regions(Rank rank) { regions_[static_cast<std::size_t>(rank)].clear(); }
+  /// The lines of a pair, as `rank` sees them.
+  SharedLines lines(Rank rank, Rank peer, int count);
+
+  World world;
+  Dice dice;
+
+ private:
+  struct Channel {
+    std::deque<Frame> transit;
+    std::uint64_t last_time = 0, held_until = 0;
+    bool cut = false;
+  };
+  struct Port {
+    std::uint64_t out_free = 0, in_free = 0;
+  };
+  Channel& channel(Rank from, Rank to) { return channels_[{from, to}]; }
+  void arrive(Rank from, Rank to);
+  void damage(Rank from, Rank to, Frame& frame);
+  void read_pending(Rank from, Rank to);
+
+  FabricOptions options_;
+  std::vector<SimDriver*> drivers_;
+  std::vector<Port> ports_;
+  std::map<std::pair<Rank, Rank>, Channel> channels_;
+  std::vector<std::map<std::uint64_t, Region>> regions_;
+  std::uint64_t last_region_ = 0;
+  std::map<std::pair<Rank, Rank>, std::unique_ptr<SharedLine[]>> lines_;
+};
+
+}  // namespace canele::drivers::sim

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// SimDriver: what comes in, and poll(). See sim_driver.hpp. Who, threads: see there.
+// Surprise: what a packet took of the window comes back to its sender only when its receiver has taken it, and one
+//      latency later: so a receiver that does not poll shuts its senders.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "drivers/sim/sim_driver.hpp"
+
+namespace canele::drivers::sim {
+
+void SimDriver::arrived(Rank from, Frame frame) {
+  if (frame.type == Frame::Type::packet || frame.type == Frame::Type::bulk || frame.type == Frame::Type::bye) {
+    inbox_.push_back({from, std::move(frame)});
+    return ring();
+  }
+  on_control(from, frame);
+}
+
+void SimDriver::on_control(Rank from, const Frame& frame) {
+  Link& link = link_to(from);
+  if (frame.type == Frame::Type::refuse) return lose(from, "nobody is there, or it does not want us");
+  const bool other = link.incarnation != 0 && link.incarnation != frame.incarnation;
+  if (other || link.state == State::failed) {  // a process that came back: it is not the one of this job
+    Frame answer;
+    answer.type = Frame::Type::refuse;
+    answer.incarnation = incarnation();
+    answer.peer_incarnation = frame.incarnation;
+    if (frame.type == Frame::Type::hello) fabric_->transmit(rank(), from, std::move(answer));
+    return;
+  }
+  if (link.state == State::up) return;
+  connection_up(from, link, frame.incarnation);
+  Frame welcome;
+  welcome.type = Frame::Type::welcome;
+  if (frame.type == Frame::Type::hello) post(from, std::move(welcome));
+}
+
+void SimDriver::connection_up(Rank peer, Link& link, std::uint64_t its_incarnation) {
+  link.state = State::up;
+  link.incarnation = its_incarnation;
+  if (capabilities_.shared_lines > 0) share_lines(peer, fabric_->lines(rank(), peer, shared_line_count));
+  owe({Due::Kind::connected, peer});
+  check_ready(peer);
+}
+
+void SimDriver::lose(Rank peer, const std::string& why, bool peer_is_gone) {
+  Link& link = link_to(peer);
+  if (link.state == State::failed || std::exchange(link.ending, true)) return;
+  Frame end;
+  end.type = Frame::Type::lost;
+  end.why = why;
+  end.peer_is_gone = peer_is_gone;
+  inbox_.push_back({peer, std::move(end)});
+  ring();
+}
+
+void SimDriver::lose_incarnation(Rank peer, std::uint64_t its_incarnation) {
+  if (link_to(peer).incarnation == its_incarnation) lose(peer, "its process is gone");
+}
+
+/// What is in our hands for that peer is the engine's again.
+void SimDriver::fail(Rank peer, std::string why, bool peer_is_gone) {
+  link_to(peer).state = State::failed;
+  fabric_->forget_pending(rank(), peer);
+  std::erase_if(due_, [peer](const Due& due) { return due.peer == peer; });
+  owe({Due::Kind::failed, peer, "sim: rank " + std::to_string(peer) + ": " + std::move(why), nullptr, Status::failed,
+       peer_is_gone});
+}
+
+/// The engine does not want that peer any more, and knows why; the peer is told.
+void SimDriver::close_link(Rank peer, Link& link) {
+  link.state = State::failed;
+  fabric_->forget_pending(rank(), peer);
+  std::erase_if(due_, [peer](const Due& due) { return due.peer == peer; });
+  Frame refuse;
+  refuse.type = Frame::Type::refuse;
+  post(peer, std::move(refuse));
+}
+
+int SimDriver::poll_impl(int budget) {
+  if (std::exchange(in_poll_, true)) fabric_->world.complain("poll() was entered twice");
+  breathe(has_memory() ? 10 : 300);
+  if (!capabilities_.detects_failure) {
+    for (Rank dead = context_->next_death(); dead >= 0; dead = context_->next_death()) {
+      lose(dead, "the launcher says that it died");
+    }
+  }
+  int events = 0;
+  std::set<Rank> later;  // the order of a peer's packets is kept
+  std::deque<Arrival> kept;
+  while (budget > events && !inbox_.empty()) {
+    Arrival arrival = std::move(inbox_.front());
+    inbox_.pop_front();
+    Link& link = link_to(arrival.from);
+    if (link.state == State::failed) continue;
+    const bool early = link.state != State::up && arrival.frame.type != Frame::Type::lost;
+    const Take take = early || later.contains(arrival.from) ? Take::later : deliver(arrival.from, arrival.frame);
+    if (take == Take::later) {
+      later.insert(arrival.from);
+      kept.push_back(std::move(arrival));
+      continue;
+    }
+    ++events;
+    if (take == Take::refused) close_link(arrival.from, link);
+    done_with(arrival.from, arrival.frame);
+  }
+  inbox_.insert(inbox_.begin(), std::make_move_iterator(kept.begin()), std::make_move_iterator(kept.end()));
+  events += pay(budget);
+  in_poll_ = false;
+  return events;
+}
+
+/// Call backs that are owed.
+int SimDriver::pay(int budget) {
+  int events = 0;
+  while (events < budget && !due_.empty()) {
+    const Due due = std::move(due_.front());
+    due_.pop_front();
+    ++events;
+    switch (due.kind) {
+      case Due::Kind::connected:
+        context_->events->connected(due.peer);
+        break;
+      case Due::Kind::failed:
+        context_->events->failed(due.peer, due.peer_is_gone, due.why);
+        break;
+      case Due::Kind::ready:
+        context_->events->ready(due.peer);
+        break;
+      case Due::Kind::done:
+        context_->events->done(due.token, due.status);
+        break;
+    }
+  }
+  return events;
+}
+
+Take SimDriver::deliver(Rank from, Frame& frame) {
+  switch (frame.type) {
+    case Frame::Type::bulk:
+      return deliver_bulk(from, frame);
+    case Frame::Type::bye:
+      fail(from, "it has closed the connection", true);
+      return Take::taken;
+    case Frame::Type::lost:
+      fail(from, frame.why, frame.peer_is_gone);
+      return Take::taken;
+    default:
+      return context_->events->packet(from, frame.bytes);
+  }
+}
+
+/// A piece now and then, as a socket would.
+Take SimDriver::deliver_bulk(Rank from, Frame& frame) {
+  std::array<iovec, 8> pieces;
+  while (frame.done < frame.bytes.size()) {
+    std::size_t length = frame.bytes.size() - frame.done;
+    if (length > 1 && fabric_->strikes(Fault::short_write, fabric_->rates.short_write)) {
+      length = 1 + fabric_->dice.under(length - 1);
+    }
+    const std::uint64_t offset = frame.offset + frame.done;
+    const int count =
+        context_->events->landing(from, frame.key, offset, length, pieces.data(), static_cast<int>(pieces.size()));
+    if (count == 0) return Take::taken;  // nobody wants it
+    std::size_t part = 0;
+    for (int i = 0; i < count; ++i) {
+      const iovec& piece = pieces[static_cast<std::size_t>(i)];
+      if (part + piece.iov_len > length) fabric_->world.complain("landing() gave more room than was asked for");
+      std::memcpy(piece.iov_base, frame.bytes.data() + frame.done + part, piece.iov_len);
+      part += piece.iov_len;
+    }
+    frame.done += part;
+    context_->events->landed(from, frame.key, offset, part);
+    if (link_to(from).state == State::failed) return Take::taken;
+  }
+  return Take::taken;
+}
+
+/// Its bytes do not count any more.
+void SimDriver::done_with(Rank from, const Frame& frame) {
+  if (frame.charged == 0) return;
+  fabric_->world.timeline.after(
+      fabric_->options().model.latency_ns,
+      [fabric = fabric_, from, to = rank(), peer = frame.incarnation, self = incarnation(), bytes = frame.charged] {
+        SimDriver* const sender = fabric->driver_of(from);
+        if (sender != nullptr && sender->incarnation() == peer) sender->returned(to, self, bytes);
+      });
+}
+
+void SimDriver::returned(Rank peer, std::uint64_t its_incarnation, std::size_t bytes) {
+  Link& link = link_to(peer);
+  if (link.incarnation != its_incarnation) return;
+  link.in_flight -= std::min(link.in_flight, bytes);
+  check_ready(peer);
+}
+
+}  // namespace canele::drivers::sim

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// SimDriver: the driver contract on a simulated fabric, as capricious as the contract allows.
+//
+// Who: made by sim_factory; called as driver.hpp says, and by its Fabric when something arrives.
+// Threads: one (fibers; every function that the engine calls may lose its core in `breathe`).
+// Surprise: memory fabrics deliver at once, since shared memory has no way on which something could be: the time that
+//      takes is the sender's.
+//
+//   Fabric ──arrived()──▶ inbox_ ──poll()──▶ DriverEvents::packet      later: back to the front of inbox_
+//                         due_   ──poll()──▶ connected, failed, ready, done
+#pragma once
+
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "drivers/driver.hpp"
+#include "drivers/sim/fabric.hpp"
+
+namespace canele::drivers::sim {
+
+class SimDriver final : public Driver {
+ public:
+  static constexpr int shared_line_count = 16;
+
+  Rank rank() const { return context_->rank; }
+  std::uint64_t incarnation() const { return context_->incarnation; }
+
+  // by the fabric
+  void arrived(Rank from, Frame frame);
+  bool knows(Rank peer) const { return links_.contains(peer); }
+  /// failed() will follow, after what has arrived, unless it has already.
+  void lose(Rank peer, const std::string& why, bool peer_is_gone = true);
+  void lose_incarnation(Rank peer, std::uint64_t incarnation);
+  void sent(Rank peer, Token token) { owe({Due::Kind::done, peer, {}, token, Status::ok}); }
+
+ private:
+  enum class State : std::uint8_t { unknown, connecting, up, failed };
+  struct Link {
+    State state = State::unknown;
+    std::uint64_t incarnation = 0;  ///< of the peer
+    std::size_t in_flight = 0;
+    std::uint64_t shut_until = 0;  ///< back-pressure
+    bool owes_ready = false;
+    bool rings = false;   ///< the last send found the receiver asleep
+    bool ending = false;  ///< failed() is on its way
+  };
+  struct Due {
+    enum class Kind : std::uint8_t { connected, failed, ready, done };
+    Kind kind;
+    Rank peer;
+    std::string why = {};
+    Token token = nullptr;
+    Status status = Status::ok;
+    bool peer_is_gone = true;
+  };
+  struct Arrival {
+    Rank from;
+    Frame frame;
+  };
+  /// What an exposure's bytes are.
+  struct Exposed {
+    std::uint64_t region;
+    std::int64_t rank;
+  };
+
+  Status open_impl(DriverContext& context, Address* address, std::string* reason) override;
+  Status connect_impl(Rank peer, std::span<const std::byte> address) override;
+  Status send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
+                          std::size_t body_size) override;
+  Status send_packet_impl(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) override;
+  std::span<std::byte> reserve_impl(Rank peer, std::size_t size) override;
+  void commit_impl(Rank peer, std::size_t size) override;
+  Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
+                        std::size_t size, Token token) override;
+  Status expose_impl(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) override;
+  void withdraw_impl(std::uint64_t handle) override;
+  Status remote_copy_impl(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
+                          const iovec* pieces, int count, std::size_t size, Token token) override;
+  int poll_impl(int budget) override;
+  int descriptor_impl() const override { return bell_; }
+  bool arm_impl(bool on) override;
+  bool wants_wake_impl(Rank peer) override;
+  void wake_impl(Rank peer) override;
+  void close_impl() override;
+
+  void fill_capabilities();
+  bool has_memory() const { return kind_ == Kind::memory || kind_ == Kind::ring; }
+  Link& link_to(Rank peer) { return links_[peer]; }
+  Status take_or_refuse(Link& link, Rank peer, std::size_t size);
+  Status send(Rank peer, Frame frame, const iovec* pieces, int count, std::size_t size, Token token);
+  void post(Rank peer, Frame frame);
+  void hand_over(Rank peer, Link& link, Frame frame);
+  void returned(Rank peer, std::uint64_t incarnation, std::size_t bytes);
+  void check_ready(Rank peer);
+  void owe(Due due);
+  void ring();
+  void on_control(Rank from, const Frame& frame);
+  void connection_up(Rank peer, Link& link, std::uint64_t incarnation);
+  int pay(int budget);
+  void fail(Rank peer, std::string why, bool peer_is_gone);
+  void close_link(Rank peer, Link& link);
+  Take deliver(Rank from, Frame& frame);
+  Take deliver_bulk(Rank from, Frame& frame);
+  void done_with(Rank from, const Frame& frame);
+  Status copy_now(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces, int count,
+                  std::size_t size);
+  Status copy_later(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces, int count,
+                    std::size_t size, Token token);
+  void breathe(std::uint64_t ns) { fabric_->world.breathe(ns); }
+
+  DriverContext* context_ = nullptr;
+  Fabric* fabric_ = nullptr;
+  Kind kind_ = Kind::stream;
+  std::map<Rank, Link> links_;
+  std::deque<Arrival> inbox_;
+  std::deque<Due> due_;
+  std::vector<std::byte> reserved_;
+  int bell_ = -1;
+  bool armed_ = false, in_poll_ = false;
+};
+
+}  // namespace canele::drivers::sim
