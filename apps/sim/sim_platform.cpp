@@ -109,6 +109,11 @@ void SimBootstrap::get(int rank, std::string_view key, std::uint64_t, Deliver de
                           });
 }
 
+void SimBootstrap::on_failure(std::function<void(int)> died) {
+  board_->told[rank_] = died;
+  for (const int rank : std::set<int>(board_->dead)) died(rank);  // told before we listened
+}
+
 bool SimBootstrap::fence(std::uint64_t, std::string*) {
   const int mine = board_->generation;
   if (++board_->arrived >= board_->size - static_cast<int>(board_->dead.size())) {

@@ -92,7 +92,7 @@ class SimBootstrap final : public comm::Bootstrap {
   bool commit_and_fence(std::uint64_t timeout_ns, std::string* why) override { return fence(timeout_ns, why); }
   void get(int rank, std::string_view key, std::uint64_t, Deliver deliver) override;
   bool fence(std::uint64_t, std::string*) override;
-  void on_failure(std::function<void(int)> died) override { board_->told[rank_] = std::move(died); }
+  void on_failure(std::function<void(int)> died) override;
   bool has_died(int rank) const override { return board_->dead.contains(rank); }
   void abort(int, std::string_view) override {}
   void finalize() override { board_->told.erase(rank_); }
