@@ -96,6 +96,12 @@ bool Job::surprised() {
   return false;
 }
 
+std::string Job::who_has_failed() const {
+  std::string text;
+  for (const auto& [peer, why] : node.failures) text += "; failed(" + std::to_string(peer) + "): " + why.second;
+  return text;
+}
+
 bool Job::until(const std::function<bool()>& condition, const char* what) {
   at(what);
   const auto end = Clock::now() + std::chrono::seconds(wait_limit_s);
@@ -106,7 +112,7 @@ bool Job::until(const std::function<bool()>& condition, const char* what) {
     if (Clock::now() > end) {
       const int late = node.poll();
       ADD_FAILURE() << "rank " << rank << " waited " << wait_limit_s << " s for: " << what
-                    << (late > 0 ? " (a poll now finds events: was a wake-up lost?)" : "");
+                    << (late > 0 ? " (a poll now finds events: was a wake-up lost?)" : "") << who_has_failed();
       return false;
     }
     step(end);
@@ -220,7 +226,13 @@ bool Job::connect_all() {
     }
   }
   const auto all = static_cast<std::size_t>(size - (can().reaches_self ? 0 : 1));
-  return until([&] { return node.up.size() == all; }, "connections with all ranks");
+  const auto never = [this] {
+    return std::any_of(node.failures.begin(), node.failures.end(),
+                       [this](const auto& one) { return !is_up(one.first); });
+  };
+  if (!until([&] { return node.up.size() == all || never(); }, "connections with all ranks")) return false;
+  if (never()) ADD_FAILURE() << "rank " << rank << " will never have connections with all" << who_has_failed();
+  return !never();
 }
 
 Status Job::account(Rank to, Status status) {

@@ -99,6 +99,7 @@ class Job {
   Status account(Rank to, Status status);
   Status send_reserved(Rank to, const Bytes& bytes);
   bool surprised();
+  std::string who_has_failed() const;
 
   int channel_;
   Place& place_;

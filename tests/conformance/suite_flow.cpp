@@ -227,6 +227,41 @@ void close_delivers(Job& job) {
   EXPECT_TRUE(job.node.failures[0].first) << "lost";
 }
 
+// The same at every step of connecting: rank 0 polls once a round, and rank 1 leaves in the round in which it can.
+void close_unseen(Job& job) {
+  constexpr std::uint64_t count = 5;
+  constexpr int rounds = 20;
+  std::uint64_t sent = 0;
+  const auto send_and_leave = [&] {
+    while (job.is_up(0) && sent < count && !job.owed(0)) {
+      const Status status = job.try_send(0, pattern(100, sent));
+      ASSERT_NE(status, Status::failed);
+      if (status != Status::full) ++sent;
+    }
+    if (sent == count && job.node.pending() == 0) job.node.close();
+  };
+  job.may_fail.insert(job.partner());
+  if (job.rank == 0) {
+    ASSERT_NE(job.connect(1), Status::failed);
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; job.rank == 1 && i < polls_between && job.node.is_open(); ++i) job.node.poll(), send_and_leave();
+    job.hold("the turn of rank 1");
+    if (job.rank == 0) job.node.poll();
+    job.hold("the turn of rank 0");
+  }
+  ASSERT_TRUE(job.until(
+      [&] {
+        if (job.rank == 0) return job.node.packets.size() == count || job.has_failed(1);
+        if (job.node.is_open()) send_and_leave();
+        return !job.node.is_open();
+      },
+      "packets from a rank that leaves early"));
+  if (job.rank == 1) return;
+  ASSERT_TRUE(job.is_up(1)) << job.node.failures[1].second;
+  ASSERT_EQ(job.node.packets.size(), count);
+}
+
 // Closed with operations pending and the queue full: at once, without a call back; the peer gets whole packets.
 void close_while_pending(Job& job) {
   if (!job.connect_all() || !job.align("all are connected")) return;
@@ -273,6 +308,7 @@ constexpr TestCase cases[] = {
     {"wake_up", 2, wake_up, needs_wake_up},
     {"stays_asleep", 2, stays_asleep, needs_wake_up},
     {"close_delivers", 2, close_delivers, needs_others},
+    {"close_unseen", 2, close_unseen, needs_others},
     {"close_while_pending", 2, close_while_pending},
 };
 

@@ -177,6 +177,7 @@ class SeqPacket final : public Driver {
     }
   }
   void read_hello(int fd) {
+    if (strangers_.count(fd) == 0) return;  // its Hello has been read since epoll told of it
     Hello hello{};
     const ssize_t n = recv(fd, &hello, sizeof hello, MSG_TRUNC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -216,6 +217,11 @@ class SeqPacket final : public Driver {
     Peer& peer = at(rank);
     if (peer.gone) return;
     peer.ended = peer.ended || (what & (EPOLLHUP | EPOLLERR)) != 0;
+    if (peer.in < 0 && peer.ended) {  // it may have called back and sent before it left: no refusal
+      accept_all();
+      for (const int fd : std::set<int>(strangers_)) read_hello(fd);
+      if (peer.gone) return;
+    }
     if (peer.in < 0) return peer.ended ? fail(rank, false, "has refused the connection") : void();
     if (peer.owes_ready && (what & EPOLLOUT) != 0 && !peer.ended) {
       peer.owes_ready = false;
