@@ -23,6 +23,7 @@ struct FaultPlan {
   double deaths = 0;    ///< ranks killed
   double rails = 0;     ///< rails cut
   double hostile = 0;   ///< packets truncated and corrupted
+  double buggify = 1;   ///< the engine itself takes rare ways
 };
 
 class Adversary {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "apps/sim/marks.hpp"
 #include "apps/sim/traffic.hpp"
 
 namespace canele::sim {
@@ -95,8 +96,10 @@ Outcome run_traffic(const RunOptions& options) {
   }
   world.on_damage = [&](int from, int to) { quarantine(world, oracle, from, to); };
   adversary.begin();
+  begin_buggify(options.seed, options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3));
   world.start([&](int rank, canele_engine_t* engine) { ranks[static_cast<std::size_t>(rank)]->run(engine); });
   const bool rest = world.run(options.ticks + options.patience);
+  end_buggify();
   Outcome outcome;
   outcome.world = describe(world.options()) + ", " + std::to_string(planned.messages) + " messages";
   if (rest) {

@@ -12,6 +12,7 @@
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
 namespace {
@@ -76,7 +77,10 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
   ++driver->counters.packets_received;
   driver->counters.bytes_received += bytes.size();
   if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes of a peer that has left
-  if (peer.gone()) return drivers::Take::refused;  // it was given up, and must learn of it by each of its rails
+  if (peer.gone()) {  // it was given up, and must learn of it by each of its rails
+    CANELE_MARK(packet_of_one_given_up);
+    return drivers::Take::refused;
+  }
   const char* wrong = receive_path::packet(engine, peer, bytes);
   if (wrong == nullptr) [[likely]]
     return drivers::Take::taken;

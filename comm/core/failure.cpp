@@ -9,6 +9,7 @@
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
 namespace {
@@ -38,6 +39,7 @@ void drop_backlog(Engine& engine, Peer& peer) {
 void drop_named(Engine& engine, const Peer& peer) {
   engine.sends.each([&](Request& request) {
     if (request.rank != peer.rank || request.copying) return;
+    CANELE_MARK(named_send_ended);
     engine.sends.remove(request.handle);
     fetch::withdraw(peer, request);
     engine.finish(request, peer.error);
@@ -45,6 +47,7 @@ void drop_named(Engine& engine, const Peer& peer) {
   fetch::drop(engine, peer);
   engine.transfers.each([&](Request& request) {
     if (request.receive.peer != &peer || request.copying || request.receive.node.queued) return;
+    CANELE_MARK(transfer_ended);
     engine.transfers.remove(request.handle);
     engine.finish(request, peer.error);
   });
@@ -88,6 +91,7 @@ void launcher_failed(Engine& engine, int rank) {
   Peer& peer = engine.peer(rank);
   if (peer.gone()) return;
   if (peer.state != Peer::State::up) {
+    CANELE_MARK(death_before_connection);
     engine.fail_peer(peer, CANELE_EPEER, true, "the launcher says that it died");
     return;
   }
@@ -95,6 +99,7 @@ void launcher_failed(Engine& engine, int rank) {
   for (const auto& rail : peer.rails) {
     if (rail->dead || rail->told_of_death) continue;
     if (rail->slot->driver->capabilities().detects_failure) continue;
+    CANELE_MARK(death_left_to_the_driver);
     rail->told_of_death = true;
     rail->slot->push_death(*rail);
     rail->slot->turns.store(0, std::memory_order_relaxed);  // it is due: see due() in progress.cpp

@@ -9,6 +9,7 @@
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
 
@@ -29,6 +30,7 @@ void Engine::unlock_slowly() {
     if (departures.due()) due.take(departures);
     ltask::SubmitLock::Node* linked = lock.leave();
     if (linked == nullptr) break;
+    CANELE_MARK(linked_work_at_unlock);
     run_linked(linked);
   }
   if (due.due()) due.run(platform);
@@ -50,7 +52,10 @@ void Engine::run_linked(ltask::SubmitLock::Node* node) {
 }
 
 void Engine::submit(Op& op) {
-  if (!lock.enter_or_push(op)) return;  // the holder runs it
+  if (!lock.enter_or_push(op)) {  // the holder runs it
+    CANELE_MARK(left_to_the_holder);
+    return;
+  }
   counters.add(Counter::lock_taken);
   if (op.kind == OpKind::send || op.kind == OpKind::receive)
     being_posted = &static_cast<Request&>(static_cast<PostOp&>(op));

@@ -11,6 +11,7 @@
 #include "comm/packet/wire.hpp"
 #include "comm/protocol/bundle.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
 
@@ -42,6 +43,7 @@ struct Resolve : ltask::Task, CallOp {
 
 /// The peer cannot be reached. Of a dead one this may be known before the launcher's own word comes.
 void unreachable(Engine& engine, Peer& peer, int error, const std::string& why) {
+  CANELE_MARK(peer_unreachable);
   if (engine.bootstrap->has_died(peer.rank)) return launcher_failed(engine, peer.rank);
   engine.fail_peer(peer, error, true, why);
 }
@@ -50,7 +52,10 @@ void resolved(Engine& engine, CallOp& op) {
   const std::unique_ptr<Resolve> resolve(static_cast<Resolve*>(&op));
   --engine.resolving;
   Peer& peer = engine.peer(resolve->rank);
-  if (peer.state != Peer::State::resolving) return;  // it connected first, or is dead
+  if (peer.state != Peer::State::resolving) {  // it connected first, or is dead
+    CANELE_MARK(resolved_too_late);
+    return;
+  }
   if (!resolve->ok) {
     return unreachable(engine, peer, CANELE_EBOOTSTRAP, "the launcher does not know its address: " + resolve->why);
   }
@@ -188,7 +193,10 @@ bool try_group(Engine& engine, Peer& peer, std::size_t group) {
   const bool self = peer.rank == engine.rank;
   for (const auto& slot : engine.slots) {
     if (slot->group != group || self != slot->driver->capabilities().reaches_self) continue;
-    if (peer.rail_of(*slot) != nullptr) continue;  // the peer was first
+    if (peer.rail_of(*slot) != nullptr) {  // the peer was first
+      CANELE_MARK(peer_connected_first);
+      continue;
+    }
     drivers::Address address;
     std::string why;
     if (!find_address(peer.address, slot->label, &address, &why)) {
@@ -292,6 +300,7 @@ void rail_failed(Engine& engine, Rail& rail) {
   rail.dead = true;
   if (rail_down(engine, rail)) {
     choose_rail(peer);
+    CANELE_MARK(rail_lost);
     bundle::rail_lost(engine, peer, rail);
   } else if (peer.state != Peer::State::up && !peer.connects()) {
     connect(engine, peer);
@@ -306,8 +315,10 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
   const bool others =
       std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return one.get() != rail && one->up; });
   if (peer.state == Peer::State::up && !rail->up) {
+    CANELE_MARK(unused_rail_failed);
     rail_failed(engine, *rail);  // it was not used
   } else if (peer.state == Peer::State::connecting && !lost) {
+    CANELE_MARK(driver_does_not_reach);
     peer.reason = slot.label + ": " + std::string(reason);
     rail_failed(engine, *rail);
   } else if (peer.state == Peer::State::up && others) {

@@ -11,6 +11,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/shared_copy.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
 namespace {
@@ -78,7 +79,7 @@ int Engine::step() {
   int did = step_locked() + step_drivers();
   if (serves_bootstrap) [[unlikely]]
     did += bootstrap->progress(0) ? 1 : 0;
-  if (callback_depth() == 0 && tasks.has_work()) did += tasks.run(tasks_per_turn);
+  if (callback_depth() == 0 && tasks.has_work()) did += tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
   return did;
 }
 
@@ -163,17 +164,21 @@ void Engine::disarm() {
 }
 
 void Engine::sleep(std::uint64_t timeout_ns) {
-  if (!try_sleep(timeout_ns)) sleeper.await_release(timeout_ns);
+  if (try_sleep(timeout_ns)) return;
+  CANELE_MARK(another_sleeps);
+  sleeper.await_release(timeout_ns);
 }
 
 bool Engine::try_sleep(std::uint64_t timeout_ns) {
   if (!sleeper.try_claim()) return false;
   if (arm()) {
+    CANELE_MARK(slept_armed);
     const bool on_worker = worker.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
     sleeper.sleep(naps_only ? std::min(nap_ns, timeout_ns) : timeout_ns);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
   } else {
+    CANELE_MARK(sleep_not_armed);
     platform.yield();  // somebody is at work, or there is work
   }
   disarm();

@@ -11,6 +11,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/shared_copy.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::advert {
 namespace {
@@ -61,6 +62,7 @@ void offer(Engine& engine, Request& request, Peer& peer) {
   const int line = line_of(adverts, nullptr);
   drivers::Exposure exposure;
   if (line < 0 || line >= peer.rail->lines.count || !expose(peer, request, exposure)) return;
+  CANELE_MARK(receive_offered);
   Adverts::Mine& mine = adverts.mine[line];
   mine.request = &request;
   Claims(peer.rail->lines.ours[line], ++mine.generation).open();
@@ -89,7 +91,11 @@ Claims claims_of(const Peer& peer, const Request& request) {
 }
 
 bool withdraw(Engine& engine, Request& request) {
-  if (!claims_of(*request.receive.peer, request).close()) return false;
+  if (!claims_of(*request.receive.peer, request).close()) {
+    CANELE_MARK(offer_taken_before_withdrawn);
+    return false;
+  }
+  CANELE_MARK(offer_withdrawn);
   forget(engine, request);
   return true;
 }
@@ -116,9 +122,14 @@ const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span
   const std::uint32_t session = peer.sessions_in[head.session]->number;
   std::vector<Adverts::Theirs>& theirs = adverts_of(peer).theirs;
   // Only the receive that is next is offered: an older offer has been withdrawn.
-  if (const auto older = find_offer(theirs, session, head.tag); older != theirs.end()) theirs.erase(older);
+  if (const auto older = find_offer(theirs, session, head.tag); older != theirs.end()) {
+    CANELE_MARK(older_offer_replaced);
+    theirs.erase(older);
+  }
   const bool under_way = peer.recent.may_hold(rtr.seen, peer.next_out, session, head.tag);
+  if (under_way) CANELE_MARK(offer_crossed_its_message);
   if (!under_way && theirs.size() < Adverts::most) {
+    CANELE_MARK(offer_kept);
     Adverts::Theirs offered{head.tag, rtr.key, rtr.length, session, rtr.generation, rtr.line, rtr.exposure, {}};
     std::copy(payload.begin(), payload.end(), offered.exposure.begin());
     theirs.push_back(offered);

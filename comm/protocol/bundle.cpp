@@ -10,6 +10,7 @@
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::bundle {
 namespace {
@@ -64,6 +65,7 @@ bool send_bulk(Engine& engine, Rail& asked, Request& request) {
 
 /// A packet that only acknowledges. It has no number: with both windows closed, neither side could open the other's.
 bool send_ack(Engine& engine, Rail& rail) {
+  CANELE_MARK(acknowledged_without_a_number);
   Bundle& bundle = *rail.peer->bundle;
   auto packet = std::make_shared<KeptPacket>();
   packet->bytes.resize(sizeof(wire::Head));
@@ -80,11 +82,13 @@ bool feed(Engine& engine, Peer& peer, Rail& rail) {
   if (!bundle.again.empty()) {
     const auto kept = bundle.again.front();
     bundle.again.pop_front();
+    CANELE_MARK(packet_sent_again);
     if (put(engine, rail, kept)) return true;
     bundle.again.push_front(kept);
     return false;
   }
-  if (peer.backlog->empty() || !bundle.window_open()) return bundle.ack_due && send_ack(engine, rail);
+  const bool shut = !bundle.window_open() || (!bundle.sent.empty() && CANELE_BUGGIFY(window_shut));
+  if (peer.backlog->empty() || shut) return bundle.ack_due && send_ack(engine, rail);
   const std::size_t most = rail.slot->driver->capabilities().max_packet - sizeof(wire::Head);
   Plan plan;
   peer.backlog->plan({most, peer.rail == &rail, &rail.slot->costs}, plan);
@@ -101,7 +105,7 @@ bool feed(Engine& engine, Peer& peer, Rail& rail) {
 void acknowledge(Engine& engine, Peer& peer, bool at_once) {
   Bundle& bundle = *peer.bundle;
   const std::uint64_t upto = bundle.next_in - 1;
-  if (!at_once && upto - bundle.told < Bundle::told_every) return;
+  if (!at_once && upto - bundle.told < Bundle::told_every && !CANELE_BUGGIFY(acknowledged_at_once)) return;
   if (bundle.numbers) {
     bundle.ack_due = true;
     engine.mark_dirty(peer);
@@ -115,6 +119,7 @@ void acknowledge(Engine& engine, Peer& peer, bool at_once) {
 const char* drain_early(Engine& engine, Peer& peer) {
   Bundle& bundle = *peer.bundle;
   while (!bundle.early.empty() && bundle.early.begin()->first == bundle.next_in && !peer.gone()) {
+    CANELE_MARK(early_packet_taken);
     const std::vector<std::byte> bytes = std::move(bundle.early.begin()->second);
     bundle.early.erase(bundle.early.begin());
     bundle.early_bytes -= bytes.size();
@@ -134,10 +139,12 @@ void restart(Engine& engine, Peer& peer, Request& request) {
   leave_backlog(peer, request);
   request.bulk_rail = nullptr;
   if (request.confirmed) {
+    CANELE_MARK(restart_not_needed);
     engine.sends.remove(request.handle);
     engine.finish(request, CANELE_OK);
     return;
   }
+  CANELE_MARK(stream_restarted);
   request.moved = request.expected = 0;
   send_path::control(engine, peer, wire::Type::again, request.bulk_key, 0, 0, nullptr, 0);
 }
@@ -167,6 +174,7 @@ const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::spa
   Bundle& bundle = *peer.bundle;
   const std::uint64_t number = head.tag;
   if (number < bundle.next_in) {  // its sender has lost a rail, and the acknowledgement with it
+    CANELE_MARK(packet_came_twice);
     acknowledge(engine, peer, true);
     return nullptr;
   }
@@ -174,6 +182,7 @@ const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::spa
     if (number - bundle.next_in > Bundle::most_packets || bundle.early_bytes + rest.size() > 2 * Bundle::most_bytes) {
       return "a packet number is too far ahead";
     }
+    CANELE_MARK(packet_came_early);
     if (bundle.early.try_emplace(number, rest.begin(), rest.end()).second) bundle.early_bytes += rest.size();
     return nullptr;
   }
@@ -214,6 +223,7 @@ void rail_lost(Engine& engine, Peer& peer, Rail& rail) {
   engine.sends.each([&](Request& request) {
     const bool was_here = request.rank == peer.rank && request.bulk_rail == &rail && request.expected != 0;
     if (was_here && holds(rail, request)) {
+      CANELE_MARK(stream_held_by_a_dead_rail);
       leave_backlog(peer, request);  // no other rail may go on with it before this one lets go
     } else if (was_here) {
       restart(engine, peer, request);
@@ -222,6 +232,7 @@ void rail_lost(Engine& engine, Peer& peer, Rail& rail) {
   if (!rail.in_flush) take_back(engine, rail);
   for (std::size_t i = 0; i < bundle.landings.size();) {
     if (bundle.landings[i].slot == rail.slot) {
+      CANELE_MARK(landing_closed_by_a_dead_rail);
       rendezvous::landing_closed(engine, peer, i);
     } else {
       ++i;

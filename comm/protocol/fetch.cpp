@@ -10,6 +10,7 @@
 
 #include "comm/core/data.hpp"
 #include "comm/packet/wire.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::fetch {
 namespace {
@@ -32,7 +33,10 @@ bool issue(Pull& pull) {
     status = pull.driver->remote_copy(pull.peer->rank, drivers::Access::get, {pull.exposure.bytes, pull.exposure.size},
                                       pull.offset, pieces, count, size, static_cast<InFlight*>(&pull));
   }
-  if (status == Status::full) return false;
+  if (status == Status::full) {
+    CANELE_MARK(fetch_found_full);
+    return false;
+  }
   if (status == Status::failed) pull.status = Status::failed;
   if (status == Status::pending) ++pull.outstanding;
   pull.offset += size;
@@ -75,7 +79,11 @@ void expose(DriverSlot& slot, int rank, Packet& packet) {
   for (LateExposure& late : packet.late) {
     if (std::exchange(late.done, true)) continue;  // the packet found the driver full before
     drivers::Exposure exposure;
-    if (slot.driver->expose(rank, drivers::Access::get, late.pieces, late.count, &exposure) != Status::ok) continue;
+    if (slot.driver->expose(rank, drivers::Access::get, late.pieces, late.count, &exposure) != Status::ok) {
+      CANELE_MARK(late_exposure_refused);
+      continue;
+    }
+    CANELE_MARK(late_exposure_made);
     late.handle = exposure.handle;
     std::byte* const rts = packet.staging.data() + late.rts_at;
     rts[offsetof(wire::Rts, exposed)] = std::byte{slot.mark()};
@@ -85,6 +93,7 @@ void expose(DriverSlot& slot, int rank, Packet& packet) {
 
 void withdraw(const Peer& peer, Request& request) {
   if (request.exposure == 0) return;
+  CANELE_MARK(exposure_withdrawn);
   peer.rail->slot->withdrawals.push_back(request.exposure);
   request.exposure = 0;
 }
@@ -136,6 +145,7 @@ void piece_done(DriverSlot& slot, Pull& pull, Status status) {
 void drop(Engine& engine, const Peer& peer) {
   for (const auto& pull : engine.all_pulls) {
     if (pull->peer != &peer || !pull->pull || pull->request == nullptr) continue;
+    CANELE_MARK(fetch_dropped);
     pull->status = Status::failed;
     if (std::exchange(pull->outstanding, 0) > 0) push(*peer.rail->slot, *pull);
   }

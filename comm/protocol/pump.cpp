@@ -17,6 +17,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/protocol/bundle.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::send_path {
 namespace {
@@ -97,6 +98,7 @@ void pump_memory(Engine& engine, Peer& peer) {
       rail.full = true;
       return;
     }
+    CANELE_MARK(held_plan_left);
     free_packet(engine, std::move(rail.packet));
     rail.state = Rail::State::idle;
   }
@@ -112,6 +114,7 @@ void pump_memory(Engine& engine, Peer& peer) {
     for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
     peer.queued_bytes -= plan.size;
     if (!write_plan(engine, peer, plan)) {
+      CANELE_MARK(plan_held);
       rail.packet = new_packet(engine);
       rail.packet->plan = plan;
       rail.state = Rail::State::held;
@@ -162,7 +165,7 @@ void stage_items(Engine& engine, Peer& peer, Packet& packet) {
 
 /// In: a bulk item. Out: pieces describe its next slice.
 void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request) {
-  constexpr std::size_t slice = 512 * 1024;  // small messages get a turn in between
+  const std::size_t slice = CANELE_BUGGIFY(short_slice) ? 1000 : 512 * 1024;  // small messages get a turn in between
   packet.bulk = true;
   packet.bulk_key = request.bulk_key;
   packet.bulk_offset = request.moved;
@@ -189,8 +192,10 @@ bool lull(Engine& engine, Peer& peer) {
   const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
   if (capabilities.gap_ns == 0 || engine.lulls_over || peer.queued_bytes >= capabilities.max_packet) return false;
   if (engine.sleeper.occupied()) return false;  // nobody would end the lull
-  if (engine.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns) return false;
+  const bool long_ago = engine.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns;
+  if (long_ago && !CANELE_BUGGIFY(lull)) return false;
   if (!rail.lulled) {
+    CANELE_MARK(rail_lulled);
     rail.lulled = true;
     engine.lulled.push_back(&rail);
   }
@@ -241,7 +246,8 @@ std::unique_ptr<Packet> new_packet(Engine& engine) {
 
 void free_packet(Engine& engine, std::unique_ptr<Packet> packet) {
   constexpr std::size_t kept = 16;
-  if (engine.free_packets.size() < kept) engine.free_packets.push_back(std::move(packet));
+  if (engine.free_packets.size() < kept && !CANELE_BUGGIFY(packet_not_kept))
+    engine.free_packets.push_back(std::move(packet));
 }
 
 bool send_bulk(Engine& engine, Rail& rail, Request& request) {
@@ -275,6 +281,7 @@ void handed_over(Engine& engine, Rail& rail) {
   rail.in_flush = false;
   Peer& peer = *rail.peer;
   if (peer.gone()) {
+    CANELE_MARK(packet_of_the_gone_dropped);
     peers::drop_packet(engine, rail);
     return;
   }
@@ -285,6 +292,7 @@ void handed_over(Engine& engine, Rail& rail) {
     return;
   }
   if (rail.dead) {
+    CANELE_MARK(packet_taken_back_late);
     bundle::take_back(engine, rail);
     return;
   }
@@ -297,9 +305,11 @@ void handed_over(Engine& engine, Rail& rail) {
       packet_done(engine, rail, drivers::Status::ok);
       break;
     case drivers::Status::pending:
+      CANELE_MARK(packet_pending);
       rail.state = Rail::State::sending;
       break;
     case drivers::Status::full:
+      CANELE_MARK(packet_found_full);
       rail.full = true;
       break;  // stays staged until ready()
     case drivers::Status::failed:

@@ -17,6 +17,7 @@
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/shared_copy.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::receive_path {
 namespace {
@@ -29,6 +30,7 @@ const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Paylo
   Session* session =
       engine.sessions.find_or_make(engine, {reinterpret_cast<const char*>(payload.data()), payload.size()});
   if (session == nullptr) return "it announced more sessions than there can be";
+  CANELE_MARK(session_announced);
   if (peer.sessions_in.size() <= head.session) peer.sessions_in.resize(head.session + 1u, nullptr);
   peer.sessions_in[head.session] = session;
   return nullptr;
@@ -72,8 +74,10 @@ void file_unexpected(Engine& engine, Session& session, Message& message) {
 /// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed.
 void keep(Engine& engine, Session& session, PostedNode* node, Message& message) {
   if (node == nullptr) {
+    CANELE_MARK(unexpected_filed);
     file_unexpected(engine, session, message);
   } else {
+    CANELE_MARK(late_receive_met);
     engine.counters.add(Counter::posted_matches);
     give(engine, request_of(*node), message);
   }
@@ -92,6 +96,7 @@ void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
 
 /// A receive that was offered to its sender has met a message that came as any other.
 [[gnu::cold, gnu::noinline]] const char* no_longer_offered(Engine& engine, Request& request) {
+  CANELE_MARK(offer_met_other_message);
   return advert::withdraw(engine, request) ? nullptr : "it took an offered receive, and sent something else for it";
 }
 
@@ -140,6 +145,7 @@ inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::
   message->length = payload.size();
   message->handle = handle;
   message->synchronous = handle != 0;
+  CANELE_MARK(eager_kept);
   keep(engine, session, node, *message);
   return nullptr;
 }
@@ -158,7 +164,11 @@ inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::
     if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
   }
   set_envelope(request, head.tag, peer.rank, payload.size());
-  if (handle != 0) acknowledge(engine, peer, handle);
+  CANELE_MARK(eager_met_posted);
+  if (handle != 0) {
+    CANELE_MARK(synchronous_met_posted);
+    acknowledge(engine, peer, handle);
+  }
   copy_eager(engine, request, peer, payload);
   return nullptr;
 }
@@ -190,6 +200,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
     engine.counters.add(Counter::posted_matches);
     set_envelope(request, head.tag, peer.rank, rts.length);
     request.confirm = rts.confirm != 0;
+    CANELE_MARK(rts_met_posted);
     rendezvous::start(engine, request, peer, rts.handle, exposure, rts.exposed);
     return nullptr;
   }
@@ -198,6 +209,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   message->length = rts.length;
   message->handle = rts.handle;
   message->rendezvous = true;
+  CANELE_MARK(rts_kept);
   message->confirm = rts.confirm != 0;
   message->exposed_by = rts.exposed;
   keep(engine, *session, node, *message);
@@ -209,6 +221,7 @@ const char* on_ack(Engine& engine, Peer& peer, const wire::Head& head) {
   if (request == nullptr || request->rank != peer.rank || request->rendezvous || !request->synchronous) {
     return "an acknowledgement names no synchronous send";
   }
+  CANELE_MARK(synchronous_acknowledged);
   engine.sends.remove(head.tag);
   engine.finish(*request, CANELE_OK);
   return nullptr;
@@ -230,6 +243,7 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::session:
       return on_session(engine, peer, chunk.head, chunk.payload);
     case wire::Type::bye:
+      CANELE_MARK(peer_left);
       engine.fail_peer(peer, CANELE_EPEER, false, "it has left the job");
       return nullptr;
     case wire::Type::seen:
@@ -257,9 +271,11 @@ void no_longer_unexpected(Engine& engine, const Message& message) {
 void consume(Engine& engine, Request& request, Message& message) {
   Peer& peer = *message.peer;
   if (message.rendezvous) {
+    CANELE_MARK(unexpected_rts_taken);
     request.confirm = message.confirm;
     rendezvous::start(engine, request, peer, message.handle, message.exposed(), message.exposed_by);
   } else {
+    CANELE_MARK(unexpected_eager_taken);
     if (message.synchronous) acknowledge(engine, peer, message.handle);
     copy_eager(engine, request, peer, {message.bytes(), message.stored});
   }
@@ -302,6 +318,7 @@ void accept(Engine& engine, Request& request) {
   if (node.source == rank_any) return;
   Peer& peer = engine.peer(node.source);  // opens the connection in the background
   if (peer.gone()) {
+    CANELE_MARK(receive_from_the_gone);
     take_out(engine, request);
     engine.finish(request, peer.error);
   } else if (request.data.length >= advert::least) {
@@ -315,6 +332,7 @@ void give(Engine& engine, Request& request, Message& message) {
     consume(engine, request, message);
     return;
   }
+  CANELE_MARK(late_receive_holds);
   request.receive.message = &message;
   request.stage = Request::Stage::held;
   engine.publish(request, event::header);
@@ -322,6 +340,7 @@ void give(Engine& engine, Request& request, Message& message) {
 
 void bind(Engine& engine, Request& request) {
   assert(request.stage == Request::Stage::held);
+  CANELE_MARK(late_receive_bound);
   Message& message = *request.receive.message;
   request.receive.message = nullptr;
   request.late = false;
@@ -343,6 +362,7 @@ void end_posted(Engine& engine, int source, int error) {
     Matcher::each_in_session(engine.sessions.at(i).match, consider);
   }
   for (Request* request : doomed) {
+    CANELE_MARK(posted_receive_ended);
     take_out(engine, *request);
     request->cancelled = error == CANELE_ECANCELED;
     engine.finish(*request, error);
@@ -354,6 +374,7 @@ void cancel(Engine& engine, Request& request) {
       request.kind == Request::Kind::receive && request.stage == Request::Stage::posted && request.receive.node.queued;
   const bool waits = posted && (request.handle == 0 || advert::withdraw(engine, request));
   if (waits) {
+    CANELE_MARK(cancel_took_out);
     take_out(engine, request);
     request.cancelled = true;
   }
@@ -362,6 +383,7 @@ void cancel(Engine& engine, Request& request) {
   if (waits) {
     engine.finish(request, CANELE_ECANCELED);
   } else if (ended) {
+    CANELE_MARK(cancel_came_after_the_end);
     const bool receive = request.kind == Request::Kind::receive;
     engine.publish(request, receive ? event::received | event::finalized : event::finalized);
   }
@@ -375,6 +397,7 @@ void probe(Engine& engine, ProbeOp& op) {
     auto& message = static_cast<Message&>(*node);
     op.status = {CANELE_OK, message.source, message.tag, message.length, 0};
     if (op.into != nullptr) {
+      CANELE_MARK(probe_took);
       engine.matcher.take(session.match, message);
       no_longer_unexpected(engine, message);
       ++session.pending;

@@ -14,6 +14,7 @@
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/shared_copy.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::rendezvous {
 
@@ -58,7 +59,7 @@ namespace {
 /// One chunk of a pull; runs on whatever thread makes progress, outside the lock. Submits itself again until all is
 /// there.
 void pull_chunk(ltask::Task& task) {
-  constexpr std::size_t chunk = 256 * 1024;  // then others get a turn
+  const std::size_t chunk = CANELE_BUGGIFY(short_pull) ? 4096 : 256 * 1024;  // then others get a turn
   auto& pull = static_cast<Pull&>(task);
   iovec pieces[64];
   std::size_t size = 0;
@@ -72,6 +73,7 @@ void pull_chunk(ltask::Task& task) {
   pull.offset += size;
   Engine& engine = *pull.engine;
   if (pull.status == drivers::Status::ok && pull.offset < pull.want) {
+    CANELE_MARK(pull_goes_on);
     pull.prepare(pull_chunk);
     engine.tasks.submit(pull);
     return;
@@ -98,7 +100,7 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   constexpr int most_pieces = 16;
   drivers::Driver& driver = *peer.rail->slot->driver;
   exposure.size = 0;
-  if (!driver.capabilities().get || !driver.capabilities().copies_anywhere) return;
+  if (!driver.capabilities().get || !driver.capabilities().copies_anywhere || CANELE_BUGGIFY(not_exposed)) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
@@ -124,17 +126,20 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
            std::uint8_t exposed_by) {
   request.stage = Request::Stage::moving;
   if (peer.gone()) {
+    CANELE_MARK(rendezvous_with_the_gone);
     engine.finish(request, peer.error);
     return;
   }
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
   if (want == 0) {
+    CANELE_MARK(rendezvous_of_nothing);
     fin(engine, peer, handle, CANELE_OK);
     receive_path::delivered(engine, request, peer, 0);
     return;
   }
   const DriverSlot* slot = peer.rail->slot;
   if (!exposure.empty() && slot != nullptr && slot->mark() == exposed_by && slot->driver->capabilities().get) {
+    CANELE_MARK(rendezvous_pulled);
     start_pull(engine, request, peer, handle, want, exposure);
     return;
   }
@@ -142,6 +147,7 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
 }
 
 void stream(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want) {
+  CANELE_MARK(rendezvous_streamed);
   request.moved = 0;
   request.expected = want;
   grant(engine, request, peer, handle, 0);
@@ -158,6 +164,7 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   if (cts.length == 0 || cts.length > length || cts.offset > length - cts.length) {
     return "a clear to send asks for bytes that the message does not have";
   }
+  CANELE_MARK(cts_arrived);
   fetch::withdraw(peer, *request);  // it does not fetch, or no longer
   request->bulk_key = cts.key;
   request->moved = cts.offset;
@@ -179,9 +186,11 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
     return "an end of transfer names no send that waits for one";
   }
   if (under_way) {  // the rail has not given the last of its memory back
+    CANELE_MARK(fin_before_the_rail_let_go);
     request->confirmed = true;
     return nullptr;
   }
+  CANELE_MARK(fin_arrived);
   engine.sends.remove(handle);
   fetch::withdraw(peer, *request);
   engine.finish(*request, outcome == 0 ? CANELE_OK : CANELE_EPEER);
@@ -192,9 +201,12 @@ void on_again(Engine& engine, Peer& peer, std::uint64_t key) {
   Request* request = engine.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer || peer.bundle == nullptr) return;  // it has all of it
   for (OpenLanding& landing : peer.bundle->landings) {
-    if (landing.key == key) landing.asked_again = true;
-    if (landing.key == key) return;
+    if (landing.key != key) continue;
+    CANELE_MARK(asked_again_while_landing);
+    landing.asked_again = true;
+    return;
   }
+  CANELE_MARK(granted_again);
   engine.transfers.remove(key);
   grant(engine, *request, peer, request->bulk_key, request->moved);
 }
@@ -228,6 +240,7 @@ void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
   if (request == nullptr || request->receive.peer != &peer || length > request->expected - request->moved) return;
   request->moved += length;
   if (request->moved == request->expected) {
+    CANELE_MARK(stream_landed);
     engine.transfers.remove(key);
     if (request->confirm) fin(engine, peer, request->bulk_key, CANELE_OK);
     receive_path::delivered(engine, *request, peer, request->expected);
@@ -245,12 +258,15 @@ void pulled(Engine& engine, Pull& pull) {
   }
   Peer& peer = *pull.peer;
   if (pull.status == drivers::Status::ok) {
+    CANELE_MARK(pull_done);
     fin(engine, peer, pull.handle, CANELE_OK);
     engine.counters.add(Counter::copies_pulled, pull.want);
     receive_path::delivered(engine, *pull.request, peer, pull.want);
   } else if (peer.gone()) {
+    CANELE_MARK(pull_from_the_gone);
     engine.finish(*pull.request, peer.error);
   } else {  // it may be forbidden, or the peer is about to be found dead: then that ends the transfer
+    CANELE_MARK(pull_failed_and_streams);
     stream(engine, *pull.request, peer, pull.handle, pull.want);
   }
   free_pull(engine, pull);

@@ -16,6 +16,7 @@
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/shared_copy.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::send_path {
 namespace {
@@ -53,7 +54,7 @@ namespace {
 
 /// In: data, header, synchronous. Out: rendezvous or eager, and the size in a packet.
 void choose_protocol(const Engine& engine, const Peer& peer, Request& request) {
-  request.rendezvous = request.data.length > eager_limit(engine, peer);
+  request.rendezvous = request.data.length > eager_limit(engine, peer) || CANELE_BUGGIFY(rendezvous);
   std::size_t payload = request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0);
   if (request.rendezvous) payload = sizeof(wire::Rts) + request.header + drivers::Exposure::max_size;
   request.item.size = static_cast<std::uint32_t>(wire::chunk_size(payload));
@@ -88,9 +89,11 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
                         static_cast<std::uint8_t>(length)};
   drivers::Driver& driver = *rail.slot->driver;
   if (driver.send_inline(destination, &head, sizeof head, buffer, length) != drivers::Status::ok) {
+    CANELE_MARK(inline_send_found_full);
     rail.full = true;
     return false;
   }
+  CANELE_MARK(left_at_once);
   peer->recent.note(peer->next_out++, session.number, tag);
   count_message(engine, *peer, length, Counter::eager_sent);
   peer->counters.add(Counter::packets_sent);
@@ -103,6 +106,7 @@ void accept(Engine& engine, Request& request) {
   ++request.session->pending;
   Peer& peer = engine.peer(request.rank);
   if (peer.gone()) {
+    CANELE_MARK(send_to_the_gone);
     engine.finish(request, peer.error);
     return;
   }
@@ -165,6 +169,7 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
   if (offered != nullptr) {
     Claims claims(peer.rail->lines.theirs[offered->line], offered->generation);
     if (claims.take()) {
+      CANELE_MARK(offer_taken);
       rts.receive = offered->key;
       shared_copy::send(engine, request, peer, claims, *offered);
     }
@@ -228,7 +233,10 @@ void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes) 
     peer.backlog->remove(request.item);
     request.item.queued = false;
   }
-  if (request.confirm && !request.confirmed) return;  // the rail may still lose it
+  if (request.confirm && !request.confirmed) {  // the rail may still lose it
+    CANELE_MARK(stream_sent_not_confirmed);
+    return;
+  }
   engine.sends.remove(request.handle);
   engine.finish(request, CANELE_OK);
 }
@@ -238,6 +246,7 @@ void reprioritize(Engine& engine, ReprioritizeOp& op) {
   if (request.kind != Request::Kind::send || request.stage != Request::Stage::posted || !request.item.queued) {
     op.result = CANELE_ESTATE;
   } else {
+    CANELE_MARK(priority_raised);
     const std::int32_t before = request.item.priority;
     request.item.priority = op.priority;
     engine.peer(request.rank).backlog->reprioritized(request.item, before);

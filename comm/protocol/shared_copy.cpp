@@ -13,6 +13,7 @@
 #include "comm/protocol/advert.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::shared_copy {
 namespace {
@@ -88,9 +89,11 @@ void received(Engine& engine, Request& request, Peer& peer, bool tell) {
   advert::forget(engine, request);
   request.copying = false;  // its task may have some steps to go, without the request
   if (!well) {
+    CANELE_MARK(shared_copy_failed_and_streams);
     rendezvous::stream(engine, request, peer, request.bulk_key, want);
     return;
   }
+  CANELE_MARK(shared_copy_received);
   if (tell) rendezvous::fin(engine, peer, request.bulk_key, CANELE_OK);
   receive_path::delivered(engine, request, peer, want);
 }
@@ -99,6 +102,7 @@ void received(Engine& engine, Request& request, Peer& peer, bool tell) {
 void receive_over(Engine& engine, Request& request, Peer& peer, bool last) {
   request.copying = false;
   if (peer.gone()) {
+    CANELE_MARK(shared_copy_with_the_gone);
     advert::forget(engine, request);
     engine.finish(request, peer.error);
   } else if (last) {
@@ -111,6 +115,7 @@ void send_over(Engine& engine, Request& request, Peer& peer, const Pull& pull) {
   request.copying = false;
   if (!peer.gone() && !pull.last) return;
   if (!peer.gone()) {
+    CANELE_MARK(sender_copied_the_last_chunk);
     send_path::control(engine, peer, wire::Type::placed, pull.handle, 0, 0, nullptr, 0);
     if (pull.claims.any_failed()) return;
   }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Finding the marks: the linker gathers them in sections. See marks.hpp (who, threads).
+// Surprise: a place is first made active for a run, and only then strikes with a probability: so runs differ in kind
+//      (FoundationDB's BUGGIFY).
+#include "apps/sim/marks.hpp"
+
+#include <map>
+
+#include "drivers/sim/timeline.hpp"
+#include "ltask/mark.hpp"
+
+extern "C" {
+extern canele::Mark __start_canele_marks[], __stop_canele_marks[];      // NOLINT: the linker's names
+extern canele::Mark __start_canele_buggify[], __stop_canele_buggify[];  // NOLINT
+}
+
+namespace canele::sim {
+namespace {
+
+constexpr double strikes = 0.05;
+drivers::sim::Dice dice(0);
+std::uint64_t active_seed = 0;
+double active_share = 0;
+
+std::vector<Seen> gather(const Mark* begin, const Mark* end) {
+  std::map<std::string, std::uint64_t> all;
+  for (const Mark* mark = begin; mark != end; ++mark) all[mark->name] += mark->hits;
+  std::vector<Seen> seen;
+  for (const auto& [name, hits] : all) seen.push_back({name, hits});
+  return seen;
+}
+
+bool strike(const Mark& place) {
+  std::uint64_t name = 0;
+  for (const char* c = place.name; *c != '\0'; ++c) name = name * 31 + static_cast<unsigned char>(*c);
+  return drivers::sim::Dice(active_seed ^ name).chance(active_share) && dice.chance(strikes);
+}
+
+}  // namespace
+
+std::vector<Seen> all_marks() { return gather(__start_canele_marks, __stop_canele_marks); }
+std::vector<Seen> all_buggify() { return gather(__start_canele_buggify, __stop_canele_buggify); }
+
+void begin_buggify(std::uint64_t seed, double share) {
+  dice = drivers::sim::Dice(seed ^ 0xb5297a4d);
+  active_seed = seed;
+  active_share = share;
+  buggify = share > 0 ? strike : nullptr;
+}
+
+void end_buggify() { buggify = nullptr; }
+
+}  // namespace canele::sim

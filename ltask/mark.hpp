@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Marks: transitions of the protocols that the simulator must have seen, and places where it makes the rare common.
+//
+// Who: comm and ltask. Threads: marks are counted in a simulated world of one thread only.
+// Surprise: they exist in the simulator's copy of the engine (CANELE_MARKS); in the library they are nothing at all.
+//
+//   CANELE_MARK(name);              this line was reached. Only in .cpp files: a name stands for one place
+//   if (CANELE_BUGGIFY(name)) …     now and then true in a simulated world, never in the library
+//
+// After FoundationDB's CODE_PROBE and BUGGIFY (flow/Buggify.h), and TigerBeetle's marks.
+#pragma once
+
+#ifdef CANELE_MARKS
+
+namespace canele {
+
+struct Mark {
+  const char* name;
+  unsigned long hits;
+};
+/// Decides for a place; nullptr: never.
+inline bool (*buggify)(const Mark& place) = nullptr;
+
+}  // namespace canele
+
+#define CANELE_MARK(name)                                                                                \
+  do {                                                                                                   \
+    static ::canele::Mark mark __attribute__((section("canele_marks"), used, aligned(16))) = {#name, 0}; \
+    ++mark.hits;                                                                                         \
+  } while (false)
+#define CANELE_BUGGIFY(name)                                                                               \
+  ([]() -> bool {                                                                                          \
+    static ::canele::Mark mark __attribute__((section("canele_buggify"), used, aligned(16))) = {#name, 0}; \
+    const bool struck = ::canele::buggify != nullptr && ::canele::buggify(mark);                           \
+    mark.hits += struck ? 1 : 0;                                                                           \
+    return struck;                                                                                         \
+  }())
+
+#else
+
+#define CANELE_MARK(name) static_cast<void>(0)
+#define CANELE_BUGGIFY(name) false
+
+#endif
