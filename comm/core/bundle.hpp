@@ -43,15 +43,18 @@ struct OpenLanding {
 
 struct Bundle {
   static constexpr std::size_t most_packets = 256, most_bytes = 4u << 20;  ///< kept unacknowledged; early ones likewise
-  static constexpr std::uint64_t told_every = 16;                          ///< packets between two acknowledgements
+  static constexpr std::uint64_t told_every = 16;                  ///< packets between two acknowledgements, at most,
+  static constexpr std::size_t told_every_bytes = most_bytes / 4;  ///< and bytes
 
-  bool ack_due = false;         ///< the peer may wait to hear how far we are
-  bool numbers = false;         ///< what we send is numbered
-  std::uint64_t next_out = 1;   ///< number of the next packet
-  std::uint64_t next_in = 1;    ///< the number that comes next
-  std::uint64_t told = 0;       ///< the highest number that we have acknowledged
-  std::size_t sent_bytes = 0;   ///< in `sent`
-  std::size_t early_bytes = 0;  ///< in `early`
+  std::size_t max_packet = ~std::size_t{0};  ///< a packet that is kept must fit any rail
+  bool ack_due = false;                      ///< the peer may wait to hear how far we are
+  bool numbers = false;                      ///< what we send is numbered
+  std::uint64_t next_out = 1;                ///< number of the next packet
+  std::uint64_t next_in = 1;                 ///< the number that comes next
+  std::uint64_t told = 0;                    ///< the highest number that we have acknowledged
+  std::size_t untold_bytes = 0;              ///< that have come since then
+  std::size_t sent_bytes = 0;                ///< in `sent`
+  std::size_t early_bytes = 0;               ///< in `early`
   std::deque<std::shared_ptr<KeptPacket>> sent, again;
   std::map<std::uint64_t, std::vector<std::byte>> early;
   std::vector<OpenLanding> landings;
@@ -63,6 +66,13 @@ struct Bundle {
     early.clear();
     landings.clear();
     sent_bytes = early_bytes = 0;
+  }
+  /// The peer hears in a packet how far we are. Returns that number.
+  std::uint64_t tell() {
+    told = next_in - 1;
+    untold_bytes = 0;
+    ack_due = false;
+    return told;
   }
   bool window_open() const { return sent.size() < most_packets && sent_bytes < most_bytes; }
 };

@@ -5,6 +5,9 @@
 // Threads: under the engine's lock.
 // Surprise: requests whose data is being copied are left to their Pull, and a packet that a driver's server may
 //     hold is left until it comes back.
+#include <algorithm>
+#include <utility>
+
 #include "comm/core/peers.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/receive_path.hpp"
@@ -25,9 +28,22 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
   engine.finish(request, peer.error);
 }
 
+/// The transfer that a slice in this rail's packet belongs to, or nullptr.
+Request* slice_of(const Rail& rail) {
+  const bool holds = rail.packet != nullptr && rail.packet->bulk && rail.packet->plan.count == 1;
+  return holds ? &request_of(*rail.packet->plan.items[0]) : nullptr;
+}
+
+bool is_held(const Peer& peer, const Request& request) {
+  return std::any_of(peer.rails.begin(), peer.rails.end(),
+                     [&](const auto& rail) { return slice_of(*rail) == &request; });
+}
+
 void drop_backlog(Engine& engine, Peer& peer) {
-  for (const auto& rail : peer.rails) {
-    if (rail->packet != nullptr && rail->packet->bulk) rail->packet->plan.count = 0;  // its item is in the backlog
+  for (const auto& rail : peer.rails) {  // these end with their packets
+    Request* const request = slice_of(*rail);
+    if (request == nullptr || !std::exchange(request->item.queued, false)) continue;
+    peer.backlog->remove(request->item);
   }
   while (strategies::Item* item = peer.backlog->any()) {
     peer.backlog->remove(*item);
@@ -38,7 +54,7 @@ void drop_backlog(Engine& engine, Peer& peer) {
 
 void drop_named(Engine& engine, const Peer& peer) {
   engine.sends.each([&](Request& request) {
-    if (request.rank != peer.rank || request.copying) return;
+    if (request.rank != peer.rank || request.copying || is_held(peer, request)) return;
     CANELE_MARK(named_send_ended);
     engine.sends.remove(request.handle);
     fetch::withdraw(peer, request);
@@ -67,7 +83,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   }
   drop_backlog(*this, peer);
   for (const auto& rail : peer.rails) {
-    if (!rail->in_flush) peers::drop_packet(*this, *rail);
+    if (!peers::with_driver(*rail)) peers::drop_packet(*this, *rail);
   }
   if (peer.bundle != nullptr) peer.bundle->drop();
   drop_named(*this, peer);
@@ -75,6 +91,8 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
 }
 
 namespace peers {
+
+bool with_driver(const Rail& rail) { return rail.in_flush || (rail.state == Rail::State::sending && !rail.dead); }
 
 void drop_packet(Engine& engine, Rail& rail) {
   rail.kept.reset();

@@ -283,7 +283,7 @@ void connected(Engine& engine, DriverSlot& slot, int rank) {
   const bool several = std::count_if(engine.slots.begin(), engine.slots.end(),
                                      [&](const auto& one) { return one->group == slot.group; }) > 1;
   if (several) {
-    bundle::begin(peer);
+    bundle::begin(engine, peer, slot.group);
   } else {
     set_inline_limit(engine, *rail);
     rail->lines = slot.driver->shared_lines(rank);
@@ -311,7 +311,13 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
   if (rank < 0 || rank >= engine.size) return;
   Peer& peer = engine.peer(rank);
   Rail* rail = peer.rail_of(slot);
-  if (rail == nullptr || rail->dead || peer.gone()) return;
+  if (rail == nullptr || rail->dead) return;
+  if (peer.gone()) {
+    CANELE_MARK(driver_lets_go_of_the_gone);
+    rail->dead = true;
+    if (!rail->in_flush) drop_packet(engine, *rail);
+    return;
+  }
   const bool others =
       std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return one.get() != rail && one->up; });
   if (peer.state == Peer::State::up && !rail->up) {
@@ -327,6 +333,7 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
                                       std::string(reason) + "); its messages go on by the others");
     rail_failed(engine, *rail);
   } else {
+    rail->dead = true;
     engine.fail_peer(peer, CANELE_EPEER, true, reason);
   }
 }

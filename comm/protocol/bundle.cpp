@@ -26,9 +26,7 @@ std::shared_ptr<KeptPacket> keep(Engine& engine, Peer& peer, const Plan& plan) {
   auto kept = std::make_shared<KeptPacket>();
   kept->number = bundle.next_out++;
   kept->bytes.resize(sizeof(wire::Head) + plan.size);
-  bundle.told = bundle.next_in - 1;
-  bundle.ack_due = false;
-  const wire::Head head{kept->number, static_cast<std::uint32_t>(bundle.told), 0, wire::Type::numbered, 0};
+  const wire::Head head{kept->number, static_cast<std::uint32_t>(bundle.tell()), 0, wire::Type::numbered, 0};
   std::byte* end = wire::put_head(kept->bytes.data(), head, 0);
   for (int i = 0; i < plan.count; ++i) end = send_path::write_item(engine, peer, *plan.items[i], end, nullptr).end;
   kept->bytes.resize(static_cast<std::size_t>(end - kept->bytes.data()));  // an rts may have turned out shorter
@@ -71,8 +69,7 @@ bool send_ack(Engine& engine, Rail& rail) {
   packet->bytes.resize(sizeof(wire::Head));
   wire::put_head(packet->bytes.data(), {bundle.next_in - 1, 0, 0, wire::Type::seen, 0}, 0);
   if (!put(engine, rail, packet)) return false;
-  bundle.told = bundle.next_in - 1;
-  bundle.ack_due = false;
+  bundle.tell();
   return true;
 }
 
@@ -87,9 +84,10 @@ bool feed(Engine& engine, Peer& peer, Rail& rail) {
     bundle.again.push_front(kept);
     return false;
   }
-  const bool shut = !bundle.window_open() || (!bundle.sent.empty() && CANELE_BUGGIFY(window_shut));
+  const bool shut =
+      !bundle.window_open() || (bundle.sent.size() >= 2 * Bundle::told_every && CANELE_BUGGIFY(window_shut));
   if (peer.backlog->empty() || shut) return bundle.ack_due && send_ack(engine, rail);
-  const std::size_t most = rail.slot->driver->capabilities().max_packet - sizeof(wire::Head);
+  const std::size_t most = bundle.max_packet - sizeof(wire::Head);
   Plan plan;
   peer.backlog->plan({most, peer.rail == &rail, &rail.slot->costs}, plan);
   if (plan.count == 0) return bundle.ack_due && send_ack(engine, rail);
@@ -104,15 +102,15 @@ bool feed(Engine& engine, Peer& peer, Rail& rail) {
 /// Tells the peer how far we are, if it may be waiting for that.
 void acknowledge(Engine& engine, Peer& peer, bool at_once) {
   Bundle& bundle = *peer.bundle;
-  const std::uint64_t upto = bundle.next_in - 1;
-  if (!at_once && upto - bundle.told < Bundle::told_every && !CANELE_BUGGIFY(acknowledged_at_once)) return;
+  const bool soon = bundle.next_in - 1 - bundle.told >= Bundle::told_every ||
+                    bundle.untold_bytes >= Bundle::told_every_bytes || CANELE_BUGGIFY(acknowledged_at_once);
+  if (!at_once && !soon) return;
   if (bundle.numbers) {
     bundle.ack_due = true;
     engine.mark_dirty(peer);
     return;
   }
-  bundle.told = upto;
-  send_path::control(engine, peer, wire::Type::seen, upto, 0, 0, nullptr, 0);
+  send_path::control(engine, peer, wire::Type::seen, bundle.tell(), 0, 0, nullptr, 0);
 }
 
 /// Packets that came early and whose turn it is now.
@@ -124,6 +122,7 @@ const char* drain_early(Engine& engine, Peer& peer) {
     bundle.early.erase(bundle.early.begin());
     bundle.early_bytes -= bytes.size();
     ++bundle.next_in;
+    bundle.untold_bytes += bytes.size();
     if (const char* wrong = receive_path::chunks(engine, peer, bytes); wrong != nullptr) return wrong;
   }
   return nullptr;
@@ -156,9 +155,13 @@ bool holds(const Rail& rail, const Request& request) {
 
 }  // namespace
 
-void begin(Peer& peer) {
+void begin(const Engine& engine, Peer& peer, std::size_t group) {
   if (peer.bundle == nullptr) peer.bundle = std::make_unique<Bundle>();
   peer.bundle->numbers = true;
+  for (const auto& slot : engine.slots) {
+    if (slot->group != group) continue;
+    peer.bundle->max_packet = std::min(peer.bundle->max_packet, slot->driver->capabilities().max_packet);
+  }
 }
 
 void pump(Engine& engine, Peer& peer) {
@@ -193,6 +196,7 @@ const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::spa
     engine.mark_dirty(peer);
   }
   ++bundle.next_in;
+  bundle.untold_bytes += rest.size();
   if (!rest.empty()) {
     if (const char* wrong = receive_path::chunks(engine, peer, rest); wrong != nullptr) return wrong;
   }

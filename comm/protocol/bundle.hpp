@@ -18,7 +18,7 @@
 namespace canele::comm::bundle {
 
 /// The peer is reached by several rails from now on: what is sent is numbered.
-void begin(Peer& peer);
+void begin(const Engine& engine, Peer& peer, std::size_t group);
 
 /// Gives packets to every rail that takes one. The pump of a peer whose packets are numbered.
 void pump(Engine& engine, Peer& peer);

@@ -281,6 +281,11 @@ void handed_over(Engine& engine, Rail& rail) {
   rail.in_flush = false;
   Peer& peer = *rail.peer;
   if (peer.gone()) {
+    if (rail.state == Rail::State::staged && rail.result == drivers::Status::pending) rail.state = Rail::State::sending;
+    if (peers::with_driver(rail)) {
+      CANELE_MARK(packet_of_the_gone_pending);
+      return;
+    }
     CANELE_MARK(packet_of_the_gone_dropped);
     peers::drop_packet(engine, rail);
     return;
@@ -318,7 +323,13 @@ void handed_over(Engine& engine, Rail& rail) {
 }
 
 void packet_done(Engine& engine, Rail& rail, drivers::Status status) {
-  if (rail.packet == nullptr || rail.dead || rail.peer->gone()) return;
+  if (rail.packet == nullptr || rail.dead) return;
+  if (rail.peer->gone()) {
+    CANELE_MARK(packet_of_the_gone_done);
+    rail.state = Rail::State::idle;
+    peers::drop_packet(engine, rail);
+    return;
+  }
   assert(status == drivers::Status::ok);
   static_cast<void>(status);
   release_staged(engine, rail);

@@ -257,14 +257,14 @@ void pulled(Engine& engine, Pull& pull) {
     return;
   }
   Peer& peer = *pull.peer;
-  if (pull.status == drivers::Status::ok) {
+  if (peer.gone()) {  // even if all was copied: it may have given us up, and let go of its memory meanwhile
+    CANELE_MARK(pull_from_the_gone);
+    engine.finish(*pull.request, peer.error);
+  } else if (pull.status == drivers::Status::ok) {
     CANELE_MARK(pull_done);
     fin(engine, peer, pull.handle, CANELE_OK);
     engine.counters.add(Counter::copies_pulled, pull.want);
     receive_path::delivered(engine, *pull.request, peer, pull.want);
-  } else if (peer.gone()) {
-    CANELE_MARK(pull_from_the_gone);
-    engine.finish(*pull.request, peer.error);
   } else {  // it may be forbidden, or the peer is about to be found dead: then that ends the transfer
     CANELE_MARK(pull_failed_and_streams);
     stream(engine, *pull.request, peer, pull.handle, pull.want);

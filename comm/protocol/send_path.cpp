@@ -31,10 +31,10 @@ std::size_t eager_limit(const Engine& engine, const Peer& peer) {
     const std::size_t room = slot.driver->capabilities().max_packet - heads;
     limit = std::min(limit, room);
   };
-  if (peer.rail->slot != nullptr) {
-    for (const auto& rail : peer.rails) fits(*rail->slot);
-  } else {
-    for (const auto& slot : engine.slots) fits(*slot);
+  const DriverSlot* const known = peer.rail->slot;
+  const bool settled = known != nullptr && peer.state == Peer::State::up;
+  for (const auto& slot : engine.slots) {  // it may have to go by any of a group, or of those not tried yet
+    if (known == nullptr || slot->group == known->group || (!settled && slot->group > known->group)) fits(*slot);
   }
   return engine.eager_setting != 0 ? std::min<std::size_t>(limit, engine.eager_setting) : limit;
 }
