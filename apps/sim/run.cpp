@@ -24,6 +24,7 @@ Network network(Kind kind, bool local, bool remote, Dice& dice, bool with_previo
   made.options.model.gap_ns = dice.under(2) == 0 ? 0 : dice.between(10, 1000);
   made.options.model.bandwidth = static_cast<double>(dice.between(1, 25));
   made.options.window = dice.between(32, 512) * 1024;
+  made.options.max_packet = std::size_t{1024} << dice.under(made.options.kind == Kind::stream ? 10 : 6);
   made.options.may_duplicate = with_previous;
   made.with_previous = with_previous;
   return made;

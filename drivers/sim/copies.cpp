@@ -48,7 +48,7 @@ Status SimDriver::expose_impl(Rank, Access access, const iovec* pieces, int coun
   const Exposed what = {fabric_->add_region(rank(), {{pieces, pieces + count}, access}), rank()};
   exposure->size = sizeof what;
   std::memcpy(exposure->bytes, &what, sizeof what);
-  exposure->handle = what.region;
+  exposure->handle = has_memory() ? 0 : what.region;  // through memory nothing is to be undone
   return Status::ok;
 }
 
@@ -97,13 +97,13 @@ Status SimDriver::copy_later(Rank peer, Access access, const Exposed& what, std:
                                   });
     return Status::full;
   }
-  if (Region* const region = fabric_->region(peer, what.region); region != nullptr) ++region->readers;
+  if (Region* const region = fabric_->region(peer, what.region); region != nullptr) region->readers.push_back(rank());
   const std::uint64_t there = fabric_->options().model.latency_ns + fabric_->wire_time(size);
   fabric_->world.timeline.after(
       there + fabric_->dice.under(2 * there), [fabric = fabric_, own = rank(), self = incarnation(), peer, access, what,
                                                offset, size, token, mine = Cursor{{pieces, pieces + count}}] {
         Region* const region = fabric->region(peer, what.region);
-        if (region != nullptr) --region->readers;
+        if (region != nullptr) region->readers.erase(std::find(region->readers.begin(), region->readers.end(), own));
         SimDriver* const driver = fabric->driver_of(own);
         if (driver == nullptr || driver->incarnation() != self || driver->link_to(peer).state != State::up) return;
         bool fits = region != nullptr && region->access == access;

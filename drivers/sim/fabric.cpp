@@ -115,6 +115,12 @@ void Fabric::read_pending(Rank from, Rank to) {
   }
 }
 
+void Fabric::read_all_pending(Rank from, Rank to) {
+  for (Frame& frame : channel(from, to).transit) {
+    if (!frame.unread.empty()) frame.bytes = read_all(std::exchange(frame.unread, {}));
+  }
+}
+
 void Fabric::forget_pending(Rank from, Rank to) {
   std::erase_if(channel(from, to).transit, [](const Frame& frame) { return !frame.unread.empty(); });
 }
@@ -211,8 +217,13 @@ Region* Fabric::region(Rank rank, std::uint64_t id) {
 
 void Fabric::drop_region(Rank rank, std::uint64_t id) {
   const Region* const known = region(rank, id);
-  if (known != nullptr && known->readers > 0) {
-    world.complain("rank " + std::to_string(rank) + " withdraws memory that a peer is copying");
+  if (known != nullptr) {
+    for (const Rank reader : known->readers) {
+      // Who has died, or was given up, may be under way: his copy will find nothing.
+      if (driver_of(reader) == nullptr || driver_of(rank) == nullptr || !driver_of(rank)->is_up(reader)) continue;
+      world.complain("rank " + std::to_string(rank) + " withdraws memory that rank " + std::to_string(reader) +
+                     " is copying");
+    }
   }
   regions_[static_cast<std::size_t>(rank)].erase(id);
 }

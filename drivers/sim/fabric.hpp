@@ -105,7 +105,7 @@ struct Frame {
 struct Region {
   std::vector<iovec> pieces;
   Access access = Access::get;
-  int readers = 0;  ///< copies under way
+  std::vector<Rank> readers = {};  ///< copies under way
 };
 
 class Fabric {
@@ -127,6 +127,7 @@ class Fabric {
   static Fabric* find(std::string_view name);
 
   const FabricOptions& options() const { return options_; }
+  bool is_memory() const { return options_.kind == Kind::memory || options_.kind == Kind::ring; }
   FaultRates rates;
   std::array<std::uint64_t, static_cast<std::size_t>(Fault::count)> injected{};
   std::uint64_t frames = 0;
@@ -146,6 +147,8 @@ class Fabric {
   bool joins(Rank a, Rank b) const;
   /// Puts a frame on its way.
   void transmit(Rank from, Rank to, Frame frame);
+  /// The sender's memory is about to go: what was taken from it counts as sent.
+  void read_all_pending(Rank from, Rank to);
   /// The sender's memory is no longer to be read for `to`.
   void forget_pending(Rank from, Rank to);
   bool strikes(Fault fault, double rate) {
@@ -160,7 +163,7 @@ class Fabric {
   std::uint64_t add_region(Rank rank, Region region);
   /// nullptr: nothing of that name (any more).
   Region* region(Rank rank, std::uint64_t id);
-  /// False: somebody is still copying, which is against the contract.
+  /// Complains if somebody is still copying, which is against the contract.
   void drop_region(Rank rank, std::uint64_t id);
   void drop_regions(Rank rank) { regions_[static_cast<std::size_t>(rank)].clear(); }
   /// The lines of a pair, as `rank` sees them.

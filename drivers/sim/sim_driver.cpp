@@ -227,8 +227,8 @@ void SimDriver::close_impl() {
   for (const auto& [peer, link] : links_) {
     Frame bye;
     bye.type = Frame::Type::bye;
+    fabric_->read_all_pending(rank(), peer);
     if (link.state == State::up) post(peer, std::move(bye));
-    fabric_->forget_pending(rank(), peer);
   }
   fabric_->detach(*this);
 }

@@ -32,6 +32,10 @@ class SimDriver final : public Driver {
   // by the fabric
   void arrived(Rank from, Frame frame);
   bool knows(Rank peer) const { return links_.contains(peer); }
+  bool is_up(Rank peer) const {
+    const auto link = links_.find(peer);
+    return link != links_.end() && link->second.state == State::up && !link->second.ending;
+  }
   /// failed() will follow, after what has arrived, unless it has already.
   void lose(Rank peer, const std::string& why, bool peer_is_gone = true);
   void lose_incarnation(Rank peer, std::uint64_t incarnation);
