@@ -138,8 +138,9 @@ class DriverEvents {
 
   /// Bytes [offset, offset + length) of bulk transfer `key` from `from` are at hand: where do they go?
   /// Writes at most `max` pieces, in order, and returns their number. The pieces are lent until landed() for them, the
-  /// next landing() for that transfer, or failed(). They may cover less than asked (the driver asks again for the
-  /// rest), never more. 0: nobody wants them (an unknown key): the driver drops all `length` bytes.
+  /// next landing() for that transfer, or failed(); until then the driver presents nothing else from this rank. They
+  /// may cover less than asked (the driver asks again for the rest), never more. 0: nobody wants them (an unknown key):
+  /// the driver drops all `length` bytes.
   virtual int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
                       int max) = 0;
 

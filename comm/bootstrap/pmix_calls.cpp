@@ -194,6 +194,7 @@ std::string join(Joined* joined) {
     return "it says that this is rank " + std::to_string(me.rank) + " of " + std::to_string(me.size);
   known_number(self, PMIX_LOCAL_RANK, &me.local_rank);
   known_number(everyone, PMIX_LOCAL_SIZE, &me.local_size);
+  if (me.local_size < 1 || me.local_rank < 0 || me.local_rank >= me.local_size) me.local_rank = 0, me.local_size = 1;
   me.host = known_text(self, PMIX_HOSTNAME);
   if (me.host.empty()) me.host = host_name();
   joined->watch = std::make_shared<Watch>(joined->shared, me);

@@ -59,12 +59,12 @@ struct Bundle {
   std::map<std::uint64_t, std::vector<std::byte>> early;
   std::vector<OpenLanding> landings;
 
-  /// Lets go of all packets. The object stays: the peer may have died of a packet that is being read.
+  /// Lets go of all packets. The object stays: the peer may have died of a packet that is being read. So do landings: a
+  /// driver is writing there.
   void drop() {
     sent.clear();
     again.clear();
     early.clear();
-    landings.clear();
     sent_bytes = early_bytes = 0;
   }
   /// The peer hears in a packet how far we are. Returns that number.

@@ -90,8 +90,7 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
 
 void DriverSlot::refuse(Peer& peer, const char* wrong) {
   engine.counters.add(Counter::frames_refused);
-  if (Rail* const rail = peer.rail_of(*this); rail != nullptr) rail->dead = true;  // its driver lets go of all it has
-  engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong);
+  engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong, this);
 }
 
 int DriverSlot::landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,

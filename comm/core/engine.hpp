@@ -182,8 +182,9 @@ class Engine final : public ltask::Progress {
       publish(request, event::finalized);
     }
   }
-  /// Every request that needs the peer ends with `error`. lost: it did not leave in good order.
-  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason);
+  /// Every request that needs the peer ends with `error`, but for those whose memory a driver still has: they end when
+  /// it gives that back. lost: it did not leave in good order. by: the driver that has given back all of it already.
+  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr);
   void log(LogLevel level, const std::string& text);
 
   /// Gives a request whose queued bit the caller has just set to the task queue.

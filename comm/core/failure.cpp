@@ -3,14 +3,16 @@
 // The end of a peer: every request that needs it completes with an error; everything else goes on.
 //
 // Threads: under the engine's lock.
-// Surprise: requests whose data is being copied are left to their Pull, and a packet that a driver's server may
-//     hold is left until it comes back.
+// Surprise: memory that somebody else still works on is left to him: requests whose data is being copied to their Pull,
+//     packets and transfers to the drivers that have them. Only the driver through which the peer failed has let go of
+//     all of it; the others give it back one by one.
 #include <algorithm>
 #include <utility>
 
 #include "comm/core/peers.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "ltask/mark.hpp"
 
@@ -28,22 +30,20 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
   engine.finish(request, peer.error);
 }
 
-/// The transfer that a slice in this rail's packet belongs to, or nullptr.
-Request* slice_of(const Rail& rail) {
-  const bool holds = rail.packet != nullptr && rail.packet->bulk && rail.packet->plan.count == 1;
-  return holds ? &request_of(*rail.packet->plan.items[0]) : nullptr;
+/// Is the packet of this rail with its driver, or on its way there?
+bool is_lent(const Rail& rail, DriverSlot* by) {
+  return rail.packet != nullptr && (rail.in_flush || (rail.state == Rail::State::sending && rail.slot != by));
 }
 
-bool is_held(const Peer& peer, const Request& request) {
-  return std::any_of(peer.rails.begin(), peer.rails.end(),
-                     [&](const auto& rail) { return slice_of(*rail) == &request; });
-}
-
-void drop_backlog(Engine& engine, Peer& peer) {
-  for (const auto& rail : peer.rails) {  // these end with their packets
-    Request* const request = slice_of(*rail);
-    if (request == nullptr || !std::exchange(request->item.queued, false)) continue;
-    peer.backlog->remove(request->item);
+void drop_backlog(Engine& engine, Peer& peer, DriverSlot* by) {
+  for (const auto& rail : peer.rails) {
+    if (rail->packet == nullptr || !rail->packet->bulk || rail->packet->plan.count == 0) continue;
+    strategies::Item& item = *rail->packet->plan.items[0];  // it is in the backlog, too
+    if (!is_lent(*rail, by)) {
+      rail->packet->plan.count = 0;
+    } else if (std::exchange(item.queued, false)) {
+      peer.backlog->remove(item);
+    }
   }
   while (strategies::Item* item = peer.backlog->any()) {
     peer.backlog->remove(*item);
@@ -52,17 +52,29 @@ void drop_backlog(Engine& engine, Peer& peer) {
   peer.queued_bytes = 0;
 }
 
-void drop_named(Engine& engine, const Peer& peer) {
+bool is_sent_from(const Peer& peer, const Request& request, DriverSlot* by) {
+  return std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& rail) {
+    return is_lent(*rail, by) && rail->packet->bulk && rail->packet->plan.count == 1 &&
+           rail->packet->plan.items[0] == &request.item;
+  });
+}
+
+bool is_landing(const Peer& peer, std::uint64_t key) {
+  return peer.bundle != nullptr && std::any_of(peer.bundle->landings.begin(), peer.bundle->landings.end(),
+                                               [&](const OpenLanding& one) { return one.key == key; });
+}
+
+void drop_named(Engine& engine, const Peer& peer, DriverSlot* by) {
   engine.sends.each([&](Request& request) {
-    if (request.rank != peer.rank || request.copying || is_held(peer, request)) return;
+    if (request.rank != peer.rank || request.copying || is_sent_from(peer, request, by)) return;
     CANELE_MARK(named_send_ended);
     engine.sends.remove(request.handle);
     fetch::withdraw(peer, request);
     engine.finish(request, peer.error);
   });
-  fetch::drop(engine, peer);
   engine.transfers.each([&](Request& request) {
     if (request.receive.peer != &peer || request.copying || request.receive.node.queued) return;
+    if (is_landing(peer, request.handle)) return;
     CANELE_MARK(transfer_ended);
     engine.transfers.remove(request.handle);
     engine.finish(request, peer.error);
@@ -71,7 +83,7 @@ void drop_named(Engine& engine, const Peer& peer) {
 
 }  // namespace
 
-void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason) {
+void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by) {
   if (peer.gone()) return;
   peer.state = lost ? Peer::State::failed : Peer::State::left;
   peer.error = error;
@@ -81,12 +93,16 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
     counters.add(Counter::peers_failed);
     log(LogLevel::warning, "rank " + std::to_string(peer.rank) + " is lost: " + std::string(reason));
   }
-  drop_backlog(*this, peer);
+  drop_backlog(*this, peer, by);
   for (const auto& rail : peer.rails) {
-    if (!peers::with_driver(*rail)) peers::drop_packet(*this, *rail);
+    if (!is_lent(*rail, by)) peers::drop_packet(*this, *rail);
   }
-  if (peer.bundle != nullptr) peer.bundle->drop();
-  drop_named(*this, peer);
+  if (peer.bundle != nullptr) {
+    peer.bundle->drop();
+    std::erase_if(peer.bundle->landings, [&](const OpenLanding& one) { return one.slot == by; });
+  }
+  drop_named(*this, peer, by);
+  if (by != nullptr) fetch::drop(*this, peer, *by);
   receive_path::end_posted(*this, peer.rank, peer.error);
 }
 
@@ -103,6 +119,18 @@ void drop_packet(Engine& engine, Rail& rail) {
   for (int i = 0; i < rail.packet->plan.count; ++i) drop_item(engine, *rail.peer, *rail.packet->plan.items[i]);
   rail.packet.reset();
   rail.state = Rail::State::idle;
+}
+
+void given_back(Engine& engine, Rail& rail) {
+  Peer& peer = *rail.peer;
+  assert(peer.gone());
+  if (!rail.in_flush) drop_packet(engine, rail);
+  fetch::drop(engine, peer, *rail.slot);
+  if (peer.bundle == nullptr) return;
+  auto& landings = peer.bundle->landings;
+  for (std::size_t i = landings.size(); i-- > 0;) {
+    if (landings[i].slot == rail.slot) rendezvous::landing_closed(engine, peer, i);
+  }
 }
 
 void launcher_failed(Engine& engine, int rank) {

@@ -103,8 +103,18 @@ std::string_view text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// For people: short, and nothing that a terminal would obey.
+std::string shown(std::span<const std::byte> bytes) {
+  constexpr std::size_t longest = 32;
+  std::string words(text(bytes).substr(0, longest));
+  std::replace_if(
+      words.begin(), words.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
+  return words;
+}
+
 /// The address that `blob` holds for driver `name`; false and *why if the blob makes no sense.
 bool find_address(std::span<const std::byte> blob, std::string_view name, drivers::Address* address, std::string* why) {
+  constexpr std::size_t most_address = 512;  // see drivers::Address
   std::uint32_t version;
   std::span<const std::byte> library;
   address->clear();
@@ -113,14 +123,14 @@ bool find_address(std::span<const std::byte> blob, std::string_view name, driver
     return false;
   }
   if (version != wire::version) {
-    *why = "it runs canele " + std::string(text(library)) + " with wire version " + std::to_string(version) +
+    *why = "it runs canele " + shown(library) + " with wire version " + std::to_string(version) +
            ", this rank canele " CANELE_VERSION " with wire version " + std::to_string(wire::version) +
            ": use one version of the library in all ranks";
     return false;
   }
   std::span<const std::byte> driver, value;
   while (take_bytes(blob, driver) && take_bytes(blob, value)) {
-    if (text(driver) == name) address->assign(value.begin(), value.end());
+    if (text(driver) == name && value.size() <= most_address) address->assign(value.begin(), value.end());
   }
   return true;
 }
@@ -314,9 +324,7 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
   if (rail == nullptr || rail->dead) return;
   if (peer.gone()) {
     CANELE_MARK(driver_lets_go_of_the_gone);
-    rail->dead = true;
-    if (!rail->in_flush) drop_packet(engine, *rail);
-    return;
+    return given_back(engine, *rail);
   }
   const bool others =
       std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return one.get() != rail && one->up; });
@@ -333,8 +341,7 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
                                       std::string(reason) + "); its messages go on by the others");
     rail_failed(engine, *rail);
   } else {
-    rail->dead = true;
-    engine.fail_peer(peer, CANELE_EPEER, true, reason);
+    engine.fail_peer(peer, CANELE_EPEER, true, reason, &slot);
   }
 }
 

@@ -36,9 +36,9 @@ void connected(Engine& engine, DriverSlot& slot, int rank);
 void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason);
 /// The launcher says that a rank has died. Matters only where no driver would notice.
 void launcher_failed(Engine& engine, int rank);
-/// The driver has this rail's packet, or is about to: its memory must stay.
-bool with_driver(const Rail& rail);
-/// Ends what is in a packet that no driver has any more, after its peer had failed.
+/// The driver of this rail has no memory of ours any more; its peer had failed before, for another reason.
+void given_back(Engine& engine, Rail& rail);
+/// A packet that a driver gave back after its peer had failed.
 void drop_packet(Engine& engine, Rail& rail);
 
 }  // namespace canele::comm::peers

@@ -142,12 +142,12 @@ void piece_done(DriverSlot& slot, Pull& pull, Status status) {
   if (wants_more(pull) || pull.outstanding == 0) push(slot, pull);
 }
 
-void drop(Engine& engine, const Peer& peer) {
+void drop(Engine& engine, const Peer& peer, DriverSlot& slot) {
   for (const auto& pull : engine.all_pulls) {
-    if (pull->peer != &peer || !pull->pull || pull->request == nullptr) continue;
+    if (pull->peer != &peer || !pull->pull || pull->request == nullptr || pull->driver != slot.driver.get()) continue;
     CANELE_MARK(fetch_dropped);
     pull->status = Status::failed;
-    if (std::exchange(pull->outstanding, 0) > 0) push(*peer.rail->slot, *pull);
+    if (std::exchange(pull->outstanding, 0) > 0) push(slot, *pull);
   }
 }
 

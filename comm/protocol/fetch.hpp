@@ -34,7 +34,7 @@ void submit(DriverSlot& slot, rendezvous::Pull& pull);
 int serve(DriverSlot& slot);
 /// The driver has fetched a piece.
 void piece_done(DriverSlot& slot, rendezvous::Pull& pull, drivers::Status status);
-/// The peer is gone, and with it the pieces that its driver was fetching.
-void drop(Engine& engine, const Peer& peer);
+/// The peer is gone, and with it the pieces that this driver was fetching from it.
+void drop(Engine& engine, const Peer& peer, DriverSlot& slot);
 
 }  // namespace canele::comm::fetch

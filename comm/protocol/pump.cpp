@@ -281,13 +281,14 @@ void handed_over(Engine& engine, Rail& rail) {
   rail.in_flush = false;
   Peer& peer = *rail.peer;
   if (peer.gone()) {
-    if (rail.state == Rail::State::staged && rail.result == drivers::Status::pending) rail.state = Rail::State::sending;
-    if (peers::with_driver(rail)) {
+    const bool taken = rail.state == Rail::State::staged && rail.result == drivers::Status::pending;
+    if (taken) {
       CANELE_MARK(packet_of_the_gone_pending);
-      return;
+      rail.state = Rail::State::sending;  // until the driver gives it back
+    } else {
+      CANELE_MARK(packet_of_the_gone_dropped);
+      peers::drop_packet(engine, rail);
     }
-    CANELE_MARK(packet_of_the_gone_dropped);
-    peers::drop_packet(engine, rail);
     return;
   }
   if (rail.state == Rail::State::connect) {
@@ -326,9 +327,7 @@ void packet_done(Engine& engine, Rail& rail, drivers::Status status) {
   if (rail.packet == nullptr || rail.dead) return;
   if (rail.peer->gone()) {
     CANELE_MARK(packet_of_the_gone_done);
-    rail.state = Rail::State::idle;
-    peers::drop_packet(engine, rail);
-    return;
+    return peers::drop_packet(engine, rail);
   }
   assert(status == drivers::Status::ok);
   static_cast<void>(status);

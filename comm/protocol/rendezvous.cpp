@@ -214,12 +214,19 @@ void on_again(Engine& engine, Peer& peer, std::uint64_t key) {
 void landing_closed(Engine& engine, Peer& peer, std::size_t index) {
   const OpenLanding landing = peer.bundle->landings[index];
   peer.bundle->landings.erase(peer.bundle->landings.begin() + static_cast<std::ptrdiff_t>(index));
-  if (landing.asked_again) on_again(engine, peer, landing.key);
+  Request* request = peer.gone() ? engine.transfers.find(landing.key) : nullptr;
+  if (request != nullptr && request->receive.peer == &peer) {  // it has waited for this only
+    engine.transfers.remove(landing.key);
+    engine.finish(*request, peer.error);
+  } else if (landing.asked_again && !peer.gone()) {
+    on_again(engine, peer, landing.key);
+  }
 }
 
-static std::vector<OpenLanding>::iterator find_open(Bundle& bundle, const DriverSlot& slot, std::uint64_t key) {
+/// A transfer lands through one driver at a time: what another one brings for it is not wanted.
+static std::vector<OpenLanding>::iterator find_open(Bundle& bundle, std::uint64_t key) {
   return std::find_if(bundle.landings.begin(), bundle.landings.end(),
-                      [&](const OpenLanding& one) { return one.slot == &slot && one.key == key; });
+                      [&](const OpenLanding& one) { return one.key == key; });
 }
 
 int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t offset,
@@ -227,28 +234,33 @@ int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
   Request* request = engine.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer) return 0;
   if (offset >= request->expected || length > request->expected - offset) return 0;
+  const Rail* rail = peer.rail_of(slot);
+  if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or of one that is gone
   std::size_t covered = 0;
+  if (peer.bundle == nullptr) return data::pieces(request->data, offset, length, out, max, &covered);
+  const auto open = find_open(*peer.bundle, key);
+  const bool is_open = open != peer.bundle->landings.end();
+  if (is_open && open->slot != &slot) return 0;
   const int count = data::pieces(request->data, offset, length, out, max, &covered);
-  if (peer.bundle != nullptr && count > 0 && find_open(*peer.bundle, slot, key) == peer.bundle->landings.end()) {
-    peer.bundle->landings.push_back({&slot, key});
-  }
+  if (count > 0 && !is_open) peer.bundle->landings.push_back({&slot, key});
   return count;
 }
 
 void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length) {
   Request* request = engine.transfers.find(key);
-  if (request == nullptr || request->receive.peer != &peer || length > request->expected - request->moved) return;
-  request->moved += length;
-  if (request->moved == request->expected) {
+  const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.gone() &&
+                      length <= request->expected - request->moved;
+  if (wanted) request->moved += length;
+  if (wanted && request->moved == request->expected) {
     CANELE_MARK(stream_landed);
     engine.transfers.remove(key);
     if (request->confirm) fin(engine, peer, request->bulk_key, CANELE_OK);
     receive_path::delivered(engine, *request, peer, request->expected);
   }
   if (peer.bundle == nullptr) return;
-  const auto closed = find_open(*peer.bundle, slot, key);
-  const auto begin = peer.bundle->landings.begin();
-  if (closed != peer.bundle->landings.end()) landing_closed(engine, peer, static_cast<std::size_t>(closed - begin));
+  const auto closed = find_open(*peer.bundle, key);
+  if (closed == peer.bundle->landings.end() || closed->slot != &slot) return;
+  landing_closed(engine, peer, static_cast<std::size_t>(closed - peer.bundle->landings.begin()));
 }
 
 void pulled(Engine& engine, Pull& pull) {

@@ -197,5 +197,36 @@ TEST_F(BusyRail, TheLowestLeavesWithinNinePackets) {
   EXPECT_LE(place, 8u * 64u);  // packets hold at most 64 messages
 }
 
+/// A peer that leaves ends our sends to it, but not before the driver has let go of their memory.
+TEST(LentMemory, IsGivenBackBeforeItsSendEnds) {
+  HeldDriver::reset();
+  JobOptions options;
+  options.drivers = {comm::find_driver("self"), &held_factory};
+  LocalJob job(options);
+  const auto s = job.open("lent");
+  canele_request_t hello{}, receive{}, held{}, waits{};
+  canele_irecv(s[1], 0, 1, CANELE_TAG_EXACT, nullptr, 0, &receive);
+  canele_isend(s[0], 1, 1, nullptr, 0, &hello);
+  ASSERT_TRUE(job.finish(receive) && job.finish(hello));
+  HeldDriver::hold = true;
+  HeldDriver::packets = 0;
+  const std::vector<char> memory(3000);  // long enough not to be copied
+  canele_isend(s[0], 1, 2, memory.data(), memory.size(), &held);
+  canele_isend(s[0], 1, 2, memory.data(), memory.size(), &waits);
+  ASSERT_TRUE(job.until([&] { return HeldDriver::packets == 1; }));
+
+  comm::Engine& engine = job.engine(0);
+  engine.lock_for_callback();
+  engine.fail_peer(engine.peer(1), CANELE_EPEER, false, "it has left the job");
+  engine.unlock();
+  for (int i = 0; i < 100; ++i) job.step_all();
+  EXPECT_FALSE(comm::request_of(&held).finalized()) << "the driver still reads its memory";
+  ASSERT_TRUE(job.finish(waits)) << "no driver has this one";
+  EXPECT_EQ(status_of(waits).error, CANELE_EPEER);
+  HeldDriver::hold = false;
+  ASSERT_TRUE(job.finish(held));
+  EXPECT_EQ(status_of(held).error, CANELE_EPEER);
+}
+
 }  // namespace
 }  // namespace canele::test

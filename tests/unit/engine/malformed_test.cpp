@@ -4,6 +4,7 @@
 //
 // Surprise: packets are handed to the parser directly, so that every byte can be wrong; the sanitizer builds run this
 // too.
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -125,6 +126,28 @@ TEST_F(Malformed, ARankWithAnotherWireVersionIsRefusedNamingBoth) {
   EXPECT_EQ(peer.error, CANELE_EVERSION);
   EXPECT_NE(peer.reason.find("wire version 99"), std::string::npos) << peer.reason;
   EXPECT_NE(peer.reason.find("wire version " + std::to_string(wire::version)), std::string::npos) << peer.reason;
+}
+
+TEST_F(Malformed, WhatAnotherRankCallsItselfIsShownShortAndPrintable) {
+  comm::Engine& engine = job_.engine(0);
+  const std::string name = "\x1b[2J" + std::string(1000, '\n');
+  Bytes blob = bytes_of(std::uint32_t{99});
+  for (const Bytes& part : {bytes_of(static_cast<std::uint16_t>(name.size())), Bytes(name.size())}) {
+    blob.insert(blob.end(), part.begin(), part.end());
+  }
+  std::memcpy(blob.data() + 6, name.data(), name.size());
+  comm::Peer peer;
+  peer.rank = 1;
+  peer.backlog = engine.strategy.create();
+  peer.address = blob;
+  peer.state = comm::Peer::State::connecting;
+  engine.lock_for_callback();
+  comm::peers::connect(engine, peer);
+  engine.unlock();
+  EXPECT_EQ(peer.error, CANELE_EVERSION);
+  EXPECT_LT(peer.reason.size(), 300u);
+  EXPECT_TRUE(std::all_of(peer.reason.begin(), peer.reason.end(), [](char c) { return c >= ' ' && c <= '~'; }))
+      << peer.reason;
 }
 
 void lose_before_meeting(std::size_t address_left) {

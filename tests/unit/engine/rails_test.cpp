@@ -9,6 +9,7 @@
 #include <random>
 
 #include "comm/core/peers.hpp"
+#include "comm/protocol/rendezvous.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {
@@ -326,6 +327,76 @@ TEST(UnusedRail, AnExposureOfAnotherDriverIsNotRead) {
     EXPECT_EQ(in, out);
     EXPECT_EQ(job.engine(1).counters.read(comm::Counter::copies_pulled), out.size() * sizeof out[0]) << agree;
   }
+}
+
+/// Two connected ranks on two rails; rank 0 receives a large message whose bytes rank 1 has yet to send.
+class TwoLandings : public testing::Test {
+ protected:
+  TwoLandings() : job_(options()), s_(job_.open("landings")) {
+    canele_request_t send{}, receive{};
+    canele_irecv(s_[0], 1, 1, CANELE_TAG_EXACT, nullptr, 0, &receive);
+    canele_isend(s_[1], 0, 1, nullptr, 0, &send);
+    EXPECT_TRUE(job_.finish(receive));
+    EXPECT_TRUE(job_.until([&] { return slot(1).connected_peers > 0 && slot(2).connected_peers > 0; }));
+    canele_irecv(s_[0], 1, 2, CANELE_TAG_EXACT, memory_.data(), memory_.size(), &receive_);
+    engine().lock_for_callback();
+    comm::Request& request = comm::request_of(&receive_);
+    engine().matcher.cancel(request.session->match, request.receive.node);  // as if matched
+    request.stage = comm::Request::Stage::moving;
+    comm::rendezvous::stream(engine(), request, engine().peer(1), 77, memory_.size());
+    key_ = request.handle;
+  }
+  ~TwoLandings() override { engine().unlock(); }
+
+  static JobOptions options() {
+    JobOptions made;
+    made.settings = {"CANELE_VERBOSE=0", "CANELE_PUSH=off"};
+    made.drivers = {comm::find_driver("self"), comm::find_driver("tcp"), comm::find_driver("tcp")};
+    made.drivers[2].with_previous = true;
+    return made;
+  }
+  comm::Engine& engine() { return job_.engine(0); }
+  comm::DriverSlot& slot(std::size_t which) { return *engine().slots[which]; }
+  int land(std::size_t which) {
+    iovec piece;
+    return comm::rendezvous::landing(engine(), engine().peer(1), slot(which), key_, 0, memory_.size(), &piece, 1);
+  }
+  void landed(std::size_t which) {
+    comm::rendezvous::landed(engine(), engine().peer(1), slot(which), key_, memory_.size());
+  }
+  bool ended() { return comm::request_of(&receive_).finalized(); }
+
+  LocalJob job_;
+  std::vector<canele_session_t*> s_;
+  std::vector<char> memory_ = std::vector<char>(100'000);
+  canele_request_t receive_{};
+  std::uint64_t key_ = 0;
+};
+
+TEST_F(TwoLandings, OfOneTransferAreNotTaken) {
+  EXPECT_EQ(land(1), 1);
+  EXPECT_EQ(land(2), 0) << "the first driver still writes there";
+  landed(1);
+  EXPECT_TRUE(ended());
+  EXPECT_EQ(comm::request_of(&receive_).status_error, CANELE_OK);
+}
+
+TEST_F(TwoLandings, AReceiveOutlivesItsPeerUntilTheDriverHasLetGo) {
+  EXPECT_EQ(land(1), 1);
+  engine().fail_peer(engine().peer(1), CANELE_EPROTOCOL, true, "nonsense by the other rail", &slot(2));
+  EXPECT_FALSE(ended()) << "the driver of the first rail still writes there";
+  EXPECT_EQ(land(1), 0) << "nothing more is wanted";
+  landed(1);
+  EXPECT_TRUE(ended());
+  EXPECT_EQ(comm::request_of(&receive_).status_error, CANELE_EPROTOCOL);
+}
+
+TEST_F(TwoLandings, TheFailureOfTheRailIsALettingGo) {
+  EXPECT_EQ(land(1), 1);
+  engine().fail_peer(engine().peer(1), CANELE_EPEER, false, "it has left");
+  EXPECT_FALSE(ended());
+  comm::peers::driver_failed(engine(), slot(1), 1, true, "closed");
+  EXPECT_TRUE(ended());
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, Rails, testing::Values(Pair{"shm", "tcp"}, Pair{"tcp", "tcp"}, Pair{"shm", "shm"}),
