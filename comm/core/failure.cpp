@@ -108,8 +108,6 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
 
 namespace peers {
 
-bool with_driver(const Rail& rail) { return rail.in_flush || (rail.state == Rail::State::sending && !rail.dead); }
-
 void drop_packet(Engine& engine, Rail& rail) {
   rail.kept.reset();
   if (rail.packet == nullptr) return;

@@ -90,7 +90,7 @@ int SimDriver::poll_impl(int budget) {
       lose(dead, "the launcher says that it died");
     }
   }
-  int events = 0;
+  int events = pay(budget);  // connected() comes before packets
   std::set<Rank> later;  // the order of a peer's packets is kept
   std::deque<Arrival> kept;
   while (budget > events && !inbox_.empty()) {
