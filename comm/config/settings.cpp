@@ -209,13 +209,14 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      Kind::text},
     {{"OFI_MULTI_RECV", "auto", "",
       "Whether the ofi driver receives many messages into one buffer. auto: where the provider does it well. off: one "
-      "buffer for each message, for a provider that has trouble with it.",
-      "auto | off"},
+      "buffer for each message, for a provider that has trouble with it. on: always; through libfabric 1.17's TCP this "
+      "loses and damages messages.",
+      "auto | on | off"},
      Kind::choice,
      false,
      0,
      unlimited,
-     "auto off"},
+     "auto on off"},
     {{"OFI_SILENCE", "30", "s",
       "Time without an answer from the kernel of a peer's host after which the peer counts as lost. Only for providers "
       "over TCP; as CANELE_TCP_SILENCE.",

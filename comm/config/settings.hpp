@@ -42,7 +42,7 @@ enum class Setting : int {
   shm_membarrier,    ///< auto, off: whether going to sleep takes one membarrier() instead of a fence in every send
   ofi_provider,      ///< libfabric provider; "": the best
   ofi_domain,        ///< libfabric domain (interface, adapter); "": the first that other hosts reach
-  ofi_multi_recv,    ///< auto, off: whether one receive buffer takes many messages
+  ofi_multi_recv,    ///< auto, on, off: whether one receive buffer takes many messages
   ofi_silence,       ///< seconds without an answer from a host until its ranks are lost, by TCP providers
   samples,           ///< directory of what canele-perf sample measured; "": the user's cache; "off"
   hang_report,       ///< seconds without progress, with work stuck, before a report is written; 0 never

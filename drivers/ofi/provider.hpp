@@ -32,8 +32,8 @@ std::string provider_name(const fi_info& info);
 bool is_host_only(const fi_info& info);
 /// Its descriptor becomes readable when something arrives. (Some hand out one that never does, or always is.)
 bool has_honest_descriptor(const fi_info& info);
-/// A stranger's message that is longer than a multi-receive buffer does no harm. (udp;ofi_rxd 1.17 writes beyond the
-/// buffer's end. Who is not known to be sound gets a buffer for each message.)
+/// A multi-receive buffer comes back when no message in it is under way any more, and is never written beyond its end.
+/// (README.md says who fails in that. Who is not known to be sound gets a buffer for each message.)
 bool has_sound_multi_receive(const fi_info& info);
 /// Remote reads go on while nobody polls.
 bool reads_by_hardware(const fi_info& info);
