@@ -43,6 +43,13 @@ int start_connect(std::span<const std::byte> name, int* error) {
   return -1;
 }
 
+int start_knock(std::span<const std::byte> name, int* error) {
+  const int fd = start_connect(name, error);
+  const linger reset = {1, 0};
+  if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  return fd;
+}
+
 /// "fi_shm://17:1000:0": the file is gone after an orderly end, the process after any.
 Knock::Answer Knock::ask_host() const {
   const std::string_view text(reinterpret_cast<const char*>(name_.data()), name_.size() - 1);
@@ -61,7 +68,7 @@ Knock::Answer Knock::ask() {
   if (format_ == FI_ADDR_STR) return ask_host();
   if (fd_ < 0) {
     int error = 0;
-    fd_ = start_connect(name_, &error);
+    fd_ = start_knock(name_, &error);
     if (fd_ < 0) return error == ECONNREFUSED ? Answer::nobody : Answer::somebody;  // or no descriptors are left
   }
   pollfd one = {fd_, POLLOUT, 0};

@@ -26,6 +26,9 @@ bool listens(const fi_info& info);
 bool can_knock(const fi_info& info);
 /// A socket that connects to such a name, non-blocking. -1: failed at once, *error says how.
 int start_connect(std::span<const std::byte> name, int* error);
+/// The same at the provider's own listener. Closing it resets the connection: one that ends in order before anything
+/// was said is kept by libfabric 1.17, and the peer's descriptor stays readable for ever.
+int start_knock(std::span<const std::byte> name, int* error);
 
 class Knock {
  public:

@@ -132,7 +132,8 @@ void Lifelines::dial(Rank peer, Line& line, Stage stage) {
   if (line.dials_left-- == 0) return drop(peer);
   line.stage = stage;
   int error = 0;
-  line.fd = start_connect(stage == Stage::knocking ? line.name : with_port(line.name, line.port), &error);
+  line.fd = stage == Stage::knocking ? start_knock(line.name, &error)
+                                     : start_connect(with_port(line.name, line.port), &error);
   if (error == ECONNREFUSED) return refused(peer, line);
   if (error != 0) return drop(peer);
   keep_alive(line.fd, silence_s_);
