@@ -11,6 +11,8 @@ namespace {
 
 using drivers::sim::Dice;
 
+constexpr std::size_t long_message = 100'000;
+
 std::size_t random_size(Dice& dice, std::size_t longest) {
   constexpr std::array<std::size_t, 10> edges = {0, 1, 8, 48, 64, 128, 4096, 16384, 65536, 131072};
   std::size_t size = 0;
@@ -22,7 +24,7 @@ std::size_t random_size(Dice& dice, std::size_t longest) {
       size = edges[dice.under(edges.size())] + dice.under(5);
       break;
     case 2:
-      size = dice.under(8192);
+      size = dice.under(4) == 0 ? 100'000 + dice.under(300'000) : dice.under(8192);
       break;
     default:
       size = dice.under(16) == 0 ? dice.under(longest + 1) : dice.under(512);
@@ -37,6 +39,10 @@ Group random_group(Dice& dice, const PlanOptions& options, std::uint64_t number)
   group.one_source = dice.under(2) == 0;
   group.one_tag = dice.under(2) == 0;
   group.source = static_cast<int>(dice.under(static_cast<std::uint64_t>(options.ranks)));
+  if (dice.under(3) == 0) group.source = group.destination ^ 1;  // a neighbour: on the same node, most likely
+  if (group.source >= options.ranks) group.source = group.destination;
+  group.large = options.longest > long_message && dice.under(6) == 0;
+  if (group.large) group.one_source = group.one_tag = true;
   if (options.partners > 0) {
     group.one_source = true;
     const auto apart = 1 + static_cast<int>(dice.under(static_cast<std::uint64_t>(options.partners)));
@@ -58,7 +64,7 @@ Plan make_plan(const PlanOptions& options, Dice dice) {
     if (number < ranks && options.partners == 0) {  // one per rank in the session where no tag counts
       group.destination = static_cast<int>(number);
       group.session = 1;
-      group.one_tag = false;
+      group.one_tag = group.large = false;
     }
     plan.receives[static_cast<std::size_t>(group.destination)].push_back(static_cast<std::uint32_t>(number));
     plan.groups.push_back(group);
@@ -72,7 +78,7 @@ Plan make_plan(const PlanOptions& options, Dice dice) {
     message.session = group.session;
     message.source = group.one_source ? group.source : static_cast<int>(dice.under(ranks));
     message.tag = group.tag | (group.one_tag ? 0 : dice.under(6));
-    message.size = random_size(dice, options.longest);
+    message.size = group.large ? dice.between(long_message, options.longest) : random_size(dice, options.longest);
     message.priority = dice.under(4) == 0 ? static_cast<int>(dice.under(10)) : 0;
     message.synchronous = dice.under(8) == 0;
     group.messages.push_back(message.id);

@@ -30,14 +30,15 @@ struct Group {
   int destination = 0, session = 0;
   std::uint64_t tag = 0;  ///< the bits that all have
   bool one_source = true, one_tag = true;
-  int source = 0;  ///< if one_source
+  bool large = false;  ///< long messages only, for receives that say exactly what they want
+  int source = 0;      ///< if one_source
   std::vector<std::uint32_t> messages;
 };
 
 struct PlanOptions {
   int ranks = 2;
   int messages = 200;
-  std::size_t longest = 200'000;
+  std::size_t longest = 400'000;
   int partners = 0;  ///< each rank sends to so many only; 0: to anybody
 };
 

@@ -100,13 +100,13 @@ bool SimPlatform::appears_busy(Platform& platform) {
 
 void SimBootstrap::get(int rank, std::string_view key, std::uint64_t, Deliver deliver) {
   const std::uint64_t takes = 20'000 + dice_.under(200'000);
-  machine_.timeline.after(takes,
-                          [board = board_, own = rank_, rank, name = std::string(key), answer = std::move(deliver)] {
-                            if (board->dead.contains(own)) return;  // nobody is there to hear it
-                            const auto found = board->blobs.find({rank, name});
-                            const bool ok = found != board->blobs.end() && !board->dead.contains(rank);
-                            answer(ok, ok ? found->second : comm::Blob(), ok ? "" : "not published, or dead");
-                          });
+  machine_.timeline.after(takes, [board = board_, listens = listens_, own = rank_, rank, name = std::string(key),
+                                  answer = std::move(deliver)] {
+    if (!*listens || board->dead.contains(own)) return;  // nobody is there to hear it
+    const auto found = board->blobs.find({rank, name});
+    const bool ok = found != board->blobs.end() && !board->dead.contains(rank);
+    answer(ok, ok ? found->second : comm::Blob(), ok ? "" : "not published, or dead");
+  });
 }
 
 void SimBootstrap::on_failure(std::function<void(int)> died) {

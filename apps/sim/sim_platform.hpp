@@ -95,7 +95,10 @@ class SimBootstrap final : public comm::Bootstrap {
   void on_failure(std::function<void(int)> died) override;
   bool has_died(int rank) const override { return board_->dead.contains(rank); }
   void abort(int, std::string_view) override {}
-  void finalize() override { board_->told.erase(rank_); }
+  void finalize() override {
+    *listens_ = false;
+    board_->told.erase(rank_);
+  }
 
  private:
   std::shared_ptr<Board> board_;
@@ -103,6 +106,7 @@ class SimBootstrap final : public comm::Bootstrap {
   int rank_;
   Dice dice_;
   std::string host_;
+  std::shared_ptr<bool> listens_ = std::make_shared<bool>(true);  ///< no answer comes after finalize()
 };
 
 }  // namespace canele::sim

@@ -96,14 +96,20 @@ void TrafficRank::post_send() {
   send->bytes.resize(message.size);
   for (std::size_t i = 0; i < message.size; ++i) send->bytes[i] = pattern(message.id, i);
   if (message.size >= sizeof message.id) std::memcpy(send->bytes.data(), &message.id, sizeof message.id);
+  canele_session_t* const session = sessions_[static_cast<std::size_t>(message.session)];
+  if (message.priority == 0 && !message.synchronous && dice_.under(2) == 0) {
+    canele_isend(session, message.destination, message.tag, send->bytes.data(), message.size, &send->request);
+    sends_.push_back(std::move(send));
+    return;
+  }
   const canele_data_t data = canele_data_contiguous(send->bytes.data(), message.size);
   canele_send_options_t options{};
   options.struct_size = sizeof options;
   options.priority = message.priority;
   options.flags = message.synchronous ? CANELE_SEND_SYNCHRONOUS : 0;
-  const int code = canele_isend_data(sessions_[static_cast<std::size_t>(message.session)], message.destination,
-                                     message.tag, &data, &options, &send->request);
+  const int code = canele_isend_data(session, message.destination, message.tag, &data, &options, &send->request);
   if (code != CANELE_OK) world_.complain(std::string("canele_isend_data: ") + canele_error_detail());
+  if (dice_.under(4) == 0) canele_send_set_priority(&send->request, message.priority + 1);  // it may have left
   sends_.push_back(std::move(send));
 }
 
@@ -115,17 +121,18 @@ void TrafficRank::prepare(Receive& receive, std::size_t room) {
 void TrafficRank::post_receive(GroupState& state) {
   const Group& group = *state.group;
   auto receive = std::make_unique<Receive>();
-  const bool any_source = !group.one_source || dice_.under(2) == 0;
+  const bool exact = group.large && dice_.under(4) != 0;
+  const bool any_source = !exact && (!group.one_source || dice_.under(2) == 0);
   std::uint64_t mask = group_mask;
   if (group.session == 1) {
     mask = CANELE_TAG_ANY;
-  } else if (group.one_tag && dice_.under(2) == 0) {
+  } else if (group.one_tag && (exact || dice_.under(2) == 0)) {
     mask = CANELE_TAG_EXACT;
   }
   const int source = any_source ? CANELE_ANY_SOURCE : group.source;
   canele_session_t* const session = sessions_[static_cast<std::size_t>(group.session)];
   receive->posted = ++posts_;
-  receive->late = dice_.under(6) == 0;
+  receive->late = !exact && dice_.under(6) == 0;
   if (receive->late) {
     canele_irecv_late(session, source, group.tag, mask, &receive->request);
   } else {

@@ -92,7 +92,8 @@ struct Frame {
   std::uint64_t time = 0;  ///< of arrival
   std::uint64_t incarnation = 0, peer_incarnation = 0;
   std::uint64_t key = 0, offset = 0;
-  std::size_t done = 0;  ///< bulk: bytes delivered
+  std::size_t done = 0;        ///< bulk: bytes delivered
+  std::vector<iovec> landing;  ///< bulk: where the next ones go; lent, nothing is written yet
   std::vector<std::byte> bytes;
   std::size_t charged = 0;    ///< of the window
   std::vector<iovec> unread;  ///< pending: still in the sender's memory

@@ -91,7 +91,7 @@ int SimDriver::poll_impl(int budget) {
     }
   }
   int events = pay(budget);  // connected() comes before packets
-  std::set<Rank> later;  // the order of a peer's packets is kept
+  std::set<Rank> later;      // the order of a peer's packets is kept
   std::deque<Arrival> kept;
   while (budget > events && !inbox_.empty()) {
     Arrival arrival = std::move(inbox_.front());
@@ -155,30 +155,33 @@ Take SimDriver::deliver(Rank from, Frame& frame) {
   }
 }
 
-/// A piece now and then, as a socket would.
+/// Piece by piece, as a socket would; between asking where one goes and writing it there may be polls.
 Take SimDriver::deliver_bulk(Rank from, Frame& frame) {
-  std::array<iovec, 8> pieces;
-  while (frame.done < frame.bytes.size()) {
-    std::size_t length = frame.bytes.size() - frame.done;
-    if (length > 1 && fabric_->strikes(Fault::short_write, fabric_->rates.short_write)) {
-      length = 1 + fabric_->dice.under(length - 1);
-    }
-    const std::uint64_t offset = frame.offset + frame.done;
-    const int count =
-        context_->events->landing(from, frame.key, offset, length, pieces.data(), static_cast<int>(pieces.size()));
-    if (count == 0) return Take::taken;  // nobody wants it
+  while (frame.done < frame.bytes.size() && link_to(from).state == State::up) {
+    if (frame.landing.empty() && !ask_where(from, frame)) return Take::taken;  // nobody wants it
+    if (fabric_->strikes(Fault::short_write, fabric_->rates.short_write)) return Take::later;
     std::size_t part = 0;
-    for (int i = 0; i < count; ++i) {
-      const iovec& piece = pieces[static_cast<std::size_t>(i)];
-      if (part + piece.iov_len > length) fabric_->world.complain("landing() gave more room than was asked for");
+    for (const iovec& piece : frame.landing) {
       std::memcpy(piece.iov_base, frame.bytes.data() + frame.done + part, piece.iov_len);
       part += piece.iov_len;
     }
+    frame.landing.clear();
     frame.done += part;
-    context_->events->landed(from, frame.key, offset, part);
-    if (link_to(from).state == State::failed) return Take::taken;
+    context_->events->landed(from, frame.key, frame.offset + frame.done - part, part);
   }
   return Take::taken;
+}
+
+bool SimDriver::ask_where(Rank from, Frame& frame) {
+  std::array<iovec, 8> pieces;
+  std::size_t length = frame.bytes.size() - frame.done, covered = 0;
+  if (length > 1 && fabric_->dice.chance(fabric_->rates.short_write)) length = 1 + fabric_->dice.under(length - 1);
+  const int count = context_->events->landing(from, frame.key, frame.offset + frame.done, length, pieces.data(),
+                                              static_cast<int>(pieces.size()));
+  frame.landing.assign(pieces.begin(), pieces.begin() + count);
+  for (const iovec& piece : frame.landing) covered += piece.iov_len;
+  if (covered > length) fabric_->world.complain("landing() gave more room than was asked for");
+  return count > 0;
 }
 
 /// Its bytes do not count any more.

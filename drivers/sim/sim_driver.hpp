@@ -109,6 +109,7 @@ class SimDriver final : public Driver {
   void close_link(Rank peer, Link& link);
   Take deliver(Rank from, Frame& frame);
   Take deliver_bulk(Rank from, Frame& frame);
+  bool ask_where(Rank from, Frame& frame);
   void done_with(Rank from, const Frame& frame);
   Status copy_now(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces, int count,
                   std::size_t size);
