@@ -45,7 +45,7 @@ class InOrder final : public Strategy {
   void reprioritized(Item&, std::int32_t) override {}  // order of submission is the only order here
 
   void plan(const RailView& rail, Plan& plan) override {
-    put_control(control_, rail, plan);
+    if (!put_control(control_, rail, plan)) return;
     if (plan.count == 0 && bulk_.put(rail, !envelopes_.empty(), plan)) return;
     for (int envelopes = 0; envelopes < envelopes_per_packet_; ++envelopes) {
       Item* item = envelopes_.first();

@@ -201,7 +201,7 @@ class Priority final : public Strategy {
   }
 
   void plan(const RailView& rail, Plan& plan) override {
-    put_control(control_, rail, plan);
+    if (!put_control(control_, rail, plan)) return;
     if (plan.count == 0 && bulk_.put(rail, !ages_.empty(), plan)) return;
     constexpr int ageing = 8;
     if (!ages_.empty() && ++packets_ % ageing == 0) put_first_of(flow_of(*ages_.first()), rail, plan);

@@ -12,13 +12,14 @@
 
 namespace canele::strategies {
 
-/// Control chunks first, as many as fit.
-inline void put_control(ItemList<0>& control, const RailView& rail, Plan& plan) {
+/// Control chunks first, as many as fit. False: some did not, and no envelope may overtake them.
+inline bool put_control(ItemList<0>& control, const RailView& rail, Plan& plan) {
   while (Item* item = control.first()) {
-    if (plan.count == Plan::max_items || plan.size + item->size > rail.room) return;
+    if (plan.count == Plan::max_items || plan.size + item->size > rail.room) return false;
     control.remove(*item);
     plan.put(*item);
   }
+  return true;
 }
 
 /// Bulk items, of which the one with the highest priority goes next, the longest-waiting among equals; it stays in the
@@ -32,8 +33,7 @@ class BulkQueue {
 
   /// True if a bulk item was planned. `envelopes_wait`: they take the next turn.
   bool put(const RailView& rail, bool envelopes_wait, Plan& plan) {
-    if (list_.empty() || !rail.bulk_allowed) return false;
-    if (envelopes_wait && bulk_was_last_) {
+    if (list_.empty() || !rail.bulk_allowed || (envelopes_wait && bulk_was_last_)) {
       bulk_was_last_ = false;
       return false;
     }

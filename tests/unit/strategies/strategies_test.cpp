@@ -88,6 +88,25 @@ TEST_P(All, ControlLeavesFirstAndBulkTakesTurns) {
   EXPECT_TRUE(backlog.strategy().empty());
 }
 
+TEST_P(All, NoEnvelopeOvertakesControlThatDoesNotFit) {
+  Backlog backlog(*GetParam());
+  for (int i = 0; i < 2; ++i) backlog.add(0, 0, 60, Kind::control);
+  backlog.add(1, 0, 40);
+  EXPECT_EQ(backlog.packet(100), Numbers{0});
+  EXPECT_EQ(backlog.packet(100), (Numbers{1, 2}));
+}
+
+TEST_P(All, BulkHasItsTurnAfterEnvelopesThatHadTheRailAlone) {
+  Backlog backlog(*GetParam());
+  Message& first = backlog.add(0, 0, 0, Kind::bulk);
+  EXPECT_EQ(backlog.packet(), Numbers{0});
+  backlog.strategy().remove(first);
+  for (int i = 0; i < 2; ++i) backlog.add(1, 0, 5000);
+  EXPECT_EQ(backlog.packet(), Numbers{1});
+  backlog.add(0, 0, 0, Kind::bulk);
+  EXPECT_EQ(backlog.packet(), Numbers{3});
+}
+
 TEST_P(All, EveryItemLeavesOnceAndFlowsKeepTheirOrder) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
