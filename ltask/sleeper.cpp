@@ -17,8 +17,8 @@ bool Sleeper::try_claim() noexcept {
   return true;
 }
 
-void Sleeper::sleep(std::uint64_t timeout_ns) noexcept {
-  if (!marked_.exchange(false, std::memory_order_seq_cst)) set_->wait(timeout_ns);
+void Sleeper::sleep(std::uint64_t timeout_ns, Called called) noexcept {
+  if (!marked_.exchange(false, std::memory_order_seq_cst) && !called()) set_->wait(timeout_ns);
 }
 
 void Sleeper::release() noexcept {

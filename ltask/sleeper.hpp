@@ -18,6 +18,13 @@
 
 namespace canele::ltask {
 
+/// What one thread waits for beside the work of all: a reason not to sleep.
+struct Called {
+  bool (*look)(const void*) = nullptr;
+  const void* at = nullptr;
+  bool operator()() const { return look != nullptr && look(at); }
+};
+
 class Sleeper {
  public:
   explicit Sleeper(Platform& platform);
@@ -33,8 +40,9 @@ class Sleeper {
   /// The caller is going to sleep; false if another thread is.
   bool try_claim() noexcept;
   /// Sleeps until a watched descriptor is readable or wake() is called, at most timeout_ns. Only after try_claim, and a
-  /// last look for work.
-  void sleep(std::uint64_t timeout_ns) noexcept;
+  /// last look for work. Not if the caller is `called`: a wake() before the claim may have been used up by who slept
+  /// then.
+  void sleep(std::uint64_t timeout_ns, Called called = {}) noexcept;
   /// Ends the claim, and the wait of those who wait for that.
   void release() noexcept;
   /// After a refused claim: waits for its end, at most timeout_ns.

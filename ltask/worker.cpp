@@ -42,13 +42,16 @@ long Worker::native_id() const {
 void Worker::loop() {
   self_.store(platform_.this_thread(), std::memory_order_relaxed);
   Idle idle(platform_, budget_);
+  const auto told_to_stop = [](const void* self) {
+    return static_cast<const Worker*>(self)->stopping_.load(std::memory_order_acquire);
+  };
   while (!stopping_.load(std::memory_order_acquire)) {
     epoch_.store(epoch_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (progress_.step() > 0) {
       idle.worked();
     } else if (idle.next() == Idle::Action::sleep) {
       state_.store(State::sleeping, std::memory_order_release);
-      progress_.sleep(longest_sleep_ns);
+      progress_.sleep(longest_sleep_ns, {told_to_stop, this});
       state_.store(State::polling, std::memory_order_release);
     }
   }

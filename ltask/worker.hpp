@@ -19,6 +19,7 @@
 
 #include "ltask/idle.hpp"
 #include "ltask/platform.hpp"
+#include "ltask/sleeper.hpp"
 
 namespace canele::ltask {
 
@@ -27,9 +28,9 @@ class Progress {
  public:
   /// One turn: never blocks; how much it did (0: nothing).
   virtual int step() = 0;
-  /// Arms every wake-up, looks once more, sleeps at most timeout_ns. If another thread sleeps already: waits for its
-  /// end instead.
-  virtual void sleep(std::uint64_t timeout_ns) = 0;
+  /// Arms every wake-up, looks once more, sleeps at most timeout_ns, unless `called`. If another thread sleeps already:
+  /// waits for its end instead.
+  virtual void sleep(std::uint64_t timeout_ns, Called called) = 0;
   /// Ends a sleep(), now or the next one.
   virtual void wake() = 0;
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t first_park_ns = 1'000'000, longest_park_ns = 100'000'000, longest_sleep_ns = 1'000'000'000;
 
 void wake_engine(void* engine) { static_cast<Engine*>(engine)->wake(); }
+bool is_signaled(const void* parker) { return static_cast<const ltask::Parker*>(parker)->signaled(); }
 
 class Wait {
  public:
@@ -72,7 +73,7 @@ class Wait {
           parker_->reset();  // a signal meant for an earlier owner, or to take the token
           continue;
         }
-        const bool slept = engine_->try_sleep(remaining(longest_sleep_ns));
+        const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
         parker_->awake();
         if (!slept) return nap();  // another thread sleeps there: it progresses for us
       }

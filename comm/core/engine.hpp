@@ -102,9 +102,9 @@ class Engine final : public ltask::Progress {
 
   // ---- progress: any thread -------------------------------------------------------------------------------------
   int step() override;
-  void sleep(std::uint64_t timeout_ns) override;
+  void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
   /// Sleeps on the drivers. False: another thread does so already; nothing was done.
-  bool try_sleep(std::uint64_t timeout_ns);
+  bool try_sleep(std::uint64_t timeout_ns, ltask::Called called);
   void wake() override { sleeper.wake(); }
   /// Polls memory-only drivers under one hold of the lock until `word` has a bit of `mask`; true if it has. Gives up
   /// soon, and at once if the lock is taken or there is work that the lock forbids.

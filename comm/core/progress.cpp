@@ -163,19 +163,19 @@ void Engine::disarm() {
   }
 }
 
-void Engine::sleep(std::uint64_t timeout_ns) {
-  if (try_sleep(timeout_ns)) return;
+void Engine::sleep(std::uint64_t timeout_ns, ltask::Called called) {
+  if (try_sleep(timeout_ns, called)) return;
   CANELE_MARK(another_sleeps);
   sleeper.await_release(timeout_ns);
 }
 
-bool Engine::try_sleep(std::uint64_t timeout_ns) {
+bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
   if (!sleeper.try_claim()) return false;
   if (arm()) {
     CANELE_MARK(slept_armed);
     const bool on_worker = worker.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
-    sleeper.sleep(naps_only ? std::min(nap_ns, timeout_ns) : timeout_ns);
+    sleeper.sleep(naps_only ? std::min(nap_ns, timeout_ns) : timeout_ns, called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
   } else {
     CANELE_MARK(sleep_not_armed);

@@ -179,13 +179,13 @@ class Pile final : public Progress {
     done.fetch_add(taken);
     return taken;
   }
-  void sleep(std::uint64_t timeout_ns) override {
+  void sleep(std::uint64_t timeout_ns, Called called) override {
     if (!sleeper.try_claim()) {
       ++refused;
       sleeper.await_release(an_hour);
       return;
     }
-    if (work.load() == 0) sleeper.sleep(timeout_ns);
+    if (work.load() == 0) sleeper.sleep(timeout_ns, called);
     sleeper.release();
   }
   void wake() override { sleeper.wake(); }
