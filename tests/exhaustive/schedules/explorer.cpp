@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The choices, and the fibers between them; see explorer.hpp. Who, threads: see there.
+// Surprise: a run that turns out to repeat another one is not broken off but finished without choices: threads that
+//     stand in the middle of production code could not be undone.
+#include "tests/exhaustive/schedules/explorer.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace canele::exhaustive {
+namespace {
+
+constexpr std::size_t stack_size = 64 * 1024;
+Explorer* the_current = nullptr;
+
+}  // namespace
+
+Explorer* Explorer::current() { return the_current; }
+
+Explorer::Explorer(const Options& options) : options_(options) { the_current = this; }
+Explorer::~Explorer() { the_current = nullptr; }
+
+// ------------------------------------------------------------------------------------------------------ one run
+
+void Explorer::begin() {
+  events_.clear();
+  depth_ = 0;
+  asleep_ = 0;
+  spawned_ = 0;
+  repeats_ = false;
+}
+
+int Explorer::spawn(std::function<void()> body) {
+  const int number = spawned_++;
+  if (number >= most_threads) std::abort();
+  Thread& thread = threads_[static_cast<std::size_t>(number)];
+  thread.body = std::move(body);
+  thread.pending = Access();
+  thread.ready = nullptr;
+  thread.ended = thread.yielded = false;
+  thread.buffer.clear();
+  if (!thread.stack) thread.stack = std::make_unique<char[]>(stack_size);
+  ::getcontext(&thread.context);
+  thread.context.uc_stack.ss_sp = thread.stack.get();
+  thread.context.uc_stack.ss_size = stack_size;
+  thread.context.uc_link = nullptr;
+  ::makecontext(&thread.context, &Explorer::enter, 0);
+  return number;
+}
+
+/// Where a fiber begins.
+void Explorer::enter() {
+  Explorer& explorer = *the_current;
+  const int self = explorer.running_;
+  Thread& thread = explorer.threads_[static_cast<std::size_t>(self)];
+  thread.body();
+  explorer.step({"end", &thread, true, true, false});
+  thread.ended = true;
+  explorer.choose();
+  std::abort();  // nobody chooses a thread that has ended
+}
+
+/// True: all threads have ended, in an order that counts.
+bool Explorer::run() {
+  if (spawned_ > 0) {
+    choose();
+    running_ = none;
+  }
+  outcome_.steps += events_.size();
+  if (!outcome_.failure.empty()) return false;
+  if (!repeats_) ++outcome_.worlds;
+  return true;
+}
+
+/// Prepares the next run: the last choice that has an alternative takes it. False: there is none.
+bool Explorer::next() {
+  while (!path_.empty()) {
+    Node& node = path_.back();
+    node.asleep |= 1u << node.chosen;
+    const std::uint32_t left = node.enabled & ~node.asleep;
+    if (left != 0) {
+      node.chosen = __builtin_ctz(left);
+      return true;
+    }
+    path_.pop_back();
+  }
+  return false;
+}
+
+// ------------------------------------------------------------------------------------------------------ choices
+
+void Explorer::step(const Access& access, const std::function<bool()>* ready) {
+  if (running_ == none) return;  // a world is being built or checked
+  if (events_.size() > options_.most_steps) fail("it does not end");
+  Thread& self = threads_[static_cast<std::size_t>(running_)];
+  self.pending = access;
+  self.ready = ready;
+  choose();
+}
+
+void Explorer::yield() {
+  if (running_ == none) return;
+  threads_[static_cast<std::size_t>(running_)].yielded = true;
+  step({"yield", nullptr, false, false, true});
+}
+
+void Explorer::join(int thread) {
+  Thread& other = threads_[static_cast<std::size_t>(thread)];
+  const std::function<bool()> ended = [&other] { return other.ended; };
+  step({"join", &other, false, true, false}, &ended);
+}
+
+std::uint32_t Explorer::enabled_ids() {
+  std::uint32_t ids = 0, yielded = 0;
+  for (int i = 0; i < spawned_; ++i) {
+    const Thread& thread = threads_[static_cast<std::size_t>(i)];
+    if (!thread.buffer.empty()) ids |= 1u << (most_threads + i);
+    if (thread.ended || (thread.pending.drains && !thread.buffer.empty())) continue;
+    if (thread.ready != nullptr && !(*thread.ready)()) continue;
+    (thread.yielded ? yielded : ids) |= 1u << i;
+  }
+  return ids != 0 ? ids : yielded;
+}
+
+/// Lets one go on: returns when the calling thread may make its access, or, in run(), when all have ended.
+void Explorer::choose() {
+  for (;;) {
+    const std::uint32_t enabled = enabled_ids();
+    if (enabled == 0) {
+      const bool all =
+          std::all_of(threads_.begin(), threads_.begin() + spawned_, [](const Thread& thread) { return thread.ended; });
+      if (!all) fail("nobody can go on: a wake-up was lost");
+      return leave();
+    }
+    const int id = decide(enabled);
+    if (!outcome_.failure.empty()) return leave();
+    const Access access = access_of(id);
+    events_.push_back({id, access.what, access.object});
+    for (int i = 0; i < spawned_; ++i) {
+      if (i != id) threads_[static_cast<std::size_t>(i)].yielded = false;
+    }
+    if (id >= most_threads) {
+      flush(id - most_threads);
+      continue;
+    }
+    if (id != running_) switch_to(id);
+    return;
+  }
+}
+
+int Explorer::decide(std::uint32_t enabled) {
+  const int preferred = running_ != none && (enabled >> running_ & 1) != 0 ? running_ : __builtin_ctz(enabled);
+  if (repeats_) return preferred;
+  if (depth_ == path_.size()) {
+    const std::uint32_t awake = enabled & ~asleep_;
+    if (awake == 0) {
+      repeats_ = true;
+      return preferred;
+    }
+    path_.push_back({enabled, asleep_, (awake >> preferred & 1) != 0 ? preferred : __builtin_ctz(awake)});
+  }
+  const Node& node = path_[depth_++];
+  if (node.enabled != enabled) fail("the explorer's fault: the same order leads elsewhere");
+  asleep_ = 0;
+  for (int id = 0; options_.reduce && id < 2 * most_threads; ++id) {
+    if ((node.asleep >> id & 1) != 0 && commute(id, node.chosen)) asleep_ |= 1u << id;
+  }
+  return node.chosen;
+}
+
+Access Explorer::access_of(int id) const {
+  if (id < most_threads) return threads_[static_cast<std::size_t>(id)].pending;
+  return {"reaches memory", threads_[static_cast<std::size_t>(id - most_threads)].buffer.front().address, true, false,
+          false};
+}
+
+/// Both orders of the next steps of a and b lead to the same.
+bool Explorer::commute(int a, int b) const {
+  if (a == b) return false;
+  if (a > b) std::swap(a, b);
+  if (b == a + most_threads) return !access_of(a).drains;  // a thread and its own buffer
+  const Access one = access_of(a), other = access_of(b);
+  if (one.everything || other.everything) return false;
+  return one.object == nullptr || one.object != other.object || (!one.write && !other.write);
+}
+
+// -------------------------------------------------------------------------------------------------- what it takes
+
+void Explorer::switch_to(int thread) {
+  ucontext_t* const from = running_ == none ? &main_ : &threads_[static_cast<std::size_t>(running_)].context;
+  running_ = thread;
+  ::swapcontext(from, &threads_[static_cast<std::size_t>(thread)].context);
+}
+
+/// Back to run().
+void Explorer::leave() {
+  if (running_ != none) ::setcontext(&main_);
+}
+
+void Explorer::put(void* address, std::uint64_t bits, std::size_t size) {
+  threads_[static_cast<std::size_t>(running_)].buffer.push_back({address, bits, size});
+}
+
+const std::uint64_t* Explorer::buffered(const void* address) const {
+  if (running_ == none) return nullptr;
+  const auto& buffer = threads_[static_cast<std::size_t>(running_)].buffer;
+  const auto found =
+      std::find_if(buffer.rbegin(), buffer.rend(), [address](const Store& store) { return store.address == address; });
+  return found == buffer.rend() ? nullptr : &found->bits;
+}
+
+void Explorer::flush(int thread) {
+  auto& buffer = threads_[static_cast<std::size_t>(thread)].buffer;
+  std::memcpy(buffer.front().address, &buffer.front().bits, buffer.front().size);
+  buffer.pop_front();
+}
+
+void Explorer::fail(const std::string& what) {
+  if (outcome_.failure.empty()) outcome_.failure = what + "\n" + order();
+  leave();
+}
+
+std::string Explorer::order() const {
+  std::string text;
+  std::map<const void*, int> names;
+  for (const Event& event : events_) {
+    const bool buffer = event.id >= most_threads;
+    text += "  " + std::string(buffer ? "store of thread " : "thread ") + std::to_string(event.id % most_threads) +
+            ": " + event.what;
+    if (event.object != nullptr) {
+      const int name = names.emplace(event.object, static_cast<int>(names.size()) + 1).first->second;
+      text += " #" + std::to_string(name);
+    }
+    text += '\n';
+  }
+  for (int i = 0; i < spawned_; ++i) {
+    const Thread& thread = threads_[static_cast<std::size_t>(i)];
+    if (!thread.ended) text += "  thread " + std::to_string(i) + " stands before: " + thread.pending.what + "\n";
+  }
+  return text;
+}
+
+}  // namespace canele::exhaustive

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ltask's protocols in every order of their steps: nothing is lost, nobody is left asleep, every order ends.
+//
+// Who: ctest. Threads: the Explorer's.
+// Surprise: ltask's own sources run here, with std::atomic and the system calls replaced (stand_ins.hpp). Sleeps have
+// no
+//     timeout: a lost wake-up that costs a second in production leaves a thread asleep for ever here. What is not
+//     ltask's is written anew, and says after whom.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+
+#include "ltask/parker.hpp"
+#include "ltask/sleeper.hpp"
+#include "ltask/submit_lock.hpp"
+#include "ltask/task.hpp"
+#include "ltask/worker.hpp"
+#include "tests/exhaustive/schedules/stand_ins.hpp"
+
+namespace canele::exhaustive {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr std::uint64_t for_ever = ~0ull;
+
+/// Of a condition on one word that costs no steps: what tests wait for, and production code does not.
+void wait_until(const std::atomic<int>& word, int value) {
+  const std::function<bool()> reached = [&] { return word.now() == value; };
+  Explorer::current()->step({"wait for the others", &word, false, false, false}, &reached);
+}
+
+/// A place for one thread at a time.
+class Room {
+ public:
+  void enter() {
+    if (inside_.fetch_add(1) != 0) Explorer::current()->fail("two threads inside");
+  }
+  void leave() { inside_.fetch_sub(1); }
+
+ private:
+  std::atomic<int> inside_{0};
+};
+
+class ExploredPlatform final : public Platform {
+ public:
+  std::uint64_t now_ns() noexcept override { return 1; }
+  std::uint64_t random() noexcept override { return 4; }
+  const char* variable(const char*) noexcept override { return nullptr; }
+  void each_variable(std::string_view, const std::function<void(std::string_view)>&) override {}
+  std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()> body) override {
+    Explorer::current()->step({"start a thread", nullptr, false, true, false});
+    return std::make_unique<Thread>(Explorer::current()->spawn(std::move(body)));
+  }
+  void relax() noexcept override { Explorer::current()->yield(); }
+  void yield() noexcept override { Explorer::current()->yield(); }
+  void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t) noexcept override {
+    Explorer& explorer = *Explorer::current();
+    explorer.step({"park", &word, true, true, false});
+    if (word.now() != expected) return;
+    bool woken = false;
+    parked_[&word].push_back(&woken);
+    const std::function<bool()> awake = [&woken] { return woken; };
+    explorer.step({"asleep on the word", &word, true, true, false}, &awake);
+  }
+  void unpark(const std::atomic<std::uint32_t>& word) noexcept override {
+    Explorer& explorer = *Explorer::current();
+    explorer.step({"unpark", &word, true, true, false});
+    for (bool* const woken : parked_[&word]) *woken = true;
+    parked_.erase(&word);
+  }
+  std::unique_ptr<WakeSet> make_wake_set(std::string*) override { return std::make_unique<Bell>(); }
+  unsigned processors() noexcept override { return 2; }
+  long process() noexcept override { return 1; }
+  void log(LogLevel, std::string_view) noexcept override {}
+
+ private:
+  class Thread final : public PlatformThread {
+   public:
+    explicit Thread(int number) : number_(number) {}
+    ~Thread() override { Explorer::current()->join(number_); }
+    long native_id() const override { return number_; }
+
+   private:
+    int number_;
+  };
+  class Bell final : public WakeSet {
+   public:
+    bool watch(int) noexcept override { return true; }
+    void wait(std::uint64_t) noexcept override {
+      const std::function<bool()> rung = [this] { return rung_; };
+      Explorer::current()->step({"sleep on the bell", this, true, true, false}, &rung);
+    }
+    void ring() noexcept override {
+      Explorer::current()->step({"ring", this, true, true, false});
+      rung_ = true;
+    }
+    void quiet() noexcept override {
+      Explorer::current()->step({"quiet", this, true, true, false});
+      rung_ = false;
+    }
+
+   private:
+    bool rung_ = false;
+  };
+
+  std::map<const void*, std::vector<bool*>> parked_;  ///< who sleeps on a word
+};
+
+/// Without store buffers, and with them.
+template <typename World>
+void in_every_order(const char* name, bool also_with_buffers = true) {
+  for (const bool buffers : {false, true}) {
+    if (buffers && !also_with_buffers) continue;
+    Explorer::Options options;
+    options.store_buffers = buffers;
+    const Explorer::Outcome outcome = Explorer::explore<World>(options);
+    EXPECT_EQ(outcome.failure, "") << name << (buffers ? ", with store buffers" : "") << ", in order "
+                                   << outcome.worlds + 1;
+    EXPECT_GT(outcome.worlds, 1u);
+    std::printf("%-40s %s: %8llu orders, %9llu steps\n", name, buffers ? "store buffers" : "in sequence  ",
+                static_cast<unsigned long long>(outcome.worlds), static_cast<unsigned long long>(outcome.steps));
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- the submission lock
+
+/// Every thread posts; who finds the lock free runs its post and those that were linked.
+template <int Threads, int Posts>
+struct Submissions {
+  struct Post : ltask::SubmitLock::Node {
+    int thread = 0, number = 0;
+  };
+  Submissions() {
+    for (int t = 0; t < Threads; ++t) {
+      Explorer::current()->spawn([this, t] {
+        for (int i = 0; i < Posts; ++i) post(t, i);
+      });
+    }
+  }
+  void post(int thread, int number) {
+    Post& mine = posts[thread][number];
+    mine.thread = thread;
+    mine.number = number;
+    if (!lock.enter_or_push(mine)) return;
+    run(mine);
+    while (ltask::SubmitLock::Node* node = lock.leave()) {
+      for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
+    }
+  }
+  void run(const Post& post) {
+    room.enter();
+    if (next[post.thread]++ != post.number)
+      Explorer::current()->fail("a post overtook one of its thread, or ran twice");
+    room.leave();
+  }
+  void check() {
+    for (const int ran : next) {
+      if (ran != Posts) Explorer::current()->fail("a post was left behind");
+    }
+    if (lock.taken()) Explorer::current()->fail("the lock stays taken");
+  }
+  ltask::SubmitLock lock;
+  Room room;
+  Post posts[Threads][Posts];
+  int next[Threads] = {};  // changed inside only
+};
+
+TEST(SubmitLockInEveryOrder, RunsEveryPostOnceAndInOrder) {
+  in_every_order<Submissions<2, 1>>("SubmitLock, 2 threads, 1 post each");
+  in_every_order<Submissions<2, 2>>("SubmitLock, 2 threads, 2 posts each");
+  in_every_order<Submissions<3, 1>>("SubmitLock, 3 threads, 1 post each");
+}
+
+// --------------------------------------------------------------------------------------------------------- the gate
+
+/// Every thread wants something, and serves all who want if the gate is free; one comes only if it is free. After
+/// serve() and Engine::arm() in comm/core/progress.cpp.
+template <int Threads>
+struct Turnstile {
+  Turnstile() {
+    for (int t = 0; t < Threads; ++t) {
+      Explorer::current()->spawn([this, t] {
+        wanted[t].store(1, std::memory_order_release);
+        if (!gate.enter()) return;
+        do serve();
+        while (gate.leave());
+      });
+    }
+    Explorer::current()->spawn([this] {
+      if (!gate.try_enter()) return;
+      room.enter();
+      room.leave();
+      while (gate.leave()) serve();
+    });
+  }
+  void serve() {
+    room.enter();
+    for (auto& one : wanted) served += one.exchange(0);
+    room.leave();
+  }
+  void check() {
+    if (served != Threads) Explorer::current()->fail("somebody was turned away and not served");
+  }
+  ltask::Gate gate;
+  Room room;
+  std::atomic<int> wanted[Threads];
+  int served = 0;  // changed inside only
+};
+
+TEST(GateInEveryOrder, ServesWhoIsTurnedAway) {
+  in_every_order<Turnstile<1>>("Gate, 1 who enters, 1 who tries");
+  in_every_order<Turnstile<2>>("Gate, 2 who enter, 1 who tries");
+}
+
+// -------------------------------------------------------------------------------------------- the worker's sleep
+
+/// What a worker drives: a task queue and a sleeper; after Engine::try_sleep.
+class Turns final : public ltask::Progress {
+ public:
+  int step() override { return tasks.run(32); }
+  bool try_sleep(ltask::Called called) {
+    if (!sleeper.try_claim()) return false;
+    if (!tasks.has_work()) sleeper.sleep(for_ever, called);
+    sleeper.release();
+    return true;
+  }
+  void sleep(std::uint64_t timeout_ns, ltask::Called called) override {
+    if (!try_sleep(called)) sleeper.await_release(timeout_ns);
+  }
+  void wake() override { sleeper.wake(); }
+  /// After Engine::run_or_leave_tasks.
+  void submit(ltask::Task& task) {
+    tasks.submit(task);
+    if (tasks.has_work()) sleeper.wake();
+  }
+
+  ExploredPlatform platform;
+  ltask::Sleeper sleeper{platform};
+  ltask::TaskQueue tasks;
+};
+
+struct Counted : ltask::Task {
+  std::atomic<int>* ran = nullptr;
+  explicit Counted(std::atomic<int>& count) : ran(&count) {
+    prepare([](ltask::Task& task) { static_cast<Counted&>(task).ran->fetch_add(1); });
+  }
+};
+
+/// Two threads submit a task each and run what there is.
+struct Queueing {
+  Queueing() {
+    for (Counted* const task : {&first, &second}) {
+      Explorer::current()->spawn([this, task] {
+        tasks.submit(*task);
+        tasks.run(32);
+      });
+    }
+  }
+  void check() {
+    const int left = 2 - ran.now();
+    if (tasks.has_work() != (left != 0)) Explorer::current()->fail("has_work() is wrong");
+    if (tasks.run(32) != left || ran.now() != 2) Explorer::current()->fail("a task did not run once");
+  }
+  ltask::TaskQueue tasks;
+  std::atomic<int> ran{0};
+  Counted first{ran}, second{ran};
+};
+
+/// One takes the first of two tasks, the other looks whether there is work.
+struct Looking {
+  Looking() {
+    for (Counted* const task : {&first, &second}) tasks.submit(*task);
+    Explorer::current()->spawn([this] { tasks.run(1); });
+    Explorer::current()->spawn([this] {
+      if (!tasks.has_work()) Explorer::current()->fail("a task that nobody has taken is not seen");
+    });
+  }
+  void check() {
+    if (tasks.run(32) != 1 || ran.now() != 2) Explorer::current()->fail("a task did not run once");
+  }
+  ltask::TaskQueue tasks;
+  std::atomic<int> ran{0};
+  Counted first{ran}, second{ran};
+};
+
+TEST(TaskQueueInEveryOrder, RunsEveryTaskOnceAndShowsThatThereAreSome) {
+  in_every_order<Queueing>("TaskQueue, 2 who submit and run");
+  in_every_order<Looking>("TaskQueue, 1 who runs, 1 who looks");
+}
+
+/// A worker, and a thread that gives it a task.
+struct Working {
+  Working() {
+    Explorer::current()->spawn([this] {
+      worker.start();
+      turns.submit(task);
+      wait_until(ran, 1);
+      worker.stop();
+    });
+  }
+  void check() {
+    if (ran.now() != 1 || turns.tasks.has_work()) Explorer::current()->fail("a task did not run once");
+    if (worker.state() != ltask::Worker::State::off) Explorer::current()->fail("the worker is not off");
+  }
+  Turns turns;
+  ltask::Worker worker{turns.platform, turns, {0, 0}};
+  std::atomic<int> ran{0};
+  Counted task{ran};
+};
+
+/// The worker's sleep without the rest: two threads leave work.
+struct Sleeping {
+  Sleeping() {
+    Explorer::current()->spawn([this] {
+      for (int did = 0; did < 2;) {
+        did += work.exchange(0);
+        if (did == 2 || !sleeper.try_claim()) continue;
+        if (work.load() == 0) sleeper.sleep(for_ever);
+        sleeper.release();
+      }
+    });
+    for (int t = 0; t < 2; ++t) {
+      Explorer::current()->spawn([this] {
+        work.fetch_add(1);
+        sleeper.wake();
+      });
+    }
+  }
+  void check() {}
+  ExploredPlatform platform;
+  ltask::Sleeper sleeper{platform};
+  std::atomic<int> work{0};
+};
+
+TEST(SleepInEveryOrder, AWorkerRunsWhatIsSubmittedAndStops) {
+  in_every_order<Working>("Worker, Sleeper, TaskQueue, 1 submitter");
+  in_every_order<Sleeping>("Sleeper, 2 who leave work");
+}
+
+// ------------------------------------------------------------------------------------------- a waiter's sleep
+
+/// A request as a waiter sees it: its word, with the waiter's name in it; after RequestWord and Engine::publish.
+class Promise {
+ public:
+  bool done() const { return word_.load(std::memory_order_acquire) == kept; }
+  /// False: kept already.
+  bool attach(ltask::Parker& parker) {
+    parker_ = &parker;
+    int seen = 0;
+    return word_.compare_exchange_strong(seen, awaited, std::memory_order_acq_rel);
+  }
+  void keep(Platform& platform) {
+    if (word_.exchange(kept, std::memory_order_acq_rel) == awaited) parker_->signal(platform);
+  }
+
+ private:
+  static constexpr int awaited = 1, kept = 2;
+  std::atomic<int> word_{0};
+  ltask::Parker* parker_ = nullptr;
+};
+
+/// One thread waits for two promises in turn with one parker, two others keep them. After Wait::park in
+/// comm/api/wait.cpp.
+struct Parking {
+  Parking() {
+    Explorer::current()->spawn([this] {
+      for (Promise& promise : promises) wait(promise);
+    });
+    for (Promise& promise : promises) Explorer::current()->spawn([this, &promise] { promise.keep(platform); });
+  }
+  void wait(Promise& promise) {
+    parker.reset();
+    if (!promise.attach(parker)) return;
+    while (!promise.done()) {
+      parker.park(platform, for_ever);
+      if (!promise.done()) parker.reset();
+    }
+  }
+  void check() {}
+  ExploredPlatform platform;
+  ltask::Parker parker;
+  Promise promises[2];
+};
+
+TEST(ParkerInEveryOrder, WakesForEachOfTwoPromisesWithALateSignalBetween) {
+  in_every_order<Parking>("Parker, 1 waiter, 2 who keep promises");
+}
+
+/// A waiter sleeps where the worker would: on the drivers. After Wait::poll. Or a worker wants the place, too.
+template <bool WithWorker>
+struct Polling {
+  Polling() {
+    Explorer::current()->spawn([this] { wait(); });
+    Explorer::current()->spawn([this] {
+      if (WithWorker) worker.start();
+      promise.keep(turns.platform);
+      worker.stop();
+    });
+  }
+  void wait() {
+    parker.reset();
+    if (!promise.attach(parker)) return;
+    while (!promise.done()) {
+      if (turns.step() > 0) continue;
+      if (!parker.sleeps_elsewhere([](void* all) { static_cast<Turns*>(all)->wake(); }, &turns)) {
+        parker.reset();
+        continue;
+      }
+      const bool slept = turns.try_sleep(
+          {[](const void* own) { return static_cast<const ltask::Parker*>(own)->signaled(); }, &parker});
+      parker.awake();
+      if (slept) continue;
+      parker.park(turns.platform, for_ever);
+      if (!promise.done()) parker.reset();
+    }
+  }
+  void check() {}
+  Turns turns;
+  ltask::Worker worker{turns.platform, turns, {0, 0}};
+  ltask::Parker parker;
+  Promise promise;
+};
+
+TEST(SleepInEveryOrder, AWaiterIsWokenOnTheDrivers) {
+  in_every_order<Polling<false>>("Parker, Sleeper, 1 waiter");
+  in_every_order<Polling<true>>("Parker, Sleeper, 1 waiter and a worker", false);  // 4 * 10^7 steps with buffers
+}
+
+}  // namespace
+}  // namespace canele::exhaustive
