@@ -33,6 +33,7 @@ void Adversary::set_rates() {
     rates.duplicate = rate(0.02, plan_.network);
     rates.registration = rate(0.1, plan_.network);
     rates.copy_full = rate(0.1, plan_.network);
+    rates.copy_failed = rate(0.03, plan_.network);
     rates.truncated = rate(0.0005, plan_.hostile);
     rates.corrupt = rate(0.0005, plan_.hostile);
     rates.longest_delay_ns = 1000 + dice_.under(500'000);
@@ -102,7 +103,7 @@ void Adversary::plan_deaths() {
 
 void Adversary::plan_rails() {
   if (plan_.rails <= 0 || dice_.under(2) == 0) return;
-  const std::uint64_t count = 1 + dice_.under(4);
+  const std::uint64_t count = 1 + dice_.under(static_cast<std::uint64_t>(2 * world_.options().ranks));
   for (std::uint64_t i = 0; i < count; ++i) {
     world_.timeline.at(some_time(), [this] {
       const int a = some_rank(), b = some_rank();

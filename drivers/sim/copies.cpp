@@ -75,6 +75,7 @@ Status SimDriver::copy_now(Rank peer, Access access, const Exposed& what, std::u
     if (region == nullptr || region->access != access) return Status::failed;
     Cursor theirs{region->pieces};
     theirs.skip(offset + done);
+    if (fabric_->strikes(Fault::copy_failed, fabric_->rates.copy_failed)) return Status::failed;
     const bool fits = access == Access::get ? move_bytes(theirs, ours, part) : move_bytes(ours, theirs, part);
     if (!fits) return Status::failed;
     done += part;

@@ -35,9 +35,9 @@ const char* name_of(Kind kind) {
 }
 
 const char* name_of(Fault fault) {
-  constexpr const char* names[] = {"delay",     "back-pressure", "pending-send", "short-write",
-                                   "duplicate", "truncated",     "corrupt",      "clog",
-                                   "partition", "rail-loss",     "registration", "copy-full"};
+  constexpr const char* names[] = {"delay",        "back-pressure", "pending-send", "short-write", "duplicate",
+                                   "truncated",    "corrupt",       "clog",         "partition",   "rail-loss",
+                                   "registration", "copy-full",     "copy-failed"};
   static_assert(std::size(names) == static_cast<std::size_t>(Fault::count));
   return names[static_cast<std::size_t>(fault)];
 }

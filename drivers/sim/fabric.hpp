@@ -75,6 +75,7 @@ enum class Fault : std::uint8_t {
   rail_loss,
   registration,
   copy_full,
+  copy_failed,
   count
 };
 const char* name_of(Fault fault);
@@ -82,7 +83,7 @@ const char* name_of(Fault fault);
 /// How often, per opportunity; 0: never.
 struct FaultRates {
   double delay = 0, back_pressure = 0, pending_send = 0, short_write = 0, duplicate = 0, truncated = 0, corrupt = 0;
-  double registration = 0, copy_full = 0;
+  double registration = 0, copy_full = 0, copy_failed = 0;
   std::uint64_t longest_delay_ns = 200'000;
 };
 
