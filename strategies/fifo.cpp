@@ -62,6 +62,12 @@ class InOrder final : public Strategy {
     return envelopes_.empty() ? bulk_.first() : envelopes_.first();
   }
 
+  void each(const std::function<void(const Item&)>& visit) const override {
+    control_.each(visit);
+    envelopes_.each(visit);
+    bulk_.each(visit);
+  }
+
  private:
   ItemList<0> control_, envelopes_;
   BulkQueue bulk_;

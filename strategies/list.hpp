@@ -25,6 +25,11 @@ class ItemList {
   static Item* next(const Item& item) { return static_cast<Item*>(item.scratch[Slot + 1]); }
   static Item* prev(const Item& item) { return static_cast<Item*>(item.scratch[Slot]); }
 
+  template <typename Visit>
+  void each(const Visit& visit) const {
+    for (const Item* item = first_; item != nullptr; item = next(*item)) visit(*item);
+  }
+
   void push_back(Item& item) {
     item.scratch[Slot] = last_;
     item.scratch[Slot + 1] = nullptr;

@@ -216,6 +216,12 @@ class Priority final : public Strategy {
     return ages_.empty() ? bulk_.first() : ages_.first();
   }
 
+  void each(const std::function<void(const Item&)>& visit) const override {
+    control_.each(visit);
+    ages_.each(visit);
+    bulk_.each(visit);
+  }
+
  private:
   static Flow& flow_of(const Item& item) { return *static_cast<Flow*>(item.scratch[flow_slot]); }
 

@@ -30,6 +30,10 @@ class BulkQueue {
   Item* first() const { return list_.first(); }
   void add(Item& item) { list_.push_back(item); }
   void remove(Item& item) { list_.remove(item); }
+  template <typename Visit>
+  void each(const Visit& visit) const {
+    list_.each(visit);
+  }
 
   /// True if a bulk item was planned. `envelopes_wait`: they take the next turn.
   bool put(const RailView& rail, bool envelopes_wait, Plan& plan) {

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -108,6 +109,9 @@ class Strategy {
 
   /// Any one item, to drain a dead peer's queue by remove(); nullptr if empty.
   virtual Item* any() = 0;
+
+  /// visit() for every item, in no promised order: for reports. Nothing changes meanwhile.
+  virtual void each(const std::function<void(const Item&)>& visit) const = 0;
 };
 
 struct StrategyFactory {

@@ -27,6 +27,7 @@ class Onlooker final : public strategies::Strategy {
   }
   bool empty() const override { return inner_->empty(); }
   strategies::Item* any() override { return inner_->any(); }
+  void each(const std::function<void(const strategies::Item&)>& visit) const override { inner_->each(visit); }
 
  private:
   std::unique_ptr<strategies::Strategy> inner_ = comm::find_strategy("fifo")->create();

@@ -71,6 +71,31 @@ TEST(AggregateTest, AsManyAsFit) {
 
 class All : public testing::TestWithParam<const StrategyFactory*> {};
 
+TEST_P(All, EveryItemIsListedUntilItHasLeft) {
+  Backlog backlog(*GetParam());
+  for (int i = 0; i < 5; ++i) backlog.add(static_cast<std::uint64_t>(i % 2), i);
+  Message& bulk = backlog.add(0, 0, 1000, Kind::bulk);
+  backlog.add(0, 0, 40, Kind::control);
+  const auto listed = [&] {
+    Numbers numbers;
+    const auto note = [&](const Item& item) { numbers.push_back(static_cast<const Message&>(item).number); };
+    backlog.strategy().each(note);
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+  };
+  Numbers left = {0, 1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(listed(), left);
+  for (int turn = 0; turn < 20; ++turn) {
+    for (const int number : backlog.packet(64)) {
+      if (number != bulk.number) std::erase(left, number);  // bulk stays until it is removed
+    }
+    EXPECT_EQ(listed(), left);
+  }
+  EXPECT_EQ(left, Numbers{bulk.number});
+  backlog.strategy().remove(bulk);
+  EXPECT_TRUE(listed().empty());
+}
+
 TEST_P(All, ControlLeavesFirstAndBulkTakesTurns) {
   Backlog backlog(*GetParam());
   Message& bulk = backlog.add(0, 0, 0, Kind::bulk);
