@@ -26,22 +26,16 @@ inline canele_engine_t* public_of(Engine& e) { return reinterpret_cast<canele_en
 inline Session& session_of(canele_session_t* s) { return *reinterpret_cast<Session*>(s); }
 inline canele_session_t* public_of(Session& s) { return reinterpret_cast<canele_session_t*>(&s); }
 
-/// Something a thread waits for: a word of flags whose upper 48 bits name the waiter. Requests and conditions have one.
-struct Target {
-  std::atomic<std::uint64_t>* word;
-  std::uint64_t mask;
-  bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
-};
-
 /// Blocks until one of the targets is done; makes `engine` (nullptr: none) progress where no worker does.
 /// CANELE_EDEADLK in a callback, CANELE_ETIMEOUT at the deadline (0: none; platform time).
-int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns);
+int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
+                 Blocked::In in = Blocked::In::wait);
 
-/// Makes progress until `done()` is true, which is asked under the engine's lock. False at the deadline.
+/// Makes progress in finalize until `done()` is true, which is asked under the engine's lock. False at the deadline.
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&));
 
 /// Dissemination barrier on a session's barrier tags, until the deadline (0: none).
-int barrier(Session& session, std::uint64_t deadline_ns);
+int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in = Blocked::In::barrier);
 
 /// Opens or reopens the session; nullptr and an error code.
 Session* open_session(Engine& engine, std::string_view label, unsigned flags, int* code);
@@ -64,6 +58,7 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.engine = session.engine;
   request.session = &session;
   request.kind = kind;
+  request.tick = session.engine->watch.tick();
   request.status_error = CANELE_OK;
   request.cancelled = false;
   request.late = false;

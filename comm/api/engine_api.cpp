@@ -90,7 +90,7 @@ int leave(Engine& engine) {
   }
   int code = CANELE_OK;
   Session* session = open_session(engine, "canele.finalize", CANELE_ORDER_PER_TAG, &code);
-  if (session != nullptr) code = barrier(*session, deadline);
+  if (session != nullptr) code = barrier(*session, deadline, Blocked::In::finalize);
   if (result == CANELE_OK && code == CANELE_ETIMEOUT) {
     result = error(code, "canele_finalize: " + std::string(canele_error_detail()));
   }
@@ -133,7 +133,7 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
   return session;
 }
 
-int barrier(Session& session, std::uint64_t deadline_ns) {
+int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in) {
   Engine& engine = *session.engine;
   if (callback_depth() != 0)
     return error(CANELE_EDEADLK, "a barrier inside a completion callback would wait for itself");
@@ -147,13 +147,13 @@ int barrier(Session& session, std::uint64_t deadline_ns) {
     }
     if (code != CANELE_OK) return code;
     Target arrived{&request_of(&receive).word, event::finalized}, sent{&request_of(&send).word, event::finalized};
-    code = wait_for_one(&engine, &arrived, 1, deadline_ns);
+    code = wait_for_one(&engine, &arrived, 1, deadline_ns, in);
     if (code == CANELE_ETIMEOUT) {
       error(code, "rank " + std::to_string(from) + " has not arrived");
       canele_cancel(&receive);
     }
-    wait_for_one(&engine, &arrived, 1, 0);
-    wait_for_one(&engine, &sent, 1, 0);
+    wait_for_one(&engine, &arrived, 1, 0, in);
+    wait_for_one(&engine, &sent, 1, 0, in);
     if (code != CANELE_OK) return code;
     if (request_of(&receive).status_error != CANELE_OK) {
       return error(request_of(&receive).status_error, "barrier: rank " + std::to_string(from) + " died or left");

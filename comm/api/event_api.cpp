@@ -100,5 +100,5 @@ int canele_condition_wait(canele_engine_t* engine, canele_condition_t* condition
     return error(CANELE_EINVAL, "canele_condition_wait: condition and mask must be given");
   Target target{&reinterpret_cast<Condition*>(condition)->word, mask};
   if (target.done()) return CANELE_OK;
-  return wait_for_one(engine != nullptr ? &engine_of(engine) : nullptr, &target, 1, 0);
+  return wait_for_one(engine != nullptr ? &engine_of(engine) : nullptr, &target, 1, 0, Blocked::In::condition);
 }

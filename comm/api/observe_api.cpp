@@ -8,6 +8,7 @@
 #include "comm/config/names.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/registry.hpp"
+#include "comm/observe/hang_collect.hpp"
 #include "comm/observe/report.hpp"
 #include "ltask/topology.hpp"
 
@@ -222,6 +223,21 @@ int canele_counter_read(canele_engine_t* engine, int index, int peer, const char
 int canele_counters_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_counters_json: engine is NULL");
   return give_text(counters_json(engine_of(engine)), text, size, needed);
+}
+
+int canele_report(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
+  if (engine == nullptr) return error(CANELE_EINVAL, "canele_report: engine is NULL");
+  return give_text(hang::report(engine_of(engine)), text, size, needed);
+}
+
+int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argument) {
+  if (engine == nullptr) return error(CANELE_EINVAL, "canele_on_hang: engine is NULL");
+  Engine& e = engine_of(engine);
+  e.lock_for_callback();
+  e.hang_callback = callback;
+  e.hang_argument = argument;
+  e.unlock();
+  return CANELE_OK;
 }
 
 int canele_info_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) {

@@ -21,10 +21,34 @@ constexpr std::uint64_t first_park_ns = 1'000'000, longest_park_ns = 100'000'000
 void wake_engine(void* engine) { static_cast<Engine*>(engine)->wake(); }
 bool is_signaled(const void* parker) { return static_cast<const ltask::Parker*>(parker)->signaled(); }
 
+/// Shows a blocked thread to reports, from its second sleep on: most waits end before.
+class Bench {
+ public:
+  Bench(Engine* engine, Blocked::In in, const Target* targets, std::size_t count)
+      : engine_(engine), blocked_{in, 0, targets, count} {}
+  ~Bench() {
+    if (sleeps_ > 1) engine_->waiters.dismiss(blocked_);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  /// Before each sleep.
+  void sleeps() {
+    if (engine_ == nullptr || sleeps_ > 1 || ++sleeps_ < 2) return;
+    blocked_.since_ns = engine_->platform.now_ns();
+    engine_->waiters.enlist(blocked_);
+  }
+
+ private:
+  Engine* engine_;
+  Blocked blocked_;
+  int sleeps_ = 0;
+};
+
 class Wait {
  public:
-  Wait(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns)
-      : engine_(engine), targets_(targets), count_(count), deadline_(deadline_ns) {}
+  Wait(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in)
+      : engine_(engine), targets_(targets), count_(count), deadline_(deadline_ns), bench_(engine, in, targets, count) {}
   ~Wait() { detach(); }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
@@ -73,6 +97,7 @@ class Wait {
           parker_->reset();  // a signal meant for an earlier owner, or to take the token
           continue;
         }
+        bench_.sleeps();
         const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
         parker_->awake();
         if (!slept) return nap();  // another thread sleeps there: it progresses for us
@@ -81,6 +106,7 @@ class Wait {
   }
 
   void nap() {
+    bench_.sleeps();
     parker_->park(platform(), remaining(park_ns_));
     park_ns_ = std::min(2 * park_ns_, longest_park_ns);
     if (!done()) parker_->reset();
@@ -149,6 +175,7 @@ class Wait {
   std::uint64_t epoch_ = ~std::uint64_t{0};
   ltask::Parker* parker_ = nullptr;
   bool listed_ = false;
+  Bench bench_;
 };
 
 /// The short wait: this thread polls, and the event happens while it may still spin.
@@ -157,20 +184,21 @@ inline bool arrives_soon(Engine* engine, const Target& target) {
          engine->spin_until(*target.word, target.mask);
 }
 
-[[gnu::noinline]] int block(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns) {
+[[gnu::noinline]] int block(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
+                            Blocked::In in) {
   if (callback_depth() != 0) {
     return error(CANELE_EDEADLK,
                  "a blocking call inside a completion callback would wait for itself: use a callback "
                  "on what you wait for instead");
   }
-  return Wait(engine, targets, count, deadline_ns).run();
+  return Wait(engine, targets, count, deadline_ns, in).run();
 }
 
 }  // namespace
 
-int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns) {
+int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in) {
   if (count == 1 && arrives_soon(engine, targets[0])) return CANELE_OK;
-  return block(engine, targets, count, deadline_ns);
+  return block(engine, targets, count, deadline_ns, in);
 }
 
 [[gnu::cold, gnu::noinline]] void tell_outcome(const Request& request) {
@@ -191,6 +219,7 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&)) {
   constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: look again
   ltask::Idle idle(engine.platform, engine.idle);
+  Bench bench(&engine, Blocked::In::finalize, nullptr, 0);
   for (;;) {
     if (engine.try_lock()) {
       const bool over = done(engine);
@@ -201,6 +230,7 @@ bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engi
       idle.worked();
     } else if (idle.next() == ltask::Idle::Action::sleep) {
       if (deadline_ns != 0 && engine.platform.now_ns() >= deadline_ns) return false;
+      bench.sleeps();
       engine.sleep(nap_ns);
     }
   }

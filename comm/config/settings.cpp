@@ -233,9 +233,10 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
       "directory | off"},
      Kind::text},
     {{"HANG_REPORT", "30", "s",
-      "Time without any progress, with work stuck, after which one report of the pending requests is written to "
-      "stderr. "
-      "Short times give false reports on overloaded machines. 0: never.",
+      "Time without a packet or a completion after which one report of what is pending is written to stderr, or given "
+      "to the host's callback; only if a thread has been blocked in a wait for a request, a barrier or finalize, or a "
+      "send has been pending, for that long. Ranks that wait long for others to compute report, too: set it above "
+      "such times. Again only after progress. 0: never.",
       "0 to 86400"},
      Kind::number,
      false,

@@ -45,7 +45,7 @@ enum class Setting : int {
   ofi_multi_recv,    ///< auto, on, off: whether one receive buffer takes many messages
   ofi_silence,       ///< seconds without an answer from a host until its ranks are lost, by TCP providers
   samples,           ///< directory of what canele-perf sample measured; "": the user's cache; "off"
-  hang_report,       ///< seconds without progress, with work stuck, before a report is written; 0 never
+  hang_report,       ///< seconds of silence, with something stuck, before a report is written; 0 never
   fault,             ///< faults for tests, e.g. "flip-byte:1000" ("" none)
   count
 };

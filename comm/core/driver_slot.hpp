@@ -72,6 +72,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   std::vector<std::uint64_t> withdrawals;         ///< exposures to end; of the gate's holder
   std::atomic<int> connected_peers{0};
   std::atomic<unsigned> turns{0}, dry_polls{0};  ///< system-call drivers: polled less often while nothing comes
+  LastEvent last_event;
   strategies::Costs costs;  ///< measured where there is a sample, else declared; constant after open()
 };
 

@@ -36,6 +36,7 @@
 #include "comm/core/waiters.hpp"
 #include "comm/matching/matcher.hpp"
 #include "comm/observe/counters.hpp"
+#include "comm/observe/hang_watch.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
@@ -215,6 +216,8 @@ class Engine final : public ltask::Progress {
   ltask::Sleeper sleeper;
   ltask::Worker worker;
   Waiters waiters;
+  HangWatch watch;
+  LastEvent watched_epoch;                 ///< when the worker's epoch moved last (under the lock)
   std::atomic<bool> memory_in_use{false};  ///< another rank is reached through memory
   std::atomic<int> system_peers{0};        ///< connected through drivers that make system calls
   bool crowded = false;                    ///< more ranks on this host than processing units: spinning does not pay
@@ -244,6 +247,8 @@ class Engine final : public ltask::Progress {
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
   std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call
   std::uint64_t flip_countdown = 0;         ///< fault switch, 0 off
+  canele_hang_fn hang_callback = nullptr;   ///< where hang reports go; nullptr: the log
+  void* hang_argument = nullptr;
   EngineCounters counters;
 
   Samples samples;  ///< constant after create(); down here, away from what every message touches

@@ -28,6 +28,7 @@
 #include "comm/core/bundle.hpp"
 #include "comm/core/request.hpp"
 #include "comm/observe/counters.hpp"
+#include "comm/observe/hang_watch.hpp"
 #include "drivers/driver.hpp"
 #include "strategies/strategy.hpp"
 
@@ -122,6 +123,7 @@ struct Peer {
   Blob address;                          ///< what it published
   std::size_t next_group = 0;            ///< of drivers, the next one to try
   PeerCounters counters;
+  LastEvent last_event;
 
   Rail* rail_of(const DriverSlot& slot) const {
     for (const auto& one : rails) {

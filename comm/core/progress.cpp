@@ -9,6 +9,7 @@
 
 #include "comm/core/engine.hpp"
 #include "comm/core/peers.hpp"
+#include "comm/observe/hang_collect.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/shared_copy.hpp"
 #include "ltask/mark.hpp"
@@ -80,6 +81,8 @@ int Engine::step() {
   if (serves_bootstrap) [[unlikely]]
     did += bootstrap->progress(0) ? 1 : 0;
   if (callback_depth() == 0 && tasks.has_work()) did += tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
+  if (did == 0 && watch.idle_turn()) [[unlikely]]
+    hang::look(*this);
   return did;
 }
 
@@ -171,11 +174,13 @@ void Engine::sleep(std::uint64_t timeout_ns, ltask::Called called) {
 
 bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
   if (!sleeper.try_claim()) return false;
-  if (arm()) {
+  const bool armed = arm();
+  watch.armed(armed);
+  if (armed) {
     CANELE_MARK(slept_armed);
     const bool on_worker = worker.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
-    sleeper.sleep(naps_only ? std::min(nap_ns, timeout_ns) : timeout_ns, called);
+    sleeper.sleep(std::min(timeout_ns, naps_only ? nap_ns : watch.interval_ns()), called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
   } else {
     CANELE_MARK(sleep_not_armed);
@@ -184,6 +189,7 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
   disarm();
   for (DriverSlot* slot : system_slots) slot->turns.store(0, std::memory_order_relaxed);  // all are due: see due()
   sleeper.release();
+  hang::look(*this);
   return true;
 }
 

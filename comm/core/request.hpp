@@ -122,6 +122,7 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   bool confirm;            ///< rendezvous: the sender keeps the data until it is told that it has arrived
   bool copying;            ///< a task of this end copies chunks of it; see protocol/shared_copy.hpp
   std::uint16_t header;    ///< send: bytes that travel ahead
+  std::uint32_t tick;      ///< when it was posted; see observe/hang_watch.hpp
   std::uint64_t handle;    ///< by which the peer names this request; 0 none. Not 0 in a posted receive: it is offered
   std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
   std::uint64_t moved;     ///< bulk bytes sent, or landed

@@ -219,6 +219,7 @@ Engine::Engine(EngineParts parts)
       incarnation(platform.random()),
       sleeper(platform),
       worker(platform, *this, idle),
+      watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
       crowded(crowded_host(platform, *bootstrap)),
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
       matcher(platform.random()),

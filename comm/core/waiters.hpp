@@ -9,6 +9,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -16,6 +18,22 @@
 #include "ltask/platform.hpp"
 
 namespace canele::comm {
+
+/// Something a thread waits for: a word of flags whose upper 48 bits name the waiter. Requests and conditions have one.
+struct Target {
+  std::atomic<std::uint64_t>* word;
+  std::uint64_t mask;
+  bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
+};
+
+/// A thread that is blocked in the library and has slept more than once, for reports. On its stack.
+struct Blocked {
+  enum class In : std::uint8_t { wait, barrier, finalize, condition };
+  In in = In::wait;
+  std::uint64_t since_ns = 0;
+  const Target* targets = nullptr;  ///< what it waits for
+  std::size_t count = 0;
+};
 
 class Waiters {
  public:
@@ -47,11 +65,27 @@ class Waiters {
     sleeping_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
+  void enlist(Blocked& blocked) {
+    const std::lock_guard guard(mutex_);
+    blocked_.push_back(&blocked);
+  }
+  void dismiss(Blocked& blocked) {
+    const std::lock_guard guard(mutex_);
+    std::erase(blocked_, &blocked);
+  }
+  /// visit(const Blocked&) for every thread that is blocked.
+  template <typename Visit>
+  void each_blocked(Visit visit) {
+    const std::lock_guard guard(mutex_);
+    for (const Blocked* one : blocked_) visit(*one);
+  }
+
  private:
   alignas(64) std::atomic<bool> token_{false};
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;  // only threads that are about to sleep, or wake one
   std::vector<ltask::Parker*> parked_;
+  std::vector<Blocked*> blocked_;
 };
 
 }  // namespace canele::comm

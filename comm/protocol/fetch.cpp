@@ -138,6 +138,7 @@ int serve(DriverSlot& slot) {
 void piece_done(DriverSlot& slot, Pull& pull, Status status) {
   assert(pull.outstanding > 0);
   --pull.outstanding;
+  slot.engine.watch.moved();
   if (status != Status::ok) pull.status = Status::failed;
   if (wants_more(pull) || pull.outstanding == 0) push(slot, pull);
 }

@@ -72,6 +72,7 @@ void pull_chunk(ltask::Task& task) {
                                       pull.offset, pieces, count, size, &pull);
   pull.offset += size;
   Engine& engine = *pull.engine;
+  engine.watch.moved();
   if (pull.status == drivers::Status::ok && pull.offset < pull.want) {
     CANELE_MARK(pull_goes_on);
     pull.prepare(pull_chunk);
@@ -251,6 +252,7 @@ void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
   const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.gone() &&
                       length <= request->expected - request->moved;
   if (wanted) request->moved += length;
+  engine.watch.moved();
   if (wanted && request->moved == request->expected) {
     CANELE_MARK(stream_landed);
     engine.transfers.remove(key);

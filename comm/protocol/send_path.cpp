@@ -227,6 +227,7 @@ void item_left(Engine& engine, Item& item) {
 
 void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes) {
   request.moved += bytes;
+  engine.watch.moved();
   assert(request.moved <= request.expected);
   if (request.moved < request.expected) return;
   if (request.item.queued) {

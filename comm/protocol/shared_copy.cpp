@@ -60,6 +60,7 @@ void copy_chunk(ltask::Task& task) {
     const std::uint64_t size = std::min(chunk_size, pull.want - at);
     if (pull.status == Status::ok && !copy(pull, at, size)) pull.status = Status::failed;
     if (pull.status == Status::ok) pull.offset += size;
+    engine.watch.moved();
     pull.last = pull.claims.copied(pull.status == Status::ok, chunks);
     if (!pull.last) {
       pull.prepare(copy_chunk);

@@ -403,6 +403,21 @@ CANELE_API int canele_counters_json(canele_engine_t *engine, char *text, size_t 
  * source, default, unit and help, topology. engine may be NULL (before init). Same rules as canele_counters_json. */
 CANELE_API int canele_info_json(canele_engine_t *engine, char *text, size_t size, size_t *needed);
 
+/** Writes a report for people to `text`: pending requests with state and age, peers with their rails, worker, blocked
+ * threads, drivers, and where it is plain a sentence on what is wrong. Same rules as canele_counters_json. For a thread
+ * that watches over the program, which may call it at any time; that nobody makes progress shows in the second report
+ * only. */
+CANELE_API int canele_report(canele_engine_t *engine, char *text, size_t size, size_t *needed);
+
+/** Gets a hang report: `report` has several lines and lives until the call returns. Called by a thread that makes
+ * progress, like the callback of a request. */
+typedef void (*canele_hang_fn)(canele_engine_t *engine, const char *report, void *argument);
+
+/** After CANELE_HANG_REPORT seconds without a packet or completion, with a thread blocked in a wait for a request, a
+ * barrier or finalize, or a send pending for that long, the engine writes one report to stderr; again only after
+ * progress. This gives it to `callback` instead; NULL: to stderr again. A report that is under way may still come. */
+CANELE_API int canele_on_hang(canele_engine_t *engine, canele_hang_fn callback, void *argument);
+
 #ifdef __cplusplus
 }
 #endif

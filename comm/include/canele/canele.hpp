@@ -218,6 +218,17 @@ class engine {
     });
   }
 
+  /// What is pending and why, in words, now.
+  std::string report() const {
+    return detail::text_of("canele_report", [this](char* text, std::size_t size, std::size_t* needed) {
+      return canele_report(native_, text, size, needed);
+    });
+  }
+  /// Hang reports go to `callback` instead of stderr (nullptr: to stderr again). It must not throw.
+  void on_hang(canele_hang_fn callback, void* argument = nullptr) {
+    detail::check(canele_on_hang(native_, callback, argument), "canele_on_hang");
+  }
+
   /// The handle for functions of canele.h.
   canele_engine_t* native() const noexcept { return native_; }
 

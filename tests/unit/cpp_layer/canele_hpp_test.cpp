@@ -188,6 +188,17 @@ TEST_F(CppLayer, MovedEnginesAndSessionsGoOn) {
   EXPECT_NE(session.native(), nullptr);
 }
 
+TEST_F(CppLayer, ReportsSayWhatIsPending) {
+  int in = 0;
+  auto received = session.irecv(0, 77, canele::one(in));
+  EXPECT_NE(engine.report().find("cpp-layer  77   4 "), std::string::npos) << engine.report();
+  engine.on_hang([](canele_engine_t*, const char*, void*) {});
+  engine.on_hang(nullptr);
+  session.send(0, 77, canele::one(in));
+  received.wait();
+  EXPECT_NE(engine.report().find(" 0 requests pending"), std::string::npos) << engine.report();
+}
+
 TEST_F(CppLayer, ReportsAreWholeJson) {
   for (const std::string& text : {engine.counters_json(), engine.info_json()}) {
     ASSERT_FALSE(text.empty());
