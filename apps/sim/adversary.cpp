@@ -110,6 +110,7 @@ void Adversary::plan_rails() {
       Fabric& fabric = some_fabric();
       if (a == b || fabric.is_memory()) return;  // who can cut memory?
       oracle_.forgive(a, b);
+      cut_.insert({std::min(a, b), std::max(a, b)});
       fabric.cut(a, b);
     });
   }
@@ -122,6 +123,26 @@ void Adversary::end() {
     world_.platform(rank).busy_locks = 0;
     world_.scheduler.slow_down(rank, 1);
   }
+  constexpr std::uint64_t look_every_ns = 10'000'000;
+  for (std::uint64_t look = 1; look <= 20; ++look) {
+    world_.timeline.after(look * look_every_ns, [this] { end_half_lost(); });
+  }
+}
+
+/// Who lost the last rail in use while another one was coming up gives the peer up, and the peer hears of it only when
+/// it sends (docs/simulation.md, "Known"). Sooner or later a keep-alive ends such a connection.
+void Adversary::end_half_lost() {
+  for (const auto& [a, b] : cut_) {
+    if (gives_up(a, b) == gives_up(b, a)) continue;
+    ++done_["half-lost"];
+    for (const auto& fabric : world_.fabrics()) fabric->cut(a, b);
+  }
+}
+
+bool Adversary::gives_up(int rank, int peer) const {
+  const comm::Engine* const engine = world_.engine(rank);
+  const comm::Peer* const known = engine != nullptr ? engine->peers[peer] : nullptr;
+  return known != nullptr && known->gone();
 }
 
 std::map<std::string, std::uint64_t> Adversary::injected() const {

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "apps/sim/oracle.hpp"
 #include "apps/sim/world.hpp"
@@ -41,6 +43,8 @@ class Adversary {
   void plan_deaths();
   void plan_rails();
   void end();
+  void end_half_lost();
+  bool gives_up(int rank, int peer) const;
   void swizzle();
   std::uint64_t some_time() { return dice_.under(until_ns_); }
   int some_rank() { return static_cast<int>(dice_.under(static_cast<std::uint64_t>(world_.options().ranks))); }
@@ -52,6 +56,7 @@ class Adversary {
   const std::uint64_t until_ns_;
   Dice dice_;
   std::map<std::string, std::uint64_t> done_;
+  std::set<std::pair<int, int>> cut_;  ///< pairs that have lost a rail
 };
 
 }  // namespace canele::sim
