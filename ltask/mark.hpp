@@ -6,6 +6,7 @@
 // Surprise: they exist in the simulator's copy of the engine (CANELE_MARKS); in the library they are nothing at all.
 //
 //   CANELE_MARK(name);              this line was reached. Only in .cpp files: a name stands for one place
+//   CANELE_RARE_MARK(name);         the same, of a place that takes thousands of runs: only campaigns must reach it
 //   if (CANELE_BUGGIFY(name)) …     now and then true in a simulated world, never in the library
 //
 // After FoundationDB's CODE_PROBE and BUGGIFY (flow/Buggify.h), and TigerBeetle's marks.
@@ -29,6 +30,7 @@ inline bool (*buggify)(const Mark& place) = nullptr;
     static ::canele::Mark mark __attribute__((section("canele_marks"), used, aligned(16))) = {#name, 0}; \
     ++mark.hits;                                                                                         \
   } while (false)
+#define CANELE_RARE_MARK(name) CANELE_MARK(~name)
 #define CANELE_BUGGIFY(name)                                                                               \
   ([]() -> bool {                                                                                          \
     static ::canele::Mark mark __attribute__((section("canele_buggify"), used, aligned(16))) = {#name, 0}; \
@@ -40,6 +42,7 @@ inline bool (*buggify)(const Mark& place) = nullptr;
 #else
 
 #define CANELE_MARK(name) static_cast<void>(0)
+#define CANELE_RARE_MARK(name) static_cast<void>(0)
 #define CANELE_BUGGIFY(name) false
 
 #endif

@@ -5,7 +5,7 @@
 #
 # Usage: tests/run.sh [options]
 #   --quick          the fast part: release build, tidy, unit tests, tests with real processes
-#   --soak           the long campaigns that people start by hand: ranks killed a hundred times per driver; StarPU's
+#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs; ranks killed a hundred times per driver; StarPU's
 #                    suite three times per driver, with every strategy, unbound, with hooks, over ofi and psm2
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
@@ -27,6 +27,7 @@ prefix=$root/build/prefix
 jobs=$(nproc)
 only=
 conformance=ON # build the kit, too
+simulation=ON  # and the simulator
 passed=0
 failed=0
 skipped=0
@@ -34,10 +35,10 @@ summary=()
 broken=() # stages that failed: what builds on them is not tried
 
 quick_stages=(packages release tidy unit process)
-full_stages=("${quick_stages[@]}" system conformance package asan asan-tests tsan tsan-tests install starpu starpu-shm
-  starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-death soak-shm soak-tcp soak-strategies soak-unbound soak-hooks
-  soak-fabrics)
+full_stages=("${quick_stages[@]}" system simulation conformance package asan asan-tests tsan tsan-tests install starpu
+  starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
+soak_stages=(packages release install starpu soak-simulation soak-death soak-shm soak-tcp soak-strategies soak-unbound
+  soak-hooks soak-fabrics)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -47,7 +48,7 @@ usage() {
 parse_arguments() {
   while [[ $# -gt 0 ]]; do
     case $1 in
-      --quick) stages=("${quick_stages[@]}") conformance=OFF ;;
+      --quick) stages=("${quick_stages[@]}") conformance=OFF simulation=OFF ;;
       --soak) stages=("${soak_stages[@]}") ;;
       --only) only=${2:?--only wants a list of stages} && shift ;;
       --stages) printf '%s\n' "${full_stages[@]}" "${soak_stages[@]}" | awk '!seen[$0]++' && exit 0 ;;
@@ -101,12 +102,13 @@ streamed() {
 
 configure_and_build() {
   local preset=$1 werror=OFF
-  local -a generator=()
+  local -a generator=() unsanitized=()
   [[ ${CI:-} != true ]] || werror=ON
   [[ -e $root/build/$preset/CMakeCache.txt ]] || ! command -v ninja >/dev/null || generator=(-G Ninja)
+  [[ $preset != release ]] || unsanitized=("-DCANELE_SIMULATION=$simulation")
   cd "$root" &&
     cmake --preset "$preset" "${generator[@]}" -DCANELE_TESTS=ON -DCANELE_APPS=ON -DCANELE_WERROR=$werror \
-      -DCANELE_CONFORMANCE=$conformance &&
+      -DCANELE_CONFORMANCE=$conformance "${unsanitized[@]}" &&
     cmake --build --preset "$preset" --parallel "$jobs"
 }
 
@@ -179,6 +181,25 @@ suite() {
   shift
   streamed "$log" "$here/starpu/run_suite.py" "$@" || status=$?
   count_closing_line "$log" "$status"
+}
+
+# run_seeds NAME RUNS OPTIONS...: fresh seeds, which are printed; then those that once failed.
+run_seeds() {
+  local first status=0 sim=$root/build/release/bin/canele-sim line
+  local -a options
+  local name=$1 runs=$2
+  shift 2
+  first=$(($(od -An -N4 -tu4 /dev/urandom) % 1000000000))
+  note "simulation: $runs seeds from $first on"
+  one_check streamed "$logs/$name.log" "$here/with-timeout" $((300 + runs * 2)) "$sim" --seed "$first" --runs "$runs" \
+    --all-marks "$@" || status=1
+  while read -r line; do
+    [[ -n $line && $line != \#* ]] || continue
+    read -r -a options <<<"${line%%#*}"
+    one_check step "simulation: ${line%%#*}" "$logs/$name-regression.log" "$here/with-timeout" 120 "$sim" "${options[@]}" ||
+      status=1
+  done <"$here/simulation/regression.txt"
+  return "$status"
 }
 
 # StarPU's Cholesky, started by other launchers than ours. A launcher that cannot run here is skipped; it says why.
@@ -264,6 +285,7 @@ run_stage() {
     unit) run_ctest release 'unit|tools' ;;
     process) run_ctest release 'process|mpi' $((2 * jobs)) ;; # most of the time they wait
     system) run_ctest release system ;;
+    simulation) run_seeds simulation 240 ;;
     conformance) run_conformance ;;
     package) run_ctest release package ;;
     asan | tsan) build_preset "$1" ;;
@@ -278,6 +300,7 @@ run_stage() {
     demo) run_demo ;;
     flip) run_flip ;;
     soak-death) soak_death ;;
+    soak-simulation) run_seeds soak-simulation 10000 --rare-marks ;;
     soak-shm | soak-tcp) suite "$1" --driver "${1#soak-}" --runs 3 ;;
     soak-strategies) soak_strategies ;;
     soak-unbound) soak_both --nobind ;;
@@ -292,11 +315,11 @@ needs() {
   case $1 in
     packages) ;;
     release | asan | tsan | tidy) echo packages ;;
-    unit | process | system | conformance | package | install) echo release ;;
+    unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
-    soak-death) echo release ;;
+    soak-death | soak-simulation) echo release ;;
     *) echo starpu ;;
   esac
 }

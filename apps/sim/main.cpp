@@ -6,9 +6,12 @@
 // Who: people and CI. Threads: one.
 // Surprise: the same seed gives the same run to the last bit; `--check-repeat` runs a share of the seeds twice to prove
 // it.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -25,7 +28,7 @@ struct Arguments {
   std::uint64_t runs = 1;
   std::string faults = "default";
   unsigned repeat = 20;
-  bool marks = false;
+  bool marks = false, rare = false;
 };
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
@@ -52,7 +55,8 @@ bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
 }
 
 void print_failure(const Outcome& outcome, std::uint64_t seed, const std::string& faults) {
-  std::printf("seed %llu FAILED: %s\n", static_cast<unsigned long long>(seed), outcome.world.c_str());
+  std::printf("seed %llu FAILED, commit " CANELE_COMMIT ": %s\n", static_cast<unsigned long long>(seed),
+              outcome.world.c_str());
   for (std::size_t i = 0; i < outcome.complaints.size() && i < 10; ++i) {
     std::printf("  %s\n", outcome.complaints[i].c_str());
   }
@@ -62,21 +66,33 @@ void print_failure(const Outcome& outcome, std::uint64_t seed, const std::string
 
 bool all_reached() {
   const auto marks = all_marks();
-  return std::all_of(marks.begin(), marks.end(), [](const Seen& mark) { return mark.hits > 0; });
+  return std::all_of(marks.begin(), marks.end(), [](const Seen& mark) { return mark.hits > 0 || mark.rare; });
 }
 
 /// False: some were not reached, and are demanded.
-bool report_marks(bool demanded) {
+bool report_marks(bool demanded, bool rare_ones, double runs) {
   std::size_t reached = 0;
-  std::string missing;
+  std::string missing, rare;
   const auto marks = all_marks();
   for (const Seen& mark : marks) {
     reached += mark.hits > 0 ? 1 : 0;
-    if (mark.hits == 0) missing += " " + mark.name;
+    if (mark.hits == 0) (mark.rare && !rare_ones ? rare : missing) += " " + mark.name;
   }
-  std::printf("marks: %zu of %zu reached%s%s\n", reached, marks.size(),
-              missing.empty() ? "" : "; not:", missing.c_str());
+  std::printf("marks: %zu of %zu reached in %.0f runs%s%s%s%s\n", reached, marks.size(), runs,
+              missing.empty() ? "" : "; not:", missing.c_str(),
+              rare.empty() ? "" : "; not, which takes long:", rare.c_str());
   return !demanded || missing.empty();
+}
+
+std::uint64_t current_seed = 0;
+
+/// An assertion of the engine has failed, or worse: which run was it?
+void on_crash(int signal) {
+  char text[128];
+  const int size = std::snprintf(text, sizeof text, "canele-sim: signal %d in seed %llu, commit " CANELE_COMMIT "\n",
+                                 signal, static_cast<unsigned long long>(current_seed));
+  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text, static_cast<std::size_t>(size));
+  ::_exit(1);
 }
 
 int run_all(const Arguments& arguments) {
@@ -89,6 +105,7 @@ int run_all(const Arguments& arguments) {
   for (; i < arguments.runs || (i < most && !all_reached()); ++i) {
     RunOptions options = arguments.run;
     options.seed += i;
+    current_seed = options.seed;
     if (arguments.faults == "default" && options.seed % 8 == 7) options.faults.hostile = 1;
     Outcome outcome = run_traffic(options);
     const bool again = arguments.repeat != 0 && options.seed % arguments.repeat == 0;
@@ -111,7 +128,7 @@ int run_all(const Arguments& arguments) {
     std::fflush(stdout);
   }
   for (const Seen& place : all_buggify()) injected["buggify " + place.name] = place.hits;
-  const bool marked = report_marks(arguments.marks);
+  const bool marked = report_marks(arguments.marks, arguments.rare, static_cast<double>(i));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const auto& [kind, count] : injected) {
     std::printf("  %-16s %llu\n", kind.c_str(), static_cast<unsigned long long>(count));
@@ -138,6 +155,7 @@ int main(int argc, char** argv) {
   app.add_option("--ticks", arguments.run.ticks, "nanoseconds of virtual time in which faults happen");
   app.add_option("--check-repeat", arguments.repeat, "run each Nth seed twice; 0: none")->capture_default_str();
   app.add_flag("--all-marks", arguments.marks, "a transition of a protocol that no run has reached is a failure");
+  app.add_flag("--rare-marks", arguments.rare, "with --all-marks: also of those that take long");
   app.add_flag("--verbose", arguments.run.verbose, "log of the engines, on standard error");
   CLI11_PARSE(app, argc, argv);
   std::string why;
@@ -145,5 +163,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "canele-sim: %s\n", why.c_str());
     return 2;
   }
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) std::signal(signal, on_crash);
   return run_all(arguments);
 }

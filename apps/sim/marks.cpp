@@ -27,7 +27,10 @@ std::vector<Seen> gather(const Mark* begin, const Mark* end) {
   std::map<std::string, std::uint64_t> all;
   for (const Mark* mark = begin; mark != end; ++mark) all[mark->name] += mark->hits;
   std::vector<Seen> seen;
-  for (const auto& [name, hits] : all) seen.push_back({name, hits});
+  for (const auto& [name, hits] : all) {
+    const bool rare = name.starts_with('~');
+    seen.push_back({name.substr(rare ? 1 : 0), hits, rare});
+  }
   return seen;
 }
 

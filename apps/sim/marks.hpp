@@ -14,6 +14,7 @@ namespace canele::sim {
 struct Seen {
   std::string name;
   std::uint64_t hits = 0;
+  bool rare = false;
 };
 /// All marks of the engine, by name; places of one name together.
 std::vector<Seen> all_marks();

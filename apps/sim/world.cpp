@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The life of a simulated job; see world.hpp. Threads: one.
-// Surprise: the engine of a rank that is killed is never destroyed: nobody calls destructors in a killed process.
+// Surprise: the engine of a rank that is killed is destroyed with the world, not before: nobody calls destructors in a
+//      killed process, and what points there must find something.
 #include "apps/sim/world.hpp"
 
 #include <atomic>
@@ -132,7 +133,8 @@ void World::kill(int rank) {
   for (const auto& fabric : fabrics_) fabric->kill(rank);
   board_->dead.insert(rank);
   board_->told.erase(rank);
-  ranks_[static_cast<std::size_t>(rank)].engine = nullptr;
+  comm::Engine*& engine = ranks_[static_cast<std::size_t>(rank)].engine;
+  if (engine != nullptr) graveyard_.emplace_back(std::exchange(engine, nullptr));
   for (int other = 0; other < options_.ranks; ++other) {
     timeline.after(dice.under(launcher_ns), [this, other, rank] {
       const auto handler = board_->told.find(other);

@@ -109,6 +109,7 @@ class World {
   std::vector<std::unique_ptr<Fabric>> fabrics_;
   std::shared_ptr<Board> board_ = std::make_shared<Board>();
   std::vector<Rank> ranks_;
+  std::vector<std::unique_ptr<comm::Engine>> graveyard_;  ///< of ranks that were killed
   std::vector<std::string> complaints_;
   std::uint64_t hash_ = 0x9e3779b97f4a7c15u;
 };

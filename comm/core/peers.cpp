@@ -203,10 +203,7 @@ bool try_group(Engine& engine, Peer& peer, std::size_t group) {
   const bool self = peer.rank == engine.rank;
   for (const auto& slot : engine.slots) {
     if (slot->group != group || self != slot->driver->capabilities().reaches_self) continue;
-    if (peer.rail_of(*slot) != nullptr) {  // the peer was first
-      CANELE_MARK(peer_connected_first);
-      continue;
-    }
+    if (peer.rail_of(*slot) != nullptr) continue;  // the peer was first
     drivers::Address address;
     std::string why;
     if (!find_address(peer.address, slot->label, &address, &why)) {

@@ -92,7 +92,7 @@ Claims claims_of(const Peer& peer, const Request& request) {
 
 bool withdraw(Engine& engine, Request& request) {
   if (!claims_of(*request.receive.peer, request).close()) {
-    CANELE_MARK(offer_taken_before_withdrawn);
+    CANELE_RARE_MARK(offer_taken_before_withdrawn);
     return false;
   }
   CANELE_MARK(offer_withdrawn);

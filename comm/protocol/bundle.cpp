@@ -138,7 +138,7 @@ void restart(Engine& engine, Peer& peer, Request& request) {
   leave_backlog(peer, request);
   request.bulk_rail = nullptr;
   if (request.confirmed) {
-    CANELE_MARK(restart_not_needed);
+    CANELE_RARE_MARK(restart_not_needed);
     engine.sends.remove(request.handle);
     engine.finish(request, CANELE_OK);
     return;
@@ -236,7 +236,7 @@ void rail_lost(Engine& engine, Peer& peer, Rail& rail) {
   if (!rail.in_flush) take_back(engine, rail);
   for (std::size_t i = 0; i < bundle.landings.size();) {
     if (bundle.landings[i].slot == rail.slot) {
-      CANELE_MARK(landing_closed_by_a_dead_rail);
+      CANELE_RARE_MARK(landing_closed_by_a_dead_rail);
       rendezvous::landing_closed(engine, peer, i);
     } else {
       ++i;

@@ -203,7 +203,7 @@ void on_again(Engine& engine, Peer& peer, std::uint64_t key) {
   if (request == nullptr || request->receive.peer != &peer || peer.bundle == nullptr) return;  // it has all of it
   for (OpenLanding& landing : peer.bundle->landings) {
     if (landing.key != key) continue;
-    CANELE_MARK(asked_again_while_landing);
+    CANELE_RARE_MARK(asked_again_while_landing);
     landing.asked_again = true;
     return;
   }

@@ -103,7 +103,7 @@ void received(Engine& engine, Request& request, Peer& peer, bool tell) {
 void receive_over(Engine& engine, Request& request, Peer& peer, bool last) {
   request.copying = false;
   if (peer.gone()) {
-    CANELE_MARK(shared_copy_with_the_gone);
+    CANELE_RARE_MARK(shared_copy_with_the_gone);
     advert::forget(engine, request);
     engine.finish(request, peer.error);
   } else if (last) {

@@ -180,6 +180,7 @@ void Fabric::cut(Rank a, Rank b) {
     world.timeline.after(1 + dice.under(rates.longest_delay_ns), [this, here = to, there = from] {
       channel(there, here).transit.clear();
       SimDriver* const driver = driver_of(here);
+      if (driver != nullptr && dice.under(2) == 0) driver->discard(there);
       if (driver != nullptr) driver->lose(there, "the rail was cut", false);
     });
   }

@@ -38,6 +38,13 @@ class SimDriver final : public Driver {
   }
   /// failed() will follow, after what has arrived, unless it has already.
   void lose(Rank peer, const std::string& why, bool peer_is_gone = true);
+  /// What has arrived from there and was not looked at is gone, as after the reset of a connection.
+  void discard(Rank peer) {
+    std::erase_if(inbox_, [peer](const Arrival& arrival) {
+      const Frame::Type type = arrival.frame.type;
+      return arrival.from == peer && (type == Frame::Type::packet || type == Frame::Type::bulk);
+    });
+  }
   void lose_incarnation(Rank peer, std::uint64_t incarnation);
   void sent(Rank peer, Token token) { owe({Due::Kind::done, peer, {}, token, Status::ok}); }
 
