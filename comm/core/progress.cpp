@@ -54,7 +54,8 @@ int serve(DriverSlot& slot, bool poll) {
       slot.dry_polls.store(events > 0 ? 0 : slot.dry_polls.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
       did += events;
-      while (slot.has_flush()) did += flush(slot);
+      // Once more for what came meanwhile. A pull that finds the driver full waits in the same list for the next poll.
+      for (int more = 1; more > 0 && slot.has_flush(); did += more) more = flush(slot);
     }
   } while (slot.gate.leave());
   return did;

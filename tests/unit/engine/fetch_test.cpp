@@ -66,7 +66,8 @@ class FetchingDriver final : public drivers::Driver {
   }
   Status remote_copy_impl(Rank, drivers::Access, std::span<const std::byte> exposure, std::uint64_t offset,
                           const iovec* pieces, int count, std::size_t size, drivers::Token token) override {
-    if (++calls_ % 5 == 0) return Status::full;
+    full_ = full_ || ++calls_ % 5 == 0;
+    if (full_) return Status::full;  // until it is polled
     std::uint64_t handle = 0;
     EXPECT_EQ(exposure.size(), 16u);
     std::memcpy(&handle, exposure.data(), sizeof handle);
@@ -92,6 +93,7 @@ class FetchingDriver final : public drivers::Driver {
     }
   }
   int poll_impl(int budget) override {
+    full_ = false;
     int events = inner_->poll(budget);
     while (pieces_.size() > (polls_++ % 3 == 0 ? 0u : 2u)) {  // the last ones first
       const Piece piece = pieces_.back();
@@ -111,6 +113,7 @@ class FetchingDriver final : public drivers::Driver {
   std::unique_ptr<drivers::Driver> inner_ = comm::find_driver("tcp")->create();
   drivers::DriverEvents* events_ = nullptr;
   std::deque<Piece> pieces_;
+  bool full_ = false;
   int calls_ = 0, polls_ = 0;
 };
 
