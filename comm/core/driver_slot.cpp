@@ -79,6 +79,8 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
   if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes of a peer that has left
   if (peer.gone()) {  // it was given up, and must learn of it by each of its rails
     CANELE_MARK(packet_of_one_given_up);
+    Rail* rail = peer.rail_of(*this);
+    if (rail != nullptr && !rail->dead) peers::given_back(engine, *rail);  // with this answer
     return drivers::Take::refused;
   }
   const char* wrong = receive_path::packet(engine, peer, bytes);

@@ -399,6 +399,16 @@ TEST_F(TwoLandings, TheFailureOfTheRailIsALettingGo) {
   EXPECT_TRUE(ended());
 }
 
+TEST_F(TwoLandings, SoIsItsNextPacketWhichIsRefused) {
+  EXPECT_EQ(land(1), 1);
+  engine().fail_peer(engine().peer(1), CANELE_EPROTOCOL, true, "nonsense by the other rail", &slot(2));
+  EXPECT_FALSE(ended());
+  engine().unlock();
+  EXPECT_EQ(slot(1).packet(1, std::vector<std::byte>(20)), drivers::Take::refused);
+  engine().lock_for_callback();
+  EXPECT_TRUE(ended()) << "after refused the driver has let go, and says nothing more";
+}
+
 INSTANTIATE_TEST_SUITE_P(Pairs, Rails, testing::Values(Pair{"shm", "tcp"}, Pair{"tcp", "tcp"}, Pair{"shm", "shm"}),
                          [](const auto& i) { return std::string(i.param.first) + "_" + i.param.second; });
 
