@@ -39,6 +39,20 @@ if(CANELE_SANITIZE)
   endif()
 endif()
 
+# Fuzz targets (tests/fuzz) want every room instrumented, and none of the rest of the build.
+option(CANELE_FUZZ "Build the fuzz targets; clang only, see the presets fuzz and fuzz-coverage" OFF)
+option(CANELE_COVERAGE "Count the lines that run, with CANELE_FUZZ" OFF)
+if(CANELE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "CANELE_FUZZ needs clang (libFuzzer); this is ${CMAKE_CXX_COMPILER_ID}. Debian package: clang")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  if(CANELE_COVERAGE)
+    add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
+    add_link_options(-fprofile-instr-generate)
+  endif()
+endif()
+
 # The data path crosses rooms, so libcanele is optimised as a whole. Only there: the objects are fat, and the many test
 # programs link their ordinary half, as fast as before.
 option(CANELE_WHOLE_PROGRAM "Optimise libcanele at link time" ON)

@@ -5,8 +5,9 @@
 #
 # Usage: tests/run.sh [options]
 #   --quick          the fast part: release build, tidy, unit tests, tests with real processes
-#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs; ranks killed a hundred times per driver; StarPU's
-#                    suite three times per driver, with every strategy, unbound, with hooks, over ofi and psm2
+#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs; ranks killed a hundred times
+#                    per driver; each fuzz target for 10 minutes of processor time; StarPU's suite three times per
+#                    driver, with every strategy, unbound, with hooks, over ofi and psm2
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
 #   --jobs N         processes to build and test with (default: all cores)
@@ -35,10 +36,10 @@ summary=()
 broken=() # stages that failed: what builds on them is not tried
 
 quick_stages=(packages release tidy unit process)
-full_stages=("${quick_stages[@]}" system simulation conformance package asan asan-tests tsan tsan-tests install starpu
-  starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-simulation soak-death soak-shm soak-tcp soak-strategies soak-unbound
-  soak-hooks soak-fabrics)
+full_stages=("${quick_stages[@]}" system simulation conformance package asan asan-tests tsan tsan-tests fuzz install
+  starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
+soak_stages=(packages release install starpu soak-simulation soak-death soak-fuzz soak-shm soak-tcp soak-strategies
+  soak-unbound soak-hooks soak-fabrics)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -277,6 +278,52 @@ soak_death() {
   return "$status"
 }
 
+# Why the fuzz targets cannot be built; nothing if they can.
+fuzzer_missing() {
+  local program=$root/build/fuzz-check
+  mkdir -p "$root/build"
+  if ! command -v clang++ >/dev/null; then
+    echo "clang++ is missing (Debian package: clang)"
+  elif ! clang++ -fsanitize=fuzzer,address -x c++ - -o "$program" 2>/dev/null \
+    <<<'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'; then
+    echo "clang++ cannot link libFuzzer (Debian package: libclang-rt-dev)"
+  fi
+  rm -f "$program"
+}
+
+build_fuzz() {
+  local preset=$1 werror=OFF
+  local -a generator=()
+  [[ ${CI:-} != true ]] || werror=ON
+  [[ -e $root/build/$preset/CMakeCache.txt ]] || ! command -v ninja >/dev/null || generator=(-G Ninja)
+  cd "$root" && cmake --preset "$preset" "${generator[@]}" -DCANELE_WERROR=$werror &&
+    cmake --build --preset "$preset" --parallel "$jobs"
+}
+
+# run_fuzz [OPTIONS...]: every fuzz target; what it did and its seed are printed.
+run_fuzz() {
+  local status=0 reason
+  reason=$(fuzzer_missing)
+  if [[ -n $reason ]]; then
+    note "the fuzz targets are skipped: $reason"
+    count 0 0 1
+    return 0
+  fi
+  step "building the fuzz preset" "$logs/build-fuzz.log" build_fuzz fuzz || return 1
+  streamed "$logs/fuzz.log" "$here/fuzz/run_fuzz.py" --jobs "$jobs" "$@" || status=$?
+  count_closing_line "$logs/fuzz.log" "$status"
+}
+
+# Ten minutes of processor time each, then the lines that were reached.
+soak_fuzz() {
+  local status=0
+  run_fuzz --seconds 600 || status=1
+  [[ -z $(fuzzer_missing) ]] || return "$status"
+  step "building the fuzz-coverage preset" "$logs/build-fuzz-coverage.log" build_fuzz fuzz-coverage &&
+    "$here/fuzz/run_fuzz.py" --coverage "$root/build/fuzz-coverage" || status=1
+  return "$status"
+}
+
 run_stage() {
   case $1 in
     packages) install_packages ;;
@@ -291,6 +338,7 @@ run_stage() {
     asan | tsan) build_preset "$1" ;;
     asan-tests) run_ctest asan 'unit|process|mpi|system' ;;
     tsan-tests) run_ctest tsan 'unit|process|mpi' ;;
+    fuzz) run_fuzz ;;
     install) install_release ;;
     starpu) build_starpu ;;
     starpu-shm | starpu-tcp) suite "$1" --driver "${1#starpu-}" ;;
@@ -301,6 +349,7 @@ run_stage() {
     flip) run_flip ;;
     soak-death) soak_death ;;
     soak-simulation) run_seeds soak-simulation 10000 --rare-marks ;;
+    soak-fuzz) soak_fuzz ;;
     soak-shm | soak-tcp) suite "$1" --driver "${1#soak-}" --runs 3 ;;
     soak-strategies) soak_strategies ;;
     soak-unbound) soak_both --nobind ;;
@@ -314,7 +363,7 @@ run_stage() {
 needs() {
   case $1 in
     packages) ;;
-    release | asan | tsan | tidy) echo packages ;;
+    release | asan | tsan | tidy | fuzz | soak-fuzz) echo packages ;;
     unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One real engine over drivers without a fabric. See fuzz_job.hpp (who, threads, surprise).
+#include "fuzz_job.hpp"
+
+namespace canele::fuzz {
+namespace {
+
+namespace wire = comm::wire;
+constexpr std::uint64_t honest_tag = 77;
+constexpr std::size_t own_session = 2;  // of the honest message: no receive of the input can take it
+
+void put_chunk(Bytes& packet, wire::Type type, std::uint64_t tag, std::uint32_t seq, std::uint16_t session,
+               std::string_view payload) {
+  const std::size_t at = packet.size();
+  packet.resize(at + wire::chunk_size(payload.size()));
+  std::byte* to = wire::put_head(packet.data() + at, {tag, seq, session, type, 0}, payload.size());
+  std::memcpy(to, payload.data(), payload.size());
+}
+
+}  // namespace
+
+FuzzJob::FuzzJob(const Options& options) {
+  FUZZ_CHECK(made().empty());
+  comm::EngineParts parts;
+  parts.platform = &platform_;
+  const std::vector<std::string> quiet = {"CANELE_SAMPLES=off", "CANELE_VERBOSE=3"};
+  parts.settings = std::make_unique<comm::Settings>(platform_, quiet);
+  parts.bootstrap = std::make_unique<FuzzBootstrap>(std::make_shared<Bytes>(options.address_of_others));
+  for (const Like like : options.drivers) {
+    comm::DriverChoice choice(&wire_factory(like));
+    choice.with_previous = options.joined && !parts.drivers.empty();
+    parts.drivers.push_back(choice);
+  }
+  parts.strategy = comm::find_strategy(options.strategy);
+  std::string why;
+  engine_ = comm::Engine::create(std::move(parts), &why);
+  if (engine_ == nullptr) std::fprintf(stderr, "no engine: %s\n", why.c_str());
+  FUZZ_CHECK(engine_ != nullptr);
+  for (const auto& [label, flags] : {std::pair{"s", CANELE_ORDER_PER_TAG}, std::pair{"t", CANELE_ORDER_ACROSS_TAGS},
+                                     std::pair{"honest", CANELE_ORDER_PER_TAG}}) {
+    canele_session_t* session = nullptr;
+    FUZZ_CHECK(canele_session_open(comm::api::public_of(*engine_), label, flags, &session) == CANELE_OK);
+    sessions_.push_back(session);
+  }
+}
+
+FuzzJob::~FuzzJob() {
+  for (WireDriver* one : made()) one->full = one->later = false;
+  honest_message_arrives();
+  end_all();
+  FUZZ_CHECK(posts_.empty());
+  FUZZ_CHECK(engine_->sends.used() == 0 && engine_->transfers.used() == 0 && engine_->pulls == 0);
+  for (canele_session_t* session : sessions_) FUZZ_CHECK(canele_session_close(session) == CANELE_OK);
+  engine_.reset();
+  FUZZ_CHECK(made().empty());
+}
+
+void FuzzJob::settle() {
+  // A driver that nobody is connected by is looked at every 64th turn.
+  constexpr int most_turns = 2000;
+  int quiet = 0;
+  for (int turn = 0; turn < most_turns && quiet < 2; ++turn) {
+    const bool idle = std::all_of(made().begin(), made().end(), [](const WireDriver* one) { return one->idle(); });
+    quiet = engine_->step() == 0 && idle ? quiet + 1 : 0;
+  }
+  FUZZ_CHECK(quiet == 2);
+  posts_.remove_if([](Post& post) { return post.state().finalized(); });
+}
+
+Post& FuzzJob::add(std::size_t length, bool receives) {
+  Post& post = posts_.emplace_back();
+  post.memory.reset(new std::byte[length]);  // not set: what is read of it before it is written is of no account
+  post.length = length;
+  post.receives = receives;
+  return post;
+}
+
+canele_data_t FuzzJob::describe(Post& post, bool in_two) {
+  const std::size_t half = post.length / 2;
+  post.halves[0] = {post.memory.get(), half};
+  post.halves[1] = {post.memory.get() + half, post.length - half};
+  return in_two ? canele_data_iov(&post.vector) : canele_data_contiguous(post.memory.get(), post.length);
+}
+
+void FuzzJob::send(std::size_t session_index, int to, std::uint64_t tag, std::size_t length,
+                   const canele_send_options_t& options, bool in_two) {
+  Post& post = add(length, false);
+  const canele_data_t data = describe(post, in_two);
+  FUZZ_CHECK(canele_isend_data(session(session_index), to, tag, &data, &options, &post.request) == CANELE_OK);
+}
+
+void FuzzJob::receive(std::size_t session_index, int from, std::uint64_t tag, std::uint64_t mask, std::size_t length,
+                      bool late, bool in_two) {
+  Post& post = add(late ? 0 : length, true);
+  canele_session_t* const where = session(session_index);
+  const canele_data_t data = describe(post, in_two);
+  const int error = late ? canele_irecv_late(where, from, tag, mask, &post.request)
+                         : canele_irecv_data(where, from, tag, mask, &data, &post.request);
+  FUZZ_CHECK(error == CANELE_OK);
+}
+
+void FuzzJob::probe(std::size_t session_index, int from, std::uint64_t tag, std::uint64_t mask, bool take) {
+  int found = 0;
+  canele_status_t status{};
+  if (!take) {
+    FUZZ_CHECK(canele_iprobe(session(session_index), from, tag, mask, &found, &status) == CANELE_OK);
+    return;
+  }
+  Post& post = add(0, true);
+  FUZZ_CHECK(canele_improbe(session(session_index), from, tag, mask, &found, &post.request, &status) == CANELE_OK);
+  if (found == 0) posts_.pop_back();
+}
+
+void FuzzJob::bind(Post& post, std::size_t length) {
+  canele_status_t status{};
+  if (!post.receives || canele_receive_envelope(&post.request, &status) != CANELE_OK) return;
+  post.memory.reset(new std::byte[length]);
+  post.length = length;
+  std::byte first[16];
+  canele_receive_peek(&post.request, first, std::min<std::size_t>(sizeof first, status.length));
+  const canele_data_t data = canele_data_contiguous(post.memory.get(), length);
+  FUZZ_CHECK(canele_receive_bind(&post.request, &data) == CANELE_OK);
+}
+
+/// Rank 2 says something on every rail that it has.
+void FuzzJob::honest_message_arrives() {
+  for (WireDriver* one : made()) one->connect_now(honest);
+  settle();
+  if (peer(honest).gone()) return;  // a target may have given it a bad address
+  constexpr std::string_view text = "nothing that rank 1 does stops this";
+  Post& got = add(text.size(), true);
+  FUZZ_CHECK(canele_irecv(sessions_[own_session], honest, honest_tag, CANELE_TAG_EXACT, got.memory.get(), text.size(),
+                          &got.request) == CANELE_OK);
+  Bytes packet;
+  put_chunk(packet, wire::Type::session, 0, 1, 0, "honest");
+  put_chunk(packet, wire::Type::eager, honest_tag, peer(honest).next_in, 0, text);
+  driver(0).arrives(honest, packet);
+  for (int turn = 0; turn < 200 && !got.state().finalized(); ++turn) engine_->step();
+  FUZZ_CHECK(got.state().finalized() && got.state().status_error == CANELE_OK);
+  FUZZ_CHECK(std::memcmp(got.memory.get(), text.data(), text.size()) == 0);
+}
+
+/// Both peers fail; then nothing may wait any longer but receives from anybody, and those that hold a message.
+void FuzzJob::end_all() {
+  for (WireDriver* one : made()) {
+    one->fails(hostile);
+    one->fails(honest);
+  }
+  settle();
+  for (Post& post : posts_) {
+    bind(post, 100);
+    canele_cancel(&post.request);
+  }
+  settle();
+  for (Post& post : posts_) FUZZ_CHECK(post.state().finalized());
+}
+
+}  // namespace canele::fuzz

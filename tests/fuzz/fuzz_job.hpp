@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// FuzzJob: one real engine, rank 0 of 3, over drivers without a fabric; requests that are freed as soon as the library
+// lets go of them.
+//
+// Who: the targets that run a whole engine. Threads: one; the engine is stepped by hand.
+// Surprise: rank 1 is hostile and rank 2 is honest: whatever rank 1 sends, the messages of rank 2 arrive.
+#pragma once
+
+#include <canele/canele.h>
+
+#include <list>
+#include <memory>
+
+#include "comm/api/api.hpp"
+#include "comm/core/engine.hpp"
+#include "comm/core/registry.hpp"
+#include "wire_driver.hpp"
+
+namespace canele::fuzz {
+
+inline constexpr int hostile = 1, honest = 2;
+
+/// A launcher that has already brought all ranks together.
+class FuzzBootstrap final : public comm::Bootstrap {
+ public:
+  explicit FuzzBootstrap(std::shared_ptr<Bytes> address_of_others) : others_(std::move(address_of_others)) {}
+  std::string_view name() const override { return "fuzz"; }
+  int rank() const override { return 0; }
+  int size() const override { return 3; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 3; }
+  std::uint64_t job() const override { return 42; }
+  const std::string& host() const override { return host_; }
+  bool put(std::string_view key, const comm::Blob& blob, std::string*) override {
+    if (key == "address" && others_->empty()) *others_ = blob;
+    return true;
+  }
+  bool commit_and_fence(std::uint64_t, std::string*) override { return true; }
+  void get(int, std::string_view, std::uint64_t, Deliver deliver) override { deliver(true, *others_, ""); }
+  bool fence(std::uint64_t, std::string*) override { return true; }
+  void on_failure(std::function<void(int)>) override {}
+  bool has_died(int) const override { return false; }
+  void abort(int, std::string_view) override {}
+  void finalize() override {}
+
+ private:
+  std::shared_ptr<Bytes> others_;
+  std::string host_ = "here";
+};
+
+/// One request with its memory.
+struct Post {
+  canele_request_t request{};
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t length = 0;
+  iovec halves[2];
+  canele_iov_t vector{halves, 2};
+  bool receives = false;
+
+  comm::Request& state() { return comm::request_of(&request); }
+};
+
+class FuzzJob {
+ public:
+  struct Options {
+    std::vector<Like> drivers = {Like::shm};
+    bool joined = false;  ///< used together
+    std::string strategy = "aggregate";
+    Bytes address_of_others = {};  ///< empty: the same as ours
+  };
+  explicit FuzzJob(const Options& options);
+  /// Ends the ranks, then the engine. All requests must have ended, and with them all memory.
+  ~FuzzJob();
+  FuzzJob(const FuzzJob&) = delete;
+  FuzzJob& operator=(const FuzzJob&) = delete;
+
+  comm::Engine& engine() { return *engine_; }
+  comm::Peer& peer(int rank) { return engine_->peer(rank); }
+  WireDriver& driver(std::size_t which) { return *made()[which % made().size()]; }
+  canele_session_t* session(std::size_t which) { return sessions_[which % 2]; }  ///< "s" or "t"
+  std::size_t posts() const { return posts_.size(); }
+  Post& post(std::size_t which) { return *std::next(posts_.begin(), static_cast<std::ptrdiff_t>(which)); }
+
+  /// Until the drivers have told all that they had to; frees what has ended.
+  void settle();
+  void send(std::size_t session, int to, std::uint64_t tag, std::size_t length, const canele_send_options_t& options,
+            bool in_two);
+  void receive(std::size_t session, int from, std::uint64_t tag, std::uint64_t mask, std::size_t length, bool late,
+               bool in_two);
+  void probe(std::size_t session, int from, std::uint64_t tag, std::uint64_t mask, bool take);
+  void bind(Post& post, std::size_t length);
+
+ private:
+  Post& add(std::size_t length, bool receives);
+  canele_data_t describe(Post& post, bool in_two);
+  void honest_message_arrives();
+  void end_all();
+
+  FuzzPlatform platform_;
+  std::unique_ptr<comm::Engine> engine_;
+  std::vector<canele_session_t*> sessions_;
+  std::list<Post> posts_;
+};
+
+}  // namespace canele::fuzz

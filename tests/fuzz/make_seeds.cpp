@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Writes the first inputs of the fuzz targets: what our own encoders write, a conversation of each kind.
+//
+// Usage: fuzz_seeds DIRECTORY        writes DIRECTORY/<target>/<name>
+// Who: people, after a format has changed (see README.md); the files are committed in corpus/. Threads: one.
+// Surprise: an input of packet_fuzz is a script, so that is what is written here, not a packet.
+#include <filesystem>
+#include <fstream>
+
+#include "comm/bootstrap/pmi1_wire.hpp"
+#include "drivers/net/handshake.hpp"
+#include "drivers/net/socket.hpp"
+#include "drivers/ofi/address.hpp"
+#include "drivers/ofi/wire.hpp"
+#include "drivers/shm/introduce.hpp"
+#include "drivers/shm/ring.hpp"
+#include "drivers/tcp/address.hpp"
+#include "drivers/tcp/frame.hpp"
+#include "script.hpp"
+
+namespace canele::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+namespace wire = comm::wire;
+using wire::Type;
+
+/// An input that is put together byte by byte.
+class Seed {
+ public:
+  Seed& operator()(std::initializer_list<unsigned> bytes) {
+    for (const unsigned one : bytes) bytes_ += static_cast<char>(one);
+    return *this;
+  }
+  Seed& operator()(Step step) { return (*this)({static_cast<unsigned>(step)}); }
+  template <typename T>
+  Seed& number(T value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  Seed& operator()(std::span<const std::byte> bytes) {
+    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return *this;
+  }
+  Seed& operator()(std::string_view text) {
+    bytes_ += text;
+    return *this;
+  }
+  /// A packet of one chunk of that type; `operands` as Script::put_chunk reads them behind the type.
+  Seed& chunk(Type type, std::initializer_list<unsigned> operands) {
+    (*this)(Step::built)({0, 0, static_cast<unsigned>(type)})(operands);
+    return (*this)({0});  // unchanged
+  }
+  /// "Session 0 is s."
+  Seed& hello() { return chunk(Type::session, {0, 0, 0, 0, 1}); }
+  void write(const fs::path& directory, const char* target, const std::string& name) const {
+    fs::create_directories(directory / target);
+    std::ofstream(directory / target / name, std::ios::binary) << bytes_;
+  }
+
+ private:
+  std::string bytes_;
+};
+
+enum : unsigned { to_rank_1 = 0, exact = 0, latest = first_handle };
+// Places in `lengths`.
+enum : unsigned { nothing = 0, of_100 = 3, of_64k = 7, of_128k = 8, of_200k = 9 };
+
+void packets(const fs::path& to) {
+  const std::pair<const char*, unsigned> jobs[] = {
+      {"shm", job_shm}, {"tcp", job_tcp}, {"ofi", job_ofi}, {"shm+tcp", job_shm_and_tcp}, {"tcp+ofi", job_tcp_and_ofi}};
+  for (const auto& [name, job] : jobs) {
+    // Eager, posted before and after; synchronous; probed; cancelled.
+    Seed eager;
+    eager({job}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_100, 0});
+    eager.chunk(Type::eager, {5, 0, 0, of_100}).chunk(Type::eager_sync, {6, 0, 0, 9, of_100});
+    eager(Step::probe)({0, to_rank_1, 6, exact, 1})(Step::bind)({0, of_100});
+    eager(Step::receive)({0, 3, 7, 2, of_100, 0})(Step::cancel)({0});
+    eager(Step::send)({0, to_rank_1, 5, of_100, 1}).chunk(Type::ack, {latest, 0, 0});
+    eager.write(to, "packet", std::string("eager-") + name);
+    // A large message each way: RTS, CTS, bulk; in two pieces; the end.
+    Seed large;
+    large({job}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 2});
+    large.chunk(Type::rts, {5, 0, 0, 9, of_64k, 0, 0, 2})(Step::turn);
+    large(Step::bulk)({0, latest, nothing, of_64k, 0});
+    large(Step::send)({0, to_rank_1, 5, of_200k, 8}).chunk(Type::cts, {latest, 0, 0, 3, nothing, of_200k});
+    large(Step::operation_ends)({0, 0})(Step::operation_ends)({0, 0}).chunk(Type::fin, {latest, 0, 0, 0});
+    large.write(to, "packet", std::string("large-") + name);
+    // The receiver fetches; a late receive; our own exposure is fetched.
+    Seed fetched;
+    fetched({job}).hello().chunk(Type::rts, {5, 0, 0, 9, of_64k, 8, 16, 4});
+    fetched(Step::receive)({0, to_rank_1, 5, exact, of_64k, 1})(Step::answers)({0, 2})(Step::bind)({0, of_64k});
+    fetched(Step::operation_ends)({0, 0})(Step::answers)({0, 4}).chunk(Type::rts, {6, 0, 0, 9, of_64k, 0, 16, 4});
+    fetched(Step::receive)({0, to_rank_1, 6, exact, of_64k, 0})(Step::bulk)({0, latest, nothing, of_64k, 1});
+    fetched(Step::hold_ends)({0, 0}).chunk(Type::bye, {0, 0, 0});
+    fetched.write(to, "packet", std::string("fetched-") + name);
+  }
+  // Both ends copy: our offer is taken; the peer's offer is taken by us.
+  Seed offered;
+  offered({job_shm}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_200k, 0});
+  offered.chunk(Type::rts, {5, 0, 0, 9, of_200k, 0, 16, 4 + 0x80, 5})(Step::turn);
+  offered.chunk(Type::rtr, {6, 0, 0, 9, of_200k, 0, 3, 1, 16})(Step::send)({0, to_rank_1, 6, of_200k, 0});
+  offered(Step::turn)(Step::turn).chunk(Type::placed, {latest, 0, 0});
+  offered.write(to, "packet", "offered");
+  // Two rails: numbered packets in and out of turn, acknowledged; a rail fails in a transfer.
+  Seed rails;
+  rails({job_shm_and_tcp});
+  for (const unsigned ahead : {1u, 0u, 2u}) {
+    rails(Step::built)({ahead, 1, static_cast<unsigned>(Type::numbered), 0, 0, ahead});
+    rails({static_cast<unsigned>(Type::session), 0, 0, 0, 0, 1, 0});
+  }
+  rails(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0}).chunk(Type::rts, {5, 0, 0, 9, of_64k, 0, 0, 2});
+  rails(Step::bulk)({1, latest, nothing, of_64k, 1}).chunk(Type::again, {latest, 0, 0});
+  rails(Step::send)({0, to_rank_1, 5, of_100, 0}).chunk(Type::seen, {0, 0, 0, 1})(Step::fails)({1});
+  rails.write(to, "packet", "rails");
+  // A landing on one rail is under way: the same transfer on the other one; the peer leaves by the other one.
+  for (const bool leaves : {false, true}) {
+    Seed landing;
+    landing({job_shm_and_tcp}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0});
+    landing.chunk(Type::rts, {5, 0, 0, 9, of_64k, 0, 0, 2})(Step::bulk)({1, latest, nothing, of_64k, 1});
+    if (leaves) landing.chunk(Type::bye, {0, 0, 0});
+    if (!leaves) landing(Step::bulk)({0, latest, nothing, of_64k, 0});
+    landing(Step::hold_ends)({1, 0}).write(to, "packet", leaves ? "landing-bye" : "landing-twice");
+  }
+}
+
+void addresses(const fs::path& to) {
+  FuzzJob::Options options;
+  options.drivers = {Like::shm, Like::tcp};
+  Seed whole, tail;
+  {
+    FuzzJob job(options);
+    job.peer(honest);
+    job.settle();
+    const comm::Blob blob = job.peer(honest).address;
+    whole({0, 0})(blob);
+    tail({1, 1})(std::span(blob).subspan(sizeof wire::version));
+  }
+  whole.write(to, "address", "whole");
+  tail.write(to, "address", "tail");
+}
+
+void handshakes(const fs::path& to) {
+  for (const unsigned begins : {0u, 1u}) {
+    Seed plain, changed;
+    plain({0, begins, 8})("greeting")({1, 0, 255, 0, 255, 1}).write(to, "handshake", "plain-" + std::to_string(begins));
+    changed({0, begins, 4})("user")({1, 0, 255, 1, 20, 9, 1, 255})
+        .write(to, "handshake", "signed-" + std::to_string(begins));
+  }
+  Seed crowd;
+  crowd({7, 1, 2, 100, 4})("CNLE")({201, 1, 225, 225, 250}).write(to, "handshake", "crowd");
+}
+
+void tcp_streams(const fs::path& to) {
+  namespace tcp = drivers::tcp;
+  Seed stream;
+  stream({0, 10, 3, 0}).number<std::uint16_t>(100);
+  const auto frame = [&](const tcp::FrameHeader& header, std::size_t size) {
+    stream(std::span(header.bytes).first(header.size))(std::string(size, 'x'));
+  };
+  frame(tcp::make_header(tcp::Kind::packet, 40), 40);
+  frame(tcp::make_header(tcp::Kind::bulk, 200, 1, 4096), 200);
+  frame(tcp::make_header(tcp::Kind::bulk, 30, 3, 0), 30);
+  frame(tcp::make_header(tcp::Kind::packet, 1), 1);
+  stream.write(to, "tcp", "stream");
+  tcp::PeerAddress address{42, 7, {}};
+  for (const bool v6 : {false, true}) address.endpoints.push_back(drivers::net::Endpoint::loopback(v6, 4000));
+  Seed published;
+  published({7})(tcp::pack_address(address)).write(to, "tcp", "address");
+}
+
+void shm_bytes(const fs::path& to) {
+  namespace shm = drivers::shm;
+  Seed lines, room, introduction, address;
+  lines({0, 0, 1}).number<std::uint16_t>(20)({0, 4})("abcd")({0, 0, 2}).number<std::uint16_t>(200)({0, 0, 1});
+  lines.number<std::uint16_t>(3)({1, 2, 0}).write(to, "shm", "lines");
+  room({1, 0, 100, 100, 2, 130}).number<std::uint16_t>(9000)({1, 200}).number<std::uint16_t>(16000);
+  room.write(to, "shm", "room");
+  const shm::Introduction said;
+  introduction({2, 3}).number(said).write(to, "shm", "introduction");
+  address({3})(shm::pack_address({})).write(to, "shm", "address");
+}
+
+void fabrics(const fs::path& to) {
+  namespace ofi = drivers::ofi;
+  constexpr ofi::Secret secret = {std::byte{1}, std::byte{2}};
+  ofi::Hello said;
+  said.rank = 1;
+  said.name = bytes_of("fi_sockaddr_in://10.0.0.1:4000");
+  const Bytes hello = ofi::make_hello(said, secret);
+  Seed changed, raw, address;
+  changed({0})
+      .number<std::uint16_t>(1)(std::string(38, 'n'))
+      .number<std::uint16_t>(5)("names")
+      .number<std::uint16_t>(9);
+  changed({0, 0}).write(to, "ofi", "hello");
+  raw({2, 0})(hello).write(to, "ofi", "raw");
+  Seed answer;
+  answer({1}).number<std::uint16_t>(1)(std::string(54, 'n'))({0, 0, 2, 0, 0}).write(to, "ofi", "answer");
+  address({3, 4})("name")(ofi::pack_address({"tcp;ofi_rxm", 2, 7, 0, said.name, 4000})).write(to, "ofi", "address");
+}
+
+void launchers(const fs::path& to) {
+  Seed talk;
+  talk({0, 3, 0, 3, 0, 3});                                  // the greeting
+  talk({8, 3})("key")({4})("blob")({0, 3})({6, 1, 1, 200});  // put, answered; asked
+  talk({0, 0, 5})("bytes")({3, 9, 0, 3, 7, 250}).write(to, "pmi1", "talk");
+  // Rank 0 of 4, third and last on its host; a blob, another rank's failure and death, a survey.
+  Seed place;
+  place({1, 1, 0, 0, 0, 6, 4, 0, 6, 2, 0, 6, 3, 0, 0, 4})("host");
+  place({0, 1, 0, 1, 0, 1, 0, 1, 4})("blob")({0, 2, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, 1, 1, 6, 2});
+  place({2, 1, 1, 2, 1, 1, 3, 2, 0, 1, 2, 1, 1, 1, 1, 1, 1, 1, 2, 0}).write(to, "pmix", "place");
+  Seed died;
+  died({0, 3, 0, 3, 0, 3, 6, 2, 1, 9, 5, 18})("canele_died rank=2")({0}).write(to, "pmi1", "died");
+}
+
+void texts(const fs::path& to) {
+  Seed settings;
+  settings("CANELE_DRIVERS=shm+tcp:eth0\nCANELE_STRATEGY=priority\nCANELE_EAGER_LIMIT=16k\n!CANELE_SPIN=auto\n");
+  settings(
+      "CANELE_FAULT=flip-byte:1000\nCANELE_DECORATORS=check,delay:us=50,fault:seed=7:full=0.05\nCANELE_TPC_PORT=1\n");
+  settings("ashm+tcp\n!b/d\nCANELE_X_Y=z\n").write(to, "settings", "most");
+  Seed samples;
+  samples({9})("driver tcp date=2026-01-02 latency_ns=20000 gap_ns=900 bytes_per_second=3000000000 ");
+  samples("declared_latency_ns=30000 declared_bytes_per_second=1000000000\ntime tcp 8 20000\ntime tcp 4096 25000\n");
+  samples("# words\n").write(to, "samples", "two");
+}
+
+}  // namespace
+}  // namespace canele::fuzz
+
+int main(int argc, char** argv) {
+  if (argc != 2) return std::fprintf(stderr, "usage: fuzz_seeds DIRECTORY\n"), 2;
+  canele::fuzz::packets(argv[1]);
+  canele::fuzz::addresses(argv[1]);
+  canele::fuzz::handshakes(argv[1]);
+  canele::fuzz::tcp_streams(argv[1]);
+  canele::fuzz::shm_bytes(argv[1]);
+  canele::fuzz::fabrics(argv[1]);
+  canele::fuzz::launchers(argv[1]);
+  canele::fuzz::texts(argv[1]);
+  return 0;
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Steps of packet_fuzz. See script.hpp (who, threads, the form of an input).
+#include "script.hpp"
+
+#include "comm/core/adverts.hpp"
+
+namespace canele::fuzz {
+namespace {
+
+namespace wire = comm::wire;
+
+FuzzJob::Options options(std::uint8_t first) {
+  static const char* const strategies[] = {"aggregate", "fifo", "priority"};
+  FuzzJob::Options made;
+  made.strategy = strategies[first / job_count % 3];
+  switch (first % job_count) {
+    case job_tcp:
+      made.drivers = {Like::tcp};
+      break;
+    case job_ofi:
+      made.drivers = {Like::ofi};
+      break;
+    case job_shm_and_tcp:
+      made.drivers = {Like::shm, Like::tcp};
+      made.joined = true;
+      break;
+    case job_tcp_and_ofi:
+      made.drivers = {Like::tcp, Like::ofi};
+      made.joined = true;
+      break;
+    default:
+      break;
+  }
+  return made;
+}
+
+template <typename T>
+void append(Bytes& to, const T& value) {
+  const auto* from = reinterpret_cast<const std::byte*>(&value);
+  to.insert(to.end(), from, from + sizeof value);
+}
+
+/// What is taken apart as chunks is the same chunks when it is put together again.
+void check_round_trip(std::span<const std::byte> packet) {
+  wire::Chunk chunk, again;
+  while (!packet.empty() && wire::take_chunk(packet, chunk) == nullptr) {
+    Bytes made(wire::chunk_size(chunk.payload.size()));
+    std::byte* const end = wire::put_head(made.data(), chunk.head, chunk.payload.size());
+    std::copy(chunk.payload.begin(), chunk.payload.end(), end);
+    std::span<const std::byte> rest(made);
+    FUZZ_CHECK(wire::take_chunk(rest, again) == nullptr && rest.empty());
+    FUZZ_CHECK(std::ranges::equal(again.payload, chunk.payload));
+    FUZZ_CHECK(again.head.tag == chunk.head.tag && again.head.seq == chunk.head.seq &&
+               again.head.session == chunk.head.session && again.head.type == chunk.head.type);
+  }
+}
+
+}  // namespace
+
+Script::Script(Input& input) : input_(input), job_(options(input.byte())) {
+  for (WireDriver* one : made()) one->connect_now(hostile);
+  job_.settle();
+}
+
+void Script::run() {
+  constexpr int most_steps = 200;
+  for (int i = 0; i < most_steps && !input_.empty(); ++i) step();
+}
+
+/// A small number, or a handle that the engine has given away.
+std::uint64_t Script::name() {
+  const std::uint8_t which = input_.byte();
+  if (which == 255) return input_.number<std::uint64_t>();
+  std::vector<std::uint64_t> all;
+  for (const WireDriver* one : made()) all.insert(all.end(), one->handles.begin(), one->handles.end());
+  if (which < first_handle || all.empty()) return which;
+  return all[all.size() - 1 - (which - first_handle) % all.size()];
+}
+
+std::uint64_t Script::length() {
+  const std::uint8_t which = input_.byte();
+  return which < std::size(lengths) ? lengths[which] : which;
+}
+
+int Script::source() {
+  const std::uint8_t which = input_.byte();
+  return which % 4 == 3 ? CANELE_ANY_SOURCE : which % 4 == 2 ? honest : hostile;
+}
+
+std::uint64_t Script::mask() {
+  const std::uint8_t which = input_.byte();
+  return which % 4 == 2 ? CANELE_TAG_ANY : which % 4 == 3 ? 3 : CANELE_TAG_EXACT;
+}
+
+void Script::deliver(WireDriver& driver, Bytes packet) {
+  check_round_trip(packet);
+  driver.arrives(hostile, std::move(packet));
+}
+
+void Script::raw_packet() {
+  WireDriver& to = rail();
+  const std::size_t size = input_.byte();
+  deliver(to, copy_of(input_.bytes(size)));
+}
+
+void Script::built_packet() {
+  WireDriver& to = rail();
+  Bytes packet;
+  coming_ = 0;
+  for (std::size_t left = 1 + input_.below(4), i = 0; i < left; ++i) put_chunk(packet, i == 0);
+  for (std::size_t changes = input_.below(4); changes > 0; --changes) {
+    const std::size_t at = input_.number<std::uint16_t>() % packet.size();
+    packet[at] = static_cast<std::byte>(input_.byte());
+  }
+  deliver(to, std::move(packet));
+}
+
+Bytes Script::rts(wire::Head& head) {
+  wire::Rts made{};
+  made.handle = name();
+  made.length = length();
+  made.header = input_.byte();
+  made.exposure = input_.byte() % 64;
+  const std::uint8_t flags = input_.byte();
+  made.synchronous = flags & 1;
+  made.confirm = flags >> 1 & 1;
+  const comm::DriverSlot* slot = job_.peer(hostile).rail->slot;
+  made.exposed = (flags & 4) != 0 && slot != nullptr ? slot->mark() : flags >> 3;
+  if ((flags & 0x80) != 0 && !job_.driver(0).offers.empty()) {  // for the receive offered last, which it takes
+    const wire::Rtr& offer = job_.driver(0).offers.back();
+    made.receive = offer.key;
+    comm::Claims(job_.driver(0).line(true, offer.line), offer.generation).take();
+    head.tag = input_.byte();
+  }
+  Bytes payload;
+  append(payload, made);
+  payload.resize(payload.size() + made.header + made.exposure, std::byte{7});
+  return payload;
+}
+
+Bytes Script::rtr() {
+  wire::Rtr made{};
+  made.key = name();
+  made.length = length();
+  made.seen = job_.peer(hostile).next_out - input_.byte() % 20;
+  made.generation = input_.byte();
+  made.line = input_.byte() % (WireDriver::lines + 1);
+  made.exposure = input_.byte() % 48;
+  comm::Claims(job_.driver(0).line(false, made.line), made.generation).open();
+  Bytes payload;
+  append(payload, made);
+  payload.resize(payload.size() + made.exposure, std::byte{9});
+  return payload;
+}
+
+/// The payload that a chunk of this type has; some types also need a head of their own.
+Bytes Script::payload_of(wire::Type type, wire::Head& head) {
+  Bytes payload;
+  switch (type) {
+    case wire::Type::eager_sync:
+      append(payload, name());
+      [[fallthrough]];
+    case wire::Type::eager:
+      payload.resize(payload.size() + std::min<std::uint64_t>(length(), 1000), std::byte{5});
+      break;
+    case wire::Type::rts:
+      return rts(head);
+    case wire::Type::rtr:
+      return rtr();
+    case wire::Type::cts: {
+      const wire::Cts made{name(), length(), length()};
+      append(payload, made);
+      break;
+    }
+    case wire::Type::fin:
+      append(payload, static_cast<std::uint32_t>(input_.byte() & 1));
+      break;
+    case wire::Type::session:
+      return bytes_of(input_.flag() ? "t" : input_.flag() ? "s" : input_.text(input_.below(80)));
+    case wire::Type::seen:
+      if (const comm::Bundle* bundle = job_.peer(hostile).bundle.get()) head.tag = bundle->next_out - input_.byte();
+      break;
+    default:
+      break;
+  }
+  return payload;
+}
+
+void Script::put_chunk(Bytes& packet, bool first) {
+  const comm::Peer& peer = job_.peer(hostile);
+  const auto type = static_cast<wire::Type>(input_.byte() % 16);
+  wire::Head head{name(), 0, 0, type, 0};
+  const bool envelope = type == wire::Type::eager || type == wire::Type::eager_sync || type == wire::Type::rts;
+  head.seq = input_.byte();  // 0: as it must be
+  if (envelope) head.seq += peer.next_in + coming_++;
+  head.session = input_.byte();
+  if (type == wire::Type::numbered && first) {
+    head.tag = (peer.bundle != nullptr ? peer.bundle->next_in : 1) + head.session;
+    head.session = 0;
+    head.seq = (peer.bundle != nullptr ? static_cast<std::uint32_t>(peer.bundle->next_out) : 1) - 1 - head.seq;
+  }
+  const Bytes payload = payload_of(type, head);
+  const std::size_t at = packet.size();
+  packet.resize(at + wire::chunk_size(payload.size()));
+  std::byte* const to = wire::put_head(packet.data() + at, head, payload.size());
+  std::copy(payload.begin(), payload.end(), to);
+}
+
+/// Rank 1 may write anything into the lines that it shares with us.
+void Script::write_line() {
+  drivers::SharedLine& line = job_.driver(0).line(input_.flag(), input_.byte());
+  std::atomic<std::uint64_t>& word = line.words[input_.below(2)];
+  const std::uint64_t generation = input_.byte(), low = input_.number<std::uint32_t>();
+  word.store(generation << 32 | low);
+}
+
+void Script::post_send() {
+  const std::size_t session = input_.byte();
+  const int to = source() == honest ? honest : hostile;
+  const std::uint64_t tag = input_.byte();
+  const std::size_t size = std::min<std::uint64_t>(length(), 200000);
+  canele_send_options_t options{};
+  options.struct_size = sizeof options;
+  const std::uint8_t flags = input_.byte();
+  options.flags = flags & 1;
+  options.priority = flags >> 1 & 3;
+  options.header = std::min<std::size_t>(size, flags >> 4);
+  job_.send(session, to, tag, size, options, (flags & 8) != 0);
+}
+
+void Script::post_receive() {
+  const std::size_t session = input_.byte();
+  const int from = source();
+  const std::uint64_t tag = input_.byte(), bits = mask();
+  const std::size_t size = std::min<std::uint64_t>(length(), 200000);
+  const std::uint8_t flags = input_.byte();
+  job_.receive(session, from, tag, bits, size, (flags & 1) != 0, (flags & 2) != 0);
+}
+
+void Script::step() {
+  switch (static_cast<Step>(input_.below(static_cast<std::size_t>(Step::count)))) {
+    case Step::raw:
+      raw_packet();
+      break;
+    case Step::built:
+      built_packet();
+      break;
+    case Step::bulk: {
+      WireDriver& to = rail();
+      const std::uint64_t key = name(), offset = length(), size = length();
+      to.bulk_arrives(hostile, key, offset, size, input_.flag());
+      break;
+    }
+    case Step::hold_ends:
+      rail().hold_ends(input_.byte());
+      break;
+    case Step::operation_ends: {
+      WireDriver& by = rail();
+      const std::uint8_t which = input_.byte();
+      by.operation_ends(which / 2, which % 2 == 0);
+      break;
+    }
+    case Step::room:
+      rail().room(hostile);
+      break;
+    case Step::answers: {
+      WireDriver& by = rail();
+      const std::uint8_t how = input_.byte();
+      by.full = (how & 1) != 0, by.later = (how & 2) != 0, by.copies_fail = (how & 4) != 0;
+      return;
+    }
+    case Step::line:
+      write_line();
+      return;
+    case Step::send:
+      post_send();
+      break;
+    case Step::receive:
+      post_receive();
+      break;
+    case Step::probe: {
+      const std::size_t session = input_.byte();
+      const int from = source();
+      const std::uint64_t tag = input_.byte(), bits = mask();
+      job_.probe(session, from, tag, bits, input_.flag());
+      break;
+    }
+    case Step::cancel:
+      if (job_.posts() > 0) canele_cancel(&job_.post(input_.byte() % job_.posts()).request);
+      break;
+    case Step::bind:
+      if (job_.posts() > 0)
+        job_.bind(job_.post(input_.byte() % job_.posts()), std::min<std::uint64_t>(length(), 200000));
+      break;
+    case Step::fails:
+      rail().fails(hostile);
+      break;
+    default:
+      break;
+  }
+  job_.settle();
+}
+
+}  // namespace canele::fuzz

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Script: an input of packet_fuzz as a list of steps: packets of rank 1, what the fabric does, what the user does.
+//
+// Who: packet_fuzz.cpp; make_seeds.cpp writes some. Threads: one.
+// Surprise: every byte string is a script. A step is its number and its operands, each a byte, if not said otherwise:
+//
+//   kind of job                first of all: which drivers, which strategy
+//   raw      rail, size, bytes                     a packet as it stands
+//   built    rail, count, count × chunk, changes   chunk: Type, tag, number, session, then what its type has
+//                                                  changes: count, count × (position u16, value)
+//   bulk     rail, key, offset, length, hold       names and lengths by tables: see name() and length()
+//   ...
+#pragma once
+
+#include "fuzz_job.hpp"
+
+namespace canele::fuzz {
+
+enum class Step : std::uint8_t {
+  raw,
+  built,
+  bulk,
+  hold_ends,
+  operation_ends,
+  room,
+  answers,
+  line,
+  send,
+  receive,
+  probe,
+  cancel,
+  bind,
+  fails,
+  turn,
+  count
+};
+
+/// Kinds of job, by the first byte.
+inline constexpr std::uint8_t job_shm = 0, job_tcp = 1, job_ofi = 2, job_shm_and_tcp = 3, job_tcp_and_ofi = 4,
+                              job_count = 5;
+/// Lengths that a byte chooses among; the rest of its values stand for themselves.
+inline constexpr std::uint64_t lengths[] = {0,
+                                            1,
+                                            8,
+                                            100,
+                                            3000,
+                                            4096,
+                                            32768,
+                                            65536,
+                                            131072,
+                                            200000,
+                                            1 << 20,
+                                            std::uint64_t{1} << 31,
+                                            std::uint64_t{1} << 32,
+                                            std::uint64_t{1} << 63,
+                                            ~std::uint64_t{0}};
+/// From this value on a byte names one of the handles that the engine has given away, the latest first.
+inline constexpr std::uint8_t first_handle = 32;
+
+class Script {
+ public:
+  explicit Script(Input& input);
+  void run();
+
+ private:
+  void step();
+  void raw_packet();
+  void built_packet();
+  void put_chunk(Bytes& packet, bool first);
+  Bytes payload_of(comm::wire::Type type, comm::wire::Head& head);
+  Bytes rts(comm::wire::Head& head);
+  Bytes rtr();
+  void write_line();
+  void post_send();
+  void post_receive();
+  void deliver(WireDriver& driver, Bytes packet);
+
+  WireDriver& rail() { return job_.driver(input_.byte()); }
+  std::uint64_t name();
+  std::uint64_t length();
+  int source();
+  std::uint64_t mask();
+
+  Input& input_;
+  FuzzJob job_;
+  std::uint32_t coming_ = 0;  ///< envelopes in the packet that is being built
+};
+
+}  // namespace canele::fuzz

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What another process of the host gives the shm driver: lines and data in the shared ring, positions in it, the
+// introduction with its descriptors, the published address.
+//
+// Surprise: the peer writes between two looks at the same line; the ring is plain memory here, without a second
+// process.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "drivers/shm/introduce.hpp"
+#include "drivers/shm/ring.hpp"
+#include "fuzz.hpp"
+
+namespace canele::fuzz {
+namespace {
+
+namespace net = drivers::net;
+namespace shm = drivers::shm;
+
+bool is_inside(const shm::Area& area, std::span<const std::byte> bytes) {
+  const auto* begin = reinterpret_cast<const std::byte*>(&area);
+  return bytes.data() >= begin && bytes.data() + bytes.size() <= begin + sizeof area;
+}
+
+/// Lines as a hostile sender writes them; the receiver takes those that are sound and stops at the first that is not.
+void receive(Input& input) {
+  const auto area = std::make_unique<shm::Area>();
+  shm::Inbox in;
+  in.attach(area.get(), input.flag());
+  std::uint64_t count = 0;
+  for (; count < 400 && !input.empty(); ++count) {
+    shm::Line& line = area->lines[count % shm::line_count];
+    const auto kind = static_cast<shm::Kind>(input.byte() % 5);
+    const std::size_t length = input.number<std::uint16_t>() << (input.byte() % 9);
+    const auto payload = input.bytes(input.below(shm::line_payload + 1));
+    std::copy(payload.begin(), payload.end(), line.payload);
+    if (input.flag()) {  // a descriptor that may be sound
+      const shm::Descriptor descriptor{input.number<std::uint16_t>() * 64u, 0, input.byte(), input.byte()};
+      std::memcpy(line.payload, &descriptor, sizeof descriptor);
+    }
+    line.word.store(shm::make_word(shm::generation_at(count) + (input.byte() == 255 ? 1 : 0), length, kind));
+    const std::uint64_t word = in.word();
+    if (!in.fresh(word)) return;
+    if (shm::kind_of(word) == static_cast<std::uint8_t>(shm::Kind::small)) {
+      const auto bytes = in.small(word);
+      FUZZ_CHECK(bytes.size() <= shm::line_payload && is_inside(*area, bytes));
+      if (bytes.empty()) return;
+      in.pop_line();
+    } else {
+      const shm::Arrival arrival = in.large(word);
+      if (!arrival.sound) return;
+      FUZZ_CHECK(!arrival.bytes.empty() && arrival.bytes.size() <= shm::largest_packet);
+      FUZZ_CHECK(is_inside(*area, arrival.bytes));
+      in.pop(arrival.bytes.size());
+    }
+  }
+  in.tell();
+  FUZZ_CHECK(area->consumed.load() == count);
+}
+
+/// Positions as a hostile receiver writes them; what the sender then writes stays inside the area.
+void send(Input& input) {
+  const auto area = std::make_unique<shm::Area>();
+  shm::Outbox out;
+  out.attach(area.get(), input.flag());
+  std::uint64_t sent = 0, told = 0;
+  while (!input.empty() && !out.broken() && sent < 2000) {
+    const std::uint8_t what = input.byte();
+    if (what < 40) {
+      told += what;
+      area->consumed.store(told);
+    } else if (what < 44) {
+      area->consumed.store(told = input.number<std::uint64_t>());
+    } else if (what < 120) {
+      shm::Line* const line = out.line();
+      if (line == nullptr) continue;
+      FUZZ_CHECK(line >= area->lines && line < area->lines + shm::line_count);
+      out.publish_small(1 + what % shm::line_payload);
+      ++sent;
+    } else {
+      const std::size_t size = 57 + input.number<std::uint16_t>() % (shm::largest_packet - 56);
+      std::byte* const to = out.data(size);
+      if (to == nullptr) continue;
+      FUZZ_CHECK(is_inside(*area, {to, size}));
+      out.publish_data(size, shm::Kind::packet, 0, 0);
+      ++sent;
+    }
+  }
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for (int fd = 0; fd < 64; ++fd) count += ::fcntl(fd, F_GETFD) >= 0;
+  return count;
+}
+
+/// A message with up to 8 descriptors and any bytes.
+void introduce(Input& input) {
+  const std::size_t before = open_descriptors();
+  {
+    int fds[2];
+    FUZZ_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+    const net::UniqueFd ends[2] = {net::UniqueFd(fds[0]), net::UniqueFd(fds[1])};
+    const std::size_t given = input.below(9);
+    const Bytes bytes = copy_of(input.rest());
+    iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+    msghdr message = {};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    if (given > 0) {
+      message.msg_control = control;
+      message.msg_controllen = CMSG_SPACE(given * sizeof(int));
+      cmsghdr* const head = CMSG_FIRSTHDR(&message);
+      *head = {CMSG_LEN(given * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+      for (std::size_t i = 0; i < given; ++i) std::memcpy(CMSG_DATA(head) + i * sizeof(int), &fds[0], sizeof(int));
+    }
+    static_cast<void>(::sendmsg(ends[0].get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+    shm::Introduction introduction;
+    shm::Lent lent;
+    const shm::Transfer got = shm::receive_introduction(ends[1].get(), &introduction, &lent);
+    const bool ok = got == shm::Transfer::ok;
+    FUZZ_CHECK(ok == (lent.area && lent.park && lent.doorbell));
+    if (ok) FUZZ_CHECK(given == 3 && introduction.magic == shm::Introduction::expected_magic);
+    if (ok) FUZZ_CHECK(!shm::is_doorbell(lent.doorbell.get()));
+  }
+  FUZZ_CHECK(open_descriptors() == before);
+}
+
+void address(Input& input) {
+  shm::AddressForm form;
+  const Bytes bytes = copy_of(input.rest());
+  if (shm::unpack_address(bytes, &form)) FUZZ_CHECK(shm::pack_address(form) == bytes);
+}
+
+}  // namespace
+}  // namespace canele::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  canele::fuzz::Input input(data, size);
+  switch (input.below(4)) {
+    case 0:
+      canele::fuzz::receive(input);
+      break;
+    case 1:
+      canele::fuzz::send(input);
+      break;
+    case 2:
+      canele::fuzz::introduce(input);
+      break;
+    default:
+      canele::fuzz::address(input);
+  }
+  return 0;
+}
