@@ -197,8 +197,8 @@ run_seeds() {
   while read -r line; do
     [[ -n $line && $line != \#* ]] || continue
     read -r -a options <<<"${line%%#*}"
-    one_check step "simulation: ${line%%#*}" "$logs/$name-regression.log" "$here/with-timeout" 120 "$sim" "${options[@]}" ||
-      status=1
+    one_check step "simulation: ${line%%#*}" "$logs/$name-regression.log" "$here/with-timeout" 120 "$sim" \
+      "${options[@]}" || status=1
   done <"$here/simulation/regression.txt"
   return "$status"
 }
