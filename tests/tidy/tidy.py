@@ -31,8 +31,9 @@ def parse_arguments():
     parser.add_argument("--self-test", action="store_true", help="test the rules themselves")
     parser.add_argument("--list", action="store_true", help="list the rules")
     parser.add_argument("--rule", action="append", default=[], metavar="NAME", help="only these rules")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="all but these rules")
     options = parser.parse_args()
-    unknown = set(options.rule) - {rule[0] for rule in RULES}
+    unknown = set(options.rule + options.without) - {rule[0] for rule in RULES}
     if unknown:
         parser.error(f"no such rule: {', '.join(sorted(unknown))} (see --list)")
     return options
@@ -81,7 +82,7 @@ def check_sources(root, rules):
 
 def main():
     options = parse_arguments()
-    rules = [rule for rule in RULES if not options.rule or rule[0] in options.rule]
+    rules = [rule for rule in RULES if rule[0] not in options.without and (not options.rule or rule[0] in options.rule)]
     if options.list:
         for name, _, text, tests in rules:
             print(f"{name:<22} {text} ({len(tests)} snippets)")
