@@ -104,13 +104,14 @@ streamed() {
 
 configure_and_build() {
   local preset=$1 werror=OFF
-  local -a generator=() unsanitized=()
+  local -a generator=() release_only=(-DCANELE_CONFORMANCE=OFF) # what sanitizers do not run need not be built
   [[ ${CI:-} != true ]] || werror=ON
   [[ -e $root/build/$preset/CMakeCache.txt ]] || ! command -v ninja >/dev/null || generator=(-G Ninja)
-  [[ $preset != release ]] || unsanitized=("-DCANELE_SIMULATION=$simulation")
+  [[ $preset != release ]] ||
+    release_only=("-DCANELE_CONFORMANCE=$conformance" "-DCANELE_SIMULATION=$simulation")
   cd "$root" &&
     cmake --preset "$preset" "${generator[@]}" -DCANELE_TESTS=ON -DCANELE_APPS=ON -DCANELE_WERROR=$werror \
-      -DCANELE_CONFORMANCE=$conformance "${unsanitized[@]}" &&
+      "${release_only[@]}" &&
     cmake --build --preset "$preset" --parallel "$jobs"
 }
 
