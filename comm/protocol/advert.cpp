@@ -111,7 +111,7 @@ void forget(Engine& engine, Request& request) {
 const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::Rtr rtr;
   if (!wire::take(payload, rtr) || payload.size() != rtr.exposure || rtr.exposure > Adverts::exposure_room ||
-      rtr.length == 0) {
+      rtr.exposure == 0 || rtr.length == 0) {
     return "a ready to receive has wrong lengths";
   }
   if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) {
