@@ -3,6 +3,7 @@
 // Traffic over the psm2 driver: sizes, order, both directions, back-pressure, bulk data, many processes.
 //
 // Who: unit_psm2. Threads: one per process. Surprise: every rank is a process of its own (ranks.hpp).
+#include <algorithm>
 #include <fstream>
 
 #include "ranks.hpp"
@@ -347,9 +348,12 @@ TEST(Psm2, ThirtyTwoProcessesAllToAll) {
       if (peer == self.rank) continue;
       self.bulk(peer, static_cast<std::uint64_t>(self.rank), 0, pattern(20000, static_cast<std::uint64_t>(self.rank)));
     }
+    // A landing is told of part by part: the last part of each is waited for.
+    const auto has_landed = [](const auto& landing) { return landing.second == 20000; };
     self.await([&] {
-      return self.node.packets.size() == rounds * (count - 1) && self.node.landed_bytes.size() == count - 1 &&
-             self.node.pending() == 0;
+      const auto& landed = self.node.landed_bytes;
+      return self.node.packets.size() == rounds * (count - 1) && landed.size() == count - 1 &&
+             std::all_of(landed.begin(), landed.end(), has_landed) && self.node.pending() == 0;
     });
     std::map<Rank, std::uint64_t> seen;
     for (const auto& [from, bytes] : self.node.packets) {
