@@ -9,6 +9,7 @@ Surprise: the seed decides who dies and when, so a failure prints the command th
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -20,10 +21,11 @@ WITHOUT_HARDWARE = {"ofi": ["CANELE_OFI_PROVIDER=tcp;ofi_rxm"], "psm2": ["PSM2_D
 
 
 def left_behind(output):
-    """What is in /dev/shm under the process id of one of the ranks, in decimal or hexadecimal."""
+    """What is in /dev/shm under the process id of one of the ranks: in decimal, or as libpsm2 writes it (leftovers.hpp)."""
     pids = [int(line.split()[-1]) for line in output.splitlines() if line.startswith("process ")]
     names = [path.name for path in pathlib.Path("/dev/shm").iterdir()]
-    return [name for name in names for pid in pids if str(pid) in name or f"{pid:x}" in name]
+    ours = [re.compile(rf"(?<!\d){pid}(?!\d)|^psm2_shm\.{os.getuid()}{pid:08x}") for pid in pids]
+    return [name for name in names if any(pattern.search(name) for pattern in ours)]
 
 
 def one_death(driver, seed):

@@ -323,6 +323,17 @@ TEST(Psm2, ASendBeforeTheConnectionIsFullThenReady) {
   ranks.expect_success();
 }
 
+/// Says where the first and the last wrong byte are, and what is there.
+void expect_same(const Bytes& got, const Bytes& wanted, std::size_t from) {
+  if (got == wanted) return;
+  std::size_t first = 0, last = got.size() - 1;
+  while (got[first] == wanted[first]) ++first;
+  while (got[last] == wanted[last]) --last;
+  ADD_FAILURE() << "wrong data from rank " << from << ": bytes " << first << " to " << last << " of " << got.size()
+                << ", which begin with " << std::to_integer<int>(got[first]) << " instead of "
+                << std::to_integer<int>(wanted[first]);
+}
+
 TEST(Psm2, ThirtyTwoProcessesAllToAll) {
   constexpr Rank count = 32;
   constexpr std::uint64_t rounds = 10;
@@ -363,7 +374,7 @@ TEST(Psm2, ThirtyTwoProcessesAllToAll) {
     self.barrier(11);
     for (std::size_t from = 0; from < count; ++from) {
       if (static_cast<Rank>(from) == self.rank) continue;
-      EXPECT_TRUE(targets[from] == pattern(20000, from));
+      expect_same(targets[from], pattern(20000, from), from);
     }
   });
   ranks.expect_success();
