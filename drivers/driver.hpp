@@ -4,10 +4,9 @@
 //
 // Who: the engine calls Driver; a driver calls DriverEvents. A driver includes this header and nothing else of
 //     Canelé, so that it can be built outside the tree.
-// Threads: the engine serialises all calls on one instance, except wake() and, if declared, remote_copy(). Which thread
-// calls is
-//     open: the worker, a waiter, an application thread that sends. A driver needs no lock of its own, and keeps
-//     nothing in thread-local memory.
+// Threads: the engine serialises all calls on one instance, except wake() and, if declared, remote_copy(). Which
+//     thread calls is open: the worker, a waiter, an application thread that sends. A driver needs no lock of its
+//     own, and keeps nothing in thread-local memory.
 // Surprise: a driver with `memory_only` set is called under the engine's lock. Its send and poll functions may
 //     then make no system call, and copy at most max_packet bytes.
 //

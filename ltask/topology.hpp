@@ -5,7 +5,7 @@
 // Who: the engine binds its worker with it; canele_info_json describes the machine with it.
 // Threads: any; the machine is looked at once, at the first call that needs it, which takes some milliseconds.
 // Surprise: units outside the process's cgroup do not exist here; logical indexes count the rest, as StarPU counts
-// them.
+//     them.
 #pragma once
 
 #include <memory>

@@ -4,8 +4,7 @@
 //
 // Who and threads: see floor.hpp.
 // Surprise: up to 8 bytes the flag itself is the message. A stream's floor is a bare loop of process_vm_readv out of
-// the
-//      other process; where the kernel forbids that, memcpy in one process.
+//     the other process; where the kernel forbids that, memcpy in one process.
 //
 //   rank 0 ──data[0], ping = n──▶ rank 1
 //   rank 0 ◀──pong = n, data[1]── rank 1

@@ -4,7 +4,7 @@
 //
 // Who: main. Threads: the main thread.
 // Surprise: one job measures one driver: a driver that fails, or that can be opened only once, costs the others
-// nothing.
+//     nothing.
 #pragma once
 
 #include "job.hpp"

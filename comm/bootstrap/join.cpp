@@ -4,8 +4,7 @@
 //
 // Who: the engine, once, at start. Threads: one.
 // Surprise: a trace of any launcher rules out the job of one rank: N lonely ranks that each believe to be all of the
-// job
-//      would each write the same result files, and nobody would notice.
+//     job would each write the same result files, and nobody would notice.
 #include <array>
 #include <string>
 #include <string_view>

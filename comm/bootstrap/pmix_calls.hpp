@@ -2,9 +2,9 @@
 //
 // The calls into libpmix, each with its call back.
 //
-// Who: pmix.cpp. Threads: join() and put_blob() may wait for libpmix's thread; start_get() and start_survey() do not.
-// Call backs
-//      come on libpmix's thread, store into Shared, and ring it.
+// Who: pmix.cpp.
+// Threads: join() and put_blob() may wait for libpmix's thread; start_get() and start_survey() do not. Call backs
+//     come on libpmix's thread, store into Shared, and ring it.
 // Surprise: no function here needs a rank to be alive, or the server to answer.
 #pragma once
 

@@ -4,8 +4,7 @@
 //
 // Who: settings (is it a name at all?), the info report (why is it not there?). Threads: constants.
 // Surprise: the registry in comm/core knows what is built in; the drivers that come with Canelé as modules are named
-// here,
-//      so that "not built" and "no such name" are two different answers.
+//     here, so that "not built" and "no such name" are two different answers.
 #pragma once
 
 #include <string_view>

@@ -3,9 +3,8 @@
 // Settings: the one table of everything a user can set, and the values in force for one engine.
 //
 // Who: the engine reads them at start; canele-info prints them. Threads: immutable after construction.
-// Surprise: a value has a source (default, environment, options), which canele-info shows; an unknown CANELE_* variable
-// is
-//      a warning with the nearest known name, a wrong value of a known one is an error.
+// Surprise: a value has a source (default, environment, options), which canele-info shows; an unknown CANELE_*
+//     variable is a warning with the nearest known name, a wrong value of a known one is an error.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 //      ring_:  [ r8 | r9 | r2 | r3 | r4 | r5 | r6 | r7 ]      capacity 8, written_ = 10
 //                         ▲ oldest kept: written_ - capacity; next record goes here: written_ & mask
 //
-// Rejected: a growing vector (an allocation under the engine's lock, and memory without a bound); a file written as we
-// go (a system call under the lock).
+// Rejected: a growing vector (an allocation under the engine's lock, and memory without a bound); a file written as
+//     we go (a system call under the lock).
 #pragma once
 
 #include <bit>

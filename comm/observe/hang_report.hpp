@@ -5,8 +5,7 @@
 //
 // Who: hang_collect fills it under the engine's lock, the text is made after it. Threads: values, no sharing.
 // Surprise: the sentence accuses a peer only of what this end can know: a rank that does not answer may not have
-// called,
-//     or be stopped, and from here that looks the same.
+//     called, or be stopped, and from here that looks the same.
 #pragma once
 
 #include <cstdint>

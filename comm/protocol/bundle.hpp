@@ -6,8 +6,7 @@
 // Who: send_path, receive_path, peers; under the engine's lock.
 // Threads: under the engine's lock.
 // Surprise: bulk data is not numbered. It stays on one rail; if that dies, the sender says so (`again`) and the
-// receiver
-//     grants what is missing under a new key, so that late bytes of the old rail find nothing.
+//     receiver grants what is missing under a new key, so that late bytes of the old rail find nothing.
 #pragma once
 
 #include <span>

@@ -6,9 +6,8 @@
 // Who: send_path, rendezvous, the server of a driver.
 // Threads: expose() and serve() by the holder of the gate, outside the engine's lock; the rest under the lock. Such a
 //     driver reports everything from inside poll(), so whoever handles its packets holds the gate, too.
-// Surprise: registering memory may take a system call, so the place for the exposure is kept free in the RTS and filled
-// in
-//     outside the lock.
+// Surprise: registering memory may take a system call, so the place for the exposure is kept free in the RTS and
+//     filled in outside the lock.
 //
 //   write_rts ─▶ Packet::late ─▶ (flush) expose ─▶ … FIN ─▶ withdrawals ─▶ (serve) withdraw
 //   start ─▶ slot.pulls ─▶ (serve) remote_copy × outstanding ─▶ piece_done ─▶ … ─▶ pulled

@@ -13,7 +13,7 @@
 //                or  [ 16 KiB ] × 64                                 one message each
 //
 // Rejected: sending from the engine's memory. It would have to be registered for each message (FI_MR_LOCAL), lists of
-// pieces are limited to four, and a copy of at most 16 KiB costs less than that.
+//     pieces are limited to four, and a copy of at most 16 KiB costs less than that.
 #pragma once
 
 #include <sys/uio.h>

@@ -4,10 +4,9 @@
 //
 // Who: the ofi driver. Threads: one at a time.
 // Surprise: tcp;ofi_rxm never says that a peer is gone: it reconnects for ever, and answers -FI_EAGAIN all the while.
-// Its
-//      endpoint's name is the address that it listens on, so one connection attempt of ours tells: refused means that
-//      nobody listens any more. A peer that only computes, or is stopped, has its kernel accept. Nothing is sent.
-//      A name of shm is process, user and number, and a file in /dev/shm while the endpoint is open.
+//     Its endpoint's name is the address that it listens on, so one connection attempt of ours tells: refused means
+//     that nobody listens any more. A peer that only computes, or is stopped, has its kernel accept. Nothing is sent.
+//     A name of shm is process, user and number, and a file in /dev/shm while the endpoint is open.
 //
 // Rejected: a time limit on sends. A rank that computes for minutes would be declared dead.
 #pragma once

@@ -17,8 +17,9 @@
 // firewall, too many) is done without: nothing is concluded from that.
 //
 // Rejected: knocking (knock.hpp) at regular times. Connections that are not accepted pile up at a peer that computes,
-// until its kernel drops ours: it would look dead. Keep-alive on the provider's own sockets: it reconnects in silence.
-// Lifelines to the provider's listener: libfabric 1.17 never closes what has been accepted and says nothing.
+//     until its kernel drops ours: it would look dead. Keep-alive on the provider's own sockets: it reconnects in
+//     silence. Lifelines to the provider's listener: libfabric 1.17 never closes what has been accepted and says
+//     nothing.
 #pragma once
 
 #include <cstddef>

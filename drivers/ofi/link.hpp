@@ -12,8 +12,8 @@
 //   receiver  … done │ next_in │ held, held, –, held │ …     held[number % window]; – has not come yet
 //                    └ told: the last number that the sender was told
 //
-// Rejected: trusting the provider's own flow control. tcp;ofi_rxm, shm and udp;ofi_rxd all keep unexpected messages in
-// memory without a limit.
+// Rejected: trusting the provider's own flow control. tcp;ofi_rxm, shm and udp;ofi_rxd all keep unexpected messages
+//     in memory without a limit.
 #pragma once
 
 #include <array>

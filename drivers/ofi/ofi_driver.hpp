@@ -13,7 +13,7 @@
 //   the link
 //
 // Rejected: one libfabric context per message of the engine. With the copy of what is small the engine has no memory
-// in our hands, except under remote_copy().
+//     in our hands, except under remote_copy().
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@
 //   Refusal         … 16 the Hello's nonce (16)  32 u16 why  34 u16 zero  36 u32 zero   40 u64 proof, or zero
 //
 // Rejected: a keyed hash over each message. It costs more than the message on a good fabric, and the payload could
-// still be read.
+//     still be read.
 #pragma once
 
 #include <array>

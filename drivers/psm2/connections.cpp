@@ -2,8 +2,7 @@
 //
 // From "can send to each other" to "proven", and the end of a peer; see psm2_driver.hpp (who, threads).
 // Surprise: a peer object is never deleted where it is found to be done with: it is marked gone, libpsm2's pointer to
-// it
-//      is cleared, and sweep() deletes it at the end of poll().
+//     it is cleared, and sweep() deletes it at the end of poll().
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>

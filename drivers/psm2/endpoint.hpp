@@ -4,9 +4,9 @@
 //
 // Who: the psm2 driver. Threads: one at a time.
 // Surprise: a process has one endpoint in its life. libpsm2 names it by the process id, so a second one could not be
-// told
-//      from the first by who has talked to that; open() refuses it. close() does not call psm2_ep_close() when only
-//      memory is used: that waits a second for every peer that is busy, and the process ends soon or does not care.
+//     told from the first by who has talked to that; open() refuses it. close() does not call psm2_ep_close() when
+//     only memory is used: that waits a second for every peer that is busy, and the process ends soon or does not
+//     care.
 #pragma once
 
 #include <psm2.h>

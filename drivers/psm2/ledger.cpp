@@ -2,8 +2,7 @@
 //
 // The shared page of senders; see ledger.hpp (who, threads).
 // Surprise: a number that a hostile peer writes there makes others wait or give the queue up, no more; whoever may
-// write it
-//      may write libpsm2's queue as well.
+//     write it may write libpsm2's queue as well.
 #include "drivers/psm2/ledger.hpp"
 
 #include <fcntl.h>

@@ -6,8 +6,7 @@
 //  32 u64 incarnation  40 u64 endpoint  48 the sender's door, 16 bytes  64 u64 proof
 //
 // Surprise: the proof covers the receiver's door, whose name is drawn anew in every start: a letter to an earlier
-// process
-//      proves nothing to a later one.
+//     process proves nothing to a later one.
 #include "drivers/psm2/meeting.hpp"
 
 #include <fcntl.h>

@@ -19,7 +19,7 @@
 //
 // Two seek each other: the lower rank's attempt goes on, the higher one's is dropped.
 // Rejected: short limits for psm2_ep_connect() (libpsm2 raises them to two seconds); a thread (it holds the library's
-// lock while it waits, so everybody waits; and the contract has no threads).
+//     lock while it waits, so everybody waits; and the contract has no threads).
 #pragma once
 
 #include <functional>

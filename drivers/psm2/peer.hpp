@@ -4,9 +4,9 @@
 //
 // Who: the psm2 driver. Threads: one at a time.
 // Surprise: `window` is what keeps libpsm2 from blocking. Its queue in shared memory has 1,024 slots (256 with data)
-// for
-//      all senders of a process together, and psm2_mq_isend() spins while it is full: for ever if the receiver is dead.
-//      So each sender may have only so many messages there, and the receiver says in every tag how many it has taken.
+//     for all senders of a process together, and psm2_mq_isend() spins while it is full: for ever if the receiver is
+//     dead. So each sender may have only so many messages there, and the receiver says in every tag how many it has
+//     taken.
 //
 //   sent ─────────────── ▶ │ under way to the peer: at most `window` │ ◀──── acknowledged
 //   inbox   [ message | message | … ]   arrived, not yet taken by the engine; at most as many as we have granted

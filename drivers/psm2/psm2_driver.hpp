@@ -13,8 +13,8 @@
 //              ├─owns──▶ peers_     by rank; libpsm2 keeps a pointer to the Peer beside its own address of it
 //              └─owns──▶ running_   operations that libpsm2 has not finished
 //
-// Rejected: receives posted in advance for packets (a copy less): bulk data and packets then come by two ways, and need
-// numbers to be put in order; and active messages: the same slots and copies as tagged messages below.
+// Rejected: receives posted in advance for packets (a copy less): bulk data and packets then come by two ways, and
+//     need numbers to be put in order; and active messages: the same slots and copies as tagged messages below.
 #pragma once
 
 #include <list>

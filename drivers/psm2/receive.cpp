@@ -2,8 +2,7 @@
 //
 // poll() from the top down: messages, packets, bulk data, acknowledgements; see psm2_driver.hpp (who, threads).
 // Surprise: libpsm2 ends the process if the sender of bulk data is dead when it fetches the data. So we look, by
-// reading
-//      a number in the sender's memory, just before; a moment remains in which it can die (README.md).
+//     reading a number in the sender's memory, just before; a moment remains in which it can die (README.md).
 #include <algorithm>
 #include <cstring>
 

@@ -3,9 +3,8 @@
 // Everything of the shm driver that makes system calls: start, connections, deaths, end.
 //
 // Who, threads: see shm_driver.hpp.
-// Surprise: two ranks may connect to each other at once. The rule of net::resolve_inbound() decides; a connection that
-// waits for
-//      its outcome is "held".
+// Surprise: two ranks may connect to each other at once. The rule of net::resolve_inbound() decides; a connection
+//     that waits for its outcome is "held".
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sys/epoll.h>

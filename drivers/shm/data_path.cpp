@@ -3,9 +3,8 @@
 // The data path of the shm driver: sends, polls, sleep. Reads top-down: sends, arrivals, sleep.
 //
 // Who, threads: see shm_driver.hpp.
-// Surprise: events()->packet() may send, and a send may find that the peer writes nonsense. So a peer is only marked as
-// failed here;
-//      its memory goes in report(), when nobody looks at it any more.
+// Surprise: events()->packet() may send, and a send may find that the peer writes nonsense. So a peer is only marked
+//     as failed here; its memory goes in report(), when nobody looks at it any more.
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>

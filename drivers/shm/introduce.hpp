@@ -3,10 +3,9 @@
 // How two processes of a host meet: the address, the unix socket, and what each gives the other over it.
 //
 // Who: the shm driver. Threads: no shared state. Makes system calls, never blocks.
-// Surprise: the socket has an abstract name (no file: nothing is left after a kill -9), which any user of the host can
-// connect to. So
-//      the other end's user id is checked first, then the handshake of drivers/net, and only then are descriptors
-//      passed.
+// Surprise: the socket has an abstract name (no file: nothing is left after a kill -9), which any user of the host
+//     can connect to. So the other end's user id is checked first, then the handshake of drivers/net, and only then
+//     are descriptors passed.
 //
 //   connect ─▶ [handshake: Greeting as payload both ways] ─▶ [Introduction + 3 descriptors both ways] ─▶ up
 //              the socket then stays open and silent: its end is the news that the peer has died or left.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // memfd, seals, mmap. See memory.hpp (who, threads).
-// Surprise: the pages are allocated at once: running out of memory is then an error here and not a SIGBUS at the first
-// store.
+// Surprise: the pages are allocated at once: running out of memory is then an error here and not a SIGBUS at the
+//     first store.
 #include "drivers/shm/memory.hpp"
 
 #include <fcntl.h>

@@ -2,11 +2,10 @@
 //
 // Outbox and Inbox: the two ends of one Area. Pure memory: no system call, no allocation, no call back.
 //
-// Who: the shm driver and its tests. Threads: each end belongs to one thread at a time; the ends may run in two
-// processes.
+// Who: the shm driver and its tests.
+// Threads: each end belongs to one thread at a time; the ends may run in two processes.
 // Surprise: an Inbox hands out spans of shared memory that the sender could still change (it is trusted not to, a
-// hostile
-//      one may): whoever parses them copies a header before checking it.
+//     hostile one may): whoever parses them copies a header before checking it.
 #pragma once
 
 #include <atomic>

@@ -4,9 +4,9 @@
 // control.cpp).
 //
 // Who: shm_factory makes it; the engine calls it under its lock (memory_only). Threads: as drivers/driver.hpp says.
-// Surprise: sends and polls make no system call. What needs one (new connections, deaths) waits for look(), which runs
-// once in
-//      many polls, so that it takes well under one percent of a spinning core's time; and always after a sleep.
+// Surprise: sends and polls make no system call. What needs one (new connections, deaths) waits for look(), which
+//     runs once in many polls, so that it takes well under one percent of a spinning core's time; and always after a
+//     sleep.
 #pragma once
 
 #include <map>

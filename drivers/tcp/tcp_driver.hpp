@@ -14,8 +14,8 @@
 //   readable_: links with something to read or to present again;  writers_: links with a stuck frame or an owed ready()
 //
 // Rejected: TCP_USER_TIMEOUT. It also kills a peer that is alive but computes with a full window (measured: a window
-// closed for
-//      the timeout ends the connection). look_after_links() asks the kernel whether the peer's kernel still answers.
+//     closed for the timeout ends the connection). look_after_links() asks the kernel whether the peer's kernel still
+//     answers.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 //
 // Who: api_*.cpp only. Threads: any.
 // Surprise: PMPI_X is the function, MPI_X a weak second name of it: a profiling tool defines its own MPI_X and calls
-// ours.
+//     ours.
 #pragma once
 
 #include <mpi.h>

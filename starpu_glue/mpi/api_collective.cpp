@@ -3,8 +3,8 @@
 // MPI_Barrier to MPI_Alltoall, and operators: argument checks in front of collectives.cpp.
 //
 // Who: the program. Threads: any; one collective at a time per communicator, as MPI says.
-// Surprise: arguments that MPI lets a rank leave out (the receive buffer of a rank that is not the root) are not looked
-// at.
+// Surprise: arguments that MPI lets a rank leave out (the receive buffer of a rank that is not the root) are not
+//     looked at.
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/collectives.hpp"
 #include "starpu_glue/mpi/request.hpp"

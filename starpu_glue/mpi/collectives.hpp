@@ -4,8 +4,7 @@
 //
 // Who: MPI_Barrier to MPI_Alltoall, making of communicators. Threads: as MPI says: one call at a time per communicator.
 // Surprise: reductions always combine in rank order up a tree rooted at rank 0, whatever the root: the same bits come
-// out
-//      in every run.
+//     out in every run.
 #pragma once
 
 #include "starpu_glue/mpi/communicator.hpp"

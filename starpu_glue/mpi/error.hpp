@@ -4,7 +4,7 @@
 //
 // Who: every function of starpu_glue. Threads: any; the detail is kept per thread.
 // Surprise: a code is its error class; MPI_Error_string adds the detail if the calling thread's last error had that
-// code.
+//     code.
 #pragma once
 
 #include <mpi.h>

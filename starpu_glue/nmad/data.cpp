@@ -4,8 +4,7 @@
 //
 // Who: StarPU, for every message. Threads: any.
 // Surprise: the descriptor holds the whole layout of a simple type (vector, contiguous), so the datatype is looked at
-// only
-//      for nested ones; the reference that nm_mpi_nmad_data_get takes keeps those alive.
+//     only for nested ones; the reference that nm_mpi_nmad_data_get takes keeps those alive.
 #include <nm_mpi_nmad.h>
 #include <nm_public.h>
 

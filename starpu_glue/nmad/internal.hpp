@@ -4,8 +4,7 @@
 //
 // Who: starpu_glue/nmad only. Threads: see each.
 // Surprise: these structures are placed into the caller's calloc'ed memory, so they may ask for 16-byte alignment at
-// most,
-//      and zero bytes must be a valid start.
+//     most, and zero bytes must be a valid start.
 #pragma once
 
 #include <canele/canele.h>

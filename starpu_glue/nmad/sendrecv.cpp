@@ -3,9 +3,8 @@
 // nm_sr_: StarPU's sends and receives on the engine's requests, and the delivery of their events.
 //
 // Who: StarPU. Threads: any; events come on whatever thread sees them.
-// Surprise: StarPU does not look at the outcome of a request, so an error that it would take for success (a dead peer,
-// a
-//      message longer than the receive) ends the job here, with a message.
+// Surprise: StarPU does not look at the outcome of a request, so an error that it would take for success (a dead
+//     peer, a message longer than the receive) ends the job here, with a message.
 #include <nm_sendrecv_interface.h>
 
 #include <new>

@@ -4,8 +4,7 @@
 //
 // Who: StarPU, for every request. Threads: any.
 // Surprise: the session is opened at the first call for a communicator, locally. From then on the communicator lives
-// until
-//      MPI_Finalize, even if the program frees it, because StarPU may keep the session.
+//     until MPI_Finalize, even if the program frees it, because StarPU may keep the session.
 #include <nm_launcher_interface.h>
 #include <nm_mpi_nmad.h>
 

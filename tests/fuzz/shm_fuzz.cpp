@@ -4,7 +4,7 @@
 // introduction with its descriptors, the published address.
 //
 // Surprise: the peer writes between two looks at the same line; the ring is plain memory here, without a second
-// process.
+//     process.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -3,8 +3,7 @@
 // A stream of bytes to the tcp driver's receiver, in reads of any length; and its published address.
 //
 // Surprise: what comes out is compared with a second, simpler reading of the same bytes, written from the description
-// in
-//     frame.hpp: packets and bulk bytes must be the same, and the end must come at the same frame.
+//     in frame.hpp: packets and bulk bytes must be the same, and the end must come at the same frame.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -4,8 +4,7 @@
 //
 // Who: ctest. Threads: the Explorer's.
 // Surprise: ltask's own sources run here, with std::atomic and the system calls replaced (stand_ins.hpp). Sleeps have
-// no
-//     timeout: a lost wake-up that costs a second in production leaves a thread asleep for ever here. What is not
+//     no timeout: a lost wake-up that costs a second in production leaves a thread asleep for ever here. What is not
 //     ltask's is written anew, and says after whom.
 #include <gtest/gtest.h>
 

@@ -21,7 +21,7 @@ WITHOUT_HARDWARE = {"ofi": ["CANELE_OFI_PROVIDER=tcp;ofi_rxm"], "psm2": ["PSM2_D
 
 
 def left_behind(output):
-    """What is in /dev/shm under the process id of one of the ranks: in decimal, or as libpsm2 writes it (leftovers.hpp)."""
+    """What is in /dev/shm under a process id of the ranks: in decimal, or as libpsm2 writes it (leftovers.hpp)."""
     pids = [int(line.split()[-1]) for line in output.splitlines() if line.startswith("process ")]
     names = [path.name for path in pathlib.Path("/dev/shm").iterdir()]
     ours = [re.compile(rf"(?<!\d){pid}(?!\d)|^psm2_shm\.{os.getuid()}{pid:08x}") for pid in pids]

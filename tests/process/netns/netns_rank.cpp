@@ -9,9 +9,9 @@
 //   netns_rank gone RANK          one round, "connected", then requests to and from RANK, which the test cuts off; a
 //                                 round without it
 //
-// Who: netns_test.py, by canele-run --netns; launchers_test.py, by canele-run --pmi1. Threads: one (and what
-// CANELE_WORKER asks for). Surprise: exit code 9 means that a message was wrong or a request ended as it must not; the
-// text says which.
+// Who: netns_test.py, by canele-run --netns; launchers_test.py, by canele-run --pmi1.
+// Threads: one (and what CANELE_WORKER asks for).
+// Surprise: exit code 9 means that a message was wrong or a request ended as it must not; the text says which.
 #include <canele/canele.h>
 #include <poll.h>
 

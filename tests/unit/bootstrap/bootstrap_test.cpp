@@ -2,8 +2,9 @@
 //
 // Finding the launcher, the job of one rank, and the waiting that PMIx calls are wrapped in.
 //
-// Threads: the platform's. Surprise: the environment is the test's own; only the hanging server needs the real one, for
-// libpmix reads it by itself.
+// Threads: the platform's.
+// Surprise: the environment is the test's own; only the hanging server needs the real one, for libpmix reads it by
+//     itself.
 #include "comm/bootstrap/bootstrap.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 // Packets that make no sense, and peers that speak another version: the engine refuses them with a reason and goes on.
 //
 // Surprise: packets are handed to the parser directly, so that every byte can be wrong; the sanitizer builds run this
-// too.
+//     too.
 #include <algorithm>
 #include <cstring>
 #include <random>

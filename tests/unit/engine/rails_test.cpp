@@ -3,8 +3,7 @@
 // Several rails to one peer: all of them carry packets, order holds, and nothing is lost when one dies in the middle.
 //
 // Surprise: the rail that dies first swallows what it is given for a while, as a cut cable does, and only then tells
-// its
-//     engine; the two ends learn of it at different times.
+//     its engine; the two ends learn of it at different times.
 #include <deque>
 #include <random>
 

@@ -47,16 +47,22 @@ TEST_P(OfiConnection, BothAtOnceMakeOneConnection) {
   }
 }
 
+/// Each to each, so that both ends of a pair begin at once.
+void connect_all(World& world) {
+  const auto size = static_cast<Rank>(world.nodes.size());
+  for (Rank i = 0; i < size; ++i) {
+    for (Rank k = 0; k < size; ++k) {
+      if (i == k) continue;
+      ASSERT_EQ(world.connect(i, k), Status::pending);
+    }
+  }
+}
+
 TEST_P(OfiConnection, SixRanksAllToAll) {
   World many(ofi_factory, 6);
   adjust(many);
   many.open();
-  for (Rank i = 0; i < 6; ++i) {
-    for (Rank k = 0; k < 6; ++k) {
-      if (i == k) continue;
-      ASSERT_EQ(many.connect(i, k), Status::pending);
-    }
-  }
+  connect_all(many);
   const auto each = [&](const auto& check) {
     return std::all_of(many.nodes.begin(), many.nodes.end(), [&](const auto& node) { return check(*node); });
   };
@@ -278,19 +284,13 @@ TEST_P(OfiConnection, ArmedThenWokenByAnArrival) {
   }
 }
 
-/// A peer that is gone without a word, as killed. Where the provider never says so, its kernel is asked.
 /// libfabric 1.17 keeps a connection that is closed before it has said anything, and its descriptor stays readable.
 TEST_P(OfiConnection, SleepsAfterAllHaveMet) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << "no descriptor to sleep on";
   World many(ofi_factory, 6);
   adjust(many);
   many.open();
-  for (Rank i = 0; i < 6; ++i) {
-    for (Rank k = 0; k < 6; ++k) {
-      if (i == k) continue;
-      ASSERT_EQ(many.connect(i, k), Status::pending);
-    }
-  }
+  connect_all(many);
   const auto has_met_all = [](const auto& node) { return node->up.size() == 5; };
   ASSERT_TRUE(many.until([&] { return std::all_of(many.nodes.begin(), many.nodes.end(), has_met_all); }));
   const auto sleeps = [](const auto& node) {
@@ -305,6 +305,7 @@ TEST_P(OfiConnection, SleepsAfterAllHaveMet) {
   }));
 }
 
+/// A peer that is gone without a word, as killed. Where the provider never says so, its kernel is asked.
 TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " does not tell; the launcher does";
   world.open();

@@ -4,8 +4,7 @@
 //
 // Who: unit_psm2_failures. Threads: one per process.
 // Surprise: libpsm2's shared memory is not made for processes that die in it; drivers/psm2/README.md says what can
-// happen.
-//      Here processes die outside its critical moments, except where a test says so.
+//     happen. Here processes die outside its critical moments, except where a test says so.
 #include "ranks.hpp"
 
 namespace canele::drivers::psm2 {

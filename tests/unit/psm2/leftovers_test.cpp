@@ -2,8 +2,9 @@
 //
 // Tests of the removal of what killed processes leave in /dev/shm.
 //
-// Who: unit_psm2. Threads: one. Surprise: the files are made by the test itself, with the names that libpsm2 would
-// give.
+// Who: unit_psm2.
+// Threads: one.
+// Surprise: the files are made by the test itself, with the names that libpsm2 would give.
 #include "drivers/psm2/leftovers.hpp"
 
 #include <fcntl.h>

@@ -3,9 +3,8 @@
 // Ranks: processes that each run one psm2 endpoint, made by fork() from a test that has none.
 //
 // Who: tests of the psm2 driver. Threads: one per process.
-// Surprise: libpsm2 has one endpoint per process, so the parent never opens one. What fails in a child is on its stderr
-// and
-//      in its exit code. The children die with the test.
+// Surprise: libpsm2 has one endpoint per process, so the parent never opens one. What fails in a child is on its
+//     stderr and in its exit code. The children die with the test.
 //
 //   parent ──fork──▶ rank 0 … n-1;   all share a Board: addresses, counters for barriers, flags
 #pragma once
