@@ -68,6 +68,18 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      0,
      unlimited,
      known_strategies},
+    {{"MATCHER", "table", "",
+      "How receives and messages find each other. table: in constant time, however many wait. The others search, and "
+      "are "
+      "there to be compared with: list, bins (hash bins of a fixed number), peers (a list for each peer), arrays (a "
+      "list "
+      "of small arrays), vector and fuzzy (lists that compare many entries at once).",
+      "table | list | bins | peers | arrays | vector | fuzzy"},
+     Kind::choice,
+     false,
+     0,
+     unlimited,
+     known_matchers},
     {{"WORKER", "none", "",
       "Who makes communication progress. bound: a thread of its own, so that transfers go on while the program "
       "computes; it sleeps when there is nothing to do. none: only the program's own calls to wait, test and progress; "

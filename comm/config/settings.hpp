@@ -23,6 +23,7 @@ enum class Setting : int {
   driver_path,    ///< directories with driver modules
   decorators,     ///< what is wrapped around drivers
   strategy,       ///< fifo, aggregate, priority
+  matcher,        ///< table, or what it is compared with
   worker,         ///< none, bound
   worker_core,    ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
                   ///< it)

@@ -11,6 +11,7 @@
 #include "comm/core/engine.hpp"
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
+#include "comm/matching/alternatives/factory.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 
@@ -222,17 +223,17 @@ Engine::Engine(EngineParts parts)
       watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
       crowded(crowded_host(platform, *bootstrap)),
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
-      matcher(platform.random()),
+      matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation)),
       flip_countdown(comm::flip_countdown(*settings)) {}
 
 Engine::~Engine() {
   worker.stop();
   for (const auto& slot : slots) slot->driver->close();
   for (std::uint32_t i = 0; i < sessions.size(); ++i) {
-    for (UnexpectedNode* node = sessions.at(i).match.first_arrival; node != nullptr;) {
-      UnexpectedNode* next = node->arrival_next;
+    MatchSession& match = sessions.at(i).match;
+    while (UnexpectedNode* node = matcher.find(match, rank_any, 0, 0)) {
+      matcher.take(match, *node);
       messages.release(static_cast<Message&>(*node));
-      node = next;
     }
   }
   bootstrap->finalize();  // no call back comes after it

@@ -7,13 +7,14 @@
 // Threads: under the engine's lock.
 // Surprise: it allocates only to grow; queues and collision chains run through the nodes.
 //
-//   buckets (64 B, one cache line each)              nodes (in requests or messages)
-//   ┌───────────────────────────────┬──────────┐       full slots in front, overflow only if all are full
-//   │ 7 × (16 bits of hash, pointer)│ overflow │──▶ head ─chain▶ head ─▶ null       (rare)
-//   └──────┬────────────────────────┴──────────┘
-//          └──▶ head ⇄ next ⇄ … ⇄ tail         FIFO of one key; head.tail ──▶ last
+//   buckets (64 B, one cache line each)                         nodes (in requests or messages)
+//   ┌─────────────────────┬───────┬───────────────┬──────────┐      full slots in front, overflow only if all are full
+//   │ 7 × 16 bits of hash │ count │ 7 × pointer   │ overflow │──▶ head ─chain▶ head ─▶ null       (rare)
+//   └─────────────────────┴───────┴───────┬───────┴──────────┘      pointers have 48 bits
+//                                         └──▶ head ⇄ next ⇄ … ⇄ tail    FIFO of one key; head.tail ──▶ last
 //
-// Growth doubles the array and moves two old buckets per insertion; until all are moved a bucket is looked up
+// All seven hashes of a bucket are compared at once, so that a full bucket costs no more instructions than an empty
+// one. Growth doubles the array and moves one old bucket per insertion; until all are moved a bucket is looked up
 //     where it lives:
 //
 //   old: [moved moved moved | not yet …]     new: [ …… twice as long …… ]
@@ -23,11 +24,18 @@
 //     entries).
 #pragma once
 
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "comm/matching/node.hpp"
+#include "comm/matching/statistics.hpp"
 
 namespace canele::comm {
 
@@ -35,36 +43,70 @@ struct MatchKey {
   std::uint64_t tag;
   std::uint32_t session;
   std::int32_t source;
-  bool operator==(const MatchKey&) const = default;
+  bool operator==(const MatchKey& other) const noexcept {  // one branch
+    return ((tag ^ other.tag) | (session ^ other.session) | static_cast<std::uint32_t>(source ^ other.source)) == 0;
+  }
 };
 
 /// One cache line of the table.
 struct alignas(64) MatchBucket {
-  static constexpr int slot_count = 7;
-  std::uint64_t slots[slot_count];  // 16 bits of hash, 48 bits of pointer; 0 = empty
-  MatchNode* overflow;
+  static constexpr unsigned slot_count = 7;
+  std::uint16_t marks[slot_count];  // bits of the hash, never 0; 0 = free
+  std::uint16_t count;              // of the full slots, which are in front
+  unsigned char pointers[8 * 6];    // of the slots' heads, 48 bits each, then the overflow's
 
-  static std::uint64_t entry(std::uint64_t hash, MatchNode* node) noexcept {
-    return (hash & (std::uint64_t{0xffff} << 48)) | reinterpret_cast<std::uintptr_t>(node);
+  static std::uint16_t mark(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash >> 48 | 1); }
+  /// The slots with that mark: two equal bits for each.
+  unsigned having(std::uint16_t wanted) const noexcept {
+#ifdef __SSE2__
+    const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(marks));
+    const __m128i same = _mm_cmpeq_epi16(all, _mm_set1_epi16(static_cast<short>(wanted)));
+    return static_cast<unsigned>(_mm_movemask_epi8(same)) & 0x3fff;
+#else
+    unsigned found = 0;
+    for (unsigned i = 0; i < slot_count; ++i) found |= marks[i] == wanted ? 3u << 2 * i : 0u;
+    return found;
+#endif
   }
-  static MatchNode* node_of(std::uint64_t e) noexcept {
-    return reinterpret_cast<MatchNode*>(e & ~(std::uint64_t{0xffff} << 48));
+  MatchNode* head(unsigned slot) const noexcept {
+    std::uint64_t bits;
+    std::memcpy(&bits, pointers + std::size_t{6} * slot, sizeof bits);
+    return reinterpret_cast<MatchNode*>(bits & ~(std::uint64_t{0xffff} << 48));
   }
-  static bool same_hash(std::uint64_t e, std::uint64_t hash) noexcept { return ((e ^ hash) >> 48) == 0; }
+  void set_head(unsigned slot, const MatchNode* node) noexcept { store(pointers + std::size_t{6} * slot, node); }
+  MatchNode* overflow() const noexcept {
+    std::uint64_t bits;
+    std::memcpy(&bits, pointers + sizeof pointers - sizeof bits, sizeof bits);
+    return reinterpret_cast<MatchNode*>(bits >> 16);
+  }
+  void set_overflow(const MatchNode* node) noexcept { store(pointers + std::size_t{6} * slot_count, node); }
 
   /// Fresh zero pages: an array of any size costs nothing until it is touched. Throws std::bad_alloc.
   static MatchBucket* allocate(std::size_t buckets);
   static void release(MatchBucket* table, std::size_t buckets) noexcept;
+
+ private:
+  static_assert(std::endian::native == std::endian::little && sizeof(void*) == 8);
+  static void store(unsigned char* where, const MatchNode* node) noexcept {
+    const auto bits = reinterpret_cast<std::uintptr_t>(node);
+    const auto low = static_cast<std::uint32_t>(bits);
+    const auto high = static_cast<std::uint16_t>(bits >> 32);
+    std::memcpy(where, &low, sizeof low);
+    std::memcpy(where + sizeof low, &high, sizeof high);
+  }
 };
 static_assert(sizeof(MatchBucket) == 64);
 
 /// `Filing` tells how nodes are filed: static links(MatchNode&), which of a node's links this table uses, and static
-/// key(const MatchNode&), under which key.
-template <typename Filing>
+/// key(const MatchNode&), under which key. `Counting`: see statistics.hpp.
+template <typename Filing, typename Counting = matching::NotCounted>
 class KeyedQueues {
  public:
   explicit KeyedQueues(std::uint64_t seed)
-      : seed_(seed | 1), table_(MatchBucket::allocate(first_buckets)), mask_(first_buckets - 1) {}
+      : seed_(seed | 1),
+        factor_(seed_ * 0x9e3779b97f4a7c16u),
+        table_(MatchBucket::allocate(first_buckets)),
+        mask_(first_buckets - 1) {}
   ~KeyedQueues() {
     MatchBucket::release(table_, mask_ + 1);
     if (old_ != nullptr) MatchBucket::release(old_, old_mask_ + 1);
@@ -76,8 +118,8 @@ class KeyedQueues {
   struct Place {
     std::uint64_t hash = 0;
     MatchBucket* bucket = nullptr;
-    std::uint64_t* slot = nullptr;
-    MatchNode** chain = nullptr;
+    unsigned slot = 0;            ///< slot_count: in the overflow
+    MatchNode* before = nullptr;  ///< in the overflow: whose chain leads to it; nullptr: the bucket does
   };
 
   /// First node under the key, or nullptr.
@@ -94,6 +136,7 @@ class KeyedQueues {
   void remove(MatchNode& node) noexcept;
   MatchNode* next(MatchNode& node) const noexcept { return links(node).next; }
 
+  const matching::Tally& tally() const noexcept { return tally_; }
   std::size_t keys() const noexcept { return keys_; }
   std::size_t bytes() const noexcept { return (mask_ + 1 + (old_ ? old_mask_ + 1 : 0)) * sizeof(MatchBucket); }
   /// Calls visit(node) for every node; the table must not change meanwhile.
@@ -102,7 +145,7 @@ class KeyedQueues {
 
  private:
   __extension__ using Wide = unsigned __int128;
-  static constexpr std::size_t first_buckets = 16, keys_per_bucket = 4, moves_per_push = 2;
+  static constexpr std::size_t first_buckets = 16, keys_per_bucket = 4;
 
   static MatchLinks& links(MatchNode& node) noexcept { return Filing::links(node); }
 
@@ -110,7 +153,7 @@ class KeyedQueues {
   /// is odd, so that no key wipes out the low bits of the first.
   std::uint64_t hash(const MatchKey& key) const noexcept {
     const std::uint64_t who = std::uint64_t{key.session} << 32 | static_cast<std::uint32_t>(key.source);
-    const Wide product = static_cast<Wide>(key.tag ^ seed_) * ((who << 1 | 1) ^ (seed_ * 0x9e3779b97f4a7c16u));
+    const Wide product = static_cast<Wide>(key.tag ^ seed_) * ((who << 1 | 1) ^ factor_);
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   }
   MatchBucket& bucket(std::uint64_t h) const noexcept {
@@ -120,63 +163,84 @@ class KeyedQueues {
     }
     return table_[h & mask_];
   }
+  /// find(), but no search in the sense of the statistics: only a step.
+  [[gnu::always_inline]] MatchNode* find_to_change(const MatchKey& key, Place& place) const noexcept {
+    if constexpr (Counting::on) {
+      const matching::Tally before = tally_;
+      MatchNode* const found = find(key, place);
+      tally_.attempts = before.attempts, tally_.lines = before.lines;
+      return found;
+    } else {
+      return find(key, place);
+    }
+  }
   void append(MatchNode& head, MatchNode& node) noexcept;
   /// Keeps the full slots of a bucket in front.
-  void close_gap(MatchBucket& b, std::uint64_t* hole) noexcept;
+  void close_gap(MatchBucket& b, unsigned hole) noexcept;
+  void count_probe() const noexcept {
+    if constexpr (Counting::on) ++tally_.probes, ++tally_.lines;
+  }
+  void count_compared() const noexcept {
+    if constexpr (Counting::on) ++tally_.probes, ++tally_.lines, ++tally_.attempts;
+  }
   /// Into the first free slot of its bucket, else in front of the overflow.
   static void insert_head(MatchBucket& b, MatchNode& head, std::uint64_t hash) noexcept;
   void grow();
-  void move_some() noexcept;
+  void move_one() noexcept;
 
-  std::uint64_t seed_;
+  std::uint64_t seed_, factor_;
   MatchBucket* table_;
   std::size_t mask_;
   std::size_t keys_ = 0;
-  MatchBucket* old_ = nullptr;  // while growing
+  std::size_t limit_ = keys_per_bucket * first_buckets;  // from so many keys on a push has more to do; 0 while growing
+  MatchBucket* old_ = nullptr;                           // while growing
   std::size_t old_mask_ = 0, moved_ = 0;
+  mutable matching::Tally tally_;  // zero unless Counting
 };
 
-template <typename Filing>
-[[gnu::always_inline]] inline MatchNode* KeyedQueues<Filing>::find(const MatchKey& key, Place& place) const noexcept {
+template <typename Filing, typename Counting>
+[[gnu::always_inline]] inline MatchNode* KeyedQueues<Filing, Counting>::find(const MatchKey& key,
+                                                                             Place& place) const noexcept {
   place.hash = hash(key);
   MatchBucket& b = bucket(place.hash);
   place.bucket = &b;
-  for (std::uint64_t& e : b.slots) {
-    if (e == 0) return nullptr;  // the slots are filled from the front, and the overflow after them
-    if (!MatchBucket::same_hash(e, place.hash)) continue;
-    MatchNode* node = MatchBucket::node_of(e);
-    if (Filing::key(*node) == key) {
-      place.slot = &e;
+  count_probe();
+  for (unsigned same = b.having(MatchBucket::mark(place.hash)); same != 0; same &= same - 1, same &= same - 1) {
+    const unsigned slot = static_cast<unsigned>(std::countr_zero(same)) / 2;
+    MatchNode* node = b.head(slot);
+    count_compared();
+    if (Filing::key(*node) == key) [[likely]] {
+      place.slot = slot;
       return node;
     }
   }
-  for (MatchNode** link = &b.overflow; *link != nullptr; link = &links(**link).chain) {
-    if (Filing::key(**link) == key) {
-      place.chain = link;
-      return *link;
-    }
+  place.slot = MatchBucket::slot_count;
+  place.before = nullptr;
+  for (MatchNode* node = b.overflow(); node != nullptr; node = links(*node).chain) {
+    count_compared();
+    if (Filing::key(*node) == key) return node;
+    place.before = node;
   }
   return nullptr;
 }
 
-template <typename Filing>
-void KeyedQueues<Filing>::append(MatchNode& head, MatchNode& node) noexcept {
+template <typename Filing, typename Counting>
+void KeyedQueues<Filing, Counting>::append(MatchNode& head, MatchNode& node) noexcept {
   MatchLinks& first = links(head);
   links(node).prev = first.tail;
   links(*first.tail).next = &node;
   first.tail = &node;
 }
 
-template <typename Filing>
-void KeyedQueues<Filing>::push(MatchNode& node) {
-  if (old_ != nullptr) [[unlikely]] {
-    move_some();
-  } else if (keys_ >= keys_per_bucket * (mask_ + 1)) [[unlikely]] {
-    grow();
+template <typename Filing, typename Counting>
+void KeyedQueues<Filing, Counting>::push(MatchNode& node) {
+  if (keys_ >= limit_) [[unlikely]] {
+    if (old_ == nullptr) grow();
+    move_one();
   }
   links(node) = MatchLinks{};
   Place place;
-  if (MatchNode* head = find(Filing::key(node), place); head != nullptr) {
+  if (MatchNode* head = find_to_change(Filing::key(node), place); head != nullptr) {
     append(*head, node);
     return;
   }
@@ -185,35 +249,39 @@ void KeyedQueues<Filing>::push(MatchNode& node) {
   insert_head(*place.bucket, node, place.hash);
 }
 
-template <typename Filing>
-[[gnu::always_inline]] inline void KeyedQueues<Filing>::insert_head(MatchBucket& b, MatchNode& head,
-                                                                    std::uint64_t h) noexcept {
-  for (std::uint64_t& e : b.slots) {
-    if (e != 0) continue;
-    e = MatchBucket::entry(h, &head);
+template <typename Filing, typename Counting>
+[[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::insert_head(MatchBucket& b, MatchNode& head,
+                                                                              std::uint64_t h) noexcept {
+  const unsigned slot = b.count;
+  if (slot != MatchBucket::slot_count) [[likely]] {
+    b.marks[slot] = MatchBucket::mark(h);
+    b.set_head(slot, &head);
+    b.count = static_cast<std::uint16_t>(slot + 1);
     return;
   }
-  links(head).chain = b.overflow;
-  b.overflow = &head;
+  links(head).chain = b.overflow();
+  b.set_overflow(&head);
 }
 
-template <typename Filing>
-void KeyedQueues<Filing>::close_gap(MatchBucket& b, std::uint64_t* hole) noexcept {
-  if (b.overflow != nullptr) [[unlikely]] {  // all slots are full: one from the chain takes the place
-    MatchNode* head = b.overflow;
-    b.overflow = links(*head).chain;
+template <typename Filing, typename Counting>
+[[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::close_gap(MatchBucket& b, unsigned hole) noexcept {
+  if (MatchNode* head = b.overflow(); head != nullptr) [[unlikely]] {  // all slots are full: one of it takes the place
+    b.set_overflow(links(*head).chain);
     links(*head).chain = nullptr;
-    *hole = MatchBucket::entry(hash(Filing::key(*head)), head);
+    b.marks[hole] = MatchBucket::mark(hash(Filing::key(*head)));
+    b.set_head(hole, head);
     return;
   }
-  std::uint64_t* last = hole;
-  while (last + 1 != b.slots + MatchBucket::slot_count && last[1] != 0) ++last;
-  *hole = *last;
-  *last = 0;
+  const unsigned last = b.count - 1u;
+  b.marks[hole] = b.marks[last];
+  b.set_head(hole, b.head(last));
+  b.marks[last] = 0;
+  b.count = static_cast<std::uint16_t>(last);
 }
 
-template <typename Filing>
-[[gnu::always_inline]] inline void KeyedQueues<Filing>::remove_first(MatchNode& node, const Place& place) noexcept {
+template <typename Filing, typename Counting>
+[[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::remove_first(MatchNode& node,
+                                                                               const Place& place) noexcept {
   MatchLinks& own = links(node);
   MatchNode* follower = own.next;
   if (follower != nullptr) {
@@ -224,27 +292,30 @@ template <typename Filing>
   } else {
     --keys_;
   }
-  if (place.slot == nullptr) [[unlikely]] {
-    *place.chain = follower != nullptr ? follower : own.chain;
+  if (place.slot == MatchBucket::slot_count) [[unlikely]] {
+    MatchNode* instead = follower != nullptr ? follower : own.chain;
+    if (place.before != nullptr) {
+      links(*place.before).chain = instead;
+    } else {
+      place.bucket->set_overflow(instead);
+    }
   } else if (follower != nullptr) {
-    *place.slot = MatchBucket::entry(place.hash, follower);
+    place.bucket->set_head(place.slot, follower);
   } else {
     close_gap(*place.bucket, place.slot);
   }
-  own = MatchLinks{};
 }
 
-template <typename Filing>
-void KeyedQueues<Filing>::remove(MatchNode& node) noexcept {
+template <typename Filing, typename Counting>
+void KeyedQueues<Filing, Counting>::remove(MatchNode& node) noexcept {
   MatchLinks& own = links(node);
   if (own.prev != nullptr && own.next != nullptr) {  // in the middle: the table need not know
     links(*own.prev).next = own.next;
     links(*own.next).prev = own.prev;
-    own = MatchLinks{};
     return;
   }
   Place place;
-  MatchNode* head = find(Filing::key(node), place);
+  MatchNode* head = find_to_change(Filing::key(node), place);
   assert(head != nullptr && "removing a node that is not in the table");
   if (head == &node) {
     remove_first(node, place);
@@ -252,55 +323,49 @@ void KeyedQueues<Filing>::remove(MatchNode& node) noexcept {
   }
   links(*own.prev).next = nullptr;  // the tail
   links(*head).tail = own.prev;
-  own = MatchLinks{};
 }
 
-template <typename Filing>
-void KeyedQueues<Filing>::grow() {
+template <typename Filing, typename Counting>
+void KeyedQueues<Filing, Counting>::grow() {
   MatchBucket* larger = MatchBucket::allocate(2 * (mask_ + 1));
   old_ = table_;
   old_mask_ = mask_;
   moved_ = 0;
   table_ = larger;
   mask_ = 2 * mask_ + 1;
-  move_some();
+  limit_ = 0;
 }
 
-template <typename Filing>
-void KeyedQueues<Filing>::move_some() noexcept {
-  for (std::size_t n = 0; n < moves_per_push && old_ != nullptr; ++n) {
-    MatchBucket from = old_[moved_++];  // from now on bucket() leads to the new array
-    const auto insert = [this](MatchNode& head) {
-      const std::uint64_t h = hash(Filing::key(head));
-      insert_head(bucket(h), head, h);
-    };
-    for (const std::uint64_t e : from.slots) {
-      if (e != 0) insert(*MatchBucket::node_of(e));
-    }
-    for (MatchNode* head = from.overflow; head != nullptr;) {
-      MatchNode* following = links(*head).chain;
-      links(*head).chain = nullptr;
-      insert(*head);
-      head = following;
-    }
-    if (moved_ > old_mask_) {
-      MatchBucket::release(old_, old_mask_ + 1);
-      old_ = nullptr;
-    }
+template <typename Filing, typename Counting>
+void KeyedQueues<Filing, Counting>::move_one() noexcept {
+  MatchBucket from = old_[moved_++];  // from now on bucket() leads to the new array
+  const auto insert = [this](MatchNode& head) {
+    const std::uint64_t h = hash(Filing::key(head));
+    insert_head(bucket(h), head, h);
+    if constexpr (Counting::on) ++tally_.moved;
+  };
+  for (unsigned slot = 0; slot < from.count; ++slot) insert(*from.head(slot));
+  for (MatchNode* head = from.overflow(); head != nullptr;) {
+    MatchNode* following = links(*head).chain;
+    links(*head).chain = nullptr;
+    insert(*head);
+    head = following;
   }
+  if (moved_ <= old_mask_) return;
+  MatchBucket::release(old_, old_mask_ + 1);
+  old_ = nullptr;
+  limit_ = keys_per_bucket * (mask_ + 1);
 }
 
-template <typename Filing>
+template <typename Filing, typename Counting>
 template <typename Visit>
-void KeyedQueues<Filing>::each(Visit visit) const {
+void KeyedQueues<Filing, Counting>::each(Visit visit) const {
   const auto queue = [&](MatchNode* head) {
     for (MatchNode* node = head; node != nullptr; node = links(*node).next) visit(*node);
   };
   const auto walk = [&](const MatchBucket& b) {
-    for (const std::uint64_t e : b.slots) {
-      if (e != 0) queue(MatchBucket::node_of(e));
-    }
-    for (MatchNode* head = b.overflow; head != nullptr; head = links(*head).chain) queue(head);
+    for (unsigned slot = 0; slot < b.count; ++slot) queue(b.head(slot));
+    for (MatchNode* head = b.overflow(); head != nullptr; head = links(*head).chain) queue(head);
   };
   for (std::size_t i = 0; i <= mask_; ++i) walk(table_[i]);
   if (old_ != nullptr) {

@@ -4,23 +4,10 @@
 // Surprise: arrival compares at most five stamps: the heads of the classes in use.
 #include "comm/matching/matcher.hpp"
 
+#include "comm/matching/alternatives/alternative.hpp"
+
 namespace canele::comm {
 namespace {
-
-constexpr std::uint64_t full_mask = ~std::uint64_t{0};
-
-void append(MatchSession::PostedList& list, MatchNode& node) {
-  node.links = MatchLinks{};
-  node.links.prev = list.last;
-  (list.last != nullptr ? list.last->links.next : list.first) = &node;
-  list.last = &node;
-}
-
-void unlink(MatchSession::PostedList& list, MatchNode& node) {
-  (node.links.prev != nullptr ? node.links.prev->links.next : list.first) = node.links.next;
-  (node.links.next != nullptr ? node.links.next->links.prev : list.last) = node.links.prev;
-  node.links = MatchLinks{};
-}
 
 void forget_only(MatchSession& session) {
   session.only->queued = false;
@@ -34,23 +21,53 @@ bool fits(const MatchNode& message, std::int32_t source, std::uint64_t tag, std:
 
 }  // namespace
 
-Matcher::Matcher(std::uint64_t seed) : exact_(seed), any_source_(seed + 2), any_tag_(seed + 4) {}
+/// Takes note of what one operation costs, from its beginning to its end. Nothing where nothing is counted.
+template <typename Counting>
+class BasicMatcher<Counting>::Noted {
+ public:
+  Noted(const BasicMatcher& matcher, const MatchSession& session, bool searches)
+      : matcher_(matcher), session_(session), searches_(searches) {
+    if constexpr (Counting::on) before_ = matcher.tally(), posted_ = session.posted, unexpected_ = session.unexpected;
+  }
+  ~Noted() {
+    if constexpr (Counting::on) {
+      matching::Statistics& statistics = matcher_.statistics_;
+      statistics.note(matcher_.tally() - before_, searches_);
+      if (session_.posted != posted_) statistics.posted.add(session_.posted);
+      if (session_.unexpected != unexpected_) statistics.unexpected.add(session_.unexpected);
+    }
+  }
+  Noted(const Noted&) = delete;
+  Noted& operator=(const Noted&) = delete;
 
-MatchClass Matcher::classify(std::int32_t source, std::uint64_t mask) noexcept {
-  if (mask == full_mask) return source == rank_any ? MatchClass::any_source : MatchClass::exact;
-  if (mask == 0) return source == rank_any ? MatchClass::any_any : MatchClass::any_tag;
-  return MatchClass::masked;
-}
+ private:
+  const BasicMatcher& matcher_;
+  const MatchSession& session_;
+  bool searches_;
+  matching::Tally before_;
+  std::size_t posted_ = 0, unexpected_ = 0;
+};
 
-UnexpectedNode* Matcher::post(MatchSession& session, PostedNode& receive) {
+template <typename Counting>
+BasicMatcher<Counting>::BasicMatcher(std::uint64_t seed, std::unique_ptr<matching::Alternative> other)
+    : other_(std::move(other)), exact_(seed), any_source_(seed + 2), any_tag_(seed + 4) {}
+
+template <typename Counting>
+BasicMatcher<Counting>::BasicMatcher(std::uint64_t seed) : BasicMatcher(seed, nullptr) {}
+
+template <typename Counting>
+BasicMatcher<Counting>::~BasicMatcher() = default;
+
+template <typename Counting>
+UnexpectedNode* BasicMatcher<Counting>::post(MatchSession& session, PostedNode& receive) {
   assert(!receive.queued);
+  if (other_ != nullptr) [[unlikely]]
+    return other_->post(session, receive);
+  const Noted noted(*this, session, session.unexpected != 0);
   receive.session = session.id;
   receive.posted = true;
   if (session.unexpected != 0) {
-    if (UnexpectedNode* message = find(session, receive.source, receive.tag, receive.mask); message != nullptr) {
-      take(session, *message);
-      return message;
-    }
+    if (UnexpectedNode* message = receive_now(session, receive); message != nullptr) return message;
   }
   const MatchClass match_class = classify(receive.source, receive.mask);
   receive.match_class = static_cast<std::uint8_t>(match_class);
@@ -68,12 +85,32 @@ UnexpectedNode* Matcher::post(MatchSession& session, PostedNode& receive) {
   return nullptr;
 }
 
-void Matcher::file_only(MatchSession& session) {
+/// The message that a new receive takes, taken out. The exact class needs only one look into the table for both.
+template <typename Counting>
+[[gnu::always_inline]] inline UnexpectedNode* BasicMatcher<Counting>::receive_now(MatchSession& session,
+                                                                                  const PostedNode& receive) {
+  if (classify(receive.source, receive.mask) != MatchClass::exact) [[unlikely]] {
+    UnexpectedNode* message = find_in_tables(session, receive.source, receive.tag, receive.mask);
+    if (message != nullptr) take_from_tables(session, *message);
+    return message;
+  }
+  typename KeyedQueues<FiledExact, Counting>::Place place;
+  MatchNode* node = exact_.find({receive.tag, session.id, receive.source}, place);
+  if (node == nullptr || node->posted) return nullptr;
+  auto& message = static_cast<UnexpectedNode&>(*node);
+  exact_.remove_first(message, place);
+  forget_message(session, message);
+  return &message;
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::file_only(MatchSession& session) {
   exact_.push(*session.only);
   session.only = nullptr;
 }
 
-void Matcher::post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class) {
+template <typename Counting>
+void BasicMatcher<Counting>::post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class) {
   switch (match_class) {
     case MatchClass::exact:
       break;  // see post()
@@ -88,23 +125,28 @@ void Matcher::post_inexact(MatchSession& session, PostedNode& receive, MatchClas
       ++session.posted_any_tag;
       break;
     case MatchClass::any_any:
-      append(session.any_any, receive);
+      session.any_any.append(receive);
       break;
     case MatchClass::masked:
-      append(session.masked, receive);
+      session.masked.append(receive);
       break;
   }
   ++session.posted_inexact;
 }
 
-PostedNode* Matcher::arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
+template <typename Counting>
+PostedNode* BasicMatcher<Counting>::arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
+  if (other_ != nullptr) [[unlikely]]
+    return other_->arrive(session, tag, source);
   if (session.posted == 0) return nullptr;
+  const Noted noted(*this, session, true);
   if (PostedNode* only = session.only; only != nullptr) {
+    count_compared();
     if (only->tag != tag || only->source != source) return nullptr;
     forget_only(session);
     return only;
   }
-  KeyedQueues<FiledExact>::Place place;
+  typename KeyedQueues<FiledExact, Counting>::Place place;
   MatchNode* exact = exact_.find({tag, session.id, source}, place);
   if (exact != nullptr && !exact->posted) exact = nullptr;
   if (session.posted_inexact != 0) return arrive_inexact(session, tag, source, exact);
@@ -116,8 +158,9 @@ PostedNode* Matcher::arrive(MatchSession& session, std::uint64_t tag, std::int32
 }
 
 /// The oldest of the exact receive that fits, if any, and those of the other classes.
-PostedNode* Matcher::arrive_inexact(MatchSession& session, std::uint64_t tag, std::int32_t source,
-                                    MatchNode* exact) noexcept {
+template <typename Counting>
+PostedNode* BasicMatcher<Counting>::arrive_inexact(MatchSession& session, std::uint64_t tag, std::int32_t source,
+                                                   MatchNode* exact) noexcept {
   MatchNode* best = exact;
   const auto consider = [&](MatchNode* candidate) {
     if (candidate != nullptr && candidate->posted && (best == nullptr || candidate->stamp < best->stamp))
@@ -126,8 +169,10 @@ PostedNode* Matcher::arrive_inexact(MatchSession& session, std::uint64_t tag, st
   if (session.posted_any_source != 0) consider(any_source_.find({tag, session.id, rank_any}));
   if (session.posted_any_tag != 0) consider(any_tag_.find({0, session.id, source}));
   consider(session.any_any.first);
+  if (session.any_any.first != nullptr) count_compared();
   for (MatchNode* node = session.masked.first; node != nullptr; node = node->links.next) {
     if (best != nullptr && node->stamp > best->stamp) break;
+    count_compared();
     const auto& receive = static_cast<PostedNode&>(*node);
     if (((tag ^ receive.tag) & receive.mask) == 0 && (receive.source == rank_any || receive.source == source)) {
       best = node;
@@ -136,12 +181,21 @@ PostedNode* Matcher::arrive_inexact(MatchSession& session, std::uint64_t tag, st
   }
   if (best == nullptr) return nullptr;
   auto& receive = static_cast<PostedNode&>(*best);
-  cancel(session, receive);
+  cancel_in_tables(session, receive);
   return &receive;
 }
 
-void Matcher::cancel(MatchSession& session, PostedNode& receive) noexcept {
+template <typename Counting>
+void BasicMatcher<Counting>::cancel(MatchSession& session, PostedNode& receive) noexcept {
   assert(receive.queued && receive.posted);
+  if (other_ != nullptr) [[unlikely]]
+    return other_->cancel(session, receive);
+  const Noted noted(*this, session, false);
+  cancel_in_tables(session, receive);
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::cancel_in_tables(MatchSession& session, PostedNode& receive) noexcept {
   if (session.only == &receive) {
     forget_only(session);
     return;
@@ -159,10 +213,10 @@ void Matcher::cancel(MatchSession& session, PostedNode& receive) noexcept {
       --session.posted_any_tag;
       break;
     case MatchClass::any_any:
-      unlink(session.any_any, receive);
+      session.any_any.unlink(receive);
       break;
     case MatchClass::masked:
-      unlink(session.masked, receive);
+      session.masked.unlink(receive);
       break;
   }
   session.posted_inexact -= static_cast<MatchClass>(receive.match_class) != MatchClass::exact;
@@ -170,40 +224,61 @@ void Matcher::cancel(MatchSession& session, PostedNode& receive) noexcept {
   --session.posted;
 }
 
-void Matcher::store(MatchSession& session, UnexpectedNode& message) {
+template <typename Counting>
+void BasicMatcher<Counting>::store(MatchSession& session, UnexpectedNode& message) {
   assert(!message.queued);
+  if (other_ != nullptr) [[unlikely]]
+    return other_->store(session, message);
+  const Noted noted(*this, session, false);
   message.session = session.id;
   message.posted = false;
   message.queued = true;
   message.stamp = ++stamp_;
-  message.arrival_prev = session.last_arrival;
-  message.arrival_next = nullptr;
-  if (session.last_arrival != nullptr) {
-    session.last_arrival->arrival_next = &message;
-  } else {
-    session.first_arrival = &message;
-  }
-  session.last_arrival = &message;
+  session.append_arrival(message);
   exact_.push(message);
   if (session.indexes_any_source) any_source_.push(message);
   if (session.indexes_any_tag) any_tag_.push(message);
   ++session.unexpected;
 }
 
-void Matcher::take(MatchSession& session, UnexpectedNode& message) noexcept {
+template <typename Counting>
+void BasicMatcher<Counting>::take(MatchSession& session, UnexpectedNode& message) noexcept {
   assert(message.queued && !message.posted);
-  UnexpectedNode* prev = message.arrival_prev;
-  UnexpectedNode* next = message.arrival_next;
-  (prev != nullptr ? prev->arrival_next : session.first_arrival) = next;
-  (next != nullptr ? next->arrival_prev : session.last_arrival) = prev;
+  if (other_ != nullptr) [[unlikely]]
+    return other_->take(session, message);
+  const Noted noted(*this, session, false);
+  take_from_tables(session, message);
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::take_from_tables(MatchSession& session, UnexpectedNode& message) noexcept {
   exact_.remove(message);
+  forget_message(session, message);
+}
+
+/// A message that is no longer in the table of exact keys leaves the rest.
+template <typename Counting>
+[[gnu::always_inline]] inline void BasicMatcher<Counting>::forget_message(MatchSession& session,
+                                                                          UnexpectedNode& message) noexcept {
+  session.unlink_arrival(message);
   if (session.indexes_any_source) any_source_.remove(message);
   if (session.indexes_any_tag) any_tag_.remove(message);
   message.queued = false;
   --session.unexpected;
 }
 
-UnexpectedNode* Matcher::find(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask) {
+template <typename Counting>
+UnexpectedNode* BasicMatcher<Counting>::find(MatchSession& session, std::int32_t source, std::uint64_t tag,
+                                             std::uint64_t mask) {
+  if (other_ != nullptr) [[unlikely]]
+    return other_->find(session, source, tag, mask);
+  const Noted noted(*this, session, session.unexpected != 0);
+  return find_in_tables(session, source, tag, mask);
+}
+
+template <typename Counting>
+UnexpectedNode* BasicMatcher<Counting>::find_in_tables(MatchSession& session, std::int32_t source, std::uint64_t tag,
+                                                       std::uint64_t mask) {
   MatchNode* node = nullptr;
   switch (classify(source, mask)) {
     case MatchClass::exact:
@@ -219,9 +294,11 @@ UnexpectedNode* Matcher::find(MatchSession& session, std::int32_t source, std::u
       break;
     case MatchClass::any_any:
       node = session.first_arrival;
+      count_compared();
       break;
     case MatchClass::masked:
       for (UnexpectedNode* message = session.first_arrival; message != nullptr; message = message->arrival_next) {
+        count_compared();
         if (fits(*message, source, tag, mask)) return message;
       }
       break;
@@ -229,18 +306,62 @@ UnexpectedNode* Matcher::find(MatchSession& session, std::int32_t source, std::u
   return node != nullptr && !node->posted ? static_cast<UnexpectedNode*>(node) : nullptr;
 }
 
-void Matcher::index_any_source(MatchSession& session) {
+template <typename Counting>
+bool BasicMatcher<Counting>::is_next(const MatchSession& session, const PostedNode& receive) const noexcept {
+  if (other_ != nullptr) [[unlikely]]
+    return other_->is_next(receive);
+  if (receive.match_class != static_cast<std::uint8_t>(MatchClass::exact) || session.posted_inexact != 0) return false;
+  return session.only == &receive || exact_.find({receive.tag, session.id, receive.source}) == &receive;
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::index_any_source(MatchSession& session) {
   session.indexes_any_source = true;
   for (UnexpectedNode* node = session.first_arrival; node != nullptr; node = node->arrival_next) {
     any_source_.push(*node);
   }
 }
 
-void Matcher::index_any_tag(MatchSession& session) {
+template <typename Counting>
+void BasicMatcher<Counting>::index_any_tag(MatchSession& session) {
   session.indexes_any_tag = true;
   for (UnexpectedNode* node = session.first_arrival; node != nullptr; node = node->arrival_next) {
     any_tag_.push(*node);
   }
 }
+
+template <typename Counting>
+void BasicMatcher<Counting>::each_of_other(void (*visit)(void*, PostedNode&), void* context) const {
+  other_->each(visit, context);
+}
+
+template <typename Counting>
+matching::Tally BasicMatcher<Counting>::tally() const noexcept {
+  matching::Tally sum;
+  if constexpr (Counting::on) sum = lists_;
+  sum += exact_.tally();
+  sum += any_source_.tally();
+  sum += any_tag_.tally();
+  return sum;
+}
+
+template <typename Counting>
+std::size_t BasicMatcher<Counting>::bytes() const noexcept {
+  return other_ != nullptr ? other_->bytes() : exact_.bytes() + any_source_.bytes() + any_tag_.bytes();
+}
+
+template <typename Counting>
+const matching::Statistics& BasicMatcher<Counting>::statistics() const noexcept {
+  if (other_ != nullptr) return other_->statistics();
+  if constexpr (Counting::on) {
+    return statistics_;
+  } else {
+    static constexpr matching::Statistics none;
+    return none;
+  }
+}
+
+template class BasicMatcher<matching::NotCounted>;
+template class BasicMatcher<matching::Counted>;
 
 }  // namespace canele::comm

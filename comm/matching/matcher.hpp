@@ -10,6 +10,9 @@
 //     wildcards (StarPU) never pays for them. And the only receive of a session is not filed at all until a second one
 //     is posted: a request and its answer never touch the table.
 //
+// The engine may be told to use another structure (CANELE_MATCHER, alternatives/): then every call is passed on to it.
+// The table itself is called without a virtual call.
+//
 //   class        receive            key               structure
 //   exact        (source, tag)      tag, source       table (posted and unexpected share it)
 //   any_source   (any, tag)         tag               table
@@ -22,31 +25,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <type_traits>
 
 #include "comm/matching/keyed_queues.hpp"
+#include "comm/matching/match_session.hpp"
 #include "comm/matching/node.hpp"
+#include "comm/matching/statistics.hpp"
 
 namespace canele::comm {
-
-enum class MatchClass : std::uint8_t { exact, any_source, any_tag, any_any, masked };
-
-/// The matcher's state of one session; owned by the session.
-struct MatchSession {
-  /// A FIFO of posted receives through MatchNode::links.
-  struct PostedList {
-    MatchNode* first = nullptr;
-    MatchNode* last = nullptr;
-  };
-  std::uint32_t id = 0;
-  bool indexes_any_source = false, indexes_any_tag = false;
-  std::size_t posted_any_source = 0, posted_any_tag = 0;
-  std::size_t posted_inexact = 0;  ///< all classes but exact
-  PostedNode* only = nullptr;      ///< an exact receive that is the only one posted and not in the table
-  PostedList any_any, masked;
-  UnexpectedNode* first_arrival = nullptr;
-  UnexpectedNode* last_arrival = nullptr;
-  std::size_t posted = 0, unexpected = 0;
-};
 
 /// How the tables of the classes file nodes; see KeyedQueues.
 struct FiledExact {
@@ -66,9 +53,19 @@ struct FiledAnyTag {
   static MatchKey key(const MatchNode& node) noexcept { return {0, node.session, node.source}; }
 };
 
-class Matcher {
+namespace matching {
+class Alternative;
+}
+
+/// Counting: matching::NotCounted in the engine; matching::Counted in tests and benchmarks, where the table counts as
+/// the alternatives do.
+template <typename Counting>
+class BasicMatcher {
  public:
-  explicit Matcher(std::uint64_t seed);
+  /// other: what takes the table's place; nullptr: nothing does.
+  BasicMatcher(std::uint64_t seed, std::unique_ptr<matching::Alternative> other);
+  explicit BasicMatcher(std::uint64_t seed);
+  ~BasicMatcher();
 
   /// A new receive (tag, mask, source filled; session set here). Returns the unexpected message that it takes, already
   /// taken out; or queues the receive and returns nullptr.
@@ -90,17 +87,12 @@ class Matcher {
 
   /// Will the next message for this posted receive's tag and source be given to it, whatever else is posted later? May
   /// say no though it is so.
-  bool is_next(const MatchSession& session, const PostedNode& receive) const noexcept {
-    if (receive.match_class != static_cast<std::uint8_t>(MatchClass::exact) || session.posted_inexact != 0)
-      return false;
-    return session.only == &receive || exact_.find({receive.tag, session.id, receive.source}) == &receive;
-  }
-
-  static MatchClass classify(std::int32_t source, std::uint64_t mask) noexcept;
+  bool is_next(const MatchSession& session, const PostedNode& receive) const noexcept;
 
   /// visit(PostedNode&) for every posted receive in the tables; nothing may change meanwhile.
   template <typename Visit>
   void each_in_tables(Visit visit) const {
+    if (other_ != nullptr) return each_of_other([](void* v, PostedNode& n) { (*static_cast<Visit*>(v))(n); }, &visit);
     const auto posted = [&](MatchNode& node) {
       if (node.posted) visit(static_cast<PostedNode&>(node));
     };
@@ -113,24 +105,49 @@ class Matcher {
   template <typename Visit>
   static void each_in_session(const MatchSession& session, Visit visit) {
     if (session.only != nullptr) visit(*session.only);
-    for (const MatchSession::PostedList* list : {&session.any_any, &session.masked}) {
+    for (const NodeFifo* list : {&session.any_any, &session.masked}) {
       for (MatchNode* node = list->first; node != nullptr; node = node->links.next) {
         visit(static_cast<PostedNode&>(*node));
       }
     }
   }
 
+  /// Memory of the structure, without the nodes.
+  std::size_t bytes() const noexcept;
+  /// The table's are zero unless it counts.
+  const matching::Statistics& statistics() const noexcept;
+
  private:
+  class Noted;
+  void each_of_other(void (*visit)(void*, PostedNode&), void* context) const;
+  matching::Tally tally() const noexcept;
+  UnexpectedNode* find_in_tables(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask);
+  void cancel_in_tables(MatchSession& session, PostedNode& receive) noexcept;
+  UnexpectedNode* receive_now(MatchSession& session, const PostedNode& receive);
+  void forget_message(MatchSession& session, UnexpectedNode& message) noexcept;
+  void take_from_tables(MatchSession& session, UnexpectedNode& message) noexcept;
+  void count_compared() const noexcept {
+    if constexpr (Counting::on) ++lists_.probes, ++lists_.attempts, ++lists_.lines;
+  }
   void file_only(MatchSession& session);
   void post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class);
   PostedNode* arrive_inexact(MatchSession& session, std::uint64_t tag, std::int32_t source, MatchNode* exact) noexcept;
   void index_any_source(MatchSession& session);
   void index_any_tag(MatchSession& session);
 
-  KeyedQueues<FiledExact> exact_;
-  KeyedQueues<FiledAnySource> any_source_;
-  KeyedQueues<FiledAnyTag> any_tag_;
+  std::unique_ptr<matching::Alternative> other_;
+  KeyedQueues<FiledExact, Counting> exact_;
+  KeyedQueues<FiledAnySource, Counting> any_source_;
+  KeyedQueues<FiledAnyTag, Counting> any_tag_;
   std::uint64_t stamp_ = 0;
+  struct Nothing {};
+  [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Tally, Nothing> lists_;  ///< walked
+  [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Statistics, Nothing> statistics_;
 };
+
+extern template class BasicMatcher<matching::NotCounted>;
+extern template class BasicMatcher<matching::Counted>;
+using Matcher = BasicMatcher<matching::NotCounted>;
+using CountingMatcher = BasicMatcher<matching::Counted>;
 
 }  // namespace canele::comm

@@ -24,6 +24,12 @@ struct MatchLinks {
   MatchNode* chain = nullptr;
 };
 
+/// Where a matcher that keeps entries outside the nodes has this one's (alternatives/lane_list.hpp).
+struct MatchPlace {
+  void* block;
+  std::uint32_t lane;
+};
+
 struct MatchNode {
   std::uint64_t tag = 0;
   std::uint64_t stamp = 0;       ///< order of posting or of arrival, over the whole engine
@@ -32,7 +38,10 @@ struct MatchNode {
   bool posted = false;           ///< a receive; else an unexpected message
   bool queued = false;           ///< in the matcher
   std::uint8_t match_class = 0;  ///< posted: the class whose queue holds it
-  MatchLinks links;              ///< posted: the queue of its class; unexpected: the queue of the exact key
+  union {
+    MatchLinks links{};  ///< posted: the queue of its class; unexpected: the queue of the exact key
+    MatchPlace place;
+  };
 };
 
 /// A receive that waits for its message.

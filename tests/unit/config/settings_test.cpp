@@ -55,6 +55,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::driver_path, "DRIVER_PATH"},
       {Setting::decorators, "DECORATORS"},
       {Setting::strategy, "STRATEGY"},
+      {Setting::matcher, "MATCHER"},
       {Setting::worker, "WORKER"},
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::eager_limit, "EAGER_LIMIT"},
@@ -121,6 +122,7 @@ TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
   expect_parts(error_of("CANELE_START_TIMEOUT", "1.5"), {"no whole number"});
   expect_parts(error_of("CANELE_STRATEGY", "agregate"),
                {"\"agregate\"", "fifo, aggregate, priority", "did you mean aggregate?"});
+  expect_parts(error_of("CANELE_MATCHER", "tabel"), {"\"tabel\"", "table, list, bins", "did you mean table?"});
   expect_parts(error_of("CANELE_WORKER", "Bound"), {"none, bound", "did you mean bound?"});
   expect_parts(error_of("CANELE_VERBOSE", "4"), {"more than 3"});
   expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto, off"});

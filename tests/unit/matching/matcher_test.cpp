@@ -1,61 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The matcher against the obvious model, and its table alone.
+// Every matcher against the obvious model: random posts, arrivals, cancels, probes.
 //
+// Who: ctest, 100,000 operations each; tests/run.sh --soak, millions (CANELE_TEST_OPERATIONS, CANELE_TEST_SEED).
+// Threads: one.
 // Surprise: keys are drawn from a small set, so that every queue is long at some time and empty at another.
-#include "comm/matching/matcher.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <list>
-#include <memory>
+#include <cstdio>
 #include <random>
-#include <unordered_set>
 #include <vector>
+
+#include "matchers.hpp"
 
 namespace canele::comm {
 namespace {
-
-/// What matching means, in the most obvious way: two lists in order.
-class Model {
- public:
-  struct Receive {
-    std::int32_t source;
-    std::uint64_t tag, mask;
-    PostedNode* node;
-  };
-  struct Message {
-    std::int32_t source;
-    std::uint64_t tag;
-    UnexpectedNode* node;
-  };
-  static bool fits(std::int32_t source, std::uint64_t tag, std::uint64_t mask, const Message& m) {
-    return (source == rank_any || source == m.source) && ((tag ^ m.tag) & mask) == 0;
-  }
-  UnexpectedNode* find(std::int32_t source, std::uint64_t tag, std::uint64_t mask) const {
-    const auto it =
-        std::find_if(messages.begin(), messages.end(), [&](const Message& m) { return fits(source, tag, mask, m); });
-    return it == messages.end() ? nullptr : it->node;
-  }
-  PostedNode* arrive(std::int32_t source, std::uint64_t tag) {
-    const auto it = std::find_if(receives.begin(), receives.end(), [&](const Receive& r) {
-      return fits(r.source, r.tag, r.mask, {source, tag, nullptr});
-    });
-    if (it == receives.end()) return nullptr;
-    PostedNode* node = it->node;
-    receives.erase(it);
-    return node;
-  }
-  void take(UnexpectedNode* node) {
-    messages.remove_if([&](const Message& m) { return m.node == node; });
-  }
-  void cancel(PostedNode* node) {
-    receives.remove_if([&](const Receive& r) { return r.node == node; });
-  }
-  std::list<Receive> receives;
-  std::list<Message> messages;
-};
 
 /// One session of the differential test.
 struct World {
@@ -63,11 +20,22 @@ struct World {
   Model model;
 };
 
-class Differential : public testing::TestWithParam<std::uint64_t> {
- protected:
-  Differential() : matcher_(GetParam()), random_(GetParam()) {
+/// Counting: with it, or as in the engine.
+template <typename Matching>
+class Drive {
+ public:
+  Drive(const MatcherKind& kind, std::uint64_t seed) : matcher_(seed, kind.make(seed)), random_(seed) {
     for (std::uint32_t i = 0; i < worlds_.size(); ++i) worlds_[i].session.id = i;
   }
+  ~Drive() {
+    for (World& w : worlds_) {
+      for (auto& r : w.model.receives) delete r.node;
+      for (auto& m : w.model.messages) delete m.node;
+    }
+  }
+  void play(std::uint64_t operations);
+
+ private:
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   std::int32_t any_or_rank() { return below(5) == 0 ? rank_any : static_cast<std::int32_t>(below(ranks)); }
   std::uint64_t mask() {
@@ -139,49 +107,89 @@ class Differential : public testing::TestWithParam<std::uint64_t> {
     w.model.take(got);
     delete got;
   }
-  void TearDown() override {
-    for (World& w : worlds_) {
-      for (auto& r : w.model.receives) delete r.node;
-      for (auto& m : w.model.messages) delete m.node;
+  /// Whether a receive is the next for its tag and source; a no is always right.
+  void ask_who_is_next(World& w) {
+    if (w.model.receives.empty()) return;
+    const Model::Receive& some = w.model.receives.front();
+    if (some.source == rank_any || some.mask != ~std::uint64_t{0}) {
+      ASSERT_FALSE(matcher_.is_next(w.session, *some.node));
+    } else if (matcher_.is_next(w.session, *some.node)) {
+      ASSERT_EQ(w.model.next(some.source, some.tag), some.node);
     }
+  }
+  /// The listing has each receive once.
+  void count_listed() {
+    std::size_t listed = 0, expected = 0;
+    const auto count = [&](PostedNode& node) { listed += node.queued ? 1 : 1'000'000; };
+    matcher_.each_in_tables(count);
+    for (World& w : worlds_) {
+      Matching::each_in_session(w.session, count);
+      expected += w.model.receives.size();
+    }
+    ASSERT_EQ(listed, expected);
   }
 
   static constexpr std::uint64_t ranks = 5, tags = 64;
-  Matcher matcher_;
+  Matching matcher_;
   std::mt19937_64 random_;
   std::vector<World> worlds_ = std::vector<World>(3);
   bool season_ = false;
 };
 
-TEST_P(Differential, AgreesWithTheModelOverAMillionOperations) {
-  constexpr int operations = 1'000'000;
-  for (int i = 0; i < operations && !HasFatalFailure(); ++i) {
+template <typename Matching>
+void Drive<Matching>::play(std::uint64_t operations) {
+  for (std::uint64_t i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) {
     if (i % 10'000 == 0) season_ = below(2) == 0;
     World& w = worlds_[below(worlds_.size())];
     // lean towards posting or arriving for a while, but keep the model's lists short enough to walk
     const std::size_t waiting = w.model.receives.size() + w.model.messages.size();
-    const std::uint64_t lean = (static_cast<std::uint64_t>(i) / 2'000) % 2 == 0 ? 55 : 40;
+    const std::uint64_t lean = i / 2'000 % 2 == 0 ? 55 : 40;
     const std::uint64_t dice = below(100);
     if (waiting > 300) {
       w.model.receives.size() > w.model.messages.size() ? cancel(w) : probe_and_take(w);
     } else if (dice < lean) {
       post(w);
-    } else if (dice < 94) {
+    } else if (dice < 93) {
       arrive(w);
-    } else if (dice < 97) {
+    } else if (dice < 96) {
       cancel(w);
-    } else {
+    } else if (dice < 99) {
       probe_and_take(w);
+    } else {
+      ask_who_is_next(w);
     }
     ASSERT_EQ(w.session.posted, w.model.receives.size());
     ASSERT_EQ(w.session.unexpected, w.model.messages.size());
+    if (i % 1'000 == 0) count_listed();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Differential, testing::Values(1, 2, 3, 20'261'120));
+class Differential : public testing::TestWithParam<MatcherKind> {};
 
-TEST(MatcherTest, OldestReceiveOfAnyClassWins) {
-  Matcher matcher(7);
+TEST_P(Differential, AgreesWithTheModel) {
+  if (!GetParam().available()) GTEST_SKIP() << "this processor has no such instructions";
+  const std::uint64_t operations = from_environment("CANELE_TEST_OPERATIONS", 100'000);
+  const std::uint64_t seed = from_environment("CANELE_TEST_SEED", 20'261'122);
+  std::printf("%llu operations, seed %llu\n", static_cast<unsigned long long>(operations),
+              static_cast<unsigned long long>(seed));
+  Drive<CountingMatcher>(GetParam(), seed).play(operations);
+}
+
+INSTANTIATE_TEST_SUITE_P(Matchers, Differential, testing::ValuesIn(all_matchers), name_of);
+
+TEST(TableAsInTheEngine, AgreesWithTheModel) {
+  const std::uint64_t operations = from_environment("CANELE_TEST_OPERATIONS", 100'000);
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    SCOPED_TRACE(seed);
+    Drive<Matcher>(all_matchers[0], seed).play(operations);
+  }
+}
+
+class MatcherTest : public testing::TestWithParam<MatcherKind> {};
+
+TEST_P(MatcherTest, OldestReceiveOfAnyClassWins) {
+  if (!GetParam().available()) GTEST_SKIP() << "this processor has no such instructions";
+  Matcher matcher(7, GetParam().make(7));
   MatchSession session;
   PostedNode any_any, any_tag, exact, any_src, masked;
   any_any.source = rank_any, any_any.mask = 0;
@@ -196,41 +204,7 @@ TEST(MatcherTest, OldestReceiveOfAnyClassWins) {
   EXPECT_EQ(matcher.arrive(session, 0x12, 3), nullptr);
 }
 
-TEST(KeyedQueuesTest, GrowsAndKeepsEveryNode) {
-  KeyedQueues<FiledExact> table(1);
-  constexpr std::size_t count = 200'000;
-  std::vector<PostedNode> nodes(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    nodes[i].tag = i / 2;  // two per key
-    table.push(nodes[i]);
-  }
-  EXPECT_EQ(table.keys(), count / 2);
-  std::size_t seen = 0;
-  table.each([&](MatchNode&) { ++seen; });
-  EXPECT_EQ(seen, count);
-  for (std::size_t i = 0; i < count; i += 2) {
-    ASSERT_EQ(table.find({i / 2, 0, 0}), &nodes[i]);
-    table.remove(nodes[i]);
-    ASSERT_EQ(table.find({i / 2, 0, 0}), &nodes[i + 1]);
-    table.remove(nodes[i + 1]);
-    ASSERT_EQ(table.find({i / 2, 0, 0}), nullptr);
-  }
-  EXPECT_EQ(table.keys(), 0u);
-}
-
-TEST(KeyedQueuesTest, RemovesFromTheMiddleAndTheEnds) {
-  KeyedQueues<FiledExact> table(1);
-  PostedNode a, b, c;
-  for (PostedNode* node : {&a, &b, &c}) table.push(*node);
-  table.remove(b);
-  EXPECT_EQ(table.find({0, 0, 0}), &a);
-  table.remove(c);
-  table.push(b);
-  table.remove(a);
-  EXPECT_EQ(table.find({0, 0, 0}), &b);
-  table.remove(b);
-  EXPECT_EQ(table.find({0, 0, 0}), nullptr);
-}
+INSTANTIATE_TEST_SUITE_P(Matchers, MatcherTest, testing::ValuesIn(all_matchers), name_of);
 
 }  // namespace
 }  // namespace canele::comm

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Alternative: another structure in the place of the matcher's table. What all have in common is here: the order of the
+// steps, the counts, the statistics; each structure adds how it keeps and finds entries.
+//
+// Who: the matcher passes every call on, under the engine's lock; factory.hpp makes them.
+// Threads: under the engine's lock.
+// Surprise: they count always. A virtual call and two histograms cost what they cost; the table, which is what users
+//     get, has neither.
+//
+//   Matcher ──▶ Alternative ◁── plain list, hash bins, peer lists, arrays, vector, fuzzy
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/matching/match_session.hpp"
+#include "comm/matching/statistics.hpp"
+
+namespace canele::comm::matching {
+
+/// Of a message that arrives.
+struct Envelope {
+  std::uint64_t tag;
+  std::uint32_t session;
+  std::int32_t source;
+};
+
+/// What a receive or a probe wants.
+struct Wanted {
+  std::uint64_t tag, mask;
+  std::uint32_t session;
+  std::int32_t source;
+};
+
+/// Compares in full. A receive's mask lies beyond its first cache line: it is read only where it matters.
+inline bool fits(const PostedNode& receive, const Envelope& message) noexcept {
+  if (receive.session != message.session) return false;
+  if (receive.source != rank_any && receive.source != message.source) return false;
+  return receive.tag == message.tag || receive.match_class == static_cast<std::uint8_t>(MatchClass::any_tag) ||
+         receive.match_class == static_cast<std::uint8_t>(MatchClass::any_any) ||
+         (receive.match_class == static_cast<std::uint8_t>(MatchClass::masked) &&
+          ((receive.tag ^ message.tag) & receive.mask) == 0);
+}
+inline bool fits(const UnexpectedNode& message, const Wanted& wanted) noexcept {
+  return ((message.tag ^ wanted.tag) & wanted.mask) == 0 && message.session == wanted.session &&
+         (wanted.source == rank_any || wanted.source == message.source);
+}
+
+class Alternative {
+ public:
+  virtual ~Alternative() = default;
+
+  // As in matcher.hpp.
+  UnexpectedNode* post(MatchSession& session, PostedNode& receive);
+  PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
+  void store(MatchSession& session, UnexpectedNode& message);
+  UnexpectedNode* find(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask) noexcept;
+  void take(MatchSession& session, UnexpectedNode& message) noexcept;
+  void cancel(MatchSession& session, PostedNode& receive) noexcept;
+  bool is_next(const PostedNode& receive) const noexcept;
+
+  /// visit(context, receive) for every posted receive.
+  virtual void each(void (*visit)(void*, PostedNode&), void* context) const = 0;
+  /// Memory of the structure, without the nodes.
+  virtual std::size_t bytes() const noexcept = 0;
+  const Statistics& statistics() const noexcept { return statistics_; }
+
+ protected:
+  // The node is complete, its stamp younger than all before. May throw std::bad_alloc, then nothing has changed.
+  virtual void append(MatchSession& session, PostedNode& receive) = 0;
+  virtual void append(MatchSession& session, UnexpectedNode& message) = 0;
+  virtual void remove(MatchSession& session, PostedNode& receive) noexcept = 0;
+  virtual void remove(MatchSession& session, UnexpectedNode& message) noexcept = 0;
+  /// The oldest receive that the message fits, left where it is; the oldest message for a receive. Adds what it costs.
+  virtual PostedNode* search(const Envelope& message, Tally& cost) const noexcept = 0;
+  virtual UnexpectedNode* search(const MatchSession& session, const Wanted& wanted, Tally& cost) const noexcept = 0;
+
+ private:
+  UnexpectedNode* find_and_note(MatchSession& session, const Wanted& wanted) noexcept;
+
+  std::uint64_t stamp_ = 0;
+  Statistics statistics_;
+};
+
+}  // namespace canele::comm::matching

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// HashBins: a fixed array of lists, an entry in that of its (session, tag, source); receives with a wildcard or a mask
+// in one list beside them. As in UCX, whose array has 1,021 lists as well.
+//
+// Who: factory.cpp. Threads: under the engine's lock.
+// Surprise: unexpected messages hang in their bin and in the session's arrivals, for receives that name no bin.
+//
+//   bins_[hash] ──▶ exact receives, and exact keys of messages     wild_ ──▶ all other receives, by stamp
+//
+// A growing array would be the table.
+#include <array>
+#include <utility>
+
+#include "comm/matching/alternatives/structures.hpp"
+
+namespace canele::comm::matching {
+namespace {
+
+class HashBins final : public Alternative {
+ public:
+  explicit HashBins(std::uint64_t seed) : seed_(seed | 1) {}
+
+  void each(void (*visit)(void*, PostedNode&), void* context) const override {
+    const auto list = [&](const NodeFifo& fifo) {
+      for (MatchNode* node = fifo.first; node != nullptr; node = node->links.next)
+        visit(context, static_cast<PostedNode&>(*node));
+    };
+    for (const Bin& bin : bins_) list(bin.posted);
+    list(wild_);
+  }
+  std::size_t bytes() const noexcept override { return sizeof *this; }
+
+ protected:
+  void append(MatchSession&, PostedNode& receive) override { list_of(receive).append(receive); }
+  void append(MatchSession& session, UnexpectedNode& message) override {
+    bin({message.tag, message.session, message.source}).unexpected.append(message);
+    session.append_arrival(message);
+  }
+  void remove(MatchSession&, PostedNode& receive) noexcept override { list_of(receive).unlink(receive); }
+  void remove(MatchSession& session, UnexpectedNode& message) noexcept override {
+    bin({message.tag, message.session, message.source}).unexpected.unlink(message);
+    session.unlink_arrival(message);
+  }
+
+  PostedNode* search(const Envelope& message, Tally& cost) const noexcept override {
+    ++cost.lines;
+    const auto fitting = [&](const PostedNode& receive) { return fits(receive, message); };
+    PostedNode* exact = first_that<PostedNode>(bin(message).posted.first, cost, fitting);
+    PostedNode* wild = first_that<PostedNode>(wild_.first, cost, fitting, exact);
+    return wild != nullptr ? wild : exact;
+  }
+  UnexpectedNode* search(const MatchSession& session, const Wanted& wanted, Tally& cost) const noexcept override {
+    if (classify(wanted.source, wanted.mask) == MatchClass::exact) {
+      ++cost.lines;
+      return first_that<UnexpectedNode>(bin({wanted.tag, wanted.session, wanted.source}).unexpected.first, cost,
+                                        [&](const UnexpectedNode& message) { return fits(message, wanted); });
+    }
+    for (UnexpectedNode* message = session.first_arrival; message != nullptr; message = message->arrival_next) {
+      cost.attempts += 1;
+      cost.lines += 2;  // the key, and the link behind it
+      if (fits(*message, wanted)) return message;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Bin {
+    NodeFifo posted, unexpected;
+  };
+  static constexpr std::size_t bins = 1021;  // a prime
+
+  const Bin& bin(const Envelope& key) const noexcept {
+    const std::uint64_t who = std::uint64_t{key.session} << 32 | static_cast<std::uint32_t>(key.source);
+    const std::uint64_t mixed = (key.tag ^ seed_) * 0x9e3779b97f4a7c15u + who * 0xc2b2ae3d27d4eb4fu;
+    return bins_[(mixed ^ mixed >> 32) % bins];
+  }
+  Bin& bin(const Envelope& key) noexcept { return const_cast<Bin&>(std::as_const(*this).bin(key)); }
+  NodeFifo& list_of(const PostedNode& receive) noexcept {
+    const bool exact = receive.match_class == static_cast<std::uint8_t>(MatchClass::exact);
+    return exact ? bin({receive.tag, receive.session, receive.source}).posted : wild_;
+  }
+
+  std::uint64_t seed_;
+  NodeFifo wild_;
+  std::array<Bin, bins> bins_;
+};
+
+}  // namespace
+
+std::unique_ptr<Alternative> make_hash_bins(std::uint64_t seed) { return std::make_unique<HashBins>(seed); }
+
+}  // namespace canele::comm::matching

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// LaneList: a FIFO of blocks that hold several entries each, in lanes. The list behind arrays, vector and fuzzy.
+//
+// Who: alternatives/ only. Threads: under the engine's lock.
+// Surprise: a lane whose entry was taken out is never filled again, so that the order of the lanes is the order of the
+//     entries; a block goes back to the pool when its last entry has left.
+//
+//   first ──▶ block [a b] ⇄ block [· c] ⇄ block [d ·] ◀── last        · taken out, or not yet used (last block only)
+//                                   ▲
+//   node.place = {block, lane} ─────┘       so that any entry is taken out at once
+//
+// Rejected: filling holes (entries would have to move, and nodes be told); blocks from malloc (16-byte aligned, so that
+// a
+//     block of 64 bytes lies on two lines).
+//
+// Block: next, prev, lanes, set(lane, node), clear(lane), live() (a bit for each lane in use), node(lane).
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "comm/matching/node.hpp"
+
+namespace canele::comm::matching {
+
+/// Blocks by the slab; they go back to the system when the pool does.
+template <typename Block>
+class BlockPool {
+ public:
+  Block* take() {
+    if (free_ == nullptr) add_slab();
+    Block* block = free_;
+    free_ = block->next;
+    return new (block) Block;
+  }
+  void give_back(Block* block) noexcept {
+    block->next = free_;
+    free_ = block;
+  }
+  std::size_t bytes() const noexcept { return slabs_.size() * sizeof(Slab); }
+
+ private:
+  struct Slab {
+    Block blocks[16];
+  };
+  void add_slab() {
+    slabs_.push_back(std::make_unique<Slab>());  // aligned as a block is
+    for (Block& block : slabs_.back()->blocks) give_back(&block);
+  }
+  Block* free_ = nullptr;
+  std::vector<std::unique_ptr<Slab>> slabs_;
+};
+
+template <typename Block>
+class LaneList {
+  static_assert(alignof(Block) == 64 && sizeof(Block) % 64 == 0);
+
+ public:
+  void append(MatchNode& node) {
+    if (last_ == nullptr || used_ == Block::lanes) {
+      Block* block = pool_.take();
+      block->prev = last_;
+      (last_ != nullptr ? last_->next : first_) = block;
+      last_ = block;
+      used_ = 0;
+    }
+    last_->set(used_, node);
+    node.place = {last_, used_};
+    ++used_;
+  }
+  void remove(MatchNode& node) noexcept {
+    auto* const block = static_cast<Block*>(node.place.block);
+    block->clear(node.place.lane);
+    if (block->live() != 0) return;
+    (block->prev != nullptr ? block->prev->next : first_) = block->next;
+    (block->next != nullptr ? block->next->prev : last_) = block->prev;
+    if (block->next == nullptr) used_ = Block::lanes;  // the block before it is full
+    pool_.give_back(block);
+  }
+  const Block* first() const noexcept { return first_; }
+  std::size_t bytes() const noexcept { return pool_.bytes(); }
+  template <typename Visit>
+  void each(Visit visit) const {
+    for (const Block* block = first_; block != nullptr; block = block->next) {
+      for (auto live = block->live(); live != 0; live &= live - 1) {
+        visit(*block->node(static_cast<unsigned>(std::countr_zero(live))));
+      }
+    }
+  }
+
+ private:
+  Block* first_ = nullptr;
+  Block* last_ = nullptr;
+  std::uint32_t used_ = 0;  // lanes of the last block
+  BlockPool<Block> pool_;
+};
+
+/// Session and source as one word; a source that does not matter is masked out.
+inline std::uint64_t who_of(std::uint32_t session, std::int32_t source) noexcept {
+  return std::uint64_t{session} << 32 | static_cast<std::uint32_t>(source);
+}
+inline std::uint64_t who_mask_of(std::int32_t source) noexcept {
+  return source == rank_any ? ~std::uint64_t{0} << 32 : ~std::uint64_t{0};
+}
+
+}  // namespace canele::comm::matching

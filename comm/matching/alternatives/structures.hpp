@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the alternatives' files share: the walk along linked nodes, and the function that makes each.
+//
+// Who: alternatives/ only. Threads: under the engine's lock.
+// Surprise: an entry is one cache line: its key, stamp and links are the first 64 bytes of the node.
+#pragma once
+
+#include <memory>
+
+#include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternatives/isa.hpp"
+
+namespace canele::comm::matching {
+
+std::unique_ptr<Alternative> make_plain_list();
+std::unique_ptr<Alternative> make_hash_bins(std::uint64_t seed);
+std::unique_ptr<Alternative> make_peer_lists();
+std::unique_ptr<Alternative> make_array_list();
+std::unique_ptr<Alternative> make_vector_list(Isa isa);
+std::unique_ptr<Alternative> make_fuzzy_list(Isa isa);
+
+/// The first node of a NodeFifo, from `node` on, that fits; or one not older than `limit`, where it ends without one.
+template <typename Node, typename Fits>
+Node* first_that(MatchNode* node, Tally& cost, Fits fits, const MatchNode* limit = nullptr) noexcept {
+  for (; node != nullptr; node = node->links.next) {
+    ++cost.lines;
+    if (limit != nullptr && node->stamp > limit->stamp) return nullptr;
+    ++cost.attempts;
+    if (fits(static_cast<const Node&>(*node))) return static_cast<Node*>(node);
+  }
+  return nullptr;
+}
+
+}  // namespace canele::comm::matching

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MatchSession: the matcher's state of one session; and the two plain FIFOs that matchers link nodes into.
+//
+// Who: the session owns it, the matcher uses it.
+// Threads: under the engine's lock.
+// Surprise: an alternative keeps most of its state elsewhere: only the counts, and the arrivals if it wants them, are
+//     used by all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/matching/node.hpp"
+
+namespace canele::comm {
+
+enum class MatchClass : std::uint8_t { exact, any_source, any_tag, any_any, masked };
+
+inline MatchClass classify(std::int32_t source, std::uint64_t mask) noexcept {
+  if (mask == ~std::uint64_t{0}) [[likely]]
+    return source == rank_any ? MatchClass::any_source : MatchClass::exact;
+  if (mask == 0) return source == rank_any ? MatchClass::any_any : MatchClass::any_tag;
+  return MatchClass::masked;
+}
+
+/// A FIFO through MatchNode::links; the nodes know their neighbours, so any can be taken out.
+struct NodeFifo {
+  MatchNode* first = nullptr;
+  MatchNode* last = nullptr;
+
+  void append(MatchNode& node) noexcept {
+    node.links = MatchLinks{};
+    node.links.prev = last;
+    (last != nullptr ? last->links.next : first) = &node;
+    last = &node;
+  }
+  void unlink(MatchNode& node) noexcept {
+    (node.links.prev != nullptr ? node.links.prev->links.next : first) = node.links.next;
+    (node.links.next != nullptr ? node.links.next->links.prev : last) = node.links.prev;
+    node.links = MatchLinks{};
+  }
+};
+
+struct MatchSession {
+  std::uint32_t id = 0;
+  bool indexes_any_source = false, indexes_any_tag = false;
+  std::size_t posted_any_source = 0, posted_any_tag = 0;
+  std::size_t posted_inexact = 0;  ///< all classes but exact
+  PostedNode* only = nullptr;      ///< an exact receive that is the only one posted and not in the table
+  NodeFifo any_any, masked;        ///< posted receives of these classes
+  UnexpectedNode* first_arrival = nullptr;
+  UnexpectedNode* last_arrival = nullptr;
+  std::size_t posted = 0, unexpected = 0;
+
+  void append_arrival(UnexpectedNode& message) noexcept {
+    message.arrival_prev = last_arrival;
+    message.arrival_next = nullptr;
+    (last_arrival != nullptr ? last_arrival->arrival_next : first_arrival) = &message;
+    last_arrival = &message;
+  }
+  void unlink_arrival(const UnexpectedNode& message) noexcept {
+    UnexpectedNode* prev = message.arrival_prev;
+    UnexpectedNode* next = message.arrival_next;
+    (prev != nullptr ? prev->arrival_next : first_arrival) = next;
+    (next != nullptr ? next->arrival_prev : last_arrival) = prev;
+  }
+};
+
+}  // namespace canele::comm

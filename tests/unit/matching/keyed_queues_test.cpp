@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The matcher's table alone.
+//
+// Who: ctest. Threads: one.
+// Surprise: it is filled far beyond a bucket's seven slots, so that overflow and growing are always at work.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "comm/matching/matcher.hpp"
+
+namespace canele::comm {
+namespace {
+
+TEST(KeyedQueuesTest, GrowsAndKeepsEveryNode) {
+  KeyedQueues<FiledExact> table(1);
+  constexpr std::size_t count = 200'000;
+  std::vector<PostedNode> nodes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    nodes[i].tag = i / 2;  // two per key
+    table.push(nodes[i]);
+  }
+  EXPECT_EQ(table.keys(), count / 2);
+  std::size_t seen = 0;
+  table.each([&](MatchNode&) { ++seen; });
+  EXPECT_EQ(seen, count);
+  for (std::size_t i = 0; i < count; i += 2) {
+    ASSERT_EQ(table.find({i / 2, 0, 0}), &nodes[i]);
+    table.remove(nodes[i]);
+    ASSERT_EQ(table.find({i / 2, 0, 0}), &nodes[i + 1]);
+    table.remove(nodes[i + 1]);
+    ASSERT_EQ(table.find({i / 2, 0, 0}), nullptr);
+  }
+  EXPECT_EQ(table.keys(), 0u);
+}
+
+TEST(KeyedQueuesTest, RemovesFromTheMiddleAndTheEnds) {
+  KeyedQueues<FiledExact> table(1);
+  PostedNode a, b, c;
+  for (PostedNode* node : {&a, &b, &c}) table.push(*node);
+  table.remove(b);
+  EXPECT_EQ(table.find({0, 0, 0}), &a);
+  table.remove(c);
+  table.push(b);
+  table.remove(a);
+  EXPECT_EQ(table.find({0, 0, 0}), &b);
+  table.remove(b);
+  EXPECT_EQ(table.find({0, 0, 0}), nullptr);
+}
+
+}  // namespace
+}  // namespace canele::comm
