@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The matcher against the obvious model, in every order of a few posts, arrivals, cancels and probes.
+// Every matcher against the obvious model, in every order of a few posts, arrivals, cancels and probes.
 //
-// Who: ctest. Threads: one.
-// Surprise: all worlds share one matcher, and each must leave its tables empty for the next. A session that is ordered
+// Who: ctest; tests/run.sh --soak, which sets CANELE_TEST_DEEP: then probes are among the six operations, and vector
+// and fuzzy run with each set of instructions. Threads: one. Surprise: all worlds share one matcher, and each must
+// leave its tables empty for the next. A session that is ordered
 //     across tags is no other case here: what is ordered is what arrives, and the matcher is never told.
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "comm/matching/matcher.hpp"
+#include "tests/unit/matching/matchers.hpp"
 
 namespace canele::comm {
 namespace {
@@ -30,6 +31,7 @@ struct Operation {
 struct Alphabet {
   std::vector<Operation> posts, others;
   bool cancels = true;
+  bool symmetric = false;  ///< two sources and two tags; sequences that differ only by a swap of them are one
   std::size_t length = 4, most_posts = 99, most_others = 99;
 
   /// How many sequences of that length there are. A cancel names any receive posted so far; one that has its message
@@ -46,13 +48,15 @@ struct Alphabet {
 /// The matcher and the model beside it: what matching means are two lists in order, per session.
 class Worlds {
  public:
-  explicit Worlds(Alphabet alphabet) : alphabet_(std::move(alphabet)) {}
+  explicit Worlds(Alphabet alphabet, const MatcherKind& kind = all_matchers[0])
+      : alphabet_(std::move(alphabet)), matcher_(1, kind.make(1)) {}
 
-  /// Every sequence of operations, from the beginning each.
+  /// Every sequence of operations, from the beginning each. How many there are, those left out by symmetry included.
   std::uint64_t run() {
     extend(0, 0);
-    return count_;
+    return stands_for_;
   }
+  std::uint64_t played() const { return count_; }
 
  private:
   static constexpr std::size_t most = 8, sessions = 2;
@@ -62,10 +66,27 @@ class Worlds {
     return ((wanted.tag ^ message.tag) & mask) == 0 && (wanted.source == rank_any || wanted.source == message.source);
   }
 
+  static bool names_source(const Operation& o) { return o.kind != Operation::cancel && o.source != rank_any; }
+  static bool names_tag(const Operation& o) { return o.kind != Operation::cancel && o.mask != 0; }
+  /// Where both sources, or both tags, mean the same so far, the first to be named is 0.
+  bool would_mirror(const Operation& operation) const {
+    if (!alphabet_.symmetric) return false;
+    if (names_source(operation) && operation.source != 0 &&
+        std::none_of(sequence_.begin(), sequence_.end(), names_source))
+      return true;
+    return names_tag(operation) && operation.tag != 0 && std::none_of(sequence_.begin(), sequence_.end(), names_tag);
+  }
+  std::uint64_t mirrors() const {
+    if (!alphabet_.symmetric) return 1;
+    return (std::any_of(sequence_.begin(), sequence_.end(), names_source) ? 2u : 1u) *
+           (std::any_of(sequence_.begin(), sequence_.end(), names_tag) ? 2u : 1u);
+  }
+
   void extend(std::size_t posted, std::size_t other) {
     if (testing::Test::HasFailure()) return;
     if (sequence_.size() == alphabet_.length) return play();
     const auto with = [&](const Operation& operation, std::size_t p, std::size_t o) {
+      if (would_mirror(operation)) return;
       sequence_.push_back(operation);
       extend(p, o);
       sequence_.pop_back();
@@ -84,6 +105,7 @@ class Worlds {
   /// One world.
   void play() {
     ++count_;
+    stands_for_ += mirrors();
     posted_ = arrived_ = 0;
     for (std::uint32_t i = 0; i < sessions; ++i) {
       sessions_[i] = MatchSession();
@@ -91,6 +113,7 @@ class Worlds {
     }
     bool right = true;
     for (const Operation& operation : sequence_) right = right && apply(operation) && agrees();
+    right = right && lists();
     for (std::uint32_t i = 0; i < sessions; ++i) right = right && ends_empty(i);
     if (!right) ADD_FAILURE() << "world " << count_ << ": after " << text();
   }
@@ -158,14 +181,22 @@ class Worlds {
     return found == queue.end() ? nullptr : *found;
   }
 
-  /// Counters, listings, and who is next.
-  bool agrees() {
+  /// Every receive is listed once.
+  bool lists() {
     std::size_t listed = 0, expected = 0;
-    matcher_.each_in_tables([&](PostedNode& receive) { listed += receive.queued ? 1 : 100; });
+    const auto count = [&](PostedNode& receive) { listed += receive.queued ? 1 : 100; };
+    matcher_.each_in_tables(count);
+    for (std::uint32_t i = 0; i < sessions; ++i) {
+      Matcher::each_in_session(sessions_[i], count);
+      expected += waiting_[i].size();
+    }
+    return listed == expected;
+  }
+
+  /// Counters, and who is next.
+  bool agrees() {
     for (std::uint32_t i = 0; i < sessions; ++i) {
       const MatchSession& session = sessions_[i];
-      Matcher::each_in_session(session, [&](PostedNode& receive) { listed += receive.queued ? 1 : 100; });
-      expected += waiting_[i].size();
       if (session.posted != waiting_[i].size() || session.unexpected != unexpected_[i].size()) return false;
       const bool all_exact = std::all_of(waiting_[i].begin(), waiting_[i].end(), [](const PostedNode* receive) {
         return receive->source != rank_any && receive->mask == full;
@@ -178,7 +209,7 @@ class Worlds {
         if ((said && !first) || (all_exact && first && !said)) return false;
       }
     }
-    return listed == expected;
+    return true;
   }
 
   /// What is left can be taken out, and then nothing is found in any class.
@@ -215,8 +246,8 @@ class Worlds {
 
   const Alphabet alphabet_;
   std::vector<Operation> sequence_;
-  std::uint64_t count_ = 0;
-  Matcher matcher_{1};
+  std::uint64_t count_ = 0, stands_for_ = 0;
+  Matcher matcher_;
   std::array<MatchSession, sessions> sessions_;
   std::array<PostedNode, most> receives_;
   std::array<UnexpectedNode, most> messages_;
@@ -225,9 +256,11 @@ class Worlds {
   std::array<std::vector<UnexpectedNode*>, sessions> unexpected_;
 };
 
-void in_all_worlds(const char* name, const Alphabet& alphabet) {
-  const std::uint64_t count = Worlds(alphabet).run();
-  std::printf("%-50s %9llu worlds\n", name, static_cast<unsigned long long>(count));
+void in_all_worlds(const char* name, const Alphabet& alphabet, const MatcherKind& kind = all_matchers[0]) {
+  Worlds worlds(alphabet, kind);
+  const std::uint64_t count = worlds.run();
+  std::printf("%-50s %10llu worlds, %9llu played\n", name, static_cast<unsigned long long>(count),
+              static_cast<unsigned long long>(worlds.played()));
   if (!testing::Test::HasFailure()) {
     EXPECT_EQ(count, alphabet.worlds(alphabet.length, 0, 0));
   }
@@ -273,6 +306,46 @@ TEST(MatchingInAllWorlds, FourPostsOfAnyClassAndFourArrivals) {
   EXPECT_EQ(deep.worlds(8, 0, 0), 70 * power(5, 4) * power(2, 4));  // 70 = 8! / (4! 4!)
   in_all_worlds("4 posts and 4 arrivals, interleaved", deep);
 }
+
+bool deep() { return from_environment("CANELE_TEST_DEEP", 0) != 0; }
+
+/// One set of instructions is enough, unless we have time.
+std::vector<MatcherKind> matchers() {
+  std::vector<MatcherKind> some;
+  for (const MatcherKind& kind : all_matchers) {
+    const bool best = *kind.suffix == '\0' || kind.isa == matching::best_isa();
+    if (kind.available() && (best || deep())) some.push_back(kind);
+  }
+  return some;
+}
+
+class EveryMatcherInAllWorlds : public testing::TestWithParam<MatcherKind> {};
+
+TEST_P(EveryMatcherInAllWorlds, SixOperationsOnTwoPeersAndTwoTags) {
+  Alphabet all;
+  all.symmetric = true;
+  for (const std::int32_t source : {rank_any, 0, 1}) {
+    for (const Operation::Kind kind : {Operation::post, Operation::take}) {
+      if (kind == Operation::take && !deep()) continue;
+      auto& list = kind == Operation::post ? all.posts : all.others;
+      for (std::uint64_t tag = 0; tag < 2; ++tag) list.push_back({kind, source, tag});
+      list.push_back({kind, source, 0, 0});
+    }
+    for (std::uint64_t tag = 0; tag < 2 && source != rank_any; ++tag) {
+      all.others.push_back({Operation::arrive, source, tag});
+    }
+  }
+  for (all.length = 1; all.length <= 6; ++all.length) in_all_worlds("posts, arrivals, cancels", all, GetParam());
+}
+
+TEST_P(EveryMatcherInAllWorlds, ReceivesThatCompete) {
+  Alphabet tight{one_of_each(Operation::post), {{Operation::arrive, 0, 0}, {Operation::arrive, 1, 2}}};
+  tight.length = deep() ? 6 : 5;
+  tight.most_posts = 4;
+  in_all_worlds("posts, arrivals, cancels, receives that compete", tight, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Matchers, EveryMatcherInAllWorlds, testing::ValuesIn(matchers()), name_of);
 
 TEST(MatchingInAllWorlds, CancelsAmongReceivesThatCompete) {
   Alphabet tight{one_of_each(Operation::post), {{Operation::arrive, 0, 0}, {Operation::arrive, 1, 2}}};
