@@ -5,9 +5,10 @@
 #
 # Usage: tests/run.sh [options]
 #   --quick          the fast part: release build, tidy, unit tests, tests with real processes
-#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs; ranks killed a hundred times
-#                    per driver; each fuzz target for 10 minutes of processor time; StarPU's suite three times per
-#                    driver, with every strategy, unbound, with hooks, over ofi and psm2
+#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs; every matcher beside the
+#                    model, millions of operations and all short sequences; ranks killed a hundred times per driver;
+#                    each fuzz target for 10 minutes of processor time; StarPU's suite three times per driver, with
+#                    every strategy, unbound, with hooks, over ofi and psm2
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
 #   --jobs N         processes to build and test with (default: all cores)
@@ -39,8 +40,8 @@ broken=() # stages that failed: what builds on them is not tried
 quick_stages=(packages release tidy unit process)
 full_stages=("${quick_stages[@]}" system simulation conformance package asan asan-tests tsan tsan-tests fuzz install
   starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-simulation soak-death soak-fuzz soak-shm soak-tcp soak-strategies
-  soak-unbound soak-hooks soak-fabrics)
+soak_stages=(packages release install starpu soak-matching soak-simulation soak-death soak-fuzz soak-shm soak-tcp
+  soak-strategies soak-unbound soak-hooks soak-fabrics)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -278,6 +279,17 @@ soak_fabrics() {
   return "$status"
 }
 
+# Every matcher beside the model: three million random operations each, and all sequences of six, probes among them.
+soak_matching() {
+  local bin=$root/build/release/bin status=0 seed
+  seed=$(seed_of_commit)
+  CANELE_TEST_OPERATIONS=3000000 CANELE_TEST_SEED=$seed one_check streamed "$logs/soak-matching.log" \
+    "$here/with-timeout" 1200 "$bin/unit_matching" || status=1
+  CANELE_TEST_DEEP=1 one_check streamed "$logs/soak-matching-worlds.log" \
+    "$here/with-timeout" 7200 "$bin/exhaustive_worlds" '--gtest_filter=*Match*' || status=1
+  return "$status"
+}
+
 # One rank of four is killed in mid-traffic, a hundred times per driver.
 soak_death() {
   local driver status=0
@@ -358,6 +370,7 @@ run_stage() {
     demo) run_demo ;;
     flip) run_flip ;;
     soak-death) soak_death ;;
+    soak-matching) soak_matching ;;
     soak-simulation) run_seeds soak-simulation 10000 --rare-marks ;;
     soak-fuzz) soak_fuzz ;;
     soak-shm | soak-tcp) suite "$1" --driver "${1#soak-}" --runs 3 ;;
@@ -378,7 +391,7 @@ needs() {
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
-    soak-death | soak-simulation) echo release ;;
+    soak-death | soak-matching | soak-simulation) echo release ;;
     *) echo starpu ;;
   esac
 }
