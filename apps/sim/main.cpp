@@ -2,7 +2,8 @@
 //
 // canele-sim: whole jobs on virtual time, from one seed, while everything goes wrong that may.
 //
-// Usage: canele-sim [--seed N] [--runs N] [--ranks N] [--messages N] [--faults LIST] [--ticks NS] [--verbose]
+// Usage: canele-sim [--seed N] [--runs N] [--first-only] [--ranks N] [--messages N] [--faults LIST] [--ticks NS]
+//                   [--verbose]
 // Who: people and CI. Threads: one.
 // Surprise: the same seed gives the same run to the last bit; `--check-repeat` runs a share of the seeds twice to prove
 // it.
@@ -28,7 +29,7 @@ struct Arguments {
   std::uint64_t runs = 1;
   std::string faults = "default";
   unsigned repeat = 20;
-  bool marks = false, rare = false;
+  bool marks = false, rare = false, first_only = false;
 };
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
@@ -84,28 +85,41 @@ bool report_marks(bool demanded, bool rare_ones, double runs) {
   return !demanded || missing.empty();
 }
 
-std::uint64_t current_seed = 0;
+std::uint64_t current_seed = 0, current_run = 0;
 
 /// An assertion of the engine has failed, or worse: which run was it?
 void on_crash(int signal) {
-  char text[128];
-  const int size = std::snprintf(text, sizeof text, "canele-sim: signal %d in seed %llu, commit " CANELE_COMMIT "\n",
-                                 signal, static_cast<unsigned long long>(current_seed));
+  char text[192];
+  const int size = std::snprintf(
+      text, sizeof text,
+      "canele-sim: signal %d in seed %llu, commit " CANELE_COMMIT "\nruns until the first failure: %llu\n", signal,
+      static_cast<unsigned long long>(current_seed), static_cast<unsigned long long>(current_run));
   [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text, static_cast<std::size_t>(size));
   ::_exit(1);
 }
 
+/// The last line. `first`: the run that failed, 0: none.
+void report_first_failure(std::uint64_t first, std::uint64_t runs) {
+  if (first != 0) {
+    std::printf("runs until the first failure: %llu\n", static_cast<unsigned long long>(first));
+  } else {
+    std::printf("no failure in %llu runs\n", static_cast<unsigned long long>(runs));
+  }
+}
+
 int run_all(const Arguments& arguments) {
   std::map<std::string, std::uint64_t> injected;
-  std::uint64_t failed = 0, completed = 0, events = 0, last_hash = 0;
+  std::uint64_t failed = 0, first_failed = 0, completed = 0, events = 0, last_hash = 0;
   const auto begin = std::chrono::steady_clock::now();
   // Where all marks are demanded the slice goes on until they are reached, within reason.
   const std::uint64_t most = arguments.marks ? 4 * arguments.runs : arguments.runs;
   std::uint64_t i = 0;
   for (; i < arguments.runs || (i < most && !all_reached()); ++i) {
+    if (arguments.first_only && failed != 0) break;
     RunOptions options = arguments.run;
     options.seed += i;
     current_seed = options.seed;
+    current_run = i + 1;
     if (arguments.faults == "default" && options.seed % 8 == 7) options.faults.hostile = 1;
     Outcome outcome = run_traffic(options);
     const bool again = arguments.repeat != 0 && options.seed % arguments.repeat == 0;
@@ -114,6 +128,7 @@ int run_all(const Arguments& arguments) {
       outcome.complaints.emplace_back("a second run with the same seed went another way");
     }
     failed += outcome.good ? 0 : 1;
+    if (failed == 1 && first_failed == 0) first_failed = i + 1;
     completed += outcome.completed;
     events += outcome.events;
     last_hash = outcome.trace_hash;
@@ -138,6 +153,7 @@ int run_all(const Arguments& arguments) {
       static_cast<unsigned long long>(i), static_cast<unsigned long long>(failed),
       static_cast<unsigned long long>(completed), static_cast<unsigned long long>(events), seconds,
       static_cast<double>(i) / seconds, static_cast<unsigned long long>(last_hash));
+  report_first_failure(first_failed, i);
   return failed == 0 && marked ? 0 : 1;
 }
 
@@ -148,6 +164,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   app.add_option("--seed", arguments.run.seed, "the first seed")->capture_default_str();
   app.add_option("--runs", arguments.runs, "so many seeds, one after the other")->capture_default_str();
+  app.add_flag("--first-only", arguments.first_only, "stop at the first run that fails");
   app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed")->check(CLI::Range(0, 100'000));
   app.add_option("--messages", arguments.run.messages, "0: by the seed")->check(CLI::Range(0, 100'000'000));
   app.add_option("--faults", arguments.faults,
