@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a rank of the random workload does; see traffic.hpp. Threads: the main fiber of each rank.
-// Surprise: a group posts more receives than it has messages, and cancels the rest in the end: so cancel meets every
-//      state of a receive.
+// Surprise: a group posts more receives than it has messages, and cancels the rest in the end; some are cancelled
+// before:
+//      so cancel meets every state of a receive.
 #include "apps/sim/traffic.hpp"
 
 #include <algorithm>
@@ -15,12 +16,6 @@ namespace {
 constexpr std::byte guard{0xEE};
 constexpr std::size_t guard_size = 16;
 
-canele_status_t status_of(const canele_request_t& request) {
-  canele_status_t status{};
-  canele_request_status(&request, &status);
-  return status;
-}
-
 bool is_over(const canele_request_t& request) {
   canele_status_t status;
   return canele_request_status(&request, &status) == CANELE_OK;
@@ -29,7 +24,14 @@ bool is_over(const canele_request_t& request) {
 }  // namespace
 
 TrafficRank::TrafficRank(World& world, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options)
-    : world_(world), plan_(plan), oracle_(oracle), rank_(rank), dice_(dice), options_(options) {
+    : world_(world),
+      plan_(plan),
+      oracle_(oracle),
+      rank_(rank),
+      dice_(dice),
+      options_(options),
+      calls_back_(dice_.under(3) == 0),
+      graveyard_([this](const std::string& what) { world_.complain("rank " + std::to_string(rank_) + ": " + what); }) {
   for (const std::uint32_t number : plan.receives[static_cast<std::size_t>(rank)]) {
     GroupState state;
     state.group = &plan.groups[number];
@@ -85,6 +87,7 @@ void TrafficRank::act() {
   if (what < 4 && may_send) return post_send();
   if (what < 8 && !open.empty()) return post_receive(*open[dice_.under(open.size())]);
   if (what == 8 && !open.empty()) return probe(*open[dice_.under(open.size())]);
+  if (!open.empty() && dice_.under(8) == 0) return cancel_one(*open[dice_.under(open.size())]);
   if (dice_.under(4) == 0) return world_.scheduler.pause_for(dice_.under(50'000));  // it computes
   if (!may_send && open.empty()) wait();
 }
@@ -97,6 +100,7 @@ void TrafficRank::post_send() {
   for (std::size_t i = 0; i < message.size; ++i) send->bytes[i] = pattern(message.id, i);
   if (message.size >= sizeof message.id) std::memcpy(send->bytes.data(), &message.id, sizeof message.id);
   canele_session_t* const session = sessions_[static_cast<std::size_t>(message.session)];
+  if (calls_back_ && dice_.under(2) == 0) send->end_by_callback();
   if (message.priority == 0 && !message.synchronous && dice_.under(2) == 0) {
     canele_isend(session, message.destination, message.tag, send->bytes.data(), message.size, &send->request);
     sends_.push_back(std::move(send));
@@ -109,7 +113,8 @@ void TrafficRank::post_send() {
   options.flags = message.synchronous ? CANELE_SEND_SYNCHRONOUS : 0;
   const int code = canele_isend_data(session, message.destination, message.tag, &data, &options, &send->request);
   if (code != CANELE_OK) world_.complain(std::string("canele_isend_data: ") + canele_error_detail());
-  if (dice_.under(4) == 0) canele_send_set_priority(&send->request, message.priority + 1);  // it may have left
+  if (!send->ends_by_callback() && dice_.under(4) == 0)
+    canele_send_set_priority(&send->request, message.priority + 1);  // it may have left
   sends_.push_back(std::move(send));
 }
 
@@ -139,6 +144,7 @@ void TrafficRank::post_receive(GroupState& state) {
     std::size_t longest = 0;
     for (const std::uint32_t id : group.messages) longest = std::max(longest, plan_.messages[id].size);
     prepare(*receive, dice_.under(20) == 0 ? std::max<std::size_t>(4, dice_.under(longest + 1)) : longest);
+    if (calls_back_ && dice_.under(2) == 0) receive->end_by_callback();
     canele_irecv(session, source, group.tag, mask, receive->bytes.data(), receive->room, &receive->request);
   }
   state.posted.push_back(std::move(receive));
@@ -159,9 +165,16 @@ void TrafficRank::probe(GroupState& state) {
   state.posted.push_back(std::move(receive));
 }
 
+/// Asks for the end of a receive whose message may come, or be coming; another receive will be posted.
+void TrafficRank::cancel_one(GroupState& state) {
+  if (state.posted.empty()) return;
+  Receive& receive = *state.posted[dice_.under(state.posted.size())];
+  if (!receive.over() && !std::exchange(receive.cancelled, true)) canele_cancel(&receive.request);
+}
+
 void TrafficRank::bind_if_due(Receive& receive) {
   canele_status_t envelope{};
-  if (!receive.late || receive.bound || is_over(receive.request)) return;
+  if (!receive.late || receive.bound || receive.over()) return;
   if (canele_receive_envelope(&receive.request, &envelope) != CANELE_OK) return;
   prepare(receive, envelope.length);
   const canele_data_t data = canele_data_contiguous(receive.bytes.data(), receive.room);
@@ -169,12 +182,17 @@ void TrafficRank::bind_if_due(Receive& receive) {
   canele_receive_bind(&receive.request, &data);
 }
 
-void TrafficRank::look() {
-  std::erase_if(sends_, [this](const std::unique_ptr<Send>& send) {
-    if (!is_over(send->request)) return false;
-    oracle_.sent(*send->message, status_of(send->request));
+void TrafficRank::look_at_sends() {
+  std::erase_if(sends_, [this](std::unique_ptr<Send>& send) {
+    if (!send->over()) return false;
+    oracle_.sent(*send->message, send->status());
+    graveyard_.bury(std::move(send));
     return true;
   });
+}
+
+void TrafficRank::look() {
+  look_at_sends();
   look_at_sentinels();
   for (GroupState& state : groups_) {
     if (!state.over) look_at_group(state);
@@ -195,22 +213,24 @@ void TrafficRank::look_at_sentinels() {
 
 void TrafficRank::look_at_group(GroupState& state) {
   for (const auto& receive : state.posted) bind_if_due(*receive);
-  std::erase_if(state.posted, [&](const std::unique_ptr<Receive>& receive) {
-    return is_over(receive->request) && finish_receive(state, *receive);
+  std::erase_if(state.posted, [&](std::unique_ptr<Receive>& receive) {
+    if (!receive->over()) return false;
+    finish_receive(state, *receive);
+    graveyard_.bury(std::move(receive));
+    return true;
   });
   if (!satisfied(state)) return;
   for (const auto& receive : state.posted) {
-    if (!std::exchange(receive->cancelled, true)) canele_cancel(&receive->request);
+    if (!receive->over() && !std::exchange(receive->cancelled, true)) canele_cancel(&receive->request);
   }
   state.over = state.posted.empty();
 }
 
-bool TrafficRank::finish_receive(GroupState& state, Receive& receive) {
-  const canele_status_t status = status_of(receive.request);
+void TrafficRank::finish_receive(GroupState& state, const Receive& receive) {
+  const canele_status_t status = receive.status();
   const bool got =
       oracle_.received(*state.group, status, receive.bytes, receive.room, receive.posted, receive.cancelled);
   if (got && status.source >= 0) ++state.got[static_cast<std::size_t>(status.source)];
-  return true;
 }
 
 /// All has come that still can.
@@ -226,11 +246,17 @@ bool TrafficRank::satisfied(const GroupState& state) const {
 }
 
 void TrafficRank::wait() {
+  constexpr std::uint64_t short_while_ns = 5000;  // nobody waits for a header, or a callback
   std::vector<canele_request_t*> all;
-  for (const auto& send : sends_) all.push_back(&send->request);
+  for (const auto& send : sends_) {
+    if (send->ends_by_callback()) return world_.scheduler.pause_for(short_while_ns);
+    all.push_back(&send->request);
+  }
   for (const GroupState& state : groups_) {
     for (const auto& receive : state.posted) {
-      if (receive->late && !receive->bound) return world_.scheduler.pause_for(5000);  // nobody waits for a header
+      if ((receive->late && !receive->bound) || receive->ends_by_callback()) {
+        return world_.scheduler.pause_for(short_while_ns);
+      }
       all.push_back(&receive->request);
     }
   }
@@ -248,6 +274,7 @@ void TrafficRank::close() {
     canele_cancel(&sentinel->request);
     canele_wait(&sentinel->request, nullptr);
   }
+  graveyard_.close();
 }
 
 std::string TrafficRank::state() const {

@@ -13,6 +13,7 @@
 
 #include "apps/sim/oracle.hpp"
 #include "apps/sim/plan.hpp"
+#include "apps/sim/ticket.hpp"
 #include "apps/sim/world.hpp"
 
 namespace canele::sim {
@@ -30,15 +31,11 @@ class TrafficRank {
   std::string state() const;
 
  private:
-  struct Send {
-    canele_request_t request{};
+  struct Send : Ticket {
     const PlannedMessage* message = nullptr;
-    std::vector<std::byte> bytes;
   };
-  struct Receive {
-    canele_request_t request{};
+  struct Receive : Ticket {
     std::uint64_t posted = 0;
-    std::vector<std::byte> bytes;
     std::size_t room = 0;
     bool late = false, bound = false, cancelled = false;
   };
@@ -59,13 +56,15 @@ class TrafficRank {
   void post_send();
   void post_receive(GroupState& state);
   void probe(GroupState& state);
+  void cancel_one(GroupState& state);
   void prepare(Receive& receive, std::size_t room);
   void look();
+  void look_at_sends();
   void look_at_group(GroupState& state);
   void look_at_sentinels();
   bool satisfied(const GroupState& state) const;
   std::string state_of(const GroupState& state) const;
-  bool finish_receive(GroupState& state, Receive& receive);
+  void finish_receive(GroupState& state, const Receive& receive);
   void bind_if_due(Receive& receive);
   void wait();
   void close();
@@ -76,6 +75,8 @@ class TrafficRank {
   const int rank_;
   Dice dice_;
   const TrafficOptions options_;
+  const bool calls_back_;  ///< some of its requests end by a callback
+  Graveyard graveyard_;
   canele_engine_t* engine_ = nullptr;
   std::vector<canele_session_t*> sessions_;
   canele_session_t* sentinel_session_ = nullptr;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Ticket: a request of a workload with its buffer; Graveyard: those that have ended, which nobody may touch any more.
+//
+// Who: the workloads. Threads: fibers of one rank; callbacks run on whichever of them makes progress.
+// Surprise: what the library has let go of is not freed but scribbled over, and looked at later: a late write is found
+//      by its traces, a late read by what comes of it. To free it would hide both most of the time.
+#pragma once
+
+#include <canele/canele.h>
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace canele::sim {
+
+class Ticket {
+ public:
+  Ticket() = default;
+  virtual ~Ticket() = default;
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+
+  canele_request_t request{};
+  std::vector<std::byte> bytes;
+
+  /// Before it is posted: its end is told by a callback, which lets go of the request at once.
+  void end_by_callback();
+  bool ends_by_callback() const { return by_callback_; }
+  bool over() const;
+  /// Once over.
+  canele_status_t status() const;
+
+ private:
+  friend class Graveyard;
+  static void on_end(canele_request_t* request, unsigned events, void* argument);
+  void scribble_request();
+  /// What was done to it after its end; "" if nothing.
+  std::string harm() const;
+
+  bool by_callback_ = false;
+  int calls_ = 0;
+  canele_status_t status_{};
+};
+
+class Graveyard {
+ public:
+  explicit Graveyard(std::function<void(const std::string&)> complain) : complain_(std::move(complain)) {}
+  /// In: it is over, and nobody needs its bytes.
+  void bury(std::unique_ptr<Ticket> ticket);
+  /// All that lie here are looked at, and freed.
+  void close();
+
+ private:
+  static constexpr std::size_t most_bytes = 4u << 20, most_tickets = 256;
+  void free_oldest();
+
+  std::function<void(const std::string&)> complain_;
+  std::deque<std::unique_ptr<Ticket>> tickets_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace canele::sim
