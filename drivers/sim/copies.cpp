@@ -107,6 +107,8 @@ Status SimDriver::copy_later(Rank peer, Access access, const Exposed& what, std:
         if (region != nullptr) region->readers.erase(std::find(region->readers.begin(), region->readers.end(), own));
         SimDriver* const driver = fabric->driver_of(own);
         if (driver == nullptr || driver->incarnation() != self || driver->link_to(peer).state != State::up) return;
+        if (fabric->is_cut(own, peer))
+          return;  // failed() will come; the peer may know already and use its memory again
         bool fits = region != nullptr && region->access == access;
         if (fits) {
           Cursor ours = mine, theirs{region->pieces};

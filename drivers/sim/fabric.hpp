@@ -139,6 +139,7 @@ class Fabric {
   void hold(Rank from, Rank to, std::uint64_t until, Fault as);
   /// The rail between two ranks is gone for good; both are told, each in its own time.
   void cut(Rank a, Rank b);
+  bool is_cut(Rank a, Rank b) { return channel(a, b).cut; }
   /// A process is gone, as by SIGKILL.
   void kill(Rank rank);
 
