@@ -70,6 +70,7 @@ void Adversary::swizzle() {
 }
 
 void Adversary::plan_starving() {
+  if (world_.options().timer_factor > 1) ++done_["late-timers"];
   for (int rank = 0; rank < world_.options().ranks; ++rank) {
     if (plan_.starving > 0 && dice_.under(6) == 0) {
       world_.scheduler.slow_down(rank, 2 + static_cast<unsigned>(dice_.under(20)));

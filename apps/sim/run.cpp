@@ -54,6 +54,8 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   constexpr std::array<const char*, 3> strategies = {"aggregate", "fifo", "priority"};
   world.strategy = strategies[dice.under(strategies.size())];
   world.worker = dice.under(3) != 0;
+  // Without a timer that saves the day a wake-up that was lost is a hang.
+  if (options.faults.starving > 0 && dice.under(3) == 0) world.timer_factor = 100;
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
   world.settings.emplace_back("CANELE_SPIN=" + std::to_string(dice.under(2000)));
   return world;

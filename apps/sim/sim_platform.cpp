@@ -43,7 +43,7 @@ class SimWakeSet final : public WakeSet {
                                       [this](int descriptor) { return machine_.bells.readable(descriptor); });
     if (rung_ || readable) return machine_.scheduler.spend(500);
     sleeper_ = machine_.scheduler.current();
-    machine_.scheduler.sleep(timeout_ns, "sleeps on its drivers");
+    machine_.scheduler.sleep(machine_.timer(timeout_ns), "sleeps on its drivers");
     sleeper_ = nullptr;
   }
   void ring() noexcept override {
@@ -81,7 +81,7 @@ void SimPlatform::park(const std::atomic<std::uint32_t>& word, std::uint32_t exp
   if (word.load() != expected) return;
   Scheduler::Thread* const self = machine_.scheduler.current();
   machine_.parked[&word].push_back(self);
-  machine_.scheduler.sleep(timeout_ns, "is parked");
+  machine_.scheduler.sleep(machine_.timer(timeout_ns), "is parked");
   auto& all = machine_.parked[&word];
   std::erase(all, self);
   if (all.empty()) machine_.parked.erase(&word);

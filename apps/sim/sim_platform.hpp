@@ -27,6 +27,11 @@ struct Machine {
   Bells& bells;
   std::function<void(int rank, LogLevel level, std::string_view text)> log;
   std::map<const void*, std::vector<Scheduler::Thread*>> parked;  ///< by the word they sleep on
+  std::uint64_t timer_factor = 1;                                 ///< timers are late
+
+  std::uint64_t timer(std::uint64_t ns) const {
+    return ns > ~std::uint64_t{0} / timer_factor ? ~std::uint64_t{0} : ns * timer_factor;
+  }
 };
 
 class SimPlatform final : public Platform {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "apps/sim/audit.hpp"
 #include "comm/api/api.hpp"
 #include "comm/core/registry.hpp"
 #include "drivers/sim/sim.hpp"
@@ -30,11 +31,9 @@ World::World(WorldOptions options)
       scheduler(
           timeline, dice.split(1),
           {[] { return comm::callbacks_on_this_thread; }, [](int depth) { comm::callbacks_on_this_thread = depth; }}),
-      machine{timeline,
-              scheduler,
-              bells,
-              [this](int rank, LogLevel level, std::string_view text) { log(rank, level, text); },
-              {}},
+      machine{timeline, scheduler,
+              bells,    [this](int rank, LogLevel level, std::string_view text) { log(rank, level, text); },
+              {},       options.timer_factor},
       options_(std::move(options)),
       name_(next_name()) {
   board_->size = options_.ranks;
@@ -109,6 +108,8 @@ void World::live(int rank, const Body& body) {
   canele_engine_t* const handle = comm::api::public_of(*own.engine);
   if (options_.worker) canele_worker_bind(handle, CANELE_INDEX_LOGICAL, nullptr, 0);
   body(rank, handle);
+  if (const std::string wrong = audit(*own.engine); !wrong.empty())
+    complain("rank " + std::to_string(rank) + ": " + wrong);
   own.leaving = true;
   const int code = canele_finalize(handle);
   own.engine = nullptr;

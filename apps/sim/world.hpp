@@ -42,9 +42,10 @@ struct WorldOptions {
   std::vector<Network> networks;  ///< in order of preference; names, ranks and nodes are filled in
   std::vector<std::string> settings;
   std::string strategy = "aggregate";
-  bool worker = true;       ///< each engine has its bound worker
-  unsigned processors = 0;  ///< of a node; 0: enough for all its ranks
-  bool verbose = false;     ///< log lines go to stderr
+  bool worker = true;         ///< each engine has its bound worker
+  unsigned timer_factor = 1;  ///< timed sleeps last so many times longer; see fault "late-timers"
+  unsigned processors = 0;    ///< of a node; 0: enough for all its ranks
+  bool verbose = false;       ///< log lines go to stderr
 };
 
 class World {
