@@ -140,14 +140,15 @@ void launcher_failed(Engine& engine, int rank) {
     return;
   }
   // A connection has its driver: it may be writing into our memory, and what has come already still counts.
-  for (const auto& rail : peer.rails) {
-    if (rail->dead || rail->told_of_death) continue;
-    if (rail->slot->driver->capabilities().detects_failure) continue;
-    CANELE_MARK(death_left_to_the_driver);
-    rail->told_of_death = true;
-    rail->slot->push_death(*rail);
-    rail->slot->turns.store(0, std::memory_order_relaxed);  // it is due: see due() in progress.cpp
-  }
+  for (const auto& rail : peer.rails) tell_of_death(*rail);
+}
+
+void tell_of_death(Rail& rail) {
+  if (rail.dead || rail.told_of_death || rail.slot->driver->capabilities().detects_failure) return;
+  CANELE_MARK(death_left_to_the_driver);
+  rail.told_of_death = true;
+  rail.slot->push_death(rail);
+  rail.slot->turns.store(0, std::memory_order_relaxed);  // it is due: see due() in progress.cpp
 }
 
 }  // namespace peers

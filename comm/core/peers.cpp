@@ -299,6 +299,10 @@ void connected(Engine& engine, DriverSlot& slot, int rank) {
   choose_rail(peer);
   engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + slot.label);
   engine.mark_dirty(peer);
+  if (engine.bootstrap->has_died(rank)) {  // the launcher's word came before this rail did
+    CANELE_RARE_MARK(rail_of_the_dead_came_up);
+    tell_of_death(*rail);
+  }
 }
 
 void rail_failed(Engine& engine, Rail& rail) {

@@ -36,6 +36,8 @@ void connected(Engine& engine, DriverSlot& slot, int rank);
 void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason);
 /// The launcher says that a rank has died. Matters only where no driver would notice.
 void launcher_failed(Engine& engine, int rank);
+/// The same of one rail: a driver that would not notice is told, and answers with failed().
+void tell_of_death(Rail& rail);
 /// The driver of this rail has no memory of ours any more; its peer had failed before, for another reason.
 void given_back(Engine& engine, Rail& rail);
 /// A packet that a driver gave back after its peer had failed.

@@ -105,5 +105,17 @@ TEST_P(Death, EndsWhatWaitsForAPeerThatIsNotConnectedYet) {
   EXPECT_EQ(times_told, 0);
 }
 
+TEST_P(Death, IsToldToTheDriverOfAConnectionThatComesAfterwards) {
+  canele_request_t send{};
+  int value = 7;
+  still_busy = false;
+  job_->bury(1, 0);  // nothing of it is known here yet, but it has connected
+  ASSERT_EQ(canele_isend(s_[1], 0, 1, &value, sizeof value, &send), CANELE_OK);
+  ASSERT_TRUE(job_->until([&] { return job_->engine(0).peers[1] != nullptr; }));
+  some_steps();
+  EXPECT_EQ(times_told, sees_deaths ? 0 : 1);
+  EXPECT_EQ(job_->engine(0).peers[1]->gone(), !sees_deaths);
+}
+
 }  // namespace
 }  // namespace canele::test
