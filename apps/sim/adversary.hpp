@@ -6,6 +6,7 @@
 // Surprise: all faults end at `until_ns`; after that the world must come to rest (safety first, then liveness).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -27,6 +28,19 @@ struct FaultPlan {
   double hostile = 0;   ///< packets truncated and corrupted
   double buggify = 1;   ///< the engine itself takes rare ways
 };
+
+/// The kinds by the names that people give them.
+struct FaultKind {
+  const char* name;
+  double FaultPlan::*weight;
+};
+inline constexpr std::array<FaultKind, 7> fault_kinds = {{{"network", &FaultPlan::network},
+                                                          {"clogs", &FaultPlan::clogs},
+                                                          {"starving", &FaultPlan::starving},
+                                                          {"deaths", &FaultPlan::deaths},
+                                                          {"rails", &FaultPlan::rails},
+                                                          {"hostile", &FaultPlan::hostile},
+                                                          {"buggify", &FaultPlan::buggify}}};
 
 class Adversary {
  public:

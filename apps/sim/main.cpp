@@ -19,6 +19,7 @@
 
 #include "apps/sim/marks.hpp"
 #include "apps/sim/run.hpp"
+#include "apps/sim/shrink.hpp"
 
 namespace {
 
@@ -29,7 +30,8 @@ struct Arguments {
   std::uint64_t runs = 1;
   std::string faults = "default";
   unsigned repeat = 20;
-  bool marks = false, rare = false, first_only = false;
+  bool marks = false, rare = false, first_only = false, shrinks = false;
+  std::string keep;
 };
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
@@ -38,19 +40,16 @@ bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
     return true;
   }
   *plan = {0, 0, 0, 0, 0, 0, 0};
-  const std::map<std::string, double FaultPlan::*> known = {
-      {"network", &FaultPlan::network}, {"clogs", &FaultPlan::clogs}, {"starving", &FaultPlan::starving},
-      {"deaths", &FaultPlan::deaths},   {"rails", &FaultPlan::rails}, {"hostile", &FaultPlan::hostile},
-      {"buggify", &FaultPlan::buggify}};
   for (const std::string& name : CLI::detail::split(list, ',')) {
     if (name == "none" || name.empty()) continue;
-    const auto found = known.find(name);
-    if (found == known.end()) {
+    const auto* const found =
+        std::find_if(fault_kinds.begin(), fault_kinds.end(), [&](const FaultKind& kind) { return kind.name == name; });
+    if (found == fault_kinds.end()) {
       *why = "--faults: \"" + name + "\" is no kind of fault; there are default, none, network, clogs, starving, " +
              "deaths, rails, hostile, buggify";
       return false;
     }
-    plan->*(found->second) = 1;
+    plan->*(found->weight) = 1;
   }
   return true;
 }
@@ -107,6 +106,31 @@ void report_first_failure(std::uint64_t first, std::uint64_t runs) {
   }
 }
 
+/// By default each eighth seed has hostile packets, too.
+FaultPlan faults_of(const Arguments& arguments, std::uint64_t seed) {
+  FaultPlan plan = arguments.run.faults;
+  if (arguments.faults == "default" && seed % 8 == 7) plan.hostile = 1;
+  return plan;
+}
+
+/// One run, made as small as possible.
+int shrink_one(const Arguments& arguments) {
+  RunOptions failing = arguments.run;
+  failing.faults = faults_of(arguments, failing.seed);
+  const Shrunk found = shrink(failing, run_traffic, [](const std::string& step) {
+    std::printf("%s\n", step.c_str());
+    std::fflush(stdout);
+  });
+  if (found.failure.empty()) {
+    std::fprintf(stderr, "canele-sim: seed %llu does not fail with these options: there is nothing to shrink\n",
+                 static_cast<unsigned long long>(arguments.run.seed));
+    return 2;
+  }
+  std::printf("smallest of %d attempts, which fails with: %s\n%s\n", found.attempts, found.failure.c_str(),
+              command_of(found.run).c_str());
+  return 1;
+}
+
 int run_all(const Arguments& arguments) {
   std::map<std::string, std::uint64_t> injected;
   std::uint64_t failed = 0, first_failed = 0, completed = 0, events = 0, last_hash = 0;
@@ -120,7 +144,7 @@ int run_all(const Arguments& arguments) {
     options.seed += i;
     current_seed = options.seed;
     current_run = i + 1;
-    if (arguments.faults == "default" && options.seed % 8 == 7) options.faults.hostile = 1;
+    options.faults = faults_of(arguments, options.seed);
     Outcome outcome = run_traffic(options);
     const bool again = arguments.repeat != 0 && options.seed % arguments.repeat == 0;
     if (again && run_traffic(options).trace_hash != outcome.trace_hash) {
@@ -173,6 +197,10 @@ int main(int argc, char** argv) {
   app.add_option("--check-repeat", arguments.repeat, "run each Nth seed twice; 0: none")->capture_default_str();
   app.add_flag("--all-marks", arguments.marks, "a transition of a protocol that no run has reached is a failure");
   app.add_flag("--rare-marks", arguments.rare, "with --all-marks: also of those that take long");
+  app.add_flag("--shrink", arguments.shrinks,
+               "leave out kinds of faults, ranks and messages of a run that fails while it fails likewise");
+  app.add_option("--keep", arguments.keep, "only these messages of the plan, as 3,7-9");
+  app.add_option("--setting", arguments.run.settings, "of all engines, as CANELE_NAME=value; may be repeated");
   app.add_flag("--verbose", arguments.run.verbose, "log of the engines, on standard error");
   CLI11_PARSE(app, argc, argv);
   std::string why;
@@ -180,6 +208,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "canele-sim: %s\n", why.c_str());
     return 2;
   }
+  if (!arguments.keep.empty() && !read_ids(arguments.keep, &arguments.run.keep)) {
+    std::fprintf(stderr, "canele-sim: --keep: \"%s\" is no list of messages, as 3,7-9\n", arguments.keep.c_str());
+    return 2;
+  }
+  if (arguments.shrinks) return shrink_one(arguments);
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) std::signal(signal, on_crash);
   return run_all(arguments);
 }

@@ -43,6 +43,12 @@ Group random_group(Dice& dice, const PlanOptions& options, std::uint64_t number)
   if (group.source >= options.ranks) group.source = group.destination;
   group.large = options.longest > long_message && dice.under(6) == 0;
   if (group.large) group.one_source = group.one_tag = true;
+  if (options.flood && dice.under(8) != 0) {
+    group.flood = group.one_source = true;
+    group.large = false;
+    group.destination = 0;
+    group.source = options.ranks - 1;
+  }
   if (options.partners > 0) {
     group.one_source = true;
     const auto apart = 1 + static_cast<int>(dice.under(static_cast<std::uint64_t>(options.partners)));
@@ -64,7 +70,7 @@ Plan make_plan(const PlanOptions& options, Dice dice) {
     if (number < ranks && options.partners == 0) {  // one per rank in the session where no tag counts
       group.destination = static_cast<int>(number);
       group.session = 1;
-      group.one_tag = group.large = false;
+      group.one_tag = group.large = group.flood = false;
     }
     plan.receives[static_cast<std::size_t>(group.destination)].push_back(static_cast<std::uint32_t>(number));
     plan.groups.push_back(group);
@@ -79,13 +85,31 @@ Plan make_plan(const PlanOptions& options, Dice dice) {
     message.source = group.one_source ? group.source : static_cast<int>(dice.under(ranks));
     message.tag = group.tag | (group.one_tag ? 0 : dice.under(6));
     message.size = group.large ? dice.between(long_message, options.longest) : random_size(dice, options.longest);
+    if (group.flood) message.size = dice.under(512);
     message.priority = dice.under(4) == 0 ? static_cast<int>(dice.under(10)) : 0;
-    message.synchronous = dice.under(8) == 0;
+    message.synchronous = !group.flood && dice.under(8) == 0;
     group.messages.push_back(message.id);
     plan.sends[static_cast<std::size_t>(message.source)].push_back(message.id);
     plan.messages.push_back(message);
   }
   return plan;
+}
+
+Plan only(const Plan& plan, const std::vector<std::uint32_t>& kept) {
+  Plan smaller;
+  smaller.groups = plan.groups;
+  smaller.receives = plan.receives;
+  smaller.sends.resize(plan.sends.size());
+  for (Group& group : smaller.groups) group.messages.clear();
+  for (const std::uint32_t number : kept) {
+    if (number >= plan.messages.size()) continue;
+    PlannedMessage message = plan.messages[number];
+    message.id = static_cast<std::uint32_t>(smaller.messages.size());
+    smaller.groups[message.group].messages.push_back(message.id);
+    smaller.sends[static_cast<std::size_t>(message.source)].push_back(message.id);
+    smaller.messages.push_back(message);
+  }
+  return smaller;
 }
 
 }  // namespace canele::sim

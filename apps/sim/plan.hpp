@@ -30,6 +30,7 @@ struct Group {
   int destination = 0, session = 0;
   std::uint64_t tag = 0;  ///< the bits that all have
   bool one_source = true, one_tag = true;
+  bool flood = false;  ///< short messages, none synchronous: nothing goes back but acknowledgements of packets
   bool large = false;  ///< long messages only, for receives that say exactly what they want
   int source = 0;      ///< if one_source
   std::vector<std::uint32_t> messages;
@@ -39,7 +40,8 @@ struct PlanOptions {
   int ranks = 2;
   int messages = 200;
   std::size_t longest = 400'000;
-  int partners = 0;  ///< each rank sends to so many only; 0: to anybody
+  bool flood = false;  ///< most of it goes one way between two ranks, and calls for no answer
+  int partners = 0;    ///< each rank sends to so many only; 0: to anybody
 };
 
 /// Sessions of a plan: the first ordered per tag, the second across tags.
@@ -54,6 +56,9 @@ struct Plan {
 };
 
 Plan make_plan(const PlanOptions& options, drivers::sim::Dice dice);
+
+/// The same with these messages only (numbers that are not there are no error); they get new numbers.
+Plan only(const Plan& plan, const std::vector<std::uint32_t>& kept);
 
 /// The bytes of a message: byte `at` of message `id`.
 inline std::byte pattern(std::uint32_t id, std::size_t at) {

@@ -47,7 +47,8 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   WorldOptions world;
   world.seed = options.seed;
   world.verbose = options.verbose;
-  world.ranks = options.ranks != 0 ? options.ranks : static_cast<int>(dice.between(8, 32));
+  const auto ranks = static_cast<int>(dice.between(8, 32));
+  world.ranks = options.ranks != 0 ? options.ranks : ranks;
   constexpr std::array<int, 4> nodes = {1, 2, 4, 8};
   world.ranks_per_node = nodes[dice.under(nodes.size())];
   world.networks = networks(dice, world.ranks_per_node, options.faults.rails > 0 && dice.under(4) != 0);
@@ -55,7 +56,8 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   world.strategy = strategies[dice.under(strategies.size())];
   world.worker = dice.under(3) != 0;
   // Without a timer that saves the day a wake-up that was lost is a hang.
-  if (options.faults.starving > 0 && dice.under(3) == 0) world.timer_factor = 100;
+  if (options.faults.starving > 0 && dice.under(2) == 0) world.timer_factor = 100;
+  world.settings = options.settings;
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
   world.settings.emplace_back("CANELE_SPIN=" + std::to_string(dice.under(2000)));
   return world;
@@ -87,8 +89,11 @@ Outcome run_traffic(const RunOptions& options) {
   World world(choose_world(options, dice));
   PlanOptions planned;
   planned.ranks = world.options().ranks;
-  planned.messages = options.messages != 0 ? options.messages : static_cast<int>(dice.between(50, 1500));
-  const Plan plan = make_plan(planned, dice.split(2));
+  const auto messages = static_cast<int>(dice.between(50, 1500));
+  planned.messages = options.messages != 0 ? options.messages : messages;
+  planned.flood = dice.under(6) == 0;
+  const Plan whole = make_plan(planned, dice.split(2));
+  const Plan plan = options.keep.empty() ? whole : only(whole, options.keep);
   Oracle oracle(world, plan);
   const std::uint64_t fault_ns = options.ticks >> dice.under(8);  // short runs must be struck, too
   Adversary adversary(world, oracle, options.faults, fault_ns);
@@ -106,7 +111,8 @@ Outcome run_traffic(const RunOptions& options) {
   const bool rest = world.run(options.ticks + options.patience);
   end_buggify();
   Outcome outcome;
-  outcome.world = describe(world.options()) + ", " + std::to_string(planned.messages) + " messages";
+  outcome.world = describe(world.options()) + ", " + std::to_string(plan.messages.size()) + " messages";
+  outcome.messages = static_cast<std::uint32_t>(plan.messages.size());
   if (rest) {
     oracle.final_check();
   } else if (world.complaints().empty()) {

@@ -23,6 +23,8 @@ struct RunOptions {
   std::uint64_t ticks = 20'000'000;        ///< nanoseconds in which faults happen
   std::uint64_t patience = 2'000'000'000;  ///< after them
   FaultPlan faults;
+  std::vector<std::uint32_t> keep;    ///< the messages of the plan that are sent; empty: all
+  std::vector<std::string> settings;  ///< of all engines, "NAME=value"
   bool verbose = false;
 };
 
@@ -32,7 +34,8 @@ struct Outcome {
   std::string wait_graph;  ///< if it did not come to rest
   std::uint64_t trace_hash = 0, virtual_ns = 0, events = 0, switches = 0, completed = 0;
   std::map<std::string, std::uint64_t> injected;
-  std::string world;  ///< what the seed chose
+  std::uint32_t messages = 0;  ///< of the plan
+  std::string world;           ///< what the seed chose
 };
 
 Outcome run_traffic(const RunOptions& options);

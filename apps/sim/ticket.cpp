@@ -4,17 +4,23 @@
 #include "apps/sim/ticket.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
+
+#include "drivers/sim/timeline.hpp"
 
 namespace canele::sim {
 namespace {
 
-constexpr std::byte scribble{0xA5};
+constexpr std::size_t period = 64;
 
-bool all_scribbled(const void* memory, std::size_t size) {
-  const auto* bytes = static_cast<const std::byte*>(memory);
-  return std::all_of(bytes, bytes + size, [](std::byte one) { return one == scribble; });
+/// Bytes that nobody can guess, repeated.
+std::array<std::byte, period> pattern_of(std::uint64_t salt) {
+  std::array<std::byte, period> pattern;
+  drivers::sim::Dice dice(salt);
+  for (std::byte& one : pattern) one = static_cast<std::byte>(dice.next());
+  return pattern;
 }
 
 }  // namespace
@@ -28,7 +34,7 @@ void Ticket::on_end(canele_request_t* request, unsigned /*events*/, void* argume
   auto& self = *static_cast<Ticket*>(argument);
   if (++self.calls_ > 1) return;
   canele_request_status(request, &self.status_);
-  self.scribble_request();
+  self.scribble(request->opaque, sizeof request->opaque);
 }
 
 bool Ticket::over() const {
@@ -44,18 +50,32 @@ canele_status_t Ticket::status() const {
   return status;
 }
 
-void Ticket::scribble_request() { std::memset(request.opaque, static_cast<int>(scribble), sizeof request.opaque); }
+void Ticket::scribble(void* memory, std::size_t size) const {
+  const auto pattern = pattern_of(salt_);
+  for (std::size_t at = 0; at < size; at += period) {
+    std::memcpy(static_cast<std::byte*>(memory) + at, pattern.data(), std::min(period, size - at));
+  }
+}
+
+bool Ticket::untouched(const void* memory, std::size_t size) const {
+  const auto pattern = pattern_of(salt_);
+  for (std::size_t at = 0; at < size; at += period) {
+    const auto* const part = static_cast<const std::byte*>(memory) + at;
+    if (std::memcmp(part, pattern.data(), std::min(period, size - at)) != 0) return false;
+  }
+  return true;
+}
 
 std::string Ticket::harm() const {
   if (calls_ > 1) return "the callback of a request came twice";
-  if (!all_scribbled(request.opaque, sizeof request.opaque)) return "a request was written to after its end";
-  if (!all_scribbled(bytes.data(), bytes.size())) return "a buffer was written to after the end of its request";
+  if (!untouched(request.opaque, sizeof request.opaque)) return "a request was written to after its end";
+  if (!untouched(bytes.data(), bytes.size())) return "a buffer was written to after the end of its request";
   return "";
 }
 
 void Graveyard::bury(std::unique_ptr<Ticket> ticket) {
-  if (!ticket->ends_by_callback()) ticket->scribble_request();
-  std::fill(ticket->bytes.begin(), ticket->bytes.end(), scribble);
+  if (!ticket->ends_by_callback()) ticket->scribble(ticket->request.opaque, sizeof ticket->request.opaque);
+  ticket->scribble(ticket->bytes.data(), ticket->bytes.size());
   bytes_ += ticket->bytes.size();
   tickets_.push_back(std::move(ticket));
   while (bytes_ > most_bytes || tickets_.size() > most_tickets) free_oldest();

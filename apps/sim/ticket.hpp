@@ -10,6 +10,7 @@
 #include <canele/canele.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -20,7 +21,8 @@ namespace canele::sim {
 
 class Ticket {
  public:
-  Ticket() = default;
+  /// `salt`: what is scribbled; with one pattern for all, a bit that is what it was would hide a write.
+  explicit Ticket(std::uint64_t salt) : salt_(salt) {}
   virtual ~Ticket() = default;
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;
@@ -38,10 +40,12 @@ class Ticket {
  private:
   friend class Graveyard;
   static void on_end(canele_request_t* request, unsigned events, void* argument);
-  void scribble_request();
+  void scribble(void* memory, std::size_t size) const;
+  bool untouched(const void* memory, std::size_t size) const;
   /// What was done to it after its end; "" if nothing.
   std::string harm() const;
 
+  const std::uint64_t salt_;
   bool by_callback_ = false;
   int calls_ = 0;
   canele_status_t status_{};

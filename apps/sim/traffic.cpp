@@ -94,7 +94,7 @@ void TrafficRank::act() {
 
 void TrafficRank::post_send() {
   const PlannedMessage& message = plan_.messages[plan_.sends[static_cast<std::size_t>(rank_)][next_send_++]];
-  auto send = std::make_unique<Send>();
+  auto send = std::make_unique<Send>(dice_.next());
   send->message = &message;
   send->bytes.resize(message.size);
   for (std::size_t i = 0; i < message.size; ++i) send->bytes[i] = pattern(message.id, i);
@@ -125,7 +125,7 @@ void TrafficRank::prepare(Receive& receive, std::size_t room) {
 
 void TrafficRank::post_receive(GroupState& state) {
   const Group& group = *state.group;
-  auto receive = std::make_unique<Receive>();
+  auto receive = std::make_unique<Receive>(dice_.next());
   const bool exact = group.large && dice_.under(4) != 0;
   const bool any_source = !exact && (!group.one_source || dice_.under(2) == 0);
   std::uint64_t mask = group_mask;
@@ -153,7 +153,7 @@ void TrafficRank::post_receive(GroupState& state) {
 /// Takes a message that has come without a receive.
 void TrafficRank::probe(GroupState& state) {
   const Group& group = *state.group;
-  auto receive = std::make_unique<Receive>();
+  auto receive = std::make_unique<Receive>(dice_.next());
   canele_status_t status{};
   int found = 0;
   const std::uint64_t mask = group.session == 1 ? CANELE_TAG_ANY : group_mask;

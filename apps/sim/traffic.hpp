@@ -32,9 +32,11 @@ class TrafficRank {
 
  private:
   struct Send : Ticket {
+    using Ticket::Ticket;
     const PlannedMessage* message = nullptr;
   };
   struct Receive : Ticket {
+    using Ticket::Ticket;
     std::uint64_t posted = 0;
     std::size_t room = 0;
     bool late = false, bound = false, cancelled = false;
