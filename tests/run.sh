@@ -7,8 +7,8 @@
 #   --quick          the fast part: release build, tidy, unit tests, tests with real processes
 #   --soak           the long campaigns that people start by hand: 10,000 simulated jobs; every matcher beside the
 #                    model, millions of operations and all short sequences; ranks killed a hundred times per driver;
-#                    each fuzz target for 10 minutes of processor time; StarPU's suite three times per driver, with
-#                    every strategy, unbound, with hooks, over ofi and psm2
+#                    each fuzz target for 10 minutes of processor time; every planted bug and who finds it; StarPU's
+#                    suite three times per driver, with every strategy, unbound, with hooks, over ofi and psm2
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
 #   --jobs N         processes to build and test with (default: all cores)
@@ -40,7 +40,8 @@ broken=() # stages that failed: what builds on them is not tried
 quick_stages=(packages release tidy unit process)
 full_stages=("${quick_stages[@]}" system simulation conformance package asan asan-tests tsan tsan-tests fuzz install
   starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-matching soak-simulation soak-death soak-fuzz soak-shm soak-tcp
+soak_stages=(packages release install starpu soak-matching soak-simulation soak-mutations soak-death soak-fuzz
+  soak-shm soak-tcp
   soak-strategies soak-unbound soak-hooks soak-fabrics)
 stages=("${full_stages[@]}")
 
@@ -346,6 +347,13 @@ soak_fuzz() {
   return "$status"
 }
 
+# Every planted bug must be found by the test, simulator or fuzzer that its patch names.
+soak_mutations() {
+  local status=0
+  streamed "$logs/soak-mutations.log" "$here/mutations/run_mutations.py" --jobs "$jobs" || status=$?
+  count_closing_line "$logs/soak-mutations.log" "$status"
+}
+
 run_stage() {
   case $1 in
     packages) install_packages ;;
@@ -373,6 +381,7 @@ run_stage() {
     soak-matching) soak_matching ;;
     soak-simulation) run_seeds soak-simulation 10000 --rare-marks ;;
     soak-fuzz) soak_fuzz ;;
+    soak-mutations) soak_mutations ;;
     soak-shm | soak-tcp) suite "$1" --driver "${1#soak-}" --runs 3 ;;
     soak-strategies) soak_strategies ;;
     soak-unbound) soak_both --nobind ;;
@@ -386,7 +395,7 @@ run_stage() {
 needs() {
   case $1 in
     packages) ;;
-    release | asan | tsan | tidy | fuzz | soak-fuzz) echo packages ;;
+    release | asan | tsan | tidy | fuzz | soak-fuzz | soak-mutations) echo packages ;;
     unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
