@@ -202,9 +202,14 @@ void SimDriver::commit_impl(Rank peer, std::size_t size) {
   hand_over(peer, link, std::move(frame));
 }
 
-bool SimDriver::wants_wake_impl(Rank peer) { return std::exchange(link_to(peer).rings, false); }
+bool SimDriver::wants_wake_impl(Rank peer) {
+  const bool wants = std::exchange(link_to(peer).rings, false);
+  wakes_owed_ += wants ? 1 : 0;
+  return wants;
+}
 
 void SimDriver::wake_impl(Rank peer) {
+  --wakes_owed_;
   SimDriver* const sleeper = fabric_->driver_of(peer);
   if (sleeper != nullptr) sleeper->ring();
 }
@@ -224,6 +229,10 @@ bool SimDriver::arm_impl(bool on) {
 
 void SimDriver::close_impl() {
   if (fabric_ == nullptr || fabric_->driver_of(rank()) != this) return;
+  if (wakes_owed_ != 0) {
+    fabric_->world.complain("rank " + std::to_string(rank()) + " was to ring for sleeping ranks, and did not " +
+                            std::to_string(wakes_owed_) + " times");
+  }
   for (const auto& [peer, link] : links_) {
     Frame bye;
     bye.type = Frame::Type::bye;

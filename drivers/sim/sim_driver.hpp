@@ -133,6 +133,7 @@ class SimDriver final : public Driver {
   std::vector<std::byte> reserved_;
   int bell_ = -1;
   bool armed_ = false, in_poll_ = false;
+  int wakes_owed_ = 0;  ///< wants_wake() said so, wake() has not come
 };
 
 }  // namespace canele::drivers::sim
