@@ -232,7 +232,7 @@ def parse():
 
 def main():
     options = parse()
-    patches = sorted(options.directory.glob("*.patch"))
+    patches = sorted(options.directory.resolve().glob("*.patch"))
     chosen = [patch for patch in patches if not options.names or patch.stem.startswith(tuple(options.names))]
     for name in options.names:
         if not any(patch.stem.startswith(name) for patch in patches):
