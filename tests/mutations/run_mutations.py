@@ -34,8 +34,8 @@ HEADER = re.compile(r"^# caught by: (\S+)\s*(.*)$", re.MULTILINE)
 # kinds of catchers by how a program is called: what says that it has found something, and after how much
 CATCHERS = {
     "canele-sim": (r"runs until the first failure: (\d+)", "runs"),
-    "exhaustive_worlds": (r"world (\d+)(?=: (?!.*world))|Assertion .* failed", "worlds"),
-    "exhaustive_schedules": (r"(\d+) orders(?=[^\n]*\n[^\n]*Failure)|Failure", "orders"),
+    "exhaustive_worlds": (r"world (\d+): |Assertion .* failed", "worlds"),
+    "exhaustive_schedules": (r"in order (\d+)$", "orders"),
     "fuzz_": (r"(?:ERROR: |SUMMARY: |runtime error: |deadly signal)", "inputs"),
     "unit_": (r"\[  FAILED  \]|Assertion .* failed", "tests"),
 }
@@ -76,7 +76,7 @@ def verdict(program, status, output):
         return False, "the time limit was hit, and nothing reported"
     if status == 0:
         return False, "NOT CAUGHT"
-    found = re.search(pattern, output)
+    found = re.search(pattern, output, re.MULTILINE)
     if found is None:
         return False, f"it ended with {status}, but reports no finding"
     count = next((group for group in found.groups() if group), None)

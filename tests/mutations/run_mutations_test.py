@@ -83,7 +83,7 @@ class Verdict(unittest.TestCase):
         for program, output, much in (
             ("canele-sim", "seed 9 FAILED\nruns until the first failure: 1009\n", "1,009 runs"),
             ("exhaustive_worlds", "world 12: after this\nFailure\nworld 345: after that\n", "12 worlds"),
-            ("exhaustive_schedules", "a protocol: 1200 orders, 9 steps\nx.cpp:1: Failure\n", "1,200 orders"),
+            ("exhaustive_schedules", "a: 1500 orders\nx.cpp:1: Failure\n  a, in order 1200\n", "1,200 orders"),
             ("exhaustive_worlds", "x.cpp:1: f(): Assertion `a' failed.", "by an assertion"),
             ("fuzz_packet", "==1==ERROR: AddressSanitizer: heap-use-after-free", "yes"),
         ):
