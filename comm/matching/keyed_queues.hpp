@@ -40,11 +40,17 @@
 namespace canele::comm {
 
 struct MatchKey {
-  std::uint64_t tag;
-  std::uint32_t session;
-  std::int32_t source;
+  std::uint64_t tag, who;  // who: session and source, as they lie in a node
+
+  MatchKey(std::uint64_t t, std::uint32_t session, std::int32_t source) noexcept
+      : tag(t), who(session | std::uint64_t{static_cast<std::uint32_t>(source)} << 32) {}
+  /// The key of a node as it is, in two loads.
+  explicit MatchKey(const MatchNode& node) noexcept : tag(node.tag) {
+    static_assert(offsetof(MatchNode, source) == offsetof(MatchNode, session) + sizeof node.session);
+    std::memcpy(&who, &node.session, sizeof who);
+  }
   bool operator==(const MatchKey& other) const noexcept {  // one branch
-    return ((tag ^ other.tag) | (session ^ other.session) | static_cast<std::uint32_t>(source ^ other.source)) == 0;
+    return ((tag ^ other.tag) | (who ^ other.who)) == 0;
   }
 };
 
@@ -152,8 +158,7 @@ class KeyedQueues {
   /// One wide multiplication, its halves folded (as in wyhash); seeded because peers choose the tags. The second factor
   /// is odd, so that no key wipes out the low bits of the first.
   std::uint64_t hash(const MatchKey& key) const noexcept {
-    const std::uint64_t who = std::uint64_t{key.session} << 32 | static_cast<std::uint32_t>(key.source);
-    const Wide product = static_cast<Wide>(key.tag ^ seed_) * ((who << 1 | 1) ^ factor_);
+    const Wide product = static_cast<Wide>(key.tag ^ seed_) * ((std::rotl(key.who, 32) << 1 | 1) ^ factor_);
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   }
   MatchBucket& bucket(std::uint64_t h) const noexcept {

@@ -38,7 +38,7 @@ namespace canele::comm {
 /// How the tables of the classes file nodes; see KeyedQueues.
 struct FiledExact {
   static MatchLinks& links(MatchNode& node) noexcept { return node.links; }
-  static MatchKey key(const MatchNode& node) noexcept { return {node.tag, node.session, node.source}; }
+  static MatchKey key(const MatchNode& node) noexcept { return MatchKey(node); }
 };
 struct FiledAnySource {
   static MatchLinks& links(MatchNode& node) noexcept {

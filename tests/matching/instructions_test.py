@@ -14,7 +14,7 @@ import sys
 
 MATCHES = 65536
 SPREAD = 1.05
-CEILING = {"posted": 290, "unexpected": 340}  # with the loop around it; 267 and 312 with g++ 12
+CEILING = {"posted": 290, "unexpected": 340}  # with the loop around it; some 250 and 295 with g++ 12
 
 
 def instructions(kind, entries):
