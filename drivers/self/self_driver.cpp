@@ -79,7 +79,10 @@ class SelfDriver final : public Driver {
 
   Status connect_impl(Rank peer, std::span<const std::byte>) override {
     if (peer != context_->rank || state_ == State::failed) return Status::failed;
-    if (state_ == State::unknown) state_ = State::connecting;
+    if (state_ == State::unknown) {
+      ring_.resize(ring_size);  // only now: most ranks never talk to themselves
+      state_ = State::connecting;
+    }
     return Status::pending;
   }
 
@@ -271,7 +274,7 @@ class SelfDriver final : public Driver {
   bool owes_ready_ = false, armed_ = false, rings_ = false;
   int bell_ = -1;
   std::uint64_t head_ = 0, tail_ = 0, reserved_ = 0;  ///< positions that only grow
-  std::vector<std::byte> ring_ = std::vector<std::byte>(ring_size);
+  std::vector<std::byte> ring_;
 };
 
 }  // namespace

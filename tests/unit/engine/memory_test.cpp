@@ -48,12 +48,14 @@ class LonelyBootstrap final : public comm::Bootstrap {
   std::string host_ = "here";
 };
 
-std::unique_ptr<comm::Engine> lonely_engine(int size) {
+std::unique_ptr<comm::Engine> lonely_engine(int size, std::vector<comm::DriverChoice> drivers = {
+                                                          comm::find_driver("self"), comm::find_driver("shm"),
+                                                          comm::find_driver("tcp")}) {
   comm::EngineParts parts;
   parts.platform = &posix_platform();
   parts.settings = std::make_unique<comm::Settings>(*parts.platform, std::span<const std::string>());
   parts.bootstrap = std::make_unique<LonelyBootstrap>(size);
-  parts.drivers = {comm::find_driver("self"), comm::find_driver("shm"), comm::find_driver("tcp")};
+  parts.drivers = std::move(drivers);
   parts.strategy = comm::find_strategy("aggregate");
   std::string why;
   auto engine = comm::Engine::create(std::move(parts), &why);
@@ -73,6 +75,16 @@ TEST(Memory, APeerThatIsOnlyKnownCostsLessThan128Bytes) {
   const std::size_t each = ((end - between) - (between - start)) / known;
   RecordProperty("bytes_per_known_peer", static_cast<int>(each));
   EXPECT_LE(each, 128u);
+}
+
+TEST(Memory, AnEngineThatTalksToNobodyHasNoRingForItself) {
+  if (!CANELE_COUNTS) GTEST_SKIP() << "a sanitizer has its own heap";
+  lonely_engine(1, {comm::find_driver("self")}).reset();  // what is allocated once
+  const std::size_t before = heap_in_use();
+  const auto engine = lonely_engine(1, {comm::find_driver("self")});
+  const std::size_t bytes = heap_in_use() - before;
+  RecordProperty("bytes_per_engine", static_cast<int>(bytes));
+  EXPECT_LE(bytes, 32u * 1024);
 }
 
 /// Bytes of heap that each of `ranks` ranks needs for each of the others that it has exchanged a message with.
