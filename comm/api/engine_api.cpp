@@ -133,33 +133,50 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
   return session;
 }
 
-int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in) {
+namespace {
+
+/// One message each way. *posted: false if not even that could be done.
+int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blocked::In in, bool* posted) {
   Engine& engine = *session.engine;
+  const int to = (engine.rank + distance) % engine.size, from = (engine.rank - distance + engine.size) % engine.size;
+  canele_request_t send{}, receive{};
+  int code = canele_irecv(public_of(session), from, static_cast<std::uint64_t>(distance), CANELE_TAG_EXACT, nullptr, 0,
+                          &receive);
+  if (code == CANELE_OK) {
+    code = canele_isend(public_of(session), to, static_cast<std::uint64_t>(distance), nullptr, 0, &send);
+  }
+  *posted = code == CANELE_OK;
+  if (code != CANELE_OK) return code;
+  Target arrived{&request_of(&receive).word, event::finalized}, sent{&request_of(&send).word, event::finalized};
+  code = wait_for_one(&engine, &arrived, 1, deadline_ns, in);
+  if (code == CANELE_ETIMEOUT) {
+    error(code, "rank " + std::to_string(from) + " has not arrived");
+    canele_cancel(&receive);
+  }
+  wait_for_one(&engine, &arrived, 1, 0, in);
+  wait_for_one(&engine, &sent, 1, 0, in);
+  if (code != CANELE_OK) return code;
+  const int ended = request_of(&receive).status_error;
+  return ended == CANELE_OK ? CANELE_OK : error(ended, "barrier: rank " + std::to_string(from) + " died or left");
+}
+
+}  // namespace
+
+int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in) {
   if (callback_depth() != 0)
     return error(CANELE_EDEADLK, "a barrier inside a completion callback would wait for itself");
-  for (int distance = 1; distance < engine.size; distance *= 2) {
-    const int to = (engine.rank + distance) % engine.size, from = (engine.rank - distance + engine.size) % engine.size;
-    canele_request_t send{}, receive{};
-    int code = canele_irecv(public_of(session), from, static_cast<std::uint64_t>(distance), CANELE_TAG_EXACT, nullptr,
-                            0, &receive);
-    if (code == CANELE_OK) {
-      code = canele_isend(public_of(session), to, static_cast<std::uint64_t>(distance), nullptr, 0, &send);
-    }
-    if (code != CANELE_OK) return code;
-    Target arrived{&request_of(&receive).word, event::finalized}, sent{&request_of(&send).word, event::finalized};
-    code = wait_for_one(&engine, &arrived, 1, deadline_ns, in);
-    if (code == CANELE_ETIMEOUT) {
-      error(code, "rank " + std::to_string(from) + " has not arrived");
-      canele_cancel(&receive);
-    }
-    wait_for_one(&engine, &arrived, 1, 0, in);
-    wait_for_one(&engine, &sent, 1, 0, in);
-    if (code != CANELE_OK) return code;
-    if (request_of(&receive).status_error != CANELE_OK) {
-      return error(request_of(&receive).status_error, "barrier: rank " + std::to_string(from) + " died or left");
-    }
+  int result = CANELE_OK;
+  std::string words;
+  // Also after a rank was lost: those who have not lost it wait for our part in the later rounds.
+  for (int distance = 1; distance < session.engine->size; distance *= 2) {
+    bool posted = false;
+    const int code = barrier_round(session, distance, deadline_ns, in, &posted);
+    if (!posted) return code;
+    if (code == CANELE_OK || result != CANELE_OK) continue;
+    result = code;
+    words = canele_error_detail();
   }
-  return CANELE_OK;
+  return result == CANELE_OK ? result : error(result, std::move(words));
 }
 
 }  // namespace canele::comm::api
