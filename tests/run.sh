@@ -5,10 +5,11 @@
 #
 # Usage: tests/run.sh [options]
 #   --quick          the fast part: release build, tidy, unit tests, tests with real processes
-#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs; every matcher beside the
-#                    model, millions of operations and all short sequences; ranks killed a hundred times per driver;
-#                    each fuzz target for 10 minutes of processor time; every planted bug and who finds it; StarPU's
-#                    suite three times per driver, with every strategy, unbound, with hooks, over ofi and psm2
+#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs, 4,096 simulated engines;
+#                    every matcher beside the model, millions of operations and all short sequences; ranks killed a
+#                    hundred times per driver; each fuzz target for 10 minutes of processor time; every planted bug and
+#                    who finds it; StarPU's suite three times per driver, with every strategy, unbound, with hooks, over
+#                    ofi and psm2
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
 #   --jobs N         processes to build and test with (default: all cores)
@@ -215,6 +216,30 @@ run_seeds() {
   return "$status"
 }
 
+# run_scale RANKS...: so many engines in one process; what a peer may cost of memory is checked.
+run_scale() {
+  local ranks status=0
+  for ranks in "$@"; do
+    one_check streamed "$logs/scale-$ranks.log" "$here/with-timeout" $((120 + ranks)) \
+      "$root/build/release/bin/canele-sim" --workload scale --ranks "$ranks" || status=1
+  done
+  return "$status"
+}
+
+run_simulation() {
+  local status=0
+  run_seeds simulation 240 || status=1
+  run_scale 256 || status=1
+  return "$status"
+}
+
+soak_simulation() {
+  local status=0
+  run_seeds soak-simulation 10000 --rare-marks || status=1
+  run_scale 1024 4096 || status=1
+  return "$status"
+}
+
 # StarPU's Cholesky, started by other launchers than ours. A launcher that cannot run here is skipped; it says why.
 run_launched() {
   local launcher status failures=0 log
@@ -362,7 +387,7 @@ run_stage() {
     unit) run_ctest release 'unit|tools' ;;
     process) run_ctest release 'process|mpi' $((2 * jobs)) ;; # most of the time they wait
     system) run_ctest release system ;;
-    simulation) run_seeds simulation 240 ;;
+    simulation) run_simulation ;;
     conformance) run_conformance ;;
     package) run_ctest release package ;;
     asan | tsan) build_preset "$1" ;;
@@ -379,7 +404,7 @@ run_stage() {
     flip) run_flip ;;
     soak-death) soak_death ;;
     soak-matching) soak_matching ;;
-    soak-simulation) run_seeds soak-simulation 10000 --rare-marks ;;
+    soak-simulation) soak_simulation ;;
     soak-fuzz) soak_fuzz ;;
     soak-mutations) soak_mutations ;;
     soak-shm | soak-tcp) suite "$1" --driver "${1#soak-}" --runs 3 ;;

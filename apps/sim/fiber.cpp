@@ -2,22 +2,18 @@
 //
 // Changing stacks, see fiber.hpp. Threads: one.
 // Surprise: below each stack lies a page that nobody may touch: an overflow is a crash, not a riddle.
+#undef _FORTIFY_SOURCE  // its longjmp() takes another stack for an error
 #include "apps/sim/fiber.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <new>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define CANELE_ASAN_FIBERS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CANELE_ASAN_FIBERS 1
-#endif
-#endif
 #ifdef CANELE_ASAN_FIBERS
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -46,20 +42,33 @@ Fiber::Fiber(std::function<void()> body) : body_(std::move(body)) {
   void* const memory = ::mmap(nullptr, stack_size + guard, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  ::mprotect(memory, guard, PROT_NONE);
+  if (::mprotect(memory, guard, PROT_NONE) != 0) {  // it splits the mapping, and their number is limited
+    ::munmap(memory, stack_size + guard);
+    throw std::bad_alloc();
+  }
   stack_ = static_cast<char*>(memory) + guard;
-  ::getcontext(&own_);
-  own_.uc_stack.ss_sp = stack_;
-  own_.uc_stack.ss_size = stack_size;
-  own_.uc_link = nullptr;
+}
+
+void Fiber::make_context(ucontext_t* context) {
+  ::getcontext(context);
+  context->uc_stack.ss_sp = stack_;
+  context->uc_stack.ss_size = stack_size;
+  context->uc_link = nullptr;
   const auto self = reinterpret_cast<std::uintptr_t>(this);
-  ::makecontext(&own_, reinterpret_cast<void (*)()>(enter), 2, static_cast<unsigned>(self >> 32),
+  ::makecontext(context, reinterpret_cast<void (*)()>(enter), 2, static_cast<unsigned>(self >> 32),
                 static_cast<unsigned>(self & 0xffffffffu));
 }
 
 Fiber::~Fiber() {
   const std::size_t guard = page_size();
   ::munmap(stack_ - guard, stack_size + guard);
+}
+
+std::size_t Fiber::resident_stack() const {
+  std::array<unsigned char, stack_size / 4096> pages{};  // no page is smaller
+  ::mincore(stack_, stack_size, pages.data());
+  const auto touched = std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  return static_cast<std::size_t>(touched) * page_size();
 }
 
 void Fiber::enter(unsigned high, unsigned low) {
@@ -72,18 +81,37 @@ void Fiber::run() {
   body_();
   over_ = true;
   leaving(nullptr, outside_stack_, outside_size_);  // null: this stack is not needed any more
+#ifdef CANELE_ASAN_FIBERS
   ::setcontext(&outside_);
+#else
+  ::_longjmp(outside_, 1);
+#endif
 }
 
 void Fiber::resume() {
   leaving(&fake_outside_, stack_, stack_size);
+#ifdef CANELE_ASAN_FIBERS
+  if (!std::exchange(begun_, true)) make_context(&own_);
   ::swapcontext(&outside_, &own_);
+#else
+  if (::_setjmp(outside_) == 0) {
+    if (begun_) ::_longjmp(own_, 1);
+    begun_ = true;
+    ucontext_t first;
+    make_context(&first);
+    ::setcontext(&first);
+  }
+#endif
   arrived(fake_outside_, nullptr, nullptr);
 }
 
 void Fiber::pause() {
   leaving(&fake_own_, outside_stack_, outside_size_);
+#ifdef CANELE_ASAN_FIBERS
   ::swapcontext(&own_, &outside_);
+#else
+  if (::_setjmp(own_) == 0) ::_longjmp(outside_, 1);
+#endif
   arrived(fake_own_, &outside_stack_, &outside_size_);
 }
 

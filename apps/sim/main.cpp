@@ -28,11 +28,17 @@ using namespace canele::sim;
 struct Arguments {
   RunOptions run;
   std::uint64_t runs = 1;
+  std::string workload = "random";
   std::string faults = "default";
   unsigned repeat = 20;
   bool marks = false, rare = false, first_only = false, shrinks = false;
   std::string keep;
 };
+
+const std::map<std::string, Workload> workloads = {{"random", Workload::random}, {"scale", Workload::scale}};
+
+/// The others are there to be measured.
+bool faults_apply(Workload workload) { return workload == Workload::random; }
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   if (list == "default") {
@@ -54,14 +60,15 @@ bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   return true;
 }
 
-void print_failure(const Outcome& outcome, std::uint64_t seed, const std::string& faults) {
+void print_failure(const Outcome& outcome, std::uint64_t seed, const Arguments& arguments) {
   std::printf("seed %llu FAILED, commit " CANELE_COMMIT ": %s\n", static_cast<unsigned long long>(seed),
               outcome.world.c_str());
   for (std::size_t i = 0; i < outcome.complaints.size() && i < 10; ++i) {
     std::printf("  %s\n", outcome.complaints[i].c_str());
   }
-  std::printf("%s  again: canele-sim --seed %llu --faults %s --verbose\n", outcome.wait_graph.c_str(),
-              static_cast<unsigned long long>(seed), faults.c_str());
+  std::printf("%s  again: canele-sim --workload %s --seed %llu --ranks %d --faults %s --verbose\n",
+              outcome.wait_graph.c_str(), arguments.workload.c_str(), static_cast<unsigned long long>(seed),
+              arguments.run.ranks, arguments.faults.c_str());
 }
 
 bool all_reached() {
@@ -78,9 +85,10 @@ bool report_marks(bool demanded, bool rare_ones, double runs) {
     reached += mark.hits > 0 ? 1 : 0;
     if (mark.hits == 0) (mark.rare && !rare_ones ? rare : missing) += " " + mark.name;
   }
-  std::printf("marks: %zu of %zu reached in %.0f runs%s%s%s%s\n", reached, marks.size(), runs,
-              missing.empty() ? "" : "; not:", missing.c_str(),
-              rare.empty() ? "" : "; not, which takes long:", rare.c_str());
+  std::printf("marks: %zu of %zu reached in %.0f runs", reached, marks.size(), runs);
+  if (demanded && !missing.empty()) std::printf("; not:%s", missing.c_str());
+  if (demanded && !rare.empty()) std::printf("; not, which takes long:%s", rare.c_str());
+  std::printf("\n");
   return !demanded || missing.empty();
 }
 
@@ -117,7 +125,7 @@ FaultPlan faults_of(const Arguments& arguments, std::uint64_t seed) {
 int shrink_one(const Arguments& arguments) {
   RunOptions failing = arguments.run;
   failing.faults = faults_of(arguments, failing.seed);
-  const Shrunk found = shrink(failing, run_traffic, [](const std::string& step) {
+  const Shrunk found = shrink(failing, run, [](const std::string& step) {
     std::printf("%s\n", step.c_str());
     std::fflush(stdout);
   });
@@ -145,9 +153,9 @@ int run_all(const Arguments& arguments) {
     current_seed = options.seed;
     current_run = i + 1;
     options.faults = faults_of(arguments, options.seed);
-    Outcome outcome = run_traffic(options);
+    Outcome outcome = run(options);
     const bool again = arguments.repeat != 0 && options.seed % arguments.repeat == 0;
-    if (again && run_traffic(options).trace_hash != outcome.trace_hash) {
+    if (again && run(options).trace_hash != outcome.trace_hash) {
       outcome.good = false;
       outcome.complaints.emplace_back("a second run with the same seed went another way");
     }
@@ -157,16 +165,19 @@ int run_all(const Arguments& arguments) {
     events += outcome.events;
     last_hash = outcome.trace_hash;
     for (const auto& [kind, count] : outcome.injected) injected[kind] += count;
-    if (!outcome.good) print_failure(outcome, options.seed, arguments.faults);
+    if (!outcome.good) print_failure(outcome, options.seed, arguments);
     if (arguments.runs == 1 || options.verbose) {
       std::printf("seed %llu: %s; %.3f ms, %llu requests, trace hash %016llx\n",
                   static_cast<unsigned long long>(options.seed), outcome.world.c_str(),
                   static_cast<double>(outcome.virtual_ns) / 1e6, static_cast<unsigned long long>(outcome.completed),
                   static_cast<unsigned long long>(outcome.trace_hash));
     }
+    std::fputs(outcome.report.c_str(), stdout);
     std::fflush(stdout);
   }
-  for (const Seen& place : all_buggify()) injected["buggify " + place.name] = place.hits;
+  if (faults_apply(arguments.run.workload)) {
+    for (const Seen& place : all_buggify()) injected["buggify " + place.name] = place.hits;
+  }
   const bool marked = report_marks(arguments.marks, arguments.rare, static_cast<double>(i));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const auto& [kind, count] : injected) {
@@ -186,13 +197,18 @@ int run_all(const Arguments& arguments) {
 int main(int argc, char** argv) {
   CLI::App app("Simulates jobs of Canelé's engine on virtual time while things go wrong.");
   Arguments arguments;
+  app.add_option("--workload", arguments.workload,
+                 "random: everything while everything goes wrong; scale: thousands of engines, without faults")
+      ->check(CLI::IsMember(workloads))
+      ->capture_default_str();
+  app.add_option("--partners", arguments.run.partners, "scale: that each rank chooses")->check(CLI::Range(1, 1000));
   app.add_option("--seed", arguments.run.seed, "the first seed")->capture_default_str();
   app.add_option("--runs", arguments.runs, "so many seeds, one after the other")->capture_default_str();
   app.add_flag("--first-only", arguments.first_only, "stop at the first run that fails");
-  app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed")->check(CLI::Range(0, 100'000));
+  app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed; scale: 1024")->check(CLI::Range(0, 100'000));
   app.add_option("--messages", arguments.run.messages, "0: by the seed")->check(CLI::Range(0, 100'000'000));
   app.add_option("--faults", arguments.faults,
-                 "default, none, or a list of network,clogs,starving,deaths,rails,hostile,buggify");
+                 "default, none, or a list of network,clogs,starving,deaths,rails,hostile,buggify; none in scale");
   app.add_option("--ticks", arguments.run.ticks, "nanoseconds of virtual time in which faults happen");
   app.add_option("--check-repeat", arguments.repeat, "run each Nth seed twice; 0: none")->capture_default_str();
   app.add_flag("--all-marks", arguments.marks, "a transition of a protocol that no run has reached is a failure");
@@ -203,6 +219,7 @@ int main(int argc, char** argv) {
   app.add_option("--setting", arguments.run.settings, "of all engines, as CANELE_NAME=value; may be repeated");
   app.add_flag("--verbose", arguments.run.verbose, "log of the engines, on standard error");
   CLI11_PARSE(app, argc, argv);
+  arguments.run.workload = workloads.at(arguments.workload);
   std::string why;
   if (!read_faults(arguments.faults, &arguments.run.faults, &why)) {
     std::fprintf(stderr, "canele-sim: %s\n", why.c_str());

@@ -22,6 +22,9 @@
 
 namespace canele::sim {
 
+using drivers::sim::Counted;
+using drivers::sim::CountedMap;
+
 class Oracle {
  public:
   Oracle(World& world, const Plan& plan);
@@ -56,9 +59,9 @@ class Oracle {
   World& world_;
   const Plan& plan_;
   std::vector<int> times_received_, times_sent_;
-  std::map<std::tuple<std::uint32_t, int, std::uint64_t, std::size_t>, int> small_received_;
+  CountedMap<std::tuple<std::uint32_t, int, std::uint64_t, std::size_t>, int> small_received_;
   /// By group, source and tag (0 where all tags are in order).
-  std::map<std::tuple<std::uint32_t, int, std::uint64_t>, std::vector<Taken>> taken_;
+  CountedMap<std::tuple<std::uint32_t, int, std::uint64_t>, std::vector<Taken, Counted<Taken>>> taken_;
   std::set<std::pair<int, int>> forgiven_, distrusted_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/sim/marks.hpp"
+#include "apps/sim/scale.hpp"
 #include "apps/sim/traffic.hpp"
 
 namespace canele::sim {
@@ -80,8 +81,6 @@ std::string describe(const WorldOptions& world) {
   return text;
 }
 
-}  // namespace
-
 Outcome run_traffic(const RunOptions& options) {
   // Split, not scaled: the states of a scaled one would be a step apart for neighbours, who would then share their
   // plans.
@@ -133,6 +132,18 @@ Outcome run_traffic(const RunOptions& options) {
   outcome.completed = oracle.completed;
   outcome.injected = adversary.injected();
   return outcome;
+}
+
+}  // namespace
+
+Outcome run(const RunOptions& options) {
+  switch (options.workload) {
+    case Workload::scale:
+      return run_scale(options);
+    case Workload::random:
+      break;
+  }
+  return run_traffic(options);
 }
 
 }  // namespace canele::sim

@@ -2,9 +2,8 @@
 //
 // One simulated run: a world, a workload, an adversary; and what came of it.
 //
-// Who: canele-sim and tests/simulation. Threads: one. Surprise: the seed decides everything that the options leave
-// open:
-//      networks, strategy, settings.
+// Who: canele-sim. Threads: one.
+// Surprise: the seed decides everything that the options leave open: networks, strategy, settings.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +15,16 @@
 
 namespace canele::sim {
 
+enum class Workload : std::uint8_t {
+  random,  ///< everything at random, while everything goes wrong that may
+  scale    ///< thousands of engines, a few partners each
+};
+
 struct RunOptions {
+  Workload workload = Workload::random;
   std::uint64_t seed = 1;
   int ranks = 0;                           ///< 0: 8 to 32, by the seed
+  int partners = 8;                        ///< scale: that each rank chooses
   int messages = 0;                        ///< 0: by the seed
   std::uint64_t ticks = 20'000'000;        ///< nanoseconds in which faults happen
   std::uint64_t patience = 2'000'000'000;  ///< after them
@@ -36,8 +42,10 @@ struct Outcome {
   std::map<std::string, std::uint64_t> injected;
   std::uint32_t messages = 0;  ///< of the plan
   std::string world;           ///< what the seed chose
+  std::string report;          ///< figures, for people
 };
 
-Outcome run_traffic(const RunOptions& options);
+/// One run of the workload.
+Outcome run(const RunOptions& options);
 
 }  // namespace canele::sim

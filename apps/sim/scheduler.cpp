@@ -104,6 +104,12 @@ void Scheduler::starve(int rank, std::uint64_t ns) {
   }
 }
 
+std::size_t Scheduler::resident_stacks() const {
+  std::size_t sum = 0;
+  for (const auto& thread : threads_) sum += thread->fiber ? thread->fiber->resident_stack() : 0;
+  return sum;
+}
+
 bool Scheduler::run(const std::function<bool()>& done, std::uint64_t until) {
   while (!done()) {
     if (timeline_.empty() || timeline_.next() > until) return false;

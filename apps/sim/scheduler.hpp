@@ -73,6 +73,8 @@ class Scheduler {
 
   const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
   std::uint64_t switches() const { return switches_; }
+  /// Bytes of memory that the stacks of all threads take.
+  std::size_t resident_stacks() const;
   /// Speed of a rank's threads: each nanosecond of theirs takes so many.
   void slow_down(int rank, unsigned factor) { slowness_[rank] = factor; }
 

@@ -101,7 +101,7 @@ void World::live(int rank, const Body& body) {
   Rank& own = ranks_[static_cast<std::size_t>(rank)];
   own.engine = make_engine(rank);
   if (own.engine == nullptr) {
-    own.leaving = own.through = true;
+    own.leaving = own.through = recount_ = true;
     return;
   }
   if (own.platform->busy_locks > 0) own.platform->lock_appears_busy = SimPlatform::appears_busy;
@@ -113,19 +113,26 @@ void World::live(int rank, const Body& body) {
   own.leaving = true;
   const int code = canele_finalize(handle);
   own.engine = nullptr;
-  own.through = true;
+  own.through = recount_ = true;
   trace(static_cast<std::uint64_t>(rank) * 1000 + static_cast<std::uint64_t>(-code));
 }
 
+/// Asked at every step, so all ranks are looked at only after one of them has come to an end.
+bool World::all_through() {
+  if (!std::exchange(recount_, false)) return false;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    if (!is_through(rank) && !is_dead(rank)) return false;
+  }
+  return true;
+}
+
 bool World::run(std::uint64_t until_ns) {
-  const auto all_through = [this] {
-    if (!complaints_.empty()) return true;
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      if (!is_through(rank) && !is_dead(rank)) return false;
-    }
-    return true;
-  };
-  return scheduler.run(all_through, until_ns) && complaints_.empty();
+  return run_until([this] { return all_through(); }, until_ns);
+}
+
+bool World::run_until(const std::function<bool()>& done, std::uint64_t until_ns) {
+  const auto over = [&] { return !complaints_.empty() || done(); };
+  return scheduler.run(over, until_ns) && complaints_.empty();
 }
 
 void World::kill(int rank) {
@@ -133,6 +140,7 @@ void World::kill(int rank) {
   scheduler.kill(rank);
   for (const auto& fabric : fabrics_) fabric->kill(rank);
   board_->dead.insert(rank);
+  recount_ = true;
   board_->told.erase(rank);
   comm::Engine*& engine = ranks_[static_cast<std::size_t>(rank)].engine;
   if (engine != nullptr) graveyard_.emplace_back(std::exchange(engine, nullptr));

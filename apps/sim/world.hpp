@@ -61,6 +61,8 @@ class World {
   void start(Body body);
   /// True: all ranks that live are through. False: nothing happens any more, or virtual time has reached `until`.
   bool run(std::uint64_t until_ns);
+  /// The same, until `done`, for workloads that stop on the way.
+  bool run_until(const std::function<bool()>& done, std::uint64_t until_ns);
 
   // ---- what befalls it --------------------------------------------------------------------------------------------
   void kill(int rank);
@@ -102,6 +104,7 @@ class World {
     bool leaving = false, through = false;
   };
   void live(int rank, const Body& body);
+  bool all_through();
   comm::Engine* make_engine(int rank);
   void log(int rank, LogLevel level, std::string_view text);
 
@@ -110,6 +113,7 @@ class World {
   std::vector<std::unique_ptr<Fabric>> fabrics_;
   std::shared_ptr<Board> board_ = std::make_shared<Board>();
   std::vector<Rank> ranks_;
+  bool recount_ = true;                                   ///< somebody has come to an end: are all through?
   std::vector<std::unique_ptr<comm::Engine>> graveyard_;  ///< of ranks that were killed
   std::vector<std::string> complaints_;
   std::uint64_t hash_ = 0x9e3779b97f4a7c15u;

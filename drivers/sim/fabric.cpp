@@ -231,8 +231,8 @@ void Fabric::drop_region(Rank rank, std::uint64_t id) {
 
 SharedLines Fabric::lines(Rank rank, Rank peer, int count) {
   auto& memory = lines_[{std::min(rank, peer), std::max(rank, peer)}];
-  if (!memory) memory = std::make_unique<SharedLine[]>(static_cast<std::size_t>(2 * count));
-  SharedLine* const low = memory.get();
+  if (memory.empty()) memory = std::vector<SharedLine, Counted<SharedLine>>(static_cast<std::size_t>(2 * count));
+  SharedLine* const low = memory.data();
   SharedLine* const high = low + count;
   return rank < peer ? SharedLines{low, high, count} : SharedLines{high, low, count};
 }

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "drivers/driver.hpp"
+#include "drivers/sim/counted.hpp"
 #include "drivers/sim/timeline.hpp"
 
 namespace canele::drivers::sim {
@@ -177,7 +178,7 @@ class Fabric {
 
  private:
   struct Channel {
-    std::deque<Frame> transit;
+    std::deque<Frame, Counted<Frame>> transit;
     std::uint64_t last_time = 0, held_until = 0;
     bool cut = false;
   };
@@ -192,10 +193,10 @@ class Fabric {
   FabricOptions options_;
   std::vector<SimDriver*> drivers_;
   std::vector<Port> ports_;
-  std::map<std::pair<Rank, Rank>, Channel> channels_;
-  std::vector<std::map<std::uint64_t, Region>> regions_;
+  CountedMap<std::pair<Rank, Rank>, Channel> channels_;
+  std::vector<CountedMap<std::uint64_t, Region>> regions_;
   std::uint64_t last_region_ = 0;
-  std::map<std::pair<Rank, Rank>, std::unique_ptr<SharedLine[]>> lines_;
+  CountedMap<std::pair<Rank, Rank>, std::vector<SharedLine, Counted<SharedLine>>> lines_;
 };
 
 }  // namespace canele::drivers::sim

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "drivers/sim/sim_driver.hpp"
 
@@ -92,7 +93,7 @@ int SimDriver::poll_impl(int budget) {
   }
   int events = pay(budget);  // connected() comes before packets
   std::set<Rank> later;      // the order of a peer's packets is kept
-  std::deque<Arrival> kept;
+  std::vector<Arrival> kept;
   while (budget > events && !inbox_.empty()) {
     Arrival arrival = std::move(inbox_.front());
     inbox_.pop_front();

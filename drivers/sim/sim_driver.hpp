@@ -127,10 +127,10 @@ class SimDriver final : public Driver {
   DriverContext* context_ = nullptr;
   Fabric* fabric_ = nullptr;
   Kind kind_ = Kind::stream;
-  std::map<Rank, Link> links_;
-  std::deque<Arrival> inbox_;
-  std::deque<Due> due_;
-  std::vector<std::byte> reserved_;
+  CountedMap<Rank, Link> links_;
+  std::deque<Arrival, Counted<Arrival>> inbox_;
+  std::deque<Due, Counted<Due>> due_;
+  std::vector<std::byte, Counted<std::byte>> reserved_;
   int bell_ = -1;
   bool armed_ = false, in_poll_ = false;
   int wakes_owed_ = 0;  ///< wants_wake() said so, wake() has not come

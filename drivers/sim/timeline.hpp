@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/sim/counted.hpp"
+
 namespace canele::drivers::sim {
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
@@ -75,7 +77,7 @@ class Timeline {
     Action action;
   };
   static bool later(const Entry& a, const Entry& b) { return a.time != b.time ? a.time > b.time : a.number > b.number; }
-  std::vector<Entry> heap_;
+  std::vector<Entry, Counted<Entry>> heap_;
   std::uint64_t now_ = 0, last_number_ = 0, steps_ = 0;
 };
 
