@@ -142,8 +142,14 @@ void World::kill(int rank) {
   board_->dead.insert(rank);
   recount_ = true;
   board_->told.erase(rank);
-  comm::Engine*& engine = ranks_[static_cast<std::size_t>(rank)].engine;
-  if (engine != nullptr) graveyard_.emplace_back(std::exchange(engine, nullptr));
+  Rank& own = ranks_[static_cast<std::size_t>(rank)];
+  std::unique_ptr<comm::Engine> engine(std::exchange(own.engine, nullptr));
+  if (own.leaving) {
+    // Its thread may stand in finalize with a mutex in its hands: left where it stands, as all that the dead leave.
+    static_cast<void>(engine.release());
+  } else if (engine != nullptr) {
+    graveyard_.push_back(std::move(engine));
+  }
   for (int other = 0; other < options_.ranks; ++other) {
     timeline.after(dice.under(launcher_ns), [this, other, rank] {
       const auto handler = board_->told.find(other);
