@@ -26,6 +26,7 @@
 //   again         key of transfer  0          (none): the sender lost the rail of these bulk bytes: a new cts, please
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -62,8 +63,15 @@ struct Head {
   Type type;
   std::uint8_t size;
 };
-static_assert(sizeof(Head) == 16);
+static_assert(sizeof(Head) == 16 && offsetof(Head, seq) == 8 && offsetof(Head, session) == 12 &&
+              offsetof(Head, type) == 14 && offsetof(Head, size) == 15);
 inline constexpr std::uint8_t long_size = 255;  ///< a u32 size follows the head
+
+/// The head as two words, made in registers. Stored field by field it would not be there yet for the copy that follows.
+inline std::array<std::uint64_t, 2> words_of(const Head& head) {
+  return {head.tag, head.seq | std::uint64_t{head.session} << 32 | static_cast<std::uint64_t>(head.type) << 48 |
+                        std::uint64_t{head.size} << 56};
+}
 
 struct Rts {
   std::uint64_t handle;    ///< the send
@@ -108,8 +116,9 @@ inline constexpr std::size_t chunk_size(std::size_t payload) {
 /// Writes a chunk's head; returns where its payload goes.
 inline std::byte* put_head(std::byte* out, Head head, std::size_t payload) {
   head.size = payload >= long_size ? long_size : static_cast<std::uint8_t>(payload);
-  std::memcpy(out, &head, sizeof head);
-  out += sizeof head;
+  const auto words = words_of(head);
+  std::memcpy(out, words.data(), sizeof words);
+  out += sizeof words;
   if (payload >= long_size) {
     const auto size = static_cast<std::uint32_t>(payload);
     std::memcpy(out, &size, sizeof size);

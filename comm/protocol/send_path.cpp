@@ -85,10 +85,10 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
       peer->announced[session.number] != session.epoch) {
     return false;
   }
-  const wire::Head head{tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
-                        static_cast<std::uint8_t>(length)};
+  const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
+                                    static_cast<std::uint8_t>(length)});
   drivers::Driver& driver = *rail.slot->driver;
-  if (driver.send_inline(destination, &head, sizeof head, buffer, length) != drivers::Status::ok) {
+  if (driver.send_inline(destination, head.data(), sizeof head, buffer, length) != drivers::Status::ok) {
     CANELE_MARK(inline_send_found_full);
     rail.full = true;
     return false;

@@ -17,20 +17,21 @@
 
 namespace canele::drivers::shm {
 
-/// memcpy of at most line_payload bytes, inline: a call for eight bytes costs as much as the rest of a send.
+/// memcpy of at most line_payload bytes, inline: a call for eight bytes costs as much as the rest of a send. By eight
+/// bytes at most: what was just stored in eights is not there yet for a load of sixteen, which then waits for memory.
 inline void copy_small(std::byte* to, const void* from_memory, std::size_t size) {
   const auto* from = static_cast<const std::byte*>(from_memory);
+  const auto copy = [&]<typename Word>(Word word, std::size_t at) {
+    std::memcpy(&word, from + at, sizeof word);
+    std::memcpy(to + at, &word, sizeof word);
+  };
   // Two copies that may overlap cover every size between one and two times theirs.
-  if (size >= 16) {
-    std::size_t at = 0;
-    for (; at + 16 < size; at += 16) std::memcpy(to + at, from + at, 16);
-    std::memcpy(to + size - 16, from + size - 16, 16);
-  } else if (size >= 8) {
-    std::memcpy(to, from, 8);
-    std::memcpy(to + size - 8, from + size - 8, 8);
+  if (size >= 8) {
+    for (std::size_t at = 0; at + 8 < size; at += 8) copy(std::uint64_t{}, at);
+    copy(std::uint64_t{}, size - 8);
   } else if (size >= 4) {
-    std::memcpy(to, from, 4);
-    std::memcpy(to + size - 4, from + size - 4, 4);
+    copy(std::uint32_t{}, 0);
+    copy(std::uint32_t{}, size - 4);
   } else {
     for (std::size_t i = 0; i < size; ++i) to[i] = from[i];
   }
