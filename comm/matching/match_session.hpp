@@ -40,6 +40,21 @@ struct NodeFifo {
     (node.links.next != nullptr ? node.links.next->links.prev : last) = node.links.prev;
     node.links = MatchLinks{};
   }
+  /// visit(MatchNode&) for every node, the oldest first; nothing may change meanwhile.
+  template <typename Visit>
+  void each(Visit visit) const {
+    for (MatchNode* node = first; node != nullptr; node = node->links.next) visit(*node);
+  }
+  /// The oldest that fits(const MatchNode&), taken out; or nullptr.
+  template <typename Fits>
+  MatchNode* take_first(Fits fits) {
+    for (MatchNode* node = first; node != nullptr; node = node->links.next) {
+      if (!fits(*node)) continue;
+      unlink(*node);
+      return node;
+    }
+    return nullptr;
+  }
 };
 
 struct MatchSession {

@@ -15,10 +15,6 @@ void forget_only(MatchSession& session) {
   session.posted = 0;
 }
 
-bool fits(const MatchNode& message, std::int32_t source, std::uint64_t tag, std::uint64_t mask) {
-  return ((message.tag ^ tag) & mask) == 0 && (source == rank_any || source == message.source);
-}
-
 }  // namespace
 
 /// Takes note of what one operation costs, from its beginning to its end. Nothing where nothing is counted.
@@ -299,7 +295,7 @@ UnexpectedNode* BasicMatcher<Counting>::find_in_tables(MatchSession& session, st
     case MatchClass::masked:
       for (UnexpectedNode* message = session.first_arrival; message != nullptr; message = message->arrival_next) {
         count_compared();
-        if (fits(*message, source, tag, mask)) return message;
+        if (matching::fits(*message, {tag, mask, session.id, source})) return message;
       }
       break;
   }

@@ -106,9 +106,7 @@ class BasicMatcher {
   static void each_in_session(const MatchSession& session, Visit visit) {
     if (session.only != nullptr) visit(*session.only);
     for (const NodeFifo* list : {&session.any_any, &session.masked}) {
-      for (MatchNode* node = list->first; node != nullptr; node = node->links.next) {
-        visit(static_cast<PostedNode&>(*node));
-      }
+      list->each([&](MatchNode& node) { visit(static_cast<PostedNode&>(node)); });
     }
   }
 

@@ -3,9 +3,10 @@
 // Every matcher against the obvious model, in every order of a few posts, arrivals, cancels and probes.
 //
 // Who: ctest; tests/run.sh --soak, which sets CANELE_TEST_DEEP: then probes are among the six operations, and vector
-// and fuzzy run with each set of instructions. Threads: one. Surprise: all worlds share one matcher, and each must
-// leave its tables empty for the next. A session that is ordered
-//     across tags is no other case here: what is ordered is what arrives, and the matcher is never told.
+//     and fuzzy run with each set of instructions.
+// Threads: one.
+// Surprise: all worlds share one matcher, and each must leave its tables empty for the next. A session that is
+//     ordered across tags is no other case here: what is ordered is what arrives, and the matcher is never told.
 #include <gtest/gtest.h>
 
 #include <algorithm>

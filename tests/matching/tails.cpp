@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The benchmark of tail queues. See tails.hpp. Threads: two of its own.
-// Surprise: each thread posts a receive and lets its message arrive, in turn, with tags of its own; so both threads are
-// on
-//     both sides, and every match is behind the K entries that both lists begin with.
+// Surprise: each thread posts a receive and lets its message arrive, in turn, with tags of its own; so both threads
+//     are on both sides, and every match is behind the K entries that both lists begin with.
 #include "tails.hpp"
 
 #include <algorithm>
@@ -29,31 +28,20 @@ class OneLock {
   UnexpectedNode* post(PostedNode& receive) {
     receive.match_class = static_cast<std::uint8_t>(classify(receive.source, receive.mask));
     const QueueLock::Hold hold(lock_);
-    return static_cast<UnexpectedNode*>(take_or_append(messages_, receives_, receive, [&](const MatchNode& node) {
-      return fits_pair(receive, static_cast<const UnexpectedNode&>(node));
-    }));
+    MatchNode* found = messages_.take_first(
+        [&](const MatchNode& node) { return matching::fits(receive, static_cast<const UnexpectedNode&>(node)); });
+    if (found == nullptr) receives_.append(receive);
+    return static_cast<UnexpectedNode*>(found);
   }
   PostedNode* arrive(UnexpectedNode& message) {
     const QueueLock::Hold hold(lock_);
-    return static_cast<PostedNode*>(take_or_append(receives_, messages_, message, [&](const MatchNode& node) {
-      return fits_pair(static_cast<const PostedNode&>(node), message);
-    }));
+    MatchNode* found = receives_.take_first(
+        [&](const MatchNode& node) { return matching::fits(static_cast<const PostedNode&>(node), message); });
+    if (found == nullptr) messages_.append(message);
+    return static_cast<PostedNode*>(found);
   }
 
  private:
-  static bool fits_pair(const PostedNode& receive, const UnexpectedNode& message) {
-    return matching::fits(receive, matching::Envelope{message.tag, message.session, message.source});
-  }
-  template <typename Fits>
-  static MatchNode* take_or_append(NodeFifo& search, NodeFifo& own, MatchNode& node, Fits fits) {
-    for (MatchNode* candidate = search.first; candidate != nullptr; candidate = candidate->links.next) {
-      if (!fits(*candidate)) continue;
-      search.unlink(*candidate);
-      return candidate;
-    }
-    own.append(node);
-    return nullptr;
-  }
   QueueLock lock_;
   NodeFifo receives_, messages_;
 };

@@ -47,6 +47,18 @@ inline bool fits(const UnexpectedNode& message, const Wanted& wanted) noexcept {
          (wanted.source == rank_any || wanted.source == message.source);
 }
 
+inline bool fits(const PostedNode& receive, const UnexpectedNode& message) noexcept {
+  return fits(receive, Envelope{message.tag, message.session, message.source});
+}
+
+/// Session and source as one word; a source that does not matter is masked out.
+inline std::uint64_t who_of(std::uint32_t session, std::int32_t source) noexcept {
+  return std::uint64_t{session} << 32 | static_cast<std::uint32_t>(source);
+}
+inline std::uint64_t who_mask_of(std::int32_t source) noexcept {
+  return source == rank_any ? ~std::uint64_t{0} << 32 : ~std::uint64_t{0};
+}
+
 class Alternative {
  public:
   virtual ~Alternative() = default;

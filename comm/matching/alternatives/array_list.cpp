@@ -53,19 +53,11 @@ MatchNode* walk(const PairBlock* block, Tally& cost, Fits fits) noexcept {
   return nullptr;
 }
 
-class ArrayList final : public Alternative {
+class ArrayList final : public LaneAlternative<PairBlock, PairBlock> {
  public:
-  void each(void (*visit)(void*, PostedNode&), void* context) const override {
-    posted_.each([&](MatchNode& node) { visit(context, static_cast<PostedNode&>(node)); });
-  }
-  std::size_t bytes() const noexcept override { return sizeof *this + posted_.bytes() + unexpected_.bytes(); }
+  std::size_t bytes() const noexcept override { return sizeof *this + bytes_of_lists(); }
 
  protected:
-  void append(MatchSession&, PostedNode& receive) override { posted_.append(receive); }
-  void append(MatchSession&, UnexpectedNode& message) override { unexpected_.append(message); }
-  void remove(MatchSession&, PostedNode& receive) noexcept override { posted_.remove(receive); }
-  void remove(MatchSession&, UnexpectedNode& message) noexcept override { unexpected_.remove(message); }
-
   PostedNode* search(const Envelope& message, Tally& cost) const noexcept override {
     const std::uint64_t who = who_of(message.session, message.source);
     const auto fitting = [&](const PairBlock& block, std::uint32_t lane) {
@@ -96,9 +88,6 @@ class ArrayList final : public Alternative {
     };
     return static_cast<UnexpectedNode*>(walk(unexpected_.first(), cost, fitting));
   }
-
- private:
-  LaneList<PairBlock> posted_, unexpected_;
 };
 
 }  // namespace

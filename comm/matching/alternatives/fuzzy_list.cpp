@@ -7,8 +7,8 @@
 // Surprise: a key is 10 bits of the tag beside 6 bits of session and source, not all of it mixed: so a receive from any
 //     source still filters by tag, and one for any tag by source. A mask of part of the tag filters by source only.
 //
-//   receives: │ 32 keys │ 32 masks │ 4 lines of nodes │ live next prev │    7 lines, 3 read where nothing passes
-//   messages: │ 32 keys │ 4 lines of nodes │ live next prev │               6 lines, 2 read
+//   receives: │ 4 lines of nodes │ live next prev │ 32 keys │ 32 masks │    7 lines, 3 read where nothing passes
+//   messages: │ 4 lines of nodes │ live next prev │ 32 keys │               6 lines, 2 read
 //
 // Rejected: 64 keys of 8 bits (with 8 bits for tag, source and session, one in four blocks has an entry that passes for
 //     nothing, and each costs a line).
@@ -39,21 +39,7 @@ Key mask_of(std::int32_t source, std::uint64_t mask) noexcept {
   return tag | who;
 }
 
-/// What both kinds of blocks have behind their keys.
-template <typename Block>
-struct alignas(64) Lanes {
-  static constexpr std::uint32_t lanes = 32;
-  MatchNode* nodes[lanes] = {};
-  alignas(64) std::uint32_t live_lanes = 0;
-  Block* next = nullptr;
-  Block* prev = nullptr;
-
-  void clear(std::uint32_t lane) noexcept { live_lanes &= ~(std::uint32_t{1} << lane); }
-  std::uint32_t live() const noexcept { return live_lanes; }
-  MatchNode* node(std::uint32_t lane) const noexcept { return nodes[lane]; }
-};
-
-struct PostedBlock : Lanes<PostedBlock> {
+struct PostedBlock : Lanes<PostedBlock, 32> {
   static constexpr unsigned lines_searched = 3;
   alignas(64) Key keys[lanes] = {};
   alignas(64) Key masks[lanes] = {};
@@ -61,20 +47,18 @@ struct PostedBlock : Lanes<PostedBlock> {
   void set(std::uint32_t lane, MatchNode& node) noexcept {
     keys[lane] = key_of(node.tag, node.session, node.source);
     masks[lane] = mask_of(node.source, static_cast<PostedNode&>(node).mask);
-    nodes[lane] = &node;
-    live_lanes |= std::uint32_t{1} << lane;
+    keep(lane, node);
   }
 };
 static_assert(sizeof(PostedBlock) == 7 * 64);
 
-struct UnexpectedBlock : Lanes<UnexpectedBlock> {
+struct UnexpectedBlock : Lanes<UnexpectedBlock, 32> {
   static constexpr unsigned lines_searched = 2;
   alignas(64) Key keys[lanes] = {};
 
   void set(std::uint32_t lane, MatchNode& node) noexcept {
     keys[lane] = key_of(node.tag, node.session, node.source);
-    nodes[lane] = &node;
-    live_lanes |= std::uint32_t{1} << lane;
+    keep(lane, node);
   }
 };
 static_assert(sizeof(UnexpectedBlock) == 6 * 64);
@@ -142,23 +126,15 @@ struct Filter {
 #endif
 };
 
-class FuzzyList final : public Alternative {
+class FuzzyList final : public LaneAlternative<PostedBlock, UnexpectedBlock> {
  public:
   explicit FuzzyList(Isa isa)
       : search_posted_(search_for<PostedBlock, Arrival>(isa)),
         search_unexpected_(search_for<UnexpectedBlock, Receiving>(isa)) {}
 
-  void each(void (*visit)(void*, PostedNode&), void* context) const override {
-    posted_.each([&](MatchNode& node) { visit(context, static_cast<PostedNode&>(node)); });
-  }
-  std::size_t bytes() const noexcept override { return sizeof *this + posted_.bytes() + unexpected_.bytes(); }
+  std::size_t bytes() const noexcept override { return sizeof *this + bytes_of_lists(); }
 
  protected:
-  void append(MatchSession&, PostedNode& receive) override { posted_.append(receive); }
-  void append(MatchSession&, UnexpectedNode& message) override { unexpected_.append(message); }
-  void remove(MatchSession&, PostedNode& receive) noexcept override { posted_.remove(receive); }
-  void remove(MatchSession&, UnexpectedNode& message) noexcept override { unexpected_.remove(message); }
-
   PostedNode* search(const Envelope& message, Tally& cost) const noexcept override {
     const Key key = key_of(message.tag, message.session, message.source);
     return static_cast<PostedNode*>(search_posted_(posted_.first(), {key, 0, {message}}, cost));
@@ -186,8 +162,6 @@ class FuzzyList final : public Alternative {
 
   Search<PostedBlock, Arrival> search_posted_;
   Search<UnexpectedBlock, Receiving> search_unexpected_;
-  LaneList<PostedBlock> posted_;
-  LaneList<UnexpectedBlock> unexpected_;
 };
 
 }  // namespace

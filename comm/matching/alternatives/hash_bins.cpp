@@ -22,12 +22,9 @@ class HashBins final : public Alternative {
   explicit HashBins(std::uint64_t seed) : seed_(seed | 1) {}
 
   void each(void (*visit)(void*, PostedNode&), void* context) const override {
-    const auto list = [&](const NodeFifo& fifo) {
-      for (MatchNode* node = fifo.first; node != nullptr; node = node->links.next)
-        visit(context, static_cast<PostedNode&>(*node));
-    };
-    for (const Bin& bin : bins_) list(bin.posted);
-    list(wild_);
+    const auto one = [&](MatchNode& node) { visit(context, static_cast<PostedNode&>(node)); };
+    for (const Bin& bin : bins_) bin.posted.each(one);
+    wild_.each(one);
   }
   std::size_t bytes() const noexcept override { return sizeof *this; }
 
@@ -71,7 +68,7 @@ class HashBins final : public Alternative {
   static constexpr std::size_t bins = 1021;  // a prime
 
   const Bin& bin(const Envelope& key) const noexcept {
-    const std::uint64_t who = std::uint64_t{key.session} << 32 | static_cast<std::uint32_t>(key.source);
+    const std::uint64_t who = who_of(key.session, key.source);
     const std::uint64_t mixed = (key.tag ^ seed_) * 0x9e3779b97f4a7c15u + who * 0xc2b2ae3d27d4eb4fu;
     return bins_[(mixed ^ mixed >> 32) % bins];
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// LaneList: a FIFO of blocks that hold several entries each, in lanes. The list behind arrays, vector and fuzzy.
+// LaneList: a FIFO of blocks that hold several entries each, in lanes. The list behind arrays, vector and fuzzy; and
+// what else these three have in common.
 //
 // Who: alternatives/ only. Threads: under the engine's lock.
 // Surprise: a lane whose entry was taken out is never filled again, so that the order of the lanes is the order of the
@@ -10,9 +11,8 @@
 //                                   ▲
 //   node.place = {block, lane} ─────┘       so that any entry is taken out at once
 //
-// Rejected: filling holes (entries would have to move, and nodes be told); blocks from malloc (16-byte aligned, so that
-// a
-//     block of 64 bytes lies on two lines).
+// Rejected: filling holes (entries would have to move, and nodes be told); blocks from malloc (16-byte aligned, so
+//     that a block of 64 bytes lies on two lines).
 //
 // Block: next, prev, lanes, set(lane, node), clear(lane), live() (a bit for each lane in use), node(lane).
 #pragma once
@@ -23,7 +23,7 @@
 #include <new>
 #include <vector>
 
-#include "comm/matching/node.hpp"
+#include "comm/matching/alternatives/alternative.hpp"
 
 namespace canele::comm::matching {
 
@@ -99,12 +99,42 @@ class LaneList {
   BlockPool<Block> pool_;
 };
 
-/// Session and source as one word; a source that does not matter is masked out.
-inline std::uint64_t who_of(std::uint32_t session, std::int32_t source) noexcept {
-  return std::uint64_t{session} << 32 | static_cast<std::uint32_t>(source);
-}
-inline std::uint64_t who_mask_of(std::int32_t source) noexcept {
-  return source == rank_any ? ~std::uint64_t{0} << 32 : ~std::uint64_t{0};
-}
+/// What a block has besides the rows that are compared: the nodes of its lanes, and which are in use.
+template <typename Block, std::uint32_t count>
+struct alignas(64) Lanes {
+  static constexpr std::uint32_t lanes = count;
+  MatchNode* nodes[lanes] = {};
+  alignas(64) std::uint32_t live_lanes = 0;
+  Block* next = nullptr;
+  Block* prev = nullptr;
+
+  void keep(std::uint32_t lane, MatchNode& node) noexcept {
+    nodes[lane] = &node;
+    live_lanes |= std::uint32_t{1} << lane;
+  }
+  void clear(std::uint32_t lane) noexcept { live_lanes &= ~(std::uint32_t{1} << lane); }
+  std::uint32_t live() const noexcept { return live_lanes; }
+  MatchNode* node(std::uint32_t lane) const noexcept { return nodes[lane]; }
+};
+
+/// An alternative whose receives and messages are in one LaneList each. What is left to a structure: how it searches
+/// them.
+template <typename PostedBlock, typename UnexpectedBlock>
+class LaneAlternative : public Alternative {
+ public:
+  void each(void (*visit)(void*, PostedNode&), void* context) const final {
+    posted_.each([&](MatchNode& node) { visit(context, static_cast<PostedNode&>(node)); });
+  }
+
+ protected:
+  void append(MatchSession&, PostedNode& receive) final { posted_.append(receive); }
+  void append(MatchSession&, UnexpectedNode& message) final { unexpected_.append(message); }
+  void remove(MatchSession&, PostedNode& receive) noexcept final { posted_.remove(receive); }
+  void remove(MatchSession&, UnexpectedNode& message) noexcept final { unexpected_.remove(message); }
+  std::size_t bytes_of_lists() const noexcept { return posted_.bytes() + unexpected_.bytes(); }
+
+  LaneList<PostedBlock> posted_;
+  LaneList<UnexpectedBlock> unexpected_;
+};
 
 }  // namespace canele::comm::matching

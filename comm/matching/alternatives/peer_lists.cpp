@@ -20,13 +20,10 @@ namespace {
 class PeerLists final : public Alternative {
  public:
   void each(void (*visit)(void*, PostedNode&), void* context) const override {
-    const auto list = [&](const NodeFifo& fifo) {
-      for (MatchNode* node = fifo.first; node != nullptr; node = node->links.next)
-        visit(context, static_cast<PostedNode&>(*node));
-    };
+    const auto one = [&](MatchNode& node) { visit(context, static_cast<PostedNode&>(node)); };
     for (const PerSession& session : sessions_) {
-      for (const PerPeer& peer : session.peers) list(peer.posted);
-      list(session.any_source);
+      for (const PerPeer& peer : session.peers) peer.posted.each(one);
+      session.any_source.each(one);
     }
   }
   std::size_t bytes() const noexcept override {

@@ -4,7 +4,7 @@
 //
 // Who: factory.cpp. Threads: under the engine's lock.
 // Surprise: the links are those of the nodes, so it needs no memory of its own: nothing is smaller, or slower when
-// long.
+//     long.
 #include "comm/matching/alternatives/structures.hpp"
 
 namespace canele::comm::matching {
@@ -13,8 +13,7 @@ namespace {
 class PlainList final : public Alternative {
  public:
   void each(void (*visit)(void*, PostedNode&), void* context) const override {
-    for (MatchNode* node = posted_.first; node != nullptr; node = node->links.next)
-      visit(context, static_cast<PostedNode&>(*node));
+    posted_.each([&](MatchNode& node) { visit(context, static_cast<PostedNode&>(node)); });
   }
   std::size_t bytes() const noexcept override { return sizeof *this; }
 

@@ -9,21 +9,6 @@ namespace {
 
 constexpr int spins_before_yield = 256;
 
-bool fits_pair(const PostedNode& receive, const UnexpectedNode& message) {
-  return fits(receive, Envelope{message.tag, message.session, message.source});
-}
-
-/// The oldest of the list that fits, taken out.
-template <typename Fits>
-MatchNode* take_first(NodeFifo& list, Fits fits) {
-  for (MatchNode* node = list.first; node != nullptr; node = node->links.next) {
-    if (!fits(*node)) continue;
-    list.unlink(*node);
-    return node;
-  }
-  return nullptr;
-}
-
 /// Moves the inbox to the end of its list, up to the first that fits and, if there is one, what is behind it, too.
 template <typename Fits>
 MatchNode* empty_inbox(NodeFifo& inbox, NodeFifo& list, Fits fits) {
@@ -70,33 +55,31 @@ void QueueLock::leave(Hold& mine) noexcept {
   next->waits_.store(false, std::memory_order_release);
 }
 
+template <typename Fits>
+MatchNode* TailQueues::meet(QueueLock& lock, NodeFifo& list, NodeFifo& inbox, NodeFifo& own_inbox, MatchNode& mine,
+                            Fits fits) {
+  const QueueLock::Hold list_held(lock);
+  if (MatchNode* found = list.take_first(fits); found != nullptr) return found;
+  const QueueLock::Hold inboxes_held(inbox_lock_);
+  inbox_visits_.fetch_add(1, std::memory_order_relaxed);
+  MatchNode* found = empty_inbox(inbox, list, fits);
+  if (found == nullptr) own_inbox.append(mine);
+  return found;
+}
+
 UnexpectedNode* TailQueues::post(PostedNode& receive) {
   receive.posted = true;
   receive.match_class = static_cast<std::uint8_t>(classify(receive.source, receive.mask));
-  const auto fitting = [&](const MatchNode& node) {
-    return fits_pair(receive, static_cast<const UnexpectedNode&>(node));
-  };
-  const QueueLock::Hold list(messages_lock_);
-  MatchNode* found = take_first(messages_, fitting);
-  if (found != nullptr) return static_cast<UnexpectedNode*>(found);
-  const QueueLock::Hold inbox(inbox_lock_);
-  inbox_visits_.fetch_add(1, std::memory_order_relaxed);
-  found = empty_inbox(messages_inbox_, messages_, fitting);
-  if (found == nullptr) receives_inbox_.append(receive);
-  return static_cast<UnexpectedNode*>(found);
+  return static_cast<UnexpectedNode*>(
+      meet(messages_lock_, messages_, messages_inbox_, receives_inbox_, receive,
+           [&](const MatchNode& node) { return fits(receive, static_cast<const UnexpectedNode&>(node)); }));
 }
 
 PostedNode* TailQueues::arrive(UnexpectedNode& message) {
   message.posted = false;
-  const auto fitting = [&](const MatchNode& node) { return fits_pair(static_cast<const PostedNode&>(node), message); };
-  const QueueLock::Hold list(receives_lock_);
-  MatchNode* found = take_first(receives_, fitting);
-  if (found != nullptr) return static_cast<PostedNode*>(found);
-  const QueueLock::Hold inbox(inbox_lock_);
-  inbox_visits_.fetch_add(1, std::memory_order_relaxed);
-  found = empty_inbox(receives_inbox_, receives_, fitting);
-  if (found == nullptr) messages_inbox_.append(message);
-  return static_cast<PostedNode*>(found);
+  return static_cast<PostedNode*>(
+      meet(receives_lock_, receives_, receives_inbox_, messages_inbox_, message,
+           [&](const MatchNode& node) { return fits(static_cast<const PostedNode&>(node), message); }));
 }
 
 }  // namespace canele::comm::matching

@@ -3,12 +3,10 @@
 // TailQueues: matching that one thread may post to while another lets messages arrive (M. Dosanjh, 2017, chapter 6).
 //
 // Who: its test, and the comparison in tests/matching. The engine matches under its own lock, which would hide what
-// this
-//     is for; there it is no choice.
+//     this is for; there it is no choice.
 // Threads: any may post, any may arrive.
 // Surprise: an inbox is filled by the other side and emptied by the owner of the list, so that the sides meet at one
-// lock,
-//     and only where nothing was found in the list itself.
+//     lock, and only where nothing was found in the list itself.
 //
 //   poster  ── searches ─▶ messages_  ◀─ empties ── messages_inbox_ ◀── adds ── arriver         messages_lock_
 //   arriver ── searches ─▶ receives_  ◀─ empties ── receives_inbox_ ◀── adds ── poster          receives_lock_
@@ -67,6 +65,11 @@ class TailQueues {
   std::uint64_t inbox_visits() const noexcept { return inbox_visits_.load(std::memory_order_relaxed); }
 
  private:
+  /// Either side: the oldest in `list`, or in its inbox, that fits, taken out; if there is none, `mine` goes into the
+  /// inbox of the list that the other side searches.
+  template <typename Fits>
+  MatchNode* meet(QueueLock& lock, NodeFifo& list, NodeFifo& inbox, NodeFifo& own_inbox, MatchNode& mine, Fits fits);
+
   alignas(64) QueueLock messages_lock_;
   NodeFifo messages_;
   alignas(64) QueueLock receives_lock_;

@@ -6,8 +6,8 @@
 // Who: factory.cpp. Threads: under the engine's lock.
 // Surprise: masks are stored with the receives, so every class is one comparison, masks of part of the tag as well.
 //
-//   receives: │ 8 tags │ 8 masks │ 8 who │ 8 masks │ 8 nodes │ live next prev │   6 lines, 5 read where nothing fits
-//   messages: │ 8 tags │ 8 who │ 8 nodes │ live next prev │                       4 lines, 3 read
+//   receives: │ 8 nodes │ live next prev │ 8 tags │ 8 masks │ 8 who │ 8 masks │   6 lines, 5 read where nothing fits
+//   messages: │ 8 nodes │ live next prev │ 8 tags │ 8 who │                       4 lines, 3 read
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -19,52 +19,32 @@
 namespace canele::comm::matching {
 namespace {
 
-struct alignas(64) PostedBlock {
-  static constexpr std::uint32_t lanes = 8;
+struct PostedBlock : Lanes<PostedBlock, 8> {
   static constexpr unsigned lines_searched = 5;
-  std::uint64_t tags[lanes] = {}, masks[lanes] = {}, whos[lanes] = {}, who_masks[lanes] = {};
-  MatchNode* nodes[lanes] = {};
-  alignas(64) std::uint32_t live_lanes = 0;
-  PostedBlock* next = nullptr;
-  PostedBlock* prev = nullptr;
+  alignas(64) std::uint64_t tags[lanes] = {}, masks[lanes] = {}, whos[lanes] = {}, who_masks[lanes] = {};
 
   void set(std::uint32_t lane, MatchNode& node) noexcept {
     tags[lane] = node.tag;
     masks[lane] = static_cast<PostedNode&>(node).mask;
     whos[lane] = who_of(node.session, node.source);
     who_masks[lane] = who_mask_of(node.source);
-    nodes[lane] = &node;
-    live_lanes |= 1u << lane;
+    keep(lane, node);
   }
-  void clear(std::uint32_t lane) noexcept { live_lanes &= ~(1u << lane); }
-  std::uint32_t live() const noexcept { return live_lanes; }
-  MatchNode* node(std::uint32_t lane) const noexcept { return nodes[lane]; }
 };
 static_assert(sizeof(PostedBlock) == 6 * 64);
 
-struct alignas(64) UnexpectedBlock {
-  static constexpr std::uint32_t lanes = 8;
+struct UnexpectedBlock : Lanes<UnexpectedBlock, 8> {
   static constexpr unsigned lines_searched = 3;
-  std::uint64_t tags[lanes] = {}, whos[lanes] = {};
-  MatchNode* nodes[lanes] = {};
-  alignas(64) std::uint32_t live_lanes = 0;
-  UnexpectedBlock* next = nullptr;
-  UnexpectedBlock* prev = nullptr;
+  alignas(64) std::uint64_t tags[lanes] = {}, whos[lanes] = {};
 
   void set(std::uint32_t lane, MatchNode& node) noexcept {
     tags[lane] = node.tag;
     whos[lane] = who_of(node.session, node.source);
-    nodes[lane] = &node;
-    live_lanes |= 1u << lane;
+    keep(lane, node);
   }
-  void clear(std::uint32_t lane) noexcept { live_lanes &= ~(1u << lane); }
-  std::uint32_t live() const noexcept { return live_lanes; }
-  MatchNode* node(std::uint32_t lane) const noexcept { return nodes[lane]; }
 };
 static_assert(sizeof(UnexpectedBlock) == 4 * 64);
 
-/// The lanes of a block are initialised as they are used; until then live() masks them out, and valgrind may say that
-/// it does not like the comparison.
 #if CANELE_X86
 CANELE_TARGET_AVX512 inline __m512i row512(const std::uint64_t* row) { return _mm512_load_si512(row); }
 CANELE_TARGET_AVX2 inline __m256i row256(const std::uint64_t* row, int half) {
@@ -82,16 +62,22 @@ struct AcceptAll {
   bool operator()(const MatchNode&, Tally&) const noexcept { return true; }
 };
 
-struct Arrival {
+/// Both kinds of searches: receives have their masks in the block, messages are searched with those of one receive.
+template <typename Block>
+struct Query {
   using Accept = AcceptAll;
   std::uint64_t tag, who;
+  std::uint64_t mask = 0, who_mask = 0;  // where the block has none
 
+  static constexpr bool has_masks = std::is_same_v<Block, PostedBlock>;
   struct Scalar {
-    const Arrival& q;
-    std::uint32_t operator()(const PostedBlock& b) const noexcept {
+    const Query& q;
+    std::uint32_t operator()(const Block& b) const noexcept {
       std::uint32_t found = 0;
-      for (unsigned i = 0; i < PostedBlock::lanes; ++i) {
-        const bool same = (((b.tags[i] ^ q.tag) & b.masks[i]) | ((b.whos[i] ^ q.who) & b.who_masks[i])) == 0;
+      for (unsigned i = 0; i < Block::lanes; ++i) {
+        std::uint64_t mask = q.mask, who_mask = q.who_mask;
+        if constexpr (has_masks) mask = b.masks[i], who_mask = b.who_masks[i];
+        const bool same = (((b.tags[i] ^ q.tag) & mask) | ((b.whos[i] ^ q.who) & who_mask)) == 0;
         found |= same ? 1u << i : 0u;
       }
       return found;
@@ -99,103 +85,58 @@ struct Arrival {
   };
 #if CANELE_X86
   struct Avx2 {
-    const Arrival& q;
-    CANELE_TARGET_AVX2 std::uint32_t operator()(const PostedBlock& b) const noexcept {
-      return half(b, 0) | half(b, 1) << 4;
+    const Query& q;
+    CANELE_TARGET_AVX2 std::uint32_t operator()(const Block& b) const noexcept { return half(b, 0) | half(b, 1) << 4; }
+    CANELE_TARGET_AVX2 std::uint32_t half(const Block& b, int h) const noexcept {
+      __m256i mask = all(q.mask), who_mask = all(q.who_mask);
+      if constexpr (has_masks) mask = row256(b.masks, h), who_mask = row256(b.who_masks, h);
+      const __m256i tags = _mm256_and_si256(_mm256_xor_si256(row256(b.tags, h), all(q.tag)), mask);
+      const __m256i whos = _mm256_and_si256(_mm256_xor_si256(row256(b.whos, h), all(q.who)), who_mask);
+      return zeros(_mm256_or_si256(tags, whos));
     }
-    CANELE_TARGET_AVX2 std::uint32_t half(const PostedBlock& b, int h) const noexcept {
-      const __m256i tags = masked(row256(b.tags, h), q.tag, row256(b.masks, h));
-      return zeros(_mm256_or_si256(tags, masked(row256(b.whos, h), q.who, row256(b.who_masks, h))));
-    }
-    CANELE_TARGET_AVX2 static __m256i masked(__m256i row, std::uint64_t wanted, __m256i mask) noexcept {
-      return _mm256_and_si256(_mm256_xor_si256(row, _mm256_set1_epi64x(static_cast<long long>(wanted))), mask);
+    CANELE_TARGET_AVX2 static __m256i all(std::uint64_t number) noexcept {
+      return _mm256_set1_epi64x(static_cast<long long>(number));
     }
   };
   struct Avx512 {
-    const Arrival& q;
-    CANELE_TARGET_AVX512 std::uint32_t operator()(const PostedBlock& b) const noexcept {
-      const __m512i tags = _mm512_xor_si512(row512(b.tags), _mm512_set1_epi64(static_cast<long long>(q.tag)));
-      const __m512i whos = _mm512_xor_si512(row512(b.whos), _mm512_set1_epi64(static_cast<long long>(q.who)));
-      return _mm512_testn_epi64_mask(tags, row512(b.masks)) & _mm512_testn_epi64_mask(whos, row512(b.who_masks));
+    const Query& q;
+    CANELE_TARGET_AVX512 std::uint32_t operator()(const Block& b) const noexcept {
+      __m512i mask = all(q.mask), who_mask = all(q.who_mask);
+      if constexpr (has_masks) mask = row512(b.masks), who_mask = row512(b.who_masks);
+      return _mm512_testn_epi64_mask(_mm512_xor_si512(row512(b.tags), all(q.tag)), mask) &
+             _mm512_testn_epi64_mask(_mm512_xor_si512(row512(b.whos), all(q.who)), who_mask);
+    }
+    CANELE_TARGET_AVX512 static __m512i all(std::uint64_t number) noexcept {
+      return _mm512_set1_epi64(static_cast<long long>(number));
     }
   };
 #endif
 };
 
-struct Receiving {
-  using Accept = AcceptAll;
-  std::uint64_t tag, mask, who, who_mask;
-
-  struct Scalar {
-    const Receiving& q;
-    std::uint32_t operator()(const UnexpectedBlock& b) const noexcept {
-      std::uint32_t found = 0;
-      for (unsigned i = 0; i < UnexpectedBlock::lanes; ++i) {
-        const bool same = (((b.tags[i] ^ q.tag) & q.mask) | ((b.whos[i] ^ q.who) & q.who_mask)) == 0;
-        found |= same ? 1u << i : 0u;
-      }
-      return found;
-    }
-  };
-#if CANELE_X86
-  struct Avx2 {
-    const Receiving& q;
-    CANELE_TARGET_AVX2 std::uint32_t operator()(const UnexpectedBlock& b) const noexcept {
-      return half(b, 0) | half(b, 1) << 4;
-    }
-    CANELE_TARGET_AVX2 std::uint32_t half(const UnexpectedBlock& b, int h) const noexcept {
-      const __m256i tags = masked(row256(b.tags, h), q.tag, q.mask);
-      return zeros(_mm256_or_si256(tags, masked(row256(b.whos, h), q.who, q.who_mask)));
-    }
-    CANELE_TARGET_AVX2 static __m256i masked(__m256i row, std::uint64_t wanted, std::uint64_t mask) noexcept {
-      const __m256i difference = _mm256_xor_si256(row, _mm256_set1_epi64x(static_cast<long long>(wanted)));
-      return _mm256_and_si256(difference, _mm256_set1_epi64x(static_cast<long long>(mask)));
-    }
-  };
-  struct Avx512 {
-    const Receiving& q;
-    CANELE_TARGET_AVX512 std::uint32_t operator()(const UnexpectedBlock& b) const noexcept {
-      return equal(row512(b.tags), q.tag, q.mask) & equal(row512(b.whos), q.who, q.who_mask);
-    }
-    CANELE_TARGET_AVX512 static std::uint32_t equal(__m512i row, std::uint64_t wanted, std::uint64_t mask) noexcept {
-      const __m512i difference = _mm512_xor_si512(row, _mm512_set1_epi64(static_cast<long long>(wanted)));
-      return _mm512_testn_epi64_mask(difference, _mm512_set1_epi64(static_cast<long long>(mask)));
-    }
-  };
-#endif
-};
-
-class VectorList final : public Alternative {
+class VectorList final : public LaneAlternative<PostedBlock, UnexpectedBlock> {
  public:
   explicit VectorList(Isa isa)
       : search_posted_(search_for<PostedBlock, Arrival>(isa)),
         search_unexpected_(search_for<UnexpectedBlock, Receiving>(isa)) {}
 
-  void each(void (*visit)(void*, PostedNode&), void* context) const override {
-    posted_.each([&](MatchNode& node) { visit(context, static_cast<PostedNode&>(node)); });
-  }
-  std::size_t bytes() const noexcept override { return sizeof *this + posted_.bytes() + unexpected_.bytes(); }
+  std::size_t bytes() const noexcept override { return sizeof *this + bytes_of_lists(); }
 
  protected:
-  void append(MatchSession&, PostedNode& receive) override { posted_.append(receive); }
-  void append(MatchSession&, UnexpectedNode& message) override { unexpected_.append(message); }
-  void remove(MatchSession&, PostedNode& receive) noexcept override { posted_.remove(receive); }
-  void remove(MatchSession&, UnexpectedNode& message) noexcept override { unexpected_.remove(message); }
-
   PostedNode* search(const Envelope& message, Tally& cost) const noexcept override {
     const Arrival query{message.tag, who_of(message.session, message.source)};
     return static_cast<PostedNode*>(search_posted_(posted_.first(), query, cost));
   }
   UnexpectedNode* search(const MatchSession&, const Wanted& wanted, Tally& cost) const noexcept override {
-    const Receiving query{wanted.tag, wanted.mask, who_of(wanted.session, wanted.source), who_mask_of(wanted.source)};
+    const Receiving query{wanted.tag, who_of(wanted.session, wanted.source), wanted.mask, who_mask_of(wanted.source)};
     return static_cast<UnexpectedNode*>(search_unexpected_(unexpected_.first(), query, cost));
   }
 
  private:
+  using Arrival = Query<PostedBlock>;
+  using Receiving = Query<UnexpectedBlock>;
+
   Search<PostedBlock, Arrival> search_posted_;
   Search<UnexpectedBlock, Receiving> search_unexpected_;
-  LaneList<PostedBlock> posted_;
-  LaneList<UnexpectedBlock> unexpected_;
 };
 
 }  // namespace

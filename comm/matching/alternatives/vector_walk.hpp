@@ -4,9 +4,8 @@
 //
 // Who: vector_list.cpp, fuzzy_list.cpp. Threads: under the engine's lock.
 // Surprise: walk() has no target of its own and must be inlined: so it becomes code for the target of the function
-// around
-//     it, with the comparison of that target inlined in turn. A pointer to the whole walk is chosen once, not per
-//     block.
+//     around it, with the comparison of that target inlined in turn. A pointer to the whole walk is chosen once, not
+//     per block.
 #pragma once
 
 #include <bit>

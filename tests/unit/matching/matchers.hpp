@@ -4,8 +4,7 @@
 //
 // Who: tests/unit/matching, tests/exhaustive. Threads: one.
 // Surprise: vector and fuzzy stand here once for each set of instructions; one that the processor lacks is skipped by
-// the
-//     test that gets it.
+//     the test that gets it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -4,8 +4,7 @@
 //
 // Who: ctest, under ThreadSanitizer too. Threads: two.
 // Surprise: what must hold follows from the order rule alone, whatever the threads do: two messages of one source and
-// tag
-//     fit the same receives, so the earlier one has the earlier receive; and the same the other way round.
+//     tag fit the same receives, so the earlier one has the earlier receive; and the same the other way round.
 #include "comm/matching/alternatives/tail_queues.hpp"
 
 #include <cstdio>
