@@ -5,15 +5,13 @@
 #include "apps/sim/exchange.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <utility>
 
 namespace canele::sim {
 namespace {
 
-constexpr std::size_t pairs_at_a_time = 2, guard_size = 16;
-constexpr std::byte guard{0xEE};
+constexpr std::size_t pairs_at_a_time = 2;
 
 /// Each rank chooses `partners` others that it does not have yet.
 std::vector<std::pair<int, int>> choose_pairs(const ExchangeOptions& options, Dice& dice) {
@@ -91,7 +89,7 @@ void ExchangeRank::begin(std::uint32_t incoming) {
     Transfer& receive = pair->receives[i];
     receive.message = &plan_.messages[in.messages[i]];
     receive.posted = ++posts_;
-    receive.bytes.assign(receive.message->size + guard_size, guard);
+    receive.bytes = guarded_buffer(receive.message->size);
     canele_irecv(session_, in.source, in.tag, CANELE_TAG_EXACT, receive.bytes.data(), receive.message->size,
                  &receive.request);
   }
@@ -99,9 +97,7 @@ void ExchangeRank::begin(std::uint32_t incoming) {
     Transfer& send = pair->sends[i];
     const PlannedMessage& message = plan_.messages[out.messages[i]];
     send.message = &message;
-    send.bytes.resize(message.size);
-    for (std::size_t at = 0; at < message.size; ++at) send.bytes[at] = pattern(message.id, at);
-    std::memcpy(send.bytes.data(), &message.id, sizeof message.id);
+    send.bytes = payload_of(message);
     canele_isend(session_, out.destination, out.tag, send.bytes.data(), message.size, &send.request);
   }
   open_.push_back(std::move(pair));

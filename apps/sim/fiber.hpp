@@ -7,7 +7,7 @@
 //      leaks. Only its stack is given back.
 //
 // Rejected: swapcontext() for every switch. It makes a system call for the signal mask, and saves a kilobyte that is
-// out of the cache when there are thousands of fibers; it is kept where AddressSanitizer must follow.
+//     out of the cache when there are thousands of fibers; it is kept where AddressSanitizer must follow.
 #pragma once
 
 #include <setjmp.h>  // NOLINT: _setjmp is not in <csetjmp>

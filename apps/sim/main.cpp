@@ -5,8 +5,8 @@
 // Usage: canele-sim [--seed N] [--runs N] [--first-only] [--ranks N] [--messages N] [--faults LIST] [--ticks NS]
 //                   [--verbose]
 // Who: people and CI. Threads: one.
-// Surprise: the same seed gives the same run to the last bit; `--check-repeat` runs a share of the seeds twice to prove
-// it.
+// Surprise: the same seed gives the same run to the last bit; `--check-repeat` runs a share of the seeds twice to
+//     prove it.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -60,15 +60,13 @@ bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   return true;
 }
 
-void print_failure(const Outcome& outcome, std::uint64_t seed, const Arguments& arguments) {
-  std::printf("seed %llu FAILED, commit " CANELE_COMMIT ": %s\n", static_cast<unsigned long long>(seed),
+void print_failure(const Outcome& outcome, const RunOptions& run) {
+  std::printf("seed %llu FAILED, commit " CANELE_COMMIT ": %s\n", static_cast<unsigned long long>(run.seed),
               outcome.world.c_str());
   for (std::size_t i = 0; i < outcome.complaints.size() && i < 10; ++i) {
     std::printf("  %s\n", outcome.complaints[i].c_str());
   }
-  std::printf("%s  again: canele-sim --workload %s --seed %llu --ranks %d --faults %s --verbose\n",
-              outcome.wait_graph.c_str(), arguments.workload.c_str(), static_cast<unsigned long long>(seed),
-              arguments.run.ranks, arguments.faults.c_str());
+  std::printf("%s  again: %s --verbose\n", outcome.wait_graph.c_str(), command_of(run).c_str());
 }
 
 bool all_reached() {
@@ -165,7 +163,7 @@ int run_all(const Arguments& arguments) {
     events += outcome.events;
     last_hash = outcome.trace_hash;
     for (const auto& [kind, count] : outcome.injected) injected[kind] += count;
-    if (!outcome.good) print_failure(outcome, options.seed, arguments);
+    if (!outcome.good) print_failure(outcome, options);
     if (arguments.runs == 1 || options.verbose) {
       std::printf("seed %llu: %s; %.3f ms, %llu requests, trace hash %016llx\n",
                   static_cast<unsigned long long>(options.seed), outcome.world.c_str(),

@@ -67,7 +67,7 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
   }
   const PlannedMessage* const message = identify(group, status, bytes, room);
   for (std::size_t i = room; i < bytes.size(); ++i) {
-    if (bytes[i] != std::byte{0xEE}) {
+    if (bytes[i] != guard_byte) {
       world_.complain(where + "wrote beyond its buffer");
       break;
     }

@@ -29,8 +29,8 @@ class Oracle {
  public:
   Oracle(World& world, const Plan& plan);
 
-  /// A receive of `group` is over. `bytes`: its whole buffer, with guard bytes (0xEE) behind `room`. `posted`: number
-  /// of its post at that rank. Returns true if a message was received.
+  /// A receive of `group` is over. `bytes`: its whole buffer, with guard bytes behind `room` (guarded_buffer()).
+  /// `posted`: number of its post at that rank. Returns true if a message was received.
   bool received(const Group& group, const canele_status_t& status, std::span<const std::byte> bytes, std::size_t room,
                 std::uint64_t posted, bool asked_to_cancel);
   /// A send is over.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace canele::sim {
 namespace {
@@ -49,11 +50,6 @@ Group random_group(Dice& dice, const PlanOptions& options, std::uint64_t number)
     group.destination = 0;
     group.source = options.ranks - 1;
   }
-  if (options.partners > 0) {
-    group.one_source = true;
-    const auto apart = 1 + static_cast<int>(dice.under(static_cast<std::uint64_t>(options.partners)));
-    group.source = (group.destination + apart * 7919) % options.ranks;
-  }
   return group;
 }
 
@@ -67,7 +63,7 @@ Plan make_plan(const PlanOptions& options, Dice dice) {
   const std::size_t groups = std::max<std::size_t>(ranks, static_cast<std::size_t>(options.messages) / 8);
   for (std::size_t number = 0; number < groups; ++number) {
     Group group = random_group(dice, options, number);
-    if (number < ranks && options.partners == 0) {  // one per rank in the session where no tag counts
+    if (number < ranks) {  // one per rank in the session where no tag counts
       group.destination = static_cast<int>(number);
       group.session = 1;
       group.one_tag = group.large = group.flood = false;
@@ -93,6 +89,18 @@ Plan make_plan(const PlanOptions& options, Dice dice) {
     plan.messages.push_back(message);
   }
   return plan;
+}
+
+std::vector<std::byte> payload_of(const PlannedMessage& message) {
+  std::vector<std::byte> bytes(message.size);
+  for (std::size_t at = 0; at < message.size; ++at) bytes[at] = pattern(message.id, at);
+  if (message.size >= sizeof message.id) std::memcpy(bytes.data(), &message.id, sizeof message.id);
+  return bytes;
+}
+
+std::vector<std::byte> guarded_buffer(std::size_t room) {
+  constexpr std::size_t guards = 16;
+  return std::vector<std::byte>(room + guards, guard_byte);
 }
 
 Plan only(const Plan& plan, const std::vector<std::uint32_t>& kept) {

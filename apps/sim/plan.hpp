@@ -41,7 +41,6 @@ struct PlanOptions {
   int messages = 200;
   std::size_t longest = 400'000;
   bool flood = false;  ///< most of it goes one way between two ranks, and calls for no answer
-  int partners = 0;    ///< each rank sends to so many only; 0: to anybody
 };
 
 /// Sessions of a plan: the first ordered per tag, the second across tags.
@@ -64,5 +63,12 @@ Plan only(const Plan& plan, const std::vector<std::uint32_t>& kept);
 inline std::byte pattern(std::uint32_t id, std::size_t at) {
   return static_cast<std::byte>((id * 2654435761u + at * 40503u + (at >> 8)) >> 3);
 }
+
+/// What is sent: the pattern, with the id in front where there is room for it.
+std::vector<std::byte> payload_of(const PlannedMessage& message);
+
+/// A buffer for a receive, and guard bytes behind it that nobody may change.
+inline constexpr std::byte guard_byte{0xEE};
+std::vector<std::byte> guarded_buffer(std::size_t room);
 
 }  // namespace canele::sim

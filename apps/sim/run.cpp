@@ -123,18 +123,22 @@ Outcome run_traffic(const RunOptions& options) {
     }
     outcome.wait_graph += world.wait_graph();
   }
-  outcome.complaints = world.complaints();
+  note_world(world, &outcome);
   outcome.good = outcome.complaints.empty();
-  outcome.trace_hash = world.trace_hash();
-  outcome.virtual_ns = world.timeline.now();
-  outcome.events = world.timeline.steps();
-  outcome.switches = world.scheduler.switches();
   outcome.completed = oracle.completed;
   outcome.injected = adversary.injected();
   return outcome;
 }
 
 }  // namespace
+
+void note_world(const World& world, Outcome* outcome) {
+  outcome->complaints = world.complaints();
+  outcome->trace_hash = world.trace_hash();
+  outcome->virtual_ns = world.timeline.now();
+  outcome->events = world.timeline.steps();
+  outcome->switches = world.scheduler.switches();
+}
 
 Outcome run(const RunOptions& options) {
   switch (options.workload) {

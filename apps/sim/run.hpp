@@ -45,6 +45,9 @@ struct Outcome {
   std::string report;          ///< figures, for people
 };
 
+/// What the world itself has to say, at the end of a run: complaints, trace, counts.
+void note_world(const World& world, Outcome* outcome);
+
 /// One run of the workload.
 Outcome run(const RunOptions& options);
 

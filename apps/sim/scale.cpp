@@ -186,11 +186,7 @@ double heap_each(const RunOptions& options, int ranks, Outcome* outcome) {
 
 void conclude(ScaleJob& job, bool rest, const std::vector<std::unique_ptr<ExchangeRank>>& ranks, Outcome* outcome) {
   const World& world = job.world;
-  outcome->complaints = world.complaints();
-  outcome->trace_hash = world.trace_hash();
-  outcome->virtual_ns = world.timeline.now();
-  outcome->events = world.timeline.steps();
-  outcome->switches = world.scheduler.switches();
+  note_world(world, outcome);
   std::size_t shown = 0;
   for (int rank = 0; !rest && rank < world.options().ranks && shown < states_shown; ++rank) {
     if (world.is_through(rank)) continue;

@@ -172,6 +172,14 @@ class Shrinker {
   Shrunk best_;
 };
 
+std::string faults_text(const FaultPlan& plan) {
+  std::string names;
+  for (const FaultKind& kind : fault_kinds) {
+    if (plan.*kind.weight > 0) names += std::string(names.empty() ? "" : ",") + kind.name;
+  }
+  return names.empty() ? "none" : names;
+}
+
 }  // namespace
 
 Shrunk shrink(RunOptions failing, const Runner& runner, const std::function<void(const std::string&)>& tell) {
@@ -179,15 +187,22 @@ Shrunk shrink(RunOptions failing, const Runner& runner, const std::function<void
 }
 
 std::string command_of(const RunOptions& run) {
-  std::string text = "canele-sim --seed " + std::to_string(run.seed), faults;
-  if (run.ranks != 0) text += " --ranks " + std::to_string(run.ranks);
-  if (run.messages != 0) text += " --messages " + std::to_string(run.messages);
-  for (const FaultKind& kind : fault_kinds) {
-    if (run.faults.*kind.weight > 0) faults += std::string(faults.empty() ? "" : ",") + kind.name;
-  }
-  text += " --faults " + (faults.empty() ? "none" : faults);
-  if (!run.keep.empty()) text += " --keep " + text_of(run.keep);
-  for (const std::string& setting : run.settings) text += " --setting " + setting;
+  const bool scale = run.workload == Workload::scale;
+  const RunOptions usual;
+  std::string text = "canele-sim";
+  const auto add = [&](const char* option, const auto& value) { text += std::string(" ") + option + " " + value; };
+  const auto differs = [&](const char* option, auto value, auto from) {
+    if (value != from) add(option, std::to_string(value));
+  };
+  if (scale) add("--workload", "scale");
+  add("--seed", std::to_string(run.seed));
+  differs("--ranks", run.ranks, usual.ranks);
+  if (scale) differs("--partners", run.partners, usual.partners);
+  differs("--messages", run.messages, usual.messages);
+  differs("--ticks", run.ticks, usual.ticks);
+  if (!scale) add("--faults", faults_text(run.faults));
+  if (!run.keep.empty()) add("--keep", text_of(run.keep));
+  for (const std::string& setting : run.settings) add("--setting", setting);
   return text;
 }
 

@@ -25,6 +25,11 @@ std::array<std::byte, period> pattern_of(std::uint64_t salt) {
 
 }  // namespace
 
+bool is_over(const canele_request_t& request) {
+  canele_status_t ignored;
+  return canele_request_status(&request, &ignored) == CANELE_OK;
+}
+
 void Ticket::end_by_callback() {
   by_callback_ = true;
   canele_request_on_event(&request, CANELE_EVENT_FINALIZED, on_end, this);
@@ -37,11 +42,7 @@ void Ticket::on_end(canele_request_t* request, unsigned /*events*/, void* argume
   self.scribble(request->opaque, sizeof request->opaque);
 }
 
-bool Ticket::over() const {
-  if (by_callback_) return calls_ > 0;
-  canele_status_t ignored;
-  return canele_request_status(&request, &ignored) == CANELE_OK;
-}
+bool Ticket::over() const { return by_callback_ ? calls_ > 0 : is_over(request); }
 
 canele_status_t Ticket::status() const {
   if (by_callback_) return status_;

@@ -19,6 +19,9 @@
 
 namespace canele::sim {
 
+/// Has this request, which no callback lets go of, ended?
+bool is_over(const canele_request_t& request);
+
 class Ticket {
  public:
   /// `salt`: what is scribbled; with one pattern for all, a bit that is what it was would hide a write.

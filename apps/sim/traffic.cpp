@@ -2,27 +2,13 @@
 //
 // What a rank of the random workload does; see traffic.hpp. Threads: the main fiber of each rank.
 // Surprise: a group posts more receives than it has messages, and cancels the rest in the end; some are cancelled
-// before:
-//      so cancel meets every state of a receive.
+//     before: so cancel meets every state of a receive.
 #include "apps/sim/traffic.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 namespace canele::sim {
-namespace {
-
-constexpr std::byte guard{0xEE};
-constexpr std::size_t guard_size = 16;
-
-bool is_over(const canele_request_t& request) {
-  canele_status_t status;
-  return canele_request_status(&request, &status) == CANELE_OK;
-}
-
-}  // namespace
-
 TrafficRank::TrafficRank(World& world, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options)
     : world_(world),
       plan_(plan),
@@ -96,9 +82,7 @@ void TrafficRank::post_send() {
   const PlannedMessage& message = plan_.messages[plan_.sends[static_cast<std::size_t>(rank_)][next_send_++]];
   auto send = std::make_unique<Send>(dice_.next());
   send->message = &message;
-  send->bytes.resize(message.size);
-  for (std::size_t i = 0; i < message.size; ++i) send->bytes[i] = pattern(message.id, i);
-  if (message.size >= sizeof message.id) std::memcpy(send->bytes.data(), &message.id, sizeof message.id);
+  send->bytes = payload_of(message);
   canele_session_t* const session = sessions_[static_cast<std::size_t>(message.session)];
   if (calls_back_ && dice_.under(2) == 0) send->end_by_callback();
   if (message.priority == 0 && !message.synchronous && dice_.under(2) == 0) {
@@ -120,7 +104,7 @@ void TrafficRank::post_send() {
 
 void TrafficRank::prepare(Receive& receive, std::size_t room) {
   receive.room = room;
-  receive.bytes.assign(room + guard_size, guard);
+  receive.bytes = guarded_buffer(room);
 }
 
 void TrafficRank::post_receive(GroupState& state) {

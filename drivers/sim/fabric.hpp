@@ -5,8 +5,7 @@
 // Who: the simulator makes it and plans its faults; the sim drivers of all ranks are attached to it.
 // Threads: one.
 // Surprise: what goes through a channel keeps its order, and nothing is lost as long as both ends live: that is what
-// the
-//      contract promises. Faults are what the contract allows, or what a broken peer does (`corrupt`).
+//     the contract promises. Faults are what the contract allows, or what a broken peer does (`corrupt`).
 //
 //   Fabric ──▶ ports[rank]  (sender's and receiver's end of the wire: LogGP)
 //          ──▶ channels[from][to] ──▶ Frame ─▶ Frame ─▶ …   in transit, oldest first
