@@ -75,9 +75,9 @@ struct Query {
     std::uint32_t operator()(const Block& b) const noexcept {
       std::uint32_t found = 0;
       for (unsigned i = 0; i < Block::lanes; ++i) {
-        std::uint64_t mask = q.mask, who_mask = q.who_mask;
-        if constexpr (has_masks) mask = b.masks[i], who_mask = b.who_masks[i];
-        const bool same = (((b.tags[i] ^ q.tag) & mask) | ((b.whos[i] ^ q.who) & who_mask)) == 0;
+        std::uint64_t tag_bits = q.mask, who_bits = q.who_mask;
+        if constexpr (has_masks) tag_bits = b.masks[i], who_bits = b.who_masks[i];
+        const bool same = (((b.tags[i] ^ q.tag) & tag_bits) | ((b.whos[i] ^ q.who) & who_bits)) == 0;
         found |= same ? 1u << i : 0u;
       }
       return found;
@@ -88,10 +88,10 @@ struct Query {
     const Query& q;
     CANELE_TARGET_AVX2 std::uint32_t operator()(const Block& b) const noexcept { return half(b, 0) | half(b, 1) << 4; }
     CANELE_TARGET_AVX2 std::uint32_t half(const Block& b, int h) const noexcept {
-      __m256i mask = all(q.mask), who_mask = all(q.who_mask);
-      if constexpr (has_masks) mask = row256(b.masks, h), who_mask = row256(b.who_masks, h);
-      const __m256i tags = _mm256_and_si256(_mm256_xor_si256(row256(b.tags, h), all(q.tag)), mask);
-      const __m256i whos = _mm256_and_si256(_mm256_xor_si256(row256(b.whos, h), all(q.who)), who_mask);
+      __m256i tag_bits = all(q.mask), who_bits = all(q.who_mask);
+      if constexpr (has_masks) tag_bits = row256(b.masks, h), who_bits = row256(b.who_masks, h);
+      const __m256i tags = _mm256_and_si256(_mm256_xor_si256(row256(b.tags, h), all(q.tag)), tag_bits);
+      const __m256i whos = _mm256_and_si256(_mm256_xor_si256(row256(b.whos, h), all(q.who)), who_bits);
       return zeros(_mm256_or_si256(tags, whos));
     }
     CANELE_TARGET_AVX2 static __m256i all(std::uint64_t number) noexcept {
@@ -101,10 +101,10 @@ struct Query {
   struct Avx512 {
     const Query& q;
     CANELE_TARGET_AVX512 std::uint32_t operator()(const Block& b) const noexcept {
-      __m512i mask = all(q.mask), who_mask = all(q.who_mask);
-      if constexpr (has_masks) mask = row512(b.masks), who_mask = row512(b.who_masks);
-      return _mm512_testn_epi64_mask(_mm512_xor_si512(row512(b.tags), all(q.tag)), mask) &
-             _mm512_testn_epi64_mask(_mm512_xor_si512(row512(b.whos), all(q.who)), who_mask);
+      __m512i tag_bits = all(q.mask), who_bits = all(q.who_mask);
+      if constexpr (has_masks) tag_bits = row512(b.masks), who_bits = row512(b.who_masks);
+      return _mm512_testn_epi64_mask(_mm512_xor_si512(row512(b.tags), all(q.tag)), tag_bits) &
+             _mm512_testn_epi64_mask(_mm512_xor_si512(row512(b.whos), all(q.who)), who_bits);
     }
     CANELE_TARGET_AVX512 static __m512i all(std::uint64_t number) noexcept {
       return _mm512_set1_epi64(static_cast<long long>(number));
