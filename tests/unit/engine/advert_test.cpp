@@ -318,7 +318,12 @@ TEST_P(RandomAdverts, MatchingKeepsItsOrder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomAdverts, testing::Range(1u, 13u));
+#if defined(__SANITIZE_THREAD__)
+constexpr unsigned last_seed = 1;  // there is one thread here, and every byte is dear
+#else
+constexpr unsigned last_seed = 12;
+#endif
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomAdverts, testing::Range(1u, last_seed + 1));
 
 TEST(Claims, EachChunkOnceByTwoThreads) {
   drivers::SharedLine line{};
