@@ -62,7 +62,7 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.status_error = CANELE_OK;
   request.cancelled = false;
   request.late = false;
-  request.confirm = request.confirmed = request.copying = false;
+  request.confirm = request.confirmed = request.copying = request.withheld = request.offering = false;
   request.bulk_rail = nullptr;
   request.exposure = 0;
 }

@@ -284,13 +284,7 @@ int canele_session_close(canele_session_t* session) {
     code = error(CANELE_EBUSY,
                  "canele_session_close: " + std::to_string(s.pending) + " requests of \"" + s.label + "\" are pending");
   } else {
-    while (UnexpectedNode* oldest = e.matcher.find(s.match, rank_any, 0, 0)) {
-      auto& message = static_cast<Message&>(*oldest);
-      e.matcher.take(s.match, message);
-      e.counters.sub(Counter::unexpected_now);
-      e.counters.sub(Counter::unexpected_bytes_now, message.stored);
-      e.messages.release(message);
-    }
+    receive_path::drop_unexpected(e, s);
     s.open = false;
     if (s.barrier != nullptr) s.barrier->open = false;
     s.barrier = nullptr;

@@ -106,6 +106,23 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      true,
      0,
      std::uint64_t{1} << 30},
+    {{"UNEXPECTED_MEMORY", "auto", "bytes",
+      "Memory for messages that have arrived before their receives. What does not fit stays with its sender, and moves "
+      "as soon as a receive asks for it: nothing is lost, but a send then ends later. Raise it for bursts of messages "
+      "that are received late. At least 16 KiB for each rank. auto: 64 MiB, or 32 KiB for each rank if that is more.",
+      "auto | size, e.g. 256M"},
+     Kind::size,
+     true,
+     0,
+     std::uint64_t{1} << 50},
+    {{"UNEXPECTED_PER_PEER", "auto", "bytes",
+      "The most of that memory which one sender may use. Lower: one rank that floods leaves more to the others. auto: "
+      "a quarter of it.",
+      "auto | size, e.g. 16M"},
+     Kind::size,
+     true,
+     0,
+     std::uint64_t{1} << 50},
     {{"PUSH", "on", "",
       "Whether a large receive on the same host is offered to its sender, which then writes the data there while the "
       "receiver computes; both copy if both wait. Costs a small message for each large receive. off: only the receiver "

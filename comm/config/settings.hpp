@@ -19,34 +19,36 @@ namespace canele::comm {
 
 /// Every setting; the order is that of the table in settings.cpp. The variable is CANELE_<NAME>.
 enum class Setting : int {
-  drivers,        ///< "shm,tcp": drivers to use, in order of preference ("self" is always there); "a+b": both at once
-  driver_path,    ///< directories with driver modules
-  decorators,     ///< what is wrapped around drivers
-  strategy,       ///< fifo, aggregate, priority
-  matcher,        ///< table, or what it is compared with
-  worker,         ///< none, bound
-  worker_core,    ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
-                  ///< it)
-  eager_limit,    ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
-  push,           ///< on, off: large receives are offered to their senders
-  spin,           ///< ns to spin before yielding when idle, or "auto"
-  start_timeout,  ///< seconds to wait for all ranks at start
-  finalize_timeout,  ///< seconds to wait for all ranks at the end
-  counters,          ///< file to write the counters to at finalize; "%r" becomes the rank; "" none; "-" stderr
-  verbose,           ///< 0 errors, 1 warnings, 2 info, 3 debug
-  tcp_interface,     ///< interface or address the tcp driver listens on; "auto"
-  tcp_port,          ///< first port to try; 0 any
-  tcp_silence,       ///< seconds without an answer from a host until its ranks are lost
-  tcp_send_buffer,   ///< bytes that the kernel may keep for each connection; 0: its choice
-  shm_cma,           ///< auto, off: whether cross-memory attach may be used
-  shm_membarrier,    ///< auto, off: whether going to sleep takes one membarrier() instead of a fence in every send
-  ofi_provider,      ///< libfabric provider; "": the best
-  ofi_domain,        ///< libfabric domain (interface, adapter); "": the first that other hosts reach
-  ofi_multi_recv,    ///< auto, on, off: whether one receive buffer takes many messages
-  ofi_silence,       ///< seconds without an answer from a host until its ranks are lost, by TCP providers
-  samples,           ///< directory of what canele-perf sample measured; "": the user's cache; "off"
-  hang_report,       ///< seconds of silence, with something stuck, before a report is written; 0 never
-  fault,             ///< faults for tests, e.g. "flip-byte:1000" ("" none)
+  drivers,      ///< "shm,tcp": drivers to use, in order of preference ("self" is always there); "a+b": both at once
+  driver_path,  ///< directories with driver modules
+  decorators,   ///< what is wrapped around drivers
+  strategy,     ///< fifo, aggregate, priority
+  matcher,      ///< table, or what it is compared with
+  worker,       ///< none, bound
+  worker_core,  ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
+                ///< it)
+  eager_limit,  ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
+  unexpected_memory,    ///< bytes for messages that no receive has asked for, or "auto"
+  unexpected_per_peer,  ///< the same for those of one rank
+  push,                 ///< on, off: large receives are offered to their senders
+  spin,                 ///< ns to spin before yielding when idle, or "auto"
+  start_timeout,        ///< seconds to wait for all ranks at start
+  finalize_timeout,     ///< seconds to wait for all ranks at the end
+  counters,             ///< file to write the counters to at finalize; "%r" becomes the rank; "" none; "-" stderr
+  verbose,              ///< 0 errors, 1 warnings, 2 info, 3 debug
+  tcp_interface,        ///< interface or address the tcp driver listens on; "auto"
+  tcp_port,             ///< first port to try; 0 any
+  tcp_silence,          ///< seconds without an answer from a host until its ranks are lost
+  tcp_send_buffer,      ///< bytes that the kernel may keep for each connection; 0: its choice
+  shm_cma,              ///< auto, off: whether cross-memory attach may be used
+  shm_membarrier,       ///< auto, off: whether going to sleep takes one membarrier() instead of a fence in every send
+  ofi_provider,         ///< libfabric provider; "": the best
+  ofi_domain,           ///< libfabric domain (interface, adapter); "": the first that other hosts reach
+  ofi_multi_recv,       ///< auto, on, off: whether one receive buffer takes many messages
+  ofi_silence,          ///< seconds without an answer from a host until its ranks are lost, by TCP providers
+  samples,              ///< directory of what canele-perf sample measured; "": the user's cache; "off"
+  hang_report,          ///< seconds of silence, with something stuck, before a report is written; 0 never
+  fault,                ///< faults for tests, e.g. "flip-byte:1000" ("" none)
   count
 };
 

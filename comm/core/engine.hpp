@@ -232,6 +232,7 @@ class Engine final : public ltask::Progress {
   HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous
   HandleTable<Request> transfers;  ///< receives whose bulk data is on its way
   MessagePool messages;
+  CreditPool credit;  ///< for messages that nobody has asked for
   ControlPool controls;
   std::vector<std::unique_ptr<Packet>> free_packets;
   std::vector<std::byte> bulk_staging;  ///< see pump.cpp

@@ -11,6 +11,8 @@
 
 #include "comm/core/peers.hpp"
 #include "comm/protocol/fetch.hpp"
+#include "comm/protocol/flow_in.hpp"
+#include "comm/protocol/flow_out.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
@@ -93,6 +95,8 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
     counters.add(Counter::peers_failed);
     log(LogLevel::warning, "rank " + std::to_string(peer.rank) + " is lost: " + std::string(reason));
   }
+  flow_in::gone(*this, peer);
+  flow_out::drop(*this, peer);
   drop_backlog(*this, peer, by);
   for (const auto& rail : peer.rails) {
     if (!is_lent(*rail, by)) peers::drop_packet(*this, *rail);

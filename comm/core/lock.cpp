@@ -5,7 +5,10 @@
 // Threads: any.
 // Surprise: the holder runs what others linked before it leaves, so that nobody ever waits; pumping the peers
 //     comes after a whole batch, so that sends linked together can leave together.
+#include <utility>
+
 #include "comm/core/engine.hpp"
+#include "comm/protocol/flow_in.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
@@ -62,7 +65,10 @@ void Engine::submit(Op& op) {
   run(op);
   pump_dirty();
   being_posted = nullptr;
+  const bool look = std::exchange(credit.just_withheld, false);
   unlock();
+  if (look && callback_depth() == 0) [[unlikely]]
+    step();  // the credit may have come; and who only sends would never see it
 }
 
 void Engine::run_or_leave_tasks() {
@@ -109,6 +115,8 @@ void Engine::mark_dirty(Peer& p) {
 }
 
 void Engine::pump_dirty() {
+  if (!credit.looks.empty()) [[unlikely]]
+    flow_in::refill_all(*this);
   while (!dirty.empty()) {
     Peer* p = dirty.back();
     dirty.pop_back();

@@ -33,11 +33,15 @@ struct Message : UnexpectedNode {
   bool rendezvous = false;
   bool synchronous = false;
   bool confirm = false;  ///< rendezvous: see wire::Rts
+  bool charged = false;  ///< to its sender's allowance
 
   std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1); }
   std::span<const std::byte> exposed() { return {bytes() + stored, exposure}; }
   std::size_t size() const { return sizeof(Message) + stored + exposure; }
+  /// What it was charged for.
+  std::uint64_t price() const { return rendezvous ? wire::charge_of_rts(stored) : wire::charge_of_eager(stored); }
 };
+static_assert(sizeof(Message) + 2 * sizeof(void*) <= wire::envelope_charge, "what it takes, malloc's own included");
 
 /// Keeps a few blocks of one size, so that a steady stream of small unexpected messages allocates nothing.
 class MessagePool {
@@ -78,7 +82,7 @@ class MessagePool {
   struct Free {
     Free* next;
   };
-  static constexpr std::size_t block_size = 512, most_kept = 1024;
+  static constexpr std::size_t block_size = 240, most_kept = 1024;  ///< 256 with malloc's own
   Free* free_ = nullptr;
   std::size_t kept_ = 0;
 };

@@ -26,6 +26,7 @@
 #include "comm/bootstrap/bootstrap.hpp"
 #include "comm/core/adverts.hpp"
 #include "comm/core/bundle.hpp"
+#include "comm/core/credit.hpp"
 #include "comm/core/request.hpp"
 #include "comm/observe/counters.hpp"
 #include "comm/observe/hang_watch.hpp"
@@ -114,8 +115,12 @@ struct Peer {
   std::unique_ptr<Bundle> bundle;            ///< see protocol/bundle.hpp
   std::unique_ptr<strategies::Strategy> backlog;
   std::uint64_t next_age = 0;
-  std::uint64_t queued_bytes = 0;           ///< in the backlog, as packed
-  std::uint32_t next_out = 1, next_in = 1;  ///< envelope numbers
+  std::uint64_t queued_bytes = 0;                   ///< in the backlog, as packed
+  std::uint32_t next_out = 1, next_in = 1;          ///< envelope numbers
+  std::uint64_t credit = wire::first_credit;        ///< charge that may still be sent; 0 while messages are withheld
+  std::uint64_t credit_heard = wire::first_credit;  ///< the total that the peer has granted
+  std::unique_ptr<Withheld> withheld;               ///< once a message was
+  Allowance allowance;                              ///< what the peer may send
   RecentEnvelopes recent;
   std::unique_ptr<Adverts> adverts;      ///< once there was one
   std::vector<Session*> sessions_in;     ///< by the peer's index

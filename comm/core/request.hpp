@@ -120,6 +120,8 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   bool cancelled;
   bool confirmed;          ///< send: the receiver has all of it, but a rail may still have the memory
   bool confirm;            ///< rendezvous: the sender keeps the data until it is told that it has arrived
+  bool withheld;           ///< send: waits for credit
+  bool offering;           ///< send: withheld, and an offer of it is in the backlog or in a packet
   bool copying;            ///< a task of this end copies chunks of it; see protocol/shared_copy.hpp
   std::uint16_t header;    ///< send: bytes that travel ahead
   std::uint32_t tick;      ///< when it was posted; see observe/hang_watch.hpp
@@ -129,6 +131,8 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   std::uint64_t expected;  ///< bulk bytes granted
   std::uint64_t exposure;  ///< send: the driver's name for its exposed memory; 0 none
   Rail* bulk_rail;         ///< send: the rail that its bulk bytes take
+  Request* withheld_next;  ///< see core/credit.hpp
+  Request* withheld_prev;
 
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
 };

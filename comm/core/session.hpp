@@ -12,6 +12,7 @@
 //                └── peer.sessions_in[index that the peer chose]      announced once per peer, before first use
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -60,6 +61,9 @@ class SessionTable {
 
   Session& at(std::uint32_t number) { return *sessions_[number]; }
   std::size_t size() const { return sessions_.size(); }
+  bool has_posted() const {
+    return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& one) { return one->match.posted != 0; });
+  }
 
  private:
   std::vector<std::unique_ptr<Session>> sessions_;

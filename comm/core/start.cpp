@@ -190,6 +190,24 @@ struct EngineBuilder {
     return false;
   }
 
+  /// Limits of the memory for unexpected messages. Every rank may use its first credit before anything is said; those
+  /// that do get a window, which is wide enough for a stream of eager messages where there are few ranks.
+  static bool set_credit(Engine& engine, std::string* why) {
+    const auto ranks = static_cast<std::uint64_t>(engine.size);
+    const std::uint64_t least = ranks * wire::first_credit;
+    const std::uint64_t usual = std::max(std::uint64_t{64} << 20, 2 * least);
+    engine.credit.limit = engine.settings->number(Setting::unexpected_memory, usual);
+    engine.credit.per_peer = engine.settings->number(Setting::unexpected_per_peer, engine.credit.limit / 4);
+    constexpr std::uint64_t narrow = 64 << 10, wide = 1 << 20;
+    engine.credit.first_target =
+        std::min(std::clamp(engine.credit.limit / (2 * ranks), narrow, wide), engine.credit.per_peer);
+    engine.credit.lent = least;
+    if (engine.credit.limit >= least) return true;
+    *why = "CANELE_UNEXPECTED_MEMORY is " + std::to_string(engine.credit.limit) + " bytes; " + std::to_string(ranks) +
+           " ranks need at least " + std::to_string(least) + ", " + std::to_string(wire::first_credit) + " for each";
+    return false;
+  }
+
   static std::unique_ptr<Engine> build(EngineParts parts, std::string* why) {
     const auto choices = std::move(parts.drivers);
     std::unique_ptr<Engine> engine(new Engine(std::move(parts)));
@@ -198,6 +216,7 @@ struct EngineBuilder {
       return nullptr;
     }
     find_samples(*engine);
+    if (!set_credit(*engine, why)) return nullptr;
     if (!open_drivers(*engine, choices, why) || !meet(*engine, why)) return nullptr;
     if (!watch_launcher(*engine, why)) return nullptr;
     return engine;

@@ -145,7 +145,11 @@ PostedNode* BasicMatcher<Counting>::arrive(MatchSession& session, std::uint64_t 
   typename KeyedQueues<FiledExact, Counting>::Place place;
   MatchNode* exact = exact_.find({tag, session.id, source}, place);
   if (exact != nullptr && !exact->posted) exact = nullptr;
-  if (session.posted_inexact != 0) return arrive_inexact(session, tag, source, exact);
+  if (session.posted_inexact != 0) {
+    auto* const receive = static_cast<PostedNode*>(oldest_fit(session, tag, source, exact));
+    if (receive != nullptr) cancel_in_tables(session, *receive);
+    return receive;
+  }
   if (exact == nullptr) return nullptr;
   exact_.remove_first(*exact, place);
   exact->queued = false;
@@ -155,8 +159,8 @@ PostedNode* BasicMatcher<Counting>::arrive(MatchSession& session, std::uint64_t 
 
 /// The oldest of the exact receive that fits, if any, and those of the other classes.
 template <typename Counting>
-PostedNode* BasicMatcher<Counting>::arrive_inexact(MatchSession& session, std::uint64_t tag, std::int32_t source,
-                                                   MatchNode* exact) noexcept {
+MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
+                                              MatchNode* exact) const noexcept {
   MatchNode* best = exact;
   const auto consider = [&](MatchNode* candidate) {
     if (candidate != nullptr && candidate->posted && (best == nullptr || candidate->stamp < best->stamp))
@@ -175,10 +179,26 @@ PostedNode* BasicMatcher<Counting>::arrive_inexact(MatchSession& session, std::u
       break;
     }
   }
-  if (best == nullptr) return nullptr;
-  auto& receive = static_cast<PostedNode&>(*best);
-  cancel_in_tables(session, receive);
-  return &receive;
+  return best;
+}
+
+template <typename Counting>
+PostedNode* BasicMatcher<Counting>::peek(const MatchSession& session, std::uint64_t tag,
+                                         std::int32_t source) const noexcept {
+  if (other_ != nullptr) [[unlikely]]
+    return other_->peek(session, tag, source);
+  if (session.posted == 0) return nullptr;
+  if (PostedNode* only = session.only; only != nullptr) {
+    return only->tag == tag && only->source == source ? only : nullptr;
+  }
+  MatchNode* exact = exact_.find({tag, session.id, source});
+  if (exact != nullptr && !exact->posted) exact = nullptr;
+  return static_cast<PostedNode*>(session.posted_inexact != 0 ? oldest_fit(session, tag, source, exact) : exact);
+}
+
+template <typename Counting>
+std::uint64_t BasicMatcher<Counting>::take_stamp() noexcept {
+  return other_ != nullptr ? other_->take_stamp() : ++stamp_;
 }
 
 template <typename Counting>

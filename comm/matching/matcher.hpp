@@ -74,6 +74,11 @@ class BasicMatcher {
   /// A message arrives: the receive that takes it, already taken out, or nullptr.
   PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
 
+  /// The receive that a message would get, left where it is.
+  PostedNode* peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
+  /// A stamp between those of all receives posted before and all posted later.
+  std::uint64_t take_stamp() noexcept;
+
   /// Keeps a message that arrive() found nobody for (tag and source filled).
   void store(MatchSession& session, UnexpectedNode& message);
 
@@ -129,7 +134,8 @@ class BasicMatcher {
   }
   void file_only(MatchSession& session);
   void post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class);
-  PostedNode* arrive_inexact(MatchSession& session, std::uint64_t tag, std::int32_t source, MatchNode* exact) noexcept;
+  MatchNode* oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
+                        MatchNode* exact) const noexcept;
   void index_any_source(MatchSession& session);
   void index_any_tag(MatchSession& session);
 

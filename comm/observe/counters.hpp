@@ -33,6 +33,10 @@ enum class Counter : int {
   unexpected_most,
   unexpected_bytes_now,
   unexpected_bytes_most,
+  credit_stalls,      ///< sends that had to wait for credit
+  credit_stalled_ns,  ///< time in which some send waited for it, summed over peers
+  withheld_now,
+  withheld_most,
   truncated,
   cancelled,
   copies_pushed,  ///< bytes written to a peer's memory by cross-memory attach

@@ -109,6 +109,7 @@ std::string stuck(const Report& report, const Report::Request& request) {
   switch (request.state) {
     case State::waits_for_message:
       return not_come(report, request);
+    case State::waits_for_credit:
     case State::waits_for_cts:
     case State::waits_for_match:
       return not_taken(report, request);

@@ -52,6 +52,8 @@ std::string state_text(const Report::Request& request) {
       return "queued, waits for the connection";
     case State::queued:
       return "queued";
+    case State::waits_for_credit:
+      return "withheld: the receiver's memory for messages that it has not asked for is full";
     case State::queued_rail_full:
       return "queued, rail full";
     case State::in_packet:

@@ -22,6 +22,7 @@ struct HangReport {
     // a send
     waits_for_address,
     waits_for_connection,
+    waits_for_credit,
     queued,
     queued_rail_full,
     in_packet,

@@ -108,8 +108,11 @@ State state_of_named(const Peer& peer, const Request& request) {
 void add_queued(const Engine& engine, Rows& rows) {
   for (const auto& peer : engine.active_peers) {
     const auto add = [&](const strategies::Item& item, State state) {
-      if (item.kind == strategies::Kind::envelope) rows.add(request_of_item(item), state);
+      if (item.kind != strategies::Kind::envelope) return;
+      if (!request_of_item(item).withheld) rows.add(request_of_item(item), state);
     };
+    const Request* withheld = peer->withheld != nullptr ? peer->withheld->first : nullptr;
+    for (; withheld != nullptr; withheld = withheld->withheld_next) rows.add(*withheld, State::waits_for_credit);
     const State state = state_of_queued(*peer);
     peer->backlog->each([&](const strategies::Item& item) { add(item, state); });
     for (const auto& rail : peer->rails) {

@@ -24,6 +24,12 @@
 //   rtr           tag of receive   0          Rtr, exposure bytes: an exact receive in `session` that the peer may fill
 //   placed        key of receive   0          (none): the sender has ended the last chunk of it
 //   again         key of transfer  0          (none): the sender lost the rail of these bulk bytes: a new cts, please
+//   credit        total            0          (none): what the receiver has granted so far, see core/credit.hpp
+//   withheld      1 or 0           0          (none): the sender keeps messages back for want of credit; no longer
+//   resume        stamp            0          (none): offer what is withheld, from the oldest on
+//   offer         user's tag       batch      Offer, Rts, header bytes, exposure bytes: no envelope; forgotten, unless
+//                                             a receive that was posted before `stamp` takes it
+//   answer        mask             batch      (none): which offers of the batch were taken, a bit each
 #pragma once
 
 #include <array>
@@ -38,7 +44,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 3;
+inline constexpr std::uint32_t version = 4;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -53,7 +59,12 @@ enum class Type : std::uint8_t {
   seen,
   again,
   rtr,
-  placed
+  placed,
+  credit,
+  withheld,
+  resume,
+  offer,
+  answer
 };
 
 struct Head {
@@ -104,6 +115,24 @@ struct Cts {
   std::uint64_t length;  ///< bytes wanted; 0: none, the send is over
 };
 static_assert(sizeof(Cts) == 24);
+
+struct Offer {
+  std::uint64_t stamp;  ///< of the resume that it answers
+  std::uint8_t index;   ///< in its batch
+  std::uint8_t count;   ///< offers in the batch
+  std::uint8_t last;    ///< the batch reaches the end of what is withheld
+  std::uint8_t reserved[5];
+};
+static_assert(sizeof(Offer) == 16);
+
+// Flow control. Both ends count the same: what a message costs that is kept, besides its bytes; and what each peer may
+// send before it hears anything.
+inline constexpr std::uint64_t envelope_charge = 256, first_credit = 16384;
+inline constexpr std::uint64_t longest_exposure = 256;  ///< drivers::Exposure::max_size
+inline constexpr std::uint64_t charge_of_eager(std::uint64_t length) { return envelope_charge + length; }
+inline constexpr std::uint64_t charge_of_rts(std::uint64_t header) {
+  return envelope_charge + longest_exposure + header;
+}
 
 inline constexpr std::size_t max_label =
     63 + sizeof "barrier:" - 1;  ///< users have 63; the engine puts a word in front

@@ -14,6 +14,8 @@
 #include "comm/packet/wire.hpp"
 #include "comm/protocol/advert.hpp"
 #include "comm/protocol/bundle.hpp"
+#include "comm/protocol/flow_in.hpp"
+#include "comm/protocol/flow_out.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/shared_copy.hpp"
@@ -36,15 +38,20 @@ const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Paylo
   return nullptr;
 }
 
-/// In: head of an envelope. Out: its session; the envelope is the next one.
-const char* check_envelope(Peer& peer, const wire::Head& head, Session*& session) {
+const char* find_session(Peer& peer, const wire::Head& head, Session*& session) {
   if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) {
     return "a message names a session that was not announced";
   }
-  if (head.seq != peer.next_in) return "an envelope number is out of order";
-  ++peer.next_in;
   session = peer.sessions_in[head.session];
   return nullptr;
+}
+
+/// In: head of an envelope, and what it costs. Out: its session; the envelope is the next one, and paid for.
+const char* check_envelope(Engine& engine, Peer& peer, const wire::Head& head, std::uint64_t price, Session*& session) {
+  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
+  if (head.seq != peer.next_in) return "an envelope number is out of order";
+  ++peer.next_in;
+  return flow_in::charge(engine, peer, price);
 }
 
 /// In: what is known of a message. Out: a block that holds it, not yet filed.
@@ -73,6 +80,7 @@ void file_unexpected(Engine& engine, Session& session, Message& message) {
 
 /// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed.
 void keep(Engine& engine, Session& session, PostedNode* node, Message& message) {
+  if (message.charged) flow_in::stored(*message.peer, message.price());
   if (node == nullptr) {
     CANELE_MARK(unexpected_filed);
     file_unexpected(engine, session, message);
@@ -145,6 +153,7 @@ inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::
   message->length = payload.size();
   message->handle = handle;
   message->synchronous = handle != 0;
+  message->charged = true;
   CANELE_MARK(eager_kept);
   keep(engine, session, node, *message);
   return nullptr;
@@ -154,7 +163,8 @@ inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::
 [[gnu::always_inline]] inline const char* deliver_eager(Engine& engine, Peer& peer, const wire::Head& head,
                                                         Payload payload, std::uint64_t handle) {
   Session* session = nullptr;
-  if (const char* wrong = check_envelope(peer, head, session); wrong != nullptr) [[unlikely]]
+  const std::uint64_t price = wire::charge_of_eager(payload.size());
+  if (const char* wrong = check_envelope(engine, peer, head, price, session); wrong != nullptr) [[unlikely]]
     return wrong;
   PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
   if (node == nullptr || request_of(*node).late) return keep_eager(engine, peer, *session, head, payload, handle, node);
@@ -181,30 +191,42 @@ inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::
   return deliver_eager(engine, peer, head, payload, handle);
 }
 
-const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
+/// The parts of a request to send, or of an offer.
+struct Announced {
   wire::Rts rts;
+  Payload header, exposure;
+};
+
+const char* take_announced(Payload payload, Announced& out) {
+  wire::Rts& rts = out.rts;
   if (!wire::take(payload, rts) || payload.size() != std::size_t{rts.header} + rts.exposure ||
       rts.header > CANELE_HEADER_MAX || rts.exposure > drivers::Exposure::max_size || rts.header > rts.length) {
     return "a request to send has wrong lengths";
   }
-  const Payload exposure = rts.exposed != 0 ? payload.subspan(rts.header) : Payload{};
-  Session* session = nullptr;
-  if (const char* wrong = check_envelope(peer, head, session); wrong != nullptr) return wrong;
-  if (rts.receive != 0) return advert::on_bound(engine, peer, *session, head, rts, exposure);
-  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
-  if (node != nullptr && !request_of(*node).late) {
-    Request& request = request_of(*node);
-    if (request.handle != 0) {
-      if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
-    }
-    engine.counters.add(Counter::posted_matches);
-    set_envelope(request, head.tag, peer.rank, rts.length);
-    request.confirm = rts.confirm != 0;
-    CANELE_MARK(rts_met_posted);
-    rendezvous::start(engine, request, peer, rts.handle, exposure, rts.exposed);
-    return nullptr;
+  out.header = payload.first(rts.header);
+  out.exposure = rts.exposed != 0 ? payload.subspan(rts.header) : Payload{};
+  return nullptr;
+}
+
+/// In: a request to send and the receive that it has met. Out: the data moves.
+const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Announced& announced, Request& request) {
+  const wire::Rts& rts = announced.rts;
+  if (request.handle != 0) {
+    if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
   }
-  Message* message = make_message(engine, peer, head, payload.first(rts.header), exposure);
+  engine.counters.add(Counter::posted_matches);
+  set_envelope(request, head.tag, peer.rank, rts.length);
+  request.confirm = rts.confirm != 0;
+  CANELE_MARK(rts_met_posted);
+  rendezvous::start(engine, request, peer, rts.handle, announced.exposure, rts.exposed);
+  return nullptr;
+}
+
+/// In: a request to send that nobody waits for, or only a late receive.
+const char* keep_rts(Engine& engine, Peer& peer, Session& session, const wire::Head& head, const Announced& announced,
+                     bool charged, PostedNode* node) {
+  const wire::Rts& rts = announced.rts;
+  Message* message = make_message(engine, peer, head, announced.header, announced.exposure);
   if (message == nullptr) return "there is no memory for an unexpected message";
   message->length = rts.length;
   message->handle = rts.handle;
@@ -212,8 +234,52 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   CANELE_MARK(rts_kept);
   message->confirm = rts.confirm != 0;
   message->exposed_by = rts.exposed;
-  keep(engine, *session, node, *message);
+  message->charged = charged;
+  keep(engine, session, node, *message);
   return nullptr;
+}
+
+const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
+  Announced announced;
+  if (const char* wrong = take_announced(payload, announced); wrong != nullptr) return wrong;
+  const wire::Rts& rts = announced.rts;
+  Session* session = nullptr;
+  const std::uint64_t price = wire::charge_of_rts(rts.header);
+  if (const char* wrong = check_envelope(engine, peer, head, price, session); wrong != nullptr) return wrong;
+  if (rts.receive != 0) return advert::on_bound(engine, peer, *session, head, rts, announced.exposure);
+  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
+  if (node == nullptr || request_of(*node).late) {
+    return keep_rts(engine, peer, *session, head, announced, true, node);
+  }
+  return meet(engine, peer, head, announced, request_of(*node));
+}
+
+/// A withheld message. It is taken by a receive that was posted before its sender was asked, kept for a probe that was
+/// made before, or forgotten: receives posted since then may be meant for older messages, which were refused already.
+const char* on_offer(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
+  wire::Offer offer;
+  Announced announced;
+  if (!wire::take(payload, offer)) return "an offer is too short";
+  if (const char* wrong = take_announced(payload, announced); wrong != nullptr) return wrong;
+  Session* session = nullptr;
+  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
+  if (announced.rts.receive != 0) return "an offer names a receive";
+  if (const char* wrong = flow_in::check(peer, offer, head.seq); wrong != nullptr) return wrong;
+  const char* wrong = nullptr;
+  PostedNode* node = engine.matcher.peek(session->match, head.tag, peer.rank);
+  bool taken = node != nullptr && node->stamp < offer.stamp;
+  if (taken) {
+    CANELE_MARK(offer_met_posted);
+    engine.matcher.cancel(session->match, *node);
+    Request& request = request_of(*node);
+    wrong = request.late ? keep_rts(engine, peer, *session, head, announced, false, node)
+                         : meet(engine, peer, head, announced, request);
+  } else if (node == nullptr && flow_in::wanted_by_probe(engine, offer.stamp, session->number, peer.rank, head.tag)) {
+    taken = true;
+    wrong = keep_rts(engine, peer, *session, head, announced, false, nullptr);
+  }
+  if (wrong == nullptr && !peer.gone()) flow_in::offered(engine, peer, offer, taken);
+  return wrong;
 }
 
 const char* on_ack(Engine& engine, Peer& peer, const wire::Head& head) {
@@ -256,6 +322,17 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
       return advert::on_rtr(engine, peer, chunk.head, chunk.payload);
     case wire::Type::placed:
       return shared_copy::on_placed(engine, peer, chunk.head.tag);
+    case wire::Type::credit:
+      return flow_out::on_credit(engine, peer, chunk.head.tag);
+    case wire::Type::withheld:
+      flow_in::on_withheld(engine, peer, chunk.head.tag != 0);
+      return nullptr;
+    case wire::Type::resume:
+      return flow_out::on_resume(engine, peer, chunk.head.tag);
+    case wire::Type::offer:
+      return on_offer(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::answer:
+      return flow_out::on_answer(engine, peer, chunk.head.tag, chunk.head.seq);
     case wire::Type::numbered:
       return "a packet number is not at the front of its packet";
   }
@@ -265,6 +342,12 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
 void no_longer_unexpected(Engine& engine, const Message& message) {
   engine.counters.sub(Counter::unexpected_now);
   engine.counters.sub(Counter::unexpected_bytes_now, message.stored);
+}
+
+/// Its memory is free again, and its sender may send as much.
+void discard(Engine& engine, Message& message) {
+  if (message.charged) flow_in::released(engine, *message.peer, message.price());
+  engine.messages.release(message);
 }
 
 /// Moves the bytes of a message that the request owns, now that there is memory for them; ends the message.
@@ -279,7 +362,7 @@ void consume(Engine& engine, Request& request, Message& message) {
     if (message.synchronous) acknowledge(engine, peer, message.handle);
     copy_eager(engine, request, peer, {message.bytes(), message.stored});
   }
-  engine.messages.release(message);
+  discard(engine, message);
 }
 
 }  // namespace
@@ -315,6 +398,7 @@ void accept(Engine& engine, Request& request) {
     give(engine, request, message);
     return;
   }
+  flow_in::posted(engine, node.source);
   if (node.source == rank_any) return;
   Peer& peer = engine.peer(node.source);  // opens the connection in the background
   if (peer.gone()) {
@@ -393,7 +477,9 @@ void probe(Engine& engine, ProbeOp& op) {
   Session& session = *op.session;
   UnexpectedNode* node = engine.matcher.find(session.match, op.source, op.tag, op.mask);
   op.found = node != nullptr;
-  if (node != nullptr) {
+  if (node == nullptr) {
+    flow_in::missed(engine, {session.number, op.source, op.tag, op.mask, 0});
+  } else {
     auto& message = static_cast<Message&>(*node);
     op.status = {CANELE_OK, message.source, message.tag, message.length, 0};
     if (op.into != nullptr) {
@@ -409,6 +495,15 @@ void probe(Engine& engine, ProbeOp& op) {
     }
   }
   op.answered.store(true, std::memory_order_release);
+}
+
+void drop_unexpected(Engine& engine, Session& session) {
+  while (UnexpectedNode* oldest = engine.matcher.find(session.match, rank_any, 0, 0)) {
+    auto& message = static_cast<Message&>(*oldest);
+    engine.matcher.take(session.match, message);
+    no_longer_unexpected(engine, message);
+    discard(engine, message);
+  }
 }
 
 }  // namespace canele::comm::receive_path

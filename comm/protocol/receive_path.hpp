@@ -29,6 +29,8 @@ void cancel(Engine& engine, Request& request);
 /// Ends the posted receives that only `source` can serve; rank_any: all that are posted.
 void end_posted(Engine& engine, int source, int error);
 void probe(Engine& engine, ProbeOp& op);
+/// Forgets the messages of a session that nobody has asked for.
+void drop_unexpected(Engine& engine, Session& session);
 
 /// Gives the message that `request` has matched to it: copies, or starts the rendezvous, or holds it for a late
 /// receive.

@@ -11,6 +11,7 @@
 #include "comm/core/data.hpp"
 #include "comm/packet/wire.hpp"
 #include "comm/protocol/fetch.hpp"
+#include "comm/protocol/flow_out.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/shared_copy.hpp"
@@ -158,7 +159,8 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   wire::Cts cts;
   Request* request = engine.sends.find(handle);
   if (!wire::take(payload, cts)) return "a clear to send is too short";
-  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || request->expected != 0) {
+  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || request->expected != 0 ||
+      request->offering) {
     return "a clear to send names no send that waits for one";
   }
   const std::uint64_t length = request->data.length;
@@ -166,6 +168,7 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
     return "a clear to send asks for bytes that the message does not have";
   }
   CANELE_MARK(cts_arrived);
+  if (request->withheld) flow_out::taken(engine, peer, *request);
   fetch::withdraw(peer, *request);  // it does not fetch, or no longer
   request->bulk_key = cts.key;
   request->moved = cts.offset;
@@ -183,7 +186,8 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   Request* request = engine.sends.find(handle);
   if (!wire::take(payload, outcome)) return "an end of transfer is too short";
   const bool under_way = request != nullptr && request->moved != request->expected;
-  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || (under_way && !request->confirm)) {
+  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || request->offering ||
+      (under_way && !request->confirm)) {
     return "an end of transfer names no send that waits for one";
   }
   if (under_way) {  // the rail has not given the last of its memory back
@@ -192,6 +196,7 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
     return nullptr;
   }
   CANELE_MARK(fin_arrived);
+  if (request->withheld) flow_out::taken(engine, peer, *request);
   engine.sends.remove(handle);
   fetch::withdraw(peer, *request);
   engine.finish(*request, outcome == 0 ? CANELE_OK : CANELE_EPEER);

@@ -14,6 +14,7 @@
 #include "comm/core/data.hpp"
 #include "comm/protocol/advert.hpp"
 #include "comm/protocol/fetch.hpp"
+#include "comm/protocol/flow_out.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/shared_copy.hpp"
 #include "ltask/mark.hpp"
@@ -52,21 +53,31 @@ void announce(Engine& engine, Peer& peer, const Session& session) {
 
 namespace {
 
-/// In: data, header, synchronous. Out: rendezvous or eager, and the size in a packet.
+/// In: data, header, synchronous. Out: rendezvous or eager.
 void choose_protocol(const Engine& engine, const Peer& peer, Request& request) {
   request.rendezvous = request.data.length > eager_limit(engine, peer) || CANELE_BUGGIFY(rendezvous);
-  std::size_t payload = request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0);
-  if (request.rendezvous) payload = sizeof(wire::Rts) + request.header + drivers::Exposure::max_size;
-  request.item.size = static_cast<std::uint32_t>(wire::chunk_size(payload));
 }
 
-void count_message(Engine& engine, Peer& peer, std::size_t length, Counter protocol) {
+/// Bytes that the envelope takes in a packet, at most.
+std::size_t size_in_packet(const Request& request) {
+  if (!request.rendezvous) {
+    return wire::chunk_size(request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0));
+  }
+  return wire::chunk_size((request.offering ? sizeof(wire::Offer) : 0) + sizeof(wire::Rts) + request.header +
+                          drivers::Exposure::max_size);
+}
+
+void count(Engine& engine, Peer& peer, std::size_t length, Counter protocol) {
   engine.counters.add(protocol);
   peer.counters.add(Counter::messages_sent);
   peer.counters.add(Counter::bytes_sent, length);
 }
 
 }  // namespace
+
+void count_message(Engine& engine, Peer& peer, const Request& request) {
+  count(engine, peer, request.data.length, request.rendezvous ? Counter::rendezvous_sent : Counter::eager_sent);
+}
 
 void doorbell(Engine& engine, Rail& rail) {
   drivers::Driver& driver = *rail.slot->driver;
@@ -82,7 +93,7 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
   Rail& rail = *peer->rail;
   // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
   if (rail.state != Rail::State::idle || rail.full || peer->dirty || session.number >= peer->announced.size() ||
-      peer->announced[session.number] != session.epoch) {
+      peer->announced[session.number] != session.epoch || wire::charge_of_eager(length) > peer->credit) {
     return false;
   }
   const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
@@ -94,8 +105,9 @@ bool leave_at_once(Engine& engine, const Session& session, int destination, std:
     return false;
   }
   CANELE_MARK(left_at_once);
+  peer->credit -= wire::charge_of_eager(length);
   peer->recent.note(peer->next_out++, session.number, tag);
-  count_message(engine, *peer, length, Counter::eager_sent);
+  count(engine, *peer, length, Counter::eager_sent);
   peer->counters.add(Counter::packets_sent);
   doorbell(engine, rail);
   return true;
@@ -112,8 +124,13 @@ void accept(Engine& engine, Request& request) {
   }
   announce(engine, peer, *request.session);
   choose_protocol(engine, peer, request);
-  count_message(engine, peer, request.data.length, request.rendezvous ? Counter::rendezvous_sent : Counter::eager_sent);
+  if (flow_out::admit(engine, peer, request)) join_backlog(engine, peer, request);
+}
+
+void join_backlog(Engine& engine, Peer& peer, Request& request) {
+  if (!request.offering) count_message(engine, peer, request);  // an offer counts when it is taken
   request.item.kind = strategies::Kind::envelope;
+  request.item.size = static_cast<std::uint32_t>(size_in_packet(request));
   request.item.flow_session = request.session->number;
   request.item.flow_tag = request.session->order_across_tags ? 0 : request.status_tag;
   enqueue(engine, peer, request.item);
@@ -149,7 +166,7 @@ std::byte* write_control(const Control& c, std::byte* out) {
 }
 
 /// `staged`: the packet of a driver that exposes memory only when it gets the packet, else nullptr. `offered`: the
-/// receive that it is for, if that was offered.
+/// receive that it is for, if that was offered. A withheld send is not announced, but offered.
 std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
                      const Adverts::Theirs* offered) {
   if (request.handle == 0) request.handle = engine.sends.add(request);
@@ -174,8 +191,18 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
       shared_copy::send(engine, request, peer, claims, *offered);
     }
   }
-  head.type = wire::Type::rts;
-  out = wire::put_head(out, head, sizeof rts + rts.header + rts.exposure);
+  const std::size_t payload = sizeof rts + rts.header + rts.exposure;
+  if (request.offering) {
+    const wire::Offer offer = flow_out::describe(peer, request);
+    head.type = wire::Type::offer;
+    head.seq = peer.withheld->batch_number;
+    out = wire::put_head(out, head, sizeof offer + payload);
+    std::memcpy(out, &offer, sizeof offer);
+    out += sizeof offer;
+  } else {
+    head.type = wire::Type::rts;
+    out = wire::put_head(out, head, payload);
+  }
   std::byte* const rts_at = out;
   std::memcpy(out, &rts, sizeof rts);
   out += sizeof rts;
@@ -191,8 +218,12 @@ Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packe
   constexpr std::size_t copy_limit = 2048;  // below, one more piece costs a gathering driver more than the copy
   if (item.kind == strategies::Kind::control) return {write_control(static_cast<Control&>(item), out)};
   Request& request = request_of(item);
-  const wire::Head head{request.status_tag, peer.next_out++, static_cast<std::uint16_t>(request.session->number),
-                        wire::Type::eager, 0};
+  const auto session = static_cast<std::uint16_t>(request.session->number);
+  if (request.offering) {
+    return {write_rts(engine, peer, request, {request.status_tag, 0, session, wire::Type::offer, 0}, out, nullptr,
+                      nullptr)};
+  }
+  const wire::Head head{request.status_tag, peer.next_out++, session, wire::Type::eager, 0};
   peer.recent.note(head.seq, head.session, head.tag);
   Adverts::Theirs offered;
   const bool is_offered = advert::consume(engine, peer, *request.session, head.tag, &offered);
@@ -218,7 +249,9 @@ void item_left(Engine& engine, Item& item) {
     return;
   }
   Request& request = request_of(item);
-  if (request.rendezvous || request.synchronous) {
+  if (request.offering) {
+    request.offering = false;  // it is withheld until it is taken
+  } else if (request.rendezvous || request.synchronous) {
     request.stage = Request::Stage::moving;  // the peer has the word now
   } else {
     engine.finish(request, CANELE_OK);
@@ -244,7 +277,11 @@ void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes) 
 
 void reprioritize(Engine& engine, ReprioritizeOp& op) {
   Request& request = *op.request;
-  if (request.kind != Request::Kind::send || request.stage != Request::Stage::posted || !request.item.queued) {
+  const bool waits = request.kind == Request::Kind::send && request.stage == Request::Stage::posted;
+  if (waits && request.withheld && !request.item.queued) {
+    request.item.priority = op.priority;  // withheld sends leave in order; what follows, its data, does not
+    op.result = CANELE_OK;
+  } else if (!waits || !request.item.queued) {
     op.result = CANELE_ESTATE;
   } else {
     CANELE_MARK(priority_raised);

@@ -20,6 +20,12 @@ namespace canele::comm::send_path {
 /// Step 1-3: a posted send joins its peer's backlog.
 void accept(Engine& engine, Request& request);
 
+/// The rest of it, once the envelope may leave.
+void join_backlog(Engine& engine, Peer& peer, Request& request);
+
+/// A message counts as sent, by the protocol that it takes.
+void count_message(Engine& engine, Peer& peer, const Request& request);
+
 /// The short cut for a small message to an idle memory driver with nothing queued before it: the packet that any
 /// strategy would plan now has this one message, so it is written straight into the driver's line. False: it takes the
 /// long way.

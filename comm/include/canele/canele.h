@@ -241,7 +241,10 @@ typedef struct canele_send_options {
 #define CANELE_HEADER_MAX 256
 
 /** Sends `length` bytes at `buffer` to rank `destination` (own rank allowed). The buffer must not change until the
- * request is finalized. Errors: CANELE_ERANK, CANELE_EINVAL; what happens later is told by the status. */
+ * request is finalized. Does not block. A small message is usually finalized before it is received; but what the
+ * destination has no memory for (CANELE_UNEXPECTED_MEMORY) waits here for its receive: a program must not rely on a
+ * send to end before the other side has posted the receive. Errors: CANELE_ERANK, CANELE_EINVAL; what happens later is
+ * told by the status. */
 CANELE_API int canele_isend(canele_session_t *session, int destination, uint64_t tag, const void *buffer, size_t length,
                             canele_request_t *request);
 

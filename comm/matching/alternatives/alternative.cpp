@@ -36,6 +36,11 @@ PostedNode* Alternative::arrive(MatchSession& session, std::uint64_t tag, std::i
   return receive;
 }
 
+PostedNode* Alternative::peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
+  Tally not_noted;
+  return session.posted == 0 ? nullptr : search({tag, session.id, source}, not_noted);
+}
+
 void Alternative::store(MatchSession& session, UnexpectedNode& message) {
   message.session = session.id;
   message.posted = false;

@@ -66,6 +66,8 @@ class Alternative {
   // As in matcher.hpp.
   UnexpectedNode* post(MatchSession& session, PostedNode& receive);
   PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
+  PostedNode* peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
+  std::uint64_t take_stamp() noexcept { return ++stamp_; }
   void store(MatchSession& session, UnexpectedNode& message);
   UnexpectedNode* find(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask) noexcept;
   void take(MatchSession& session, UnexpectedNode& message) noexcept;

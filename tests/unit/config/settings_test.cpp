@@ -59,6 +59,8 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::worker, "WORKER"},
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::eager_limit, "EAGER_LIMIT"},
+      {Setting::unexpected_memory, "UNEXPECTED_MEMORY"},
+      {Setting::unexpected_per_peer, "UNEXPECTED_PER_PEER"},
       {Setting::push, "PUSH"},
       {Setting::spin, "SPIN"},
       {Setting::start_timeout, "START_TIMEOUT"},

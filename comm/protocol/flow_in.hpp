@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Flow control, the receiver's half: grants credit as messages are matched, and asks for what senders withhold when a
+// receive waits for it. See core/credit.hpp for the accounts, flow_out.hpp for the other half.
+//
+// Who: receive_path, the end of a peer. Threads: under the engine's lock.
+// Surprise: a message that meets its receive costs one addition and one comparison; everything else is done when half
+//     of what the sender may send is used up.
+//
+//   envelope ─▶ charge ─┬─ matched: nothing more
+//                       └─ kept: stored ─▶ … ─▶ released ─▶ refill ─▶ credit ─▶ (sender) on_credit
+//   receive waits ─▶ posted ─▶ resume ─▶ (sender) offers ─▶ receive_path matches ─▶ offered ─▶ answer
+#pragma once
+
+#include <cstdint>
+
+#include "comm/core/engine.hpp"
+#include "comm/packet/wire.hpp"
+
+namespace canele::comm::flow_in {
+
+/// Half of the window is used up: credit is granted before the lock is left, when it is known what became of the
+/// message. nullptr; or the sender sends what it must not, and how.
+const char* look(Engine& engine, Peer& peer);
+/// Grants what is due. By whoever pumps.
+void refill_all(Engine& engine);
+
+/// An envelope has come. nullptr, or what is wrong with that.
+inline const char* charge(Engine& engine, Peer& peer, std::uint64_t price) {
+  Allowance& allowance = peer.allowance;
+  allowance.arrived += price;
+  if (allowance.arrived > allowance.next_look) [[unlikely]]
+    return look(engine, peer);
+  return nullptr;
+}
+
+/// A message that was charged is kept; and is needed no longer.
+void stored(Peer& peer, std::uint64_t price);
+void released(Engine& engine, Peer& peer, std::uint64_t price);
+
+/// The sender has begun to withhold messages, or has no more of them.
+void on_withheld(Engine& engine, Peer& peer, bool withholds);
+
+/// Starving senders, or one of them, may withhold what is waited for: they get credit, or are asked.
+void ask(Engine& engine, int source);
+/// A receive for messages of `source` (or rank_any) waits.
+inline void posted(Engine& engine, int source) {
+  if (!engine.credit.starving.empty()) [[unlikely]]
+    ask(engine, source);
+}
+
+/// The same for a probe that has found nothing. What it asks for is kept when it is offered.
+void missed(Engine& engine, MissedProbe probe);
+/// Does a probe want this message, which was offered for the sake of what had been asked for before `stamp`? Then the
+/// probe is forgotten: the message is kept.
+bool wanted_by_probe(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag);
+
+/// nullptr, or what is wrong with an offer: to be asked before it is looked at.
+const char* check(Peer& peer, const wire::Offer& offer, std::uint32_t batch);
+/// An offer has been looked at. After the last one of the batch the sender gets its answer.
+void offered(Engine& engine, Peer& peer, const wire::Offer& offer, bool taken);
+
+/// A peer is gone: it will send nothing more.
+void gone(Engine& engine, Peer& peer);
+
+}  // namespace canele::comm::flow_in
