@@ -3,6 +3,8 @@
 // What an engine keeps twice; see audit.hpp (who, threads, surprise).
 #include "apps/sim/audit.hpp"
 
+#include <map>
+
 #include "comm/core/engine.hpp"
 
 namespace canele::sim {
@@ -25,6 +27,41 @@ std::string audit_peer(const comm::Peer& peer) {
   return wrong + differ("bytes that came early" + to, peer.bundle->early_bytes, early);
 }
 
+std::uint64_t withheld_to(const comm::Peer& peer) {
+  std::uint64_t count = 0;
+  const comm::Request* one = peer.withheld != nullptr ? peer.withheld->first : nullptr;
+  for (; one != nullptr; one = one->withheld_next) ++count;
+  return count;
+}
+
+/// Credit is what has been lent, what is kept has been charged, and all of it is below the limit.
+std::string audit_credit(comm::Engine& engine) {
+  std::map<const comm::Peer*, std::uint64_t> stored;
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    const comm::UnexpectedNode* node = engine.sessions.at(i).match.first_arrival;
+    for (; node != nullptr; node = node->arrival_next) {
+      const auto& message = static_cast<const comm::Message&>(*node);
+      if (message.charged) stored[message.peer] += message.price();
+    }
+  }
+  std::string wrong;
+  std::uint64_t withheld = 0;
+  std::uint64_t lent =
+      (static_cast<std::uint64_t>(engine.size) - engine.active_peers.size()) * comm::wire::first_credit;
+  for (const auto& peer : engine.active_peers) {
+    const comm::Allowance& allowance = peer->allowance;
+    const std::string from = " of rank " + std::to_string(peer->rank);
+    wrong += differ("charge of what is kept" + from, allowance.stored, stored[peer.get()]);
+    if (allowance.window() > allowance.lent) wrong += "more was granted than lent, by the account" + from + "; ";
+    lent += allowance.lent;
+    withheld += withheld_to(*peer);
+  }
+  wrong += differ("lent", engine.credit.lent, lent);
+  wrong += differ("withheld sends", engine.counters.read(comm::Counter::withheld_now), withheld);
+  if (lent > engine.credit.limit) wrong += "more memory is lent than there is; ";
+  return wrong;
+}
+
 }  // namespace
 
 std::string audit(comm::Engine& engine) {
@@ -34,6 +71,7 @@ std::string audit(comm::Engine& engine) {
   std::uint64_t unexpected = 0;
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) unexpected += engine.sessions.at(i).match.unexpected;
   wrong += differ("unexpected messages", engine.counters.read(comm::Counter::unexpected_now), unexpected);
+  wrong += audit_credit(engine);
   engine.unlock();
   return wrong;
 }

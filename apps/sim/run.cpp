@@ -10,6 +10,7 @@
 #include "apps/sim/marks.hpp"
 #include "apps/sim/scale.hpp"
 #include "apps/sim/traffic.hpp"
+#include "comm/packet/wire.hpp"
 
 namespace canele::sim {
 namespace {
@@ -44,6 +45,16 @@ std::vector<Network> networks(Dice& dice, int ranks_per_node, bool two_rails) {
   return all;
 }
 
+/// Often there is hardly any memory for messages that nobody has asked for. By dice of its own: the settings do not
+/// change what the rest of the seed means.
+void limit_memory(std::uint64_t seed, WorldOptions* world) {
+  Dice dice = Dice(seed).split(8);
+  if (dice.under(2) == 0) return;
+  const std::uint64_t least = static_cast<std::uint64_t>(world->ranks) * comm::wire::first_credit;
+  world->settings.emplace_back("CANELE_UNEXPECTED_MEMORY=" + std::to_string(least + dice.under(3) * dice.under(least)));
+  if (dice.under(2) == 0) world->settings.emplace_back("CANELE_UNEXPECTED_PER_PEER=" + std::to_string(least / 8));
+}
+
 WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   WorldOptions world;
   world.seed = options.seed;
@@ -61,6 +72,7 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   world.settings = options.settings;
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
   world.settings.emplace_back("CANELE_SPIN=" + std::to_string(dice.under(2000)));
+  limit_memory(options.seed, &world);
   return world;
 }
 

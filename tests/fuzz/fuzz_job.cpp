@@ -24,8 +24,11 @@ FuzzJob::FuzzJob(const Options& options) {
   FUZZ_CHECK(made().empty());
   comm::EngineParts parts;
   parts.platform = &platform_;
-  const std::vector<std::string> quiet = {"CANELE_SAMPLES=off", "CANELE_VERBOSE=3"};
-  parts.settings = std::make_unique<comm::Settings>(platform_, quiet);
+  std::vector<std::string> settings = {"CANELE_SAMPLES=off", "CANELE_VERBOSE=3"};
+  if (options.short_of_memory) {
+    settings.push_back("CANELE_UNEXPECTED_MEMORY=" + std::to_string(ranks * wire::first_credit));
+  }
+  parts.settings = std::make_unique<comm::Settings>(platform_, settings);
   parts.bootstrap = std::make_unique<FuzzBootstrap>(std::make_shared<Bytes>(options.address_of_others));
   for (const Like like : options.drivers) {
     comm::DriverChoice choice(&wire_factory(like));
@@ -52,6 +55,8 @@ FuzzJob::~FuzzJob() {
   FUZZ_CHECK(posts_.empty());
   FUZZ_CHECK(engine_->sends.used() == 0 && engine_->transfers.used() == 0 && engine_->pulls == 0);
   for (canele_session_t* session : sessions_) FUZZ_CHECK(canele_session_close(session) == CANELE_OK);
+  const bool none_left = engine_->counters.read(comm::Counter::unexpected_now) == 0;  // of sessions never opened here
+  for (const auto& one : engine_->active_peers) FUZZ_CHECK(!none_left || one->allowance.stored == 0);
   engine_.reset();
   FUZZ_CHECK(made().empty());
 }
@@ -65,6 +70,7 @@ void FuzzJob::settle() {
     quiet = engine_->step() == 0 && idle ? quiet + 1 : 0;
   }
   FUZZ_CHECK(quiet == 2);
+  FUZZ_CHECK(engine_->credit.lent <= engine_->credit.limit);
   posts_.remove_if([](Post& post) { return post.state().finalized(); });
 }
 

@@ -19,7 +19,7 @@
 
 namespace canele::fuzz {
 
-inline constexpr int hostile = 1, honest = 2;
+inline constexpr int hostile = 1, honest = 2, ranks = 3;
 
 /// A launcher that has already brought all ranks together.
 class FuzzBootstrap final : public comm::Bootstrap {
@@ -27,9 +27,9 @@ class FuzzBootstrap final : public comm::Bootstrap {
   explicit FuzzBootstrap(std::shared_ptr<Bytes> address_of_others) : others_(std::move(address_of_others)) {}
   std::string_view name() const override { return "fuzz"; }
   int rank() const override { return 0; }
-  int size() const override { return 3; }
+  int size() const override { return ranks; }
   int local_rank() const override { return 0; }
-  int local_size() const override { return 3; }
+  int local_size() const override { return ranks; }
   std::uint64_t job() const override { return 42; }
   const std::string& host() const override { return host_; }
   bool put(std::string_view key, const comm::Blob& blob, std::string*) override {
@@ -68,6 +68,7 @@ class FuzzJob {
     bool joined = false;  ///< used together
     std::string strategy = "aggregate";
     Bytes address_of_others = {};  ///< empty: the same as ours
+    bool short_of_memory = false;  ///< for unexpected messages: as little as an engine accepts
   };
   explicit FuzzJob(const Options& options);
   /// Ends the ranks, then the engine. All requests must have ended, and with them all memory.

@@ -125,6 +125,28 @@ void packets(const fs::path& to) {
   }
 }
 
+/// Flow control, both halves.
+void credit(const fs::path& to) {
+  for (const unsigned job : {job_shm, job_tcp}) {
+    Seed sender;  // two leave, the others are withheld: credit for one, an offer for the rest, one of which is taken
+    sender({job + job_short_of_memory}).hello();
+    for (unsigned i = 0; i < 6; ++i) sender(Step::send)({0, to_rank_1, i, of_100, 0});
+    sender.chunk(Type::credit, {0, 0, 0, 4}).chunk(Type::resume, {1, 0, 0});
+    sender.chunk(Type::cts, {latest, 0, 0, 3, nothing, of_100}).chunk(Type::answer, {2, 0, 0});
+    sender.chunk(Type::credit, {0, 0, 0, 50}).write(to, "packet", "withheld-" + std::to_string(job));
+    Seed receiver;  // rank 1 uses what it has, says that it has more, and offers it
+    receiver({job + job_short_of_memory}).hello();
+    for (unsigned i = 0; i < 5; ++i) receiver.chunk(Type::eager, {9, 0, 0, 4});
+    receiver.chunk(Type::withheld, {1, 0, 0})(Step::receive)({0, to_rank_1, 5, exact, of_100, 0});
+    receiver(Step::probe)({0, to_rank_1, 6, exact, 0});
+    receiver(Step::built)({0, 1});
+    receiver({static_cast<unsigned>(Type::offer), 5, 1, 0, 0, 2, 30, 0, 9, of_64k, 0, 0, 2});
+    receiver({static_cast<unsigned>(Type::offer), 6, 1, 0, 1, 2, 30, 1, 10, of_64k, 0, 0, 2, 0});
+    receiver(Step::receive)({0, to_rank_1, 9, exact, of_100, 0}).chunk(Type::withheld, {0, 0, 0});
+    receiver.write(to, "packet", "offers-" + std::to_string(job));
+  }
+}
+
 void addresses(const fs::path& to) {
   FuzzJob::Options options;
   options.drivers = {Like::shm, Like::tcp};
@@ -233,6 +255,7 @@ void texts(const fs::path& to) {
 int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "usage: fuzz_seeds DIRECTORY\n"), 2;
   canele::fuzz::packets(argv[1]);
+  canele::fuzz::credit(argv[1]);
   canele::fuzz::addresses(argv[1]);
   canele::fuzz::handshakes(argv[1]);
   canele::fuzz::tcp_streams(argv[1]);

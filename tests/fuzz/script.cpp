@@ -9,11 +9,13 @@ namespace canele::fuzz {
 namespace {
 
 namespace wire = comm::wire;
+constexpr unsigned type_count = static_cast<unsigned>(wire::Type::answer) + 2;  // and one that does not exist, and 0
 
 FuzzJob::Options options(std::uint8_t first) {
   static const char* const strategies[] = {"aggregate", "fifo", "priority"};
   FuzzJob::Options made;
   made.strategy = strategies[first / job_count % 3];
+  made.short_of_memory = first / job_count / 3 % 2 != 0;
   switch (first % job_count) {
     case job_tcp:
       made.drivers = {Like::tcp};
@@ -61,6 +63,8 @@ void check_round_trip(std::span<const std::byte> packet) {
 Script::Script(Input& input) : input_(input), job_(options(input.byte())) {
   for (WireDriver* one : made()) one->connect_now(hostile);
   job_.settle();
+  constexpr std::uint64_t hardly_any = 1000;
+  if (job_.engine().credit.limit < comm::wire::first_credit * 4) job_.peer(hostile).credit = hardly_any;
 }
 
 void Script::run() {
@@ -166,6 +170,19 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
       break;
     case wire::Type::rts:
       return rts(head);
+    case wire::Type::offer: {
+      const std::uint8_t index = input_.byte(), count = input_.byte();
+      append(payload, wire::Offer{input_.byte(), index, count, input_.flag(), {}});
+      const Bytes announced = rts(head);
+      payload.insert(payload.end(), announced.begin(), announced.end());
+      break;
+    }
+    case wire::Type::credit:
+      head.tag = job_.peer(hostile).credit_heard + 100 * std::uint64_t{input_.byte()};
+      break;
+    case wire::Type::answer:
+      if (const comm::Withheld* list = job_.peer(hostile).withheld.get()) head.seq += list->batch_number;
+      break;
     case wire::Type::rtr:
       return rtr();
     case wire::Type::cts: {
@@ -189,7 +206,7 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
 
 void Script::put_chunk(Bytes& packet, bool first) {
   const comm::Peer& peer = job_.peer(hostile);
-  const auto type = static_cast<wire::Type>(input_.byte() % 16);
+  const auto type = static_cast<wire::Type>(input_.byte() % type_count);
   wire::Head head{name(), 0, 0, type, 0};
   const bool envelope = type == wire::Type::eager || type == wire::Type::eager_sync || type == wire::Type::rts;
   head.seq = input_.byte();  // 0: as it must be

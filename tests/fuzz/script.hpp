@@ -39,6 +39,8 @@ enum class Step : std::uint8_t {
 /// Kinds of job, by the first byte.
 inline constexpr std::uint8_t job_shm = 0, job_tcp = 1, job_ofi = 2, job_shm_and_tcp = 3, job_tcp_and_ofi = 4,
                               job_count = 5;
+/// Added to one of them: rank 1 has granted hardly any credit, and there is little to grant.
+inline constexpr std::uint8_t job_short_of_memory = 3 * job_count;
 /// Lengths that a byte chooses among; the rest of its values stand for themselves.
 inline constexpr std::uint64_t lengths[] = {0,
                                             1,
