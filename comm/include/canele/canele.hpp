@@ -156,11 +156,14 @@ class engine {
  public:
   /// Joins the job that the launcher started (alone: a job of one rank). Blocks until every rank has joined.
   /// settings: "CANELE_NAME=value", which win over the environment. Throws canele::error.
-  explicit engine(std::initializer_list<const char*> settings = {}) {
+  explicit engine(std::initializer_list<const char*> settings = {})
+      : engine(std::span<const char* const>(settings.begin(), settings.size())) {}
+  /// The same with settings that are not known before the program runs.
+  explicit engine(std::span<const char* const> settings) {
     detail::check(canele_abi_check(CANELE_ABI_VERSION), "canele_abi_check");
     canele_options_t options{};
     options.struct_size = sizeof options;
-    options.settings = settings.begin();
+    options.settings = settings.data();
     options.settings_count = settings.size();
     detail::check(canele_init(&options, &native_), "canele_init");
   }
