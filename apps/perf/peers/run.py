@@ -5,9 +5,9 @@
 Who: people, and the performance pages. Threads: one; one job at a time.
 Surprise: contenders run A B C A B C ..., a short run each, so that slow drifts of the machine hit all of them.
 
-Contenders: canele (canele-perf), canele-mpi (canele-mpicc), openmpi (mpicc.openmpi), mpich (mpicc.mpich);
-those that are not installed are named and left out. Figures: median, 10th and 90th percentile over all batches of all
-rounds; the ratio is to the first contender's median.
+Contenders: canele (canele-perf), canele-mpi (canele-mpicc), openmpi (mpicc.openmpi), openmpi-ucx (the same on UCX),
+mpich (mpicc.mpich); those that are not installed are named and left out. Figures: median, 10th and 90th percentile over
+all batches of all rounds; the ratio is to the first contender's median.
 """
 
 import argparse
@@ -20,8 +20,12 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s"}
-DEFAULT_SIZES = {"latency": "8,1024,65536", "bandwidth": "65536,1048576", "rate": "8"}
+UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s", "match": "ns per message"}
+DEFAULT_SIZES = {"latency": "8,1024,65536", "bandwidth": "65536,1048576", "rate": "8", "match": "16,256,4096,16384"}
+ORDERS = ["in-order", "reverse", "shuffled"]
+SEED = 1  # of shuffles
+
+CONTENDERS = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich"]
 
 # How each MPI is told which way the bytes go: launcher options, environment.
 OPENMPI_DRIVER = {
@@ -32,22 +36,30 @@ MPICH_DRIVER = {  # Debian's is ch4:ucx
     "shm": ([], {}),
     "tcp": ([], {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}),
 }
+UCX = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
+UCX_DRIVER = {  # Open MPI on UCX, which it takes by itself for InfiniBand only
+    "shm": (UCX, {"UCX_TLS": "shm,self"}),
+    "tcp": (UCX, {"UCX_TLS": "tcp,self"}),
+    None: (UCX, {}),
+}
 OPENMPI_LAUNCH = ["-n", "2", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
 
 
 class Contender:
-    """One library: how to start one run of it, and the samples so far, by size."""
+    """One library: how to start one run of it, and the samples so far, by case.
+
+    A case is (what, number): "bytes" and a size; match: a direction and the number of receives."""
 
     def __init__(self, name, command, environment, parse):
         self.name = name
-        self.command = command  # function (size) -> argument list
+        self.command = command  # function (case) -> argument list
         self.environment = environment
         self.parse = parse
         self.samples = {}
 
-    def run(self, size, time_limit):
+    def run(self, case, time_limit):
         """One job; keeps its samples. Raises RuntimeError with what the job said if it fails."""
-        command = self.command(size)
+        command = self.command(case)
         try:
             done = subprocess.run(command, env={**os.environ, **self.environment}, timeout=time_limit,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
@@ -55,11 +67,13 @@ class Contender:
             raise RuntimeError(f"{self.name}: no end after {time_limit} s: {' '.join(command)}") from expired
         if done.returncode != 0:
             raise RuntimeError(f"{self.name}: exit code {done.returncode} of: {' '.join(command)}\n{done.stderr}")
-        self.samples.setdefault(size, []).extend(self.parse(done.stdout))
+        self.samples.setdefault(case, []).extend(self.parse(done.stdout))
 
 
 def iterations_for(benchmark, size):
     """Messages per batch; the rule of canele-perf (options.cpp), so that batches are alike."""
+    if benchmark == "match":
+        return max(4096, size)
     window = {"latency": 1, "bandwidth": 16, "rate": 64}[benchmark]
     rounds = min((32 << 20) // (max(1, size) * window), 2000)
     return max(1, min(rounds, max(1, 2000 // window))) * window
@@ -71,10 +85,15 @@ def canele(options):
     if program is None:
         return None, "canele-perf not found; build first, or give --prefix"
 
-    def command(size):
-        words = [program, options.benchmark, "--json", "--no-floor", "--size", str(size), "--batches",
-                 str(options.batches), "--iterations", str(iterations_for(options.benchmark, size)), "--cores",
-                 ",".join(map(str, options.cores))]
+    def command(case):
+        what, number = case
+        words = [program, options.benchmark, "--json", "--batches", str(options.batches), "--iterations",
+                 str(iterations_for(options.benchmark, number)), "--cores", ",".join(map(str, options.cores))]
+        if options.benchmark == "match":
+            words += ["--direction", what, "--receives", str(number), "--order", options.order, "--seed", str(SEED),
+                      "--no-counts"]
+        else:
+            words += ["--no-floor", "--size", str(number)]
         return words + (["--driver", options.driver] if options.driver else [])
 
     return Contender("canele", command, {}, lambda text: json.loads(text)["results"][0]["samples"]), ""
@@ -84,16 +103,19 @@ def mpi(options, name, compiler, launch, how):
     """An MPI by its compiler wrapper and launcher; None and the reason if it is not there."""
     if compiler is None or shutil.which(launch[0]) is None:
         return None, "not installed"
-    program = pathlib.Path(options.work) / f"mpi_perf.{name}"
-    built = subprocess.run([compiler, "-std=c11", "-O2", str(HERE / "mpi_perf.c"), "-o", str(program)],
+    source = "mpi_match" if options.benchmark == "match" else "mpi_perf"
+    program = pathlib.Path(options.work) / f"{source}.{name}"
+    built = subprocess.run([compiler, "-std=c11", "-O2", str(HERE / f"{source}.c"), "-o", str(program)],
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if built.returncode != 0:
         return None, f"{compiler} failed:\n{built.stdout}"
-    extra, environment = how.get(options.driver, ([], {}))
+    extra, environment = how.get(options.driver or None, ([], {}))
 
-    def command(size):
-        return launch + extra + [str(program), options.benchmark, str(size), str(options.batches),
-                                 str(iterations_for(options.benchmark, size))] + [str(c) for c in options.cores]
+    def command(case):
+        what, number = case
+        asked = [what, options.order, str(SEED)] if options.benchmark == "match" else [options.benchmark]
+        return launch + extra + [str(program), *asked, str(number), str(options.batches),
+                                 str(iterations_for(options.benchmark, number))] + [str(c) for c in options.cores]
 
     return Contender(name, command, environment, lambda text: [float(word) for word in text.split()]), ""
 
@@ -118,6 +140,8 @@ def find_contenders(options):
                                   {options.driver: ([], ours)}),
         "openmpi": lambda: mpi(options, "openmpi", shutil.which("mpicc.openmpi"),
                                ["mpirun.openmpi"] + OPENMPI_LAUNCH, OPENMPI_DRIVER),
+        "openmpi-ucx": lambda: mpi(options, "openmpi-ucx", shutil.which("mpicc.openmpi"),
+                                   ["mpirun.openmpi"] + OPENMPI_LAUNCH, UCX_DRIVER),
         "mpich": lambda: mpi(options, "mpich", shutil.which("mpicc.mpich"), ["mpiexec.mpich", "-n", "2"], MPICH_DRIVER),
     }
     found = []
@@ -133,10 +157,10 @@ def find_contenders(options):
 def run_rounds(contenders, options):
     """A B C A B C ...; a contender that fails is named and taken out."""
     for number in range(options.rounds):
-        for size in options.sizes:
+        for case in options.cases:
             for contender in list(contenders):
                 try:
-                    contender.run(size, options.time_limit)
+                    contender.run(case, options.time_limit)
                 except RuntimeError as problem:
                     print(problem, file=sys.stderr)
                     contenders.remove(contender)
@@ -153,14 +177,15 @@ def quantile(samples, fraction):
 
 
 def summarise(contenders, options):
-    """Rows of the report: one per size and contender."""
+    """Rows of the report: one per case and contender."""
     rows = []
-    for size in options.sizes:
-        first = quantile(contenders[0].samples[size], 0.5)
+    for case in options.cases:
+        first = quantile(contenders[0].samples[case], 0.5)
         for contender in contenders:
-            samples = contender.samples[size]
+            samples = contender.samples[case]
             median = quantile(samples, 0.5)
-            rows.append({"size": size, "contender": contender.name, "median": median, "p10": quantile(samples, 0.1),
+            rows.append({"what": case[0], "size": case[1], "contender": contender.name, "median": median,
+                         "p10": quantile(samples, 0.1),
                          "p90": quantile(samples, 0.9), "samples": len(samples), "ratio": median / first})
     return rows
 
@@ -169,14 +194,17 @@ def print_report(rows, options):
     """A table, or JSON."""
     about = {"benchmark": options.benchmark, "unit": UNITS[options.benchmark], "driver": options.driver or "default",
              "cores": options.cores, "rounds": options.rounds, "batches": options.batches}
+    if options.benchmark == "match":
+        about.update(order=options.order, seed=SEED)
     if options.json:
         print(json.dumps({**about, "rows": rows}, indent=2))
         return
     print(f"{options.benchmark}, driver {about['driver']}, cores {options.cores}, {options.rounds} rounds of "
-          f"{options.batches} batches [{about['unit']}]")
-    print(f"{'bytes':>10} {'who':<12} {'median':>14} {'p10':>14} {'p90':>14} {'ratio':>7}")
+          f"{options.batches} batches{', order ' + options.order if 'order' in about else ''} [{about['unit']}]")
+    print(f"{'':>10} {'N' if 'order' in about else 'bytes':>8} {'who':<12} {'median':>14} {'p10':>14} {'p90':>14} "
+          f"{'ratio':>7}")
     for row in rows:
-        print(f"{row['size']:>10} {row['contender']:<12} {row['median']:>14.3f} {row['p10']:>14.3f} "
+        print(f"{row['what']:>10} {row['size']:>8} {row['contender']:<12} {row['median']:>14.3f} {row['p10']:>14.3f} "
               f"{row['p90']:>14.3f} {row['ratio']:>7.2f}")
 
 
@@ -185,27 +213,31 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="Canelé beside other MPIs, interleaved, on the same two cores.")
     parser.add_argument("benchmark", choices=sorted(UNITS))
     parser.add_argument("--driver", choices=["shm", "tcp"], help="way of the bytes (default: each one's own choice)")
-    parser.add_argument("--size", help="message sizes in bytes, comma-separated")
+    parser.add_argument("--size", help="message sizes in bytes, comma-separated; match: numbers of receives")
+    parser.add_argument("--order", choices=ORDERS, default="shuffled", help="match: (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
     parser.add_argument("--batches", type=int, default=15, help="batches per run (default %(default)s)")
     parser.add_argument("--cores", help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
-    parser.add_argument("--contenders", default="canele,canele-mpi,openmpi,mpich", help="default: %(default)s")
+    parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
     parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
     parser.add_argument("--time-limit", type=float, default=120, help="seconds for one run (default %(default)s)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     allowed = sorted(os.sched_getaffinity(0))
     try:
-        options.sizes = [int(word) for word in (options.size or DEFAULT_SIZES[options.benchmark]).split(",")]
+        sizes = [int(word) for word in (options.size or DEFAULT_SIZES[options.benchmark]).split(",")]
         options.cores = [int(word) for word in options.cores.split(",")] if options.cores else (allowed * 2)[:2]
     except ValueError as problem:
         parser.error(f"sizes and cores are whole numbers: {problem}")
-    if len(options.cores) != 2 or min(options.sizes) < 0 or options.rounds < 1 or options.batches < 1:
-        parser.error("two cores, sizes of at least 0, and at least one round and batch are needed")
+    least = 1 if options.benchmark == "match" else 0
+    if len(options.cores) != 2 or min(sizes) < least or options.rounds < 1 or options.batches < 1:
+        parser.error("two cores, sizes of at least 0 (match: 1), and at least one round and batch are needed")
     options.contenders = options.contenders.split(",")
-    unknown = set(options.contenders) - {"canele", "canele-mpi", "openmpi", "mpich"}
+    unknown = set(options.contenders) - set(CONTENDERS)
     if unknown:
-        parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: canele, canele-mpi, openmpi, mpich")
+        parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
+    kinds = ["posted", "unexpected"] if options.benchmark == "match" else ["bytes"]
+    options.cases = [(kind, size) for kind in kinds for size in sizes]
     return options
 
 
