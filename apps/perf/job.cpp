@@ -11,15 +11,16 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
+#include <utility>
 
 namespace canele::perf {
 namespace {
 
-canele::engine join(const std::string& driver) {
-  if (driver.empty()) return canele::engine();
-  const std::string setting = "CANELE_DRIVERS=" + driver;
-  return canele::engine({setting.c_str()});
+std::vector<std::string> with_driver(std::vector<std::string> settings, const std::string& driver) {
+  if (!driver.empty()) settings.push_back("CANELE_DRIVERS=" + driver);
+  return settings;
 }
 
 std::vector<int> allowed_cores() {
@@ -48,7 +49,8 @@ int pin_thread(const std::vector<int>& cores, int local_rank) {
 
 }  // namespace
 
-Job::Job(const Options& options) : engine(join(options.driver)), session(engine, "canele-perf") {
+Job::Job(const Options& options, std::vector<std::string> settings)
+    : engine(join(with_driver(std::move(settings), options.driver))), session(engine, "canele-perf") {
   if (engine.size() != 2) {
     throw std::runtime_error("two ranks are needed, and this job has " + std::to_string(engine.size()));
   }
@@ -70,6 +72,17 @@ std::string Job::driver() const {
     if (one.at("rank") == peer()) return one.at("driver").get<std::string>();
   }
   return {};
+}
+
+void check_driver(const Options& options, const std::string& driver) {
+  if (options.driver.empty() || options.driver.find(',') != std::string::npos || driver == options.driver) return;
+  throw std::runtime_error("driver " + options.driver + " was asked for, but \"" + driver + "\" carries the messages");
+}
+
+canele::engine join(const std::vector<std::string>& settings) {
+  std::vector<const char*> texts;
+  for (const std::string& setting : settings) texts.push_back(setting.c_str());
+  return canele::engine(std::span<const char* const>(texts));
 }
 
 }  // namespace canele::perf

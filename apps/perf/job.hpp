@@ -9,6 +9,7 @@
 #include <canele/canele.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "options.hpp"
 
@@ -16,8 +17,9 @@ namespace canele::perf {
 
 class Job {
  public:
-  /// Joins the job. Throws std::runtime_error (canele::error) with what is wrong; every rank then throws.
-  explicit Job(const Options& options);
+  /// Joins the job, with these settings beside the driver. Throws std::runtime_error (canele::error) with what is
+  /// wrong; every rank then throws.
+  explicit Job(const Options& options, std::vector<std::string> settings = {});
 
   /// Pins this rank and tells the other where. Throws, perhaps on one rank only: the caller then ends the job.
   void pin(const Options& options);
@@ -35,11 +37,17 @@ class Job {
   std::string driver() const;
 
   canele::engine engine;
-  canele::session session;
+  canele::session session;  ///< of the benchmarks, or for what they have to tell each other
 
  private:
   int cores_[2] = {-1, -1};
   bool crowded_ = false;
 };
+
+/// Throws if one driver was asked for, and another carries the messages.
+void check_driver(const Options& options, const std::string& driver);
+
+/// An engine with these settings, each "CANELE_NAME=value".
+canele::engine join(const std::vector<std::string>& settings);
 
 }  // namespace canele::perf

@@ -28,13 +28,13 @@ bool in_a_job() {
   return false;
 }
 
-std::string start_job(const std::vector<std::string>& arguments) {
+std::string start_job(const std::vector<std::string>& arguments, int ranks) {
   std::error_code failed;
   std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   if (failed) return "cannot read /proc/self/exe: " + failed.message();
   std::string launcher = std::filesystem::path(self).parent_path() / "canele-run";
-  std::string option = "-n", two = "2";
-  std::vector<char*> command = {launcher.data(), option.data(), two.data(), self.data()};
+  std::string option = "-n", count = std::to_string(ranks);
+  std::vector<char*> command = {launcher.data(), option.data(), count.data(), self.data()};
   std::vector<std::string> texts = arguments;
   for (std::string& argument : texts) command.push_back(argument.data());
   command.push_back(nullptr);
@@ -42,15 +42,15 @@ std::string start_job(const std::vector<std::string>& arguments) {
   const int beside = errno;
   execvp("canele-run", command.data());
   return "cannot run " + launcher + " (" + std::strerror(beside) + ") nor canele-run from PATH (" +
-         std::strerror(errno) + "); start two ranks by hand: mpirun -n 2 " + self;
+         std::strerror(errno) + "); start the ranks by hand: mpirun -n " + count + " " + self;
 }
 
-int run_job(const std::vector<std::string>& arguments) {
+int run_job(const std::vector<std::string>& arguments, int ranks) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error(std::string("cannot fork: ") + std::strerror(errno));
   if (child == 0) {
-    std::fprintf(stderr, "canele-perf: %s\n", start_job(arguments).c_str());
+    std::fprintf(stderr, "canele-perf: %s\n", start_job(arguments, ranks).c_str());
     _exit(1);
   }
   int status = 0;

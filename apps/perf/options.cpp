@@ -10,6 +10,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 
 namespace canele::perf {
 namespace {
@@ -32,10 +34,14 @@ CLI::App* add_common(CLI::App& app, Options& options, Benchmark benchmark, const
   return sub;
 }
 
+CLI::Option* add_driver(CLI::App& sub, Options& options) {
+  return sub.add_option("--driver", options.driver, "Driver to use, e.g. shm or tcp (default: as CANELE_DRIVERS says)");
+}
+
 void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const char* help,
                     std::vector<std::uint64_t> sizes) {
   CLI::App* sub = add_common(app, options, benchmark, help);
-  sub->add_option("--driver", options.driver, "Driver to use, e.g. shm or tcp (default: as CANELE_DRIVERS says)");
+  add_driver(*sub, options);
   sub->add_option("--size", options.sizes, "Message sizes, e.g. 8,64,4k,1M")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false));
@@ -55,12 +61,97 @@ void add_sample(CLI::App& app, Options& options) {
   sub->callback([&options] { options.benchmark = Benchmark::sample; });
 }
 
+const std::map<std::string, Direction> directions = {{"posted", Direction::posted},
+                                                     {"unexpected", Direction::unexpected}};
+const std::map<std::string, Order> orders = {
+    {"in-order", Order::in_order}, {"reverse", Order::reverse}, {"shuffled", Order::shuffled}};
+
+template <typename Value>
+void add_choice(CLI::App& sub, const char* name, std::vector<Value>& values, const char* help,
+                const std::map<std::string, Value>& known) {
+  sub.add_option(name, values, help)->delimiter(',')->transform(CLI::CheckedTransformer(known));
+}
+
+void add_match(CLI::App& app, Options& options) {
+  constexpr std::uint64_t most = 1 << 21;  // tags are distinct up to that
+  MatchOptions& match = options.match;
+  CLI::App* sub =
+      add_common(app, options, Benchmark::match, "Time per message with N receives posted, or N messages unexpected");
+  add_driver(*sub, options);
+  sub->add_option("--receives", match.receives,
+                  "N, e.g. 16,4k (default: 16,256,4k,16k,64k,1M; with a matcher that searches, up to 16k)")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{1}, most));
+  add_choice(*sub, "--direction", match.directions, "posted: receives come first; unexpected: messages (default: both)",
+             directions);
+  add_choice(*sub, "--order", match.orders, "in-order, reverse, shuffled (default: all)", orders);
+  sub->add_option("--any-source", match.any_source, "Percent of the receives that take any source")
+      ->check(CLI::Range(0.0, 100.0));
+  sub->add_option("--any-tag", match.any_tag, "Percent of the receives that take any tag; they are posted last")
+      ->check(CLI::Range(0.0, 100.0));
+  sub->add_option("--matcher", match.matcher,
+                  "Structure that matches, e.g. table or bins (default: as CANELE_MATCHER)");
+  sub->add_option("--seed", match.seed, "Of the shuffle, and of the choice of wildcards")->capture_default_str();
+  sub->add_flag("--cold", match.cold, "Evict the receiver's caches before each round, which is then a batch");
+  sub->add_flag("!--no-counts", match.counts, "Do not count attempts and cache lines");
+  sub->add_flag("--json", options.json, "Print JSON, with every sample");
+  sub->callback([&options] {
+    options.benchmark = Benchmark::match;
+    std::vector<std::uint64_t>& receives = options.match.receives;
+    if (!receives.empty()) return;
+    receives = {16, 256, 4'096, 16'384};
+    const char* const configured = std::getenv("CANELE_MATCHER");
+    const std::string matcher =
+        options.match.matcher.empty() && configured != nullptr ? configured : options.match.matcher;
+    if (matcher.empty() || matcher == "table") receives.insert(receives.end(), {65'536, 1'048'576});
+  });
+}
+
+void add_flood(CLI::App& app, Options& options) {
+  FloodOptions& flood = options.flood;
+  CLI::App* sub = app.add_subcommand(
+      name_of(Benchmark::flood), "Messages to a rank that posts no receive until all are sent: memory, order, content");
+  sub->add_option("--driver", options.drivers, "Drivers, one job each (default: shm,tcp)")->delimiter(',');
+  sub->add_option("--senders", flood.senders, "Senders, one job each (default: 1,7)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1000));
+  sub->add_option("--size", options.sizes, "Message sizes, one job each; multiples of 8 (default: 8,1k,64k)")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false) & CLI::Validator(
+                                                [](const std::string& text) {
+                                                  const std::uint64_t size = std::strtoull(text.c_str(), nullptr, 10);
+                                                  return size >= 8 && size % 8 == 0 && size <= 1u << 30
+                                                             ? std::string()
+                                                             : text + " is no multiple of 8 from 8 to 1G";
+                                                },
+                                                "SIZE"));
+  sub->add_option("--messages", flood.messages,
+                  "Messages of each sender (default: 1000000; of 32 KiB and more, 100000)")
+      ->check(CLI::Range(1, 100'000'000));
+  sub->add_option("--limit", flood.limit, "CANELE_UNEXPECTED_MEMORY (default: 64M)")
+      ->transform(CLI::AsSizeValue(false));
+  sub->add_option("--per-peer", flood.per_peer, "CANELE_UNEXPECTED_PER_PEER (default: the engine's)")
+      ->transform(CLI::AsSizeValue(false));
+  sub->add_option("--allow", flood.allow, "Most that a receiver may grow by (default: the limit and a tenth)")
+      ->transform(CLI::AsSizeValue(false));
+  sub->add_flag("--both", flood.both,
+                "The receiver sends as many, spread over the senders, and they receive late, too");
+  sub->add_flag("--json", options.json, "Print JSON, a line for each job");
+  sub->callback([&options] {
+    options.benchmark = Benchmark::flood;
+    if (options.drivers.empty()) options.drivers = {"shm", "tcp"};
+    if (options.sizes.empty()) options.sizes = {8, 1 << 10, 64 << 10};
+  });
+}
+
 }  // namespace
 
 int Options::window() const {
   switch (benchmark) {
     case Benchmark::latency:
     case Benchmark::sample:
+    case Benchmark::match:
+    case Benchmark::flood:
       return 1;
     case Benchmark::bandwidth:
       return 16;
@@ -87,6 +178,10 @@ const char* name_of(Benchmark benchmark) {
       return "rate";
     case Benchmark::sample:
       return "sample";
+    case Benchmark::match:
+      return "match";
+    case Benchmark::flood:
+      return "flood";
   }
   return "";
 }
@@ -96,6 +191,10 @@ const char* unit_of(Benchmark benchmark) {
     case Benchmark::latency:
     case Benchmark::sample:
       return "us";
+    case Benchmark::match:
+      return "ns";
+    case Benchmark::flood:
+      return "s";
     case Benchmark::bandwidth:
       return "MB/s";
     case Benchmark::rate:
@@ -114,6 +213,8 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_subcommand(app, *options, Benchmark::bandwidth, "Bytes per second of a stream", {64 << 10, 1 << 20, 4 << 20});
   add_subcommand(app, *options, Benchmark::rate, "Messages per second of a stream of small messages", {8});
   add_sample(app, *options);
+  add_match(app, *options);
+  add_flood(app, *options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

@@ -11,21 +11,26 @@
 #include <string>
 #include <vector>
 
+#include "flood_options.hpp"
+#include "match_plan.hpp"
+
 namespace canele::perf {
 
-enum class Benchmark { latency, bandwidth, rate, sample };
+enum class Benchmark { latency, bandwidth, rate, sample, match, flood };
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
   std::string driver;                ///< "" = as configured
-  std::vector<std::string> drivers;  ///< of sample; none: all that there are
-  std::vector<std::uint64_t> sizes;
+  std::vector<std::string> drivers;  ///< of sample (none: all that there are) and flood
+  std::vector<std::uint64_t> sizes;  ///< of messages
   int batches = 31;
   int iterations = 0;  ///< per batch; 0: chosen by the size
   std::vector<int> cores;
   bool json = false;
   bool floor = true;
   bool pin = true;
+  MatchOptions match;
+  FloodOptions flood;
 
   /// Messages in flight before the receiver answers; 1 for the ping-pong.
   int window() const;

@@ -41,15 +41,9 @@ void print_json(const Job& job, const Options& options, const Results& results) 
   fmt::print("{}\n", report.dump(2));
 }
 
-std::string place(const Job& job) {
-  if (job.core(0) < 0) return "not pinned";
-  const std::string text = fmt::format("rank 0 on core {}, rank 1 on core {}", job.core(0), job.core(1));
-  return job.crowded() ? text + " (the same: these figures say little)" : text;
-}
-
 void print_table(const Job& job, const Options& options, const Results& results) {
   const int digits = options.benchmark == Benchmark::latency ? 3 : 0;
-  fmt::print("canele-perf {}, driver {}, {}, worker {}\n", name_of(options.benchmark), results.driver, place(job),
+  fmt::print("canele-perf {}, driver {}, {}, worker {}\n", name_of(options.benchmark), results.driver, place_of(job),
              job.engine.worker_active() ? "active" : "off");
   fmt::print("floor: {}\n", results.floor_name);
   fmt::print("{:>10} {:>12} {:>12} {:>12}   {:>12} {:>7}   [{}]\n", "bytes", "median", "p10", "p90", "floor", "ratio",
@@ -67,6 +61,12 @@ void print_table(const Job& job, const Options& options, const Results& results)
 }
 
 }  // namespace
+
+std::string place_of(const Job& job) {
+  if (job.core(0) < 0) return "not pinned";
+  const std::string text = fmt::format("rank 0 on core {}, rank 1 on core {}", job.core(0), job.core(1));
+  return job.crowded() ? text + " (the same: these figures say little)" : text;
+}
 
 void print_report(const Job& job, const Options& options, const Results& results) {
   if (options.json) {

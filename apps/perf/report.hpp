@@ -6,6 +6,8 @@
 // Surprise: the ratio is ours over the floor: for latency lower is better, for bandwidth higher.
 #pragma once
 
+#include <string>
+
 #include "job.hpp"
 #include "measure.hpp"
 #include "options.hpp"
@@ -14,5 +16,8 @@ namespace canele::perf {
 
 /// Writes to stdout.
 void print_report(const Job& job, const Options& options, const Results& results);
+
+/// Where the ranks are pinned, in words.
+std::string place_of(const Job& job);
 
 }  // namespace canele::perf

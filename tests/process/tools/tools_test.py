@@ -105,6 +105,109 @@ class PerfTest(unittest.TestCase):
         self.assertIn("two ranks are needed, and this job has 3", errors)
 
 
+class MatchTest(unittest.TestCase):
+    QUICK = ("--batches", "2", "--iterations", "1")
+
+    def match(self, *arguments, **environment):
+        return json.loads(run("canele-perf", "match", *self.QUICK, "--json", *arguments, **environment)[0])
+
+    def test_every_direction_and_order(self):
+        report = self.match("--driver", "shm", "--receives", "1,300")
+        cases = [(row["direction"], row["order"], row["receives"]) for row in report["results"]]
+        self.assertEqual(cases, [(direction, order, receives) for direction in ("posted", "unexpected")
+                                 for order in ("in-order", "reverse", "shuffled") for receives in (1, 300)])
+        self.assertEqual((report["driver"], report["matcher"], report["seed"]), ("shm", "table", 1))
+        self.assertTrue(report["unexpected_memory_raised"])
+        for row in report["results"]:
+            self.assertEqual(len(row["samples"]), 2)
+            self.assertLessEqual(0, row["p10"])
+            self.assertLessEqual(row["p10"], row["p90"])
+            self.assertLess(row["counts"]["lines"], 2.01)
+
+    def test_more_unexpected_messages_than_the_usual_limit(self):
+        report = self.match("--receives", "300000", "--direction", "unexpected", "--order", "in-order", "--no-counts")
+        self.assertGreater(int(report["unexpected_memory"]), 300000 * 264)
+        self.assertNotIn("counts", report["results"][0])
+
+    def test_wildcards_of_all_kinds(self):
+        for any_source, any_tag in (("1", "1"), ("100", "0"), ("0", "100"), ("100", "100")):
+            with self.subTest(any_source=any_source, any_tag=any_tag):
+                report = self.match("--receives", "500", "--any-source", any_source, "--any-tag", any_tag)
+                self.assertEqual(report["any_tag_percent"], float(any_tag))
+
+    def test_every_matcher_cold_and_over_tcp(self):
+        for matcher in ("list", "bins", "peers", "arrays", "vector", "fuzzy"):
+            with self.subTest(matcher=matcher):
+                report = self.match("--receives", "200", "--order", "shuffled", "--matcher", matcher)
+                self.assertEqual(report["matcher"], matcher)
+        self.assertEqual(self.match("--receives", "64", CANELE_MATCHER="bins")["matcher"], "bins")
+        self.assertTrue(self.match("--receives", "64", "--cold", "--order", "reverse", "--driver", "tcp")["cold"])
+
+    def test_table(self):
+        text, _ = run("canele-perf", "match", *self.QUICK, "--receives", "64", "--any-tag", "2", "--seed", "7")
+        for word in ("matcher table", "seed 7", "for any tag: 2 %", "raised so that none is withheld", "attempts"):
+            self.assertIn(word, text)
+
+    def test_bad_input(self):
+        for arguments, word in ((("--receives", "0"), "not in range"), (("--receives", "4M"), "not in range"),
+                                (("--order", "sideways"), "sideways"), (("--direction", "up"), "up"),
+                                (("--any-tag", "101"), "not in range"), (("--any-source", "-1"), "not in range")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(word, run("canele-perf", "match", *arguments, code=105)[1])
+        self.assertIn("did you mean table?", run("canele-perf", "match", "--matcher", "tabel", code=1)[1])
+        _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "match", code=1)
+        self.assertIn("two ranks are needed, and this job has 3", errors)
+
+
+class FloodTest(unittest.TestCase):
+    def flood(self, *arguments):
+        text, _ = run("canele-perf", "flood", "--json", *arguments)
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_one_job_for_each_case(self):
+        reports = self.flood("--senders", "1,3", "--size", "8,64k", "--messages", "2000", "--limit", "1M")
+        cases = [(report["driver"], report["senders"], report["size"]) for report in reports]
+        self.assertEqual(cases, [(driver, senders, size) for driver in ("shm", "tcp") for senders in (1, 3)
+                                 for size in (8, 65536)])
+
+    def test_what_does_not_fit_stays_with_the_sender(self):
+        for both in ((), ("--both",)):
+            with self.subTest(both=both):
+                (report,) = self.flood("--driver", "shm", "--senders", "1", "--size", "1k", "--messages", "20000",
+                                       "--limit", "8M", *both)
+                receiver, sender = report["ranks"]
+                self.assertTrue(report["within"])
+                self.assertLess(receiver["unexpected_bytes_most"], 8 << 20)
+                self.assertEqual(report["limit"], 8 << 20)
+                self.assertGreater(sender["withheld_most"], 0)
+                self.assertGreater(receiver["stored_at_rest"], 0)
+                self.assertEqual(sender["stored_at_rest"] > 0, bool(both))
+
+    def test_text(self):
+        text, _ = run("canele-perf", "flood", "--driver", "tcp", "--senders", "2", "--size", "8", "--messages", "1000")
+        for word in ("2 senders", "resident", "unexpected_bytes_most", "credit_stalls", "in order"):
+            self.assertIn(word, text)
+
+    def test_too_much_memory_is_a_failure(self):
+        one = ("--driver", "shm", "--senders", "1", "--size", "1k")
+        _, errors = run("canele-perf", "flood", *one, "--messages", "20000", "--allow", "64k", code=1)
+        self.assertIn("resident memory of a receiver grew by", errors)
+        self.assertIn("has failed", errors)
+
+    def test_bad_input(self):
+        for arguments, word in ((("--size", "12"), "no multiple of 8"), (("--senders", "0"), "not in range"),
+                                (("--messages", "0"), "not in range")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(word, run("canele-perf", "flood", *arguments, code=105)[1])
+        _, errors = run("canele-perf", "flood", "--driver", "smh", "--senders", "1", "--size", "8", code=1)
+        self.assertIn("smh", errors)
+        _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), "flood", code=1)
+        self.assertIn("in a job, flood does one thing", errors)
+        one = ("--driver", "shm", "--senders", "1", "--size", "8")
+        _, errors = run("canele-perf", "flood", *one, "--limit", "1k", code=1)
+        self.assertIn("CANELE_UNEXPECTED_MEMORY", errors)
+
+
 class SampleTest(unittest.TestCase):
     QUICK = ("--iterations", "2", "--batches", "3")
 
