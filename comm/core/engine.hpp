@@ -27,7 +27,7 @@
 #include "comm/config/settings.hpp"
 #include "comm/core/driver_slot.hpp"
 #include "comm/core/handle_table.hpp"
-#include "comm/core/message.hpp"
+#include "comm/core/message_pool.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/peer.hpp"
 #include "comm/core/request.hpp"

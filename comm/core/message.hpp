@@ -5,14 +5,11 @@
 //
 // Who: protocol/, under the engine's lock.
 // Threads: under the engine's lock.
-// Surprise: a message is one block, its bytes behind it, byte-exact; blocks of the common small size are kept for
-//     reuse.
+// Surprise: a message is one block, its bytes behind it, byte-exact; see message_pool.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <span>
 
 #include "comm/matching/node.hpp"
@@ -42,50 +39,6 @@ struct Message : UnexpectedNode {
   std::uint64_t price() const { return rendezvous ? wire::charge_of_rts(stored) : wire::charge_of_eager(stored); }
 };
 static_assert(sizeof(Message) + 2 * sizeof(void*) <= wire::envelope_charge, "what it takes, malloc's own included");
-
-/// Keeps a few blocks of one size, so that a steady stream of small unexpected messages allocates nothing.
-class MessagePool {
- public:
-  ~MessagePool() {
-    while (free_ != nullptr) {
-      Free* next = free_->next;
-      std::free(free_);
-      free_ = next;
-    }
-  }
-  /// A message with room for `extra` bytes behind it. nullptr if there is no memory.
-  Message* make(std::size_t extra) {
-    const std::size_t size = sizeof(Message) + extra;
-    void* block = nullptr;
-    if (size <= block_size && free_ != nullptr) {
-      block = free_;
-      free_ = free_->next;
-      --kept_;
-    } else {
-      block = std::malloc(size <= block_size ? block_size : size);
-    }
-    return block != nullptr ? new (block) Message : nullptr;
-  }
-  void release(Message& message) {
-    const bool small = message.size() <= block_size;
-    message.~Message();
-    if (small && kept_ < most_kept) {
-      auto* block = new (&message) Free{free_};
-      free_ = block;
-      ++kept_;
-    } else {
-      std::free(&message);
-    }
-  }
-
- private:
-  struct Free {
-    Free* next;
-  };
-  static constexpr std::size_t block_size = 240, most_kept = 1024;  ///< 256 with malloc's own
-  Free* free_ = nullptr;
-  std::size_t kept_ = 0;
-};
 
 /// A control chunk that waits for its packet.
 struct Control : strategies::Item {

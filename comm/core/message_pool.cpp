@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The slabs of kept messages. See message_pool.hpp (who, threads).
+// Surprise: the system aligns to pages only: twice the size is mapped, and what is in excess is given back at once.
+#include "comm/core/message_pool.hpp"
+
+#include <sys/mman.h>
+
+#include <cassert>
+
+namespace canele::comm {
+namespace {
+
+/// Aligned to its size, untouched. nullptr if there is no memory.
+void* map_aligned(std::size_t size) {
+  void* const memory = mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t aligned = (begin + size - 1) & ~std::uintptr_t{size - 1};
+  if (aligned != begin) munmap(memory, aligned - begin);
+  munmap(reinterpret_cast<void*>(aligned + size), begin + size - aligned);
+  return reinterpret_cast<void*>(aligned);
+}
+
+}  // namespace
+
+MessagePool::~MessagePool() {
+  while (open_ != nullptr) {
+    assert(open_->used == 0 && "a message outlives its engine");
+    drop(*open_);
+  }
+  assert(slabs_ == 0);
+}
+
+MessagePool::Slab* MessagePool::add_slab() {
+  void* const memory = map_aligned(slab_size);
+  if (memory == nullptr) return nullptr;
+  // Advice: where there are no huge pages, ordinary ones do. The first slab of an engine is often nearly empty.
+  if (slabs_ != 0) madvise(memory, slab_size, MADV_HUGEPAGE);
+  ++slabs_;
+  Slab* const slab = new (memory) Slab{};
+  open(*slab);
+  return slab;
+}
+
+void MessagePool::drop(Slab& slab) {
+  close(slab);
+  --slabs_;
+  munmap(&slab, slab_size);
+}
+
+void MessagePool::open(Slab& slab) {
+  slab.prev = nullptr;
+  slab.next = open_;
+  if (open_ != nullptr) open_->prev = &slab;
+  open_ = &slab;
+}
+
+void MessagePool::close(Slab& slab) {
+  (slab.prev != nullptr ? slab.prev->next : open_) = slab.next;
+  if (slab.next != nullptr) slab.next->prev = slab.prev;
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory of kept messages: blocks do not overlap, a burst gives its slabs back, large messages are as long as they are.
+//
+// Who: ctest. Threads: one.
+// Surprise: the pool's own count of slabs is trusted here; canele-perf flood asks the kernel.
+#include "comm/core/message_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace canele::comm {
+namespace {
+
+constexpr std::size_t per_slab = MessagePool::slab_size / MessagePool::block_size;
+
+Message& keep(MessagePool& pool, std::uint32_t bytes, std::uint8_t fill) {
+  Message* const message = pool.make(bytes);
+  if (message == nullptr) throw std::bad_alloc();
+  message->stored = bytes;
+  message->tag = fill;
+  std::memset(message->bytes(), fill, bytes);
+  return *message;
+}
+
+bool is_whole(Message& message) {
+  return std::all_of(message.bytes(), message.bytes() + message.stored,
+                     [&](std::byte one) { return one == static_cast<std::byte>(message.tag); });
+}
+
+TEST(MessagePool, GivesSlabsBackAfterABurstInWhateverOrder) {
+  MessagePool pool;
+  std::mt19937_64 random(1);
+  for (int burst = 0; burst < 3; ++burst) {
+    std::vector<Message*> kept;
+    for (std::size_t i = 0; i < 3 * per_slab; ++i) kept.push_back(&keep(pool, 8, static_cast<std::uint8_t>(i)));
+    EXPECT_GE(pool.slabs(), 3u);
+    EXPECT_LE(pool.slabs(), 4u);
+    std::shuffle(kept.begin(), kept.end(), random);
+    for (Message* message : kept) {
+      ASSERT_TRUE(is_whole(*message));
+      pool.release(*message);
+    }
+    EXPECT_EQ(pool.slabs(), 1u);
+  }
+}
+
+TEST(MessagePool, KeepsMessagesApart) {
+  MessagePool pool;
+  std::mt19937_64 random(2);
+  std::vector<Message*> kept;
+  const std::size_t most = MessagePool::block_size - sizeof(Message);
+  for (int i = 0; i < 40'000; ++i) {
+    if (kept.size() < 100 || random() % 3 != 0) {
+      const std::size_t length = random() % 16 == 0 ? random() % 5000 : random() % (most + 1);
+      kept.push_back(&keep(pool, static_cast<std::uint32_t>(length), static_cast<std::uint8_t>(random())));
+    } else {
+      std::swap(kept[random() % kept.size()], kept.back());
+      ASSERT_TRUE(is_whole(*kept.back()));
+      pool.release(*kept.back());
+      kept.pop_back();
+    }
+  }
+  for (Message* message : kept) {
+    ASSERT_TRUE(is_whole(*message));
+    pool.release(*message);
+  }
+  EXPECT_EQ(pool.slabs(), 1u);
+}
+
+TEST(MessagePool, UsesARecentBlockAgain) {
+  MessagePool pool;
+  Message& first = keep(pool, 8, 1);
+  pool.release(first);
+  for (int i = 0; i < 100'000; ++i) pool.release(keep(pool, 8, 1));
+  EXPECT_EQ(pool.slabs(), 1u);
+  EXPECT_EQ(&keep(pool, 8, 2), &first);
+  pool.release(first);
+}
+
+TEST(MessagePool, AsksTheSystemSeldomAtTheEdgeOfASlab) {
+  MessagePool pool;
+  std::vector<Message*> kept;
+  while (pool.slabs() < 2) kept.push_back(&keep(pool, 8, 1));
+  for (int i = 0; i < 1000; ++i) {
+    pool.release(*kept.back());
+    EXPECT_EQ(pool.slabs(), 2u);
+    kept.back() = &keep(pool, 8, 1);
+    EXPECT_EQ(pool.slabs(), 2u);
+  }
+  for (Message* message : kept) pool.release(*message);
+  EXPECT_EQ(pool.slabs(), 1u);
+}
+
+TEST(MessagePool, TakesNothingBeforeTheFirstMessage) { EXPECT_EQ(MessagePool().slabs(), 0u); }
+
+}  // namespace
+}  // namespace canele::comm
