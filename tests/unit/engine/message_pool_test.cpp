@@ -33,6 +33,7 @@ bool is_whole(Message& message) {
 }
 
 TEST(MessagePool, GivesSlabsBackAfterABurstInWhateverOrder) {
+  if (!MessagePool::in_slabs) GTEST_SKIP() << "a sanitizer has its own heap";
   MessagePool pool;
   std::mt19937_64 random(1);
   for (int burst = 0; burst < 3; ++burst) {
@@ -69,10 +70,11 @@ TEST(MessagePool, KeepsMessagesApart) {
     ASSERT_TRUE(is_whole(*message));
     pool.release(*message);
   }
-  EXPECT_EQ(pool.slabs(), 1u);
+  EXPECT_EQ(pool.slabs(), MessagePool::in_slabs ? 1u : 0u);
 }
 
 TEST(MessagePool, UsesARecentBlockAgain) {
+  if (!MessagePool::in_slabs) GTEST_SKIP() << "a sanitizer has its own heap";
   MessagePool pool;
   Message& first = keep(pool, 8, 1);
   pool.release(first);
@@ -83,6 +85,7 @@ TEST(MessagePool, UsesARecentBlockAgain) {
 }
 
 TEST(MessagePool, AsksTheSystemSeldomAtTheEdgeOfASlab) {
+  if (!MessagePool::in_slabs) GTEST_SKIP() << "a sanitizer has its own heap";
   MessagePool pool;
   std::vector<Message*> kept;
   while (pool.slabs() < 2) kept.push_back(&keep(pool, 8, 1));
