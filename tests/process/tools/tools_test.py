@@ -135,12 +135,14 @@ class MatchTest(unittest.TestCase):
         self.assertGreater(int(report["unexpected_memory"]), 300000 * 264)
         self.assertNotIn("counts", report["results"][0])
 
+    @plain_build_only
     def test_wildcards_of_all_kinds(self):
         for any_source, any_tag in (("1", "1"), ("100", "0"), ("0", "100"), ("100", "100")):
             with self.subTest(any_source=any_source, any_tag=any_tag):
                 report = self.match("--receives", "500", "--any-source", any_source, "--any-tag", any_tag)
                 self.assertEqual(report["any_tag_percent"], float(any_tag))
 
+    @plain_build_only
     def test_every_matcher_cold_and_over_tcp(self):
         for matcher in ("list", "bins", "peers", "arrays", "vector", "fuzzy"):
             with self.subTest(matcher=matcher):
