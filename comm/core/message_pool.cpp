@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-#include <cassert>
+#include <utility>
 
 namespace canele::comm {
 namespace {
@@ -25,11 +25,7 @@ void* map_aligned(std::size_t size) {
 }  // namespace
 
 MessagePool::~MessagePool() {
-  while (open_ != nullptr) {
-    assert(open_->used == 0 && "a message outlives its engine");
-    drop(*open_);
-  }
-  assert(slabs_ == 0);
+  while (all_ != nullptr) munmap(std::exchange(all_, all_->all_next), slab_size);
 }
 
 MessagePool::Slab* MessagePool::add_slab() {
@@ -39,12 +35,17 @@ MessagePool::Slab* MessagePool::add_slab() {
   if (slabs_ != 0) madvise(memory, slab_size, MADV_HUGEPAGE);
   ++slabs_;
   Slab* const slab = new (memory) Slab{};
+  slab->all_next = all_;
+  if (all_ != nullptr) all_->all_prev = slab;
+  all_ = slab;
   open(*slab);
   return slab;
 }
 
 void MessagePool::drop(Slab& slab) {
   close(slab);
+  (slab.all_prev != nullptr ? slab.all_prev->all_next : all_) = slab.all_next;
+  if (slab.all_next != nullptr) slab.all_next->all_prev = slab.all_prev;
   --slabs_;
   munmap(&slab, slab_size);
 }

@@ -9,7 +9,8 @@
 //     table too. Under AddressSanitizer each message is malloc's, so that a late use of one is seen.
 //
 //   open_ ─▶ slab ⇄ slab (with room)        slab: │ head │ block │ block │ … fresh ─▶ never used │
-//   full slabs are in no list; an empty one goes back to the system, but for one: the spare
+//   all_  ─▶ slab ⇄ slab ⇄ slab (every one)
+//   an empty one goes back to the system, but for one: the spare
 //
 // Rejected: malloc (it looks at a freed block's neighbours, two more lines; and a heap that has grown stays).
 #pragma once
@@ -38,6 +39,7 @@ class MessagePool {
 #undef CANELE_MESSAGES_IN_SLABS
 
   MessagePool() = default;
+  /// Ends small messages that are still there: those of late receives that never got a buffer.
   ~MessagePool();
   MessagePool(const MessagePool&) = delete;
   MessagePool& operator=(const MessagePool&) = delete;
@@ -71,6 +73,8 @@ class MessagePool {
     Free* free;           ///< blocks that were used once
     std::uint32_t fresh;  ///< from where on no block was ever used: those pages are not touched yet
     std::uint32_t used;
+    Slab* all_prev;
+    Slab* all_next;
   };
   static constexpr std::uint32_t blocks = (slab_size - sizeof(Slab)) / block_size;
 
@@ -113,6 +117,7 @@ class MessagePool {
   void open(Slab& slab);
   void close(Slab& slab);
 
+  Slab* all_ = nullptr;
   Slab* open_ = nullptr;
   Slab* spare_ = nullptr;  ///< the empty one, if there is one; in the list
   std::size_t slabs_ = 0;
