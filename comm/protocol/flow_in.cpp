@@ -182,7 +182,7 @@ bool wanted_by_probe(Engine& engine, std::uint64_t stamp, std::uint32_t session,
            (probe.source == rank_any || probe.source == source);
   });
   if (found == missed.end()) return false;
-  CANELE_MARK(offer_kept_for_probe);
+  CANELE_RARE_MARK(offer_kept_for_probe);
   missed.erase(found);
   return true;
 }
