@@ -63,8 +63,15 @@ if(CANELE_WHOLE_PROGRAM AND NOT CANELE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUA
   add_link_options(-fno-lto)
 endif()
 
+# Tests and tools. Under sanitizers the optimiser takes longest, at all that those add.
+set(canele_quick_to_compile $<$<NOT:$<CONFIG:Debug>>:-O1> -g1)
+if(CANELE_SANITIZE)
+  set(canele_quick_to_compile -O0 -g1)
+endif()
+
 function(canele_warnings target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow
+  # Fuzz targets: clang also means names that only other sources of a unity build have.
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic $<$<NOT:$<BOOL:${CANELE_FUZZ}>>:-Wshadow>
     $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
     $<$<BOOL:${CANELE_WERROR}>:-Werror>)
 endfunction()

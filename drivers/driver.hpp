@@ -47,7 +47,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 4;
+inline constexpr int contract_version = 5;
 
 using Rank = std::int32_t;
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
@@ -293,6 +293,14 @@ class Driver {
     return found != shared_lines_.end() ? found->second : SharedLines{};
   }
 
+  /// Which process of that rank this driver is connected to: its DriverContext::incarnation, proven when they met.
+  /// 0: the driver cannot tell. Valid from connected() on. So the engine notices that two drivers have met two
+  /// processes of one rank: the launcher has started it again.
+  std::uint64_t incarnation_of(Rank peer) const {
+    const auto found = incarnations_.find(peer);
+    return found != incarnations_.end() ? found->second : 0;
+  }
+
   /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Returns how many events it
   /// reported (any call back but a packet answered `later`): 0 means truly nothing happened. Pushes what was stuck
   /// (short writes) as well.
@@ -331,6 +339,8 @@ class Driver {
  protected:
   /// Before connected(): the pair has shared lines.
   void share_lines(Rank peer, SharedLines lines) { shared_lines_[peer] = lines; }
+  /// Before connected(): which process that is.
+  void met(Rank peer, std::uint64_t incarnation) { incarnations_[peer] = incarnation; }
 
   Capabilities capabilities_;
   int wakes_due_ = 0;  ///< peers for which wants_wake_impl() has yet to say true; the driver raises it
@@ -369,6 +379,7 @@ class Driver {
   virtual void close_impl() = 0;
 
   std::map<Rank, SharedLines> shared_lines_;
+  std::map<Rank, std::uint64_t> incarnations_;
 };
 
 /// How a driver is found: each family defines one, listed in comm's registry (or exported by a module).

@@ -5,7 +5,8 @@
 // Who: comm and ltask. Threads: marks are counted in a simulated world of one thread only.
 // Surprise: they exist in the simulator's copy of the engine (CANELE_MARKS); in the library they are nothing at all.
 //
-//   CANELE_MARK(name);              this line was reached. Only in .cpp files: a name stands for one place
+//   CANELE_MARK(name);              this line was reached. In headers only in static functions: the variable of an
+//                                   inline one would be in a section of another kind
 //   CANELE_RARE_MARK(name);         the same, of a place that takes thousands of runs: only campaigns must reach it
 //   if (CANELE_BUGGIFY(name)) …     now and then true in a simulated world, never in the library
 //

@@ -100,7 +100,7 @@ class Platform {
   /// One line for people, to stderr in production.
   virtual void log(LogLevel level, std::string_view text) noexcept = 0;
 
-  /// Fault point, nullptr in production: see the top of the file.
+  /// Fault point, in the simulator's copy of the engine only: see the top of the file.
   bool (*lock_appears_busy)(Platform&) = nullptr;
 };
 

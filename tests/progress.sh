@@ -23,6 +23,13 @@ fail() {
   exit 1
 }
 
+# at_exit COMMAND: runs the command when the script ends. A bare EXIT trap is not enough: a background child that gets
+# SIGTERM before bash has cleared the trap in it runs the trap, too (bash 5.2), and a ticker may be ended that early.
+at_exit() {
+  # shellcheck disable=SC2064 # the command is to be expanded now, the rest then
+  trap "[[ \$BASHPID -ne \$\$ ]] || { $1; }" EXIT
+}
+
 # progress_last_line LOG: the last line of a log, cut to fit, without control characters.
 progress_last_line() {
   tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | tr -cd '[:print:]\n' | grep -v '^ *$' | tail -n 1 | cut -c 1-88 || true

@@ -5,11 +5,11 @@
 #
 # Usage: tests/run.sh [options]
 #   --quick          the fast part: release build, tidy, unit tests, tests with real processes
-#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs, 4,096 simulated engines;
-#                    every matcher beside the model, millions of operations and all short sequences; ranks killed a
-#                    hundred times per driver; each fuzz target for 10 minutes of processor time; every planted bug and
-#                    who finds it; StarPU's suite three times per driver, with every strategy, unbound, with hooks, over
-#                    ofi and psm2
+#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs, and 200 under sanitizers;
+#                    4,096 simulated engines; every matcher beside the model, millions of operations and all short
+#                    sequences; ranks killed a hundred times per driver; each fuzz target for 10 minutes of processor
+#                    time; every planted bug and who finds it; StarPU's suite three times per driver, with every
+#                    strategy, unbound, with hooks, over ofi and psm2
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
 #   --jobs N         processes to build and test with (default: all cores)
@@ -17,7 +17,7 @@
 # Who: people, and .ci/run. With CI=true in the environment, warnings are errors. Logs are in build/logs/, StarPU's
 #      results in build/starpu-results/.
 # Surprise: a stage that fails does not stop the others, unless they build on it; those then count as failed, not as
-# skipped.
+# skipped. What the sanitizers and the fuzzers want is built in the background, while the tests before them run.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -32,6 +32,8 @@ only=
 conformance=ON # build the kit, too
 simulation=ON  # the simulator, too, and exhaustive worlds
 headers=()     # options of tidy: in quick runs headers are not compiled alone
+ahead=()       # presets that are built in the background, while tests run
+builder=       # the process that builds them
 passed=0
 failed=0
 skipped=0
@@ -41,9 +43,8 @@ broken=() # stages that failed: what builds on them is not tried
 quick_stages=(packages release tidy unit process)
 full_stages=("${quick_stages[@]}" system simulation conformance package asan asan-tests tsan tsan-tests fuzz install
   starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
-soak_stages=(packages release install starpu soak-matching soak-simulation soak-mutations soak-death soak-fuzz
-  soak-shm soak-tcp
-  soak-strategies soak-unbound soak-hooks soak-fabrics)
+soak_stages=(packages release install starpu soak-matching soak-simulation soak-sanitized soak-mutations soak-death
+  soak-stress soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -57,6 +58,7 @@ parse_arguments() {
       --soak) stages=("${soak_stages[@]}") ;;
       --only) only=${2:?--only wants a list of stages} && shift ;;
       --stages) printf '%s\n' "${full_stages[@]}" "${soak_stages[@]}" | awk '!seen[$0]++' && exit 0 ;;
+      --build-ahead) IFS=, read -r -a ahead <<<"$2" && stages=() && shift ;; # for our own use: see build_ahead
       --jobs) jobs=${2:?--jobs wants a number} && shift ;;
       --help | -h) usage && exit 0 ;;
       *) fail "unknown argument '$1'; --help lists those there are" ;;
@@ -118,8 +120,50 @@ configure_and_build() {
     cmake --build --preset "$preset" --parallel "$jobs"
 }
 
+# build_preset PRESET [COMMAND]: by configure_and_build, or the command. Waits for it if it is built in the background.
 build_preset() {
-  step "building the $1 preset" "$logs/build-$1.log" configure_and_build "$1"
+  local preset=$1 build=${2:-configure_and_build}
+  local -a command=("$build" "$preset")
+  [[ " ${ahead[*]} " != *" $preset "* ]] || command=(await_build "$preset" "$build")
+  step "building the $preset preset" "$logs/build-$preset.log" "${command[@]}"
+}
+
+# Builds what later stages want in the background, at the lowest priority: most tests wait most of the time.
+build_ahead() {
+  local preset
+  for preset in asan tsan fuzz; do
+    [[ " ${stages[*]} " != *" $preset "* || ($preset == fuzz && -n $(fuzzer_missing)) ]] || ahead+=("$preset")
+    rm -f "$logs/ahead-$preset.log" "$logs/ahead-$preset.status"
+  done
+  [[ ${#ahead[@]} -gt 0 ]] || return 0
+  setsid nice -n 19 "${BASH_SOURCE[0]}" --jobs "$jobs" --build-ahead "$(IFS=, && echo "${ahead[*]}")" \
+    >"$logs/ahead.log" 2>&1 </dev/null &
+  builder=$!
+  at_exit "kill -- -$builder 2>/dev/null || true"
+}
+
+# What the background process does.
+build_all_ahead() {
+  local preset build status
+  for preset in "${ahead[@]}"; do
+    build=configure_and_build status=0
+    [[ $preset != fuzz ]] || build=build_alone
+    ("$build" "$preset") >"$logs/ahead-$preset.log" 2>&1 </dev/null || status=$?
+    echo "$status" >"$logs/ahead-$preset.new" && mv "$logs/ahead-$preset.new" "$logs/ahead-$preset.status"
+  done
+}
+
+# await_build PRESET COMMAND: shows how its build goes on, or went. If the background process has ended without a word,
+# the command builds what is missing.
+await_build() {
+  tail -n +1 --pid="$builder" -F "$logs/ahead-$1.log" 2>/dev/null &
+  while [[ ! -e $logs/ahead-$1.status ]] && kill -0 "$builder" 2>/dev/null; do
+    sleep 0.5
+  done
+  kill $! 2>/dev/null || true
+  [[ -e $logs/ahead-$1.status ]] && return "$(<"$logs/ahead-$1.status")"
+  echo "the background process has ended before it had built the $1 preset; building it here"
+  "$2" "$1"
 }
 
 # show_failures LOG: what went wrong in a ctest run, without what went right. Shown again at the end, which is all that
@@ -178,8 +222,11 @@ install_release() {
   step "installing in $prefix" "$logs/install.log" cmake --install "$root/build/release" --prefix "$prefix"
 }
 
+# Debian's StarPU on what is installed; it wants the symbols that the unit stage has looked for, and no others.
 build_starpu() {
-  "$here/starpu/build-starpu.sh" --canele "$prefix" --jobs "$jobs"
+  "$here/starpu/build-starpu.sh" --canele "$prefix" --jobs "$jobs" &&
+    one_check streamed "$logs/symbols.log" "$here/starpu/symbols.py" --library "$prefix"/lib/libcanele_mpi.so \
+      --starpu "$root/build/starpu/canele" --list "$here/starpu/symbols-1.3.10.txt"
 }
 
 # suite NAME OPTIONS...: StarPU's own tests or examples; every program and its time is printed.
@@ -205,14 +252,27 @@ run_seeds() {
   shift 2
   first=$(seed_of_commit)
   note "simulation: $runs seeds from $first on"
-  one_check streamed "$logs/$name.log" "$here/with-timeout" $((300 + runs * 2)) "$sim" --seed "$first" --runs "$runs" \
-    --all-marks "$@" || status=1
+  one_check streamed "$logs/$name.log" "$here/with-timeout" $((300 + runs * 2)) "$sim" --workload mixed \
+    --seed "$first" --runs "$runs" --all-marks "$@" || status=1
   while read -r line; do
     [[ -n $line && $line != \#* ]] || continue
     read -r -a options <<<"${line%%#*}"
     one_check step "simulation: ${line%%#*}" "$logs/$name-regression.log" "$here/with-timeout" 120 "$sim" \
       "${options[@]}" || status=1
   done <"$here/simulation/regression.txt"
+  return "$status"
+}
+
+# run_others FLOODS STARTUPS: so many fresh seeds of the other workloads that faults strike.
+run_others() {
+  local first status=0 workload
+  local -A runs=([flood]=$1 [startup]=$2)
+  first=$(seed_of_commit)
+  for workload in flood startup; do
+    one_check streamed "$logs/simulation-$workload.log" "$here/with-timeout" $((120 + runs[$workload] * 2)) \
+      "$root/build/release/bin/canele-sim" --workload "$workload" --seed "$first" --runs "${runs[$workload]}" ||
+      status=1
+  done
   return "$status"
 }
 
@@ -229,6 +289,7 @@ run_scale() {
 run_simulation() {
   local status=0
   run_seeds simulation 240 || status=1
+  run_others 20 80 || status=1
   run_scale 256 || status=1
   return "$status"
 }
@@ -236,6 +297,7 @@ run_simulation() {
 soak_simulation() {
   local status=0
   run_seeds soak-simulation 10000 --rare-marks || status=1
+  run_others 1000 5000 || status=1
   run_scale 1024 4096 || status=1
   return "$status"
 }
@@ -297,6 +359,26 @@ soak_strategies() {
   return "$status"
 }
 
+# StarPU 1.4, whose source package this release does not have; it may not be had where the next one's cannot be either.
+soak_starpu14() {
+  local status=0 driver suite=forky
+  "$here/starpu/build-starpu.sh" --canele "$prefix" --suite "$suite" --jobs "$jobs" || status=$?
+  if [[ $status -eq 77 ]]; then
+    count 0 0 1
+    return 0
+  fi
+  [[ $status -eq 0 ]] || return "$status"
+  one_check streamed "$logs/symbols14.log" "$here/starpu/symbols.py" --library "$prefix"/lib/libcanele_mpi.so \
+    --starpu "$root/build/starpu/canele-$suite" --list "$here/starpu/symbols-1.4.10.txt" || status=1
+  for driver in shm tcp; do
+    suite "starpu14-$driver" --driver "$driver" --starpu "$root/build/starpu/canele-$suite" \
+      --results "$root/build/starpu14-results" || status=1
+    suite "examples14-$driver" --driver "$driver" --examples --starpu "$root/build/starpu/canele-$suite" \
+      --results "$root/build/starpu14-results" || status=1
+  done
+  return "$status"
+}
+
 # What needs no hardware: libfabric's tcp;ofi_rxm; libpsm2's shared memory, behind the shim of its tests.
 soak_fabrics() {
   local status=0 shim=$root/build/release/lib/psm2-shim.so
@@ -316,12 +398,33 @@ soak_matching() {
   return "$status"
 }
 
+# Simulated jobs under AddressSanitizer and UndefinedBehaviorSanitizer. What a killed process owned leaks, as it should.
+soak_sanitized() {
+  local first
+  step "building the asan-sim preset" "$logs/build-asan-sim.log" build_alone asan-sim || return 1
+  first=$(seed_of_commit)
+  note "simulation under sanitizers: 200 seeds from $first on"
+  ASAN_OPTIONS=detect_leaks=0:handle_segv=2:handle_sigbus=2 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+    one_check streamed "$logs/soak-sanitized.log" "$here/with-timeout" 3600 "$root/build/asan-sim/bin/canele-sim" \
+    --seed "$first" --runs 200
+}
+
 # One rank of four is killed in mid-traffic, a hundred times per driver.
 soak_death() {
   local driver status=0
   for driver in shm tcp shm+tcp ofi psm2+tcp; do
     CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-death-$driver.log" \
       "$here/process/death/death_test.py" --driver "$driver" --times 100 || status=1
+  done
+  return "$status"
+}
+
+# Messages and multicasts at random in eight processes; 100,000 operations and more for each seed.
+soak_stress() {
+  local driver status=0
+  for driver in shm tcp shm+tcp; do
+    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-stress-$driver.log" \
+      "$here/process/stress/stress_test.py" --driver "$driver" --seeds 10 --first-seed 1000 || status=1
   done
   return "$status"
 }
@@ -339,7 +442,8 @@ fuzzer_missing() {
   rm -f "$program"
 }
 
-build_fuzz() {
+# build_alone PRESET: one that says itself what is built of it.
+build_alone() {
   local preset=$1 werror=OFF
   local -a generator=()
   [[ ${CI:-} != true ]] || werror=ON
@@ -357,7 +461,7 @@ run_fuzz() {
     count 0 0 1
     return 0
   fi
-  step "building the fuzz preset" "$logs/build-fuzz.log" build_fuzz fuzz || return 1
+  build_preset fuzz build_alone || return 1
   streamed "$logs/fuzz.log" "$here/fuzz/run_fuzz.py" --jobs "$jobs" "$@" || status=$?
   count_closing_line "$logs/fuzz.log" "$status"
 }
@@ -367,7 +471,7 @@ soak_fuzz() {
   local status=0
   run_fuzz --seconds 600 || status=1
   [[ -z $(fuzzer_missing) ]] || return "$status"
-  step "building the fuzz-coverage preset" "$logs/build-fuzz-coverage.log" build_fuzz fuzz-coverage &&
+  step "building the fuzz-coverage preset" "$logs/build-fuzz-coverage.log" build_alone fuzz-coverage &&
     "$here/fuzz/run_fuzz.py" --coverage "$root/build/fuzz-coverage" || status=1
   return "$status"
 }
@@ -402,7 +506,9 @@ run_stage() {
     launched) run_launched ;;
     demo) run_demo ;;
     flip) run_flip ;;
+    soak-sanitized) soak_sanitized ;;
     soak-death) soak_death ;;
+    soak-stress) soak_stress ;;
     soak-matching) soak_matching ;;
     soak-simulation) soak_simulation ;;
     soak-fuzz) soak_fuzz ;;
@@ -412,6 +518,7 @@ run_stage() {
     soak-unbound) soak_both --nobind ;;
     soak-hooks) soak_both --hooks ;;
     soak-fabrics) soak_fabrics ;;
+    soak-starpu14) soak_starpu14 ;;
     *) fail "there is no stage '$1'; --stages lists them" ;;
   esac
 }
@@ -420,12 +527,13 @@ run_stage() {
 needs() {
   case $1 in
     packages) ;;
-    release | asan | tsan | tidy | fuzz | soak-fuzz | soak-mutations) echo packages ;;
+    release | asan | tsan | tidy | fuzz | soak-fuzz | soak-mutations | soak-sanitized) echo packages ;;
     unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
-    soak-death | soak-matching | soak-simulation) echo release ;;
+    soak-death | soak-stress | soak-matching | soak-simulation) echo release ;;
+    soak-starpu14) echo install ;;
     *) echo starpu ;;
   esac
 }
@@ -452,6 +560,7 @@ do_stage() {
     [[ $status -eq 0 || $failed -gt $before ]] || count 0 1 0
   fi
   [[ $status -eq 0 ]] || broken+=("$stage")
+  [[ $stage != release || $status -ne 0 ]] || build_ahead
   [[ $status -eq 0 ]] && status=ok || status=FAILED
   summary+=("$(printf '%-16s %-6s %5d s' "$stage" "$status" $((SECONDS - begin)))")
 }
@@ -460,6 +569,10 @@ main() {
   local stage
   parse_arguments "$@"
   mkdir -p "$logs"
+  if [[ ${#stages[@]} -eq 0 ]]; then
+    build_all_ahead
+    exit
+  fi
   : >"$logs/failures.txt"
   for stage in "${stages[@]}"; do
     do_stage "$stage"

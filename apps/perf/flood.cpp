@@ -257,12 +257,7 @@ int flood(const Options& options) {
     throw std::runtime_error("in a job, flood does one thing: name one --driver and one --size; alone it does all");
   }
   Flood one(options);
-  try {
-    return one.run();
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "canele-perf: %s\n", problem.what());
-    one.abort(problem.what());
-  }
+  return run_or_abort(one);
 }
 
 }  // namespace canele::perf

@@ -50,7 +50,9 @@ int pin_thread(const std::vector<int>& cores, int local_rank) {
 }  // namespace
 
 Job::Job(const Options& options, std::vector<std::string> settings)
-    : engine(join(with_driver(std::move(settings), options.driver))), session(engine, "canele-perf") {
+    : engine(join(with_driver(std::move(settings), options.driver))),
+      session(engine, "canele-perf"),
+      rank_(engine.rank()) {
   if (engine.size() != 2) {
     throw std::runtime_error("two ranks are needed, and this job has " + std::to_string(engine.size()));
   }

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <canele/canele.hpp>
+#include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +26,8 @@ class Job {
   /// Pins this rank and tells the other where. Throws, perhaps on one rank only: the caller then ends the job.
   void pin(const Options& options);
 
-  bool first() const { return engine.rank() == 0; }
-  int peer() const { return 1 - engine.rank(); }
+  bool first() const { return rank_ == 0; }
+  int peer() const { return 1 - rank_; }
   /// OS index of the core of a rank, -1: not pinned.
   int core(int rank) const { return cores_[rank]; }
   /// True if both ranks sit on one core, or may: spinning must then give way.
@@ -40,12 +42,24 @@ class Job {
   canele::session session;  ///< of the benchmarks, or for what they have to tell each other
 
  private:
+  int rank_;  ///< kept here: what is timed asks for it
   int cores_[2] = {-1, -1};
   bool crowded_ = false;
 };
 
 /// Throws if one driver was asked for, and another carries the messages.
 void check_driver(const Options& options, const std::string& driver);
+
+/// work.run(); if that throws, it says why and ends the job by work.abort(): the other ranks may be waiting for us.
+template <typename Work>
+int run_or_abort(Work& work) {
+  try {
+    return work.run();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "canele-perf: %s\n", problem.what());
+    work.abort(problem.what());
+  }
+}
 
 /// An engine with these settings, each "CANELE_NAME=value".
 canele::engine join(const std::vector<std::string>& settings);

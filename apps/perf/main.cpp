@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // canele-perf: latency, bandwidth and message rate between two ranks, beside the machine's floor; samples of all
-// drivers, for the engine; matching among many receives; floods of messages that nobody has asked for.
+// drivers, for the engine; matching among many receives; floods of messages that nobody has asked for; broadcasts.
 //
 // Who: users and the peers' runner. Threads: the main thread, and what the library starts.
 // Surprise: alone, it replaces itself by canele-run, which starts it twice.
 #include <cstdio>
 #include <exception>
 
+#include "broadcast.hpp"
 #include "flood.hpp"
 #include "job.hpp"
 #include "launch.hpp"
@@ -21,10 +22,12 @@ namespace {
 
 using namespace canele::perf;
 
-/// Measures in a job, of two but for a flood. A failure ends the job: the other rank may be waiting for us.
+/// Measures in a job, of two but for floods and broadcasts. A failure ends the job: the other rank may be waiting for
+/// us.
 int run(Options options) {
   const bool matching = options.benchmark == Benchmark::match;
   if (options.benchmark == Benchmark::flood) return flood(options);
+  if (options.benchmark == Benchmark::broadcast) return broadcast(options);
   if (options.benchmark == Benchmark::sample) options.driver = only_driver(options);
   Job job(options, matching ? match_settings(options) : std::vector<std::string>{});
   try {
@@ -55,6 +58,7 @@ int main(int argc, char** argv) {
     if (in_a_job()) return run(options);
     if (options.benchmark == Benchmark::sample) return sample_each(options);
     if (options.benchmark == Benchmark::flood) return flood_each(options);
+    if (options.benchmark == Benchmark::broadcast) return broadcast_each(options);
     std::fprintf(stderr, "canele-perf: %s\n", start_job({argv + 1, argv + argc}).c_str());
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "canele-perf: %s\n", problem.what());

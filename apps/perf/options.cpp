@@ -144,6 +144,32 @@ void add_flood(CLI::App& app, Options& options) {
   });
 }
 
+void add_broadcast(CLI::App& app, Options& options) {
+  BroadcastOptions& broadcast = options.broadcast;
+  CLI::App* sub = app.add_subcommand(name_of(Benchmark::broadcast),
+                                     "One message to k ranks of this host: time until the last has it, by shape");
+  sub->add_option("--driver", options.drivers, "Drivers, one job each (default: shm,tcp)")->delimiter(',');
+  sub->add_option("--destinations", broadcast.destinations, "k, one job each (default: 1,3,7)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1000));
+  sub->add_option("--size", options.sizes, "Message sizes (default: 8,64k,1M,4M)")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false));
+  sub->add_option("--shape", broadcast.ways,
+                  "Ways, taken in turn: sends (k single ones), auto, flat, chain, binomial, 4-nomial, 8-nomial")
+      ->delimiter(',')
+      ->check(CLI::IsMember(broadcast_ways));
+  sub->add_option("--batches", options.batches, "Broadcasts of each size and way")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  sub->add_flag("--json", options.json, "Print JSON, a line for each size, with every sample");
+  sub->callback([&options] {
+    options.benchmark = Benchmark::broadcast;
+    if (options.drivers.empty()) options.drivers = {"shm", "tcp"};
+    if (options.sizes.empty()) options.sizes = {8, 64 << 10, 1 << 20, 4 << 20};
+  });
+}
+
 }  // namespace
 
 int Options::window() const {
@@ -152,6 +178,7 @@ int Options::window() const {
     case Benchmark::sample:
     case Benchmark::match:
     case Benchmark::flood:
+    case Benchmark::broadcast:
       return 1;
     case Benchmark::bandwidth:
       return 16;
@@ -182,6 +209,8 @@ const char* name_of(Benchmark benchmark) {
       return "match";
     case Benchmark::flood:
       return "flood";
+    case Benchmark::broadcast:
+      return "broadcast";
   }
   return "";
 }
@@ -190,6 +219,7 @@ const char* unit_of(Benchmark benchmark) {
   switch (benchmark) {
     case Benchmark::latency:
     case Benchmark::sample:
+    case Benchmark::broadcast:
       return "us";
     case Benchmark::match:
       return "ns";
@@ -215,6 +245,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_sample(app, *options);
   add_match(app, *options);
   add_flood(app, *options);
+  add_broadcast(app, *options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

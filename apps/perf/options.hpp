@@ -11,17 +11,18 @@
 #include <string>
 #include <vector>
 
+#include "broadcast_options.hpp"
 #include "flood_options.hpp"
 #include "match_plan.hpp"
 
 namespace canele::perf {
 
-enum class Benchmark { latency, bandwidth, rate, sample, match, flood };
+enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast };
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
   std::string driver;                ///< "" = as configured
-  std::vector<std::string> drivers;  ///< of sample (none: all that there are) and flood
+  std::vector<std::string> drivers;  ///< of sample (none: all that there are), flood, broadcast
   std::vector<std::uint64_t> sizes;  ///< of messages
   int batches = 31;
   int iterations = 0;  ///< per batch; 0: chosen by the size
@@ -31,6 +32,7 @@ struct Options {
   bool pin = true;
   MatchOptions match;
   FloodOptions flood;
+  BroadcastOptions broadcast;
 
   /// Messages in flight before the receiver answers; 1 for the ping-pong.
   int window() const;

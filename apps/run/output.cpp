@@ -18,7 +18,7 @@
 namespace canele::run {
 namespace {
 
-constexpr std::size_t longest_line = std::size_t{1} << 20;
+constexpr std::size_t longest_output_line = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -86,7 +86,7 @@ bool Output::take_from(Source& source, std::string& out) {
     source.partial.clear();
   }
   source.partial += text;
-  if (source.partial.size() >= longest_line) {
+  if (source.partial.size() >= longest_output_line) {
     out.append(source.tag).append(source.partial).append("\n");
     source.partial.clear();
   }

@@ -9,9 +9,17 @@
 #include <vector>
 
 namespace canele::sim {
+namespace {
+constexpr std::uint64_t slowest_return_ns = 2'000'000;
+}  // namespace
 
 Adversary::Adversary(World& world, Oracle& oracle, FaultPlan plan, std::uint64_t until_ns)
-    : world_(world), oracle_(oracle), plan_(plan), until_ns_(until_ns), dice_(world.dice.split(30'000)) {}
+    : world_(world),
+      oracle_(oracle),
+      plan_(plan),
+      until_ns_(until_ns),
+      dice_(world.dice.split(30'000)),
+      returns_(Dice(world.options().seed).split(10)) {}
 
 void Adversary::begin() {
   set_rates();
@@ -36,6 +44,7 @@ void Adversary::set_rates() {
     rates.copy_failed = rate(0.03, plan_.network);
     rates.truncated = rate(0.0005, plan_.hostile);
     rates.corrupt = rate(0.0005, plan_.hostile);
+    rates.payload = world_.options().checksums ? rate(0.001, plan_.payload) : 0;
     rates.longest_delay_ns = 1000 + dice_.under(500'000);
   }
 }
@@ -92,14 +101,28 @@ void Adversary::plan_deaths() {
   if (plan_.deaths <= 0 || dice_.under(2) == 0) return;
   const auto most = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(world_.options().ranks) / 4);
   const std::uint64_t count = 1 + dice_.under(most);
+  const bool returns = returns_.under(2) == 0;
   for (std::uint64_t i = 0; i < count; ++i) {
-    world_.timeline.at(some_time(), [this] {
+    world_.timeline.at(some_time(), [this, returns] {
       const int rank = some_rank();
-      if (world_.is_dead(rank) || world_.is_through(rank) || world_.engine(rank) == nullptr) return;
-      ++done_["kill"];
+      const bool starts = world_.engine(rank) == nullptr;
+      if (!world_.is_running(rank) || world_.is_through(rank)) return;
+      if (starts && world_.options().latest_start_ns == 0) return;
+      ++done_[starts ? "kill-at-start" : "kill"];
       world_.kill(rank);
+      if (returns) come_back(rank);
     });
   }
+}
+
+/// Mostly, and soon. By dice of its own: other faults are what they would be without.
+void Adversary::come_back(int rank) {
+  const std::uint64_t after = returns_.under(slowest_return_ns);
+  if (returns_.under(4) == 0) return;
+  world_.timeline.after(after, [this, rank] {
+    ++done_["return"];
+    world_.come_back(rank);
+  });
 }
 
 void Adversary::plan_rails() {
@@ -111,7 +134,7 @@ void Adversary::plan_rails() {
       Fabric& fabric = some_fabric();
       if (a == b || fabric.is_memory()) return;  // who can cut memory?
       oracle_.forgive(a, b);
-      cut_.insert({std::min(a, b), std::max(a, b)});
+      note_loss(a, b);
       fabric.cut(a, b);
     });
   }

@@ -6,6 +6,7 @@
 // Surprise: all faults end at `until_ns`; after that the world must come to rest (safety first, then liveness).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -23,9 +24,11 @@ struct FaultPlan {
   double network = 1;   ///< delays, back-pressure, pending sends, short writes, registration failures, duplicates
   double clogs = 1;     ///< channels and ranks that are clogged, partitions
   double starving = 1;  ///< workers that do not run, slow ranks, busy locks
-  double deaths = 0;    ///< ranks killed
+  double deaths = 0;    ///< ranks killed; some come back as another process
   double rails = 0;     ///< rails cut
   double hostile = 0;   ///< packets truncated and corrupted
+  double payload = 0;   ///< any bit of a packet flipped, in runs with checksums
+  double memory = 0;    ///< there is none for messages that must be kept
   double buggify = 1;   ///< the engine itself takes rare ways
 };
 
@@ -34,12 +37,14 @@ struct FaultKind {
   const char* name;
   double FaultPlan::*weight;
 };
-inline constexpr std::array<FaultKind, 7> fault_kinds = {{{"network", &FaultPlan::network},
+inline constexpr std::array<FaultKind, 9> fault_kinds = {{{"network", &FaultPlan::network},
                                                           {"clogs", &FaultPlan::clogs},
                                                           {"starving", &FaultPlan::starving},
                                                           {"deaths", &FaultPlan::deaths},
                                                           {"rails", &FaultPlan::rails},
                                                           {"hostile", &FaultPlan::hostile},
+                                                          {"payload", &FaultPlan::payload},
+                                                          {"memory", &FaultPlan::memory},
                                                           {"buggify", &FaultPlan::buggify}}};
 
 class Adversary {
@@ -47,6 +52,8 @@ class Adversary {
   Adversary(World& world, Oracle& oracle, FaultPlan plan, std::uint64_t until_ns);
   /// Sets the rates, and puts what happens once on the timeline.
   void begin();
+  /// Two ranks may have lost a rail.
+  void note_loss(int a, int b) { cut_.insert({std::min(a, b), std::max(a, b)}); }
   /// What was done, by kind.
   std::map<std::string, std::uint64_t> injected() const;
 
@@ -55,6 +62,7 @@ class Adversary {
   void plan_clogs();
   void plan_starving();
   void plan_deaths();
+  void come_back(int rank);
   void plan_rails();
   void end();
   void end_half_lost();
@@ -68,7 +76,7 @@ class Adversary {
   Oracle& oracle_;
   const FaultPlan plan_;
   const std::uint64_t until_ns_;
-  Dice dice_;
+  Dice dice_, returns_;
   std::map<std::string, std::uint64_t> done_;
   std::set<std::pair<int, int>> cut_;  ///< pairs that have lost a rail
 };

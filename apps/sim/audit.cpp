@@ -38,11 +38,10 @@ std::uint64_t withheld_to(const comm::Peer& peer) {
 std::string audit_credit(comm::Engine& engine) {
   std::map<const comm::Peer*, std::uint64_t> stored;
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    const comm::UnexpectedNode* node = engine.sessions.at(i).match.first_arrival;
-    for (; node != nullptr; node = node->arrival_next) {
-      const auto& message = static_cast<const comm::Message&>(*node);
-      if (message.charged) stored[message.peer] += message.price();
-    }
+    engine.matcher.each_unexpected(engine.sessions.at(i).match, [&](const comm::UnexpectedNode& node) {
+      const auto& message = static_cast<const comm::Message&>(node);
+      if (message.charged()) stored[engine.peers[message.source]] += message.price();
+    });
   }
   std::string wrong;
   std::uint64_t withheld = 0;

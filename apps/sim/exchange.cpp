@@ -97,7 +97,7 @@ void ExchangeRank::begin(std::uint32_t incoming) {
     Transfer& send = pair->sends[i];
     const PlannedMessage& message = plan_.messages[out.messages[i]];
     send.message = &message;
-    send.bytes = payload_of(message);
+    send.bytes = payload_of(message, message.id);
     canele_isend(session_, out.destination, out.tag, send.bytes.data(), message.size, &send.request);
   }
   open_.push_back(std::move(pair));
@@ -111,7 +111,7 @@ void ExchangeRank::finish(Pair& pair) {
   }
   for (Transfer& send : pair.sends) {
     canele_wait(&send.request, &status);
-    oracle_.sent(*send.message, status);
+    oracle_.sent(*send.message, status, false);
   }
 }
 

@@ -35,24 +35,27 @@ struct Arguments {
   std::string keep;
 };
 
-const std::map<std::string, Workload> workloads = {{"random", Workload::random}, {"scale", Workload::scale}};
+const std::map<std::string, Workload> workloads = {
+    {name_of(Workload::random), Workload::random},   {name_of(Workload::flood), Workload::flood},
+    {name_of(Workload::startup), Workload::startup}, {name_of(Workload::multicast), Workload::multicast},
+    {name_of(Workload::mixed), Workload::mixed},     {name_of(Workload::scale), Workload::scale}};
 
 /// The others are there to be measured.
-bool faults_apply(Workload workload) { return workload == Workload::random; }
+bool faults_apply(Workload workload) { return workload != Workload::scale; }
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   if (list == "default") {
-    plan->deaths = plan->rails = 1;
+    plan->deaths = plan->rails = plan->payload = plan->memory = 1;
     return true;
   }
-  *plan = {0, 0, 0, 0, 0, 0, 0};
+  *plan = {0, 0, 0, 0, 0, 0, 0, 0, 0};
   for (const std::string& name : CLI::detail::split(list, ',')) {
     if (name == "none" || name.empty()) continue;
     const auto* const found =
         std::find_if(fault_kinds.begin(), fault_kinds.end(), [&](const FaultKind& kind) { return kind.name == name; });
     if (found == fault_kinds.end()) {
       *why = "--faults: \"" + name + "\" is no kind of fault; there are default, none, network, clogs, starving, " +
-             "deaths, rails, hostile, buggify";
+             "deaths, rails, hostile, payload, memory, buggify";
       return false;
     }
     plan->*(found->weight) = 1;
@@ -142,7 +145,7 @@ int run_all(const Arguments& arguments) {
   std::uint64_t failed = 0, first_failed = 0, completed = 0, events = 0, last_hash = 0;
   const auto begin = std::chrono::steady_clock::now();
   // Where all marks are demanded the slice goes on until they are reached, within reason.
-  const std::uint64_t most = arguments.marks ? 4 * arguments.runs : arguments.runs;
+  const std::uint64_t most = arguments.marks ? 8 * arguments.runs : arguments.runs;
   std::uint64_t i = 0;
   for (; i < arguments.runs || (i < most && !all_reached()); ++i) {
     if (arguments.first_only && failed != 0) break;
@@ -174,7 +177,9 @@ int run_all(const Arguments& arguments) {
     std::fflush(stdout);
   }
   if (faults_apply(arguments.run.workload)) {
-    for (const Seen& place : all_buggify()) injected["buggify " + place.name] = place.hits;
+    for (const Seen& place : all_buggify()) {
+      injected[place.name.starts_with("no_memory") ? "memory" : "buggify " + place.name] += place.hits;
+    }
   }
   const bool marked = report_marks(arguments.marks, arguments.rare, static_cast<double>(i));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -196,7 +201,10 @@ int main(int argc, char** argv) {
   CLI::App app("Simulates jobs of Canelé's engine on virtual time while things go wrong.");
   Arguments arguments;
   app.add_option("--workload", arguments.workload,
-                 "random: everything while everything goes wrong; scale: thousands of engines, without faults")
+                 "random: everything while everything goes wrong; flood: most of it to few ranks that post late; "
+                 "startup: ranks that come late, leave early, die at the start; "
+                 "multicast: as random, and multicasts; mixed: random or multicast, by the seed; "
+                 "scale: thousands of engines, without faults")
       ->check(CLI::IsMember(workloads))
       ->capture_default_str();
   app.add_option("--partners", arguments.run.partners, "scale: that each rank chooses")->check(CLI::Range(1, 1000));
@@ -205,8 +213,9 @@ int main(int argc, char** argv) {
   app.add_flag("--first-only", arguments.first_only, "stop at the first run that fails");
   app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed; scale: 1024")->check(CLI::Range(0, 100'000));
   app.add_option("--messages", arguments.run.messages, "0: by the seed")->check(CLI::Range(0, 100'000'000));
-  app.add_option("--faults", arguments.faults,
-                 "default, none, or a list of network,clogs,starving,deaths,rails,hostile,buggify; none in scale");
+  app.add_option(
+      "--faults", arguments.faults,
+      "default, none, or a list of network,clogs,starving,deaths,rails,hostile,payload,memory,buggify; none in scale");
   app.add_option("--ticks", arguments.run.ticks, "nanoseconds of virtual time in which faults happen");
   app.add_option("--check-repeat", arguments.repeat, "run each Nth seed twice; 0: none")->capture_default_str();
   app.add_flag("--all-marks", arguments.marks, "a transition of a protocol that no run has reached is a failure");

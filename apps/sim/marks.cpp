@@ -21,7 +21,7 @@ namespace {
 constexpr double strikes = 0.05;
 drivers::sim::Dice dice(0);
 std::uint64_t active_seed = 0;
-double active_share = 0;
+double active_share = 0, active_memory_share = 0;
 
 std::vector<Seen> gather(const Mark* begin, const Mark* end) {
   std::map<std::string, std::uint64_t> all;
@@ -37,7 +37,9 @@ std::vector<Seen> gather(const Mark* begin, const Mark* end) {
 bool strike(const Mark& place) {
   std::uint64_t name = 0;
   for (const char* c = place.name; *c != '\0'; ++c) name = name * 31 + static_cast<unsigned char>(*c);
-  return drivers::sim::Dice(active_seed ^ name).chance(active_share) && dice.chance(strikes);
+  const bool memory = std::string_view(place.name).starts_with("no_memory");
+  const double share = memory ? active_memory_share : active_share;
+  return drivers::sim::Dice(active_seed ^ name).chance(share) && dice.chance(strikes);
 }
 
 }  // namespace
@@ -45,11 +47,12 @@ bool strike(const Mark& place) {
 std::vector<Seen> all_marks() { return gather(__start_canele_marks, __stop_canele_marks); }
 std::vector<Seen> all_buggify() { return gather(__start_canele_buggify, __stop_canele_buggify); }
 
-void begin_buggify(std::uint64_t seed, double share) {
+void begin_buggify(std::uint64_t seed, double share, double memory_share) {
   dice = drivers::sim::Dice(seed ^ 0xb5297a4d);
   active_seed = seed;
   active_share = share;
-  buggify = share > 0 ? strike : nullptr;
+  active_memory_share = memory_share;
+  buggify = share > 0 || memory_share > 0 ? strike : nullptr;
 }
 
 void end_buggify() { buggify = nullptr; }

@@ -20,8 +20,9 @@ struct Seen {
 std::vector<Seen> all_marks();
 /// All places that may misbehave, and how often they have.
 std::vector<Seen> all_buggify();
-/// In this run some of the places misbehave now and then. `share`: of them that do; 0: none.
-void begin_buggify(std::uint64_t seed, double share);
+/// In this run some of the places misbehave now and then. `share`: of them that do; 0: none. `memory_share`: of those
+/// where there is no memory.
+void begin_buggify(std::uint64_t seed, double share, double memory_share);
 void end_buggify();
 
 }  // namespace canele::sim

@@ -22,59 +22,92 @@ std::uint64_t order_tag(const Group& group, std::uint64_t tag) { return group.se
 
 }  // namespace
 
-Oracle::Oracle(World& world, const Plan& plan)
-    : world_(world), plan_(plan), times_received_(plan.messages.size()), times_sent_(plan.messages.size()) {}
+Oracle::Oracle(Ground& ground, const Plan& plan)
+    : ground_(ground),
+      plan_(plan),
+      times_received_(plan.messages.size()),
+      times_sent_(plan.messages.size()),
+      place_(plan.messages.size()) {
+  for (const auto& sends : plan.sends) {
+    for (std::size_t i = 0; i < sends.size(); ++i) place_[sends[i]] = i;
+  }
+}
+
+int& Oracle::count(std::vector<int>& times, std::uint32_t name) const {
+  if (name >= times.size()) times.resize((name / plan_.messages.size() + 1) * plan_.messages.size());
+  return times[name];
+}
 
 bool Oracle::may_fail(int a, int b) const {
   const std::pair pair(std::min(a, b), std::max(a, b));
-  if (world_.is_dead(a) || world_.is_dead(b) || forgiven_.contains(pair) || distrusted_.contains(pair)) return true;
+  if (ground_.is_dead(a) || ground_.is_dead(b) || forgiven_.contains(pair) || distrusted_.contains(pair)) return true;
   // Where ranks are lost, the barrier of finalize does not hold the others back.
-  const bool apart = world_.deaths() > 0 || !forgiven_.empty() || !distrusted_.empty();
-  return apart && (world_.is_leaving(a) || world_.is_leaving(b));
+  const bool apart = ground_.deaths() > 0 || !forgiven_.empty() || !distrusted_.empty();
+  return apart && (ground_.is_leaving(a) || ground_.is_leaving(b));
+}
+
+/// Of a multicast's messages, which have one name, that to this rank, and the name that it would have by itself.
+const PlannedMessage* Oracle::copy_for(const PlannedMessage& message, int destination, std::uint32_t* name) const {
+  const PlannedCast& cast = plan_.casts[message.cast - 1];
+  for (std::uint32_t i = 0; i < cast.count; ++i) {
+    const PlannedMessage& one = plan_.messages[cast.first + i];
+    if (one.destination != destination) continue;
+    *name += one.id - message.id;
+    return &one;
+  }
+  return &message;
 }
 
 const PlannedMessage* Oracle::identify(const Group& group, const canele_status_t& status,
-                                       std::span<const std::byte> bytes, std::size_t room) {
-  std::uint32_t id = 0;
+                                       std::span<const std::byte> bytes, std::size_t room, std::uint32_t* name) {
   if (std::min(status.length, room) < number_size) return nullptr;
-  std::memcpy(&id, bytes.data(), number_size);
-  const bool known = id < plan_.messages.size() && &plan_.groups[plan_.messages[id].group] == &group;
+  std::memcpy(name, bytes.data(), number_size);
+  const std::size_t all = plan_.messages.size();
+  const PlannedMessage* message = all == 0 ? nullptr : &plan_.messages[*name % all];
+  if (message != nullptr && message->cast != 0) message = copy_for(*message, group.destination, name);
+  const bool known = message != nullptr && &plan_.groups[message->group] == &group &&
+                     *name <= name_of(plan_, *message, ground_.life(message->source));
   if (!known) {
-    world_.complain("rank " + std::to_string(group.destination) + " received " + std::to_string(status.length) +
-                    " bytes from rank " + std::to_string(status.source) + " that nobody sent to this group");
+    ground_.complain("rank " + std::to_string(group.destination) + " received " + std::to_string(status.length) +
+                     " bytes from rank " + std::to_string(status.source) + " that nobody sent to this group");
     return nullptr;
   }
-  return &plan_.messages[id];
+  return message;
 }
 
 bool Oracle::received(const Group& group, const canele_status_t& status, std::span<const std::byte> bytes,
                       std::size_t room, std::uint64_t posted, bool asked_to_cancel) {
   ++completed;
-  world_.trace(status.length * 131 + static_cast<std::uint64_t>(static_cast<unsigned>(status.source)) * 31 +
-               status.tag + static_cast<std::uint64_t>(-status.error));
+  ground_.trace(status.length * 131 + static_cast<std::uint64_t>(static_cast<unsigned>(status.source)) * 31 +
+                status.tag + static_cast<std::uint64_t>(-status.error));
   const std::string where = "rank " + std::to_string(group.destination) + ": a receive ";
   if (status.source >= 0 && distrusts(status.source, group.destination)) return status.error == CANELE_OK;
   if (status.error == CANELE_ECANCELED) {
-    if (!asked_to_cancel) world_.complain(where + "was cancelled, but nobody asked for it");
+    if (!asked_to_cancel) ground_.complain(where + "was cancelled, but nobody asked for it");
     return false;
+  }
+  if (status.error == CANELE_ENOMEM && lacks_memory && status.source >= 0) {  // its message went with it
+    dropped_.insert({status.source, group.destination});
+    return true;
   }
   if (status.error != CANELE_OK && status.error != CANELE_ETRUNC) {
     if (status.source < 0 || !may_fail(status.source, group.destination)) {
-      world_.complain(where + "ended with " + canele_error_string(status.error) + " though rank " +
-                      std::to_string(status.source) + " lives");
+      ground_.complain(where + "ended with " + canele_error_string(status.error) + " though rank " +
+                       std::to_string(status.source) + " lives");
     }
     return false;
   }
-  const PlannedMessage* const message = identify(group, status, bytes, room);
+  std::uint32_t name = 0;
+  const PlannedMessage* const message = identify(group, status, bytes, room, &name);
   for (std::size_t i = room; i < bytes.size(); ++i) {
     if (bytes[i] != guard_byte) {
-      world_.complain(where + "wrote beyond its buffer");
+      ground_.complain(where + "wrote beyond its buffer");
       break;
     }
   }
   if ((status.error == CANELE_ETRUNC) != (status.length > room)) {
-    world_.complain(where + "of " + std::to_string(room) + " bytes got " + std::to_string(status.length) +
-                    " and said " + canele_error_string(status.error));
+    ground_.complain(where + "of " + std::to_string(room) + " bytes got " + std::to_string(status.length) +
+                     " and said " + canele_error_string(status.error));
   }
   if (message == nullptr) {
     const auto number = static_cast<std::uint32_t>(&group - plan_.groups.data());
@@ -82,50 +115,72 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
     return true;
   }
   if (message->source != status.source || message->tag != status.tag || message->size != status.length) {
-    world_.complain(where + "tells of rank " + std::to_string(status.source) + ", tag " + std::to_string(status.tag) +
-                    ", " + std::to_string(status.length) + " bytes; it got " + about(*message));
+    ground_.complain(where + "tells of rank " + std::to_string(status.source) + ", tag " + std::to_string(status.tag) +
+                     ", " + std::to_string(status.length) + " bytes; it got " + about(*message));
   }
-  if (++times_received_[message->id] > 1) world_.complain(about(*message) + " was received twice");
-  check_bytes(*message, bytes, room);
+  if (++count(times_received_, name) > 1) ground_.complain(about(*message) + " was received twice");
+  check_bytes(*message, name, bytes, room);
+  const int life = static_cast<int>(name / plan_.messages.size());
+  check_lives(*message, life);
   const auto number = static_cast<std::uint32_t>(&group - plan_.groups.data());
-  taken_[{number, message->source, order_tag(group, message->tag)}].push_back({message->id, posted});
+  const int own_life = ground_.life(group.destination);
+  taken_[{number, life, own_life, message->source, order_tag(group, message->tag)}].push_back({message->id, posted});
   return true;
 }
 
-void Oracle::check_bytes(const PlannedMessage& message, std::span<const std::byte> bytes, std::size_t room) {
+void Oracle::check_lives(const PlannedMessage& message, int sender_life) {
+  const int receiver_life = ground_.life(message.destination);
+  const auto heard = heard_.try_emplace({message.destination, receiver_life, message.source}, sender_life).first;
+  const auto by = heard_by_.try_emplace({message.source, sender_life, message.destination}, receiver_life).first;
+  if (heard->second == sender_life && by->second == receiver_life) return;
+  ground_.complain(about(message) + " crossed lives: its sender had died " + std::to_string(sender_life) +
+                   " times, its receiver " + std::to_string(receiver_life) + " times; they had met others");
+}
+
+void Oracle::check_bytes(const PlannedMessage& message, std::uint32_t name, std::span<const std::byte> bytes,
+                         std::size_t room) {
+  name += content_of(plan_, message).id - message.id;
   for (std::size_t i = number_size; i < std::min(message.size, room); ++i) {
-    if (bytes[i] == pattern(message.id, i)) continue;
-    world_.complain(about(message) + " has a wrong byte at " + std::to_string(i));
+    if (bytes[i] == pattern(name, i)) continue;
+    ground_.complain(about(message) + " has a wrong byte at " + std::to_string(i));
     return;
   }
 }
 
-void Oracle::sent(const PlannedMessage& message, const canele_status_t& status) {
+void Oracle::sent(const PlannedMessage& message, const canele_status_t& status, bool hopeless) {
   ++completed;
-  world_.trace(message.id * 7919u + static_cast<std::uint64_t>(-status.error));
-  if (++times_sent_[message.id] > 1) world_.complain(about(message) + " was completed twice at its sender");
+  ground_.trace(message.id * 7919u + static_cast<std::uint64_t>(-status.error));
+  if (++count(times_sent_, name_of(plan_, message, ground_.life(message.source))) > 1) {
+    ground_.complain(about(message) + " was completed twice at its sender");
+  }
+  if (hopeless && status.error == CANELE_OK) {
+    ground_.complain(about(message) + " was sent well to a rank that its sender had lost");
+  }
+  if (status.error == CANELE_ENOMEM && lacks_memory) return;
   if (status.error != CANELE_OK && !may_fail(message.source, message.destination)) {
-    world_.complain("the send of " + about(message) + " ended with " + canele_error_string(status.error));
+    ground_.complain("the send of " + about(message) + " ended with " + canele_error_string(status.error));
   }
 }
 
 void Oracle::check_order() {
   for (auto& [key, all] : taken_) {
-    std::sort(all.begin(), all.end(), [](const Taken& a, const Taken& b) { return a.id < b.id; });
+    std::sort(all.begin(), all.end(), [this](const Taken& a, const Taken& b) { return place_[a.id] < place_[b.id]; });
     for (std::size_t i = 1; i < all.size(); ++i) {
       if (all[i - 1].posted < all[i].posted) continue;
-      world_.complain(about(plan_.messages[all[i - 1].id]) + " was overtaken: it went to receive " +
-                      std::to_string(all[i - 1].posted) + ", and the later " + about(plan_.messages[all[i].id]) +
-                      " to receive " + std::to_string(all[i].posted));
+      ground_.complain(about(plan_.messages[all[i - 1].id]) + " was overtaken: it went to receive " +
+                       std::to_string(all[i - 1].posted) + ", and the later " + about(plan_.messages[all[i].id]) +
+                       " to receive " + std::to_string(all[i].posted));
     }
   }
 }
 
-void Oracle::final_check() {
+void Oracle::final_check(int at) {
   check_order();
   for (const PlannedMessage& message : plan_.messages) {
+    if (at >= 0 && message.destination != at) continue;
     if (may_fail(message.source, message.destination) || message.size < number_size) continue;
-    if (times_received_[message.id] == 0) world_.complain(about(message) + " was never received");
+    if (dropped_.contains({message.source, message.destination})) continue;
+    if (times_received_[message.id] == 0) ground_.complain(about(message) + " was never received");
   }
 }
 

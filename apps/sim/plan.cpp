@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace canele::sim {
 namespace {
@@ -53,6 +54,21 @@ Group random_group(Dice& dice, const PlanOptions& options, std::uint64_t number)
   return group;
 }
 
+/// A flood goes to a sink, or back from it.
+void aim(Group& group, const PlanOptions& options, std::uint64_t number, Dice& dice) {
+  const auto sinks = static_cast<std::uint64_t>(options.sinks), ranks = static_cast<std::uint64_t>(options.ranks);
+  group.destination = static_cast<int>(number < sinks ? number : dice.under(sinks));
+  if (number < sinks) {  // one in the session where no tag counts
+    group.session = 1;
+    group.one_tag = group.large = group.one_source = false;
+  } else if (options.both_ways && dice.under(2) == 0) {
+    group.one_source = true;
+    group.source = std::exchange(group.destination, static_cast<int>(dice.under(ranks)));
+  } else if (group.one_source) {
+    group.source = static_cast<int>(dice.under(ranks));
+  }
+}
+
 }  // namespace
 
 Plan make_plan(const PlanOptions& options, Dice dice) {
@@ -60,10 +76,13 @@ Plan make_plan(const PlanOptions& options, Dice dice) {
   const auto ranks = static_cast<std::size_t>(options.ranks);
   plan.sends.resize(ranks);
   plan.receives.resize(ranks);
-  const std::size_t groups = std::max<std::size_t>(ranks, static_cast<std::size_t>(options.messages) / 8);
+  const std::size_t fewest = options.sinks > 0 ? static_cast<std::size_t>(2 * options.sinks) : ranks;
+  const std::size_t groups = std::max(fewest, static_cast<std::size_t>(options.messages / options.per_group));
   for (std::size_t number = 0; number < groups; ++number) {
     Group group = random_group(dice, options, number);
-    if (number < ranks) {  // one per rank in the session where no tag counts
+    if (options.sinks > 0) {
+      aim(group, options, number, dice);
+    } else if (number < ranks) {  // one per rank in the session where no tag counts
       group.destination = static_cast<int>(number);
       group.session = 1;
       group.one_tag = group.large = group.flood = false;
@@ -91,10 +110,10 @@ Plan make_plan(const PlanOptions& options, Dice dice) {
   return plan;
 }
 
-std::vector<std::byte> payload_of(const PlannedMessage& message) {
+std::vector<std::byte> payload_of(const PlannedMessage& message, std::uint32_t name) {
   std::vector<std::byte> bytes(message.size);
-  for (std::size_t at = 0; at < message.size; ++at) bytes[at] = pattern(message.id, at);
-  if (message.size >= sizeof message.id) std::memcpy(bytes.data(), &message.id, sizeof message.id);
+  for (std::size_t at = 0; at < message.size; ++at) bytes[at] = pattern(name, at);
+  if (message.size >= sizeof name) std::memcpy(bytes.data(), &name, sizeof name);
   return bytes;
 }
 
@@ -109,10 +128,16 @@ Plan only(const Plan& plan, const std::vector<std::uint32_t>& kept) {
   smaller.receives = plan.receives;
   smaller.sends.resize(plan.sends.size());
   for (Group& group : smaller.groups) group.messages.clear();
+  std::uint32_t last_cast = 0;
   for (const std::uint32_t number : kept) {
     if (number >= plan.messages.size()) continue;
     PlannedMessage message = plan.messages[number];
     message.id = static_cast<std::uint32_t>(smaller.messages.size());
+    if (message.cast != 0) {
+      if (message.cast != last_cast) smaller.casts.push_back({message.id, 0, plan.casts[message.cast - 1].shape});
+      last_cast = std::exchange(message.cast, static_cast<std::uint32_t>(smaller.casts.size()));
+      ++smaller.casts.back().count;
+    }
     smaller.groups[message.group].messages.push_back(message.id);
     smaller.sends[static_cast<std::size_t>(message.source)].push_back(message.id);
     smaller.messages.push_back(message);

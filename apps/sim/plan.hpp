@@ -15,14 +15,23 @@
 
 namespace canele::sim {
 
+using drivers::sim::Dice;
+
 struct PlannedMessage {
-  std::uint32_t id = 0;  ///< index in Plan::messages; grows in the order of sending of one source
+  std::uint32_t id = 0;  ///< index in Plan::messages
   int source = 0, destination = 0, session = 0;
   std::uint64_t tag = 0;
   std::size_t size = 0;
   int priority = 0;
   bool synchronous = false;
   std::uint32_t group = 0;
+  std::uint32_t cast = 0;  ///< index in Plan::casts, plus one; 0: it is a message of its own
+};
+
+/// Messages that are sent as one: they follow each other in Plan::messages, and have the same bytes.
+struct PlannedCast {
+  std::uint32_t first = 0, count = 0;
+  int shape = 0;  ///< enum canele_shape
 };
 
 /// Messages to one destination among which its receives do not distinguish.
@@ -40,7 +49,11 @@ struct PlanOptions {
   int ranks = 2;
   int messages = 200;
   std::size_t longest = 400'000;
-  bool flood = false;  ///< most of it goes one way between two ranks, and calls for no answer
+  bool flood = false;      ///< most of it goes one way between two ranks, and calls for no answer
+  int sinks = 0;           ///< all messages go to the first so many ranks; 0: to anybody
+  bool both_ways = false;  ///< with sinks: they send to the others, too
+  int per_group = 8;       ///< messages, on average
+  int casts = 0;           ///< multicasts, beside the messages
 };
 
 /// Sessions of a plan: the first ordered per tag, the second across tags.
@@ -50,22 +63,35 @@ inline constexpr std::uint64_t group_mask = ~std::uint64_t{0xffff};
 struct Plan {
   std::vector<PlannedMessage> messages;
   std::vector<Group> groups;
+  std::vector<PlannedCast> casts;
   std::vector<std::vector<std::uint32_t>> sends;     ///< by source, in order
   std::vector<std::vector<std::uint32_t>> receives;  ///< groups by destination
 };
 
-Plan make_plan(const PlanOptions& options, drivers::sim::Dice dice);
+Plan make_plan(const PlanOptions& options, Dice dice);
+/// Adds options.casts multicasts to a plan of make_plan(), and messages that share their tags.
+void add_casts(const PlanOptions& options, Dice dice, Plan* plan);
 
 /// The same with these messages only (numbers that are not there are no error); they get new numbers.
 Plan only(const Plan& plan, const std::vector<std::uint32_t>& kept);
 
-/// The bytes of a message: byte `at` of message `id`.
-inline std::byte pattern(std::uint32_t id, std::size_t at) {
-  return static_cast<std::byte>((id * 2654435761u + at * 40503u + (at >> 8)) >> 3);
+/// What a message is called in its bytes: of each process that its source has had (world.hpp: life) another name.
+inline std::uint32_t name_of(const Plan& plan, const PlannedMessage& message, int life) {
+  return message.id + static_cast<std::uint32_t>(life) * static_cast<std::uint32_t>(plan.messages.size());
 }
 
-/// What is sent: the pattern, with the id in front where there is room for it.
-std::vector<std::byte> payload_of(const PlannedMessage& message);
+/// The message whose bytes this one has.
+inline const PlannedMessage& content_of(const Plan& plan, const PlannedMessage& message) {
+  return message.cast == 0 ? message : plan.messages[plan.casts[message.cast - 1].first];
+}
+
+/// The bytes of a message: byte `at` of the message with that name.
+inline std::byte pattern(std::uint32_t name, std::size_t at) {
+  return static_cast<std::byte>((name * 2654435761u + at * 40503u + (at >> 8)) >> 3);
+}
+
+/// What is sent: the pattern, with the name in front where there is room for it.
+std::vector<std::byte> payload_of(const PlannedMessage& message, std::uint32_t name);
 
 /// A buffer for a receive, and guard bytes behind it that nobody may change.
 inline constexpr std::byte guard_byte{0xEE};

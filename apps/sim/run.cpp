@@ -3,6 +3,7 @@
 // One run; see run.hpp. Threads: one.
 #include "apps/sim/run.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -55,6 +56,25 @@ void limit_memory(std::uint64_t seed, WorldOptions* world) {
   if (dice.under(2) == 0) world->settings.emplace_back("CANELE_UNEXPECTED_PER_PEER=" + std::to_string(least / 8));
 }
 
+/// Packets carry checksums, and some are damaged. By dice of its own, as above.
+void check_sums(std::uint64_t seed, WorldOptions* world) {
+  Dice dice = Dice(seed).split(11);
+  if (dice.under(5) != 0) return;
+  world->checksums = true;
+  world->settings.emplace_back("CANELE_CHECKSUM=packets");
+  for (Network& one : world->networks) {
+    one.options.max_packet = std::max<std::size_t>(one.options.max_packet, 2048);
+    one.options.may_duplicate = false;  // bulk data goes in packets that nobody numbers
+  }
+}
+
+/// Ranks come late, and their launcher is slow.
+void make_start_hard(WorldOptions& world, Dice& dice) {
+  world.latest_start_ns = 1 + dice.under(dice.under(2) == 0 ? 50'000 : 5'000'000);
+  if (dice.under(2) == 0) world.slowest_answer_ns = 1 + dice.under(10'000'000);
+  world.deaths_break_fences = dice.under(4) == 0;
+}
+
 WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   WorldOptions world;
   world.seed = options.seed;
@@ -73,7 +93,45 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
   world.settings.emplace_back("CANELE_SPIN=" + std::to_string(dice.under(2000)));
   limit_memory(options.seed, &world);
+  if (options.faults.payload > 0) check_sums(options.seed, &world);
+  if (options.workload == Workload::startup) make_start_hard(world, dice);
   return world;
+}
+
+PlanOptions choose_plan(const RunOptions& options, int ranks, Dice& dice) {
+  PlanOptions plan;
+  plan.ranks = ranks;
+  if (options.workload == Workload::flood) {
+    plan.messages = static_cast<int>(dice.between(200, 2500));
+    plan.sinks = static_cast<int>(dice.between(1, 3));
+    plan.both_ways = dice.under(2) == 0;
+    plan.per_group = 8 << dice.under(6);
+    plan.longest = dice.under(3) == 0 ? 400'000 : 20'000;
+  } else if (options.workload == Workload::startup) {
+    plan.messages = static_cast<int>(dice.under(static_cast<std::uint64_t>(3 * ranks)));
+    plan.longest = dice.under(2) == 0 ? 400'000 : 2'000;
+  } else {
+    plan.messages = static_cast<int>(dice.between(50, 1500));
+    plan.flood = dice.under(6) == 0;
+  }
+  if (options.workload == Workload::multicast) plan.casts = plan.messages / 20;
+  if (options.messages != 0) plan.messages = options.messages;
+  return plan;
+}
+
+/// What one rank does; `window` is that of all.
+TrafficOptions choose_traffic(const RunOptions& options, int window, Dice dice) {
+  TrafficOptions traffic;
+  traffic.window = window;
+  if (options.workload == Workload::flood) {
+    constexpr int all = 1'000'000;
+    traffic.sends_at_once = dice.under(4) == 0 ? static_cast<int>(dice.between(1, 64)) : all;
+    traffic.late_by_ns = dice.under(4) == 0 ? 0 : dice.under(3'000'000);
+  } else if (options.workload == Workload::startup) {
+    constexpr std::array<std::uint64_t, 3> begins = {0, 100'000, 5'000'000};
+    traffic.begins_after_ns = dice.under(begins[dice.under(begins.size())]);
+  }
+  return traffic;
 }
 
 /// A byte that was flipped may mean anything: those two are not judged any more, and soon lose each other.
@@ -86,11 +144,24 @@ void quarantine(World& world, Oracle& oracle, int from, int to) {
 
 std::string describe(const WorldOptions& world) {
   std::string text = std::to_string(world.ranks) + " ranks, " + std::to_string(world.ranks_per_node) + " per node, " +
-                     world.strategy + (world.worker ? ", worker" : ", no worker") + ", networks";
+                     world.strategy + (world.worker ? ", worker" : ", no worker") +
+                     (world.checksums ? ", checksums" : "") + ", networks";
   for (const Network& one : world.networks) {
     text += std::string(one.with_previous ? "+" : " ") + name_of(one.options.kind);
   }
   return text;
+}
+
+using TrafficRanks = std::vector<std::unique_ptr<TrafficRank>>;
+
+/// Who has not come to an end, and what it waits for.
+std::string wait_graph(const World& world, const TrafficRanks& ranks) {
+  std::string text;
+  for (int rank = 0; rank < world.options().ranks; ++rank) {
+    if (!world.is_running(rank) || world.is_through(rank)) continue;
+    text += ranks[static_cast<std::size_t>(rank)]->state() + "\n";
+  }
+  return text + world.wait_graph();
 }
 
 Outcome run_traffic(const RunOptions& options) {
@@ -98,27 +169,37 @@ Outcome run_traffic(const RunOptions& options) {
   // plans.
   Dice dice = Dice(options.seed).split(7);
   World world(choose_world(options, dice));
-  PlanOptions planned;
-  planned.ranks = world.options().ranks;
-  const auto messages = static_cast<int>(dice.between(50, 1500));
-  planned.messages = options.messages != 0 ? options.messages : messages;
-  planned.flood = dice.under(6) == 0;
-  const Plan whole = make_plan(planned, dice.split(2));
+  const PlanOptions planned = choose_plan(options, world.options().ranks, dice);
+  Plan whole = make_plan(planned, dice.split(2));
+  if (planned.casts > 0) add_casts(planned, Dice(options.seed).split(12), &whole);
   const Plan plan = options.keep.empty() ? whole : only(whole, options.keep);
   Oracle oracle(world, plan);
   const std::uint64_t fault_ns = options.ticks >> dice.under(8);  // short runs must be struck, too
   Adversary adversary(world, oracle, options.faults, fault_ns);
-  std::vector<std::unique_ptr<TrafficRank>> ranks;
-  TrafficOptions traffic;
-  traffic.window = static_cast<int>(dice.between(1, 16));
-  for (int rank = 0; rank < world.options().ranks; ++rank) {
-    ranks.push_back(std::make_unique<TrafficRank>(world, plan, oracle, rank,
-                                                  dice.split(100 + static_cast<std::uint64_t>(rank)), traffic));
-  }
+  TrafficRanks ranks;
+  const auto window = static_cast<int>(dice.between(1, 16));
+  Dice habits = Dice(options.seed).split(9);
+  const auto make_rank = [&](int rank) {
+    const auto own = static_cast<std::uint64_t>(rank);
+    const TrafficOptions traffic = choose_traffic(options, window, habits.split(own));
+    return std::make_unique<TrafficRank>(world, plan, oracle, rank, dice.split(100 + own), traffic);
+  };
+  for (int rank = 0; rank < world.options().ranks; ++rank) ranks.push_back(make_rank(rank));
   world.on_damage = [&](int from, int to) { quarantine(world, oracle, from, to); };
+  world.on_spoiled = [&](int from, int to) {
+    oracle.forgive(from, to);
+    adversary.note_loss(from, to);
+  };
   adversary.begin();
-  begin_buggify(options.seed, options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3));
-  world.start([&](int rank, canele_engine_t* engine) { ranks[static_cast<std::size_t>(rank)]->run(engine); });
+  oracle.lacks_memory = options.faults.memory > 0;
+  const double share = options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3);
+  begin_buggify(options.seed, share, options.faults.memory / 3);
+  std::vector<std::unique_ptr<TrafficRank>> killed;  // their engines' requests are there until the end
+  world.start([&](int rank, canele_engine_t* engine) {
+    auto& own = ranks[static_cast<std::size_t>(rank)];
+    if (world.life(rank) > 0) killed.push_back(std::exchange(own, make_rank(rank)));
+    own->run(engine);
+  });
   const bool rest = world.run(options.ticks + options.patience);
   end_buggify();
   Outcome outcome;
@@ -128,21 +209,22 @@ Outcome run_traffic(const RunOptions& options) {
     oracle.final_check();
   } else if (world.complaints().empty()) {
     world.complain("the world has not come to rest");
-    for (const auto& rank : ranks) {
-      if (!world.is_dead(static_cast<int>(&rank - ranks.data())) &&
-          !world.is_through(static_cast<int>(&rank - ranks.data())))
-        outcome.wait_graph += rank->state() + "\n";
-    }
-    outcome.wait_graph += world.wait_graph();
+    outcome.wait_graph = wait_graph(world, ranks);
   }
   note_world(world, &outcome);
   outcome.good = outcome.complaints.empty();
   outcome.completed = oracle.completed;
   outcome.injected = adversary.injected();
+  for (const auto& rank : ranks) outcome.injected["unexpected"] += rank->unexpected();
   return outcome;
 }
 
 }  // namespace
+
+const char* name_of(Workload workload) {
+  constexpr std::array<const char*, 6> names = {"random", "flood", "startup", "multicast", "mixed", "scale"};
+  return names[static_cast<std::size_t>(workload)];
+}
 
 void note_world(const World& world, Outcome* outcome) {
   outcome->complaints = world.complaints();
@@ -152,14 +234,12 @@ void note_world(const World& world, Outcome* outcome) {
   outcome->switches = world.scheduler.switches();
 }
 
-Outcome run(const RunOptions& options) {
-  switch (options.workload) {
-    case Workload::scale:
-      return run_scale(options);
-    case Workload::random:
-      break;
+Outcome run(const RunOptions& given) {
+  RunOptions options = given;
+  if (given.workload == Workload::mixed) {
+    options.workload = given.seed % 2 == 0 ? Workload::random : Workload::multicast;
   }
-  return run_traffic(options);
+  return options.workload == Workload::scale ? run_scale(options) : run_traffic(options);
 }
 
 }  // namespace canele::sim

@@ -87,6 +87,7 @@ void Scheduler::wake(Thread& thread) {
 }
 
 void Scheduler::kill(int rank) {
+  ++kills_[rank];
   for (const auto& thread : threads_) {
     if (thread->rank != rank || thread->over) continue;
     thread->killed = true;

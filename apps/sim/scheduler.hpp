@@ -64,8 +64,13 @@ class Scheduler {
 
   // ---- from anywhere ----------------------------------------------------------------------------------------------
   void wake(Thread& thread);
-  /// Its threads never run again.
+  /// The threads of its process never run again.
   void kill(int rank);
+  /// How many processes of the rank have been killed: tells its processes apart.
+  int process_of(int rank) const {
+    const auto found = kills_.find(rank);
+    return found == kills_.end() ? 0 : found->second;
+  }
   /// Its threads do not run for that long.
   void starve(int rank, std::uint64_t ns);
   /// Runs until `done`, or nothing can happen any more, or virtual time `until`. True: done.
@@ -89,6 +94,7 @@ class Scheduler {
   std::vector<std::unique_ptr<Thread>> threads_;
   std::map<int, std::uint64_t> starved_until_;
   std::map<int, unsigned> slowness_;
+  std::map<int, int> kills_;
   Thread* current_ = nullptr;
   std::uint64_t switches_ = 0;
 };

@@ -194,7 +194,7 @@ std::string command_of(const RunOptions& run) {
   const auto differs = [&](const char* option, auto value, auto from) {
     if (value != from) add(option, std::to_string(value));
   };
-  if (scale) add("--workload", "scale");
+  if (run.workload != usual.workload) add("--workload", name_of(run.workload));
   add("--seed", std::to_string(run.seed));
   differs("--ranks", run.ranks, usual.ranks);
   if (scale) differs("--partners", run.partners, usual.partners);

@@ -114,14 +114,15 @@ bool SimPlatform::appears_busy(Platform& platform) {
 }
 
 void SimBootstrap::get(int rank, std::string_view key, std::uint64_t, Deliver deliver) {
-  const std::uint64_t takes = 20'000 + dice_.under(200'000);
-  machine_.timeline.after(takes, [board = board_, listens = listens_, own = rank_, rank, name = std::string(key),
-                                  answer = std::move(deliver)] {
-    if (!*listens || board->dead.contains(own)) return;  // nobody is there to hear it
-    const auto found = board->blobs.find({rank, name});
-    const bool ok = found != board->blobs.end() && !board->dead.contains(rank);
-    answer(ok, ok ? found->second : comm::Blob(), ok ? "" : "not published, or dead");
-  });
+  const std::uint64_t takes = 20'000 + dice_.under(machine_.slowest_answer_ns);
+  machine_.timeline.after(
+      takes, [board = board_, listens = listens_, own = rank_, rank, name = std::string(key), &machine = machine_,
+              self = machine_.scheduler.process_of(rank_), answer = std::move(deliver)] {
+        if (!*listens || machine.scheduler.process_of(own) != self) return;  // nobody is there to hear it
+        const auto found = board->blobs.find({rank, name});
+        const bool ok = found != board->blobs.end() && !board->dead.contains(rank);
+        answer(ok, ok ? found->second : comm::Blob(), ok ? "" : "not published, or dead");
+      });
 }
 
 void SimBootstrap::on_failure(std::function<void(int)> died) {
@@ -129,20 +130,33 @@ void SimBootstrap::on_failure(std::function<void(int)> died) {
   for (const int rank : std::set<int>(board_->dead)) died(rank);  // told before we listened
 }
 
-bool SimBootstrap::fence(std::uint64_t, std::string*) {
+void Board::meet(Scheduler& scheduler) {
+  if (!broken && arrived.size() + dead.size() < static_cast<std::size_t>(size)) return;
+  arrived.clear();
+  ++generation;
+  for (Scheduler::Thread* thread : waiting) scheduler.wake(*thread);
+  waiting.clear();
+}
+
+void Board::died(int rank, Scheduler& scheduler) {
+  dead.insert(rank);
+  told.erase(rank);
+  arrived.erase(rank);
+  broken = broken || (deaths_break_fences && !arrived.empty());
+  if (!arrived.empty()) meet(scheduler);
+}
+
+bool SimBootstrap::fence(std::uint64_t, std::string* why) {
+  if (board_->dead.contains(rank_)) return true;  // who comes back does not wait for the others
   const int mine = board_->generation;
-  if (++board_->arrived >= board_->size - static_cast<int>(board_->dead.size())) {
-    board_->arrived = 0;
-    ++board_->generation;
-    for (Scheduler::Thread* thread : board_->waiting) machine_.scheduler.wake(*thread);
-    board_->waiting.clear();
-    return true;
-  }
+  board_->arrived.insert(rank_);
+  board_->meet(machine_.scheduler);
   while (board_->generation == mine) {
     board_->waiting.push_back(machine_.scheduler.current());
     machine_.scheduler.sleep(~std::uint64_t{0}, "waits for the other ranks to start");
   }
-  return true;
+  if (board_->broken) *why = "a rank died before all had met";
+  return !board_->broken;
 }
 
 }  // namespace canele::sim

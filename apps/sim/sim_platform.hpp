@@ -28,6 +28,7 @@ struct Machine {
   std::function<void(int rank, LogLevel level, std::string_view text)> log;
   std::map<const void*, std::vector<Scheduler::Thread*>> parked;  ///< by the word they sleep on
   std::uint64_t timer_factor = 1;                                 ///< timers are late
+  std::uint64_t slowest_answer_ns = 200'000;                      ///< of the launcher
 
   std::uint64_t timer(std::uint64_t ns) const {
     return ns > ~std::uint64_t{0} / timer_factor ? ~std::uint64_t{0} : ns * timer_factor;
@@ -69,10 +70,17 @@ class SimPlatform final : public Platform {
 /// What the ranks of one job publish, and who of them is dead.
 struct Board {
   std::map<std::pair<int, std::string>, comm::Blob> blobs;
-  std::set<int> dead;
+  std::set<int> dead;  ///< of whom the launcher says so: for good, also if another process took the place
   std::map<int, std::function<void(int)>> told;  ///< by rank: whom to tell of deaths
-  int size = 1, local_size = 1, arrived = 0, generation = 0;
+  int size = 1, local_size = 1, generation = 0;
+  bool deaths_break_fences = false;  ///< who waits in a fence when a rank dies is refused; else the others meet
+  bool broken = false;
+  std::set<int> arrived;  ///< at the fence
   std::vector<Scheduler::Thread*> waiting;
+
+  /// Lets those at the fence go on, if they are all that will come.
+  void meet(Scheduler& scheduler);
+  void died(int rank, Scheduler& scheduler);
 };
 
 class SimBootstrap final : public comm::Bootstrap {

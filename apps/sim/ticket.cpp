@@ -25,6 +25,14 @@ std::array<std::byte, period> pattern_of(std::uint64_t salt) {
 
 }  // namespace
 
+std::uint64_t counter(canele_engine_t* engine, std::string_view name) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < canele_counter_count(); ++i) {
+    if (name == canele_counter_name(i)) canele_counter_read(engine, i, -1, nullptr, &value);
+  }
+  return value;
+}
+
 bool is_over(const canele_request_t& request) {
   canele_status_t ignored;
   return canele_request_status(&request, &ignored) == CANELE_OK;

@@ -15,12 +15,16 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace canele::sim {
 
 /// Has this request, which no callback lets go of, ended?
 bool is_over(const canele_request_t& request);
+
+/// A counter of the engine, by its name in `canele-info`; 0 if there is none of that name.
+std::uint64_t counter(canele_engine_t* engine, std::string_view name);
 
 class Ticket {
  public:

@@ -9,36 +9,41 @@
 #include <string>
 
 namespace canele::sim {
-TrafficRank::TrafficRank(World& world, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options)
-    : world_(world),
+TrafficRank::TrafficRank(Ground& ground, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options)
+    : ground_(ground),
       plan_(plan),
       oracle_(oracle),
       rank_(rank),
       dice_(dice),
       options_(options),
       calls_back_(dice_.under(3) == 0),
-      graveyard_([this](const std::string& what) { world_.complain("rank " + std::to_string(rank_) + ": " + what); }) {
+      graveyard_([this](const std::string& what) { ground_.complain("rank " + std::to_string(rank_) + ": " + what); }) {
   for (const std::uint32_t number : plan.receives[static_cast<std::size_t>(rank)]) {
     GroupState state;
     state.group = &plan.groups[number];
-    state.got.resize(static_cast<std::size_t>(world.options().ranks));
+    state.got.resize(static_cast<std::size_t>(ground.ranks()));
     groups_.push_back(std::move(state));
   }
 }
 
 void TrafficRank::open(canele_engine_t* engine) {
   sessions_.resize(plan_sessions);
-  canele_session_open(engine, "per-tag", 0, &sessions_[0]);
-  canele_session_open(engine, "across", CANELE_ORDER_ACROSS_TAGS, &sessions_[1]);
-  canele_session_open(engine, "sentinels", 0, &sentinel_session_);
-  sentinels_.resize(static_cast<std::size_t>(world_.options().ranks));
+  const auto make = [&](const char* label, unsigned flags, canele_session_t** session) {
+    const int code = canele_session_open(engine, (label + options_.name).c_str(), flags, session);
+    if (code != CANELE_OK && ground_.deaths() == 0)
+      ground_.complain(std::string("no session: ") + canele_error_detail());
+  };
+  make("per-tag", 0, &sessions_[0]);
+  make("across", CANELE_ORDER_ACROSS_TAGS, &sessions_[1]);
+  make("sentinels", 0, &sentinel_session_);
+  sentinels_.resize(static_cast<std::size_t>(ground_.ranks()));
   const auto talks = [&](int peer) {
     return std::any_of(groups_.begin(), groups_.end(), [&](const GroupState& state) {
       return std::any_of(state.group->messages.begin(), state.group->messages.end(),
                          [&](std::uint32_t id) { return plan_.messages[id].source == peer; });
     });
   };
-  for (int peer = 0; peer < world_.options().ranks; ++peer) {
+  for (int peer = 0; peer < ground_.ranks(); ++peer) {
     if (peer == rank_ || !talks(peer)) continue;
     auto& sentinel = sentinels_[static_cast<std::size_t>(peer)];
     sentinel = std::make_unique<Sentinel>();
@@ -48,13 +53,16 @@ void TrafficRank::open(canele_engine_t* engine) {
 
 void TrafficRank::run(canele_engine_t* engine) {
   engine_ = engine;
+  if (options_.begins_after_ns > 0) ground_.pause_for(options_.begins_after_ns);
+  late_until_ = ground_.now_ns() + options_.late_by_ns;
   open(engine);
   while (!finished()) {
     act();
-    if (!world_.options().worker || dice_.under(8) == 0) canele_progress(engine_);
+    if (!ground_.has_worker() || dice_.under(8) == 0) canele_progress(engine_);
     look();
   }
   close();
+  unexpected_ = counter(engine_, "unexpected_messages");
 }
 
 bool TrafficRank::finished() const {
@@ -65,26 +73,32 @@ bool TrafficRank::finished() const {
 void TrafficRank::act() {
   std::vector<GroupState*> open;
   for (GroupState& state : groups_) {
-    if (!state.over && static_cast<int>(state.posted.size()) < options_.window) open.push_back(&state);
+    const bool may_receive = !state.over && !is_late() && static_cast<int>(state.posted.size()) < options_.window;
+    if (may_receive) open.push_back(&state);
   }
+  const int sends_at_once = options_.sends_at_once != 0 ? options_.sends_at_once : options_.window;
   const bool may_send = next_send_ < plan_.sends[static_cast<std::size_t>(rank_)].size() &&
-                        static_cast<int>(sends_.size()) < options_.window;
+                        static_cast<int>(sends_.size()) < sends_at_once;
   const std::uint64_t what = dice_.under(10);
   if (what < 4 && may_send) return post_send();
   if (what < 8 && !open.empty()) return post_receive(*open[dice_.under(open.size())]);
   if (what == 8 && !open.empty()) return probe(*open[dice_.under(open.size())]);
   if (!open.empty() && dice_.under(8) == 0) return cancel_one(*open[dice_.under(open.size())]);
-  if (dice_.under(4) == 0) return world_.scheduler.pause_for(dice_.under(50'000));  // it computes
-  if (!may_send && open.empty()) wait();
+  if (dice_.under(4) == 0) return ground_.pause_for(dice_.under(50'000));  // it computes
+  if (may_send || !open.empty()) return;
+  if (is_late()) return ground_.pause_for(1 + dice_.under(100'000));
+  wait();
 }
 
 void TrafficRank::post_send() {
   const PlannedMessage& message = plan_.messages[plan_.sends[static_cast<std::size_t>(rank_)][next_send_++]];
   auto send = std::make_unique<Send>(dice_.next());
   send->message = &message;
-  send->bytes = payload_of(message);
+  send->hopeless.push_back(is_lost(message.destination));
+  send->bytes = payload_of(message, name_of(plan_, message, ground_.life(rank_)));
   canele_session_t* const session = sessions_[static_cast<std::size_t>(message.session)];
   if (calls_back_ && dice_.under(2) == 0) send->end_by_callback();
+  if (message.cast != 0) return post_cast(std::move(send), session);
   if (message.priority == 0 && !message.synchronous && dice_.under(2) == 0) {
     canele_isend(session, message.destination, message.tag, send->bytes.data(), message.size, &send->request);
     sends_.push_back(std::move(send));
@@ -96,9 +110,34 @@ void TrafficRank::post_send() {
   options.priority = message.priority;
   options.flags = message.synchronous ? CANELE_SEND_SYNCHRONOUS : 0;
   const int code = canele_isend_data(session, message.destination, message.tag, &data, &options, &send->request);
-  if (code != CANELE_OK) world_.complain(std::string("canele_isend_data: ") + canele_error_detail());
+  if (code != CANELE_OK) ground_.complain(std::string("canele_isend_data: ") + canele_error_detail());
   if (!send->ends_by_callback() && dice_.under(4) == 0)
     canele_send_set_priority(&send->request, message.priority + 1);  // it may have left
+  sends_.push_back(std::move(send));
+}
+
+void TrafficRank::post_cast(std::unique_ptr<Send> send, canele_session_t* session) {
+  const PlannedCast& cast = plan_.casts[send->message->cast - 1];
+  std::vector<int> destinations;
+  std::vector<std::int32_t> priorities;
+  for (std::uint32_t i = 0; i < cast.count; ++i) {
+    const PlannedMessage& message = plan_.messages[cast.first + i];
+    destinations.push_back(message.destination);
+    priorities.push_back(message.priority);
+    if (i > 0) send->hopeless.push_back(is_lost(message.destination));
+  }
+  next_send_ += cast.count - 1;
+  send->outcomes.assign(cast.count, 1);
+  const canele_data_t data = canele_data_contiguous(send->bytes.data(), send->message->size);
+  canele_multicast_options_t options{};
+  options.struct_size = sizeof options;
+  options.priorities = priorities.data();
+  options.shape = cast.shape;
+  options.header = std::min<std::size_t>(send->message->size, dice_.under(64));
+  options.outcomes = send->outcomes.data();
+  const int code = canele_imulticast(session, destinations.data(), destinations.size(), send->message->tag, &data,
+                                     &options, &send->request);
+  if (code != CANELE_OK) ground_.complain(std::string("canele_imulticast: ") + canele_error_detail());
   sends_.push_back(std::move(send));
 }
 
@@ -169,7 +208,11 @@ void TrafficRank::bind_if_due(Receive& receive) {
 void TrafficRank::look_at_sends() {
   std::erase_if(sends_, [this](std::unique_ptr<Send>& send) {
     if (!send->over()) return false;
-    oracle_.sent(*send->message, send->status());
+    canele_status_t status = send->status();
+    for (std::size_t i = 0; i < send->hopeless.size(); ++i) {
+      if (send->message->cast != 0) status.error = send->outcomes[i];
+      oracle_.sent(plan_.messages[send->message->id + i], status, send->hopeless[i]);
+    }
     graveyard_.bury(std::move(send));
     return true;
   });
@@ -189,8 +232,8 @@ void TrafficRank::look_at_sentinels() {
     if (sentinel == nullptr || sentinel->fired || !is_over(sentinel->request)) continue;
     sentinel->fired = true;
     if (!oracle_.may_fail(static_cast<int>(peer), rank_)) {
-      world_.complain("rank " + std::to_string(rank_) + " was told that rank " + std::to_string(peer) +
-                      " is lost, which lives");
+      ground_.complain("rank " + std::to_string(rank_) + " was told that rank " + std::to_string(peer) +
+                       " is lost, which lives");
     }
   }
 }
@@ -222,8 +265,7 @@ bool TrafficRank::satisfied(const GroupState& state) const {
   std::vector<int> expected(state.got.size());
   for (const std::uint32_t id : state.group->messages) ++expected[static_cast<std::size_t>(plan_.messages[id].source)];
   for (std::size_t source = 0; source < expected.size(); ++source) {
-    const bool lost = (sentinels_[source] != nullptr && sentinels_[source]->fired) ||
-                      oracle_.distrusts(static_cast<int>(source), rank_);
+    const bool lost = is_lost(static_cast<int>(source)) || oracle_.distrusts(static_cast<int>(source), rank_);
     if (!lost && state.got[source] < expected[source]) return false;
   }
   return true;
@@ -233,13 +275,13 @@ void TrafficRank::wait() {
   constexpr std::uint64_t short_while_ns = 5000;  // nobody waits for a header, or a callback
   std::vector<canele_request_t*> all;
   for (const auto& send : sends_) {
-    if (send->ends_by_callback()) return world_.scheduler.pause_for(short_while_ns);
+    if (send->ends_by_callback()) return ground_.pause_for(short_while_ns);
     all.push_back(&send->request);
   }
   for (const GroupState& state : groups_) {
     for (const auto& receive : state.posted) {
       if ((receive->late && !receive->bound) || receive->ends_by_callback()) {
-        return world_.scheduler.pause_for(short_while_ns);
+        return ground_.pause_for(short_while_ns);
       }
       all.push_back(&receive->request);
     }
@@ -247,7 +289,7 @@ void TrafficRank::wait() {
   for (const auto& sentinel : sentinels_) {
     if (sentinel != nullptr && !sentinel->fired) all.push_back(&sentinel->request);
   }
-  if (all.empty()) return world_.scheduler.pause_for(1000);
+  if (all.empty()) return ground_.pause_for(1000);
   std::size_t index = 0;
   canele_wait_any(all.size(), all.data(), &index, nullptr);
 }

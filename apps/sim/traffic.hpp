@@ -3,37 +3,46 @@
 // Traffic: the workload that does everything at random: sends and receives of a plan, with wildcards, late buffers,
 // probes, cancels, priorities, short buffers, blocking and polling.
 //
-// Who: canele-sim. Threads: the main fiber of each rank.
+// Who: canele-sim, tests/process/stress. Threads: the main fiber, or thread, of each rank.
 // Surprise: each rank also posts a receive from every other one that nothing will ever match: it ends when that rank
 //      dies, and only then it is sure that nothing more comes from there.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "apps/sim/ground.hpp"
 #include "apps/sim/oracle.hpp"
 #include "apps/sim/plan.hpp"
 #include "apps/sim/ticket.hpp"
-#include "apps/sim/world.hpp"
 
 namespace canele::sim {
 
 struct TrafficOptions {
-  int window = 8;  ///< of a rank's sends, and of a group's receives
+  int window = 8;                     ///< of a rank's sends, and of a group's receives
+  int sends_at_once = 0;              ///< instead, for sends; 0: as `window` says
+  std::uint64_t begins_after_ns = 0;  ///< until then it has not called the library but to start
+  std::uint64_t late_by_ns = 0;       ///< no receive is posted for so long
+  std::string name;                   ///< of its sessions, where an engine has several workloads
 };
 
 /// What one rank does.
 class TrafficRank {
  public:
-  TrafficRank(World& world, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options);
+  TrafficRank(Ground& ground, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options);
   void run(canele_engine_t* engine);
   /// What it waits for, for people.
   std::string state() const;
+  /// Messages that came before their receive.
+  std::uint64_t unexpected() const { return unexpected_; }
 
  private:
   struct Send : Ticket {
     using Ticket::Ticket;
-    const PlannedMessage* message = nullptr;
+    const PlannedMessage* message = nullptr;  ///< of a multicast the first
+    std::vector<bool> hopeless;               ///< posted after the receiver was known to be lost; of each
+    std::vector<int> outcomes;                ///< of a multicast, of each
   };
   struct Receive : Ticket {
     using Ticket::Ticket;
@@ -56,6 +65,7 @@ class TrafficRank {
   void act();
   bool finished() const;
   void post_send();
+  void post_cast(std::unique_ptr<Send> send, canele_session_t* session);
   void post_receive(GroupState& state);
   void probe(GroupState& state);
   void cancel_one(GroupState& state);
@@ -65,13 +75,18 @@ class TrafficRank {
   void look_at_group(GroupState& state);
   void look_at_sentinels();
   bool satisfied(const GroupState& state) const;
+  bool is_lost(int peer) const {
+    const auto& sentinel = sentinels_[static_cast<std::size_t>(peer)];
+    return sentinel != nullptr && sentinel->fired;
+  }
   std::string state_of(const GroupState& state) const;
   void finish_receive(GroupState& state, const Receive& receive);
+  bool is_late() const { return ground_.now_ns() < late_until_; }
   void bind_if_due(Receive& receive);
   void wait();
   void close();
 
-  World& world_;
+  Ground& ground_;
   const Plan& plan_;
   Oracle& oracle_;
   const int rank_;
@@ -86,7 +101,7 @@ class TrafficRank {
   std::vector<std::unique_ptr<Send>> sends_;
   std::size_t next_send_ = 0;
   std::vector<GroupState> groups_;
-  std::uint64_t posts_ = 0;
+  std::uint64_t posts_ = 0, late_until_ = 0, unexpected_ = 0;
 };
 
 }  // namespace canele::sim

@@ -31,13 +31,18 @@ World::World(WorldOptions options)
       scheduler(
           timeline, dice.split(1),
           {[] { return comm::callbacks_on_this_thread; }, [](int depth) { comm::callbacks_on_this_thread = depth; }}),
-      machine{timeline, scheduler,
-              bells,    [this](int rank, LogLevel level, std::string_view text) { log(rank, level, text); },
-              {},       options.timer_factor},
+      machine{timeline,
+              scheduler,
+              bells,
+              [this](int rank, LogLevel level, std::string_view text) { log(rank, level, text); },
+              {},
+              options.timer_factor,
+              options.slowest_answer_ns},
       options_(std::move(options)),
       name_(next_name()) {
   board_->size = options_.ranks;
   board_->local_size = options_.ranks_per_node;
+  board_->deaths_break_fences = options_.deaths_break_fences;
   int number = 0;
   for (const Network& network : options_.networks) {
     FabricOptions fabric = network.options;
@@ -51,25 +56,35 @@ World::World(WorldOptions options)
                          [this](std::uint64_t what) { trace(what); },
                          [this](int from, int to) {
                            if (on_damage) on_damage(from, to);
+                         },
+                         [this](int from, int to) {
+                           if (on_spoiled) on_spoiled(from, to);
                          }};
     fabrics_.push_back(
         std::make_unique<Fabric>(std::move(around), fabric, dice.split(100 + static_cast<std::uint64_t>(number))));
   }
-  const unsigned enough = static_cast<unsigned>(2 * options_.ranks_per_node);
   ranks_.resize(static_cast<std::size_t>(options_.ranks));
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    ranks_[static_cast<std::size_t>(rank)].platform =
-        std::make_unique<SimPlatform>(machine, rank, dice.split(10'000 + static_cast<std::uint64_t>(rank)),
-                                      options_.processors != 0 ? options_.processors : enough);
+    ranks_[static_cast<std::size_t>(rank)].platform = make_platform(rank);
   }
+}
+
+std::unique_ptr<SimPlatform> World::make_platform(int rank) {
+  const unsigned enough = static_cast<unsigned>(2 * options_.ranks_per_node);
+  return std::make_unique<SimPlatform>(machine, rank, dice.split(10'000 + static_cast<std::uint64_t>(rank)),
+                                       options_.processors != 0 ? options_.processors : enough);
 }
 
 World::~World() = default;
 
 void World::start(Body body) {
-  const auto shared = std::make_shared<Body>(std::move(body));
+  body_ = std::make_shared<Body>(std::move(body));
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    scheduler.spawn("main", rank, [this, rank, shared] { live(rank, *shared); });
+    const std::uint64_t late_ns = options_.latest_start_ns == 0 ? 0 : dice.under(options_.latest_start_ns);
+    scheduler.spawn("main", rank, [this, rank, late_ns] {
+      if (late_ns > 0) scheduler.pause_for(late_ns);
+      live(rank, *body_);
+    });
   }
 }
 
@@ -121,7 +136,7 @@ void World::live(int rank, const Body& body) {
 bool World::all_through() {
   if (!std::exchange(recount_, false)) return false;
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    if (!is_through(rank) && !is_dead(rank)) return false;
+    if (!is_through(rank) && is_running(rank)) return false;
   }
   return true;
 }
@@ -136,13 +151,13 @@ bool World::run_until(const std::function<bool()>& done, std::uint64_t until_ns)
 }
 
 void World::kill(int rank) {
-  if (is_dead(rank) || is_through(rank)) return;
+  Rank& own = ranks_[static_cast<std::size_t>(rank)];
+  if (!own.running || is_through(rank)) return;
+  own.running = false;
   scheduler.kill(rank);
   for (const auto& fabric : fabrics_) fabric->kill(rank);
-  board_->dead.insert(rank);
+  board_->died(rank, scheduler);
   recount_ = true;
-  board_->told.erase(rank);
-  Rank& own = ranks_[static_cast<std::size_t>(rank)];
   std::unique_ptr<comm::Engine> engine(std::exchange(own.engine, nullptr));
   if (own.leaving) {
     // Its thread may stand in finalize with a mutex in its hands: left where it stands, as all that the dead leave.
@@ -156,6 +171,16 @@ void World::kill(int rank) {
       if (handler != board_->told.end()) handler->second(rank);
     });
   }
+}
+
+void World::come_back(int rank) {
+  Rank& own = ranks_[static_cast<std::size_t>(rank)];
+  if (own.running) return;
+  old_platforms_.push_back(std::exchange(own.platform, make_platform(rank)));
+  ++own.life;
+  own.running = true;
+  own.leaving = false;
+  scheduler.spawn("main", rank, [this, rank] { live(rank, *body_); });
 }
 
 void World::complain(const std::string& what) {

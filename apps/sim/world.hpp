@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/sim/ground.hpp"
 #include "apps/sim/scheduler.hpp"
 #include "apps/sim/sim_platform.hpp"
 #include "comm/core/engine.hpp"
@@ -42,18 +43,22 @@ struct WorldOptions {
   std::vector<Network> networks;  ///< in order of preference; names, ranks and nodes are filled in
   std::vector<std::string> settings;
   std::string strategy = "aggregate";
-  bool worker = true;         ///< each engine has its bound worker
-  unsigned timer_factor = 1;  ///< timed sleeps last so many times longer; see fault "late-timers"
-  unsigned processors = 0;    ///< of a node; 0: enough for all its ranks
-  bool verbose = false;       ///< log lines go to stderr
+  bool worker = true;                         ///< each engine has its bound worker
+  bool checksums = false;                     ///< CANELE_CHECKSUM=packets
+  unsigned timer_factor = 1;                  ///< timed sleeps last so many times longer; see fault "late-timers"
+  unsigned processors = 0;                    ///< of a node; 0: enough for all its ranks
+  bool verbose = false;                       ///< log lines go to stderr
+  std::uint64_t latest_start_ns = 0;          ///< ranks come up to so much late, and may die before they are there
+  std::uint64_t slowest_answer_ns = 200'000;  ///< of the launcher
+  bool deaths_break_fences = false;           ///< nobody starts if a rank dies while others wait for all to start
 };
 
-class World {
+class World final : public Ground {
  public:
   using Body = std::function<void(int rank, canele_engine_t* engine)>;
 
   explicit World(WorldOptions options);
-  ~World();
+  ~World() override;
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -66,26 +71,32 @@ class World {
 
   // ---- what befalls it --------------------------------------------------------------------------------------------
   void kill(int rank);
-  /// Another process takes the place of a dead rank, and greets those it knew.
+  /// Another process takes the place of a dead rank, and runs the same body. Its launcher lets it; those who knew the
+  /// old one do not (docs/simulation.md, "A rank that comes back").
   void come_back(int rank);
-  bool is_dead(int rank) const { return board_->dead.contains(rank); }
+  bool is_dead(int rank) const override { return board_->dead.contains(rank); }
+  int life(int rank) const override { return ranks_[static_cast<std::size_t>(rank)].life; }
+  bool is_running(int rank) const { return ranks_[static_cast<std::size_t>(rank)].running; }
   bool is_through(int rank) const { return ranks_[static_cast<std::size_t>(rank)].through; }
-  /// Its body is over: it leaves, or has left.
-  bool is_leaving(int rank) const { return ranks_[static_cast<std::size_t>(rank)].leaving; }
-  int deaths() const { return static_cast<int>(board_->dead.size()); }
+  bool is_leaving(int rank) const override { return ranks_[static_cast<std::size_t>(rank)].leaving; }
+  int deaths() const override { return static_cast<int>(board_->dead.size()); }
 
   // ---- what is found ----------------------------------------------------------------------------------------------
-  /// Something is not as promised.
-  void complain(const std::string& what);
+  void complain(const std::string& what) override;
   const std::vector<std::string>& complaints() const { return complaints_; }
   /// Called when a packet between two ranks was damaged.
   std::function<void(int from, int to)> on_damage;
-  /// Part of what makes this run different from others.
-  void trace(std::uint64_t what);
+  /// The same where checksums are on, and the engine must find it.
+  std::function<void(int from, int to)> on_spoiled;
+  void trace(std::uint64_t what) override;
   std::uint64_t trace_hash() const { return hash_; }
   /// Who waits for what, for people.
   std::string wait_graph() const;
 
+  int ranks() const override { return options_.ranks; }
+  bool has_worker() const override { return options_.worker; }
+  std::uint64_t now_ns() const override { return timeline.now(); }
+  void pause_for(std::uint64_t ns) override { scheduler.pause_for(ns); }
   const WorldOptions& options() const { return options_; }
   std::vector<std::unique_ptr<Fabric>>& fabrics() { return fabrics_; }
   comm::Engine* engine(int rank) const { return ranks_[static_cast<std::size_t>(rank)].engine; }
@@ -101,10 +112,12 @@ class World {
   struct Rank {
     std::unique_ptr<SimPlatform> platform;
     comm::Engine* engine = nullptr;
-    bool leaving = false, through = false;
+    int life = 0;
+    bool leaving = false, through = false, running = true;
   };
   void live(int rank, const Body& body);
   bool all_through();
+  std::unique_ptr<SimPlatform> make_platform(int rank);
   comm::Engine* make_engine(int rank);
   void log(int rank, LogLevel level, std::string_view text);
 
@@ -113,8 +126,10 @@ class World {
   std::vector<std::unique_ptr<Fabric>> fabrics_;
   std::shared_ptr<Board> board_ = std::make_shared<Board>();
   std::vector<Rank> ranks_;
-  bool recount_ = true;                                   ///< somebody has come to an end: are all through?
-  std::vector<std::unique_ptr<comm::Engine>> graveyard_;  ///< of ranks that were killed
+  std::shared_ptr<Body> body_;
+  bool recount_ = true;                                      ///< somebody has come to an end: are all through?
+  std::vector<std::unique_ptr<SimPlatform>> old_platforms_;  ///< of ranks that came back; their engines are below
+  std::vector<std::unique_ptr<comm::Engine>> graveyard_;     ///< of ranks that were killed
   std::vector<std::string> complaints_;
   std::uint64_t hash_ = 0x9e3779b97f4a7c15u;
 };

@@ -48,6 +48,10 @@ void tell_outcome(const Request& request);
 inline bool postable(const Request* request, const Session* session) {
   return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::idle;
 }
+/// CANELE_EINVAL for a description without memory.
+int check_data(const canele_data_t* data, const char* call);
+/// CANELE_EINVAL for a header that is longer than the message or than any may be.
+int check_header(std::size_t header, std::size_t length, const char* call);
 [[gnu::cold]] int refuse(const Request* request, const Session* session);
 
 /// Makes a postable request ready.
@@ -63,9 +67,14 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.cancelled = false;
   request.late = false;
   request.confirm = request.confirmed = request.copying = request.withheld = request.offering = false;
+  request.part = Request::Part::none;
   request.bulk_rail = nullptr;
   request.exposure = 0;
 }
+
+/// The same for a send or a multicast, posted: all but its options, which are those of a plain send.
+void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
+                  std::size_t header);
 
 std::string counters_json(Engine& engine);
 

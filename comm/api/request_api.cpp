@@ -10,20 +10,12 @@
 #include "comm/api/api.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "comm/protocol/short_cut.hpp"
 
 namespace canele::comm::api {
 namespace {
 
 std::string range_of(const Engine& engine) { return "ranks run from 0 to " + std::to_string(engine.size - 1); }
-
-int check_data(const canele_data_t* data, const char* call) {
-  if (data == nullptr) return error(CANELE_EINVAL, std::string(call) + ": data is NULL");
-  if (data->length != 0 && data->base == nullptr && data->segments == nullptr) {
-    return error(CANELE_EINVAL,
-                 std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
-  }
-  return CANELE_OK;
-}
 
 struct SendOptions {
   std::int32_t priority = 0;
@@ -39,12 +31,8 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   if ((options->flags & ~static_cast<std::uint32_t>(CANELE_SEND_SYNCHRONOUS)) != 0) {
     return error(CANELE_EINVAL, "canele_isend_data: unknown flags " + std::to_string(options->flags));
   }
-  if (options->header > CANELE_HEADER_MAX || options->header > length) {
-    return error(CANELE_EINVAL, "canele_isend_data: a header of " + std::to_string(options->header) +
-                                    " bytes; it has at most 256 bytes and at most those of the message");
-  }
   *out = {options->priority, options->flags, options->header};
-  return CANELE_OK;
+  return check_header(options->header, length, "canele_isend_data");
 }
 
 [[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
@@ -54,20 +42,10 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   if (destination < 0 || destination >= engine.size) {
     return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
   }
-  prepare(*request, *session, Request::Kind::send);
-  request->data = data;
-  request->rank = destination;
-  request->status_tag = tag;
-  request->status_length = data.length;
+  prepare_send(*request, *session, destination, tag, data, options.header);
   request->synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
-  request->rendezvous = false;
-  request->header = static_cast<std::uint16_t>(options.header);
-  request->handle = 0;
-  request->moved = request->expected = 0;
-  new (&request->item) strategies::Item;
   request->item.priority = options.priority;
   request->PostOp::kind = OpKind::send;
-  request->stage = Request::Stage::posted;
   engine.submit(static_cast<PostOp&>(*request));
   engine.after_submit();
   return CANELE_OK;
@@ -148,6 +126,36 @@ void await(Engine& engine, const AnswerOp& op) {
 }
 
 }  // namespace
+
+int check_data(const canele_data_t* data, const char* call) {
+  if (data == nullptr) return error(CANELE_EINVAL, std::string(call) + ": data is NULL");
+  if (data->length != 0 && data->base == nullptr && data->segments == nullptr) {
+    return error(CANELE_EINVAL,
+                 std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
+  }
+  return CANELE_OK;
+}
+
+int check_header(std::size_t header, std::size_t length, const char* call) {
+  if (header <= CANELE_HEADER_MAX && header <= length) return CANELE_OK;
+  return error(CANELE_EINVAL, std::string(call) + ": a header of " + std::to_string(header) +
+                                  " bytes; it has at most 256 bytes and at most those of the message");
+}
+
+void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
+                  std::size_t header) {
+  prepare(request, session, Request::Kind::send);
+  request.data = data;
+  request.rank = rank;
+  request.status_tag = tag;
+  request.status_length = data.length;
+  request.synchronous = request.rendezvous = false;
+  request.header = static_cast<std::uint16_t>(header);
+  request.handle = 0;
+  request.moved = request.expected = 0;
+  new (&request.item) strategies::Item;
+  request.stage = Request::Stage::posted;
+}
 
 int refuse(const Request* request, const Session* session) {
   if (request == nullptr || session == nullptr) return error(CANELE_EINVAL, "session and request must be given");

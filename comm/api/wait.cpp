@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/core/spin.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -179,7 +180,7 @@ class Wait {
 };
 
 /// The short wait: this thread polls, and the event happens while it may still spin.
-inline bool arrives_soon(Engine* engine, const Target& target) {
+[[gnu::always_inline]] inline bool arrives_soon(Engine* engine, const Target& target) {
   return engine != nullptr && callback_depth() == 0 && !engine->worker.active() &&
          engine->spin_until(*target.word, target.mask);
 }
@@ -192,6 +193,11 @@ inline bool arrives_soon(Engine* engine, const Target& target) {
                  "on what you wait for instead");
   }
   return Wait(engine, targets, count, deadline_ns, in).run();
+}
+
+[[gnu::noinline]] int block_for(Request& request) {
+  Target target{&request.word, event::finalized};
+  return block(request.engine, &target, 1, 0, Blocked::In::wait);
 }
 
 }  // namespace
@@ -263,9 +269,8 @@ int canele_wait(canele_request_t* request, canele_status_t* status) {
     if (status != nullptr) *status = canele_status_t{};
     return CANELE_OK;
   }
-  if (!r.finalized()) {
-    Target target{&r.word, event::finalized};
-    const int code = wait_for_one(r.engine, &target, 1, 0);
+  if (!r.finalized() && !arrives_soon(r.engine, {&r.word, event::finalized})) {
+    const int code = block_for(r);
     if (code != CANELE_OK) [[unlikely]]
       return code;
   }

@@ -35,6 +35,10 @@ inline bool check_entry(std::string_view key, std::size_t size, std::string* why
   return true;
 }
 
+inline constexpr std::uint64_t ns_per_second = 1'000'000'000;
+/// How long a rank waits at the end: for the launcher to let it go, and to learn who is still there.
+inline constexpr std::uint64_t longest_goodbye = 5 * ns_per_second, longest_survey = 5 * ns_per_second;
+
 /// Published before each fence, so that those who wait can be told who has not come.
 inline std::string fence_key(std::uint64_t number) { return "at-fence-" + std::to_string(number); }
 

@@ -28,9 +28,7 @@
 namespace canele::comm {
 namespace {
 
-constexpr std::uint64_t ns_per_second = 1'000'000'000, ns_per_ms = 1'000'000;
-constexpr std::uint64_t longest_goodbye = 5 * ns_per_second;
-constexpr std::uint64_t longest_survey = 5 * ns_per_second;
+constexpr std::uint64_t ns_per_ms = 1'000'000;
 constexpr unsigned idle_turns = 256;  ///< between looks at a launcher that was asked nothing; a sleeper looks at once
 
 class Pmi1Bootstrap final : public Bootstrap {

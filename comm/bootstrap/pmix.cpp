@@ -35,10 +35,6 @@ std::unique_ptr<Bootstrap> join_pmix(Platform&, std::uint64_t, std::string* why)
 namespace canele::comm {
 namespace {
 
-constexpr std::uint64_t ns_per_second = 1'000'000'000;
-constexpr std::uint64_t longest_goodbye = 5 * ns_per_second;
-constexpr std::uint64_t longest_survey = 5 * ns_per_second;
-
 class PmixBootstrap final : public Bootstrap {
  public:
   PmixBootstrap(Platform& platform, Joined joined)

@@ -17,8 +17,6 @@
 namespace canele::comm {
 namespace {
 
-constexpr std::uint64_t ns_per_second = 1'000'000'000;
-
 pmix_proc_t process(const std::string& job, pmix_rank_t rank) {
   pmix_proc_t name;
   PMIX_LOAD_PROCID(&name, job.c_str(), rank);

@@ -123,6 +123,24 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      true,
      0,
      std::uint64_t{1} << 50},
+    {{"MULTICAST", "auto", "",
+      "Who hands the data of a multicast to whom. flat: the root to all. chain: each to the next, best for very large "
+      "data. binomial, 4-nomial, 8-nomial: whoever has it serves 1, 3, 7 more at a time. auto: what a model of the "
+      "network expects to end first. Ranks that are reached through shared memory are always served by the root.",
+      "auto | flat | chain | binomial | 4-nomial | 8-nomial"},
+     Kind::choice,
+     false,
+     0,
+     unlimited,
+     "auto flat chain binomial 4-nomial 8-nomial"},
+    {{"MULTICAST_MEMORY", "64M", "bytes",
+      "Memory for data of multicasts that other ranks want from this one before its own receive is there. What does "
+      "not fit they get from the root, which takes longer. 0: nothing is handed on before it is received.",
+      "size, e.g. 256M"},
+     Kind::size,
+     false,
+     0,
+     std::uint64_t{1} << 40},
     {{"PUSH", "on", "",
       "Whether a large receive on the same host is offered to its sender, which then writes the data there while the "
       "receiver computes; both copy if both wait. Costs a small message for each large receive. off: only the receiver "
@@ -133,6 +151,18 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
      0,
      unlimited,
      "on off"},
+    {{"CHECKSUM", "off", "",
+      "Whether every packet carries a CRC32C of all its bytes, messages and protocol. packets: damage on the way is "
+      "never delivered: the rail fails, or the peer with its last one, with an error that names the rank; all ranks of "
+      "a job need the same value. Costs some 0.1 ns a byte at each end and one more copy of large messages, which then "
+      "go in packets over every driver: no remote memory access, no copy from process to process. off: the fabric's "
+      "own checks are trusted, and nothing is paid.",
+      "off | packets"},
+     Kind::choice,
+     false,
+     0,
+     unlimited,
+     "off packets"},
     {{"SPIN", "auto", "ns",
       "Time to spin after the last event before giving up the core. Longer: lower latency after a pause. Shorter: less "
       "processor time taken from others. auto: from the machine, and zero when it has more runnable threads than "

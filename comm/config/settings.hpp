@@ -30,7 +30,10 @@ enum class Setting : int {
   eager_limit,  ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
   unexpected_memory,    ///< bytes for messages that no receive has asked for, or "auto"
   unexpected_per_peer,  ///< the same for those of one rank
+  multicast,            ///< the shape of multicasts
+  multicast_memory,     ///< for data that is handed on before its receive has a buffer
   push,                 ///< on, off: large receives are offered to their senders
+  checksum,             ///< off, packets: a CRC32C for all that drivers carry
   spin,                 ///< ns to spin before yielding when idle, or "auto"
   start_timeout,        ///< seconds to wait for all ranks at start
   finalize_timeout,     ///< seconds to wait for all ranks at the end

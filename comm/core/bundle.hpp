@@ -55,6 +55,7 @@ struct Bundle {
   std::size_t untold_bytes = 0;              ///< that have come since then
   std::size_t sent_bytes = 0;                ///< in `sent`
   std::size_t early_bytes = 0;               ///< in `early`
+  std::size_t chunks_done = 0;               ///< of packet `next_in`, for whose rest there was no memory
   std::deque<std::shared_ptr<KeptPacket>> sent, again;
   std::map<std::uint64_t, std::vector<std::byte>> early;
   std::vector<OpenLanding> landings;

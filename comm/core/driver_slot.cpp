@@ -8,6 +8,7 @@
 
 #include "comm/core/engine.hpp"
 #include "comm/core/peers.hpp"
+#include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
@@ -71,28 +72,44 @@ Rail* DriverSlot::take_flush() {
   return reversed;
 }
 
+// What is seldom is kept out of line: the registers that it needs would be saved and restored for every packet.
 drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> bytes) {
+  return memory_only() ? present(from, bytes) : present_locked(from, bytes);
+}
+
+[[gnu::noinline]] drivers::Take DriverSlot::present_locked(drivers::Rank from, std::span<const std::byte> bytes) {
   const CallbackLock guard(*this);
+  return present(from, bytes);
+}
+
+[[gnu::always_inline]] inline drivers::Take DriverSlot::present(drivers::Rank from, std::span<const std::byte> bytes) {
   Peer& peer = engine.peer(from);
   ++driver->counters.packets_received;
   driver->counters.bytes_received += bytes.size();
-  if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes of a peer that has left
-  if (peer.gone()) {  // it was given up, and must learn of it by each of its rails
-    CANELE_MARK(packet_of_one_given_up);
-    Rail* rail = peer.rail_of(*this);
-    if (rail != nullptr && !rail->dead) peers::given_back(engine, *rail);  // with this answer
-    return drivers::Take::refused;
-  }
+  if (peer.gone()) [[unlikely]]
+    return of_the_gone(peer);
   const char* wrong = receive_path::packet(engine, peer, bytes);
-  if (wrong == nullptr) [[likely]]
-    return drivers::Take::taken;
-  refuse(peer, wrong);
+  return wrong == nullptr ? drivers::Take::taken : not_taken(peer, wrong, bytes.size());
+}
+
+[[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::of_the_gone(Peer& peer) {
+  if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes
+  CANELE_MARK(packet_of_one_given_up);                               // it must learn of it by each of its rails
+  Rail* rail = peer.rail_of(*this);
+  if (rail != nullptr && !rail->dead) peers::given_back(engine, *rail);  // with this answer
   return drivers::Take::refused;
 }
 
-void DriverSlot::refuse(Peer& peer, const char* wrong) {
+[[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::not_taken(Peer& peer, const char* wrong, std::size_t bytes) {
+  if (wrong == receive_path::try_later) {  // it will be presented again, and counted then
+    --driver->counters.packets_received;
+    driver->counters.bytes_received -= bytes;
+    peer.counters.sub(Counter::packets_received);
+    return drivers::Take::later;
+  }
   engine.counters.add(Counter::frames_refused);
   engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong, this);
+  return drivers::Take::refused;
 }
 
 int DriverSlot::landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
@@ -128,8 +145,20 @@ void DriverSlot::ready(drivers::Rank to) {
 }
 
 void DriverSlot::connected(drivers::Rank to) {
-  const CallbackLock guard(*this);
-  peers::connected(engine, *this, to);
+  Rail* unwanted = nullptr;
+  {
+    const CallbackLock guard(*this);
+    unwanted = peers::connected(engine, *this, to);
+  }
+  if (unwanted != nullptr) turn_away(*unwanted);
+}
+
+/// Not under the lock: it may be a system call. If the driver is full, the peer hears of it when it sends something.
+void DriverSlot::turn_away(Rail& rail) {
+  CANELE_MARK(gone_peer_turned_away);
+  static const wire::Head bye{0, 0, 0, wire::Type::bye, 0};
+  const iovec piece{const_cast<wire::Head*>(&bye), sizeof bye};
+  driver->send_packet(rail.peer->rank, &piece, 1, sizeof bye, static_cast<InFlight*>(&rail));
 }
 
 void DriverSlot::failed(drivers::Rank to, bool lost, std::string_view reason) {

@@ -43,7 +43,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   drivers::Rank next_death() override;
   void log(int level, std::string_view text) override;
 
-  [[gnu::cold, gnu::noinline]] void refuse(Peer& peer, const char* wrong);  ///< after a packet that makes no sense
+  void turn_away(Rail& rail);  ///< its peer is given up here: it is told that we have left
   bool memory_only() const { return driver->capabilities().memory_only; }
   bool has_flush() const {
     return flush.load(std::memory_order_acquire) != nullptr || pulls.load(std::memory_order_acquire) != nullptr;
@@ -74,6 +74,12 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   std::atomic<unsigned> turns{0}, dry_polls{0};  ///< system-call drivers: polled less often while nothing comes
   LastEvent last_event;
   strategies::Costs costs;  ///< measured where there is a sample, else declared; constant after open()
+
+ private:  // parts of packet()
+  drivers::Take present(drivers::Rank from, std::span<const std::byte> bytes);
+  drivers::Take present_locked(drivers::Rank from, std::span<const std::byte> bytes);
+  drivers::Take of_the_gone(Peer& peer);
+  drivers::Take not_taken(Peer& peer, const char* wrong, std::size_t bytes);
 };
 
 }  // namespace canele::comm

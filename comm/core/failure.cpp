@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/core/peers.hpp"
+#include "comm/multicast/relay.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/flow_in.hpp"
 #include "comm/protocol/flow_out.hpp"
@@ -79,7 +80,7 @@ void drop_named(Engine& engine, const Peer& peer, DriverSlot* by) {
     if (is_landing(peer, request.handle)) return;
     CANELE_MARK(transfer_ended);
     engine.transfers.remove(request.handle);
-    engine.finish(request, peer.error);
+    rendezvous::lost_source(engine, request, peer);
   });
 }
 
@@ -107,6 +108,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   }
   drop_named(*this, peer, by);
   if (by != nullptr) fetch::drop(*this, peer, *by);
+  multicast::gone(*this, peer);
   receive_path::end_posted(*this, peer.rank, peer.error);
 }
 

@@ -5,40 +5,64 @@
 //
 // Who: protocol/, under the engine's lock.
 // Threads: under the engine's lock.
-// Surprise: a message is one block, its bytes behind it, byte-exact; see message_pool.hpp.
+// Surprise: a message is one block: a line that the matcher and we share, what only some need, its bytes, byte-exact.
+//
+//   │ Message: key, links, traits, stored │ Origin (rendezvous, synchronous) │ stored bytes │ exposure │
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
+#include "comm/matching/arrivals.hpp"
 #include "comm/matching/node.hpp"
 #include "comm/packet/wire.hpp"
 #include "strategies/strategy.hpp"
 
 namespace canele::comm {
 
-struct Peer;
-
 struct Message : UnexpectedNode {
-  Peer* peer = nullptr;
-  std::uint64_t length = 0;     ///< of the message as sent
-  std::uint64_t handle = 0;     ///< of the send: rendezvous, or synchronous
-  std::uint32_t stored = 0;     ///< bytes of the message kept here (eager: all; rendezvous: the header)
-  std::uint16_t exposure = 0;   ///< bytes of the exposure, behind them
-  std::uint8_t exposed_by = 0;  ///< see DriverSlot::mark()
-  bool rendezvous = false;
-  bool synchronous = false;
-  bool confirm = false;  ///< rendezvous: see wire::Rts
-  bool charged = false;  ///< to its sender's allowance
+  /// What a message has whose sender waits for an answer.
+  struct Origin {
+    std::uint64_t length = 0;     ///< of the message as sent
+    std::uint64_t handle = 0;     ///< of the send
+    std::uint16_t exposure = 0;   ///< bytes of the exposure, behind those of the message
+    std::uint8_t exposed_by = 0;  ///< see DriverSlot::mark()
+    std::uint32_t cast = 0;       ///< the root's number of a multicast; 0: it is none
+  };
 
-  std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1); }
-  std::span<const std::byte> exposed() { return {bytes() + stored, exposure}; }
-  std::size_t size() const { return sizeof(Message) + stored + exposure; }
+  bool rendezvous() const { return has(is_rendezvous); }
+  bool synchronous() const { return has(is_synchronous); }
+  bool confirm() const { return has(must_confirm); }  ///< rendezvous: see wire::Rts
+  bool charged() const { return has(is_charged); }    ///< to its sender's allowance
+  bool has_origin() const { return origin_size(traits) != 0; }
+
+  /// Of the message as sent; `stored` bytes of it are here: all (eager), or the header (rendezvous).
+  std::uint64_t length() const { return has_origin() ? origin().length : stored; }
+  std::uint64_t handle() const { return has_origin() ? origin().handle : 0; }
+  Origin& origin() { return *reinterpret_cast<Origin*>(this + 1); }
+  const Origin& origin() const { return *reinterpret_cast<const Origin*>(this + 1); }
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1) + origin_size(traits); }
+  std::span<const std::byte> exposed() { return {bytes() + stored, std::size_t{origin().exposure}}; }
+  std::size_t size() const {
+    return sizeof(Message) + origin_size(traits) + stored + (has_origin() ? origin().exposure : 0u);
+  }
   /// What it was charged for.
-  std::uint64_t price() const { return rendezvous ? wire::charge_of_rts(stored) : wire::charge_of_eager(stored); }
+  std::uint64_t price() const { return rendezvous() ? wire::charge_of_rts(stored) : wire::charge_of_eager(stored); }
+
+  static constexpr std::uint8_t is_rendezvous = 1, is_synchronous = 2, must_confirm = 4, is_charged = 8;
+  static constexpr std::size_t origin_size(std::uint8_t traits) {
+    return (traits & (is_rendezvous | is_synchronous)) != 0 ? sizeof(Origin) : 0;
+  }
+
+ private:
+  bool has(std::uint8_t trait) const { return (traits & trait) != 0; }
 };
-static_assert(sizeof(Message) + 2 * sizeof(void*) <= wire::envelope_charge, "what it takes, malloc's own included");
+static_assert(sizeof(Message) == 64);
+static_assert(sizeof(Message) + sizeof(Message::Origin) + sizeof(Listing) + 2 * sizeof(void*) <= wire::envelope_charge,
+              "what it takes, malloc's own included");
 
 /// A control chunk that waits for its packet.
 struct Control : strategies::Item {
@@ -48,13 +72,17 @@ struct Control : strategies::Item {
   Control* next_free = nullptr;
 };
 
+/// All that were ever made, in a backlog or free; they end with the engine.
 class ControlPool {
  public:
-  ~ControlPool() {
-    while (free_ != nullptr) delete take();
-  }
   Control& make() {
-    Control* control = free_ != nullptr ? take() : new Control;
+    Control* control = free_;
+    if (control == nullptr) {
+      all_.push_back(std::make_unique<Control>());
+      control = all_.back().get();
+    } else {
+      free_ = control->next_free;
+    }
     static_cast<strategies::Item&>(*control) = strategies::Item{};
     control->kind = strategies::Kind::control;
     return *control;
@@ -65,11 +93,7 @@ class ControlPool {
   }
 
  private:
-  Control* take() {
-    Control* control = free_;
-    free_ = control->next_free;
-    return control;
-  }
+  std::vector<std::unique_ptr<Control>> all_;
   Control* free_ = nullptr;
 };
 

@@ -24,17 +24,24 @@ void* map_aligned(std::size_t size) {
 
 }  // namespace
 
+MessagePool::MessagePool() {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    kinds_[i].block_size = block_sizes[i];
+    kinds_[i].blocks = static_cast<std::uint32_t>((slab_size - sizeof(Slab)) / block_sizes[i]);
+  }
+}
+
 MessagePool::~MessagePool() {
   while (all_ != nullptr) munmap(std::exchange(all_, all_->all_next), slab_size);
 }
 
-MessagePool::Slab* MessagePool::add_slab() {
+MessagePool::Slab* MessagePool::add_slab(Kind& kind) {
   void* const memory = map_aligned(slab_size);
   if (memory == nullptr) return nullptr;
-  // Advice: where there are no huge pages, ordinary ones do. The first slab of an engine is often nearly empty.
-  if (slabs_ != 0) madvise(memory, slab_size, MADV_HUGEPAGE);
-  ++slabs_;
+  // Advice: where there are no huge pages, ordinary ones do. The first slab of a kind is often nearly empty.
+  if (kind.slabs++ != 0) madvise(memory, slab_size, MADV_HUGEPAGE);
   Slab* const slab = new (memory) Slab{};
+  slab->kind = &kind;
   slab->all_next = all_;
   if (all_ != nullptr) all_->all_prev = slab;
   all_ = slab;
@@ -46,19 +53,19 @@ void MessagePool::drop(Slab& slab) {
   close(slab);
   (slab.all_prev != nullptr ? slab.all_prev->all_next : all_) = slab.all_next;
   if (slab.all_next != nullptr) slab.all_next->all_prev = slab.all_prev;
-  --slabs_;
+  --slab.kind->slabs;
   munmap(&slab, slab_size);
 }
 
 void MessagePool::open(Slab& slab) {
   slab.prev = nullptr;
-  slab.next = open_;
-  if (open_ != nullptr) open_->prev = &slab;
-  open_ = &slab;
+  slab.next = slab.kind->open;
+  if (slab.next != nullptr) slab.next->prev = &slab;
+  slab.kind->open = &slab;
 }
 
 void MessagePool::close(Slab& slab) {
-  (slab.prev != nullptr ? slab.prev->next : open_) = slab.next;
+  (slab.prev != nullptr ? slab.prev->next : slab.kind->open) = slab.next;
   if (slab.next != nullptr) slab.next->prev = slab.prev;
 }
 

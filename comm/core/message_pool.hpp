@@ -4,17 +4,19 @@
 //
 // Who: protocol/, under the engine's lock.
 // Threads: under the engine's lock.
-// Surprise: small messages lie in slabs of 2 MiB, aligned, so that a block leads to its slab by its address. All
-//     but the first want huge pages: a receive that takes one message of a million misses the cache, but not the page
-//     table too. Under AddressSanitizer each message is malloc's, so that a late use of one is seen.
+// Surprise: small messages lie in slabs of 2 MiB, aligned, so that a block leads to its slab by its address; a slab has
+//     blocks of one size, of which there are few. All but the first slab of a size want huge pages: a receive that
+//     takes one message of a million misses the cache, but not the page table too. Under AddressSanitizer each message
+//     is malloc's, so that a late use of one is seen.
 //
-//   open_ ─▶ slab ⇄ slab (with room)        slab: │ head │ block │ block │ … fresh ─▶ never used │
-//   all_  ─▶ slab ⇄ slab ⇄ slab (every one)
-//   an empty one goes back to the system, but for one: the spare
+//   kind of block: open ─▶ slab ⇄ slab (with room)      slab: │ head │ block │ block │ … fresh ─▶ never used │
+//   all_ ─▶ slab ⇄ slab ⇄ slab (every one)
+//   an empty one goes back to the system, but for one of each kind: the spare
 //
 // Rejected: malloc (it looks at a freed block's neighbours, two more lines; and a heap that has grown stays).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -34,11 +36,13 @@ namespace canele::comm {
 
 class MessagePool {
  public:
-  static constexpr std::size_t block_size = 240, slab_size = 2 << 20;
+  static constexpr std::size_t slab_size = 2 << 20;
+  /// The first is for a message of 8 bytes, to the byte.
+  static constexpr std::array<std::uint32_t, 6> block_sizes = {72, 96, 128, 192, 256, 320};
   static constexpr bool in_slabs = CANELE_MESSAGES_IN_SLABS;
 #undef CANELE_MESSAGES_IN_SLABS
 
-  MessagePool() = default;
+  MessagePool();
   /// Ends small messages that are still there: those of late receives that never got a buffer.
   ~MessagePool();
   MessagePool(const MessagePool&) = delete;
@@ -47,7 +51,7 @@ class MessagePool {
   /// A message with room for `extra` bytes behind it. nullptr if there is no memory.
   Message* make(std::size_t extra) {
     const std::size_t size = sizeof(Message) + extra;
-    void* block = is_small(size) ? take() : std::malloc(size);
+    void* block = is_small(size) ? take(kinds_[kind_for(size)]) : std::malloc(size);
     return block != nullptr ? new (block) Message : nullptr;
   }
   void release(Message& message) {
@@ -61,13 +65,19 @@ class MessagePool {
   }
 
   /// Slabs that are held, empty or not.
-  std::size_t slabs() const { return slabs_; }
+  std::size_t slabs() const {
+    std::size_t all = 0;
+    for (const Kind& kind : kinds_) all += kind.slabs;
+    return all;
+  }
 
  private:
   struct Free {
     Free* next;
   };
+  struct Kind;
   struct alignas(64) Slab {
+    Kind* kind;
     Slab* prev;
     Slab* next;
     Free* free;           ///< blocks that were used once
@@ -76,51 +86,57 @@ class MessagePool {
     Slab* all_prev;
     Slab* all_next;
   };
-  static constexpr std::uint32_t blocks = (slab_size - sizeof(Slab)) / block_size;
+  struct Kind {
+    std::uint32_t block_size = 0, blocks = 0;  ///< blocks: in a slab
+    Slab* open = nullptr;
+    Slab* spare = nullptr;  ///< the empty one, if there is one; in the list
+    std::size_t slabs = 0;
+  };
 
-  static bool is_small(std::size_t size) { return in_slabs && size <= block_size; }
+  static bool is_small(std::size_t size) { return in_slabs && size <= block_sizes.back(); }
+  static std::size_t kind_for(std::size_t size) {
+    std::size_t kind = 0;
+    while (block_sizes[kind] < size) ++kind;
+    return kind;
+  }
   static Slab* slab_of(void* block) {
     return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(block) & ~std::uintptr_t{slab_size - 1});
   }
-  static std::byte* block_of(Slab* slab, std::uint32_t index) {
-    return reinterpret_cast<std::byte*>(slab + 1) + std::size_t{index} * block_size;
-  }
-  void* take() {
-    Slab* slab = open_;
+  void* take(Kind& kind) {
+    Slab* slab = kind.open;
     if (slab == nullptr) [[unlikely]] {
-      slab = add_slab();
+      slab = add_slab(kind);
       if (slab == nullptr) return nullptr;
     }
     void* block = slab->free;
     if (block != nullptr) {
       slab->free = slab->free->next;
     } else {
-      block = block_of(slab, slab->fresh++);
+      block = reinterpret_cast<std::byte*>(slab + 1) + std::size_t{slab->fresh++} * kind.block_size;
     }
-    if (slab->used++ == 0 && slab == spare_) [[unlikely]]
-      spare_ = nullptr;
-    if (slab->used == blocks) [[unlikely]]
+    if (slab->used++ == 0 && slab == kind.spare) [[unlikely]]
+      kind.spare = nullptr;
+    if (slab->used == kind.blocks) [[unlikely]]
       close(*slab);
     return block;
   }
   void give_back(void* memory) {
     Slab* slab = slab_of(memory);
+    Kind& kind = *slab->kind;
     slab->free = new (memory) Free{slab->free};
-    if (slab->used-- == blocks) [[unlikely]]
+    if (slab->used-- == kind.blocks) [[unlikely]]
       open(*slab);
     if (slab->used == 0) [[unlikely]]
-      spare_ != nullptr ? drop(*slab) : void(spare_ = slab);
+      kind.spare != nullptr ? drop(*slab) : void(kind.spare = slab);
   }
 
-  Slab* add_slab();
+  Slab* add_slab(Kind& kind);
   void drop(Slab& slab);
   void open(Slab& slab);
   void close(Slab& slab);
 
   Slab* all_ = nullptr;
-  Slab* open_ = nullptr;
-  Slab* spare_ = nullptr;  ///< the empty one, if there is one; in the list
-  std::size_t slabs_ = 0;
+  std::array<Kind, block_sizes.size()> kinds_;
 };
 
 }  // namespace canele::comm

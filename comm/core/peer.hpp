@@ -110,6 +110,7 @@ struct Peer {
   bool dirty = false;     ///< in the engine's list of peers to pump
   int error = CANELE_OK;  ///< why it failed
   std::string reason;
+  std::uint64_t incarnation = 0;             ///< of its process, once a driver has told it
   std::vector<std::unique_ptr<Rail>> rails;  ///< in order of preference; at least one
   Rail* rail = nullptr;                      ///< the preferred one of those that live
   std::unique_ptr<Bundle> bundle;            ///< see protocol/bundle.hpp
@@ -117,6 +118,7 @@ struct Peer {
   std::uint64_t next_age = 0;
   std::uint64_t queued_bytes = 0;                   ///< in the backlog, as packed
   std::uint32_t next_out = 1, next_in = 1;          ///< envelope numbers
+  std::size_t chunks_done = 0;                      ///< bytes of a packet that is to come again: there was no memory
   std::uint64_t credit = wire::first_credit;        ///< charge that may still be sent; 0 while messages are withheld
   std::uint64_t credit_heard = wire::first_credit;  ///< the total that the peer has granted
   std::unique_ptr<Withheld> withheld;               ///< once a message was

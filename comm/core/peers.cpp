@@ -78,16 +78,20 @@ void resolve_task(ltask::Task& task) {
   });
 }
 
+void append(Blob& blob, const void* bytes, std::size_t size) {
+  const std::size_t at = blob.size();
+  blob.resize(at + size);  // not insert(): g++ 12 warns of it under -fsanitize=thread, in vain
+  if (size != 0) std::memcpy(blob.data() + at, bytes, size);
+}
+
 template <typename T>
 void put(Blob& blob, const T& value) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-  blob.insert(blob.end(), bytes, bytes + sizeof value);
+  append(blob, &value, sizeof value);
 }
 
 void put_bytes(Blob& blob, const void* bytes, std::size_t size) {
   put(blob, static_cast<std::uint16_t>(size));
-  const auto* b = static_cast<const std::byte*>(bytes);
-  blob.insert(blob.end(), b, b + size);
+  append(blob, bytes, size);
 }
 
 /// Reads a u16 length and that many bytes; false if the blob ends early.
@@ -135,6 +139,20 @@ bool find_address(std::span<const std::byte> blob, std::string_view name, driver
   return true;
 }
 
+constexpr std::string_view checksum_label = "checksum";
+
+/// Both ends must have the same: what one of them adds the other one must take off. False: *why.
+bool agree_on_checksums(const Engine& engine, const Peer& peer, std::string* why) {
+  drivers::Address theirs;
+  std::string wrong;
+  if (!find_address(peer.address, checksum_label, &theirs, &wrong)) return true;  // said for the first driver
+  if (theirs.empty() != engine.checksums) return true;
+  const auto value = [](bool on) { return std::string("CANELE_CHECKSUM=") + (on ? "packets" : "off"); };
+  *why = "it runs with " + value(!theirs.empty()) + ", this rank with " + value(engine.checksums) +
+         ": set the same in all ranks";
+  return false;
+}
+
 }  // namespace
 
 Blob make_address(const Engine& engine) {
@@ -144,6 +162,10 @@ Blob make_address(const Engine& engine) {
   for (const auto& slot : engine.slots) {
     put_bytes(blob, slot->label.data(), slot->label.size());
     put_bytes(blob, slot->address.data(), slot->address.size());
+  }
+  if (engine.checksums) {  // under the name that no driver has
+    put_bytes(blob, checksum_label.data(), checksum_label.size());
+    put_bytes(blob, "crc32c", 6);
   }
   return blob;
 }
@@ -194,7 +216,10 @@ void try_driver(Engine& engine, Peer& peer, DriverSlot& slot, drivers::Address a
     slot.push_flush(rail);
     return;
   }
-  if (peer.rank == engine.rank) engine.polled_slots.push_back(&slot);  // until now there was nothing to hear from it
+  if (peer.rank == engine.rank) {  // until now there was nothing to hear from it
+    engine.polled_slots.push_back(&slot);
+    engine.departures.rouse(engine.sleeper);
+  }
   rail.dead = slot.driver->connect(peer.rank, rail.address) == drivers::Status::failed;
 }
 
@@ -220,6 +245,10 @@ bool try_group(Engine& engine, Peer& peer, std::size_t group) {
 
 void connect(Engine& engine, Peer& peer) {
   const std::size_t groups = engine.slots.empty() ? 0 : engine.slots.back()->group + 1;
+  if (std::string why; !agree_on_checksums(engine, peer, &why)) {
+    engine.fail_peer(peer, CANELE_EVERSION, true, why);
+    return;
+  }
   while (peer.next_group < groups && !peer.gone()) {
     if (try_group(engine, peer, peer.next_group++)) return;
   }
@@ -277,13 +306,24 @@ bool rail_down(Engine& engine, Rail& rail) {
   return true;
 }
 
-void connected(Engine& engine, DriverSlot& slot, int rank) {
+/// True: the peer behind this connection is the one that we know, or the first one.
+static bool is_same_process(Peer& peer, const DriverSlot& slot) {
+  const std::uint64_t incarnation = slot.driver->incarnation_of(peer.rank);
+  if (incarnation == 0 || incarnation == peer.incarnation) return true;
+  return std::exchange(peer.incarnation, incarnation) == 0;
+}
+
+Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
   Peer& peer = engine.peer(rank);
-  if (peer.gone()) return;
+  if (!peer.gone() && !is_same_process(peer, slot)) {
+    CANELE_RARE_MARK(another_process_connected);
+    engine.fail_peer(peer, CANELE_EPEER, true, "another process has come in its place");
+  }
   Rail* rail = peer.rail_of(slot);
-  if (rail != nullptr && (rail->up || rail->dead)) return;
+  if (peer.gone()) return rail != nullptr ? rail : &add_rail(peer, &slot);
+  if (rail != nullptr && (rail->up || rail->dead)) return nullptr;
   // Only drivers of one group keep packets in order among them; what came first stays.
-  if (peer.state == Peer::State::up && peer.rail->slot->group != slot.group) return;
+  if (peer.state == Peer::State::up && peer.rail->slot->group != slot.group) return nullptr;
   if (rail == nullptr) rail = &add_rail(peer, &slot);
   if (rail->state == Rail::State::connect && !rail->in_flush) rail->state = Rail::State::idle;
   rail_up(engine, *rail);
@@ -299,10 +339,11 @@ void connected(Engine& engine, DriverSlot& slot, int rank) {
   choose_rail(peer);
   engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + slot.label);
   engine.mark_dirty(peer);
-  if (engine.bootstrap->has_died(rank)) {  // the launcher's word came before this rail did
+  if (rank != engine.rank && engine.bootstrap->has_died(rank)) {  // the launcher's word came before this rail did
     CANELE_RARE_MARK(rail_of_the_dead_came_up);
     tell_of_death(*rail);
   }
+  return nullptr;
 }
 
 void rail_failed(Engine& engine, Rail& rail) {

@@ -32,7 +32,8 @@ void set_inline_limit(Engine& engine, Rail& rail);
 bool rail_down(Engine& engine, Rail& rail);
 /// One rail has failed, before or after it was up: others take over, or other drivers are tried.
 void rail_failed(Engine& engine, Rail& rail);
-void connected(Engine& engine, DriverSlot& slot, int rank);
+/// Not nullptr: that peer is given up here, and must hear of it by this rail.
+Rail* connected(Engine& engine, DriverSlot& slot, int rank);
 void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason);
 /// The launcher says that a rank has died. Matters only where no driver would notice.
 void launcher_failed(Engine& engine, int rank);

@@ -17,7 +17,7 @@
 namespace canele::comm {
 namespace {
 
-constexpr int packets_per_poll = 64, tasks_per_turn = 16;
+constexpr int tasks_per_turn = 16;
 constexpr std::uint64_t nap_ns = 1'000'000;  // where a driver has no wake-up
 
 /// Hands over what is staged. Holder of the gate.
@@ -50,7 +50,7 @@ int serve(DriverSlot& slot, bool poll) {
   do {
     did += flush(slot);
     if (poll) {
-      const int events = slot.driver->poll(packets_per_poll);
+      const int events = slot.driver->poll(Engine::packets_per_poll);
       slot.dry_polls.store(events > 0 ? 0 : slot.dry_polls.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
       did += events;
@@ -92,7 +92,7 @@ int Engine::step_locked() {
   int did = 0;
   if (!deferred.empty()) [[unlikely]]
     shared_copy::start_deferred(*this);
-  for (DriverSlot* slot : polled_slots) did += slot->driver->poll(packets_per_poll);
+  for (DriverSlot* slot : polled_slots) did += slot->driver->poll(Engine::packets_per_poll);
   if (!lulled.empty()) {
     lulls_over = true;
     for (Rail* rail : lulled) {
@@ -106,22 +106,6 @@ int Engine::step_locked() {
   }
   unlock();
   return did;
-}
-
-bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask) {
-  constexpr int long_spin = 4096, short_spin = 32;  // polls of ten nanoseconds
-  if (!try_lock()) return false;
-  bool done = false;
-  int turns = crowded || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
-  for (; turns > 0; --turns) {
-    for (DriverSlot* slot : polled_slots) slot->driver->poll(packets_per_poll);
-    done = (word.load(std::memory_order_relaxed) & mask) != 0;
-    if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
-    if (lock.pending()) run_linked(lock.take());
-    if (!dirty.empty()) pump_dirty();
-  }
-  unlock();
-  return done;
 }
 
 int Engine::step_drivers() {

@@ -35,4 +35,8 @@ std::unique_ptr<drivers::Driver> decorate(std::string_view list, std::unique_ptr
 std::span<const strategies::StrategyFactory* const> all_strategies() { return strategies_built_in; }
 const strategies::StrategyFactory* find_strategy(std::string_view name) { return find(strategies_built_in, name); }
 
+std::unique_ptr<drivers::Driver> with_checksums(std::unique_ptr<drivers::Driver> driver) {
+  return drivers::with_checksums(std::move(driver));
+}
+
 }  // namespace canele::comm

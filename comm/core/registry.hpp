@@ -22,6 +22,8 @@ const drivers::DriverFactory* find_driver(std::string_view name);
 /// Wraps a driver in the decorators that `list` names (CANELE_DECORATORS). nullptr, and *error, if the list is wrong.
 std::unique_ptr<drivers::Driver> decorate(std::string_view list, std::unique_ptr<drivers::Driver> driver,
                                           std::string* error);
+/// Wraps a driver so that nothing damaged is delivered (CANELE_CHECKSUM).
+std::unique_ptr<drivers::Driver> with_checksums(std::unique_ptr<drivers::Driver> driver);
 std::span<const strategies::StrategyFactory* const> all_strategies();
 const strategies::StrategyFactory* find_strategy(std::string_view name);
 

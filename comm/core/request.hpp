@@ -31,6 +31,7 @@ namespace canele::comm {
 class Engine;
 class Session;
 struct Peer;
+struct Cast;
 struct Message;
 struct Rail;
 
@@ -74,12 +75,13 @@ struct PostOp : Op {};                 ///< posting, binding
 struct CancelOp : Op {};               ///< cancelling; apart, because the request may still be linked by its PostOp
 struct DeliveryTask : ltask::Task {};  ///< delivers events
 
-/// What only a send, or only a receive, needs. First in the request's bases, so that item and node lead back to it.
+/// What only a send, or only a receive, needs. A base of the request, so that item and node lead back to it.
 struct Direction {
   struct Receive {
     PostedNode node;
     Message* message;  ///< what a late receive holds
     Peer* peer;        ///< rendezvous: who sends
+    Cast* cast;        ///< the multicast that it has met
   };
   union {
     strategies::Item item;  ///< send
@@ -89,8 +91,8 @@ struct Direction {
   ~Direction() {}
 };
 
-/// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory.
-struct Request : Direction, PostOp, CancelOp, DeliveryTask {
+/// What an arrival looks at, in one piece with the node behind it: a receive among many is not in the cache.
+struct Outcome {
   enum class Kind : std::uint8_t { null, send, receive };
   enum class Stage : std::uint8_t {
     idle,    ///< finalized, or never posted
@@ -102,12 +104,6 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   std::atomic<std::uint64_t> word;
   Engine* engine;
   Session* session;
-  canele_callback_fn callback;
-  void* argument;  ///< with a completion queue: the queue
-  void* queue_argument;
-  Request* queue_next;
-  canele_data_t data;
-
   std::uint64_t status_tag;
   std::uint64_t status_length;
   std::int32_t status_error;
@@ -118,14 +114,33 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   bool late;         ///< receive without a buffer
   bool rendezvous;   ///< send: goes by RTS
   bool cancelled;
-  bool confirmed;          ///< send: the receiver has all of it, but a rail may still have the memory
-  bool confirm;            ///< rendezvous: the sender keeps the data until it is told that it has arrived
-  bool withheld;           ///< send: waits for credit
-  bool offering;           ///< send: withheld, and an offer of it is in the backlog or in a packet
-  bool copying;            ///< a task of this end copies chunks of it; see protocol/shared_copy.hpp
+  bool confirmed;        ///< send: the receiver has all of it, but a rail may still have the memory
+  bool confirm;          ///< rendezvous: the sender keeps the data until it is told that it has arrived
+  std::uint64_t handle;  ///< by which the peer names this request; 0 none. Not 0 in a posted receive: it is offered
+  canele_data_t data;
+};
+
+/// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory.
+struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
+  using Outcome::kind;  // not that of the links
+  /// What it is in a multicast, if anything; see comm/multicast/casts.hpp.
+  enum class Part : std::uint8_t {
+    none,
+    leg,      ///< a send with a route: a Leg
+    forward,  ///< a send of what is somebody else's: a Forward
+    stock     ///< a receive into memory of the engine
+  };
+
+  canele_callback_fn callback;
+  void* argument;  ///< with a completion queue: the queue
+  void* queue_argument;
+  Request* queue_next;
+  bool withheld;  ///< send: waits for credit
+  bool offering;  ///< send: withheld, and an offer of it is in the backlog or in a packet
+  bool copying;   ///< a task of this end copies chunks of it; see protocol/shared_copy.hpp
+  Part part;
   std::uint16_t header;    ///< send: bytes that travel ahead
   std::uint32_t tick;      ///< when it was posted; see observe/hang_watch.hpp
-  std::uint64_t handle;    ///< by which the peer names this request; 0 none. Not 0 in a posted receive: it is offered
   std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
   std::uint64_t moved;     ///< bulk bytes sent, or landed
   std::uint64_t expected;  ///< bulk bytes granted
@@ -134,6 +149,8 @@ struct Request : Direction, PostOp, CancelOp, DeliveryTask {
   Request* withheld_next;  ///< see core/credit.hpp
   Request* withheld_prev;
 
+  /// send: its envelope has left, so the peer may speak of it. Names can be guessed.
+  bool announced() const { return stage == Stage::moving || (withheld && !offering); }
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
 };
 
@@ -160,6 +177,9 @@ inline const Request& request_of(const canele_request_t* r) { return *reinterpre
 inline canele_request_t* public_of(Request& r) { return reinterpret_cast<canele_request_t*>(&r); }
 inline Request& request_of(strategies::Item& item) {
   return static_cast<Request&>(*reinterpret_cast<Direction*>(&item));
+}
+inline const Request& request_of(const PostedNode& node) {
+  return static_cast<const Request&>(*reinterpret_cast<const Direction*>(&node));
 }
 inline Request& request_of(PostedNode& node) { return static_cast<Request&>(*reinterpret_cast<Direction*>(&node)); }
 

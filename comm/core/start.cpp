@@ -53,9 +53,10 @@ struct EngineBuilder {
     auto slot = std::make_unique<DriverSlot>(engine, factory);
     slot->argument = choice.argument;
     if (const std::string& list = engine.settings->text(Setting::decorators); !list.empty()) {
-      slot->driver = decorate(list, std::move(slot->driver), why);
+      slot->driver = comm::decorate(list, std::move(slot->driver), why);
       if (slot->driver == nullptr) return false;
     }
+    if (engine.checksums && factory.name != "self") slot->driver = comm::with_checksums(std::move(slot->driver));
     slot->index = engine.slots.size();
     slot->label = label_of(engine, factory);
     slot->group = engine.slots.empty() ? 0 : engine.slots.back()->group + (choice.with_previous ? 0 : 1);
@@ -96,7 +97,7 @@ struct EngineBuilder {
   static strategies::Costs costs_of(Engine& engine, const DriverSlot& slot) {
     const drivers::Capabilities& capabilities = slot.driver->capabilities();
     const std::string name = std::string(slot.factory.name) + (slot.argument.empty() ? "" : ":" + slot.argument);
-    const bool bare = engine.settings->text(Setting::decorators).empty();
+    const bool bare = engine.settings->text(Setting::decorators).empty() && !engine.checksums;
     return comm::costs_of(bare ? engine.samples : Samples{}, name, capabilities);
   }
 
@@ -234,6 +235,7 @@ Engine::Engine(EngineParts parts)
       idle(idle_budget(*settings, crowded_host(platform, *bootstrap))),
       eager_setting(settings->number(Setting::eager_limit, 0)),
       pushes(settings->text(Setting::push) == "on"),
+      checksums(settings->text(Setting::checksum) == "packets"),
       process(platform.process()),
       secret(secret_size),
       incarnation(platform.random()),
@@ -243,17 +245,18 @@ Engine::Engine(EngineParts parts)
       crowded(crowded_host(platform, *bootstrap)),
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
       matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation)),
-      flip_countdown(comm::flip_countdown(*settings)) {}
+      flip_countdown(comm::flip_countdown(*settings)) {
+  casts.own.engine = this;
+  casts.stock_limit = settings->number(Setting::multicast_memory);
+  casts.forced = multicast::shape_named(settings->text(Setting::multicast));
+}
 
 Engine::~Engine() {
   worker.stop();
   for (const auto& slot : slots) slot->driver->close();
   for (std::uint32_t i = 0; i < sessions.size(); ++i) {
-    MatchSession& match = sessions.at(i).match;
-    while (UnexpectedNode* node = matcher.find(match, rank_any, 0, 0)) {
-      matcher.take(match, *node);
-      messages.release(static_cast<Message&>(*node));
-    }
+    matcher.drain(sessions.at(i).match,
+                  [this](UnexpectedNode& node) { messages.release(static_cast<Message&>(node)); });
   }
   bootstrap->finalize();  // no call back comes after it
 }

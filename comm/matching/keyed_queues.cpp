@@ -9,11 +9,18 @@
 #include <new>
 
 namespace canele::comm {
+namespace {
+
+constexpr std::size_t huge_page = 2 << 20;
+
+}  // namespace
 
 MatchBucket* MatchBucket::allocate(std::size_t buckets) {
   const std::size_t bytes = buckets * sizeof(MatchBucket);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
+  // Advice, for a look into a large table misses the page table, too. A smaller one would only take more than it needs.
+  if (bytes >= huge_page) madvise(memory, bytes, MADV_HUGEPAGE);
   return static_cast<MatchBucket*>(memory);
 }
 

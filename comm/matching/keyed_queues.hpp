@@ -11,7 +11,7 @@
 //   ┌─────────────────────┬───────┬───────────────┬──────────┐      full slots in front, overflow only if all are full
 //   │ 7 × 16 bits of hash │ count │ 7 × pointer   │ overflow │──▶ head ─chain▶ head ─▶ null       (rare)
 //   └─────────────────────┴───────┴───────┬───────┴──────────┘      pointers have 48 bits
-//                                         └──▶ head ⇄ next ⇄ … ⇄ tail    FIFO of one key; head.tail ──▶ last
+//                                         └──▶ head ⇄ next ⇄ … ⇄ tail    FIFO of one key; head.prev ──▶ tail
 //
 // All seven hashes of a bucket are compared at once, so that a full bucket costs no more instructions than an empty
 // one. Growth doubles the array and moves one old bucket per insertion; until all are moved a bucket is looked up
@@ -134,6 +134,14 @@ class KeyedQueues {
     return find(key, place);
   }
   MatchNode* find(const MatchKey& key, Place& place) const noexcept;
+  /// Sends for the bucket of the key; and, when it is there, the head that has its mark, not looked at.
+  void foresee(const MatchKey& key) const noexcept { __builtin_prefetch(&bucket(hash(key)), 1); }
+  const MatchNode* guess(const MatchKey& key) const noexcept {
+    const std::uint64_t h = hash(key);
+    const MatchBucket& b = bucket(h);
+    const unsigned same = b.having(MatchBucket::mark(h));
+    return same != 0 ? b.head(static_cast<unsigned>(std::countr_zero(same)) / 2) : nullptr;
+  }
   /// Appends to the FIFO of the node's key.
   void push(MatchNode& node);
   /// Takes the first node of its FIFO out, which find() has just found at `place`.
@@ -145,9 +153,9 @@ class KeyedQueues {
   const matching::Tally& tally() const noexcept { return tally_; }
   std::size_t keys() const noexcept { return keys_; }
   std::size_t bytes() const noexcept { return (mask_ + 1 + (old_ ? old_mask_ + 1 : 0)) * sizeof(MatchBucket); }
-  /// Calls visit(node) for every node; the table must not change meanwhile.
+  /// Calls visit(node) for every node, as long as it says true; the table must not change meanwhile.
   template <typename Visit>
-  void each(Visit visit) const;
+  void each_while(Visit visit) const;
 
  private:
   __extension__ using Wide = unsigned __int128;
@@ -232,9 +240,9 @@ template <typename Filing, typename Counting>
 template <typename Filing, typename Counting>
 void KeyedQueues<Filing, Counting>::append(MatchNode& head, MatchNode& node) noexcept {
   MatchLinks& first = links(head);
-  links(node).prev = first.tail;
-  links(*first.tail).next = &node;
-  first.tail = &node;
+  links(node).prev = first.prev;
+  links(*first.prev).next = &node;
+  first.prev = &node;
 }
 
 template <typename Filing, typename Counting>
@@ -249,7 +257,7 @@ void KeyedQueues<Filing, Counting>::push(MatchNode& node) {
     append(*head, node);
     return;
   }
-  links(node).tail = &node;
+  links(node).prev = &node;
   ++keys_;
   insert_head(*place.bucket, node, place.hash);
 }
@@ -291,8 +299,7 @@ template <typename Filing, typename Counting>
   MatchNode* follower = own.next;
   if (follower != nullptr) {
     MatchLinks& fl = links(*follower);
-    fl.prev = nullptr;
-    fl.tail = own.tail;
+    fl.prev = own.prev;  // the tail, perhaps itself
     fl.chain = own.chain;
   } else {
     --keys_;
@@ -314,7 +321,8 @@ template <typename Filing, typename Counting>
 template <typename Filing, typename Counting>
 void KeyedQueues<Filing, Counting>::remove(MatchNode& node) noexcept {
   MatchLinks& own = links(node);
-  if (own.prev != nullptr && own.next != nullptr) {  // in the middle: the table need not know
+  const bool first = links(*own.prev).next == nullptr;  // its prev is the tail
+  if (!first && own.next != nullptr) {                  // in the middle: the table need not know
     links(*own.prev).next = own.next;
     links(*own.next).prev = own.prev;
     return;
@@ -327,7 +335,7 @@ void KeyedQueues<Filing, Counting>::remove(MatchNode& node) noexcept {
     return;
   }
   links(*own.prev).next = nullptr;  // the tail
-  links(*head).tail = own.prev;
+  links(*head).prev = own.prev;
 }
 
 template <typename Filing, typename Counting>
@@ -364,17 +372,27 @@ void KeyedQueues<Filing, Counting>::move_one() noexcept {
 
 template <typename Filing, typename Counting>
 template <typename Visit>
-void KeyedQueues<Filing, Counting>::each(Visit visit) const {
+void KeyedQueues<Filing, Counting>::each_while(Visit visit) const {
   const auto queue = [&](MatchNode* head) {
-    for (MatchNode* node = head; node != nullptr; node = links(*node).next) visit(*node);
+    for (MatchNode* node = head; node != nullptr; node = links(*node).next) {
+      if (!visit(*node)) return false;
+    }
+    return true;
   };
   const auto walk = [&](const MatchBucket& b) {
-    for (unsigned slot = 0; slot < b.count; ++slot) queue(b.head(slot));
-    for (MatchNode* head = b.overflow(); head != nullptr; head = links(*head).chain) queue(head);
+    for (unsigned slot = 0; slot < b.count; ++slot) {
+      if (!queue(b.head(slot))) return false;
+    }
+    for (MatchNode* head = b.overflow(); head != nullptr; head = links(*head).chain) {
+      if (!queue(head)) return false;
+    }
+    return true;
   };
-  for (std::size_t i = 0; i <= mask_; ++i) walk(table_[i]);
-  if (old_ != nullptr) {
-    for (std::size_t i = moved_; i <= old_mask_; ++i) walk(old_[i]);
+  for (std::size_t i = 0; i <= mask_; ++i) {
+    if (!walk(table_[i])) return;
+  }
+  for (std::size_t i = moved_; old_ != nullptr && i <= old_mask_; ++i) {
+    if (!walk(old_[i])) return;
   }
 }
 

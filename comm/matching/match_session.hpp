@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "comm/matching/arrivals.hpp"
 #include "comm/matching/node.hpp"
 
 namespace canele::comm {
@@ -59,27 +60,13 @@ struct NodeFifo {
 
 struct MatchSession {
   std::uint32_t id = 0;
-  bool indexes_any_source = false, indexes_any_tag = false;
+  bool lists_arrivals = false, indexes_any_source = false, indexes_any_tag = false;
   std::size_t posted_any_source = 0, posted_any_tag = 0;
   std::size_t posted_inexact = 0;  ///< all classes but exact
   PostedNode* only = nullptr;      ///< an exact receive that is the only one posted and not in the table
   NodeFifo any_any, masked;        ///< posted receives of these classes
-  UnexpectedNode* first_arrival = nullptr;
-  UnexpectedNode* last_arrival = nullptr;
+  Arrivals arrivals;               ///< the unexpected messages, once lists_arrivals
   std::size_t posted = 0, unexpected = 0;
-
-  void append_arrival(UnexpectedNode& message) noexcept {
-    message.arrival_prev = last_arrival;
-    message.arrival_next = nullptr;
-    (last_arrival != nullptr ? last_arrival->arrival_next : first_arrival) = &message;
-    last_arrival = &message;
-  }
-  void unlink_arrival(const UnexpectedNode& message) noexcept {
-    UnexpectedNode* prev = message.arrival_prev;
-    UnexpectedNode* next = message.arrival_next;
-    (prev != nullptr ? prev->arrival_next : first_arrival) = next;
-    (next != nullptr ? next->arrival_prev : last_arrival) = prev;
-  }
 };
 
 }  // namespace canele::comm

@@ -4,18 +4,12 @@
 // Surprise: arrival compares at most five stamps: the heads of the classes in use.
 #include "comm/matching/matcher.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "comm/matching/alternatives/alternative.hpp"
 
 namespace canele::comm {
-namespace {
-
-void forget_only(MatchSession& session) {
-  session.only->queued = false;
-  session.only = nullptr;
-  session.posted = 0;
-}
-
-}  // namespace
 
 /// Takes note of what one operation costs, from its beginning to its end. Nothing where nothing is counted.
 template <typename Counting>
@@ -131,16 +125,15 @@ void BasicMatcher<Counting>::post_inexact(MatchSession& session, PostedNode& rec
 }
 
 template <typename Counting>
-PostedNode* BasicMatcher<Counting>::arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
+PostedNode* BasicMatcher<Counting>::arrive_in_tables(MatchSession& session, std::uint64_t tag,
+                                                     std::int32_t source) noexcept {
   if (other_ != nullptr) [[unlikely]]
     return other_->arrive(session, tag, source);
   if (session.posted == 0) return nullptr;
   const Noted noted(*this, session, true);
-  if (PostedNode* only = session.only; only != nullptr) {
+  if (session.only != nullptr) {
     count_compared();
-    if (only->tag != tag || only->source != source) return nullptr;
-    forget_only(session);
-    return only;
+    return take_only(session, tag, source);
   }
   typename KeyedQueues<FiledExact, Counting>::Place place;
   MatchNode* exact = exact_.find({tag, session.id, source}, place);
@@ -250,7 +243,10 @@ void BasicMatcher<Counting>::store(MatchSession& session, UnexpectedNode& messag
   message.posted = false;
   message.queued = true;
   message.stamp = ++stamp_;
-  session.append_arrival(message);
+  if (session.lists_arrivals) {
+    session.arrivals.reserve(1);
+    session.arrivals.append(message);
+  }
   exact_.push(message);
   if (session.indexes_any_source) any_source_.push(message);
   if (session.indexes_any_tag) any_tag_.push(message);
@@ -276,9 +272,11 @@ void BasicMatcher<Counting>::take_from_tables(MatchSession& session, UnexpectedN
 template <typename Counting>
 [[gnu::always_inline]] inline void BasicMatcher<Counting>::forget_message(MatchSession& session,
                                                                           UnexpectedNode& message) noexcept {
-  session.unlink_arrival(message);
-  if (session.indexes_any_source) any_source_.remove(message);
-  if (session.indexes_any_tag) any_tag_.remove(message);
+  if (session.lists_arrivals) {
+    if (session.indexes_any_source) any_source_.remove(message);
+    if (session.indexes_any_tag) any_tag_.remove(message);
+    session.arrivals.remove(message);
+  }
   message.queued = false;
   --session.unexpected;
 }
@@ -309,11 +307,12 @@ UnexpectedNode* BasicMatcher<Counting>::find_in_tables(MatchSession& session, st
       node = any_tag_.find({0, session.id, source});
       break;
     case MatchClass::any_any:
-      node = session.first_arrival;
+      node = arrivals_of(session).first();
       count_compared();
       break;
     case MatchClass::masked:
-      for (UnexpectedNode* message = session.first_arrival; message != nullptr; message = message->arrival_next) {
+      for (UnexpectedNode* message = arrivals_of(session).first(); message != nullptr;
+           message = Arrivals::after(*message)) {
         count_compared();
         if (matching::fits(*message, {tag, mask, session.id, source})) return message;
       }
@@ -330,20 +329,65 @@ bool BasicMatcher<Counting>::is_next(const MatchSession& session, const PostedNo
   return session.only == &receive || exact_.find({receive.tag, session.id, receive.source}) == &receive;
 }
 
+/// Who asks first has those that are there listed, by their stamps.
+template <typename Counting>
+Arrivals& BasicMatcher<Counting>::arrivals_of(MatchSession& session) {
+  if (session.lists_arrivals) return session.arrivals;
+  std::vector<UnexpectedNode*> there;
+  there.reserve(session.unexpected);
+  session.arrivals.reserve(session.unexpected);
+  each_unexpected(session, [&](UnexpectedNode& message) { there.push_back(&message); });
+  std::sort(there.begin(), there.end(),
+            [](const UnexpectedNode* a, const UnexpectedNode* b) { return a->stamp < b->stamp; });
+  for (UnexpectedNode* message : there) session.arrivals.append(*message);
+  session.lists_arrivals = true;
+  return session.arrivals;
+}
+
 template <typename Counting>
 void BasicMatcher<Counting>::index_any_source(MatchSession& session) {
+  UnexpectedNode* const first = arrivals_of(session).first();
   session.indexes_any_source = true;
-  for (UnexpectedNode* node = session.first_arrival; node != nullptr; node = node->arrival_next) {
-    any_source_.push(*node);
-  }
+  for (UnexpectedNode* m = first; m != nullptr; m = Arrivals::after(*m)) any_source_.push(*m);
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::index_any_tag(MatchSession& session) {
+  UnexpectedNode* const first = arrivals_of(session).first();
   session.indexes_any_tag = true;
-  for (UnexpectedNode* node = session.first_arrival; node != nullptr; node = node->arrival_next) {
-    any_tag_.push(*node);
+  for (UnexpectedNode* m = first; m != nullptr; m = Arrivals::after(*m)) any_tag_.push(*m);
+}
+
+template <typename Counting>
+UnexpectedNode* BasicMatcher<Counting>::oldest(MatchSession& session) noexcept {
+  if (session.unexpected == 0) return nullptr;
+  if (other_ != nullptr) [[unlikely]]
+    return other_->find(session, rank_any, 0, 0);
+  if (session.lists_arrivals) return session.arrivals.first();
+  UnexpectedNode* oldest = nullptr;
+  each_unexpected(session, [&](UnexpectedNode& message) {
+    if (oldest == nullptr || message.stamp < oldest->stamp) oldest = &message;
+  });
+  return oldest;
+}
+
+template <typename Counting>
+std::size_t BasicMatcher<Counting>::take_some(MatchSession& session, UnexpectedNode** out, std::size_t most) noexcept {
+  std::size_t count = 0;
+  if (other_ != nullptr) {
+    for (; count < most && session.unexpected != 0; ++count) {
+      out[count] = other_->find(session, rank_any, 0, 0);
+      other_->take(session, *out[count]);
+    }
+    return count;
   }
+  if (session.unexpected == 0) return 0;
+  exact_.each_while([&](MatchNode& node) {
+    if (!node.posted && node.session == session.id) out[count++] = static_cast<UnexpectedNode*>(&node);
+    return count < most;
+  });
+  for (std::size_t i = 0; i < count; ++i) take_from_tables(session, *out[i]);
+  return count;
 }
 
 template <typename Counting>

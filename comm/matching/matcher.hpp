@@ -5,10 +5,10 @@
 // Who: the engine, under its lock. Order: a message goes to the oldest receive that fits it; a receive gets the
 //     oldest message that fits it.
 // Threads: under the engine's lock.
-// Surprise: an unexpected message is filed under the exact key only. The indexes for (any, tag) and (source, any)
-//     receives are built at a session's first such receive and kept up from then on, so that a session without
-//     wildcards (StarPU) never pays for them. And the only receive of a session is not filed at all until a second one
-//     is posted: a request and its answer never touch the table.
+// Surprise: an unexpected message is filed under the exact key only. The order of arrival, and the indexes for (any,
+//     tag) and (source, any) receives, are built at a session's first receive or probe that needs them, and kept up
+//     from then on, so that a session without wildcards (StarPU) never pays for them. And the only receive of a session
+//     is not filed at all until a second one is posted: a request and its answer never touch the table.
 //
 // The engine may be told to use another structure (CANELE_MATCHER, alternatives/): then every call is passed on to it.
 // The table itself is called without a virtual call.
@@ -23,6 +23,7 @@
 // Rejected: one hash per class for posted and unexpected each (twice the cold lines), one wildcard list (linear).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,13 +43,13 @@ struct FiledExact {
 };
 struct FiledAnySource {
   static MatchLinks& links(MatchNode& node) noexcept {
-    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).any_source_links;
+    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).listing->any_source;
   }
   static MatchKey key(const MatchNode& node) noexcept { return {node.tag, node.session, rank_any}; }
 };
 struct FiledAnyTag {
   static MatchLinks& links(MatchNode& node) noexcept {
-    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).any_tag_links;
+    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).listing->any_tag;
   }
   static MatchKey key(const MatchNode& node) noexcept { return {0, node.session, node.source}; }
 };
@@ -72,7 +73,23 @@ class BasicMatcher {
   UnexpectedNode* post(MatchSession& session, PostedNode& receive);
 
   /// A message arrives: the receive that takes it, already taken out, or nullptr.
-  PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
+  PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
+    // A lone receive is in no structure. In line: to call what follows costs as much.
+    if (!Counting::on && session.only != nullptr) [[likely]]
+      return take_only(session, tag, source);
+    return arrive_in_tables(session, tag, source);
+  }
+
+  /// Hints for a message that will come: sends for the line that the search begins with; and, some time after that,
+  /// which node it may well find (its memory is not looked at: it may fit or not). Where all fits the cache, is_large()
+  /// says that it is not worth it.
+  bool is_large() const noexcept { return exact_.keys() >= large_table; }
+  void foresee(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
+    if (other_ == nullptr) exact_.foresee({tag, session.id, source});
+  }
+  const MatchNode* guess(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
+    return other_ == nullptr ? exact_.guess({tag, session.id, source}) : nullptr;
+  }
 
   /// The receive that a message would get, left where it is.
   PostedNode* peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
@@ -100,10 +117,11 @@ class BasicMatcher {
     if (other_ != nullptr) return each_of_other([](void* v, PostedNode& n) { (*static_cast<Visit*>(v))(n); }, &visit);
     const auto posted = [&](MatchNode& node) {
       if (node.posted) visit(static_cast<PostedNode&>(node));
+      return true;
     };
-    exact_.each(posted);
-    any_tag_.each(posted);
-    any_source_.each(posted);
+    exact_.each_while(posted);
+    any_tag_.each_while(posted);
+    any_source_.each_while(posted);
   }
 
   /// The same for the receives of one session that are in no table.
@@ -115,13 +133,49 @@ class BasicMatcher {
     }
   }
 
+  /// visit(UnexpectedNode&) for every unexpected message of a session in the table, in no order; nothing may change
+  /// meanwhile. Another structure shows none.
+  template <typename Visit>
+  void each_unexpected(const MatchSession& session, Visit visit) const {
+    exact_.each_while([&](MatchNode& node) {
+      if (!node.posted && node.session == session.id) visit(static_cast<UnexpectedNode&>(node));
+      return true;
+    });
+  }
+  /// The unexpected message of a session that came first; nullptr if there is none. May look at all there are.
+  UnexpectedNode* oldest(MatchSession& session) noexcept;
+  /// Takes all unexpected messages of a session out, in no order; visit(UnexpectedNode&) for each that is out, and may
+  /// end it. Needs no memory.
+  template <typename Visit>
+  void drain(MatchSession& session, Visit visit) {
+    std::array<UnexpectedNode*, 256> some;
+    std::size_t count = 0;
+    do {
+      count = take_some(session, some.data(), some.size());
+      for (std::size_t i = 0; i < count; ++i) visit(*some[i]);
+    } while (count == some.size());
+  }
+
   /// Memory of the structure, without the nodes.
   std::size_t bytes() const noexcept;
   /// The table's are zero unless it counts.
   const matching::Statistics& statistics() const noexcept;
 
  private:
+  static constexpr std::size_t large_table = 1024;
   class Noted;
+  PostedNode* arrive_in_tables(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
+  static void forget_only(MatchSession& session) noexcept {
+    session.only->queued = false;
+    session.only = nullptr;
+    session.posted = 0;
+  }
+  static PostedNode* take_only(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
+    PostedNode* const only = session.only;
+    if (only->tag != tag || only->source != source) return nullptr;
+    forget_only(session);
+    return only;
+  }
   void each_of_other(void (*visit)(void*, PostedNode&), void* context) const;
   matching::Tally tally() const noexcept;
   UnexpectedNode* find_in_tables(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask);
@@ -136,6 +190,8 @@ class BasicMatcher {
   void post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class);
   MatchNode* oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
                         MatchNode* exact) const noexcept;
+  Arrivals& arrivals_of(MatchSession& session);
+  std::size_t take_some(MatchSession& session, UnexpectedNode** out, std::size_t most) noexcept;
   void index_any_source(MatchSession& session);
   void index_any_tag(MatchSession& session);
 

@@ -15,12 +15,12 @@ namespace canele::comm {
 inline constexpr std::int32_t rank_any = -1;
 
 struct MatchNode;
+struct Listing;
 
-/// Links of one queue. `tail` is valid in the head only; `chain` links heads that overflow one bucket of the table.
+/// Links of one queue. In the table's, prev of the head is the tail; `chain` links heads that overflow one bucket.
 struct MatchLinks {
   MatchNode* prev = nullptr;
   MatchNode* next = nullptr;
-  MatchNode* tail = nullptr;
   MatchNode* chain = nullptr;
 };
 
@@ -32,16 +32,16 @@ struct MatchPlace {
 
 struct MatchNode {
   std::uint64_t tag = 0;
-  std::uint64_t stamp = 0;       ///< order of posting or of arrival, over the whole engine
-  std::uint32_t session = 0;     ///< local number of the session
-  std::int32_t source = 0;       ///< rank, or rank_any
-  bool posted = false;           ///< a receive; else an unexpected message
-  bool queued = false;           ///< in the matcher
-  std::uint8_t match_class = 0;  ///< posted: the class whose queue holds it
+  std::uint64_t stamp = 0;    ///< order of posting or of arrival, over the whole engine
+  std::uint32_t session = 0;  ///< local number of the session
+  std::int32_t source = 0;    ///< rank, or rank_any
   union {
     MatchLinks links{};  ///< posted: the queue of its class; unexpected: the queue of the exact key
     MatchPlace place;
   };
+  bool posted = false;           ///< a receive; else an unexpected message
+  bool queued = false;           ///< in the matcher
+  std::uint8_t match_class = 0;  ///< posted: the class whose queue holds it
 };
 
 /// A receive that waits for its message.
@@ -49,13 +49,12 @@ struct PostedNode : MatchNode {
   std::uint64_t mask = ~std::uint64_t{0};
 };
 
-/// A message that waits for its receive. The further links are used only in sessions where receives of those classes
-/// have been posted.
+/// A message that waits for its receive: one cache line, its owner's share included.
 struct UnexpectedNode : MatchNode {
-  MatchLinks any_source_links;
-  MatchLinks any_tag_links;
-  UnexpectedNode* arrival_prev = nullptr;  ///< all unexpected messages of the session, in order of arrival
-  UnexpectedNode* arrival_next = nullptr;
+  std::uint8_t traits = 0;     ///< its owner's
+  std::uint32_t stored = 0;    ///< its owner's
+  Listing* listing = nullptr;  ///< what else it is filed under, in sessions that list their messages
 };
+static_assert(sizeof(UnexpectedNode) == 64 && sizeof(PostedNode) == 64);
 
 }  // namespace canele::comm

@@ -32,6 +32,8 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"credit_stalled_ns", "ns in which some send waited for credit, summed over peers"},
     {"withheld_now", "sends that wait for credit at this moment"},
     {"withheld_most", "the most that ever waited for credit at once"},
+    {"multicasts_sent", "multicasts that this rank was the root of"},
+    {"multicasts_forwarded", "streams by which this rank handed the data of others' multicasts on"},
     {"truncated", "messages that were longer than their receive"},
     {"cancelled", "receives that were cancelled before a message matched"},
     {"copies_pushed", "bytes written straight to a peer's memory, in a receive that it had offered"},
@@ -48,13 +50,13 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"frames_refused", "connections closed because of bytes that make no sense"},
 }};
 
-constexpr bool all_named() {
+constexpr bool every_counter_named() {
   for (const CounterInfo& one : table) {
     if (one.name.empty() || one.help.empty()) return false;
   }
   return true;
 }
-static_assert(all_named(), "every counter needs a name and a help text");
+static_assert(every_counter_named(), "every counter needs a name and a help text");
 
 }  // namespace
 

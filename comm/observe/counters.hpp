@@ -37,6 +37,8 @@ enum class Counter : int {
   credit_stalled_ns,  ///< time in which some send waited for it, summed over peers
   withheld_now,
   withheld_most,
+  multicasts_sent,
+  multicasts_forwarded,  ///< streams to ranks that others' multicasts went to by us
   truncated,
   cancelled,
   copies_pushed,  ///< bytes written to a peer's memory by cross-memory attach

@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "comm/observe/json.hpp"
+#include "comm/observe/text.hpp"
 
 namespace canele::comm {
 namespace {
@@ -20,24 +21,18 @@ constexpr std::array<std::string_view, static_cast<int>(Event::count)> names = {
     "cts_received",      "bulk_sent",         "bulk_received",  "packet_sent",     "packet_received",
     "peer_connected",    "peer_failed",       "worker_parked",  "worker_woken"};
 
-constexpr bool all_named() {
+constexpr bool every_event_named() {
   for (const std::string_view name : names) {
     if (name.empty()) return false;
   }
   return true;
 }
-static_assert(all_named());
+static_assert(every_event_named());
 
 std::string microseconds(std::uint64_t ns) {
   char text[32];
   std::snprintf(text, sizeof text, "%llu.%03u", static_cast<unsigned long long>(ns / 1000),
                 static_cast<unsigned>(ns % 1000));
-  return text;
-}
-
-std::string hexadecimal(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
   return text;
 }
 

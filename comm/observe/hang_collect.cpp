@@ -122,10 +122,11 @@ void collect_peers(const Engine& engine, std::uint64_t now_ns, HangReport& repor
 void collect_unexpected(Engine& engine, HangReport& report) {
   for (std::uint32_t i = 0; i < engine.sessions.size() && report.unexpected.size() < HangReport::most_rows; ++i) {
     Session& session = engine.sessions.at(i);
-    const UnexpectedNode* oldest = engine.matcher.find(session.match, rank_any, 0, 0);
+    const UnexpectedNode* oldest = engine.matcher.oldest(session.match);
     if (oldest == nullptr) continue;
     const auto& message = static_cast<const Message&>(*oldest);
-    report.unexpected.push_back({session.label, session.match.unexpected, message.source, message.tag, message.length});
+    report.unexpected.push_back(
+        {session.label, session.match.unexpected, message.source, message.tag, message.length()});
   }
 }
 

@@ -9,10 +9,13 @@
 #include <cstdio>
 #include <string_view>
 
+#include "comm/observe/text.hpp"
+
 namespace canele::comm {
 namespace {
 
 using Report = HangReport;
+using State = Report::State;
 
 std::string seconds(std::uint64_t ns) {
   char text[32];
@@ -28,12 +31,6 @@ std::string plural(std::uint64_t count, std::string_view word) {
   return std::to_string(count) + " " + std::string(word) + (count == 1 ? "" : "s");
 }
 
-std::string hexadecimal(std::uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 std::string tag_text(std::uint64_t tag, std::uint64_t mask) {
   if (mask == 0) return "any";
   const std::string text = tag < 1'000'000'000 ? std::to_string(tag) : hexadecimal(tag);
@@ -43,7 +40,6 @@ std::string tag_text(std::uint64_t tag, std::uint64_t mask) {
 std::string peer_text(int peer) { return peer == Report::any_peer ? "any" : std::to_string(peer); }
 
 std::string state_text(const Report::Request& request) {
-  using State = Report::State;
   const std::string moved = std::to_string(request.moved) + " of " + plural(request.wanted, "byte");
   switch (request.state) {
     case State::waits_for_address:
@@ -122,17 +118,17 @@ void and_more(std::string& text, std::uint64_t all, std::size_t shown, std::stri
 }
 
 void write_requests(std::string& text, const Report& report) {
-  Table table;
-  table.add({" ", "request", "peer", "session", "tag", "bytes", "age", "state"});
+  Table cells;
+  cells.add({" ", "request", "peer", "session", "tag", "bytes", "age", "state"});
   for (const auto* requests : {&report.sends, &report.receives}) {
     for (const Report::Request& r : requests->rows) {
       const std::string name =
           (r.send ? "send " : "receive ") + hexadecimal(reinterpret_cast<std::uintptr_t>(r.address));
-      table.add({r.waited_for ? "*" : " ", name, peer_text(r.peer), r.session, tag_text(r.tag, r.mask),
+      cells.add({r.waited_for ? "*" : " ", name, peer_text(r.peer), r.session, tag_text(r.tag, r.mask),
                  std::to_string(r.length), seconds(r.age_ns), state_text(r)});
     }
   }
-  if (!report.sends.rows.empty() || !report.receives.rows.empty()) table.write(text);
+  if (!report.sends.rows.empty() || !report.receives.rows.empty()) cells.write(text);
   and_more(text, report.sends.all, report.sends.rows.size(), "send");
   and_more(text, report.receives.all, report.receives.rows.size(), "receive");
   if (report.held != 0) text += "\n  and " + plural(report.held, "receive") + " with a message, without a buffer";
@@ -140,8 +136,8 @@ void write_requests(std::string& text, const Report& report) {
 
 void write_peers(std::string& text, const Report& report) {
   if (report.peers.empty()) return;
-  Table table;
-  table.add({"peer", "state", "rails", "backlog", "envelopes out, in", "last packet"});
+  Table cells;
+  cells.add({"peer", "state", "rails", "backlog", "envelopes out, in", "last packet"});
   for (const Report::Peer& peer : report.peers) {
     std::string rails;
     for (const Report::Rail& rail : peer.rails) {
@@ -149,12 +145,12 @@ void write_peers(std::string& text, const Report& report) {
                std::string(rail_text(rail.state));
     }
     if (peer.unacknowledged != 0) rails += "; " + plural(peer.unacknowledged, "packet") + " not acknowledged";
-    table.add({std::to_string(peer.rank), std::string(peer_state_text(peer.state)), rails,
+    cells.add({std::to_string(peer.rank), std::string(peer_state_text(peer.state)), rails,
                std::to_string(peer.queued) + " (" + plural(peer.queued_bytes, "byte") + ")",
                std::to_string(peer.envelopes_out) + ", " + std::to_string(peer.envelopes_in),
                !peer.heard ? "none" : seconds(peer.quiet_ns) + " ago"});
   }
-  table.write(text);
+  cells.write(text);
   and_more(text, report.all_peers, report.peers.size(), "peer");
 }
 

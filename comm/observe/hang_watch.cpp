@@ -9,10 +9,10 @@
 namespace canele::comm {
 namespace {
 
-constexpr std::uint64_t second_ns = 1'000'000'000, least_interval_ns = 1'000'000;
+constexpr std::uint64_t longest_interval_ns = 1'000'000'000, least_interval_ns = 1'000'000;
 
 std::uint64_t interval_of(std::uint64_t limit_ns) {
-  return limit_ns == 0 ? second_ns : std::clamp(limit_ns / 8, least_interval_ns, second_ns);
+  return limit_ns == 0 ? longest_interval_ns : std::clamp(limit_ns / 8, least_interval_ns, longest_interval_ns);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 //   eager_sync    the user's tag   envelope   u64 handle of the send, then the message
 //   rts           the user's tag   envelope   Rts, header bytes, exposure bytes
 //   cts           handle of send   0          Cts
-//   fin           handle of send   0          u32 outcome: 0 delivered, else the receiver could not read it
+//   fin           handle of send   0          u32 outcome: 0 delivered, 7 no memory there, else it could not be read
 //   ack           handle of send   0          (none): a synchronous eager message was matched
 //   session       0                epoch      the label; announces `session` before its first use
 //   bye           0                0          (none): the peer leaves in good order
@@ -30,6 +30,10 @@
 //   offer         user's tag       batch      Offer, Rts, header bytes, exposure bytes: no envelope; forgotten, unless
 //                                             a receive that was posted before `stamp` takes it
 //   answer        mask             batch      (none): which offers of the batch were taken, a bit each
+//   cast          the user's tag   envelope   Route, ranks that are served (u32 each), then as rts
+//   want          multicast        0          Want: the sender of this asks its server for data of a multicast
+//   served        multicast        0          u32 root: it has all of it, or asks somebody else
+//   elsewhere     multicast        0          u32 root: it is to be asked, not the server
 #pragma once
 
 #include <array>
@@ -44,7 +48,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 4;
+inline constexpr std::uint32_t version = 5;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -64,7 +68,11 @@ enum class Type : std::uint8_t {
   withheld,
   resume,
   offer,
-  answer
+  answer,
+  cast,
+  want,
+  served,
+  elsewhere
 };
 
 struct Head {
@@ -124,6 +132,24 @@ struct Offer {
   std::uint8_t reserved[5];
 };
 static_assert(sizeof(Offer) == 16);
+
+/// Ahead of the Rts of a multicast: see comm/multicast/casts.hpp.
+struct Route {
+  std::uint32_t id;      ///< the root's number for it
+  std::uint32_t lowest;  ///< all of the root's with lower numbers have ended everywhere
+  std::int32_t server;   ///< the rank to ask for the data; -1: the root
+  std::uint32_t serves;  ///< how many ranks follow that will ask the receiver
+};
+static_assert(sizeof(Route) == 16);
+
+struct Want {
+  std::uint64_t key;     ///< goes with every bulk packet
+  std::uint64_t offset;  ///< of the message
+  std::uint64_t length;  ///< bytes wanted from there
+  std::int32_t root;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Want) == 32);
 
 // Flow control. Both ends count the same: what a message costs that is kept, besides its bytes; and what each peer may
 // send before it hears anything.
@@ -190,7 +216,9 @@ inline bool peek(std::span<const std::byte> packet, Head& head) {
 
 /// Is a packet of `size` bytes that begins with `head` a single short eager message, as most are?
 inline bool is_one_eager(const Head& head, std::size_t size) {
-  return head.type == Type::eager && head.size != long_size && head.size == size - sizeof(Head);
+  const std::size_t payload = size - sizeof(Head);
+  const auto type_and_size = std::bit_cast<std::array<std::uint64_t, 2>>(head)[1] >> 48;  // in one comparison
+  return payload < long_size && type_and_size == (static_cast<std::uint64_t>(Type::eager) | payload << 8);
 }
 
 /// Reads a structure from the front of a payload; false if it is too short.

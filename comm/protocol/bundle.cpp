@@ -113,17 +113,38 @@ void acknowledge(Engine& engine, Peer& peer, bool at_once) {
   send_path::control(engine, peer, wire::Type::seen, bundle.tell(), 0, 0, nullptr, 0);
 }
 
+/// The packet whose turn it is. If there is no memory for all of it, it stays so.
+const char* take_next(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
+  Bundle& bundle = *peer.bundle;
+  ++bundle.next_in;
+  bundle.untold_bytes += bytes.size();
+  if (bytes.empty()) return nullptr;
+  const char* const wrong = receive_path::chunks(engine, peer, bytes, &bundle.chunks_done);
+  if (wrong == receive_path::try_later) {
+    --bundle.next_in;
+    bundle.untold_bytes -= bytes.size();
+  }
+  return wrong;
+}
+
 /// Packets that came early and whose turn it is now.
 const char* drain_early(Engine& engine, Peer& peer) {
   Bundle& bundle = *peer.bundle;
-  while (!bundle.early.empty() && bundle.early.begin()->first == bundle.next_in && !peer.gone()) {
+  while (!bundle.early.empty() && bundle.early.begin()->first <= bundle.next_in && !peer.gone()) {
+    if (bundle.early.begin()->first < bundle.next_in) {  // there was no memory for it, and it has come once more
+      CANELE_RARE_MARK(early_packet_came_again);
+      bundle.early_bytes -= bundle.early.begin()->second.size();
+      bundle.early.erase(bundle.early.begin());
+      continue;
+    }
+    auto first = bundle.early.extract(bundle.early.begin());  // the peer may die of it, and drop the others
+    const std::vector<std::byte>& bytes = first.mapped();
+    if (const char* wrong = take_next(engine, peer, bytes); wrong != nullptr) {
+      if (wrong == receive_path::try_later) bundle.early.insert(std::move(first));
+      return wrong;
+    }
     CANELE_MARK(early_packet_taken);
-    const std::vector<std::byte> bytes = std::move(bundle.early.begin()->second);
-    bundle.early.erase(bundle.early.begin());
-    bundle.early_bytes -= bytes.size();
-    ++bundle.next_in;
-    bundle.untold_bytes += bytes.size();
-    if (const char* wrong = receive_path::chunks(engine, peer, bytes); wrong != nullptr) return wrong;
+    bundle.early_bytes -= std::min(bundle.early_bytes, bytes.size());
   }
   return nullptr;
 }
@@ -146,6 +167,7 @@ void restart(Engine& engine, Peer& peer, Request& request) {
   CANELE_MARK(stream_restarted);
   request.moved = request.expected = 0;
   send_path::control(engine, peer, wire::Type::again, request.bulk_key, 0, 0, nullptr, 0);
+  request.bulk_key = 0;
 }
 
 bool holds(const Rail& rail, const Request& request) {
@@ -178,7 +200,9 @@ const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::spa
   const std::uint64_t number = head.tag;
   if (number < bundle.next_in) {  // its sender has lost a rail, and the acknowledgement with it
     CANELE_MARK(packet_came_twice);
-    acknowledge(engine, peer, true);
+    // Or it was taken, and there was no memory for an early one behind it.
+    if (const char* wrong = drain_early(engine, peer); wrong != nullptr) return wrong;
+    if (!peer.gone()) acknowledge(engine, peer, true);
     return nullptr;
   }
   if (number > bundle.next_in) {
@@ -195,11 +219,7 @@ const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::spa
     if (const char* wrong = seen(peer, acked + static_cast<std::uint64_t>(more)); wrong != nullptr) return wrong;
     engine.mark_dirty(peer);
   }
-  ++bundle.next_in;
-  bundle.untold_bytes += rest.size();
-  if (!rest.empty()) {
-    if (const char* wrong = receive_path::chunks(engine, peer, rest); wrong != nullptr) return wrong;
-  }
+  if (const char* wrong = take_next(engine, peer, rest); wrong != nullptr) return wrong;
   if (const char* wrong = drain_early(engine, peer); wrong != nullptr) return wrong;
   if (!peer.gone()) acknowledge(engine, peer, false);
   return nullptr;

@@ -100,6 +100,16 @@ void serve_queue(Engine& engine) {
   }
 }
 
+/// The first probe from `from` on that wants this message, and was made before `stamp`.
+std::vector<MissedProbe>::iterator next_wanting(std::vector<MissedProbe>& missed,
+                                                std::vector<MissedProbe>::iterator from, std::uint64_t stamp,
+                                                std::uint32_t session, int source, std::uint64_t tag) {
+  return std::find_if(from, missed.end(), [&](const MissedProbe& probe) {
+    return probe.stamp < stamp && probe.session == session && ((probe.tag ^ tag) & probe.mask) == 0 &&
+           (probe.source == rank_any || probe.source == source);
+  });
+}
+
 }  // namespace
 
 const char* look(Engine& engine, Peer& peer) {
@@ -177,14 +187,21 @@ void missed(Engine& engine, MissedProbe probe) {
 
 bool wanted_by_probe(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag) {
   std::vector<MissedProbe>& missed = engine.credit.missed;
-  const auto found = std::find_if(missed.begin(), missed.end(), [&](const MissedProbe& probe) {
-    return probe.stamp < stamp && probe.session == session && ((probe.tag ^ tag) & probe.mask) == 0 &&
-           (probe.source == rank_any || probe.source == source);
-  });
+  const auto found = next_wanting(missed, missed.begin(), stamp, session, source, tag);
   if (found == missed.end()) return false;
   CANELE_RARE_MARK(offer_kept_for_probe);
   missed.erase(found);
   return true;
+}
+
+void refused(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag) {
+  std::vector<MissedProbe>& missed = engine.credit.missed;
+  for (auto probe = missed.begin();; ++probe) {
+    probe = next_wanting(missed, probe, stamp, session, source, tag);
+    if (probe == missed.end()) return;
+    CANELE_RARE_MARK(probe_must_ask_again);
+    probe->stamp = engine.matcher.take_stamp();
+  }
 }
 
 const char* check(Peer& peer, const wire::Offer& offer, std::uint32_t batch) {

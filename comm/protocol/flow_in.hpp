@@ -34,6 +34,9 @@ inline const char* charge(Engine& engine, Peer& peer, std::uint64_t price) {
   return nullptr;
 }
 
+/// There is no memory for the message of that envelope: it will come again, and be charged then.
+inline void take_back(Peer& peer, std::uint64_t price) { peer.allowance.arrived -= price; }
+
 /// A message that was charged is kept; and is needed no longer.
 void stored(Peer& peer, std::uint64_t price);
 void released(Engine& engine, Peer& peer, std::uint64_t price);
@@ -54,6 +57,9 @@ void missed(Engine& engine, MissedProbe probe);
 /// Does a probe want this message, which was offered for the sake of what had been asked for before `stamp`? Then the
 /// probe is forgotten: the message is kept.
 bool wanted_by_probe(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag);
+/// This message was refused though probes may want it: because of a receive that was posted since then, and may be gone
+/// when a younger message is offered, or for want of memory. They count as made now, so as not to take the younger one.
+void refused(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag);
 
 /// nullptr, or what is wrong with an offer: to be asked before it is looked at.
 const char* check(Peer& peer, const wire::Offer& offer, std::uint32_t batch);

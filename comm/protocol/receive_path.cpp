@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Receive: (1) the driver presents a packet, (2) it is parsed, (3) each chunk is checked, (4) envelopes are matched,
-// (5) data is copied once into the user's memory, or kept. Large messages go on in rendezvous.cpp.
+// (5) data is copied once into the user's memory, or kept. Small messages: eager_in.hpp; large ones go on in
+// rendezvous.cpp.
 //
 // Threads: under the engine's lock.
 // Surprise: a chunk that makes no sense ends the connection, never the process.
@@ -11,20 +12,45 @@
 #include <cstring>
 
 #include "comm/core/data.hpp"
+#include "comm/multicast/relay.hpp"
 #include "comm/packet/wire.hpp"
 #include "comm/protocol/advert.hpp"
 #include "comm/protocol/bundle.hpp"
-#include "comm/protocol/flow_in.hpp"
+#include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/flow_out.hpp"
+#include "comm/protocol/lookahead.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/shared_copy.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm::receive_path {
-namespace {
 
-using Payload = std::span<const std::byte>;
+const char try_later[] = "there is no memory for it now";
+
+void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
+  send_path::control(engine, peer, wire::Type::ack, handle, 0, 0, nullptr, 0);
+}
+
+[[gnu::cold, gnu::noinline]] const char* no_longer_offered(Engine& engine, Request& request) {
+  CANELE_MARK(offer_met_other_message);
+  return advert::withdraw(engine, request) ? nullptr : "it took an offered receive, and sent something else for it";
+}
+
+[[gnu::cold]] void consider_flip(Engine& engine, const Request& request, std::uint64_t delivered_bytes) {
+  constexpr std::uint64_t worth_flipping = 1024;
+  if (delivered_bytes < worth_flipping || --engine.flip_countdown != 0) return;
+  iovec piece;
+  std::size_t covered = 0;
+  // The top of a float's fraction, the foot of a double's exponent: a check that allows for rounding must see it, and
+  // it makes no NaN, which compares as neither right nor wrong.
+  const std::uint64_t victim = (delivered_bytes / 2 & ~std::uint64_t{7}) + 6;
+  data::pieces(request.data, victim, 1, &piece, 1, &covered);
+  if (covered == 1) *static_cast<std::uint8_t*>(piece.iov_base) ^= 0x40;
+  engine.log(LogLevel::warning, "fault switch: flipped one bit of a received message");
+}
+
+namespace {
 
 /// In: payload of a session chunk. Out: the peer's index leads to our session of that label.
 const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
@@ -38,31 +64,17 @@ const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Paylo
   return nullptr;
 }
 
-const char* find_session(Peer& peer, const wire::Head& head, Session*& session) {
-  if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) {
-    return "a message names a session that was not announced";
-  }
-  session = peer.sessions_in[head.session];
-  return nullptr;
-}
-
-/// In: head of an envelope, and what it costs. Out: its session; the envelope is the next one, and paid for.
-const char* check_envelope(Engine& engine, Peer& peer, const wire::Head& head, std::uint64_t price, Session*& session) {
-  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
-  if (head.seq != peer.next_in) return "an envelope number is out of order";
-  ++peer.next_in;
-  return flow_in::charge(engine, peer, price);
-}
-
-/// In: what is known of a message. Out: a block that holds it, not yet filed.
-Message* make_message(Engine& engine, Peer& peer, const wire::Head& head, Payload stored, Payload exposure) {
-  Message* message = engine.messages.make(stored.size() + exposure.size());
+/// In: what is known of a message; `origin` if its traits ask for one. Out: a block that holds it, not yet filed.
+Message* make_message(Engine& engine, const Peer& peer, const wire::Head& head, std::uint8_t traits,
+                      const Message::Origin& origin, Payload stored, Payload exposure) {
+  const std::size_t behind = Message::origin_size(traits) + stored.size() + exposure.size();
+  Message* message = CANELE_BUGGIFY(no_memory_message) ? nullptr : engine.messages.make(behind);
   if (message == nullptr) return nullptr;
   message->tag = head.tag;
   message->source = peer.rank;
-  message->peer = &peer;
+  message->traits = traits;
   message->stored = static_cast<std::uint32_t>(stored.size());
-  message->exposure = static_cast<std::uint16_t>(exposure.size());
+  if (message->has_origin()) new (&message->origin()) Message::Origin(origin);
   if (!stored.empty()) std::memcpy(message->bytes(), stored.data(), stored.size());
   if (!exposure.empty()) std::memcpy(message->bytes() + stored.size(), exposure.data(), exposure.size());
   return message;
@@ -80,7 +92,7 @@ void file_unexpected(Engine& engine, Session& session, Message& message) {
 
 /// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed.
 void keep(Engine& engine, Session& session, PostedNode* node, Message& message) {
-  if (message.charged) flow_in::stored(*message.peer, message.price());
+  if (message.charged()) flow_in::stored(engine.peer(message.source), message.price());
   if (node == nullptr) {
     CANELE_MARK(unexpected_filed);
     file_unexpected(engine, session, message);
@@ -91,23 +103,6 @@ void keep(Engine& engine, Session& session, PostedNode* node, Message& message) 
   }
 }
 
-/// The receive has met its message.
-void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length) {
-  request.status_tag = tag;
-  request.rank = source;
-  request.status_length = length;
-}
-
-void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
-  send_path::control(engine, peer, wire::Type::ack, handle, 0, 0, nullptr, 0);
-}
-
-/// A receive that was offered to its sender has met a message that came as any other.
-[[gnu::cold, gnu::noinline]] const char* no_longer_offered(Engine& engine, Request& request) {
-  CANELE_MARK(offer_met_other_message);
-  return advert::withdraw(engine, request) ? nullptr : "it took an offered receive, and sent something else for it";
-}
-
 /// A posted receive leaves the tables without a message; what its sender was offered holds no more.
 void take_out(Engine& engine, Request& request) {
   const PostedNode& node = request.receive.node;
@@ -116,72 +111,41 @@ void take_out(Engine& engine, Request& request) {
   set_envelope(request, node.tag, node.source, 0);
 }
 
-/// The fault switch: one bit of one message, so that users can see their checks fail.
-[[gnu::cold]] void consider_flip(Engine& engine, const Request& request, std::uint64_t delivered_bytes) {
-  constexpr std::uint64_t worth_flipping = 1024;
-  if (delivered_bytes < worth_flipping || --engine.flip_countdown != 0) return;
-  iovec piece;
-  std::size_t covered = 0;
-  // The top of a float's fraction, the foot of a double's exponent: a check that allows for rounding must see it, and
-  // it makes no NaN, which compares as neither right nor wrong.
-  const std::uint64_t victim = (delivered_bytes / 2 & ~std::uint64_t{7}) + 6;
-  data::pieces(request.data, victim, 1, &piece, 1, &covered);
-  if (covered == 1) *static_cast<std::uint8_t*>(piece.iov_base) ^= 0x40;
-  engine.log(LogLevel::warning, "fault switch: flipped one bit of a received message");
+/// There is no memory for a message that must be kept. One that nobody waits for comes again: its envelope does not
+/// count yet, nor what it cost (`charged`; 0: it is a mere offer). A late receive has been taken out of the tables, and
+/// ends: the message is lost with it.
+[[gnu::cold]] const char* no_room(Engine& engine, Peer& peer, const wire::Head& head, std::uint64_t length,
+                                  std::uint64_t charged, PostedNode* node) {
+  if (node == nullptr) {
+    if (charged == 0) return try_later;
+    CANELE_MARK(no_memory_comes_again);
+    --peer.next_in;
+    flow_in::take_back(peer, charged);
+    return try_later;
+  }
+  CANELE_MARK(no_memory_ends_late_receive);
+  Request& request = request_of(*node);
+  set_envelope(request, head.tag, peer.rank, length);
+  engine.finish(request, CANELE_ENOMEM);
+  return nullptr;
 }
 
-/// The receive is over, its data is where it belongs.
-inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::uint64_t bytes) {
-  peer.counters.add(Counter::messages_received);
-  peer.counters.add(Counter::bytes_received, bytes);
-  if (engine.flip_countdown != 0) [[unlikely]]
-    consider_flip(engine, request, bytes);
-  engine.finish(request, request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK);
-}
+}  // namespace
 
-/// Step 5 for an eager message whose receive is there and has memory.
-[[gnu::always_inline]] inline void copy_eager(Engine& engine, Request& request, Peer& peer, Payload payload) {
-  const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
-  count_and_finish(engine, request, peer, copied);
-}
-
-/// Step 5 for an eager message that nobody waits for, or only a late receive.
 [[gnu::noinline]] const char* keep_eager(Engine& engine, Peer& peer, Session& session, const wire::Head& head,
                                          Payload payload, std::uint64_t handle, PostedNode* node) {
-  Message* message = make_message(engine, peer, head, payload, {});
-  if (message == nullptr) return "there is no memory for an unexpected message";
-  message->length = payload.size();
-  message->handle = handle;
-  message->synchronous = handle != 0;
-  message->charged = true;
+  const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
+  Message* message = make_message(engine, peer, head, traits, {payload.size(), handle, 0, 0}, payload, {});
+  if (message == nullptr) {
+    if (node != nullptr && handle != 0) acknowledge(engine, peer, handle);
+    return no_room(engine, peer, head, payload.size(), wire::charge_of_eager(payload.size()), node);
+  }
   CANELE_MARK(eager_kept);
   keep(engine, session, node, *message);
   return nullptr;
 }
 
-/// Steps 3 to 5 for an eager message; `handle` is 0 unless its sender waits for the match.
-[[gnu::always_inline]] inline const char* deliver_eager(Engine& engine, Peer& peer, const wire::Head& head,
-                                                        Payload payload, std::uint64_t handle) {
-  Session* session = nullptr;
-  const std::uint64_t price = wire::charge_of_eager(payload.size());
-  if (const char* wrong = check_envelope(engine, peer, head, price, session); wrong != nullptr) [[unlikely]]
-    return wrong;
-  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
-  if (node == nullptr || request_of(*node).late) return keep_eager(engine, peer, *session, head, payload, handle, node);
-  Request& request = request_of(*node);
-  engine.counters.add(Counter::posted_matches);
-  if (request.handle != 0) [[unlikely]] {
-    if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
-  }
-  set_envelope(request, head.tag, peer.rank, payload.size());
-  CANELE_MARK(eager_met_posted);
-  if (handle != 0) {
-    CANELE_MARK(synchronous_met_posted);
-    acknowledge(engine, peer, handle);
-  }
-  copy_eager(engine, request, peer, payload);
-  return nullptr;
-}
+namespace {
 
 [[gnu::noinline]] const char* on_eager(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
   std::uint64_t handle = 0;
@@ -195,6 +159,7 @@ inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::
 struct Announced {
   wire::Rts rts;
   Payload header, exposure;
+  const multicast::Announced* route = nullptr;  ///< of a multicast
 };
 
 const char* take_announced(Payload payload, Announced& out) {
@@ -218,38 +183,52 @@ const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Annou
   set_envelope(request, head.tag, peer.rank, rts.length);
   request.confirm = rts.confirm != 0;
   CANELE_MARK(rts_met_posted);
+  if (announced.route != nullptr) {
+    request.receive.cast = &multicast::announced(engine, peer, *announced.route, rts, *request.session);
+  }
   rendezvous::start(engine, request, peer, rts.handle, announced.exposure, rts.exposed);
   return nullptr;
 }
 
-/// In: a request to send that nobody waits for, or only a late receive.
+/// In: a request to send that nobody waits for, or only a late receive. `charged`: what its envelope cost, 0: nothing.
 const char* keep_rts(Engine& engine, Peer& peer, Session& session, const wire::Head& head, const Announced& announced,
-                     bool charged, PostedNode* node) {
+                     std::uint64_t charged, PostedNode* node) {
   const wire::Rts& rts = announced.rts;
-  Message* message = make_message(engine, peer, head, announced.header, announced.exposure);
-  if (message == nullptr) return "there is no memory for an unexpected message";
-  message->length = rts.length;
-  message->handle = rts.handle;
-  message->rendezvous = true;
+  const auto traits = static_cast<std::uint8_t>(Message::is_rendezvous | (charged != 0 ? Message::is_charged : 0) |
+                                                (rts.confirm != 0 ? Message::must_confirm : 0));
+  const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(announced.exposure.size()),
+                               rts.exposed, announced.route != nullptr ? announced.route->route.id : 0};
+  Message* message = make_message(engine, peer, head, traits, origin, announced.header, announced.exposure);
+  if (message == nullptr) {
+    if (node != nullptr) rendezvous::fin(engine, peer, rts.handle, CANELE_ENOMEM);
+    return no_room(engine, peer, head, rts.length, charged, node);
+  }
   CANELE_MARK(rts_kept);
-  message->confirm = rts.confirm != 0;
-  message->exposed_by = rts.exposed;
-  message->charged = charged;
   keep(engine, session, node, *message);
+  if (announced.route == nullptr) return nullptr;
+  multicast::serve_waiting(engine, multicast::announced(engine, peer, *announced.route, rts, session));
   return nullptr;
 }
 
 const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
   Announced announced;
+  multicast::Announced route;
+  if (head.type == wire::Type::cast) {
+    if (const char* wrong = multicast::take_route(engine, peer, payload, route); wrong != nullptr) return wrong;
+    announced.route = &route;
+  }
   if (const char* wrong = take_announced(payload, announced); wrong != nullptr) return wrong;
   const wire::Rts& rts = announced.rts;
+  if (announced.route != nullptr && (rts.confirm == 0 || rts.receive != 0 || rts.length == 0)) {
+    return "the envelope of a multicast makes no sense";
+  }
   Session* session = nullptr;
   const std::uint64_t price = wire::charge_of_rts(rts.header);
   if (const char* wrong = check_envelope(engine, peer, head, price, session); wrong != nullptr) return wrong;
   if (rts.receive != 0) return advert::on_bound(engine, peer, *session, head, rts, announced.exposure);
   PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
   if (node == nullptr || request_of(*node).late) {
-    return keep_rts(engine, peer, *session, head, announced, true, node);
+    return keep_rts(engine, peer, *session, head, announced, price, node);
   }
   return meet(engine, peer, head, announced, request_of(*node));
 }
@@ -272,19 +251,22 @@ const char* on_offer(Engine& engine, Peer& peer, const wire::Head& head, Payload
     CANELE_MARK(offer_met_posted);
     engine.matcher.cancel(session->match, *node);
     Request& request = request_of(*node);
-    wrong = request.late ? keep_rts(engine, peer, *session, head, announced, false, node)
+    wrong = request.late ? keep_rts(engine, peer, *session, head, announced, 0, node)
                          : meet(engine, peer, head, announced, request);
   } else if (node == nullptr && flow_in::wanted_by_probe(engine, offer.stamp, session->number, peer.rank, head.tag)) {
-    taken = true;
-    wrong = keep_rts(engine, peer, *session, head, announced, false, nullptr);
+    wrong = keep_rts(engine, peer, *session, head, announced, 0, nullptr);
+    taken = wrong == nullptr;
+    if (wrong == try_later) wrong = nullptr;  // it stays where it is
   }
+  if (!taken) flow_in::refused(engine, offer.stamp, session->number, peer.rank, head.tag);
   if (wrong == nullptr && !peer.gone()) flow_in::offered(engine, peer, offer, taken);
   return wrong;
 }
 
 const char* on_ack(Engine& engine, Peer& peer, const wire::Head& head) {
   Request* request = engine.sends.find(head.tag);
-  if (request == nullptr || request->rank != peer.rank || request->rendezvous || !request->synchronous) {
+  if (request == nullptr || request->rank != peer.rank || request->rendezvous || !request->synchronous ||
+      !request->announced()) {
     return "an acknowledgement names no synchronous send";
   }
   CANELE_MARK(synchronous_acknowledged);
@@ -299,6 +281,7 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::eager_sync:
       return on_eager(engine, peer, chunk.head, chunk.payload);
     case wire::Type::rts:
+    case wire::Type::cast:
       return on_rts(engine, peer, chunk.head, chunk.payload);
     case wire::Type::cts:
       return rendezvous::on_cts(engine, peer, chunk.head.tag, chunk.payload);
@@ -333,6 +316,12 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
       return on_offer(engine, peer, chunk.head, chunk.payload);
     case wire::Type::answer:
       return flow_out::on_answer(engine, peer, chunk.head.tag, chunk.head.seq);
+    case wire::Type::want:
+      return multicast::on_want(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::served:
+      return multicast::on_served(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::elsewhere:
+      return multicast::on_elsewhere(engine, peer, chunk.head, chunk.payload);
     case wire::Type::numbered:
       return "a packet number is not at the front of its packet";
   }
@@ -346,20 +335,22 @@ void no_longer_unexpected(Engine& engine, const Message& message) {
 
 /// Its memory is free again, and its sender may send as much.
 void discard(Engine& engine, Message& message) {
-  if (message.charged) flow_in::released(engine, *message.peer, message.price());
+  if (message.charged()) flow_in::released(engine, engine.peer(message.source), message.price());
   engine.messages.release(message);
 }
 
 /// Moves the bytes of a message that the request owns, now that there is memory for them; ends the message.
 void consume(Engine& engine, Request& request, Message& message) {
-  Peer& peer = *message.peer;
-  if (message.rendezvous) {
+  Peer& peer = engine.peer(message.source);
+  if (message.rendezvous()) {
     CANELE_MARK(unexpected_rts_taken);
-    request.confirm = message.confirm;
-    rendezvous::start(engine, request, peer, message.handle, message.exposed(), message.exposed_by);
+    request.confirm = message.confirm();
+    const std::uint32_t cast = message.origin().cast;
+    if (cast != 0) request.receive.cast = multicast::find(engine, message.source, cast);
+    rendezvous::start(engine, request, peer, message.handle(), message.exposed(), message.origin().exposed_by);
   } else {
     CANELE_MARK(unexpected_eager_taken);
-    if (message.synchronous) acknowledge(engine, peer, message.handle);
+    if (message.synchronous()) acknowledge(engine, peer, message.handle());
     copy_eager(engine, request, peer, {message.bytes(), message.stored});
   }
   discard(engine, message);
@@ -367,23 +358,27 @@ void consume(Engine& engine, Request& request, Message& message) {
 
 }  // namespace
 
-const char* packet(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
-  peer.counters.add(Counter::packets_received);
-  wire::Head head;
-  if (!wire::peek(bytes, head)) return "a packet is shorter than the head of a chunk";
-  if (wire::is_one_eager(head, bytes.size())) return deliver_eager(engine, peer, head, bytes.subspan(sizeof head), 0);
-  if (head.type == wire::Type::numbered && head.size == 0) {
-    return bundle::arrived(engine, peer, head, bytes.subspan(sizeof head));
+[[gnu::noinline]] const char* several_chunks(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes) {
+  if (first.type == wire::Type::numbered && first.size == 0) {
+    return bundle::arrived(engine, peer, first, bytes.subspan(sizeof first));
   }
-  return chunks(engine, peer, bytes);
+  return chunks(engine, peer, bytes, &peer.chunks_done);
 }
 
-const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
-  if (bytes.empty()) return "a packet is empty";
+const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes, std::size_t* done) {
+  const std::size_t size = bytes.size(), before = std::exchange(*done, 0);
+  if (before >= size) return "a packet is empty";
+  bytes = bytes.subspan(before);
+  Lookahead lookahead(engine, peer, bytes);
   while (!bytes.empty() && !peer.gone()) {
+    lookahead.step();
     wire::Chunk chunk;
+    const std::size_t left = bytes.size();
     if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
-    if (const char* wrong = on_chunk(engine, peer, chunk); wrong != nullptr) return wrong;
+    if (const char* wrong = on_chunk(engine, peer, chunk); wrong != nullptr) {
+      if (wrong == try_later) *done = size - left;
+      return wrong;
+    }
   }
   return nullptr;
 }
@@ -411,7 +406,7 @@ void accept(Engine& engine, Request& request) {
 }
 
 void give(Engine& engine, Request& request, Message& message) {
-  set_envelope(request, message.tag, message.source, message.length);
+  set_envelope(request, message.tag, message.source, message.length());
   if (!request.late) {
     consume(engine, request, message);
     return;
@@ -433,7 +428,14 @@ void bind(Engine& engine, Request& request) {
 }
 
 void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t delivered_bytes) {
-  count_and_finish(engine, request, peer, delivered_bytes);
+  if (request.receive.cast == nullptr) return count_and_finish(engine, request, peer, delivered_bytes);
+  if (request.part != Request::Part::stock) count(engine, request, engine.peer(request.rank), delivered_bytes);
+  multicast::received(engine, request, outcome_of(request));
+}
+
+void failed(Engine& engine, Request& request, int error) {
+  if (request.receive.cast != nullptr) return multicast::received(engine, request, error);
+  engine.finish(request, error);
 }
 
 void end_posted(Engine& engine, int source, int error) {
@@ -481,14 +483,14 @@ void probe(Engine& engine, ProbeOp& op) {
     flow_in::missed(engine, {session.number, op.source, op.tag, op.mask, 0});
   } else {
     auto& message = static_cast<Message&>(*node);
-    op.status = {CANELE_OK, message.source, message.tag, message.length, 0};
+    op.status = {CANELE_OK, message.source, message.tag, message.length(), 0};
     if (op.into != nullptr) {
       CANELE_MARK(probe_took);
       engine.matcher.take(session.match, message);
       no_longer_unexpected(engine, message);
       ++session.pending;
       Request& request = *op.into;
-      set_envelope(request, message.tag, message.source, message.length);
+      set_envelope(request, message.tag, message.source, message.length());
       request.receive.message = &message;
       request.stage = Request::Stage::held;
       request.word.fetch_or(event::header, std::memory_order_acq_rel);  // told by the return of the call
@@ -498,12 +500,11 @@ void probe(Engine& engine, ProbeOp& op) {
 }
 
 void drop_unexpected(Engine& engine, Session& session) {
-  while (UnexpectedNode* oldest = engine.matcher.find(session.match, rank_any, 0, 0)) {
-    auto& message = static_cast<Message&>(*oldest);
-    engine.matcher.take(session.match, message);
+  engine.matcher.drain(session.match, [&](UnexpectedNode& node) {
+    auto& message = static_cast<Message&>(node);
     no_longer_unexpected(engine, message);
     discard(engine, message);
-  }
+  });
 }
 
 }  // namespace canele::comm::receive_path

@@ -15,11 +15,13 @@
 
 namespace canele::comm::receive_path {
 
-/// Step 2: a whole packet. nullptr, or what is wrong with it.
-const char* packet(Engine& engine, Peer& peer, std::span<const std::byte> bytes);
+/// An answer of chunks(), and of packet() in eager_in.hpp: there is no memory for the next chunk now. Nothing is lost:
+/// the packet is to be presented again, and goes on where it was left.
+extern const char try_later[];
 
-/// The same for the chunks of a packet, its number taken off.
-const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes);
+/// Step 2 for the chunks of a packet, its number taken off: nullptr, or what is wrong with it. *done: how many of its
+/// bytes are done already; 0 after.
+const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes, std::size_t* done);
 
 /// A posted receive: takes an unexpected message, or waits.
 void accept(Engine& engine, Request& request);
@@ -35,6 +37,9 @@ void drop_unexpected(Engine& engine, Session& session);
 /// Gives the message that `request` has matched to it: copies, or starts the rendezvous, or holds it for a late
 /// receive.
 void give(Engine& engine, Request& request, Message& message);
+
+/// A receive that has met its message ends without all of it.
+void failed(Engine& engine, Request& request, int error);
 
 /// The receive is over: counts, fault switch, status.
 void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t delivered_bytes);

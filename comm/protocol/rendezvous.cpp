@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "comm/core/data.hpp"
+#include "comm/multicast/relay.hpp"
 #include "comm/packet/wire.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/flow_out.hpp"
@@ -111,25 +112,27 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
     exposure.size = 0;
 }
 
-namespace {
-
-/// Asks for bytes from `offset` on as a stream, under a name of their own.
 void grant(Engine& engine, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
   request.receive.peer = &peer;
   request.bulk_key = send;
   request.handle = engine.transfers.add(request);
+  if (Cast* const cast = request.receive.cast; cast != nullptr) {
+    cast->fetching = &request;
+    cast->landing = false;
+    if (peer.rank != cast->root) return multicast::want(engine, request, peer, offset);
+  }
   const wire::Cts cts{request.handle, offset, request.expected - offset};
   send_path::control(engine, peer, wire::Type::cts, send, 0, 0, &cts, sizeof cts);
 }
 
-}  // namespace
-
 void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure,
            std::uint8_t exposed_by) {
   request.stage = Request::Stage::moving;
+  Cast* const cast = request.receive.cast;
+  if (cast != nullptr && multicast::bound(engine, request, *cast)) return;
   if (peer.gone()) {
     CANELE_MARK(rendezvous_with_the_gone);
-    engine.finish(request, peer.error);
+    receive_path::failed(engine, request, peer.error);
     return;
   }
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
@@ -152,7 +155,8 @@ void stream(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, 
   CANELE_MARK(rendezvous_streamed);
   request.moved = 0;
   request.expected = want;
-  grant(engine, request, peer, handle, 0);
+  const Cast* cast = request.receive.cast;
+  grant(engine, request, cast != nullptr ? multicast::source_of(engine, *cast) : peer, handle, 0);
 }
 
 const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
@@ -160,7 +164,7 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   Request* request = engine.sends.find(handle);
   if (!wire::take(payload, cts)) return "a clear to send is too short";
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || request->expected != 0 ||
-      request->offering) {
+      !request->announced() || request->part == Request::Part::forward) {
     return "a clear to send names no send that waits for one";
   }
   const std::uint64_t length = request->data.length;
@@ -186,8 +190,8 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   Request* request = engine.sends.find(handle);
   if (!wire::take(payload, outcome)) return "an end of transfer is too short";
   const bool under_way = request != nullptr && request->moved != request->expected;
-  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || request->offering ||
-      (under_way && !request->confirm)) {
+  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
+      (under_way && !request->confirm) || request->part == Request::Part::forward) {
     return "an end of transfer names no send that waits for one";
   }
   if (under_way) {  // the rail has not given the last of its memory back
@@ -199,22 +203,31 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   if (request->withheld) flow_out::taken(engine, peer, *request);
   engine.sends.remove(handle);
   fetch::withdraw(peer, *request);
-  engine.finish(*request, outcome == 0 ? CANELE_OK : CANELE_EPEER);
+  constexpr auto no_memory = static_cast<std::uint32_t>(-CANELE_ENOMEM);
+  engine.finish(*request, outcome == 0 ? CANELE_OK : outcome == no_memory ? CANELE_ENOMEM : CANELE_EPEER);
   return nullptr;
 }
 
 void on_again(Engine& engine, Peer& peer, std::uint64_t key) {
   Request* request = engine.transfers.find(key);
   if (request == nullptr || request->receive.peer != &peer || peer.bundle == nullptr) return;  // it has all of it
-  for (OpenLanding& landing : peer.bundle->landings) {
-    if (landing.key != key) continue;
-    CANELE_RARE_MARK(asked_again_while_landing);
-    landing.asked_again = true;
-    return;
-  }
   CANELE_MARK(granted_again);
-  engine.transfers.remove(key);
-  grant(engine, *request, peer, request->bulk_key, request->moved);
+  grant_again(engine, *request);
+}
+
+void grant_again(Engine& engine, Request& request) {
+  Peer& peer = *request.receive.peer;
+  if (peer.bundle != nullptr) {
+    for (OpenLanding& landing : peer.bundle->landings) {
+      if (landing.key != request.handle) continue;
+      CANELE_RARE_MARK(asked_again_while_landing);
+      landing.asked_again = true;
+      return;
+    }
+  }
+  engine.transfers.remove(request.handle);
+  if (request.receive.cast != nullptr) return multicast::ask_again(engine, request);
+  grant(engine, request, peer, request.bulk_key, request.moved);
 }
 
 void landing_closed(Engine& engine, Peer& peer, std::size_t index) {
@@ -223,9 +236,18 @@ void landing_closed(Engine& engine, Peer& peer, std::size_t index) {
   Request* request = peer.gone() ? engine.transfers.find(landing.key) : nullptr;
   if (request != nullptr && request->receive.peer == &peer) {  // it has waited for this only
     engine.transfers.remove(landing.key);
-    engine.finish(*request, peer.error);
+    lost_source(engine, *request, peer);
   } else if (landing.asked_again && !peer.gone()) {
     on_again(engine, peer, landing.key);
+  }
+}
+
+void lost_source(Engine& engine, Request& request, const Peer& peer) {
+  const Cast* cast = request.receive.cast;
+  if (cast != nullptr && cast->root != peer.rank) {
+    multicast::ask_again(engine, request);
+  } else {
+    receive_path::failed(engine, request, peer.error);
   }
 }
 
@@ -242,6 +264,7 @@ int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
   if (offset >= request->expected || length > request->expected - offset) return 0;
   const Rail* rail = peer.rail_of(slot);
   if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or of one that is gone
+  if (request->receive.cast != nullptr) request->receive.cast->landing = true;
   std::size_t covered = 0;
   if (peer.bundle == nullptr) return data::pieces(request->data, offset, length, out, max, &covered);
   const auto open = find_open(*peer.bundle, key);
@@ -252,17 +275,29 @@ int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
   return count;
 }
 
+/// A stream has come further.
+static void came(Engine& engine, Request& request, Peer& peer) {
+  const bool cast = request.receive.cast != nullptr;
+  if (cast) multicast::advanced(engine, request);
+  if (request.moved != request.expected) return;
+  CANELE_MARK(stream_landed);
+  engine.transfers.remove(request.handle);
+  if (cast) {
+    multicast::fetched(engine, request, peer);
+  } else if (request.confirm) {
+    fin(engine, peer, request.bulk_key, CANELE_OK);
+  }
+  receive_path::delivered(engine, request, peer, request.expected);
+}
+
 void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t length) {
   Request* request = engine.transfers.find(key);
   const bool wanted = request != nullptr && request->receive.peer == &peer && !peer.gone() &&
                       length <= request->expected - request->moved;
-  if (wanted) request->moved += length;
   engine.watch.moved();
-  if (wanted && request->moved == request->expected) {
-    CANELE_MARK(stream_landed);
-    engine.transfers.remove(key);
-    if (request->confirm) fin(engine, peer, request->bulk_key, CANELE_OK);
-    receive_path::delivered(engine, *request, peer, request->expected);
+  if (wanted) {
+    request->moved += length;
+    came(engine, *request, peer);
   }
   if (peer.bundle == nullptr) return;
   const auto closed = find_open(*peer.bundle, key);
@@ -278,7 +313,7 @@ void pulled(Engine& engine, Pull& pull) {
   Peer& peer = *pull.peer;
   if (peer.gone()) {  // even if all was copied: it may have given us up, and let go of its memory meanwhile
     CANELE_MARK(pull_from_the_gone);
-    engine.finish(*pull.request, peer.error);
+    receive_path::failed(engine, *pull.request, peer.error);
   } else if (pull.status == drivers::Status::ok) {
     CANELE_MARK(pull_done);
     fin(engine, peer, pull.handle, CANELE_OK);

@@ -52,6 +52,12 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
 
 /// The sender has lost the rail that carried a transfer: what is missing is granted again.
 void on_again(Engine& engine, Peer& peer, std::uint64_t key);
+/// Asks for bytes from `offset` on as a stream, under a name of their own.
+void grant(Engine& engine, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset);
+/// The same for a transfer that has been granted: what is missing of it.
+void grant_again(Engine& engine, Request& request);
+/// The peer that a transfer's data comes from is gone, and nobody writes to it any more.
+void lost_source(Engine& engine, Request& request, const Peer& peer);
 
 /// Where bulk bytes of transfer `key` go; see DriverEvents.
 int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t key, std::uint64_t offset,

@@ -12,6 +12,8 @@
 #include <cstring>
 
 #include "comm/core/data.hpp"
+#include "comm/multicast/multicast.hpp"
+#include "comm/multicast/relay.hpp"
 #include "comm/protocol/advert.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/flow_out.hpp"
@@ -20,11 +22,9 @@
 #include "ltask/mark.hpp"
 
 namespace canele::comm::send_path {
-namespace {
 
 using strategies::Item;
 
-/// Longest message that goes eagerly.
 std::size_t eager_limit(const Engine& engine, const Peer& peer) {
   std::size_t limit = ~std::size_t{0};
   const auto fits = [&](const DriverSlot& slot) {
@@ -40,8 +40,6 @@ std::size_t eager_limit(const Engine& engine, const Peer& peer) {
   return engine.eager_setting != 0 ? std::min<std::size_t>(limit, engine.eager_setting) : limit;
 }
 
-}  // namespace
-
 /// In: a peer that may not have heard of the session. Out: it will, before the next envelope.
 void announce(Engine& engine, Peer& peer, const Session& session) {
   if (peer.announced.size() <= session.number) peer.announced.resize(session.number + 1, 0);
@@ -55,22 +53,21 @@ namespace {
 
 /// In: data, header, synchronous. Out: rendezvous or eager.
 void choose_protocol(const Engine& engine, const Peer& peer, Request& request) {
-  request.rendezvous = request.data.length > eager_limit(engine, peer) || CANELE_BUGGIFY(rendezvous);
+  const bool asked = request.rendezvous;  // by a multicast
+  request.rendezvous = asked || request.data.length > eager_limit(engine, peer) || CANELE_BUGGIFY(rendezvous);
 }
+
+const Leg& leg_of(const Request& request) { return static_cast<const Leg&>(request); }
 
 /// Bytes that the envelope takes in a packet, at most.
 std::size_t size_in_packet(const Request& request) {
   if (!request.rendezvous) {
     return wire::chunk_size(request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0));
   }
-  return wire::chunk_size((request.offering ? sizeof(wire::Offer) : 0) + sizeof(wire::Rts) + request.header +
-                          drivers::Exposure::max_size);
-}
-
-void count(Engine& engine, Peer& peer, std::size_t length, Counter protocol) {
-  engine.counters.add(protocol);
-  peer.counters.add(Counter::messages_sent);
-  peer.counters.add(Counter::bytes_sent, length);
+  const std::size_t ahead = request.offering                     ? sizeof(wire::Offer)
+                            : request.part == Request::Part::leg ? multicast::route_size(leg_of(request))
+                                                                 : 0;
+  return wire::chunk_size(ahead + sizeof(wire::Rts) + request.header + drivers::Exposure::max_size);
 }
 
 }  // namespace
@@ -79,52 +76,27 @@ void count_message(Engine& engine, Peer& peer, const Request& request) {
   count(engine, peer, request.data.length, request.rendezvous ? Counter::rendezvous_sent : Counter::eager_sent);
 }
 
-void doorbell(Engine& engine, Rail& rail) {
-  drivers::Driver& driver = *rail.slot->driver;
-  if (!driver.wants_wake(rail.peer->rank)) return;
-  engine.departures.ring(driver, rail.peer->rank);
+[[gnu::cold]] void ring(Engine& engine, const Rail& rail) {
+  engine.departures.ring(*rail.slot->driver, rail.peer->rank);
   engine.counters.add(Counter::wakes_sent);
 }
 
-bool leave_at_once(Engine& engine, const Session& session, int destination, std::uint64_t tag, const void* buffer,
-                   std::size_t length) {
-  Peer* peer = engine.peers[destination];
-  if (peer == nullptr || peer->state != Peer::State::up || length >= peer->rail->inline_below) return false;
-  Rail& rail = *peer->rail;
-  // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
-  if (rail.state != Rail::State::idle || rail.full || peer->dirty || session.number >= peer->announced.size() ||
-      peer->announced[session.number] != session.epoch || wire::charge_of_eager(length) > peer->credit) {
-    return false;
-  }
-  const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
-                                    static_cast<std::uint8_t>(length)});
-  drivers::Driver& driver = *rail.slot->driver;
-  if (driver.send_inline(destination, head.data(), sizeof head, buffer, length) != drivers::Status::ok) {
-    CANELE_MARK(inline_send_found_full);
-    rail.full = true;
-    return false;
-  }
-  CANELE_MARK(left_at_once);
-  peer->credit -= wire::charge_of_eager(length);
-  peer->recent.note(peer->next_out++, session.number, tag);
-  count(engine, *peer, length, Counter::eager_sent);
-  peer->counters.add(Counter::packets_sent);
-  doorbell(engine, rail);
-  return true;
-}
-
-void accept(Engine& engine, Request& request) {
+bool admit(Engine& engine, Request& request) {
   ++engine.pending_sends;
   ++request.session->pending;
   Peer& peer = engine.peer(request.rank);
   if (peer.gone()) {
     CANELE_MARK(send_to_the_gone);
     engine.finish(request, peer.error);
-    return;
+    return false;
   }
   announce(engine, peer, *request.session);
   choose_protocol(engine, peer, request);
-  if (flow_out::admit(engine, peer, request)) join_backlog(engine, peer, request);
+  return flow_out::admit(engine, peer, request);
+}
+
+void accept(Engine& engine, Request& request) {
+  if (admit(engine, request)) join_backlog(engine, engine.peer(request.rank), request);
 }
 
 void join_backlog(Engine& engine, Peer& peer, Request& request) {
@@ -170,9 +142,10 @@ std::byte* write_control(const Control& c, std::byte* out) {
 std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
                      const Adverts::Theirs* offered) {
   if (request.handle == 0) request.handle = engine.sends.add(request);
-  const bool confirm = peer.bundle != nullptr && peer.bundle->numbers;
+  const bool routed = request.part == Request::Part::leg;
+  const bool confirm = routed || (peer.bundle != nullptr && peer.bundle->numbers);
   drivers::Exposure exposure;
-  rendezvous::expose(peer, request, exposure);
+  if (!multicast::is_served(request)) rendezvous::expose(peer, request, exposure);
   const std::size_t late = staged != nullptr && !confirm ? fetch::room(*peer.rail, request) : 0;
   wire::Rts rts{};
   rts.handle = request.handle;
@@ -199,6 +172,10 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
     out = wire::put_head(out, head, sizeof offer + payload);
     std::memcpy(out, &offer, sizeof offer);
     out += sizeof offer;
+  } else if (routed) {
+    head.type = wire::Type::cast;
+    out = wire::put_head(out, head, multicast::route_size(leg_of(request)) + payload);
+    out = multicast::write_route(engine, leg_of(request), out);
   } else {
     head.type = wire::Type::rts;
     out = wire::put_head(out, head, payload);
@@ -227,7 +204,8 @@ Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packe
   peer.recent.note(head.seq, head.session, head.tag);
   Adverts::Theirs offered;
   const bool is_offered = advert::consume(engine, peer, *request.session, head.tag, &offered);
-  if (request.rendezvous) return {write_rts(engine, peer, request, head, out, staged, is_offered ? &offered : nullptr)};
+  const bool bound = is_offered && request.part != Request::Part::leg;
+  if (request.rendezvous) return {write_rts(engine, peer, request, head, out, staged, bound ? &offered : nullptr)};
   const std::size_t length = request.data.length;
   if (request.synchronous) {
     if (request.handle == 0) request.handle = engine.sends.add(request);
@@ -269,6 +247,7 @@ void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes) 
   }
   if (request.confirm && !request.confirmed) {  // the rail may still lose it
     CANELE_MARK(stream_sent_not_confirmed);
+    if (request.part == Request::Part::forward) multicast::paused(engine, request);
     return;
   }
   engine.sends.remove(request.handle);

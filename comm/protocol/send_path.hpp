@@ -19,18 +19,21 @@ namespace canele::comm::send_path {
 
 /// Step 1-3: a posted send joins its peer's backlog.
 void accept(Engine& engine, Request& request);
+/// The first part of it. False: the send has ended, or is withheld.
+bool admit(Engine& engine, Request& request);
+/// Longest message that goes eagerly.
+std::size_t eager_limit(const Engine& engine, const Peer& peer);
 
 /// The rest of it, once the envelope may leave.
 void join_backlog(Engine& engine, Peer& peer, Request& request);
 
 /// A message counts as sent, by the protocol that it takes.
+inline void count(Engine& engine, Peer& peer, std::size_t length, Counter protocol) {
+  engine.counters.add(protocol);
+  peer.counters.add(Counter::messages_sent);
+  peer.counters.add(Counter::bytes_sent, length);
+}
 void count_message(Engine& engine, Peer& peer, const Request& request);
-
-/// The short cut for a small message to an idle memory driver with nothing queued before it: the packet that any
-/// strategy would plan now has this one message, so it is written straight into the driver's line. False: it takes the
-/// long way.
-bool leave_at_once(Engine& engine, const Session& session, int destination, std::uint64_t tag, const void* buffer,
-                   std::size_t length);
 
 /// Step 4: gives packets to the peer's rail as long as it takes them.
 void pump(Engine& engine, Peer& peer);
@@ -61,7 +64,11 @@ void control(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std
              const void* payload, std::size_t size);
 
 /// Notes that the doorbell of the rail's peer is to be rung if the last send found it asleep.
-void doorbell(Engine& engine, Rail& rail);
+void ring(Engine& engine, const Rail& rail);
+inline void doorbell(Engine& engine, const Rail& rail) {
+  if (rail.slot->driver->wants_wake(rail.peer->rank)) [[unlikely]]
+    ring(engine, rail);
+}
 
 /// The next piece of a granted transfer, to a rail that is idle. False: the rail is full.
 bool send_bulk(Engine& engine, Rail& rail, Request& request);

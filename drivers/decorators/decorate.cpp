@@ -17,14 +17,14 @@ struct Option {
   double least, most, otherwise;
   bool whole = true;  ///< a whole number
 };
-struct Kind {
+struct DecoratorKind {
   std::string_view name;
   std::unique_ptr<Driver> (*make)(std::unique_ptr<Driver>, const OptionValues&);
   std::array<Option, 7> options;
 };
 
 constexpr double huge = 9007199254740992.0;  // 2^53: what a double holds exactly
-constexpr Kind kinds[] = {
+constexpr DecoratorKind kinds[] = {
     {"trace", make_trace, {{{"keep", 1, 1'000'000, 0}}}},
     {"delay", make_delay, {{{"us", 0, 10'000'000, 100}, {"room", 65536, huge, 8 << 20}}}},
     {"fault",
@@ -43,11 +43,11 @@ std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\
 
 std::string names_of_kinds() {
   std::string all;
-  for (const Kind& kind : kinds) all += (all.empty() ? "" : ", ") + std::string(kind.name);
+  for (const DecoratorKind& kind : kinds) all += (all.empty() ? "" : ", ") + std::string(kind.name);
   return all;
 }
 
-std::string names_of_options(const Kind& kind) {
+std::string names_of_options(const DecoratorKind& kind) {
   std::string all;
   for (const Option& option : kind.options) {
     if (!option.name.empty()) all += (all.empty() ? "" : ", ") + std::string(option.name);
@@ -66,7 +66,7 @@ std::string_view take_word(std::string_view* text, char separator) {
 bool is_out_of_contract(std::string_view name) { return name == "drop" || name == "duplicate" || name == "reorder"; }
 
 /// One "name=value" into *values. False and *error.
-bool read_option(const Kind& kind, std::string_view text, OptionValues* values, std::string* error) {
+bool read_option(const DecoratorKind& kind, std::string_view text, OptionValues* values, std::string* error) {
   const std::string where = "decorator " + std::string(kind.name) + ": ";
   const std::string_view name = take_word(&text, '=');
   if (is_out_of_contract(name)) {
@@ -94,15 +94,15 @@ bool read_option(const Kind& kind, std::string_view text, OptionValues* values, 
   return false;
 }
 
-const Kind* find_kind(std::string_view name) {
-  for (const Kind& kind : kinds) {
+const DecoratorKind* find_kind(std::string_view name) {
+  for (const DecoratorKind& kind : kinds) {
     if (kind.name == name) return &kind;
   }
   return nullptr;
 }
 
 struct Chosen {
-  const Kind* kind;
+  const DecoratorKind* kind;
   OptionValues values;
 };
 

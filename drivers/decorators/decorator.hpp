@@ -85,6 +85,7 @@ class Decorator : public Driver, protected DriverEvents {
   void ready(Rank rank) override { engine().ready(rank); }
   void connected(Rank rank) override {
     share_lines(rank, inner_->shared_lines(rank));
+    met(rank, inner_->incarnation_of(rank));
     engine().connected(rank);
   }
   void failed(Rank rank, bool lost, std::string_view reason) override { engine().failed(rank, lost, reason); }
@@ -100,6 +101,7 @@ class Decorator : public Driver, protected DriverEvents {
       size = from.size;
       job = from.job;
       incarnation = from.incarnation;
+      argument = from.argument;
       secret = from.secret;
       events = to;
     }

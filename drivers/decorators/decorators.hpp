@@ -30,4 +30,7 @@ namespace canele::drivers {
 /// Wraps `driver` as `list` says. nullptr, and *error says what is wrong and what would be right.
 std::unique_ptr<Driver> decorate(std::string_view list, std::unique_ptr<Driver> driver, std::string* error);
 
+/// Wraps `driver` so that nothing damaged is delivered; see checksum.cpp. Both ends of a pair need it.
+std::unique_ptr<Driver> with_checksums(std::unique_ptr<Driver> driver);
+
 }  // namespace canele::drivers

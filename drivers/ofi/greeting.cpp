@@ -122,6 +122,7 @@ void OfiDriver::on_refusal(Link& link, std::span<const std::byte> bytes) {
 void OfiDriver::set_up(Link& link) {
   link.state = Link::State::up;
   link.hello = {};
+  met(link.rank, link.incarnation);
   if (lifelines_) lifelines_->hold(link.rank, link.name, link.port, true);
   ++reported_;
   context_->events->connected(link.rank);

@@ -301,6 +301,7 @@ void Psm2Driver::come_up(Peer& peer) {
   peer.state = Peer::State::up;
   if (peer.local) ++local_peers_;
   ++reported_;
+  Driver::met(peer.rank, peer.handshake->peer_incarnation());
   context_->events->connected(peer.rank);
   if (early_[index]) refuse_for_now(peer);
   early_[index] = false;

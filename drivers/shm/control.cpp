@@ -486,6 +486,7 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
   peer.area_in = std::move(connection.area_in);
   peer.in.attach(peer.area_in.as<Area>(), connection.strict);
   peer.out.attach(peer.area_out.as<Area>(), connection.strict);
+  met(peer.rank, connection.handshake.peer_incarnation());
   share_lines(peer.rank, {peer.area_in.as<Area>()->shared, peer.area_out.as<Area>()->shared, shared_line_count});
   peer.park = peer.park_page.as<ParkPage>();
   peer.reads_us = attach_ && introduction.reads_you == 1;

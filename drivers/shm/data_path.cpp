@@ -19,6 +19,15 @@ namespace {
 constexpr int slice = 32;  ///< packets taken from one peer before the next one has its turn
 constexpr int pieces_at_once = 16;
 
+/// Between two looks in vain: leaves the core to its other hardware thread, which may be the one that sends.
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
 void gather(std::byte* to, const iovec* pieces, int count, [[maybe_unused]] std::size_t size) {
   [[maybe_unused]] const std::byte* end = to + size;
   for (int i = 0; i < count; ++i) {
@@ -162,22 +171,43 @@ int ShmDriver::poll_impl(int budget) {
   return poll_inboxes(budget);
 }
 
+/// The inbox whose turn it is. The list does not change between two calls of a poll: peers join in look() and leave in
+/// report().
+inline Peer& ShmDriver::next_inbox() {
+  if (++turn_ >= active_.size()) turn_ = 0;
+  return *active_[turn_];
+}
+
+/// Does `word`, the next one of its inbox, announce something? A failed peer waits for report().
+inline bool ShmDriver::has_mail(const Peer& peer, std::uint64_t word) {
+  return peer.in.fresh(word) && peer.state != Peer::State::failed;
+}
+
 /// One look at every inbox; with few of them several, until something is there: to come here costs more than a look.
+/// What is there is another function, which is jumped to: so a look saves no registers.
 inline int ShmDriver::poll_inboxes(int budget) {
   constexpr std::size_t patience = 8;
-  int events = 0;
-  // The list does not change in the loop: peers join in look() and leave in report().
   const std::size_t count = active_.size();
-  if (count == 0) return 0;
-  for (std::size_t looks = 0; looks < count || (events == 0 && looks < patience); ++looks) {
-    if (++turn_ >= count) turn_ = 0;
-    Peer& peer = *active_[turn_];
+  const std::size_t most = count == 0 ? 0 : std::max(count, patience);
+  for (std::size_t looks = 1; looks <= most; ++looks) {
+    Peer& peer = next_inbox();
     const std::uint64_t word = peer.in.word();
-    if (!peer.in.fresh(word) || peer.state == Peer::State::failed) continue;  // failed: until report()
-    events += receive(peer, word, std::min(budget - events, slice));
-    if (events >= budget) break;
+    if (has_mail(peer, word)) return empty_inboxes(&peer, word, looks < count ? count - looks : 0, budget);
+    relax();
   }
-  return events;
+  return 0;
+}
+
+/// Takes what one inbox has, and then `others`, the rest of the round.
+int ShmDriver::empty_inboxes(Peer* peer, std::uint64_t word, std::size_t others, int budget) {
+  for (int events = 0;;) {
+    events += receive(*peer, word, std::min(budget - events, slice));
+    do {
+      if (others-- == 0 || events >= budget) return events;
+      peer = &next_inbox();
+      word = peer->in.word();
+    } while (!has_mail(*peer, word));
+  }
 }
 
 /// The poll with everything that is seldom needed. Kept out of the way of the one above, which spins.
@@ -193,7 +223,7 @@ int ShmDriver::poll_with_chores(int budget) {
 }
 
 /// Takes packets out of an inbox; `word` announces the first.
-int ShmDriver::receive(Peer& peer, std::uint64_t word, int budget) {
+[[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, std::uint64_t word, int budget) {
   int events = 0;
   do {
     const bool small = kind_of(word) == static_cast<std::uint8_t>(Kind::small);

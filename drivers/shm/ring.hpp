@@ -27,7 +27,8 @@ inline void copy_small(std::byte* to, const void* from_memory, std::size_t size)
   };
   // Two copies that may overlap cover every size between one and two times theirs.
   if (size >= 8) {
-    for (std::size_t at = 0; at + 8 < size; at += 8) copy(std::uint64_t{}, at);
+    copy(std::uint64_t{}, 0);
+    for (std::size_t at = 8; at + 8 < size; at += 8) copy(std::uint64_t{}, at);
     copy(std::uint64_t{}, size - 8);
   } else if (size >= 4) {
     copy(std::uint32_t{}, 0);

@@ -46,7 +46,10 @@ class ShmDriver final : public Driver {
   Status starve(Peer&, std::size_t wanted);
   void note_sleep(Peer&);
   void wake_if_starved(Peer&);
+  Peer& next_inbox();
+  static bool has_mail(const Peer&, std::uint64_t word);
   int poll_inboxes(int budget);
+  int empty_inboxes(Peer*, std::uint64_t word, std::size_t others, int budget);
   int poll_with_chores(int budget);
   int receive(Peer&, std::uint64_t word, int budget);
   bool give(Peer&, std::span<const std::byte>);

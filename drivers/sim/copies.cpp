@@ -98,13 +98,18 @@ Status SimDriver::copy_later(Rank peer, Access access, const Exposed& what, std:
                                   });
     return Status::full;
   }
-  if (Region* const region = fabric_->region(peer, what.region); region != nullptr) region->readers.push_back(rank());
+  if (Region* const region = fabric_->region(peer, what.region); region != nullptr) {
+    region->readers.emplace_back(rank(), incarnation());
+  }
   const std::uint64_t there = fabric_->options().model.latency_ns + fabric_->wire_time(size);
   fabric_->world.timeline.after(
       there + fabric_->dice.under(2 * there), [fabric = fabric_, own = rank(), self = incarnation(), peer, access, what,
                                                offset, size, token, mine = Cursor{{pieces, pieces + count}}] {
         Region* const region = fabric->region(peer, what.region);
-        if (region != nullptr) region->readers.erase(std::find(region->readers.begin(), region->readers.end(), own));
+        if (region != nullptr) {
+          auto& readers = region->readers;
+          readers.erase(std::find(readers.begin(), readers.end(), std::pair(own, self)));
+        }
         SimDriver* const driver = fabric->driver_of(own);
         if (driver == nullptr || driver->incarnation() != self || driver->link_to(peer).state != State::up) return;
         if (fabric->is_cut(own, peer))

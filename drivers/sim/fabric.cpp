@@ -37,7 +37,7 @@ const char* name_of(Kind kind) {
 const char* name_of(Fault fault) {
   constexpr const char* names[] = {"delay",        "back-pressure", "pending-send", "short-write", "duplicate",
                                    "truncated",    "corrupt",       "clog",         "partition",   "rail-loss",
-                                   "registration", "copy-full",     "copy-failed"};
+                                   "registration", "copy-full",     "copy-failed",  "payload"};
   static_assert(std::size(names) == static_cast<std::size_t>(Fault::count));
   return names[static_cast<std::size_t>(fault)];
 }
@@ -79,7 +79,10 @@ bool Fabric::joins(Rank a, Rank b) const {
 void Fabric::transmit(Rank from, Rank to, Frame frame) {
   ++frames;
   Channel& way = channel(from, to);
-  if (way.cut) return;
+  if (way.cut) {
+    if (frame.type == Frame::Type::hello) no_way(from, to, frame.incarnation);
+    return;
+  }
   Port& out = ports_[static_cast<std::size_t>(from)];
   Port& in = ports_[static_cast<std::size_t>(to)];
   const std::uint64_t wire = wire_time(std::max(frame.bytes.size(), frame.charged));
@@ -101,6 +104,14 @@ void Fabric::transmit(Rank from, Rank to, Frame frame) {
   }
   way.transit.push_back(std::move(frame));
   world.timeline.at(way.last_time, [this, from, to] { arrive(from, to); });
+}
+
+/// Who tries to connect where there is no way finds out: the cut may be older than its driver, or its process.
+void Fabric::no_way(Rank from, Rank to, std::uint64_t incarnation) {
+  world.timeline.after(1 + dice.under(rates.longest_delay_ns), [this, from, to, incarnation] {
+    SimDriver* const driver = driver_of(from);
+    if (driver != nullptr && driver->incarnation() == incarnation) driver->lose(to, "there is no way to it", false);
+  });
 }
 
 /// The first one that is still in its sender's memory is read.
@@ -163,6 +174,9 @@ void Fabric::damage(Rank from, Rank to, Frame& frame) {
     frame.bytes[at] ^= static_cast<std::byte>(1u << dice.under(8));
   }
   if ((cut || flipped) && world.broken) world.broken(from, to);
+  if (cut || flipped || !strikes(Fault::payload, rates.payload)) return;
+  frame.bytes[dice.under(frame.bytes.size())] ^= static_cast<std::byte>(1u << dice.under(8));
+  if (world.spoiled) world.spoiled(from, to);
 }
 
 void Fabric::hold(Rank from, Rank to, std::uint64_t until, Fault as) {
@@ -219,9 +233,11 @@ Region* Fabric::region(Rank rank, std::uint64_t id) {
 void Fabric::drop_region(Rank rank, std::uint64_t id) {
   const Region* const known = region(rank, id);
   if (known != nullptr) {
-    for (const Rank reader : known->readers) {
+    for (const auto& [reader, incarnation] : known->readers) {
       // Who has died, or was given up, may be under way: his copy will find nothing.
-      if (driver_of(reader) == nullptr || driver_of(rank) == nullptr || !driver_of(rank)->is_up(reader)) continue;
+      const SimDriver* const by = driver_of(reader);
+      if (by == nullptr || by->incarnation() != incarnation) continue;
+      if (driver_of(rank) == nullptr || !driver_of(rank)->is_up(reader)) continue;
       world.complain("rank " + std::to_string(rank) + " withdraws memory that rank " + std::to_string(reader) +
                      " is copying");
     }
@@ -229,8 +245,10 @@ void Fabric::drop_region(Rank rank, std::uint64_t id) {
   regions_[static_cast<std::size_t>(rank)].erase(id);
 }
 
-SharedLines Fabric::lines(Rank rank, Rank peer, int count) {
-  auto& memory = lines_[{std::min(rank, peer), std::max(rank, peer)}];
+SharedLines Fabric::lines(const SimDriver& driver, Rank peer, std::uint64_t incarnation, int count) {
+  const Rank rank = driver.rank();
+  const std::uint64_t own = driver.incarnation();
+  auto& memory = lines_[rank < peer ? std::pair(own, incarnation) : std::pair(incarnation, own)];
   if (memory.empty()) memory = std::vector<SharedLine, Counted<SharedLine>>(static_cast<std::size_t>(2 * count));
   SharedLine* const low = memory.data();
   SharedLine* const high = low + count;

@@ -25,6 +25,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "drivers/driver.hpp"
@@ -76,6 +77,7 @@ enum class Fault : std::uint8_t {
   registration,
   copy_full,
   copy_failed,
+  payload,
   count
 };
 const char* name_of(Fault fault);
@@ -84,6 +86,7 @@ const char* name_of(Fault fault);
 struct FaultRates {
   double delay = 0, back_pressure = 0, pending_send = 0, short_write = 0, duplicate = 0, truncated = 0, corrupt = 0;
   double registration = 0, copy_full = 0, copy_failed = 0;
+  double payload = 0;  ///< a bit of any packet flipped, which a checksum must find
   std::uint64_t longest_delay_ns = 200'000;
 };
 
@@ -107,7 +110,7 @@ struct Frame {
 struct Region {
   std::vector<iovec> pieces;
   Access access = Access::get;
-  std::vector<Rank> readers = {};  ///< copies under way
+  std::vector<std::pair<Rank, std::uint64_t>> readers = {};  ///< copies under way: of which process
 };
 
 class Fabric {
@@ -118,8 +121,9 @@ class Fabric {
     Bells& bells;
     std::function<void(std::uint64_t ns)> breathe;
     std::function<void(const std::string&)> complain;
-    std::function<void(std::uint64_t)> trace;     ///< a number for the trace hash
-    std::function<void(Rank, Rank)> broken = {};  ///< a packet from the first to the second was damaged
+    std::function<void(std::uint64_t)> trace;      ///< a number for the trace hash
+    std::function<void(Rank, Rank)> broken = {};   ///< a packet from the first to the second was damaged
+    std::function<void(Rank, Rank)> spoiled = {};  ///< the same, by `payload`: the receiver must notice
   };
   Fabric(World world, FabricOptions options, Dice dice);
   ~Fabric();
@@ -169,8 +173,8 @@ class Fabric {
   /// Complains if somebody is still copying, which is against the contract.
   void drop_region(Rank rank, std::uint64_t id);
   void drop_regions(Rank rank) { regions_[static_cast<std::size_t>(rank)].clear(); }
-  /// The lines of a pair, as `rank` sees them.
-  SharedLines lines(Rank rank, Rank peer, int count);
+  /// The lines of a pair of processes, as `rank` sees them. Another process of a rank has others.
+  SharedLines lines(const SimDriver& driver, Rank peer, std::uint64_t incarnation, int count);
 
   World world;
   Dice dice;
@@ -185,6 +189,7 @@ class Fabric {
     std::uint64_t out_free = 0, in_free = 0;
   };
   Channel& channel(Rank from, Rank to) { return channels_[{from, to}]; }
+  void no_way(Rank from, Rank to, std::uint64_t incarnation);
   void arrive(Rank from, Rank to);
   void damage(Rank from, Rank to, Frame& frame);
   void read_pending(Rank from, Rank to);
@@ -195,7 +200,8 @@ class Fabric {
   CountedMap<std::pair<Rank, Rank>, Channel> channels_;
   std::vector<CountedMap<std::uint64_t, Region>> regions_;
   std::uint64_t last_region_ = 0;
-  CountedMap<std::pair<Rank, Rank>, std::vector<SharedLine, Counted<SharedLine>>> lines_;
+  /// By incarnations.
+  CountedMap<std::pair<std::uint64_t, std::uint64_t>, std::vector<SharedLine, Counted<SharedLine>>> lines_;
 };
 
 }  // namespace canele::drivers::sim

@@ -44,7 +44,9 @@ void SimDriver::on_control(Rank from, const Frame& frame) {
 void SimDriver::connection_up(Rank peer, Link& link, std::uint64_t its_incarnation) {
   link.state = State::up;
   link.incarnation = its_incarnation;
-  if (capabilities_.shared_lines > 0) share_lines(peer, fabric_->lines(rank(), peer, shared_line_count));
+  met(peer, its_incarnation);
+  if (capabilities_.shared_lines > 0)
+    share_lines(peer, fabric_->lines(*this, peer, its_incarnation, shared_line_count));
   owe({Due::Kind::connected, peer});
   check_ready(peer);
 }
@@ -78,6 +80,10 @@ void SimDriver::close_link(Rank peer, Link& link) {
   link.state = State::failed;
   fabric_->forget_pending(rank(), peer);
   std::erase_if(due_, [peer](const Due& due) { return due.peer == peer; });
+  tell_refused(peer);
+}
+
+void SimDriver::tell_refused(Rank peer) {
   Frame refuse;
   refuse.type = Frame::Type::refuse;
   post(peer, std::move(refuse));
@@ -89,6 +95,7 @@ int SimDriver::poll_impl(int budget) {
   if (!capabilities_.detects_failure) {
     for (Rank dead = context_->next_death(); dead >= 0; dead = context_->next_death()) {
       lose(dead, "the launcher says that it died");
+      tell_refused(dead);  // if another process has come in its place
     }
   }
   int events = pay(budget);  // connected() comes before packets

@@ -114,6 +114,7 @@ class SimDriver final : public Driver {
   int pay(int budget);
   void fail(Rank peer, std::string why, bool peer_is_gone);
   void close_link(Rank peer, Link& link);
+  void tell_refused(Rank peer);
   Take deliver(Rank from, Frame& frame);
   Take deliver_bulk(Rank from, Frame& frame);
   bool ask_where(Rank from, Frame& frame);

@@ -203,7 +203,7 @@ void Connector::advance(Contact& contact, Sink& sink) {
   if (contact.dialed) {
     switch (contact.handshake->step(contact.fd.get())) {
       case Handshake::State::done:
-        return finish(contact, std::move(contact.fd), sink);
+        return finish(contact, *contact.handshake, std::move(contact.fd), sink);
       case Handshake::State::failed:
         if (contact.handshake->may_retry() && contact.retries++ < max_retries) return dial(contact);
         next_candidate(contact, contact.handshake->reason());
@@ -248,7 +248,7 @@ void Connector::next_candidate(Contact& contact, const std::string& problem) {
 void Connector::advance_inbound(Contact& contact, Sink& sink) {
   switch (contact.inbound->handshake.step(contact.inbound->fd.get())) {
     case Handshake::State::done:
-      return finish(contact, std::move(contact.inbound->fd), sink);
+      return finish(contact, contact.inbound->handshake, std::move(contact.inbound->fd), sink);
     case Handshake::State::failed:
       break;
     case Handshake::State::working:
@@ -266,12 +266,13 @@ void Connector::advance_inbound(Contact& contact, Sink& sink) {
   give_up(contact, sink);
 }
 
-void Connector::finish(Contact& contact, net::UniqueFd fd, Sink& sink) {
+void Connector::finish(Contact& contact, const Handshake& handshake, net::UniqueFd fd, Sink& sink) {
   const Rank rank = contact.rank;
+  const std::uint64_t incarnation = handshake.peer_incarnation();
   const std::string where = net::remote_endpoint(fd.get()).text();
   contacts_.erase(rank);  // closes what lost
   known_[static_cast<std::size_t>(rank)] = Known::up;
-  sink.established(rank, std::move(fd), where);
+  sink.established(rank, incarnation, std::move(fd), where);
 }
 
 void Connector::give_up(Contact& contact, Sink& sink) {

@@ -42,7 +42,7 @@ class Connector {
   /// What comes out of it. Called from step() only.
   class Sink {
    public:
-    virtual void established(Rank rank, net::UniqueFd fd, const std::string& where) = 0;
+    virtual void established(Rank rank, std::uint64_t incarnation, net::UniqueFd fd, const std::string& where) = 0;
     virtual void gave_up(Rank rank, bool lost, const std::string& reason) = 0;
 
    protected:
@@ -105,7 +105,7 @@ class Connector {
   void check_dial(Contact& contact);
   void next_candidate(Contact& contact, const std::string& problem);
   void take(Contact& contact, std::unique_ptr<net::Lobby::Guest> guest);
-  void finish(Contact& contact, net::UniqueFd fd, Sink& sink);
+  void finish(Contact& contact, const net::Handshake& handshake, net::UniqueFd fd, Sink& sink);
   void give_up(Contact& contact, Sink& sink);
 
   DriverContext& context_;

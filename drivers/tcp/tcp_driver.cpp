@@ -114,13 +114,14 @@ Status TcpDriver::send_frame(Rank peer, const FrameHeader& header, const iovec* 
   return status;
 }
 
-void TcpDriver::established(Rank rank, net::UniqueFd fd, const std::string& where) {
+void TcpDriver::established(Rank rank, std::uint64_t incarnation, net::UniqueFd fd, const std::string& where) {
   tune(fd.get());
   auto& slot = links_[static_cast<std::size_t>(rank)];
   slot = std::make_unique<Link>(rank, std::move(fd), where);
   Link& link = *slot;
   up_.push_back(&link);
   ++reported_;
+  met(rank, incarnation);
   context_->events->connected(rank);
   if (!watch(epoll_.get(), link.fd.get(), Source::link, static_cast<std::uint32_t>(rank), true)) {
     return fail(link, true, "cannot watch the socket: " + net::error_text(errno));

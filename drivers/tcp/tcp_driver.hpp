@@ -62,7 +62,7 @@ class TcpDriver final : public Driver, private Connector::Sink {
   bool arm_impl(bool on) override;
   void close_impl() override;
 
-  void established(Rank rank, net::UniqueFd fd, const std::string& where) override;
+  void established(Rank rank, std::uint64_t incarnation, net::UniqueFd fd, const std::string& where) override;
   void gave_up(Rank rank, bool lost, const std::string& reason) override;
 
   void fill_capabilities();

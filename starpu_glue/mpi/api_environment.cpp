@@ -4,6 +4,7 @@
 //
 // Who: the program. Threads: any; MPI_Finalize may be called by another thread than MPI_Init, as StarPU does.
 // Surprise: MPI_THREAD_MULTIPLE is provided whatever was asked for.
+#include <mpi-ext.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -125,3 +126,6 @@ extern "C" int PMPI_Error_class(int code, int* error_class) {
   return MPI_SUCCESS;
 }
 CANELE_MPI_NAME(Error_class);
+
+extern "C" int MPIX_Query_cuda_support(void) { return 0; }
+extern "C" int MPIX_Query_hip_support(void) { return 0; }

@@ -25,7 +25,7 @@
 namespace canele::mpi {
 namespace {
 
-constinit HandlePool<std::atomic<Communicator*>, Kind::communicator, 2, 4096> pool;
+constinit HandlePool<std::atomic<Communicator*>, Kind::communicator, 2, 4096> communicators_pool;
 constinit std::atomic<Communicator*> world_communicator{nullptr};
 constinit std::atomic<Communicator*> self_communicator{nullptr};
 constinit std::atomic<std::uint64_t> next_number{1};
@@ -46,7 +46,7 @@ int open_session(canele_engine_t* engine, const std::string& label, unsigned fla
 /// Registers a made communicator under a handle; inherits the parent's error handler.
 int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
   MPI_Comm fresh = MPI_COMM_NULL;
-  std::atomic<Communicator*>* slot = pool.acquire(&fresh);
+  std::atomic<Communicator*>* slot = communicators_pool.acquire(&fresh);
   if (slot == nullptr) {
     made->drop_reference();
     return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another communicator");
@@ -109,7 +109,7 @@ Communicator* world() { return world_communicator.load(std::memory_order_acquire
 Communicator* find_communicator(MPI_Comm handle) {
   if (handle == MPI_COMM_WORLD) return world();
   if (handle == MPI_COMM_SELF) return self_communicator.load(std::memory_order_acquire);
-  std::atomic<Communicator*>* slot = pool.find(handle);
+  std::atomic<Communicator*>* slot = communicators_pool.find(handle);
   return slot == nullptr ? nullptr : slot->load(std::memory_order_acquire);
 }
 
@@ -147,8 +147,9 @@ void forget_communicators() {
   while (all != nullptr) {
     Communicator* comm = all;
     all = comm->next_;
-    if (comm->handle_ != MPI_COMM_WORLD && comm->handle_ != MPI_COMM_SELF && pool.find(comm->handle_) != nullptr) {
-      pool.release(comm->handle_);
+    if (comm->handle_ != MPI_COMM_WORLD && comm->handle_ != MPI_COMM_SELF &&
+        communicators_pool.find(comm->handle_) != nullptr) {
+      communicators_pool.release(comm->handle_);
     }
     delete comm;
   }
@@ -222,7 +223,7 @@ int free_communicator(MPI_Comm* handle) {
   if (*handle == MPI_COMM_WORLD || *handle == MPI_COMM_SELF) {
     return fail(MPI_ERR_COMM, "MPI_COMM_WORLD and MPI_COMM_SELF cannot be freed");
   }
-  pool.release(*handle);
+  communicators_pool.release(*handle);
   *handle = MPI_COMM_NULL;
   comm->drop_reference();
   return MPI_SUCCESS;

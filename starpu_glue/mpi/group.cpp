@@ -16,7 +16,7 @@
 namespace canele::mpi {
 namespace {
 
-constinit HandlePool<RanksPointer, Kind::group, 1, 1024> pool;
+constinit HandlePool<RanksPointer, Kind::group, 1, 1024> groups_pool;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ int Ranks::position(int world) const {
 
 RanksPointer find_group(MPI_Group handle) {
   if (handle == MPI_GROUP_EMPTY) return std::make_shared<const Ranks>(0);
-  const RanksPointer* ranks = pool.find(handle);
+  const RanksPointer* ranks = groups_pool.find(handle);
   return ranks == nullptr ? nullptr : *ranks;
 }
 
@@ -45,7 +45,7 @@ int new_group(RanksPointer ranks, MPI_Group* handle) {
     return MPI_SUCCESS;
   }
   MPI_Group made = MPI_GROUP_NULL;
-  RanksPointer* slot = pool.acquire(&made);
+  RanksPointer* slot = groups_pool.acquire(&made);
   if (slot == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another group");
   *slot = std::move(ranks);
   *handle = made;
@@ -53,10 +53,10 @@ int new_group(RanksPointer ranks, MPI_Group* handle) {
 }
 
 void free_group(MPI_Group handle) {
-  RanksPointer* slot = pool.find(handle);
+  RanksPointer* slot = groups_pool.find(handle);
   if (slot == nullptr) return;
   slot->reset();
-  pool.release(handle);
+  groups_pool.release(handle);
 }
 
 }  // namespace canele::mpi

@@ -15,7 +15,7 @@
 namespace canele::mpi {
 namespace {
 
-constinit HandlePool<MPI_User_function*, Kind::op, 16, 128> pool;
+constinit HandlePool<MPI_User_function*, Kind::op, 16, 128> operations_pool;
 
 using Kernel = void (*)(const void*, void*, std::size_t);
 
@@ -229,7 +229,7 @@ void Operator::apply(const void* in, void* inout, std::int64_t count, MPI_Dataty
 }
 
 int get_operator(MPI_Op handle, const Type& type, Operator* found) {
-  if (MPI_User_function* const* user = pool.find(handle)) {
+  if (MPI_User_function* const* user = operations_pool.find(handle)) {
     found->user = *user;
     return MPI_SUCCESS;
   }
@@ -247,7 +247,7 @@ int get_operator(MPI_Op handle, const Type& type, Operator* found) {
 int new_operator(MPI_User_function* function, MPI_Op* handle) {
   if (function == nullptr) return fail(MPI_ERR_ARG, "the function of the operator is NULL");
   MPI_Op made = MPI_OP_NULL;
-  MPI_User_function** slot = pool.acquire(&made);
+  MPI_User_function** slot = operations_pool.acquire(&made);
   if (slot == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another operator");
   *slot = function;
   *handle = made;
@@ -255,10 +255,10 @@ int new_operator(MPI_User_function* function, MPI_Op* handle) {
 }
 
 int free_operator(MPI_Op* handle) {
-  if (pool.find(*handle) == nullptr) {
+  if (operations_pool.find(*handle) == nullptr) {
     return fail(MPI_ERR_OP, "operator 0x%x was not made by MPI_Op_create", static_cast<unsigned>(*handle));
   }
-  pool.release(*handle);
+  operations_pool.release(*handle);
   *handle = MPI_OP_NULL;
   return MPI_SUCCESS;
 }

@@ -13,11 +13,11 @@
 namespace canele::mpi {
 namespace {
 
-constinit HandlePool<Request, Kind::request, 1, 32768> pool;
+constinit HandlePool<Request, Kind::request, 1, 32768> requests_pool;
 
 int new_request(const Endpoint& endpoint, const Buffer& buffer, bool receive, Request** made) {
   MPI_Request handle = MPI_REQUEST_NULL;
-  Request* request = pool.acquire(&handle);
+  Request* request = requests_pool.acquire(&handle);
   if (request == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another request");
   request->handle = handle;
   request->type = const_cast<Type*>(buffer.type);
@@ -33,7 +33,7 @@ int new_request(const Endpoint& endpoint, const Buffer& buffer, bool receive, Re
 void free_request(Request& request) {
   drop_reference(*request.type);
   Communicator* comm = request.comm;
-  pool.release(request.handle);
+  requests_pool.release(request.handle);
   comm->drop_reference();
 }
 
@@ -116,7 +116,7 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
 int get_request(MPI_Request handle, Request** found) {
   *found = nullptr;
   if (handle == MPI_REQUEST_NULL) return MPI_SUCCESS;
-  *found = pool.find(handle);
+  *found = requests_pool.find(handle);
   if (*found != nullptr) return MPI_SUCCESS;
   return fail(MPI_ERR_REQUEST, "0x%x is not a request, or was completed before", static_cast<unsigned>(handle));
 }

@@ -18,7 +18,7 @@
 namespace canele::mpi {
 namespace {
 
-constinit HandlePool<Type, Kind::datatype, kPredefinedTypes, 32768> pool;
+constinit HandlePool<Type, Kind::datatype, kPredefinedTypes, 32768> types_pool;
 
 constexpr std::size_t kKeptCapacity = 64;
 
@@ -33,7 +33,7 @@ void empty(std::vector<T>& values) {
 
 int new_type(int combiner, Type** made) {
   int handle = 0;
-  Type* type = pool.acquire(&handle);
+  Type* type = types_pool.acquire(&handle);
   if (type == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another datatype");
   type->references.store(1, std::memory_order_relaxed);
   type->handle = handle;
@@ -58,7 +58,7 @@ void recycle(Type& type, std::vector<Type*>& orphans) {
   empty(type.contents.types);
   empty(type.many);
   type.name.clear();
-  pool.release(type.handle);
+  types_pool.release(type.handle);
 }
 
 /// Grows while the pieces of a new type are placed.
@@ -218,7 +218,7 @@ int place_vector(Type& type, std::size_t count, std::size_t block, std::ptrdiff_
 Type* find_type(MPI_Datatype handle) {
   if (!is_kind(handle, Kind::datatype)) return nullptr;
   const std::uint32_t index = handle_index(handle);
-  return index < kPredefinedTypes ? predefined_type(index) : pool.find(handle);
+  return index < kPredefinedTypes ? predefined_type(index) : types_pool.find(handle);
 }
 
 void add_reference(Type& type) {

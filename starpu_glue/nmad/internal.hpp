@@ -8,6 +8,7 @@
 #pragma once
 
 #include <canele/canele.h>
+#include <nm_mcast_interface.h>
 #include <nm_sendrecv_interface.h>
 
 #include <atomic>
@@ -35,14 +36,19 @@ struct Data {
 };
 static_assert(sizeof(Data) <= sizeof(nm_data_s) && alignof(Data) <= 16);
 
+/// What waits for its turn at a turnstile.
+struct Turn {
+  void (*tell)(Turn&);  ///< calls StarPU; this may be gone afterwards
+  Turn* next;           ///< in the turnstile's list
+};
+
 /// nm_sr_request_t.
-struct Request {
+struct Request : Turn {
   canele_request_t engine;
   Data data;
   nm_session_s* session;
   nm_sr_event_notifier_t notifier;
   void* reference;
-  Request* next;  ///< in the session's list of finalized sends
   std::size_t header;
   std::int32_t priority;
   std::uint16_t mask;  ///< events that the notifier wants
@@ -54,21 +60,32 @@ struct Request {
 };
 static_assert(sizeof(Request) <= sizeof(nm_sr_request_t) && alignof(Request) <= 16);
 
-/// Delivers the FINALIZED events of the sends of one session one at a time, because StarPU 1.3.10 counts them without
-/// an atomic. Whoever finds it idle delivers; others leave their request and go:
+/// The turn of a send.
+void tell_finalized(Turn& turn);
+
+/// nm_mcast_t points to it.
+struct Multicast : Turn {
+  canele_request_t engine;
+  nm_mcast_send_notifier_t notifier;
+  void* reference;
+  nm_session_s* session;
+};
+
+/// Delivers the FINALIZED events of the sends of one session one at a time, because StarPU counts them without an
+/// atomic. Whoever finds it idle delivers; others leave theirs and go:
 ///
 ///   head_  idle (nullptr)
 ///          busy                      somebody delivers, nothing waits
-///          r3 -> r2 -> r1 -> busy    somebody delivers; r1 came first
+///          t3 -> t2 -> t1 -> busy    somebody delivers; t1 came first
 ///
 /// So a callback that submits a send which completes at once does not nest: it finds "busy". A mutex was rejected: the
 /// callback of one send may wait for a lock that the poster of another holds.
 class Turnstile {
  public:
-  void deliver(Request& request);
+  void deliver(Turn& turn);
 
  private:
-  std::atomic<Request*> head_{nullptr};
+  std::atomic<Turn*> head_{nullptr};
 };
 
 }  // namespace canele::nmad
@@ -83,6 +100,12 @@ struct nm_session_s {
 };
 
 namespace canele::nmad {
+
+/// The session of a communicator, opened if it is not.
+nm_session_s* session_of(mpi::Communicator& comm);
+
+/// Ends the job if `error` says that a call failed whose result StarPU does not look at.
+void must(int error, const char* function);
 
 /// A gate is the peer's rank in MPI_COMM_WORLD plus one, as a pointer: nothing to look up, nothing that can dangle when
 /// a communicator is freed.

@@ -24,8 +24,6 @@ using nmad::Request;
 namespace canele::nmad {
 namespace {
 
-Request* const kBusy = reinterpret_cast<Request*>(std::uintptr_t{1});
-
 /// Calls StarPU. The request may be gone afterwards: nothing of it is read after the call.
 void notify(Request& request, unsigned events) {
   const nm_sr_event_notifier_t notifier = request.notifier;
@@ -52,6 +50,7 @@ void on_event(canele_request_t*, unsigned events, void* argument) {
   events &= request.mask;
   if (events == 0) return;
   if (request.send && (events & CANELE_EVENT_FINALIZED) != 0) {
+    request.tell = tell_finalized;
     request.session->sends.deliver(request);
   } else {
     notify(request, events);
@@ -74,38 +73,12 @@ int post_send(nm_session_t session, Request& request, nm_gate_t gate, nm_tag_t t
   return canele_isend_data(session->session, rank_of(gate), tag, &data, &options, &request.engine);
 }
 
-/// For calls whose result StarPU does not look at.
-void must(int error, const char* function) {
-  if (error != CANELE_OK) mpi::fatal("%s failed: %s: %s", function, canele_error_string(error), canele_error_detail());
-}
-
 }  // namespace
 
-void Turnstile::deliver(Request& request) {
-  Request* head = head_.load(std::memory_order_relaxed);
-  do {
-    request.next = head;
-  } while (!head_.compare_exchange_weak(head, head == nullptr ? kBusy : &request, std::memory_order_acq_rel,
-                                        std::memory_order_relaxed));
-  if (head != nullptr) return;  // somebody else delivers it
-  notify(request, CANELE_EVENT_FINALIZED);
-  for (;;) {
-    Request* expected = kBusy;
-    if (head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel)) return;
-    Request* newest = head_.exchange(kBusy, std::memory_order_acq_rel);
-    Request* oldest = nullptr;
-    while (newest != kBusy) {  // reverse: the first to come is the first to be told
-      Request* older = newest->next;
-      newest->next = oldest;
-      oldest = newest;
-      newest = older;
-    }
-    while (oldest != nullptr) {
-      Request* following = oldest->next;
-      notify(*oldest, CANELE_EVENT_FINALIZED);
-      oldest = following;
-    }
-  }
+void tell_finalized(Turn& turn) { notify(static_cast<Request&>(turn), CANELE_EVENT_FINALIZED); }
+
+void must(int error, const char* function) {
+  if (error != CANELE_OK) mpi::fatal("%s failed: %s: %s", function, canele_error_string(error), canele_error_detail());
 }
 
 }  // namespace canele::nmad

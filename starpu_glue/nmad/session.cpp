@@ -46,12 +46,12 @@ nm_session_s* open_session(mpi::Communicator& comm) {
   return made;
 }
 
-nm_session_s* session_of(mpi::Communicator& comm) {
+}  // namespace
+
+nm_session_s* nmad::session_of(mpi::Communicator& comm) {
   nm_session_s* session = comm.nmad().load(std::memory_order_acquire);
   return session != nullptr ? session : open_session(comm);
 }
-
-}  // namespace
 
 extern "C" void nm_mpi_nmad_dest(nm_session_t* session, nm_gate_t* gate, MPI_Comm comm, int rank) {
   mpi::Communicator& found = communicator("nm_mpi_nmad_dest", comm);
@@ -59,7 +59,7 @@ extern "C" void nm_mpi_nmad_dest(nm_session_t* session, nm_gate_t* gate, MPI_Com
     mpi::fatal("nm_mpi_nmad_dest: rank %d is not in the communicator, which has the ranks 0 to %d", rank,
                found.size() - 1);
   }
-  *session = session_of(found);
+  *session = nmad::session_of(found);
   *gate = nmad::gate_of(found.world_rank(rank));
 }
 

@@ -118,6 +118,7 @@ void check_declared(const KnownDriver& must, const Subject& subject) {
   EXPECT_TRUE(options.authenticates || !must.authenticates) << "refuse_secret may not be skipped";
   EXPECT_TRUE(options.dial || !must.dials) << "refuse_version and strangers may not be skipped";
   EXPECT_TRUE(!options.slow || must.slow) << "it may not be declared slow";
+  EXPECT_TRUE(!options.parts_survivors || must.parts_survivors) << "a death may not part its survivors";
   EXPECT_TRUE(options.skips.empty()) << "our own drivers skip nothing";
 }
 #undef CANELE_MUST

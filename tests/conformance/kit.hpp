@@ -32,6 +32,8 @@ struct Options {
   bool authenticates = true;       ///< refuses who does not know the job's secret
   bool leaves_files = false;       ///< its library leaves files in /dev/shm after kill -9 (the kit removes them)
   bool keeps_descriptors = false;  ///< its library keeps descriptors after close()
+  bool parts_survivors =
+      false;  ///< who is killed while it sends may cost survivors their connections: failed, not lost
   std::map<std::string, std::string> skips = {};  ///< test: the reason why this driver cannot pass it
   /// A connected stream socket to what listens at an address, or -1: for drivers that use drivers/net's handshake.
   std::function<int(std::span<const std::byte>)> dial = {};

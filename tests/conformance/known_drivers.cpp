@@ -100,7 +100,8 @@ constexpr KnownDriver known[] = {
      .wake_up = WakeUp::descriptor,  // not with hardware
      .local = true,                  // and remote with hardware
      .detects_failure = true,
-     .max_instances = 1},
+     .max_instances = 1,
+     .parts_survivors = true},  // libpsm2's senders lock the receiver's queue
 };
 
 }  // namespace

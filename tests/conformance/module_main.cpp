@@ -22,7 +22,8 @@ constexpr char usage[] =
     "  --slow                a tenth of the messages, 8 processes instead of 32\n"
     "  --no-secret           it does not refuse who lacks the job's secret\n"
     "  --leaves-files        its library leaves files in /dev/shm after kill -9\n"
-    "  --keeps-descriptors   its library keeps descriptors after close()\n";
+    "  --keeps-descriptors   its library keeps descriptors after close()\n"
+    "  --parts-survivors     who is killed while it sends may cost survivors their connections\n";
 
 int wrong(const std::string& what) {
   std::fprintf(stderr, "conformance_module: %s\n%s", what.c_str(), usage);
@@ -46,6 +47,7 @@ bool parse(const std::string& text, canele::conformance::Options* options) {
   if (text == "--slow") return options->slow = true;
   if (text == "--leaves-files") return options->leaves_files = true;
   if (text == "--keeps-descriptors") return options->keeps_descriptors = true;
+  if (text == "--parts-survivors") return options->parts_survivors = true;
   if (text == "--no-secret") return !(options->authenticates = false);
   return false;
 }

@@ -9,4 +9,5 @@
 CANELE_CONFORMANCE(psm2, canele::drivers::psm2_factory,
                    {.environment = {{"PSM2_DEVICES", "self,shm"}, {"HFI_NO_BACKTRACE", "1"}},
                     .leaves_files = true,
-                    .keeps_descriptors = true});
+                    .keeps_descriptors = true,
+                    .parts_survivors = true});

@@ -46,7 +46,7 @@ struct KnownDriver {
   bool self = false, local = false, remote = false;
   bool detects_failure = false;
   int max_instances = 0;
-  bool authenticates = true, dials = false, slow = false;
+  bool authenticates = true, dials = false, slow = false, parts_survivors = false;
   std::string_view cannot = {}, because = {};  ///< a test that the fabric below it cannot pass, and why
 };
 /// nullptr: a driver of somebody else.

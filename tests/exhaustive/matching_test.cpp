@@ -222,9 +222,8 @@ class Worlds {
     unexpected_[id].clear();
     bool empty = session.posted == 0 && session.unexpected == 0 && session.posted_inexact == 0 &&
                  session.posted_any_source == 0 && session.posted_any_tag == 0 && session.only == nullptr &&
-                 session.any_any.first == nullptr && session.masked.first == nullptr &&
-                 session.first_arrival == nullptr && session.any_any.last == nullptr &&
-                 session.masked.last == nullptr && session.last_arrival == nullptr;
+                 session.any_any.first == nullptr && session.masked.first == nullptr && session.arrivals.empty() &&
+                 session.any_any.last == nullptr && session.masked.last == nullptr;
     for (std::uint64_t tag = 0; tag < 3; ++tag) {
       for (std::int32_t source = 0; source < 2; ++source) empty = empty && !matcher_.find(session, source, tag, full);
       empty = empty && matcher_.find(session, rank_any, tag, full) == nullptr;

@@ -96,6 +96,35 @@ void FuzzJob::send(std::size_t session_index, int to, std::uint64_t tag, std::si
   FUZZ_CHECK(canele_isend_data(session(session_index), to, tag, &data, &options, &post.request) == CANELE_OK);
 }
 
+void FuzzJob::multicast(std::size_t session_index, std::uint64_t tag, std::size_t length, int shape) {
+  constexpr int both[] = {hostile, honest};
+  Post& post = add(length, false);
+  const canele_data_t data = describe(post, false);
+  canele_multicast_options_t options{};
+  options.struct_size = sizeof options;
+  options.shape = shape;
+  FUZZ_CHECK(canele_imulticast(session(session_index), both, 2, tag, &data, &options, &post.request) == CANELE_OK);
+}
+
+void FuzzJob::honest_multicast(std::uint64_t tag, std::size_t length, std::uint32_t id, bool served, bool serving) {
+  if (length == 0 || id == 0 || !honest_ids_.insert(id).second) return;
+  for (WireDriver* one : made()) one->connect_now(honest);
+  settle();
+  if (peer(honest).gone()) return;
+  const wire::Route route{id, 0, served ? hostile : -1, serving && !served ? 1u : 0u};
+  wire::Rts rts{};
+  rts.handle = 1000 + id;
+  rts.length = length;
+  rts.confirm = 1;
+  std::string payload(reinterpret_cast<const char*>(&route), sizeof route);
+  if (route.serves != 0) payload.append(reinterpret_cast<const char*>(&hostile), sizeof hostile);
+  payload.append(reinterpret_cast<const char*>(&rts), sizeof rts);
+  Bytes packet;
+  put_chunk(packet, wire::Type::session, 0, 1, 0, "s");
+  put_chunk(packet, wire::Type::cast, tag, peer(honest).next_in, 0, payload);
+  driver(0).arrives(honest, packet);
+}
+
 void FuzzJob::receive(std::size_t session_index, int from, std::uint64_t tag, std::uint64_t mask, std::size_t length,
                       bool late, bool in_two) {
   Post& post = add(late ? 0 : length, true);

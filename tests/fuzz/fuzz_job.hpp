@@ -11,6 +11,7 @@
 
 #include <list>
 #include <memory>
+#include <set>
 
 #include "comm/api/api.hpp"
 #include "comm/core/engine.hpp"
@@ -87,6 +88,10 @@ class FuzzJob {
   void settle();
   void send(std::size_t session, int to, std::uint64_t tag, std::size_t length, const canele_send_options_t& options,
             bool in_two);
+  /// To both others.
+  void multicast(std::size_t session, std::uint64_t tag, std::size_t length, int shape);
+  /// Rank 2 announces one to us: rank 1 serves us, or we serve it. Its data never comes.
+  void honest_multicast(std::uint64_t tag, std::size_t length, std::uint32_t id, bool served, bool serving);
   void receive(std::size_t session, int from, std::uint64_t tag, std::uint64_t mask, std::size_t length, bool late,
                bool in_two);
   void probe(std::size_t session, int from, std::uint64_t tag, std::uint64_t mask, bool take);
@@ -102,6 +107,7 @@ class FuzzJob {
   std::unique_ptr<comm::Engine> engine_;
   std::vector<canele_session_t*> sessions_;
   std::list<Post> posts_;
+  std::set<std::uint32_t> honest_ids_;
 };
 
 }  // namespace canele::fuzz

@@ -125,6 +125,41 @@ void packets(const fs::path& to) {
   }
 }
 
+/// Multicasts: ours, rank 1's, and rank 2's of which we serve rank 1, or it us.
+void multicasts(const fs::path& to) {
+  constexpr unsigned type_cast = 240, type_want = 241, type_served = 242, type_elsewhere = 243;
+  enum : unsigned { ours = 252, of_rank_2 = 251, chain = 1, serves_us = 16, is_served = 32 };
+  const auto chunk = [](Seed& seed, unsigned type, std::initializer_list<unsigned> operands) -> Seed& {
+    return seed(Step::built)({0, 0, type})(operands)({0});
+  };
+  for (const unsigned job : {job_tcp, job_ofi}) {
+    Seed root;  // rank 1 asks us for it, in pieces; says that it has it
+    root({job}).hello()(Step::send)({ours, 5, of_64k, chain})(Step::turn);
+    root.chunk(Type::cts, {latest + 1, 0, 0, 3, nothing, of_64k})(Step::operation_ends)({0, 0});
+    root.chunk(Type::fin, {latest + 1, 0, 0, 0}).write(to, "packet", "multicast-root-" + std::to_string(job));
+    Seed destination;  // of rank 1; rank 2 serves us, then rank 1 is to be asked
+    destination({job}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0});
+    chunk(destination, type_cast, {5, 0, 0, 1, 3 << 2, 9, of_64k, 0, 0, 2})(Step::turn);
+    chunk(destination, type_elsewhere, {1, 0, 0, 1})(Step::bulk)({0, latest, nothing, of_64k, 0});
+    destination.write(to, "packet", "multicast-destination-" + std::to_string(job));
+    for (const unsigned first : {0u, 1u}) {  // rank 1 wants from us what rank 2 sends, before or after its envelope
+      Seed server;
+      server({job}).hello();
+      if (first == 0) server(Step::send)({of_rank_2, 5, of_64k, is_served + 3});
+      chunk(server, type_want, {3, 0, 0, 20, nothing, of_64k, 2});
+      if (first == 1) server(Step::send)({of_rank_2, 5, of_64k, is_served + 3});
+      server(Step::receive)({0, 2, 5, exact, of_64k, 0})(Step::turn);
+      chunk(server, type_served, {3, 0, 0, 2})
+          .write(to, "packet", "multicast-server-" + std::to_string(first) + "-" + std::to_string(job));
+    }
+    Seed served;  // rank 1 serves us with what rank 2 sends
+    served({job}).hello()(Step::receive)({0, 2, 5, exact, of_64k, 0})(Step::send)(
+        {of_rank_2, 5, of_64k, serves_us + 4});
+    served(Step::turn)(Step::bulk)({0, latest, nothing, of_100, 0});
+    chunk(served, type_elsewhere, {4, 0, 0, 2}).write(to, "packet", "multicast-served-" + std::to_string(job));
+  }
+}
+
 /// Flow control, both halves.
 void credit(const fs::path& to) {
   for (const unsigned job : {job_shm, job_tcp}) {
@@ -256,6 +291,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "usage: fuzz_seeds DIRECTORY\n"), 2;
   canele::fuzz::packets(argv[1]);
   canele::fuzz::credit(argv[1]);
+  canele::fuzz::multicasts(argv[1]);
   canele::fuzz::addresses(argv[1]);
   canele::fuzz::handshakes(argv[1]);
   canele::fuzz::tcp_streams(argv[1]);

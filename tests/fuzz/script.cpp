@@ -9,7 +9,15 @@ namespace canele::fuzz {
 namespace {
 
 namespace wire = comm::wire;
-constexpr unsigned type_count = static_cast<unsigned>(wire::Type::answer) + 2;  // and one that does not exist, and 0
+/// One that does not exist, too, and 0. Most bytes stand for the types that there were first: old inputs keep their
+/// meaning.
+wire::Type type_of(std::uint8_t byte) {
+  constexpr unsigned first = static_cast<unsigned>(wire::Type::answer) + 2;
+  constexpr unsigned later = static_cast<unsigned>(wire::Type::elsewhere) + 2 - static_cast<unsigned>(wire::Type::cast);
+  constexpr unsigned from = 240;
+  return static_cast<wire::Type>(byte < from ? byte % first
+                                             : static_cast<unsigned>(wire::Type::cast) + (byte - from) % later);
+}
 
 FuzzJob::Options options(std::uint8_t first) {
   static const char* const strategies[] = {"aggregate", "fifo", "priority"};
@@ -143,6 +151,19 @@ Bytes Script::rts(wire::Head& head) {
   return payload;
 }
 
+/// A multicast of rank 1, which names any server and any ranks that are to be served.
+Bytes Script::cast(wire::Head& head) {
+  const std::uint8_t id = input_.byte(), flags = input_.byte();
+  const std::uint32_t serves = flags >> 5;
+  Bytes payload;
+  append(payload,
+         wire::Route{id, static_cast<std::uint32_t>(flags & 3), static_cast<std::int32_t>(flags >> 2 & 7) - 1, serves});
+  for (std::uint32_t i = 0; i < serves; ++i) append(payload, std::uint32_t{input_.byte()} % 8);
+  const Bytes announced = rts(head);
+  payload.insert(payload.end(), announced.begin(), announced.end());
+  return payload;
+}
+
 Bytes Script::rtr() {
   wire::Rtr made{};
   made.key = name();
@@ -177,6 +198,17 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
       payload.insert(payload.end(), announced.begin(), announced.end());
       break;
     }
+    case wire::Type::cast:
+      return cast(head);
+    case wire::Type::want: {
+      const wire::Want made{name(), length(), length(), static_cast<std::int32_t>(input_.byte() % 4), 0};
+      append(payload, made);
+      break;
+    }
+    case wire::Type::served:
+    case wire::Type::elsewhere:
+      append(payload, static_cast<std::int32_t>(input_.byte() % 4));
+      break;
     case wire::Type::credit:
       head.tag = job_.peer(hostile).credit_heard + 100 * std::uint64_t{input_.byte()};
       break;
@@ -206,9 +238,10 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
 
 void Script::put_chunk(Bytes& packet, bool first) {
   const comm::Peer& peer = job_.peer(hostile);
-  const auto type = static_cast<wire::Type>(input_.byte() % type_count);
+  const wire::Type type = type_of(input_.byte());
   wire::Head head{name(), 0, 0, type, 0};
-  const bool envelope = type == wire::Type::eager || type == wire::Type::eager_sync || type == wire::Type::rts;
+  const bool envelope = type == wire::Type::eager || type == wire::Type::eager_sync || type == wire::Type::rts ||
+                        type == wire::Type::cast;
   head.seq = input_.byte();  // 0: as it must be
   if (envelope) head.seq += peer.next_in + coming_++;
   head.session = input_.byte();
@@ -232,8 +265,18 @@ void Script::write_line() {
   word.store(generation << 32 | low);
 }
 
+void Script::post_multicast(std::uint8_t which) {
+  const std::uint64_t tag = input_.byte();
+  const std::size_t size = std::min<std::uint64_t>(length(), 200000);
+  if (which % 2 == 0) return job_.multicast(which % 3, tag, size, 1 + input_.byte() % 3);
+  const std::uint8_t flags = input_.byte();
+  job_.honest_multicast(tag, size, flags % 16, (flags & 16) != 0, (flags & 32) != 0);
+}
+
 void Script::post_send() {
-  const std::size_t session = input_.byte();
+  constexpr std::uint8_t multicasts = 250;  // old inputs have smaller numbers of sessions
+  const std::uint8_t session = input_.byte();
+  if (session >= multicasts) return post_multicast(session);
   const int to = source() == honest ? honest : hostile;
   const std::uint64_t tag = input_.byte();
   const std::size_t size = std::min<std::uint64_t>(length(), 200000);

@@ -72,9 +72,11 @@ class Script {
   void put_chunk(Bytes& packet, bool first);
   Bytes payload_of(comm::wire::Type type, comm::wire::Head& head);
   Bytes rts(comm::wire::Head& head);
+  Bytes cast(comm::wire::Head& head);
   Bytes rtr();
   void write_line();
   void post_send();
+  void post_multicast(std::uint8_t which);
   void post_receive();
   void deliver(WireDriver& driver, Bytes packet);
 

@@ -188,7 +188,14 @@ void WireDriver::sent(std::span<const std::byte> packet) {
     auto payload = chunk.payload;
     std::uint64_t name = 0;
     const wire::Type type = chunk.head.type;
-    if (type == wire::Type::rts || type == wire::Type::eager_sync || type == wire::Type::cts) wire::take(payload, name);
+    if (type == wire::Type::cast) {
+      wire::Route route;
+      FUZZ_CHECK(wire::take(payload, route) && payload.size() >= route.serves * sizeof(std::uint32_t));
+      payload = payload.subspan(route.serves * sizeof(std::uint32_t));
+    }
+    const bool named = type == wire::Type::rts || type == wire::Type::cast || type == wire::Type::eager_sync ||
+                       type == wire::Type::cts || type == wire::Type::want;
+    if (named) wire::take(payload, name);
     if (type == wire::Type::rtr) {
       wire::Rtr offer;
       FUZZ_CHECK(wire::take(payload, offer) && payload.size() == offer.exposure);

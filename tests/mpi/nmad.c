@@ -4,6 +4,7 @@
  * conditions, requests freed in their callbacks, hooks that run before, during and after MPI_Finalize.
  */
 #include <nm_launcher_interface.h>
+#include <nm_mcast_interface.h>
 #include <nm_mpi_nmad.h>
 #include <nm_sendrecv_interface.h>
 #include <pthread.h>
@@ -288,6 +289,69 @@ static void chain(void) {
 }
 
 /* Communicators have sessions of their own; a session leads back to its communicator. */
+struct multicast {
+  nm_mcast_t mcast;
+  struct nm_data_s data;
+  piom_cond_t done;
+};
+
+/* As StarPU does it: the multicast is destroyed, and its memory freed, by whoever hears of the end. */
+static void multicast_over(void *ref) {
+  struct multicast *multicast = ref;
+  nm_mcast_send_destroy(&multicast->mcast);
+  piom_cond_signal(&multicast->done, 1);
+}
+
+/* Each rank in turn sends to all others, who have posted before or post after; a plain message of the same tag behind.
+ */
+static void multicasts(MPI_Comm comm, size_t bytes, int before, nm_coll_tree_kind_t tree) {
+  int me, size, count = 0;
+  MPI_Comm_rank(comm, &me);
+  MPI_Comm_size(comm, &size);
+  char *buffer = malloc(bytes + 1), *behind = malloc(4);
+  int *ranks = malloc(sizeof *ranks * (size_t)size), *priorities = malloc(sizeof *priorities * (size_t)size);
+  nm_mcast_service_t service = nm_mcast_init(nm_mpi_comm(comm));
+  for (int root = 0; root < size; ++root) {
+    if (root != me) {
+      if (!before) MPI_Barrier(comm);
+      struct operation *first = post(0, comm, root, buffer, MPI_BYTE, (int64_t)bytes, 77, 0);
+      struct operation *second = post(0, comm, root, behind, MPI_BYTE, 4, 77, 0);
+      if (before) MPI_Barrier(comm);
+      wait_done(first);
+      CHECK(matches(buffer, bytes, root));
+      wait_done(second);
+      CHECK(matches(behind, 4, root + 50));
+      continue;
+    }
+    struct multicast *multicast = calloc(1, sizeof *multicast);
+    nm_session_t session;
+    nm_gate_t gate;
+    count = 0;
+    for (int rank = 0; rank < size; ++rank) {
+      if (rank == me) continue;
+      priorities[count] = rank % 3;
+      ranks[count++] = rank;
+    }
+    fill(buffer, bytes, me);
+    fill(behind, 4, me + 50);
+    if (before) MPI_Barrier(comm);
+    nm_mpi_nmad_dest(&session, &gate, comm, me);
+    piom_cond_init(&multicast->done, 0);
+    nm_mpi_nmad_data_get(&multicast->data, buffer, MPI_BYTE, (int64_t)bytes);
+    nm_mcast_send_init(service, &multicast->mcast);
+    nm_mcast_send_set_notifier(&multicast->mcast, multicast_over, multicast);
+    nm_mcast_isend(&multicast->mcast, nm_comm_get_by_session(session), ranks, root % 2 == 0 ? priorities : NULL, count,
+                   77, &multicast->data, 0, tree);
+    for (int i = 0; i < count; ++i) wait_done(post(1, comm, ranks[i], behind, MPI_BYTE, 4, 77, 0));
+    if (!before) MPI_Barrier(comm);
+    while (!piom_cond_test_locked(&multicast->done, 1)) piom_cond_wait(&multicast->done, 1);
+    piom_cond_destroy(&multicast->done);
+    free(multicast);
+  }
+  nm_mcast_finalize(service);
+  free(buffer), free(behind), free(ranks), free(priorities);
+}
+
 static void communicators(void) {
   MPI_Comm half;
   nm_session_t world, part;
@@ -382,6 +446,10 @@ int main(int argc, char **argv) {
     late(3000000, receive_first);
   }
   chain();
+  for (int tree = NM_COLL_TREE_DEFAULT; tree <= NM_COLL_TREE_BINOMIAL; ++tree) {
+    multicasts(MPI_COMM_WORLD, 8, tree % 2, (nm_coll_tree_kind_t)tree);
+    multicasts(MPI_COMM_WORLD, 500000, tree % 2, (nm_coll_tree_kind_t)tree);
+  }
   communicators();
   callbacks();
   MPI_Barrier(MPI_COMM_WORLD);

@@ -124,7 +124,7 @@ class Wrappers(unittest.TestCase):
 
 
 class Symbols(unittest.TestCase):
-    """The library shows MPI_, PMPI_, nm_, piom_ and padico_ names, and no others."""
+    """The library shows MPI_, PMPI_, MPIX_, nm_, piom_, padico_ and Fortran's mpi_..._ names, and no others."""
 
     def test_exports(self):
         lines = run("nm", "-D", "--defined-only", os.path.join(LIB, "libcanele_mpi.so")).stdout.splitlines()
@@ -133,7 +133,7 @@ class Symbols(unittest.TestCase):
             _, kind, name = line.split()[-3:]
             if kind != "A":
                 names[name.split("@")[0]] = kind
-        odd = [name for name in names if not re.match(r"^(P?MPI_|nm_|piom_|padico_|mpi_\w+_$)", name)]
+        odd = [name for name in names if not re.match(r"^(P?MPIX?_|nm_|piom_|padico_|mpi_\w+_$)", name)]
         self.assertEqual(odd, [])
         with open(os.path.join(SOURCE, "starpu_glue/mpi/include/mpi.h"), encoding="utf-8") as file:
             declared = re.findall(r"^CANELE_MPI_DECLARE\([\w ]+, (\w+),", file.read(), re.M)

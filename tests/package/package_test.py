@@ -25,7 +25,7 @@ WRAPPER = ROOT / "tests/with-timeout"
 # What each library may export. `mpi_`, `pmpi_`: Fortran. The last alternative is the name of the symbol version.
 EXPORTS = {
     "libcanele.so": r"canele_\w+|CANELE_\d+(\.\d+)*",
-    "libcanele_mpi.so": r"P?MPI_\w+|p?mpi_\w+|nm_\w+|piom_\w+|padico_\w+|[A-Z]+(_[A-Z]+)*_\d+(\.\d+)*",
+    "libcanele_mpi.so": r"P?MPIX?_\w+|p?mpi_\w+|nm_\w+|piom_\w+|padico_\w+|[A-Z]+(_[A-Z]+)*_\d+(\.\d+)*",
 }
 
 
@@ -103,6 +103,21 @@ class PackageTest(unittest.TestCase):
         shutil.copy(HERE / "cmake_user/user.cpp", self.scratch)
         with self.assertRaisesRegex(AssertionError, "99.1"):
             run("cmake", "-S", self.scratch, "-B", self.scratch / "b", environment=self.install.environment)
+
+    def test_cmake_finds_an_mpi_in_three_languages(self):
+        if not (ROOT / "starpu_glue/CMakeLists.txt").exists():
+            self.skipTest("this build has no MPI")
+        prefix = self.scratch / "prefix"  # FindMPI takes what a wrapper prints apart at its blanks
+        run("cmake", "--install", BUILD, "--prefix", prefix)
+        wrappers = prefix / "lib/canele/bin"
+        build = self.scratch / "mpi"
+        environment = {"PATH": f"{wrappers}:{os.environ['PATH']}"}
+        run("cmake", "-S", HERE / "mpi_user", "-B", build, environment=environment)
+        self.assertIn(f"={prefix}/lib/libcanele_mpi.so", (build / "CMakeCache.txt").read_text(encoding="utf-8"))
+        run("cmake", "--build", build, environment=environment)
+        for language in ("in_c", "in_cxx", "in_f77", "in_f90"):
+            output = run(wrappers / "mpiexec", "-n", "2", build / language)
+            self.assertEqual(sorted(output.splitlines()), ["rank 0 of 2", "rank 1 of 2"], language)
 
     def test_no_absolute_path_in_the_package_files(self):
         for path in [*self.install.lib.glob("pkgconfig/canele.pc"), *self.install.lib.glob("cmake/Canele/*.cmake")]:

@@ -3,9 +3,10 @@
 #
 # Builds Debian's StarPU, unmodified, on an installed Canelé (or, as a yardstick, on Debian's Open MPI).
 #
-# Usage: tests/starpu/build-starpu.sh --canele PREFIX | --openmpi  [--cache DIR] [--jobs N] [--clean]
-# Who: apps/demo.sh and tests/starpu/run_suite.py. The result is DIR/canele/ (or DIR/openmpi/), a build tree in which
-#      mpi/tests and mpi/examples are built; DIR is build/starpu by default.
+# Usage: tests/starpu/build-starpu.sh --canele PREFIX | --openmpi  [--suite NAME] [--cache DIR] [--jobs N] [--clean]
+# Who: apps/demo.sh, tests/run.sh, people. The result is DIR/canele/ (or DIR/openmpi/), a build tree in which mpi/tests
+#      and mpi/examples are built; DIR is build/starpu by default. --suite: the StarPU of another Debian release (1.4:
+#      forky), built on this one, in DIR/canele-NAME/. Exit code 77: that release's StarPU cannot be had here.
 # Surprise: two keys. When only Canelé's headers or wrappers change, StarPU's mpi directories are rebuilt (half a
 #           minute); when flags, prefix, compiler or StarPU's version change, all is. A change inside libcanele needs
 #           nothing.
@@ -20,6 +21,7 @@ cache=$root/build/starpu
 jobs=$(nproc)
 prefix=
 kind=
+suite= # the release that StarPU is taken from; empty: this one
 clean=0
 
 usage() {
@@ -31,6 +33,7 @@ parse_arguments() {
     case $1 in
       --canele) kind=canele prefix=$(realpath -m "${2:?--canele wants the prefix of an installed Canelé}") && shift ;;
       --openmpi) kind=openmpi prefix=/usr ;;
+      --suite) suite=${2:?--suite wants the name of a Debian release} && shift ;;
       --cache) cache=$(realpath -m "${2:?--cache wants a directory}") && shift ;;
       --jobs) jobs=${2:?--jobs wants a number} && shift ;;
       --clean) clean=1 ;;
@@ -40,29 +43,30 @@ parse_arguments() {
     shift
   done
   [[ -n $kind ]] || fail "say what to build on: --canele PREFIX or --openmpi"
-  logs=$cache/logs-$kind
-  build=$cache/$kind
-  source_parent=$cache/source
+  logs=$cache/logs-$kind${suite:+-$suite}
+  build=$cache/$kind${suite:+-$suite}
+  source_parent=$cache/source${suite:+-$suite}
 }
 
 # --- fetching -------------------------------------------------------------------------------------------------------
 
-# The system's own Debian lines (both formats) for this release, as deb-src lines.
+# The system's own Debian lines (both formats) for this release or that suite, as deb-src lines.
 deb_src_lines() {
-  /usr/bin/python3 "$here/deb_src_lines.py"
+  /usr/bin/python3 "$here/deb_src_lines.py" ${suite:+"$suite"}
 }
 
 # apt with a configuration of its own: sources, lists and cache below $cache/apt. Proxies and keys stay the system's.
 private_apt() {
-  local apt=$cache/apt
+  local apt=$cache/apt${suite:+-$suite}
   apt-get -o "Dir::Etc::sourcelist=$apt/sources.list" -o "Dir::Etc::sourceparts=-" -o "Dir::State::lists=$apt/lists" \
     -o "Dir::Cache=$apt/cache" -o "APT::Sandbox::User=$(id -un)" -o "Acquire::Retries=3" "$@"
 }
 
 fetch_source() {
-  mkdir -p "$cache/apt/lists/partial" "$cache/apt/cache/archives/partial" "$source_parent" &&
-    deb_src_lines >"$cache/apt/sources.list" &&
-    echo "deb-src lines used:" && cat "$cache/apt/sources.list" &&
+  local apt=$cache/apt${suite:+-$suite}
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$source_parent" &&
+    deb_src_lines >"$apt/sources.list" &&
+    echo "deb-src lines used:" && cat "$apt/sources.list" &&
     private_apt update &&
     cd "$source_parent" &&
     private_apt source --download-only starpu
@@ -84,7 +88,11 @@ newest_dsc() {
 
 ensure_source() {
   if [[ -z $(newest_dsc 2>/dev/null) ]]; then
-    step "fetching StarPU's source package" "$logs/fetch.log" fetch_source
+    if ! step "fetching StarPU's source package${suite:+ of $suite}" "$logs/fetch.log" fetch_source; then
+      [[ -n $suite ]] || exit 1
+      note "StarPU's source package of $suite cannot be had here; see $logs/fetch.log"
+      exit 77
+    fi
   fi
   if [[ ! -e $source_parent/starpu-source/.ready ]]; then
     step "unpacking StarPU, applying Debian's patch, autoreconf" "$logs/unpack.log" unpack_source
@@ -99,7 +107,7 @@ ensure_source() {
 # The BLAS is found as the system's libblas, which libopenblas-dev provides: --enable-blas-lib=openblas wants a
 # blas-openblas.pc, which Debian does not have.
 configure_flags() {
-  printf '%s\n' --prefix="$cache/$kind-install" --enable-mpi --enable-mpi-check --enable-quick-check --disable-cuda \
+  printf '%s\n' --prefix="$build-install" --enable-mpi --enable-mpi-check --enable-quick-check --disable-cuda \
     --disable-opencl --disable-fortran --disable-build-doc --disable-static --disable-socl --disable-starpufft \
     --disable-icc --disable-starpupy --disable-mlr --without-fxt --enable-maxcpus=16 --enable-maxnodes=2
   if [[ $kind == canele ]]; then
@@ -186,7 +194,7 @@ check_prefix() {
 
 main() {
   parse_arguments "$@"
-  [[ $clean -eq 0 ]] || rm -rf "$build" "$source_parent" "$cache/apt"
+  [[ $clean -eq 0 ]] || rm -rf "$build" "$source_parent" "$cache/apt${suite:+-$suite}"
   check_prefix
   mkdir -p "$logs"
   exec {lock}>"$cache/lock"

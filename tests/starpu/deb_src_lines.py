@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Prints the deb-src lines that belong to this system's own Debian lines, for a private apt configuration.
 
+Usage: deb_src_lines.py [SUITE]     SUITE: of that release instead, from the same mirrors
 Who: tests/starpu/build-starpu.sh. Reads /etc/apt/sources.list and /etc/apt/sources.list.d/*.{list,sources}; writes
 nothing.
 Surprise: takes the entries of this release's own suites only (bookworm, bookworm-updates ...), in component main:
@@ -77,10 +78,12 @@ def system_entries():
 
 def main():
     release = release_name()
+    other = sys.argv[1] if len(sys.argv) > 1 else None
+    suites = release if other else rf"{release}(-updates|-security|-proposed-updates)?"
     lines = []
     for options, uri, suite, components in system_entries():
-        if re.fullmatch(rf"{release}(-updates|-security|-proposed-updates)?", suite) and "main" in components:
-            line = f"deb-src {f'[{options}] ' if options else ''}{uri} {suite} main"
+        if re.fullmatch(suites, suite) and "main" in components:
+            line = f"deb-src {f'[{options}] ' if options else ''}{uri} {other or suite} main"
             if line not in lines:
                 lines.append(line)
     if not lines:

@@ -255,6 +255,48 @@ CANELE_API int canele_isend_data(canele_session_t *session, int destination, uin
 /** Changes the priority of a send that is still queued; CANELE_ESTATE once it has left. */
 CANELE_API int canele_send_set_priority(canele_request_t *request, int32_t priority);
 
+/* ----------------------------------------------------------------------------------------------- multicast */
+
+/** Who hands the data of a multicast to whom. */
+enum canele_shape {
+  CANELE_SHAPE_AUTO = 0, /**< what is expected to end first, by number, size and what the network costs */
+  CANELE_SHAPE_FLAT,     /**< the root to all */
+  CANELE_SHAPE_CHAIN,    /**< each to the next */
+  CANELE_SHAPE_BINOMIAL, /**< whoever has the data serves one more at a time; … 3, 7 more */
+  CANELE_SHAPE_4_NOMIAL,
+  CANELE_SHAPE_8_NOMIAL
+};
+
+/** Where a multicast goes. Set struct_size = sizeof; zero is the default of the rest. */
+typedef struct canele_multicast_options {
+  size_t struct_size;
+  const int32_t *priorities; /**< one for each destination, higher ones are served sooner; NULL: `priority` for all */
+  int32_t priority;
+  int shape;     /**< enum canele_shape; CANELE_MULTICAST in the environment decides where this is AUTO */
+  size_t header; /**< as in canele_send_options_t */
+  int *outcomes; /**< `count` of them, or NULL: for each destination CANELE_OK if it has the data, else why not. Written
+                      until the request is finalized */
+} canele_multicast_options_t;
+
+/** Sends one message to `count` other ranks, which receive it by ordinary receives from this rank, posted before or
+ * after. Only this rank takes part: there is no group and nothing to agree on. Each destination gets the message in
+ * order with what this rank sends to it otherwise (same session, same tag). Destinations hand large data on to each
+ * other, as it comes, also before their own receive is posted:
+ *
+ *     root ──▶ a ──▶ c            each gets an envelope of the root that says whom to ask for the data; if that rank
+ *       └────▶ b                  is gone, or cannot serve, the root does
+ *
+ * A receive whose data others still read has had CANELE_EVENT_RECEIVED: the data may be read, but not changed, until
+ * CANELE_EVENT_FINALIZED. That never waits for what another program does, only for the library in its process.
+ *
+ * `destinations`: distinct ranks, not this one; copied, like the priorities. `data` (its memory, and what its iterator
+ * needs) must not change until the request is finalized: then every destination has it, or its outcome tells why it has
+ * not, and the request's error is that of one of those. Does not block; any thread. Errors: CANELE_EINVAL,
+ * CANELE_ERANK, CANELE_ENOMEM. */
+CANELE_API int canele_imulticast(canele_session_t *session, const int *destinations, size_t count, uint64_t tag,
+                                 const canele_data_t *data, const canele_multicast_options_t *options,
+                                 canele_request_t *request);
+
 /* ------------------------------------------------------------------------------------------------- receive */
 
 #define CANELE_ANY_SOURCE (-1)

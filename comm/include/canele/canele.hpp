@@ -65,12 +65,15 @@ namespace detail {
 }
 
 /// For calls that are refused on the spot: the library has the details.
-inline void check(int code, const char* call) {
-  if (code == CANELE_OK) return;
+[[noreturn]] inline void refused(int code, const char* call) {
   std::string text = std::string(call) + ": " + canele_error_string(code);
   const std::string_view detail = canele_error_detail();
   if (!detail.empty()) text.append(": ").append(detail);
   fail(code, text, -1);
+}
+inline void check(int code, const char* call) {
+  if (code != CANELE_OK) [[unlikely]]
+    refused(code, call);
 }
 
 /// The common rule of the ..._json functions: ask for the size, then for the text, until it fits.
@@ -364,6 +367,13 @@ struct send_options {
   std::size_t header = 0;     ///< bytes that travel ahead, for peek(); at most CANELE_HEADER_MAX
 };
 
+/// Options of a multicast.
+struct multicast_options {
+  std::int32_t priority = 0;
+  canele_shape shape = CANELE_SHAPE_AUTO;
+  std::size_t header = 0;  ///< as in send_options
+};
+
 /// A name space for tags. Ranks that use the same label meet. Must be destroyed before its engine, after its requests.
 class session {
  public:
@@ -404,6 +414,22 @@ class session {
     const auto data = canele_data_contiguous(std::ranges::data(range), detail::byte_size(range));
     use.start("canele_isend_data",
               [&](canele_request_t* r) { return canele_isend_data(native_, destination, tag, &data, &native, r); });
+  }
+
+  /// Sends one message to all of these ranks: see canele_imulticast. The ranks are copied, the data must not change
+  /// until the request has finished. session.imulticast(std::array{1, 2, 5}, 7, values);
+  template <detail::sendable Range>
+  [[nodiscard]] request imulticast(std::span<const int> destinations, std::uint64_t tag, Range&& range,
+                                   const multicast_options& options = {}) {
+    return request("canele_imulticast", [&](canele_request_t* r) {
+      const auto data = canele_data_contiguous(std::ranges::data(range), detail::byte_size(range));
+      canele_multicast_options_t native{};
+      native.struct_size = sizeof native;
+      native.priority = options.priority;
+      native.shape = options.shape;
+      native.header = options.header;
+      return canele_imulticast(native_, destinations.data(), destinations.size(), tag, &data, &native, r);
+    });
   }
 
   /// Receives the next message from `source` whose tag fits into the memory of `range`. A longer message fills it and

@@ -31,13 +31,14 @@ class HashBins final : public Alternative {
  protected:
   void append(MatchSession&, PostedNode& receive) override { list_of(receive).append(receive); }
   void append(MatchSession& session, UnexpectedNode& message) override {
+    session.arrivals.reserve(1);
+    session.arrivals.append(message);
     bin({message.tag, message.session, message.source}).unexpected.append(message);
-    session.append_arrival(message);
   }
   void remove(MatchSession&, PostedNode& receive) noexcept override { list_of(receive).unlink(receive); }
   void remove(MatchSession& session, UnexpectedNode& message) noexcept override {
     bin({message.tag, message.session, message.source}).unexpected.unlink(message);
-    session.unlink_arrival(message);
+    session.arrivals.remove(message);
   }
 
   PostedNode* search(const Envelope& message, Tally& cost) const noexcept override {
@@ -53,7 +54,7 @@ class HashBins final : public Alternative {
       return first_that<UnexpectedNode>(bin({wanted.tag, wanted.session, wanted.source}).unexpected.first, cost,
                                         [&](const UnexpectedNode& message) { return fits(message, wanted); });
     }
-    for (UnexpectedNode* message = session.first_arrival; message != nullptr; message = message->arrival_next) {
+    for (UnexpectedNode* message = session.arrivals.first(); message != nullptr; message = Arrivals::after(*message)) {
       cost.attempts += 1;
       cost.lines += 2;  // the key, and the link behind it
       if (fits(*message, wanted)) return message;

@@ -219,6 +219,35 @@ class FloodTest(unittest.TestCase):
         self.assertIn("CANELE_UNEXPECTED_MEMORY", errors)
 
 
+class BroadcastTest(unittest.TestCase):
+    QUICK = ("--batches", "3", "--size", "8,300k")
+
+    @plain_build_only
+    def test_one_job_for_each_case(self):
+        text, _ = run("canele-perf", "broadcast", "--json", "--destinations", "1,3", *self.QUICK)
+        reports = [json.loads(line) for line in text.splitlines()]
+        cases = [(report["driver"], report["destinations"], report["size"]) for report in reports]
+        self.assertEqual(cases, [(driver, destinations, size) for driver in ("shm", "tcp") for destinations in (1, 3)
+                                 for size in (8, 300 << 10)])
+        for report in reports:
+            self.assertEqual(set(report["samples"]), {"sends", "auto", "flat", "chain", "binomial", "4-nomial"})
+            for samples in report["samples"].values():
+                self.assertEqual(len(samples), 3)
+                self.assertGreater(min(samples), 0)
+
+    @plain_build_only
+    def test_text(self):
+        text, _ = run("canele-perf", "broadcast", "--driver", "tcp", "--destinations", "2", *self.QUICK)
+        for word in ("root to 2 ranks over tcp", "median", "to sends", "chain"):
+            self.assertIn(word, text)
+
+    def test_bad_input(self):
+        self.assertIn("not in range", run("canele-perf", "broadcast", "--destinations", "0", code=105)[1])
+        self.assertIn("star", run("canele-perf", "broadcast", "--shape", "star", code=105)[1])
+        _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), "broadcast", code=1)
+        self.assertIn("in a job, broadcast measures one driver", errors)
+
+
 class SampleTest(unittest.TestCase):
     QUICK = ("--iterations", "2", "--batches", "3")
 

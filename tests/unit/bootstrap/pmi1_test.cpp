@@ -16,8 +16,8 @@
 namespace canele::comm {
 namespace {
 
-constexpr std::uint64_t ms = 1'000'000;
-constexpr std::uint64_t soon = 1'000 * ms;
+constexpr std::uint64_t one_ms = 1'000'000;
+constexpr std::uint64_t soon = 1'000 * one_ms;
 
 Blob blob_of(std::size_t size) {
   Blob blob(size);
@@ -310,13 +310,13 @@ TEST(Pmi1Client, GivesUpAtTheDeadline) {
   Fixture job;
   Fixture::Told told;
   job.talk();
-  job.ask(told, 1, "never", 20 * ms);
+  job.ask(told, 1, "never", 20 * one_ms);
   job.talk();
   for (int turn = 0; turn < 100 && told.times == 0; ++turn) {
     job.pass(job.client.next_time() - job.now);
     job.talk();
   }
-  EXPECT_EQ(job.now, 20 * ms);
+  EXPECT_EQ(job.now, 20 * one_ms);
   EXPECT_TRUE(told.times == 1 && !told.ok);
   EXPECT_EQ(told.why, "rank 1 has not published 'never' in the time given");
 }
@@ -325,11 +325,11 @@ TEST(Pmi1Client, AnAnswerThatComesTooLateIsForNobody) {
   Fixture job;
   Fixture::Told first, second;
   job.talk();
-  job.ask(first, 1, "a", 10 * ms);
+  job.ask(first, 1, "a", 10 * one_ms);
   job.ask(second, 1, "b");
   EXPECT_NE(job.client.output().find("key=canele.1.a.0"), std::string::npos);
   EXPECT_EQ(job.client.output().find("key=canele.1.b.0"), std::string::npos) << "one at a time";
-  job.pass(10 * ms);
+  job.pass(10 * one_ms);
   EXPECT_EQ(first.times, 1);
   job.client.output().clear();
   job.hear("cmd=get_result rc=0 value=1:1:AA\n");
@@ -449,7 +449,7 @@ TEST_F(Pmi1Bootstrap, IsWhoTheLauncherSays) {
 TEST(Pmi1Join, DoesNotWaitForALauncherForEver) {
   Connection silent;
   std::string why;
-  EXPECT_EQ(make_pmi1(posix_platform(), silent.place(), 20 * ms, &why), nullptr);
+  EXPECT_EQ(make_pmi1(posix_platform(), silent.place(), 20 * one_ms, &why), nullptr);
   EXPECT_EQ(why, "the launcher does not answer");
   Connection closed;
   closed.close_other();
@@ -461,7 +461,7 @@ TEST_F(Pmi1Bootstrap, AFenceEnds) {
   connection.say("cmd=put_result rc=0 msg=success\ncmd=barrier_out\n");
   EXPECT_TRUE(job->fence(60 * soon, &why)) << why;
   connection.say("cmd=put_result rc=0 msg=success\n");
-  EXPECT_FALSE(job->fence(20 * ms, &why));
+  EXPECT_FALSE(job->fence(20 * one_ms, &why));
   EXPECT_EQ(why, "not all 2 ranks have come in the time given; the launcher names nobody");
   EXPECT_FALSE(job->fence(60 * soon, &why));
   EXPECT_EQ(why, "an earlier wait for all ranks has failed");
@@ -504,7 +504,7 @@ TEST_F(Pmi1Bootstrap, ALostLauncherEndsQuestionsOnce) {
 
 TEST_F(Pmi1Bootstrap, TheDeadlineOfAGetWakesTheSleeper) {
   int times = 0;
-  job->get(1, "never", 20 * ms, [&times](bool ok, const Blob&, const std::string&) { times += ok ? 100 : 1; });
+  job->get(1, "never", 20 * one_ms, [&times](bool ok, const Blob&, const std::string&) { times += ok ? 100 : 1; });
   while (times == 0) job->progress(60 * soon);  // the test's own time limit ends it if nothing wakes it
   EXPECT_EQ(times, 1);
 }

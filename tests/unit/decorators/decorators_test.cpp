@@ -76,6 +76,33 @@ TEST(DecoratorList, WithoutDecoratorsTheDriverItselfIsReturned) {
   EXPECT_EQ(decorate("", std::move(driver), &error).get(), before);
 }
 
+/// Keeps what it was told when it was opened.
+class Listener final : public Driver {
+ public:
+  inline static std::string argument;
+
+ private:
+  Status open_impl(DriverContext& context, Address*, std::string*) override {
+    argument = context.argument;
+    capabilities_.max_packet = 4096;
+    return Status::ok;
+  }
+  Status connect_impl(Rank, std::span<const std::byte>) override { return Status::failed; }
+  Status send_packet_impl(Rank, const iovec*, int, std::size_t, Token) override { return Status::failed; }
+  int poll_impl(int) override { return 0; }
+  void close_impl() override {}
+};
+
+TEST(DecoratorList, ADecoratedDriverHearsItsArgument) {
+  std::string error;
+  const auto driver = decorate("check,trace", std::make_unique<Listener>(), &error);
+  conformance::KitContext context(0, 1);
+  context.argument = "eth0";
+  Address address;
+  ASSERT_EQ(driver->open(context, &address, &error), Status::ok);
+  EXPECT_EQ(Listener::argument, "eth0");
+}
+
 TEST(DecoratorList, ADecoratedDriverLooksLikeTheDriver) {
   World plain(shm_factory, 1), wrapped = world_of(shm_factory, "check,trace,delay,fault", 1);
   plain.open();

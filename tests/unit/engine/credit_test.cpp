@@ -29,14 +29,17 @@ class Credit : public testing::Test {
   /// Messages of `length` bytes that begin with their number; tag = number.
   void send(int from, int to, std::uint64_t first, std::uint64_t count, std::size_t length) {
     for (std::uint64_t i = first; i < first + count; ++i) {
-      auto& one = sends_.emplace_back(std::make_unique<Send>());
-      one->bytes.assign(length, static_cast<unsigned char>(i));
-      std::memcpy(one->bytes.data(), &i, std::min(length, sizeof i));
-      ASSERT_EQ(canele_isend(s_[static_cast<std::size_t>(from)], to, i, one->bytes.data(), length, &one->request),
-                CANELE_OK);
+      send_one(from, to, i, i, length);
       if (i % 64 == 0) job_->step_all();
       expect_under_limit(to);
     }
+  }
+  void send_one(int from, int to, std::uint64_t number, std::uint64_t tag, std::size_t length) {
+    auto& one = sends_.emplace_back(std::make_unique<Send>());
+    one->bytes.assign(length, static_cast<unsigned char>(number));
+    std::memcpy(one->bytes.data(), &number, std::min(length, sizeof number));
+    ASSERT_EQ(canele_isend(s_[static_cast<std::size_t>(from)], to, tag, one->bytes.data(), length, &one->request),
+              CANELE_OK);
   }
   void receive(int at, int from, std::uint64_t tag, std::uint64_t mask, std::uint64_t expected, std::size_t length) {
     canele_request_t request{};
@@ -164,6 +167,40 @@ TEST_F(Credit, AProbeFindsWhatIsWithheld) {
   }
   for (std::uint64_t i = 0; i < 1499; ++i) {
     if (i != 1400) receive(1, 0, i, CANELE_TAG_EXACT, i, 700);
+  }
+  finish_sends();
+}
+
+/// A probe asks for a tag; a receive of it is posted once the sender walks through what it withholds, and is cancelled
+/// after the first message of that tag was refused because of it, before the second one is offered.
+TEST_F(Credit, AProbeDoesNotTakeWhatIsYoungerThanARefusedMessage) {
+  constexpr std::uint64_t tag = 5000, first = 1000, second = 1300;
+  start(2);
+  for (std::uint64_t i = 0; i < 1500; ++i) send_one(0, 1, i, i == first || i == second ? tag : i, 700);
+  settle();
+  const auto was_offered = [&](std::uint64_t number) { return comm::request_of(&sends_[number]->request).rendezvous; };
+  int found = 0;
+  canele_status_t status{};
+  canele_request_t newer{};
+  std::vector<unsigned char> bytes(700);
+  ASSERT_EQ(canele_iprobe(s_[1], 0, tag, CANELE_TAG_EXACT, &found, &status), CANELE_OK);
+  ASSERT_EQ(found, 0);
+  ASSERT_FALSE(was_offered(first));
+  canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, bytes.data(), bytes.size(), &newer);
+  ASSERT_TRUE(job_->until([&] { return was_offered(first + comm::Withheld::most_offered); }));
+  canele_cancel(&newer);
+  ASSERT_TRUE(job_->finish(newer));
+  ASSERT_EQ(status_of(newer).error, CANELE_ECANCELED);
+  ASSERT_FALSE(was_offered(second));
+  settle();
+  for (const std::uint64_t expected : {first, second}) {
+    canele_request_t request{};
+    canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, bytes.data(), bytes.size(), &request);
+    ASSERT_TRUE(job_->finish(request));
+    EXPECT_EQ(std::memcmp(bytes.data(), &expected, sizeof expected), 0);
+  }
+  for (std::uint64_t i = 0; i < 1500; ++i) {
+    if (i != first && i != second) receive(1, 0, i, CANELE_TAG_EXACT, i, 700);
   }
   finish_sends();
 }

@@ -28,14 +28,14 @@ class Unaware final : public drivers::Decorator {
     return status;
   }
   int poll_impl(int budget) override {
-    const int seen = Decorator::poll_impl(budget);
+    const int events_seen = Decorator::poll_impl(budget);
     for (Rank dead = context().next_death(); dead >= 0; dead = context().next_death()) {
       ++times_told;
       dead_ = dead;
     }
-    if (dead_ < 0 || still_busy) return seen;
+    if (dead_ < 0 || still_busy) return events_seen;
     engine().failed(std::exchange(dead_, -1), true, "unaware: it died");
-    return seen + 1;
+    return events_seen + 1;
   }
 
   Rank dead_ = -1;

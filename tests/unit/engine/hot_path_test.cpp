@@ -117,8 +117,9 @@ INSTANTIATE_TEST_SUITE_P(Strategies, HotPath, testing::Values("fifo", "aggregate
 TEST(ObjectSizes, HotObjectsStaySmall) {
   EXPECT_LE(sizeof(comm::Request), 384u);
   EXPECT_EQ(sizeof(comm::wire::Head), 16u);
-  EXPECT_LE(sizeof(comm::PostedNode), 80u);
-  EXPECT_LE(sizeof(comm::UnexpectedNode), 144u);
+  EXPECT_LE(sizeof(comm::PostedNode), 64u);
+  EXPECT_LE(sizeof(comm::Message), 64u);  // all that an unexpected message takes beside its bytes,
+  EXPECT_EQ(comm::MessagePool::block_sizes.front(), sizeof(comm::Message) + 8);  // and one of 8 bytes
   EXPECT_LE(sizeof(strategies::Item), 128u);
 }
 

@@ -101,6 +101,7 @@ struct JobOptions {
   std::string strategy = "aggregate";
   std::vector<std::string> settings = {};
   const strategies::StrategyFactory* own_strategy = nullptr;  ///< instead of that one
+  std::vector<std::string> settings_of_last = {};             ///< of the last rank, instead of `settings`
 };
 
 class LocalJob {
@@ -112,7 +113,9 @@ class LocalJob {
       threads.emplace_back([&, rank] {
         comm::EngineParts parts;
         parts.platform = &posix_platform();
-        parts.settings = std::make_unique<comm::Settings>(*parts.platform, options.settings);
+        const bool other = !options.settings_of_last.empty() && rank == options.size - 1;
+        parts.settings =
+            std::make_unique<comm::Settings>(*parts.platform, other ? options.settings_of_last : options.settings);
         EXPECT_EQ(parts.settings->error(), "");
         parts.bootstrap = std::make_unique<LocalBootstrap>(board_, rank);
         parts.drivers = options.drivers;
@@ -176,6 +179,13 @@ class LocalJob {
   std::shared_ptr<Board> board_ = std::make_shared<Board>();
   std::vector<std::unique_ptr<comm::Engine>> engines_;
 };
+
+/// A message to recognise.
+inline std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
+  std::vector<std::uint8_t> bytes(length);
+  for (std::size_t i = 0; i < length; ++i) bytes[i] = static_cast<std::uint8_t>((i * 131 + i / 251 + seed) & 0xff);
+  return bytes;
+}
 
 inline canele_status_t status_of(const canele_request_t& request) {
   canele_status_t status{};

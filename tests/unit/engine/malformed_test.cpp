@@ -10,7 +10,7 @@
 
 #include "comm/core/peers.hpp"
 #include "comm/packet/wire.hpp"
-#include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/eager_in.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {

@@ -19,12 +19,6 @@ class PointToPoint : public testing::TestWithParam<const char*> {
   std::vector<canele_session_t*> s_;
 };
 
-std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
-  std::vector<std::uint8_t> bytes(length);
-  for (std::size_t i = 0; i < length; ++i) bytes[i] = static_cast<std::uint8_t>((i * 131 + i / 251 + seed) & 0xff);
-  return bytes;
-}
-
 TEST_P(PointToPoint, EverySizePostedAndUnexpected) {
   std::vector<std::size_t> sizes = {0, 1, 7, 8, 39, 40, 41, 55, 56, 57, 254, 255, 256, 1000, 2047, 2048, 4096};
   for (std::size_t base : {8192u, 16384u, 32768u, 65536u}) {

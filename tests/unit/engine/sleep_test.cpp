@@ -26,5 +26,18 @@ TEST(Sleep, EveryDriverIsPolledInTheTurnAfterIt) {
   }
 }
 
+/// The first message to oneself needs a poll of a driver that has had nothing to say yet: whoever sleeps is roused.
+TEST(Sleep, EndsWithTheFirstMessageToOneself) {
+  LocalJob job({1, {comm::find_driver("self")}, "aggregate", {}});
+  comm::Engine& engine = job.engine(0);
+  const auto sessions = job.open("s");
+  ASSERT_TRUE(engine.sleeper.try_claim());
+  canele_request_t send{};
+  ASSERT_EQ(canele_isend(sessions[0], 0, 5, nullptr, 0, &send), CANELE_OK);
+  engine.sleeper.sleep(3'600'000'000'000);  // an hour: the test's limit comes first
+  engine.sleeper.release();
+  ASSERT_TRUE(job.finish(send));
+}
+
 }  // namespace
 }  // namespace canele::test

@@ -38,6 +38,7 @@ Send* make(Witness& witness, int number, int children = 0) {
   send->number = number;
   send->children = children;
   send->request.send = true;
+  send->request.tell = canele::nmad::tell_finalized;
   send->request.notifier = notifier;
   send->request.reference = send;
   return send;

@@ -23,7 +23,7 @@ TEST(KeyedQueuesTest, GrowsAndKeepsEveryNode) {
   }
   EXPECT_EQ(table.keys(), count / 2);
   std::size_t seen = 0;
-  table.each([&](MatchNode&) { ++seen; });
+  table.each_while([&](MatchNode&) { return ++seen != 0; });
   EXPECT_EQ(seen, count);
   for (std::size_t i = 0; i < count; i += 2) {
     ASSERT_EQ(table.find({i / 2, 0, 0}), &nodes[i]);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Broadcast. See broadcast.hpp (who, threads).
+// Surprise: a destination tells the root when it had the message, by a message; and posts its next receive before that.
+//     So no round begins before all receives of it are posted, and nothing else is under way.
+//
+//   root           start ── multicast ─────────────▶ … ◀── times of all ── (last of them - start) is the sample
+//   destination    irecv(next) ── wait(this): now ── checks it ── sends the time
+#include "broadcast.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "flood.hpp"
+#include "job.hpp"
+#include "launch.hpp"
+#include "statistics.hpp"
+
+namespace canele::perf {
+namespace {
+
+constexpr std::uint64_t data_tag = 51, time_tag = 52;
+constexpr std::size_t word_size = sizeof(std::uint64_t);
+constexpr std::uint64_t warm_up = 2;  // rounds of every way that do not count: connections, pages
+
+void must(int code, const char* call) { canele::detail::check(code, call); }
+
+std::vector<std::string> settings_of(const Options& options) {
+  return {"CANELE_DRIVERS=" + options.drivers.front(), "CANELE_WORKER=bound"};
+}
+
+/// Samples of one size in us, by way.
+using Samples = std::map<std::string, std::vector<double>>;
+
+class Broadcast {
+ public:
+  explicit Broadcast(const Options& options)
+      : engine_(join(settings_of(options))), session_(engine_, "canele-perf broadcast"), options_(options) {
+    if (engine_.size() < 2) throw std::runtime_error("a broadcast needs a root, rank 0, and at least one destination");
+    if (engine_.local_size() != engine_.size()) {
+      throw std::runtime_error("all ranks must be on one host: their clocks are compared");
+    }
+    for (int rank = 1; rank < engine_.size(); ++rank) destinations_.push_back(rank);
+  }
+
+  int run() {
+    for (const std::uint64_t size : options_.sizes) {
+      engine_.rank() == 0 ? lead(size) : follow(size);
+    }
+    session_.barrier();
+    return 0;
+  }
+  [[noreturn]] void abort(const char* why) { engine_.abort(1, why); }
+
+ private:
+  std::uint64_t rounds() const {
+    return (static_cast<std::uint64_t>(options_.batches) + warm_up) * options_.broadcast.ways.size();
+  }
+  void lead(std::uint64_t size);
+  void follow(std::uint64_t size);
+  double round(const std::string& way, std::uint64_t size);
+  void send_to_all(const std::string& way, std::uint64_t size);
+  void report(std::uint64_t size, const Samples& samples) const;
+
+  canele::engine engine_;
+  canele::session session_;
+  const Options& options_;
+  std::vector<int> destinations_;
+  std::vector<std::uint64_t> words_;
+};
+
+/// Returns when the data may be used again.
+void Broadcast::send_to_all(const std::string& way, std::uint64_t size) {
+  if (way == "sends") {
+    std::vector<canele_request_t> requests(destinations_.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      must(canele_isend(session_.native(), destinations_[i], data_tag, words_.data(), size, &requests[i]),
+           "canele_isend");
+    }
+    for (canele_request_t& request : requests) must(canele_wait(&request, nullptr), "canele_wait");
+    return;
+  }
+  const canele_data_t data = canele_data_contiguous(words_.data(), size);
+  canele_multicast_options_t multicast{};
+  multicast.struct_size = sizeof multicast;
+  multicast.shape =
+      static_cast<int>(std::find(broadcast_ways.begin(), broadcast_ways.end(), way) - broadcast_ways.begin() - 1);
+  canele_request_t request{};
+  must(canele_imulticast(session_.native(), destinations_.data(), destinations_.size(), data_tag, &data, &multicast,
+                         &request),
+       "canele_imulticast");
+  must(canele_wait(&request, nullptr), "canele_wait");
+}
+
+double Broadcast::round(const std::string& way, std::uint64_t size) {
+  std::vector<std::uint64_t> times(destinations_.size());
+  std::vector<canele::request> replies(times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    session_.irecv(destinations_[i], time_tag, canele::one(times[i]), replies[i]);
+  }
+  const std::uint64_t start = engine_.now();
+  send_to_all(way, size);
+  for (canele::request& reply : replies) reply.wait();
+  return static_cast<double>(*std::max_element(times.begin(), times.end()) - start) / 1e3;
+}
+
+void Broadcast::lead(std::uint64_t size) {
+  words_.assign(size / word_size + 1, 0);
+  Samples samples;
+  session_.barrier();  // the first receives are posted
+  const auto& ways = options_.broadcast.ways;
+  const std::uint64_t warm = warm_up * ways.size();
+  for (std::uint64_t i = 0; i < rounds(); ++i) {
+    for (std::size_t k = 0; k < words_.size(); ++k) words_[k] = flood_word(0, i + k);
+    const double time = round(ways[i % ways.size()], size);
+    if (i >= warm) samples[ways[i % ways.size()]].push_back(time);
+  }
+  report(size, samples);
+}
+
+void Broadcast::follow(std::uint64_t size) {
+  std::vector<std::uint64_t> buffers[2];
+  canele_request_t requests[2] = {};
+  for (auto& buffer : buffers) buffer.resize(size / word_size + 1);
+  const auto post = [&](std::uint64_t i) {
+    must(canele_irecv(session_.native(), 0, data_tag, CANELE_TAG_EXACT, buffers[i % 2].data(), size, &requests[i % 2]),
+         "canele_irecv");
+  };
+  post(0);
+  session_.barrier();
+  for (std::uint64_t i = 0; i < rounds(); ++i) {
+    if (i + 1 < rounds()) post(i + 1);
+    canele_status_t status{};
+    must(canele_wait(&requests[i % 2], &status), "canele_wait");
+    std::uint64_t now = engine_.now();
+    for (std::size_t k = 0; k < size / word_size; ++k) {
+      if (buffers[i % 2][k] == flood_word(0, i + k)) continue;
+      throw std::runtime_error("broadcast " + std::to_string(i) + " is wrong at word " + std::to_string(k));
+    }
+    session_.send(0, time_tag, canele::one(now));
+  }
+}
+
+void Broadcast::report(std::uint64_t size, const Samples& samples) const {
+  if (options_.json) {
+    nlohmann::json row = {{"benchmark", "broadcast"},
+                          {"driver", options_.drivers.front()},
+                          {"destinations", destinations_.size()},
+                          {"size", size},
+                          {"unit", "us"},
+                          {"samples", samples}};
+    fmt::print("{}\n", row.dump());
+    return;
+  }
+  fmt::print("root to {} rank{} over {}, {} bytes: time until the last has it [us]\n", destinations_.size(),
+             destinations_.size() == 1 ? "" : "s", options_.drivers.front(), size);
+  fmt::print("  {:<10} {:>10} {:>10} {:>10} {:>10}\n", "way", "median", "p10", "p90", "to sends");
+  const auto sends = samples.find("sends");
+  for (const std::string& way : options_.broadcast.ways) {
+    const Summary one = summarise(samples.at(way));
+    fmt::print("  {:<10} {:>10.1f} {:>10.1f} {:>10.1f} {:>10}\n", way, one.median, one.p10, one.p90,
+               sends == samples.end() ? "" : fmt::format("{:.2f}", one.median / summarise(sends->second).median));
+  }
+}
+
+std::vector<std::string> arguments_for(const Options& options, const std::string& driver) {
+  std::vector<std::string> arguments = {"broadcast", "--driver", driver, "--batches", std::to_string(options.batches)};
+  const auto list = [&](const char* option, const auto& values) {
+    arguments.emplace_back(option);
+    arguments.push_back(fmt::format("{}", fmt::join(values, ",")));
+  };
+  list("--size", options.sizes);
+  list("--shape", options.broadcast.ways);
+  if (options.json) arguments.emplace_back("--json");
+  return arguments;
+}
+
+}  // namespace
+
+int broadcast_each(const Options& options) {
+  int code = 0;
+  for (const std::string& driver : options.drivers) {
+    for (const int destinations : options.broadcast.destinations) {
+      const int ended = run_job(arguments_for(options, driver), destinations + 1);
+      if (ended == 0) continue;
+      std::fprintf(stderr, "canele-perf: the broadcast to %d over %s has failed (exit code %d)\n", destinations,
+                   driver.c_str(), ended);
+      code = 1;
+    }
+  }
+  return code;
+}
+
+int broadcast(const Options& options) {
+  if (options.drivers.size() != 1) {
+    throw std::runtime_error("in a job, broadcast measures one driver: name one --driver; alone it measures all");
+  }
+  Broadcast one(options);
+  return run_or_abort(one);
+}
+
+}  // namespace canele::perf

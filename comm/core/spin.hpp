@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The short wait: the thread that waits polls memory, and what it waits for happens while it does nothing else.
+//
+// Who: api/wait.
+// Threads: any; it takes the engine's lock, or gives up.
+// Surprise: it is a header because canele_wait() is all that stands between a message and its user: one function.
+#pragma once
+
+#include "comm/core/engine.hpp"
+
+namespace canele::comm {
+
+[[gnu::always_inline]] inline bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask) {
+  constexpr int long_spin = 2048, short_spin = 32;  // polls of up to a hundred nanoseconds
+  if (!try_lock()) return false;
+  bool done = false;
+  int turns = crowded || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  for (; turns > 0; --turns) {
+    for (DriverSlot* slot : polled_slots) slot->driver->poll(packets_per_poll);
+    done = (word.load(std::memory_order_relaxed) & mask) != 0;
+    if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
+    if (lock.pending()) run_linked(lock.take());
+    if (!dirty.empty()) pump_dirty();
+  }
+  unlock();
+  return done;
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The root's half. See multicast.hpp (who, threads), casts.hpp for the picture. Read begin() top-down.
+//
+// Surprise: who has no credit left, or is reached through memory, is sent to directly: a withheld envelope would keep
+//     those waiting that it serves, and memory is copied by all receivers at once.
+#include "comm/multicast/multicast.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <iterator>
+
+#include "comm/protocol/flow_out.hpp"
+#include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm {
+namespace multicast {
+namespace {
+
+/// The oldest multicast that has not ended everywhere moves on.
+void retire(Casts& casts, std::uint32_t id) {
+  casts.ended[id - casts.lowest_id] = true;
+  while (!casts.ended.empty() && casts.ended.front()) {
+    casts.ended.pop_front();
+    ++casts.lowest_id;
+  }
+}
+
+/// Those that a lost server would have served are told to ask us.
+void reroute(Engine& engine, const Multicast& whole, const Leg& leg) {
+  for (const std::uint32_t rank : leg.serves) {
+    Peer& peer = engine.peer(static_cast<int>(rank));
+    if (peer.gone()) continue;
+    CANELE_MARK(multicast_rerouted);
+    const std::int32_t root = engine.rank;
+    send_path::control(engine, peer, wire::Type::elsewhere, whole.id, 0, 0, &root, sizeof root);
+  }
+}
+
+void end(Engine& engine, Multicast& op) {
+  const auto whole = engine.casts.ours.extract(op.id);
+  retire(engine.casts, op.id);
+  engine.finish(*op.request, op.error);
+}
+
+void leg_over(Engine& engine, CallOp& op) {
+  Leg& leg = static_cast<Leg&>(*static_cast<Internal::Over&>(op).owner);
+  Multicast& whole = *leg.whole;
+  if (whole.outcomes != nullptr) whole.outcomes[leg.index] = leg.status_error;
+  if (leg.status_error != CANELE_OK) {
+    CANELE_MARK(multicast_leg_failed);
+    whole.error = leg.status_error;
+    reroute(engine, whole, leg);
+  }
+  if (--whole.left == 0) end(engine, whole);
+}
+
+void prepare(Leg& leg, Multicast& whole, int index) {
+  const Request& user = *whole.request;
+  const auto i = static_cast<std::size_t>(index);
+  prepare_internal(leg, *user.engine, *user.session, whole.ranks[i], leg_over);
+  leg.whole = &whole;
+  leg.index = index;
+  leg.status_tag = user.status_tag;
+  leg.status_length = user.status_length;
+  leg.data = user.data;
+  leg.header = user.header;
+  leg.tick = user.tick;
+  leg.item.priority = whole.priorities[i];
+}
+
+/// May this peer get the data from another rank, or hand it on?
+bool is_far(const Peer& peer) {
+  return !peer.gone() && (peer.rail->slot == nullptr || !peer.rail->slot->memory_only());
+}
+
+/// What a link to the destinations costs: the first that is known speaks for all.
+const strategies::Costs& link_costs(const Engine& engine, const std::vector<Leg*>& far) {
+  for (const Leg* leg : far) {
+    const Peer* peer = engine.peers[leg->rank];
+    if (peer->rail->slot != nullptr && peer->state == Peer::State::up) return peer->rail->slot->costs;
+  }
+  return engine.slots.back()->costs;
+}
+
+Shape shape_for(const Engine& engine, const Multicast& whole, const std::vector<Leg*>& far) {
+  const auto count = static_cast<std::uint32_t>(far.size());
+  const Shape forced = whole.shape != Shape::automatic ? whole.shape : engine.casts.forced;
+  if (count < 2 || count > most_destinations || whole.request->data.length == 0) return Shape::flat;
+  if (forced != Shape::automatic) return forced;
+  const std::uint64_t eager = send_path::eager_limit(engine, *engine.peers[far.front()->rank]);
+  return choose(count, whole.request->data.length, link_costs(engine, far), eager);
+}
+
+/// In: the legs that are to be in the tree, the most urgent first. Out: who serves whom.
+void lay_out(Shape shape, const std::vector<Leg*>& tree) {
+  for (std::uint32_t p = 1; p <= tree.size(); ++p) {
+    Leg& leg = *tree[p - 1];
+    const std::uint32_t server = server_of(shape, p);
+    leg.part = Request::Part::leg;
+    if (server == 0) continue;
+    leg.server = tree[server - 1]->rank;
+    tree[server - 1]->serves.push_back(static_cast<std::uint32_t>(leg.rank));
+    assert(tree[server - 1]->serves.size() <= most_served);
+  }
+}
+
+}  // namespace
+}  // namespace multicast
+
+void prepare_internal(Internal& request, Engine& engine, Session& session, int to, void (*over)(Engine&, CallOp&)) {
+  request.over.kind = OpKind::call;
+  request.over.call = over;
+  request.over.owner = &request;
+  request.word.store(std::uint64_t{event::finalized} << RequestWord::wanted_shift, std::memory_order_relaxed);
+  request.callback = [](canele_request_t* ended, unsigned, void*) {
+    Internal& internal = static_cast<Internal&>(request_of(ended));
+    internal.engine->submit(internal.over);
+  };
+  request.engine = &engine;
+  request.session = &session;
+  request.kind = Request::Kind::send;
+  request.stage = Request::Stage::posted;
+  request.rank = to;
+  new (&request.item) strategies::Item;
+}
+
+namespace multicast {
+
+void begin(Engine& engine, CallOp& op) {
+  auto& whole = static_cast<Multicast&>(op);
+  Request& user = *whole.request;
+  const std::size_t count = whole.ranks.size();
+  ++engine.pending_sends;
+  ++user.session->pending;
+  user.stage = Request::Stage::moving;
+  whole.id = engine.casts.next_id++;
+  engine.casts.ours[whole.id].reset(&whole);
+  engine.casts.ended.push_back(false);
+  engine.counters.add(Counter::multicasts_sent);
+  whole.left = count;
+  if (count == 0) return end(engine, whole);
+
+  whole.legs = std::make_unique<Leg[]>(count);
+  std::vector<Leg*> legs(count), far, tree;
+  for (std::size_t i = 0; i < count; ++i) prepare(*(legs[i] = &whole.legs[i]), whole, static_cast<int>(i));
+  std::stable_sort(legs.begin(), legs.end(),
+                   [](const Leg* a, const Leg* b) { return a->item.priority > b->item.priority; });
+  std::copy_if(legs.begin(), legs.end(), std::back_inserter(far),
+               [&](const Leg* leg) { return is_far(engine.peer(leg->rank)); });
+  const Shape shape = shape_for(engine, whole, far);
+  if (shape == Shape::flat) far.clear();
+  for (Leg* leg : far) leg->rendezvous = true;
+
+  // All envelopes are paid for before anybody is told to rely on another.
+  for (Leg* leg : legs) leg->paid = send_path::admit(engine, *leg);
+  std::copy_if(far.begin(), far.end(), std::back_inserter(tree), [](const Leg* leg) { return leg->paid; });
+  if (tree.size() >= 2) lay_out(shape, tree);
+  for (Leg* leg : legs) {
+    if (leg->paid) send_path::join_backlog(engine, engine.peer(leg->rank), *leg);
+  }
+}
+
+std::size_t route_size(const Leg& leg) { return sizeof(wire::Route) + leg.serves.size() * sizeof(std::uint32_t); }
+
+std::byte* write_route(const Engine& engine, const Leg& leg, std::byte* out) {
+  const wire::Route route{leg.whole->id, engine.casts.lowest_id, leg.server,
+                          static_cast<std::uint32_t>(leg.serves.size())};
+  std::memcpy(out, &route, sizeof route);
+  out += sizeof route;
+  if (route.serves != 0) std::memcpy(out, leg.serves.data(), leg.serves.size() * sizeof(std::uint32_t));
+  return out + leg.serves.size() * sizeof(std::uint32_t);
+}
+
+}  // namespace multicast
+}  // namespace canele::comm

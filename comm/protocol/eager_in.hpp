@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The way in of a small message, steps 2 to 5 of receive_path.cpp: the packet is one eager message, its envelope is
+// checked, it is matched, and copied into the user's memory.
+//
+// Who: DriverSlot, and receive_path.cpp for the eager messages of longer packets.
+// Threads: under the engine's lock.
+// Surprise: it is a header so that a driver's call back is one function. What is seldom is called, out of line: half of
+//     the instructions of a message went into saving and restoring registers that only that needs.
+#pragma once
+
+#include <span>
+
+#include "comm/core/data.hpp"
+#include "comm/core/engine.hpp"
+#include "comm/packet/wire.hpp"
+#include "comm/protocol/flow_in.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm::receive_path {
+
+using Payload = std::span<const std::byte>;
+
+// ---- what is seldom: receive_path.cpp
+// --------------------------------------------------------------------------------
+
+/// A packet of several chunks, or of one that is no short message.
+const char* several_chunks(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes);
+/// Step 5 for an eager message that nobody waits for, or only a late receive.
+const char* keep_eager(Engine& engine, Peer& peer, Session& session, const wire::Head& head, Payload payload,
+                       std::uint64_t handle, PostedNode* node);
+/// A receive that was offered to its sender has met a message that came as any other.
+const char* no_longer_offered(Engine& engine, Request& request);
+/// The fault switch: one bit of one message, so that users can see their checks fail.
+void consider_flip(Engine& engine, const Request& request, std::uint64_t delivered_bytes);
+void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle);
+
+// ---- steps
+// -----------------------------------------------------------------------------------------------------------
+
+inline const char* find_session(const Peer& peer, const wire::Head& head, Session*& session) {
+  if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) [[unlikely]]
+    return "a message names a session that was not announced";
+  session = peer.sessions_in[head.session];
+  return nullptr;
+}
+
+/// In: head of an envelope, and what it costs. Out: its session; the envelope is the next one, and paid for.
+[[gnu::always_inline]] inline const char* check_envelope(Engine& engine, Peer& peer, const wire::Head& head,
+                                                         std::uint64_t price, Session*& session) {
+  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
+  if (head.seq != peer.next_in) [[unlikely]]
+    return "an envelope number is out of order";
+  ++peer.next_in;
+  return flow_in::charge(engine, peer, price);
+}
+
+/// The receive has met its message.
+inline void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length) {
+  request.status_tag = tag;
+  request.rank = source;
+  request.status_length = length;
+}
+
+inline int outcome_of(const Request& request) {
+  return request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK;
+}
+
+inline void count(Engine& engine, const Request& request, Peer& peer, std::uint64_t bytes) {
+  peer.counters.add(Counter::messages_received);
+  peer.counters.add(Counter::bytes_received, bytes);
+  if (engine.flip_countdown != 0) [[unlikely]]
+    consider_flip(engine, request, bytes);
+}
+
+/// The receive is over, its data is where it belongs.
+[[gnu::always_inline]] inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::uint64_t bytes) {
+  count(engine, request, peer, bytes);
+  engine.finish(request, outcome_of(request));
+}
+
+/// Step 5 for an eager message whose receive is there and has memory.
+[[gnu::always_inline]] inline void copy_eager(Engine& engine, Request& request, Peer& peer, Payload payload) {
+  const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
+  count_and_finish(engine, request, peer, copied);
+}
+
+/// Steps 3 to 5; `handle` is 0 unless the sender waits for the match.
+[[gnu::always_inline]] static inline const char* deliver_eager(Engine& engine, Peer& peer, const wire::Head& head,
+                                                               Payload payload, std::uint64_t handle) {
+  Session* session = nullptr;
+  const std::uint64_t price = wire::charge_of_eager(payload.size());
+  if (const char* wrong = check_envelope(engine, peer, head, price, session); wrong != nullptr) [[unlikely]]
+    return wrong;
+  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
+  if (node == nullptr || request_of(*node).late) return keep_eager(engine, peer, *session, head, payload, handle, node);
+  Request& request = request_of(*node);
+  engine.counters.add(Counter::posted_matches);
+  if (request.handle != 0) [[unlikely]] {
+    if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
+  }
+  set_envelope(request, head.tag, peer.rank, payload.size());
+  CANELE_MARK(eager_met_posted);
+  if (handle != 0) {
+    CANELE_MARK(synchronous_met_posted);
+    acknowledge(engine, peer, handle);
+  }
+  copy_eager(engine, request, peer, payload);
+  return nullptr;
+}
+
+/// Step 2: a whole packet. nullptr, or what is wrong with it.
+[[gnu::always_inline]] static inline const char* packet(Engine& engine, Peer& peer, Payload bytes) {
+  peer.counters.add(Counter::packets_received);
+  wire::Head head;
+  if (!wire::peek(bytes, head)) [[unlikely]]
+    return "a packet is shorter than the head of a chunk";
+  if (!wire::is_one_eager(head, bytes.size())) return several_chunks(engine, peer, head, bytes);
+  return deliver_eager(engine, peer, head, bytes.subspan(sizeof head), 0);
+}
+
+}  // namespace canele::comm::receive_path

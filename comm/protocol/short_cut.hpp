@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The short cut of a small message: steps 1 to 6 of send_path.cpp at once, where nothing stands in its way.
+//
+// Who: api/, with the engine's lock.
+// Threads: under the engine's lock.
+// Surprise: it is a header because half of what it did as a function was to save and restore its caller's registers.
+#pragma once
+
+#include "comm/core/engine.hpp"
+#include "comm/packet/wire.hpp"
+#include "comm/protocol/send_path.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm::send_path {
+
+/// May a message of `length` bytes overtake the pump? Only if no other message of any kind waits for it.
+inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t length) {
+  if (peer == nullptr || peer->state != Peer::State::up || length >= peer->rail->inline_below) return false;
+  const Rail& rail = *peer->rail;
+  // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
+  return rail.state == Rail::State::idle && !rail.full && !peer->dirty && session.number < peer->announced.size() &&
+         peer->announced[session.number] == session.epoch && wire::charge_of_eager(length) <= peer->credit;
+}
+
+/// A small message to an idle memory driver with nothing queued before it: the packet that any strategy would plan now
+/// has this one message, so it is written straight into the driver's line. False: it takes the long way.
+[[gnu::always_inline]] static inline bool leave_at_once(Engine& engine, const Session& session, int destination,
+                                                        std::uint64_t tag, const void* buffer, std::size_t length) {
+  Peer* peer = engine.peers[destination];
+  if (!way_is_clear(peer, session, length)) [[unlikely]]
+    return false;
+  const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
+                                    static_cast<std::uint8_t>(length)});
+  Rail& rail = *peer->rail;
+  drivers::Driver& driver = *rail.slot->driver;
+  if (driver.send_inline(destination, head.data(), sizeof head, buffer, length) != drivers::Status::ok) [[unlikely]] {
+    CANELE_MARK(inline_send_found_full);
+    rail.full = true;
+    return false;
+  }
+  CANELE_MARK(left_at_once);
+  peer->credit -= wire::charge_of_eager(length);
+  peer->recent.note(peer->next_out++, session.number, tag);
+  count(engine, *peer, length, Counter::eager_sent);
+  peer->counters.add(Counter::packets_sent);
+  doorbell(engine, rail);
+  return true;
+}
+
+}  // namespace canele::comm::send_path

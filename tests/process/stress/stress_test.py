@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Eight ranks send each other messages and multicasts at random; every byte and the order of all is checked.
+
+Usage: stress_test.py --driver NAME [--rounds N] [--seeds N] [--first-seed S]
+Who: ctest, one seed per driver; tests/run.sh --soak, several. A seed has some 120,000 operations.
+Surprise: the operations are counted from what the ranks say, and a run in which no rank handed a multicast on is a
+failure: then it would not test what it is for.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
+RANKS = 8
+LINE = re.compile(r"rank (\d+): seed (\d+), (\d+) operations, (\d+) unexpected, (\d+) multicasts, (\d+) forwarded, "
+                  r"0 complaints$", re.MULTILINE)
+
+
+def run_seed(options, seed):
+    """"" and the operations, or what went wrong."""
+    command = [str(BIN / "canele-run"), "-n", str(RANKS), "-x", f"CANELE_DRIVERS={options.driver}",
+               str(BIN / "process_stress"), str(seed), str(options.rounds)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = LINE.findall(result.stdout)
+    operations, unexpected, casts, forwarded = (sum(int(line[i]) for line in lines) for i in (2, 3, 4, 5))
+    if result.returncode == 0 and len(lines) == RANKS and min(operations, unexpected, casts, forwarded) > 0:
+        print(f"  {options.driver}, seed {seed}: {operations} operations, {unexpected} unexpected, {casts} multicasts, "
+              f"{forwarded} handed on", flush=True)
+        return "", operations
+    return f"exit code {result.returncode}\n{' '.join(command)}\n{result.stdout}{result.stderr}", operations
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--driver", required=True)
+    parser.add_argument("--rounds", type=int, default=8, help="of some 15,000 operations each")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=1)
+    options = parser.parse_args()
+    total = 0
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        problem, operations = run_seed(options, seed)
+        if problem:
+            print(f"FAIL: driver {options.driver}, seed {seed}: {problem}")
+            return 1
+        total += operations
+    print(f"{options.driver}: {total} operations, all right")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
