@@ -52,10 +52,10 @@ static double ping_pong(const struct plan *plan) {
   const int peer = 1 - plan->rank;
   const double start = MPI_Wtime();
   for (int i = 0; i < plan->rounds; ++i) {
+    if (plan->rank == 0) MPI_Send(plan->out, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
     MPI_Irecv(plan->in, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD, &in);
-    if (plan->rank != 0) MPI_Wait(&in, MPI_STATUS_IGNORE);
-    MPI_Send(plan->out, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
-    if (plan->rank == 0) MPI_Wait(&in, MPI_STATUS_IGNORE);
+    MPI_Wait(&in, MPI_STATUS_IGNORE);
+    if (plan->rank != 0) MPI_Send(plan->out, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
   }
   return (MPI_Wtime() - start) / plan->rounds / 2;
 }

@@ -20,8 +20,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s", "match": "ns per message"}
-DEFAULT_SIZES = {"latency": "8,1024,65536", "bandwidth": "65536,1048576", "rate": "8", "match": "16,256,4096,16384"}
+UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s", "match": "ns per message", "broadcast": "us"}
+DEFAULT_SIZES = {"latency": "8,1024,65536", "bandwidth": "65536,1048576", "rate": "8", "match": "16,256,4096,16384",
+                 "broadcast": "8,65536,1048576,4194304"}
 ORDERS = ["in-order", "reverse", "shuffled"]
 SEED = 1  # of shuffles
 
@@ -42,13 +43,15 @@ UCX_DRIVER = {  # Open MPI on UCX, which it takes by itself for InfiniBand only
     "tcp": (UCX, {"UCX_TLS": "tcp,self"}),
     None: (UCX, {}),
 }
-OPENMPI_LAUNCH = ["-n", "2", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
+# Above as many ranks as cores Open MPI yields by itself, which is then its best setting.
+OPENMPI_LAUNCH = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
 
 
 class Contender:
     """One library: how to start one run of it, and the samples so far, by case.
 
-    A case is (what, number): "bytes" and a size; match: a direction and the number of receives."""
+    A case is (what, number): "bytes" and a size; match: a direction and the number of receives; broadcast: the number of
+    destinations, as text, and a size."""
 
     def __init__(self, name, command, environment, parse):
         self.name = name
@@ -79,6 +82,46 @@ def iterations_for(benchmark, size):
     return max(1, min(rounds, max(1, 2000 // window))) * window
 
 
+def canele_broadcast(options, way):
+    """canele-perf broadcast: by `way`, auto (what its model chooses) or sends (one to each); None and why not."""
+    program = find_tool(options.prefix, "canele-perf")
+    if program is None:
+        return None, "canele-perf not found; build first, or give --prefix"
+
+    def command(case):
+        destinations, size = case
+        return [program, "broadcast", "--json", "--driver", options.driver, "--destinations", destinations, "--size",
+                str(size), "--shape", way, "--batches", str(options.batches)]
+
+    return Contender(f"canele-{way}", command, {}, lambda text: json.loads(text)["samples"][way]), ""
+
+
+def mpi_broadcast(options, name, compiler, launch, how, way):
+    """An MPI's MPI_Bcast (bcast), or an MPI_Isend to each (isend); None and why not."""
+    program, why = build(options, name, compiler, launch, "mpi_broadcast")
+    if program is None:
+        return None, why
+    extra, environment = how.get(options.driver, ([], {}))
+
+    def command(case):
+        destinations, size = case
+        return launch + ["-n", str(int(destinations) + 1)] + extra + [program, way, str(size), str(options.batches)]
+
+    return Contender(f"{name}-{way}", command, environment, lambda text: [float(word) for word in text.split()]), ""
+
+
+def build(options, name, compiler, launch, source):
+    """The program, built once per contender; None and the reason if it cannot be."""
+    if compiler is None or shutil.which(launch[0]) is None:
+        return None, "not installed"
+    program = pathlib.Path(options.work) / f"{source}.{name}"
+    if program.exists():
+        return str(program), ""
+    built = subprocess.run([compiler, "-std=c11", "-O2", str(HERE / f"{source}.c"), "-o", str(program)],
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
+
+
 def canele(options):
     """Our native API, by canele-perf; None and the reason if it is not there."""
     program = find_tool(options.prefix, "canele-perf")
@@ -101,20 +144,15 @@ def canele(options):
 
 def mpi(options, name, compiler, launch, how):
     """An MPI by its compiler wrapper and launcher; None and the reason if it is not there."""
-    if compiler is None or shutil.which(launch[0]) is None:
-        return None, "not installed"
-    source = "mpi_match" if options.benchmark == "match" else "mpi_perf"
-    program = pathlib.Path(options.work) / f"{source}.{name}"
-    built = subprocess.run([compiler, "-std=c11", "-O2", str(HERE / f"{source}.c"), "-o", str(program)],
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if built.returncode != 0:
-        return None, f"{compiler} failed:\n{built.stdout}"
+    program, why = build(options, name, compiler, launch, "mpi_match" if options.benchmark == "match" else "mpi_perf")
+    if program is None:
+        return None, why
     extra, environment = how.get(options.driver or None, ([], {}))
 
     def command(case):
         what, number = case
         asked = [what, options.order, str(SEED)] if options.benchmark == "match" else [options.benchmark]
-        return launch + extra + [str(program), *asked, str(number), str(options.batches),
+        return launch + ["-n", "2"] + extra + [program, *asked, str(number), str(options.batches),
                                  str(iterations_for(options.benchmark, number))] + [str(c) for c in options.cores]
 
     return Contender(name, command, environment, lambda text: [float(word) for word in text.split()]), ""
@@ -134,23 +172,27 @@ def find_contenders(options):
     """All that are wanted and present; says which are not, and why."""
     run, compiler = find_tool(options.prefix, "canele-run"), find_tool(options.prefix, "canele-mpicc")
     ours = {"CANELE_DRIVERS": options.driver} if options.driver else {}
-    makers = {
-        "canele": lambda: canele(options),
-        "canele-mpi": lambda: mpi(options, "canele-mpi", compiler, [run or "canele-run", "-n", "2"],
-                                  {options.driver: ([], ours)}),
-        "openmpi": lambda: mpi(options, "openmpi", shutil.which("mpicc.openmpi"),
-                               ["mpirun.openmpi"] + OPENMPI_LAUNCH, OPENMPI_DRIVER),
-        "openmpi-ucx": lambda: mpi(options, "openmpi-ucx", shutil.which("mpicc.openmpi"),
-                                   ["mpirun.openmpi"] + OPENMPI_LAUNCH, UCX_DRIVER),
-        "mpich": lambda: mpi(options, "mpich", shutil.which("mpicc.mpich"), ["mpiexec.mpich", "-n", "2"], MPICH_DRIVER),
+    libraries = {
+        "canele-mpi": (compiler, [run or "canele-run"], {options.driver: ([], ours)}),
+        "openmpi": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, OPENMPI_DRIVER),
+        "openmpi-ucx": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, UCX_DRIVER),
+        "mpich": (shutil.which("mpicc.mpich"), ["mpiexec.mpich"], MPICH_DRIVER),
     }
+
+    def makers(name):
+        if options.benchmark != "broadcast":
+            return [canele(options) if name == "canele" else mpi(options, name, *libraries[name])]
+        if name == "canele":
+            return [canele_broadcast(options, way) for way in ("auto", "sends")]
+        return [mpi_broadcast(options, name, *libraries[name], way) for way in ("bcast", "isend")]
+
     found = []
     for name in options.contenders:
-        contender, why = makers[name]()
-        if contender is None:
-            print(f"{name}: left out: {why}", file=sys.stderr)
-        else:
-            found.append(contender)
+        for contender, why in makers(name):
+            if contender is None:
+                print(f"{name}: left out: {why}", file=sys.stderr)
+            else:
+                found.append(contender)
     return found
 
 
@@ -196,15 +238,18 @@ def print_report(rows, options):
              "cores": options.cores, "rounds": options.rounds, "batches": options.batches}
     if options.benchmark == "match":
         about.update(order=options.order, seed=SEED)
+    if options.benchmark == "broadcast":
+        about["cores"] = "not pinned"
     if options.json:
         print(json.dumps({**about, "rows": rows}, indent=2))
         return
-    print(f"{options.benchmark}, driver {about['driver']}, cores {options.cores}, {options.rounds} rounds of "
+    print(f"{options.benchmark}, driver {about['driver']}, cores {about['cores']}, {options.rounds} rounds of "
           f"{options.batches} batches{', order ' + options.order if 'order' in about else ''} [{about['unit']}]")
-    print(f"{'':>10} {'N' if 'order' in about else 'bytes':>8} {'who':<12} {'median':>14} {'p10':>14} {'p90':>14} "
+    what = "to ranks" if options.benchmark == "broadcast" else ""
+    print(f"{what:>10} {'N' if 'order' in about else 'bytes':>8} {'who':<18} {'median':>14} {'p10':>14} {'p90':>14} "
           f"{'ratio':>7}")
     for row in rows:
-        print(f"{row['what']:>10} {row['size']:>8} {row['contender']:<12} {row['median']:>14.3f} {row['p10']:>14.3f} "
+        print(f"{row['what']:>10} {row['size']:>8} {row['contender']:<18} {row['median']:>14.3f} {row['p10']:>14.3f} "
               f"{row['p90']:>14.3f} {row['ratio']:>7.2f}")
 
 
@@ -214,6 +259,7 @@ def parse_arguments():
     parser.add_argument("benchmark", choices=sorted(UNITS))
     parser.add_argument("--driver", choices=["shm", "tcp"], help="way of the bytes (default: each one's own choice)")
     parser.add_argument("--size", help="message sizes in bytes, comma-separated; match: numbers of receives")
+    parser.add_argument("--destinations", default="1,3,7", help="broadcast: numbers of ranks (default %(default)s)")
     parser.add_argument("--order", choices=ORDERS, default="shuffled", help="match: (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
     parser.add_argument("--batches", type=int, default=15, help="batches per run (default %(default)s)")
@@ -226,9 +272,12 @@ def parse_arguments():
     allowed = sorted(os.sched_getaffinity(0))
     try:
         sizes = [int(word) for word in (options.size or DEFAULT_SIZES[options.benchmark]).split(",")]
+        destinations = [int(word) for word in options.destinations.split(",")]
         options.cores = [int(word) for word in options.cores.split(",")] if options.cores else (allowed * 2)[:2]
     except ValueError as problem:
-        parser.error(f"sizes and cores are whole numbers: {problem}")
+        parser.error(f"sizes, destinations and cores are whole numbers: {problem}")
+    if options.benchmark == "broadcast" and (options.driver is None or min(destinations) < 1):
+        parser.error("broadcast needs a --driver, and at least one destination")
     least = 1 if options.benchmark == "match" else 0
     if len(options.cores) != 2 or min(sizes) < least or options.rounds < 1 or options.batches < 1:
         parser.error("two cores, sizes of at least 0 (match: 1), and at least one round and batch are needed")
@@ -236,7 +285,8 @@ def parse_arguments():
     unknown = set(options.contenders) - set(CONTENDERS)
     if unknown:
         parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
-    kinds = ["posted", "unexpected"] if options.benchmark == "match" else ["bytes"]
+    kinds = {"match": ["posted", "unexpected"], "broadcast": list(map(str, destinations))}.get(options.benchmark,
+                                                                                               ["bytes"])
     options.cases = [(kind, size) for kind in kinds for size in sizes]
     return options
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mpi_broadcast.c - one message from rank 0 to all others with any MPI, measured exactly as canele-perf broadcast does.
+ *
+ * Who: run.py builds it with each MPI's compiler. Threads: one.
+ * Surprise: a rank tells the root when it had the message, by a message; clocks are compared, so all ranks must be on
+ *   one host. Ranks are not pinned: there are more of them than cores.
+ *
+ * mpi_broadcast bcast|isend <size> <rounds>
+ * Rank 0 prints one line: us from the start to the last one's arrival, of each round but the first two.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WARM_UP = 2, DATA_TAG = 10, TIME_TAG = 11 };
+
+struct plan {
+  int collective, size, rounds, rank, ranks;
+  uint64_t *words[2];
+  MPI_Request *requests;
+  double *times;
+};
+
+static void usage(void) {
+  fprintf(stderr, "mpi_broadcast: wanted: bcast|isend <size> <rounds>\n");
+  exit(2);
+}
+
+static int number(const char *text, int least) {
+  char *end;
+  errno = 0;
+  const long value = strtol(text, &end, 10);
+  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1 << 30) usage();
+  return (int)value;
+}
+
+static double now_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static uint64_t word(int round, size_t at) { return ((uint64_t)round + at) * 0x9e3779b97f4a7c15u; }
+
+/* us until the last one has it. */
+static double lead(const struct plan *plan, int round) {
+  const int others = plan->ranks - 1;
+  MPI_Request *const replies = plan->requests + others;
+  for (size_t i = 0; i < (size_t)plan->size / 8 + 1; ++i) plan->words[0][i] = word(round, i);
+  for (int i = 0; i < others; ++i) {
+    MPI_Irecv(&plan->times[i], 1, MPI_DOUBLE, i + 1, TIME_TAG, MPI_COMM_WORLD, &replies[i]);
+  }
+  const double start = now_us();
+  if (plan->collective) {
+    MPI_Bcast(plan->words[0], plan->size, MPI_BYTE, 0, MPI_COMM_WORLD);
+  } else {
+    for (int i = 0; i < others; ++i) {
+      MPI_Isend(plan->words[0], plan->size, MPI_BYTE, i + 1, DATA_TAG, MPI_COMM_WORLD, &plan->requests[i]);
+    }
+    MPI_Waitall(others, plan->requests, MPI_STATUSES_IGNORE);
+  }
+  MPI_Waitall(others, replies, MPI_STATUSES_IGNORE);
+  double last = 0;
+  for (int i = 0; i < others; ++i) last = plan->times[i] > last ? plan->times[i] : last;
+  return last - start;
+}
+
+static void post(const struct plan *plan, int round) {
+  if (plan->collective || round == plan->rounds) return;
+  MPI_Irecv(plan->words[round % 2], plan->size, MPI_BYTE, 0, DATA_TAG, MPI_COMM_WORLD, &plan->requests[round % 2]);
+}
+
+/* The next receive is posted before this one is waited for, as canele-perf does. */
+static void follow(const struct plan *plan, int round) {
+  uint64_t *const words = plan->words[round % 2];
+  post(plan, round + 1);
+  if (plan->collective) {
+    MPI_Bcast(words, plan->size, MPI_BYTE, 0, MPI_COMM_WORLD);
+  } else {
+    MPI_Wait(&plan->requests[round % 2], MPI_STATUS_IGNORE);
+  }
+  const double now = now_us();
+  for (size_t i = 0; i < (size_t)plan->size / 8; ++i) {
+    if (words[i] == word(round, i)) continue;
+    fprintf(stderr, "mpi_broadcast: round %d is wrong at word %zu\n", round, i);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Send(&now, 1, MPI_DOUBLE, 0, TIME_TAG, MPI_COMM_WORLD);
+}
+
+static struct plan read_plan(char **argv) {
+  struct plan plan = {.size = number(argv[2], 0), .rounds = number(argv[3], 1) + WARM_UP};
+  plan.collective = strcmp(argv[1], "bcast") == 0;
+  if (!plan.collective && strcmp(argv[1], "isend") != 0) usage();
+  MPI_Comm_rank(MPI_COMM_WORLD, &plan.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &plan.ranks);
+  for (int i = 0; i < 2; ++i) plan.words[i] = calloc((size_t)plan.size / 8 + 1, 8);
+  plan.requests = calloc(2 * (size_t)plan.ranks, sizeof *plan.requests);
+  plan.times = calloc((size_t)plan.ranks, sizeof *plan.times);
+  if (plan.words[0] != NULL && plan.words[1] != NULL && plan.requests != NULL && plan.times != NULL) return plan;
+  fprintf(stderr, "mpi_broadcast: no memory for messages of %d bytes\n", plan.size);
+  exit(1);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 4) usage();
+  MPI_Init(&argc, &argv);
+  const struct plan plan = read_plan(argv);
+  if (plan.ranks < 2) {
+    fprintf(stderr, "mpi_broadcast: a broadcast needs two ranks or more\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  if (plan.rank != 0) post(&plan, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int round = 0; round < plan.rounds; ++round) {
+    if (plan.rank != 0) {
+      follow(&plan, round);
+      continue;
+    }
+    const double value = lead(&plan, round);
+    if (round >= WARM_UP) printf("%.9g ", value);
+  }
+  if (plan.rank == 0) printf("\n");
+  MPI_Finalize();
+  for (int i = 0; i < 2; ++i) free(plan.words[i]);
+  free(plan.requests);
+  free(plan.times);
+  return 0;
+}
