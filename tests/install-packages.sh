@@ -21,10 +21,10 @@ packages_of() {
       nlohmann-json3-dev libfabric-dev libpsm2-dev ;;
     # The tests; Open MPI is there as the neighbour in one process and as a second launcher; mpich and Slurm are
     # launchers only (mpich and openmpi stand side by side: mpiexec.hydra, mpirun.openmpi); then for ranks in network
-    # name spaces; clang and what follows for the fuzz targets.
+    # name spaces; BLAS and LAPACKE for canele-cholesky; clang and what follows for the fuzz targets.
     test) echo python3 libgtest-dev libbenchmark-dev gdb clang-format-14 shellcheck libopenmpi-dev openmpi-bin \
       gfortran procps binutils mpich slurm-wlm munge valgrind \
-      iproute2 iptables \
+      iproute2 iptables libopenblas-dev liblapacke-dev \
       clang libclang-rt-dev llvm ;;
     # StarPU from Debian's source package: fetching, unpacking, generating configure; a BLAS for its examples.
     starpu) echo python3 dpkg-dev xz-utils patch autoconf automake libtool libtool-bin libopenblas-dev \

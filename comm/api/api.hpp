@@ -78,4 +78,8 @@ void prepare_send(Request& request, Session& session, int rank, std::uint64_t ta
 
 std::string counters_json(Engine& engine);
 
+/// Takes back all handlers of a session that closes, and blocks until none runs. CANELE_EDEADLK in a callback,
+/// CANELE_EBUSY while active messages of ours are under way.
+int stop_active_messages(Session& session);
+
 }  // namespace canele::comm::api

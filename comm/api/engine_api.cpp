@@ -278,8 +278,9 @@ int canele_session_close(canele_session_t* session) {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_session_close: session is NULL");
   Session& s = session_of(session);
   Engine& e = *s.engine;
+  int code = stop_active_messages(s);
+  if (code != CANELE_OK) return code;
   e.lock_for_callback();
-  int code = CANELE_OK;
   if (s.pending != 0) {
     code = error(CANELE_EBUSY,
                  "canele_session_close: " + std::to_string(s.pending) + " requests of \"" + s.label + "\" are pending");

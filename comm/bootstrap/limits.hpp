@@ -36,6 +36,8 @@ inline bool check_entry(std::string_view key, std::size_t size, std::string* why
 }
 
 inline constexpr std::uint64_t ns_per_second = 1'000'000'000;
+/// A question that finds no answer is asked again, after a pause that grows.
+inline constexpr std::uint64_t first_pause = 5'000'000, longest_pause = 500'000'000;  // ns
 /// How long a rank waits at the end: for the launcher to let it go, and to learn who is still there.
 inline constexpr std::uint64_t longest_goodbye = 5 * ns_per_second, longest_survey = 5 * ns_per_second;
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cassert>
 
+#include "comm/bootstrap/limits.hpp"
+
 namespace canele::comm {
 namespace {
 
-constexpr std::uint64_t first_pause = 5'000'000;      // ns
-constexpr std::uint64_t longest_pause = 500'000'000;  // ns
 constexpr std::size_t least_key = 32, least_value = 64;
 
 /// By the order of Kind. (The barrier's answer is looked for by itself.)

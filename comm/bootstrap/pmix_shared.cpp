@@ -7,13 +7,9 @@
 #include <cassert>
 #include <utility>
 
+#include "comm/bootstrap/limits.hpp"
+
 namespace canele::comm {
-namespace {
-
-constexpr std::uint64_t first_pause = 5'000'000;      // ns
-constexpr std::uint64_t longest_pause = 500'000'000;  // ns
-
-}  // namespace
 
 Shared::Call* Shared::start_call(const std::shared_ptr<Shared>& shared, std::uint64_t number, int rank) {
   auto call = std::make_unique<Call>(Call{shared, number, rank, nullptr});

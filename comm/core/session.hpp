@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,8 +35,10 @@ class Session {
   std::uint32_t epoch = 0;   ///< raised at each opening: a peer that heard of an earlier one is told again
   bool open = false;
   bool order_across_tags = false;
-  std::uint64_t pending = 0;   ///< requests posted and not finalized
-  Session* barrier = nullptr;  ///< internal session of this session's barriers, opened at the first one
+  std::uint64_t pending = 0;              ///< requests posted and not finalized
+  Session* barrier = nullptr;             ///< internal session of this session's barriers, opened at the first one
+  std::shared_ptr<void> active_messages;  ///< api::ActiveMessages, made when they are first used
+  std::atomic<Session*> active{nullptr};  ///< internal session of these, read without the lock
   MatchSession match;
 };
 

@@ -121,6 +121,7 @@ void begin_forward(Engine& engine, Cast& cast, Served& one, const canele_data_t&
   forward.status_length = cast.length;
   forward.handle = engine.sends.add(forward);
   engine.counters.add(Counter::multicasts_forwarded);
+  engine.counters.add(Counter::bytes_forwarded, one.want.length);
 }
 
 /// One that has asked gets what there is; or it is told that there will be nothing.

@@ -34,6 +34,7 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"withheld_most", "the most that ever waited for credit at once"},
     {"multicasts_sent", "multicasts that this rank was the root of"},
     {"multicasts_forwarded", "streams by which this rank handed the data of others' multicasts on"},
+    {"bytes_forwarded", "bytes of user data in those streams; they are among bytes_sent, too"},
     {"truncated", "messages that were longer than their receive"},
     {"cancelled", "receives that were cancelled before a message matched"},
     {"copies_pushed", "bytes written straight to a peer's memory, in a receive that it had offered"},

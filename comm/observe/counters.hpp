@@ -39,6 +39,7 @@ enum class Counter : int {
   withheld_most,
   multicasts_sent,
   multicasts_forwarded,  ///< streams to ranks that others' multicasts went to by us
+  bytes_forwarded,       ///< that those streams were asked for
   truncated,
   cancelled,
   copies_pushed,  ///< bytes written to a peer's memory by cross-memory attach

@@ -50,8 +50,8 @@ OPENMPI_LAUNCH = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "--a
 class Contender:
     """One library: how to start one run of it, and the samples so far, by case.
 
-    A case is (what, number): "bytes" and a size; match: a direction and the number of receives; broadcast: the number of
-    destinations, as text, and a size."""
+    A case is (what, number): "bytes" and a size; match: a direction and the number of receives; broadcast: the number
+    of destinations, as text, and a size."""
 
     def __init__(self, name, command, environment, parse):
         self.name = name

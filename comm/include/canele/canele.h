@@ -409,6 +409,57 @@ CANELE_API int canele_pack_irecv(canele_session_t *session, int source, uint64_t
 /** Frees what canele_pack_add allocated. */
 CANELE_API void canele_pack_end(canele_pack_t *pack);
 
+/* ---------------------------------------------------------------------------------------- active messages */
+
+#define CANELE_AM_HEADER_MAX 248
+
+/** An active message as its handler sees it. What it points to is the library's, and valid during the call only; memory
+ * that `place` gave stays the program's. */
+typedef struct canele_am_message {
+  int source;
+  uint64_t id;
+  const void *header;
+  size_t header_length;
+  void *payload; /**< NULL in `place` */
+  size_t payload_length;
+  int error; /**< CANELE_OK, or why the payload is not there: CANELE_EPEER if the sender died meanwhile, CANELE_ENOMEM
+              */
+} canele_am_message_t;
+
+/** What is called for the messages of one id. Set struct_size = sizeof. Both functions run like callbacks of requests:
+ * on the worker, where it runs, else on a thread that makes progress; they must not block, and may send. */
+typedef struct canele_am_handler {
+  size_t struct_size;
+  void (*arrived)(const canele_am_message_t *message, void *argument); /**< header and payload are here */
+  void *(*place)(const canele_am_message_t *message, void *argument);  /**< NULL, or: where a payload of more than
+                           1,024 bytes shall go; may answer NULL. Without it, or with NULL, the library allocates */
+  void *argument;
+} canele_am_handler_t;
+
+/** An active message under way: memory of the caller like that of a request; `request` is what to wait for. */
+typedef struct canele_am {
+  canele_request_t request;
+  CANELE_ALIGNAS_16 unsigned char opaque[320];
+} canele_am_t;
+
+/** From now on messages to `id` of this session call `handler` (copied) on this rank. Ids are a name space of their own
+ * beside the session's tags. Messages that came earlier have waited, as if for a receive. Does not block. CANELE_EBUSY
+ * if the id has a handler. */
+CANELE_API int canele_am_register(canele_session_t *session, uint64_t id, const canele_am_handler_t *handler);
+
+/** Takes the handler back and blocks until it runs nowhere. Closing the session does the same for all. CANELE_ESTATE if
+ * there is none; CANELE_EDEADLK in a callback. */
+CANELE_API int canele_am_unregister(canele_session_t *session, uint64_t id);
+
+/** Sends `header` (at most CANELE_AM_HEADER_MAX bytes, copied) and `payload` (NULL: none; its memory must not change
+ * until message->request is finalized) to the handler of `id` on rank `destination`. Does not block; allocates nothing.
+ * Each message calls the handler once: for one message at a time, those of one source in the order sent, so a long one
+ * holds up those behind it. options: as for a send; their `header` must be
+ * 0. Errors: CANELE_ERANK, CANELE_EINVAL. */
+CANELE_API int canele_am_send(canele_session_t *session, int destination, uint64_t id, const void *header,
+                              size_t header_length, const canele_data_t *payload, const canele_send_options_t *options,
+                              canele_am_t *message);
+
 /* --------------------------------------------------------------------------------------------- conditions */
 
 /** Sixteen bits that threads wait for while communication progresses. For runtimes whose own events end a wait. */

@@ -4,13 +4,7 @@ gone.
 
 Usage: netns_test.py [--driver tcp] [--repeat N] [unittest's options, e.g. NetworkTest.test_link_down]
 Who: ctest; it names the programs' directory in CANELE_TEST_BIN. Needs root, iproute2 and iptables; else exit code 77.
-Surprise: the name spaces have no names: each lives as long as a process of ours that does nothing (`cat` on a pipe), so
-that even `kill -9` of this test leaves nothing behind. canele-run enters them by /proc/PID/ns/net.
-
-    rank name space 0        switch name space          rank name space 1
-      eth0 10.77.0.1 ─────── port0 ─┐       ┌─ port1 ─────── eth0 10.77.0.2
-                                    bridge ─┤
-                             port3 ─┘       └─ port2
+Surprise: ranks are told by canele-run to enter the name spaces of network.py, so each has an address of its own.
 """
 import argparse
 import os
@@ -23,6 +17,8 @@ import threading
 import time
 import unittest
 
+from network import Network
+
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 RUN, RANK = str(BIN / "canele-run"), str(BIN / "netns_rank")
 RANKS = 4
@@ -32,80 +28,6 @@ SILENCE = 9  # seconds
 LOST_WITHIN = 25.0  # seconds: the silence, the look every sixth of it, and the rest for a busy machine
 SKIPPED = 77
 OPTIONS = argparse.Namespace(driver="tcp", repeat=1)
-
-
-class Space:
-    """A network name space, as long as this object."""
-
-    def __init__(self):
-        self.holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE)
-        if self.holder.stdout.readline() != b"\n":
-            raise unittest.SkipTest("no network name space can be made here (unshare --net)")
-        self.path = f"/proc/{self.holder.pid}/ns/net"
-
-    def run(self, command):
-        subprocess.run(["nsenter", f"--net={self.path}", *command.split()], check=True)
-
-    def close(self):
-        self.holder.stdin.close()
-        self.holder.wait()
-        self.holder.stdout.close()
-
-
-class Network:
-    """The picture above."""
-
-    def __init__(self):
-        self.spaces = []
-        try:
-            self.switch = self.make()
-            self.switch.run("ip link add bridge type bridge")
-            self.switch.run("ip link set bridge up")
-            self.ranks = [self.make() for _ in range(RANKS)]
-            for number, space in enumerate(self.ranks):
-                space.run("ip link set lo up")
-                space.run(f"ip link add eth0 type veth peer name port{number} netns {self.switch.holder.pid}")
-                space.run(f"ip address add 10.77.0.{number + 1}/24 dev eth0")
-                space.run("ip link set eth0 up")
-                self.switch.run(f"ip link set port{number} master bridge up")
-        except BaseException:
-            self.close()
-            raise
-
-    def make(self):
-        self.spaces.append(Space())
-        return self.spaces[-1]
-
-    def lose(self, share):
-        """Every rank drops this share of what arrives."""
-        for space in self.ranks:
-            space.run(f"iptables -A INPUT -i eth0 -m statistic --mode random --probability {share} -j DROP")
-
-    def lost_packets(self):
-        total = 0
-        for space in self.ranks:
-            text = subprocess.run(["nsenter", f"--net={space.path}", "iptables", "-L", "INPUT", "-v", "-n", "-x"],
-                                  stdout=subprocess.PIPE, text=True, check=True).stdout
-            total += sum(int(count) for count in re.findall(r"^\s*(\d+)\s+\d+\s+DROP", text, re.MULTILINE))
-        return total
-
-    def received_packets(self):
-        """Of all ports of the switch."""
-        text = subprocess.run(["nsenter", f"--net={self.switch.path}", "cat", "/proc/net/dev"], stdout=subprocess.PIPE,
-                              text=True, check=True).stdout
-        return sum(int(line.split()[2]) for line in text.splitlines() if line.strip().startswith("port"))
-
-    def set_link(self, rank, state):
-        self.switch.run(f"ip link set port{rank} {state}")
-
-    def cut(self, rank):
-        """No carrier lost, no error: what is sent there is never heard of again."""
-        self.switch.run(f"ip link set port{rank} nomaster")
-
-    def close(self):
-        for space in self.spaces:
-            space.close()
 
 
 class Ranks:

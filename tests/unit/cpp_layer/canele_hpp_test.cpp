@@ -199,6 +199,30 @@ TEST_F(CppLayer, ReportsSayWhatIsPending) {
   EXPECT_NE(engine.report().find(" 0 requests pending"), std::string::npos) << engine.report();
 }
 
+TEST_F(CppLayer, AHandlerIsCalledForActiveMessages) {
+  std::vector<int> headers;
+  std::vector<double> payload;
+  {
+    const canele::handler handler(session, 4, [&](const canele_am_message_t& message) {
+      headers.push_back(*static_cast<const int*>(message.header));
+      const auto* values = static_cast<const double*>(message.payload);
+      payload.assign(values, values + message.payload_length / sizeof(double));
+    });
+    const int first = 1, second = 2;
+    const std::vector<double> values = {1.5, 2.5};
+    canele::active_message one, two;
+    session.am_send(0, 4, canele::one(first), one);
+    session.am_send(0, 4, canele::one(second), two, values);
+    one.wait();
+    two.wait();
+    while (headers.size() < 2) engine.progress();
+    EXPECT_EQ(payload, values);
+  }
+  EXPECT_EQ(headers, (std::vector<int>{1, 2}));
+  canele::active_message message;
+  EXPECT_THROW(session.am_send(99, 4, std::span<const int>{}, message), canele::error);
+}
+
 TEST_F(CppLayer, ReportsAreWholeJson) {
   for (const std::string& text : {engine.counters_json(), engine.info_json()}) {
     ASSERT_FALSE(text.empty());

@@ -100,11 +100,11 @@ class Multicast : public testing::Test {
   std::vector<canele_session_t*> sessions_;
 };
 
-struct Case {
+struct CastCase {
   int shape;
   std::size_t size;
 };
-class MulticastOf : public Multicast, public testing::WithParamInterface<Case> {};
+class MulticastOf : public Multicast, public testing::WithParamInterface<CastCase> {};
 
 // Destinations post before, after, or in between: all get the same bytes, and the root's request ends.
 TEST_P(MulticastOf, ReachesAll) {
@@ -145,18 +145,18 @@ TEST_P(MulticastOf, ReachesAll) {
   expect_clean();
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<CastCase> cast_cases() {
+  std::vector<CastCase> all;
   for (int shape = CANELE_SHAPE_AUTO; shape <= CANELE_SHAPE_8_NOMIAL; ++shape) {
     for (const std::size_t size : {0ul, 1ul, 300ul, 20'000ul, 3'000'000ul}) all.push_back({shape, size});
   }
   return all;
 }
-std::string name_of(const testing::TestParamInfo<Case>& one) {
+std::string name_of(const testing::TestParamInfo<CastCase>& one) {
   constexpr const char* names[] = {"auto", "flat", "chain", "binomial", "nomial4", "nomial8"};
   return std::string(names[one.param.shape]) + "_" + std::to_string(one.param.size);
 }
-INSTANTIATE_TEST_SUITE_P(Shapes, MulticastOf, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, MulticastOf, testing::ValuesIn(cast_cases()), name_of);
 
 // A chain whose first two have no receive: they hand on from memory of their own, and deliver from it later.
 TEST_F(Multicast, IsHandedOnBeforeItIsReceived) {

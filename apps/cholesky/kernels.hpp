@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The four kernels of a tile Cholesky, and the matrix that is factorised.
+//
+// Who: the compute threads. Threads: any; a tile is written by one at a time.
+// Surprise: BLAS would start threads of its own; use_one_thread_each() forbids it, for the tasks are the parallelism.
+#pragma once
+
+#include <cstdint>
+
+namespace canele::cholesky {
+
+/// A tile in memory: column by column, without gaps.
+struct Block {
+  double* values;
+  int rows, columns;
+};
+struct ConstBlock {
+  const double* values;
+  int rows, columns;
+};
+
+/// Call once, before the kernels.
+void use_one_thread_each();
+
+/// a := L with a = L Lᵀ (dpotrf). Throws std::runtime_error if a is not positive definite.
+void factor(Block a);
+/// b := b L⁻ᵀ (dtrsm).
+void solve(ConstBlock l, Block b);
+/// c := c - a aᵀ, the lower half (dsyrk).
+void update_diagonal(ConstBlock a, Block c);
+/// c := c - a bᵀ (dgemm).
+void update(ConstBlock a, ConstBlock b, Block c);
+
+/// Element of the matrix: symmetric, pseudo-random in [-0.5, 0.5), with `size` added on the diagonal, hence positive
+/// definite (by Gershgorin's circles).
+double element(std::uint64_t seed, int size, int row, int column);
+/// Fills the tile whose first element is (row, column).
+void fill(std::uint64_t seed, int size, int row, int column, Block tile);
+
+}  // namespace canele::cholesky

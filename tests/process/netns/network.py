@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Network name spaces on a bridge, one for each rank, for as long as a Network lives.
+
+Who: the tests and campaigns in this directory and tests/process/cholesky. Needs root, iproute2 and iptables.
+Surprise: the name spaces have no names: each lives as long as a process of ours that does nothing (`cat` on a pipe), so
+that even `kill -9` of this test leaves nothing behind. canele-run enters them by /proc/PID/ns/net.
+
+    rank name space 0        switch name space          rank name space 1
+      eth0 10.77.0.1 ─────── port0 ─┐       ┌─ port1 ─────── eth0 10.77.0.2
+                                    bridge ─┤
+                             port3 ─┘       └─ port2
+"""
+import re
+import subprocess
+import unittest
+
+
+class Space:
+    """A network name space, as long as this object."""
+
+    def __init__(self):
+        self.holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE)
+        if self.holder.stdout.readline() != b"\n":
+            raise unittest.SkipTest("no network name space can be made here (unshare --net)")
+        self.path = f"/proc/{self.holder.pid}/ns/net"
+
+    def run(self, command):
+        subprocess.run(["nsenter", f"--net={self.path}", *command.split()], check=True)
+
+    def close(self):
+        self.holder.stdin.close()
+        self.holder.wait()
+        self.holder.stdout.close()
+
+
+class Network:
+    """The picture above."""
+
+    def __init__(self, ranks=4):
+        self.spaces = []
+        try:
+            self.switch = self.make()
+            self.switch.run("ip link add bridge type bridge")
+            self.switch.run("ip link set bridge up")
+            self.ranks = [self.make() for _ in range(ranks)]
+            for number, space in enumerate(self.ranks):
+                space.run("ip link set lo up")
+                space.run(f"ip link add eth0 type veth peer name port{number} netns {self.switch.holder.pid}")
+                space.run(f"ip address add 10.77.0.{number + 1}/24 dev eth0")
+                space.run("ip link set eth0 up")
+                self.switch.run(f"ip link set port{number} master bridge up")
+        except BaseException:
+            self.close()
+            raise
+
+    def make(self):
+        self.spaces.append(Space())
+        return self.spaces[-1]
+
+    def lose(self, share):
+        """Every rank drops this share of what arrives."""
+        for space in self.ranks:
+            space.run(f"iptables -A INPUT -i eth0 -m statistic --mode random --probability {share} -j DROP")
+
+    def lost_packets(self):
+        total = 0
+        for space in self.ranks:
+            text = subprocess.run(["nsenter", f"--net={space.path}", "iptables", "-L", "INPUT", "-v", "-n", "-x"],
+                                  stdout=subprocess.PIPE, text=True, check=True).stdout
+            total += sum(int(count) for count in re.findall(r"^\s*(\d+)\s+\d+\s+DROP", text, re.MULTILINE))
+        return total
+
+    def received_packets(self):
+        """Of all ports of the switch."""
+        text = subprocess.run(["nsenter", f"--net={self.switch.path}", "cat", "/proc/net/dev"], stdout=subprocess.PIPE,
+                              text=True, check=True).stdout
+        return sum(int(line.split()[2]) for line in text.splitlines() if line.strip().startswith("port"))
+
+    def limit(self, megabits):
+        """Each rank sends at most so many Mbit/s; what it receives is what others may send."""
+        for space in self.ranks:
+            space.run(f"tc qdisc replace dev eth0 root tbf rate {megabits}mbit burst 128kb latency 200ms")
+
+    def sent_bytes(self):
+        """By each rank over its link, so far."""
+        sent = []
+        for space in self.ranks:
+            text = subprocess.run(["nsenter", f"--net={space.path}", "cat", "/proc/net/dev"], stdout=subprocess.PIPE,
+                                  text=True, check=True).stdout
+            line = next(line for line in text.splitlines() if line.strip().startswith("eth0:"))
+            sent.append(int(line.split(":")[1].split()[8]))
+        return sent
+
+    def set_link(self, rank, state):
+        self.switch.run(f"ip link set port{rank} {state}")
+
+    def cut(self, rank):
+        """No carrier lost, no error: what is sent there is never heard of again."""
+        self.switch.run(f"ip link set port{rank} nomaster")
+
+    def close(self):
+        for space in self.spaces:
+            space.close()
