@@ -12,8 +12,8 @@
 //       │                                                  ▲       FINALIZED: ready ─▶ its turn: arrived() ─┐
 //       └──▶ Session "active:label"                        └────────────────────────────────────────────────┘
 //
-//     Slots are posted in turn and so matched in turn; they are served in turn, too, by one thread at a time. That keeps
-//     the order of every source, and a handler need not expect itself on another thread.
+//     Slots are posted in turn and so matched in turn; they are served in turn, too, by one thread at a time. That
+//     keeps the order of every source, and a handler need not expect itself on another thread.
 //
 //     message:  length of the header (8 bytes) | header | payload        declared as its header: the first two
 #pragma once

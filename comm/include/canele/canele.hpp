@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <initializer_list>
 #include <new>
 #include <optional>
@@ -375,34 +374,6 @@ struct multicast_options {
   std::size_t header = 0;  ///< as in send_options
 };
 
-/// An active message under way. Like a request, neither copied nor moved; destroying one that is pending waits for it.
-class active_message {
- public:
-  active_message() noexcept = default;
-  active_message(const active_message&) = delete;
-  active_message& operator=(const active_message&) = delete;
-  ~active_message() {
-    if (pending_) canele_wait(&native_.request, nullptr);
-  }
-
-  /// Blocks until header and payload may change. Throws canele::error if the message was not delivered.
-  void wait() {
-    canele_status_t native{};
-    const int code = canele_wait(&native_.request, &native);
-    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself was refused
-    pending_ = false;
-    status(native).check("active message");
-  }
-
-  /// The message for functions of canele.h.
-  canele_am_t* native() noexcept { return &native_; }
-
- private:
-  friend class session;
-  canele_am_t native_{};
-  bool pending_ = false;
-};
-
 /// A name space for tags. Ranks that use the same label meet. Must be destroyed before its engine, after its requests.
 class session {
  public:
@@ -508,18 +479,6 @@ class session {
     return status(native);
   }
 
-  /// Sends `header` (at most CANELE_AM_HEADER_MAX bytes, copied) and the bytes of `payload`, which must not change
-  /// until use.wait(), to the handler of `id` on that rank: see canele_am_send.
-  template <detail::sendable Header, detail::sendable Payload = std::span<const std::byte>>
-  void am_send(int destination, std::uint64_t id, Header&& header, active_message& use, Payload&& payload = {}) {
-    assert(!use.pending_ && "the active message is still under way");
-    const auto data = canele_data_contiguous(std::ranges::data(payload), detail::byte_size(payload));
-    detail::check(canele_am_send(native_, destination, id, std::ranges::data(header), detail::byte_size(header), &data,
-                                 nullptr, &use.native_),
-                  "canele_am_send");
-    use.pending_ = true;
-  }
-
   /// Blocks until every rank has called it on a session with the same label.
   void barrier() { detail::check(canele_barrier(native_), "canele_barrier"); }
 
@@ -539,28 +498,6 @@ class session {
   }
 
   canele_session_t* native_ = nullptr;
-};
-
-/// Calls a function for the active messages of one id, for as long as it lives: see canele_am_register. The function
-/// must neither throw nor block. Must be destroyed before its session, and not inside a callback.
-class handler {
- public:
-  handler(session& owner, std::uint64_t id, std::function<void(const canele_am_message_t&)> arrived)
-      : session_(owner), id_(id), arrived_(std::move(arrived)) {
-    const canele_am_handler_t native = {sizeof native, call, nullptr, this};
-    detail::check(canele_am_register(session_.native(), id_, &native), "canele_am_register");
-  }
-  handler(const handler&) = delete;
-  handler& operator=(const handler&) = delete;
-  ~handler() { canele_am_unregister(session_.native(), id_); }
-
- private:
-  static void call(const canele_am_message_t* message, void* argument) {
-    static_cast<handler*>(argument)->arrived_(*message);
-  }
-  session& session_;
-  const std::uint64_t id_;
-  const std::function<void(const canele_am_message_t&)> arrived_;
 };
 
 namespace detail {

@@ -21,7 +21,8 @@ WAYS = ["sends", "auto", "flat", "chain", "binomial", "4-nomial", "8-nomial"]
 
 
 def run(ranks, *options, **settings):
-    words = [word for name, value in {"CANELE_DRIVERS": DRIVER, **settings}.items() for word in ("-x", f"{name}={value}")]
+    settings = {"CANELE_DRIVERS": DRIVER, **settings}
+    words = [word for name, value in settings.items() for word in ("-x", f"{name}={value}")]
     command = [str(BIN / "canele-run"), "-n", str(ranks), *words, str(BIN / "canele-cholesky"), *options]
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 

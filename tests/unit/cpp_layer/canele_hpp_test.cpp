@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <canele/active.hpp>
 #include <canele/canele.hpp>
 #include <string>
 #include <type_traits>
@@ -211,8 +212,8 @@ TEST_F(CppLayer, AHandlerIsCalledForActiveMessages) {
     const int first = 1, second = 2;
     const std::vector<double> values = {1.5, 2.5};
     canele::active_message one, two;
-    session.am_send(0, 4, canele::one(first), one);
-    session.am_send(0, 4, canele::one(second), two, values);
+    one.send(session, 0, 4, canele::one(first));
+    two.send(session, 0, 4, canele::one(second), values);
     one.wait();
     two.wait();
     while (headers.size() < 2) engine.progress();
@@ -220,7 +221,7 @@ TEST_F(CppLayer, AHandlerIsCalledForActiveMessages) {
   }
   EXPECT_EQ(headers, (std::vector<int>{1, 2}));
   canele::active_message message;
-  EXPECT_THROW(session.am_send(99, 4, std::span<const int>{}, message), canele::error);
+  EXPECT_THROW(message.send(session, 99, 4, std::span<const int>{}), canele::error);
 }
 
 TEST_F(CppLayer, ReportsAreWholeJson) {

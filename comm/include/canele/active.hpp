@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// active.hpp - active messages in C++20: a thin layer on those of <canele/canele.h>, beside <canele/canele.hpp>.
+//
+// Who: programs. Threads: as in canele.h; one object is used by one thread at a time.
+// Surprise: the function of a handler runs on whatever thread makes progress, and for one message at a time.
+//
+//     canele::handler told(session, 7, [](const canele_am_message_t& message) { ... });      // on the rank that is
+//     told canele::active_message message;                                                        // on the rank that
+//     tells message.send(session, rank, 7, canele::one(task)); message.wait();
+#ifndef CANELE_ACTIVE_HPP
+#define CANELE_ACTIVE_HPP
+
+#include <canele/canele.hpp>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <ranges>
+#include <span>
+#include <utility>
+
+namespace canele {
+
+/// An active message under way. Like a request, neither copied nor moved; destroying one that is pending waits for it.
+class active_message {
+ public:
+  active_message() noexcept = default;
+  active_message(const active_message&) = delete;
+  active_message& operator=(const active_message&) = delete;
+  ~active_message() {
+    if (pending_) canele_wait(&native_.request, nullptr);
+  }
+
+  /// Sends `header` (at most CANELE_AM_HEADER_MAX bytes, copied) and the bytes of `payload`, which must not change
+  /// until wait(), to the handler of `id` on rank `destination`: see canele_am_send. Does not block. Throws
+  /// canele::error.
+  template <detail::sendable Header, detail::sendable Payload = std::span<const std::byte>>
+  void send(session& from, int destination, std::uint64_t id, Header&& header, Payload&& payload = {}) {
+    assert(!pending_ && "the active message is still under way");
+    const auto data = canele_data_contiguous(std::ranges::data(payload), detail::byte_size(payload));
+    detail::check(canele_am_send(from.native(), destination, id, std::ranges::data(header), detail::byte_size(header),
+                                 &data, nullptr, &native_),
+                  "canele_am_send");
+    pending_ = true;
+  }
+
+  /// Blocks until the payload may change. Throws canele::error if the message was not delivered.
+  void wait() {
+    canele_status_t native{};
+    const int code = canele_wait(&native_.request, &native);
+    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself was refused
+    pending_ = false;
+    status(native).check("active message");
+  }
+
+  /// The message for functions of canele.h.
+  canele_am_t* native() noexcept { return &native_; }
+
+ private:
+  canele_am_t native_{};
+  bool pending_ = false;
+};
+
+/// Calls a function for the active messages of one id, for as long as it lives: see canele_am_register. The function
+/// must neither throw nor block. Must be destroyed before its session, and not inside a callback.
+class handler {
+ public:
+  handler(session& owner, std::uint64_t id, std::function<void(const canele_am_message_t&)> arrived)
+      : session_(owner), id_(id), arrived_(std::move(arrived)) {
+    const canele_am_handler_t native = {sizeof native, call, nullptr, this};
+    detail::check(canele_am_register(session_.native(), id_, &native), "canele_am_register");
+  }
+  handler(const handler&) = delete;
+  handler& operator=(const handler&) = delete;
+  ~handler() { canele_am_unregister(session_.native(), id_); }
+
+ private:
+  static void call(const canele_am_message_t* message, void* argument) {
+    static_cast<handler*>(argument)->arrived_(*message);
+  }
+  session& session_;
+  const std::uint64_t id_;
+  const std::function<void(const canele_am_message_t&)> arrived_;
+};
+
+}  // namespace canele
+
+#endif
