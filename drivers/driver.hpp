@@ -39,6 +39,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,7 +48,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 5;
+inline constexpr int contract_version = 6;
 
 using Rank = std::int32_t;
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
@@ -301,6 +302,10 @@ class Driver {
     return found != incarnations_.end() ? found->second : 0;
   }
 
+  /// True if what goes to that rank does not leave this host: then all such links share its processors, not a network,
+  /// and whoever hands data on for others saves nothing. Valid from connected() on; memory-only drivers need not tell.
+  bool is_local(Rank peer) const { return local_.contains(peer); }
+
   /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Returns how many events it
   /// reported (any call back but a packet answered `later`): 0 means truly nothing happened. Pushes what was stuck
   /// (short writes) as well.
@@ -341,6 +346,8 @@ class Driver {
   void share_lines(Rank peer, SharedLines lines) { shared_lines_[peer] = lines; }
   /// Before connected(): which process that is.
   void met(Rank peer, std::uint64_t incarnation) { incarnations_[peer] = incarnation; }
+  /// Before connected(): what goes there does not leave this host.
+  void stays_here(Rank peer) { local_.insert(peer); }
 
   Capabilities capabilities_;
   int wakes_due_ = 0;  ///< peers for which wants_wake_impl() has yet to say true; the driver raises it
@@ -380,6 +387,7 @@ class Driver {
 
   std::map<Rank, SharedLines> shared_lines_;
   std::map<Rank, std::uint64_t> incarnations_;
+  std::set<Rank> local_;
 };
 
 /// How a driver is found: each family defines one, listed in comm's registry (or exported by a module).

@@ -84,6 +84,7 @@ struct Rail : InFlight {
   State state = State::idle;
   bool up = false;                   ///< connected
   bool dead = false;                 ///< has failed: nothing more comes or goes
+  bool local = false;                ///< what goes there does not leave this host; known once connected
   std::size_t inline_below = 0;      ///< shorter messages go in one inline send; 0: no short cut
   bool full = false;                 ///< the driver said full; ready() will come
   bool lulled = false;               ///< in the engine's list of rails that wait for the next progress call

@@ -326,6 +326,7 @@ Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
   if (peer.state == Peer::State::up && peer.rail->slot->group != slot.group) return nullptr;
   if (rail == nullptr) rail = &add_rail(peer, &slot);
   if (rail->state == Rail::State::connect && !rail->in_flush) rail->state = Rail::State::idle;
+  rail->local = slot.driver->is_local(rank);
   rail_up(engine, *rail);
   const bool several = std::count_if(engine.slots.begin(), engine.slots.end(),
                                      [&](const auto& one) { return one->group == slot.group; }) > 1;

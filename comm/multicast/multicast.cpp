@@ -71,9 +71,12 @@ void prepare(Leg& leg, Multicast& whole, int index) {
   leg.item.priority = whole.priorities[i];
 }
 
-/// May this peer get the data from another rank, or hand it on?
-bool is_far(const Peer& peer) {
-  return !peer.gone() && (peer.rail->slot == nullptr || !peer.rail->slot->memory_only());
+/// May this peer get the data from another rank, or hand it on? Not by memory: there it copies from ours itself. Nor
+/// over another link that stays on this host, unless a shape was asked for: those share the processors that we send by.
+bool is_far(const Peer& peer, Shape forced) {
+  if (peer.gone()) return false;
+  const DriverSlot* slot = peer.rail->slot;
+  return slot == nullptr || (!slot->memory_only() && (forced != Shape::automatic || !peer.rail->local));
 }
 
 /// What a link to the destinations costs: the first that is known speaks for all.
@@ -85,9 +88,14 @@ const strategies::Costs& link_costs(const Engine& engine, const std::vector<Leg*
   return engine.slots.back()->costs;
 }
 
+/// What the program or the user wants; automatic: neither says.
+Shape forced_shape(const Engine& engine, const Multicast& whole) {
+  return whole.shape != Shape::automatic ? whole.shape : engine.casts.forced;
+}
+
 Shape shape_for(const Engine& engine, const Multicast& whole, const std::vector<Leg*>& far) {
   const auto count = static_cast<std::uint32_t>(far.size());
-  const Shape forced = whole.shape != Shape::automatic ? whole.shape : engine.casts.forced;
+  const Shape forced = forced_shape(engine, whole);
   if (count < 2 || count > most_destinations || whole.request->data.length == 0) return Shape::flat;
   if (forced != Shape::automatic) return forced;
   const std::uint64_t eager = send_path::eager_limit(engine, *engine.peers[far.front()->rank]);
@@ -148,8 +156,9 @@ void begin(Engine& engine, CallOp& op) {
   for (std::size_t i = 0; i < count; ++i) prepare(*(legs[i] = &whole.legs[i]), whole, static_cast<int>(i));
   std::stable_sort(legs.begin(), legs.end(),
                    [](const Leg* a, const Leg* b) { return a->item.priority > b->item.priority; });
+  const Shape forced = forced_shape(engine, whole);
   std::copy_if(legs.begin(), legs.end(), std::back_inserter(far),
-               [&](const Leg* leg) { return is_far(engine.peer(leg->rank)); });
+               [&](const Leg* leg) { return is_far(engine.peer(leg->rank), forced); });
   const Shape shape = shape_for(engine, whole, far);
   if (shape == Shape::flat) far.clear();
   for (Leg* leg : far) leg->rendezvous = true;

@@ -193,6 +193,7 @@ class Checksum final : public Decorator {
 
   void connected(Rank rank) override {  // its lines are for remote_copy()
     met(rank, inner().incarnation_of(rank));
+    if (inner().is_local(rank)) stays_here(rank);
     engine().connected(rank);
   }
 

@@ -86,6 +86,7 @@ class Decorator : public Driver, protected DriverEvents {
   void connected(Rank rank) override {
     share_lines(rank, inner_->shared_lines(rank));
     met(rank, inner_->incarnation_of(rank));
+    if (inner_->is_local(rank)) stays_here(rank);
     engine().connected(rank);
   }
   void failed(Rank rank, bool lost, std::string_view reason) override { engine().failed(rank, lost, reason); }

@@ -122,6 +122,7 @@ void TcpDriver::established(Rank rank, std::uint64_t incarnation, net::UniqueFd 
   up_.push_back(&link);
   ++reported_;
   met(rank, incarnation);
+  if (net::local_endpoint(link.fd.get()).same_address(net::remote_endpoint(link.fd.get()))) stays_here(rank);
   context_->events->connected(rank);
   if (!watch(epoll_.get(), link.fd.get(), Source::link, static_cast<std::uint32_t>(rank), true)) {
     return fail(link, true, "cannot watch the socket: " + net::error_text(errno));

@@ -158,6 +158,22 @@ std::string name_of(const testing::TestParamInfo<CastCase>& one) {
 }
 INSTANTIATE_TEST_SUITE_P(Shapes, MulticastOf, testing::ValuesIn(cast_cases()), name_of);
 
+// All of these share one loop-back: whoever hands on takes the processor from the root. Asked for, a shape is kept.
+TEST_F(Multicast, OnOneHostTheRootServesAll) {
+  start(6);
+  const auto bytes = pattern(4'000'000, 3);
+  for (const int shape : {CANELE_SHAPE_AUTO, CANELE_SHAPE_BINOMIAL}) {
+    Received got[6];
+    canele_request_t request{};
+    for (int rank = 1; rank < 6; ++rank) post(rank, 0, 5, bytes.size(), &got[rank]);
+    ASSERT_EQ(send(0, others(6, 0), 5, bytes, &request, shape), CANELE_OK);
+    for (int rank = 1; rank < 6; ++rank) arrives(got[rank], bytes);
+    ASSERT_TRUE(job_->finish(request));
+    EXPECT_EQ(sum(Counter::multicasts_forwarded) == 0, shape == CANELE_SHAPE_AUTO);
+  }
+  expect_clean();
+}
+
 // A chain whose first two have no receive: they hand on from memory of their own, and deliver from it later.
 TEST_F(Multicast, IsHandedOnBeforeItIsReceived) {
   start(4);
