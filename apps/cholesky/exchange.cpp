@@ -6,14 +6,10 @@
 #include "exchange.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <stdexcept>
 
 namespace canele::cholesky {
 namespace {
-
-constexpr std::array<const char*, 6> shapes = {"auto", "flat", "chain", "binomial", "4-nomial", "8-nomial"};
 
 std::uint64_t tag_of(TileIndex tile) { return static_cast<std::uint64_t>(Layout::place(tile)); }
 
@@ -21,19 +17,6 @@ std::uint64_t tag_of(TileIndex tile) { return static_cast<std::uint64_t>(Layout:
 int priority_of(TileIndex tile) { return -(tile.row + tile.column); }
 
 }  // namespace
-
-std::vector<std::string> way_names() {
-  std::vector<std::string> names = {"sends"};
-  names.insert(names.end(), shapes.begin(), shapes.end());
-  return names;
-}
-
-Way way_of(const std::string& name) {
-  if (name == "sends") return {name, true, CANELE_SHAPE_AUTO};
-  const auto found = std::find(shapes.begin(), shapes.end(), name);
-  if (found == shapes.end()) throw std::runtime_error("no way to send tiles is called " + name);
-  return {name, false, static_cast<canele_shape>(found - shapes.begin())};
-}
 
 Exchange::Exchange(canele::session& session, const Layout& layout, int rank, Way way, int look_ahead, Told told)
     : session_(session),

@@ -23,19 +23,9 @@
 #include <vector>
 
 #include "layout.hpp"
+#include "way.hpp"
 
 namespace canele::cholesky {
-
-/// How a tile goes to several ranks: "sends", or by one multicast of a shape.
-struct Way {
-  std::string name;
-  bool sends = false;
-  canele_shape shape = CANELE_SHAPE_AUTO;
-};
-/// Throws std::runtime_error for a name that is none.
-Way way_of(const std::string& name);
-/// "sends, auto, …"
-std::vector<std::string> way_names();
 
 class Exchange {
  public:

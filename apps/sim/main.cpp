@@ -14,9 +14,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <string>
 
+#include "apps/cholesky/way.hpp"
 #include "apps/sim/marks.hpp"
 #include "apps/sim/run.hpp"
 #include "apps/sim/shrink.hpp"
@@ -36,12 +38,10 @@ struct Arguments {
 };
 
 const std::map<std::string, Workload> workloads = {
-    {name_of(Workload::random), Workload::random},   {name_of(Workload::flood), Workload::flood},
-    {name_of(Workload::startup), Workload::startup}, {name_of(Workload::multicast), Workload::multicast},
-    {name_of(Workload::mixed), Workload::mixed},     {name_of(Workload::scale), Workload::scale}};
-
-/// The others are there to be measured.
-bool faults_apply(Workload workload) { return workload != Workload::scale; }
+    {name_of(Workload::random), Workload::random},    {name_of(Workload::flood), Workload::flood},
+    {name_of(Workload::startup), Workload::startup},  {name_of(Workload::multicast), Workload::multicast},
+    {name_of(Workload::mixed), Workload::mixed},      {name_of(Workload::scale), Workload::scale},
+    {name_of(Workload::cholesky), Workload::cholesky}};
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   if (list == "default") {
@@ -176,7 +176,7 @@ int run_all(const Arguments& arguments) {
     std::fputs(outcome.report.c_str(), stdout);
     std::fflush(stdout);
   }
-  if (faults_apply(arguments.run.workload)) {
+  if (faults_strike(arguments.run.workload)) {
     for (const Seen& place : all_buggify()) {
       injected[place.name.starts_with("no_memory") ? "memory" : "buggify " + place.name] += place.hits;
     }
@@ -195,6 +195,37 @@ int run_all(const Arguments& arguments) {
   return failed == 0 && marked ? 0 : 1;
 }
 
+void add_cholesky_options(CLI::App& app, CholeskyOptions* options) {
+  CLI::Option_group& group = *app.add_option_group("cholesky", "of that workload");
+  const CLI::Range some(1, 100'000);
+  const CLI::Range time(0.0, 1e9);
+  group.add_option("--tiles", options->tiles, "along one side of the matrix")->check(some)->capture_default_str();
+  group.add_option("--cores", options->cores, "of a rank, that compute")->check(some)->capture_default_str();
+  group.add_option("--core-gflops", options->core_gflops, "of a core, in sgemm")
+      ->check(CLI::Range(0.001, 1e9))
+      ->capture_default_str();
+  group.add_option("--latency", options->latency_us, "of the network, us")->check(time)->capture_default_str();
+  group.add_option("--gap", options->gap_us, "between two packets of a rank, us")->check(time)->capture_default_str();
+  group.add_option("--bandwidth", options->gigabytes, "of the network, GB/s each way; inf is allowed")
+      ->check(CLI::Range(1e-6, std::numeric_limits<double>::infinity()))
+      ->capture_default_str();
+  group.add_flag("--shuffled", options->shuffled, "receives are posted in any order, not as they are needed");
+  group.add_option("--way", options->way, "how a tile goes to several ranks")
+      ->check(CLI::IsMember(canele::cholesky::way_names()))
+      ->capture_default_str();
+  group.add_option("--strategy", options->strategy, "of all engines")
+      ->check(CLI::IsMember({"fifo", "aggregate", "priority"}))
+      ->capture_default_str();
+  group.add_option("--comparison-ns", options->comparison_ns, "what each comparison of a CANELE_MATCHER takes")
+      ->check(time)
+      ->capture_default_str();
+  group
+      .add_option("--test-ns", options->test_ns,
+                  "no worker: the rank's own thread tests all it waits for in turn, so long each; 0: a worker")
+      ->check(time)
+      ->capture_default_str();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -204,14 +235,16 @@ int main(int argc, char** argv) {
                  "random: everything while everything goes wrong; flood: most of it to few ranks that post late; "
                  "startup: ranks that come late, leave early, die at the start; "
                  "multicast: as random, and multicasts; mixed: random or multicast, by the seed; "
-                 "scale: thousands of engines, without faults")
+                 "scale: thousands of engines, without faults; "
+                 "cholesky: the messages of a tile Cholesky, without faults")
       ->check(CLI::IsMember(workloads))
       ->capture_default_str();
   app.add_option("--partners", arguments.run.partners, "scale: that each rank chooses")->check(CLI::Range(1, 1000));
   app.add_option("--seed", arguments.run.seed, "the first seed")->capture_default_str();
   app.add_option("--runs", arguments.runs, "so many seeds, one after the other")->capture_default_str();
   app.add_flag("--first-only", arguments.first_only, "stop at the first run that fails");
-  app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed; scale: 1024")->check(CLI::Range(0, 100'000));
+  app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed; scale: 1024, cholesky: 4")
+      ->check(CLI::Range(0, 100'000));
   app.add_option("--messages", arguments.run.messages, "0: by the seed")->check(CLI::Range(0, 100'000'000));
   app.add_option(
       "--faults", arguments.faults,
@@ -224,6 +257,7 @@ int main(int argc, char** argv) {
                "leave out kinds of faults, ranks and messages of a run that fails while it fails likewise");
   app.add_option("--keep", arguments.keep, "only these messages of the plan, as 3,7-9");
   app.add_option("--setting", arguments.run.settings, "of all engines, as CANELE_NAME=value; may be repeated");
+  add_cholesky_options(app, &arguments.run.cholesky);
   app.add_flag("--verbose", arguments.run.verbose, "log of the engines, on standard error");
   CLI11_PARSE(app, argc, argv);
   arguments.run.workload = workloads.at(arguments.workload);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "apps/sim/cholesky.hpp"
 #include "apps/sim/marks.hpp"
 #include "apps/sim/scale.hpp"
 #include "apps/sim/traffic.hpp"
@@ -222,9 +223,12 @@ Outcome run_traffic(const RunOptions& options) {
 }  // namespace
 
 const char* name_of(Workload workload) {
-  constexpr std::array<const char*, 6> names = {"random", "flood", "startup", "multicast", "mixed", "scale"};
+  constexpr std::array<const char*, 7> names = {"random", "flood", "startup", "multicast",
+                                                "mixed",  "scale", "cholesky"};
   return names[static_cast<std::size_t>(workload)];
 }
+
+bool faults_strike(Workload workload) { return workload != Workload::scale && workload != Workload::cholesky; }
 
 void note_world(const World& world, Outcome* outcome) {
   outcome->complaints = world.complaints();
@@ -239,7 +243,9 @@ Outcome run(const RunOptions& given) {
   if (given.workload == Workload::mixed) {
     options.workload = given.seed % 2 == 0 ? Workload::random : Workload::multicast;
   }
-  return options.workload == Workload::scale ? run_scale(options) : run_traffic(options);
+  if (options.workload == Workload::scale) return run_scale(options);
+  if (options.workload == Workload::cholesky) return run_cholesky(options);
+  return run_traffic(options);
 }
 
 }  // namespace canele::sim

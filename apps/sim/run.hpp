@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/sim/adversary.hpp"
+#include "apps/sim/cholesky_options.hpp"
 
 namespace canele::sim {
 
@@ -21,10 +22,13 @@ enum class Workload : std::uint8_t {
   startup,    ///< the same, but little of it: ranks come late, leave early, and die before all are there
   multicast,  ///< as random, and multicasts
   mixed,      ///< by the seed: random or multicast
-  scale       ///< thousands of engines, a few partners each
+  scale,      ///< thousands of engines, a few partners each
+  cholesky    ///< the messages of a tile Cholesky
 };
 
 const char* name_of(Workload workload);
+/// In the others nothing goes wrong: they are there to be measured.
+bool faults_strike(Workload workload);
 
 struct RunOptions {
   Workload workload = Workload::random;
@@ -37,6 +41,7 @@ struct RunOptions {
   FaultPlan faults;
   std::vector<std::uint32_t> keep;    ///< the messages of the plan that are sent; empty: all
   std::vector<std::string> settings;  ///< of all engines, "NAME=value"
+  CholeskyOptions cholesky;
   bool verbose = false;
 };
 

@@ -187,7 +187,6 @@ Shrunk shrink(RunOptions failing, const Runner& runner, const std::function<void
 }
 
 std::string command_of(const RunOptions& run) {
-  const bool scale = run.workload == Workload::scale;
   const RunOptions usual;
   std::string text = "canele-sim";
   const auto add = [&](const char* option, const auto& value) { text += std::string(" ") + option + " " + value; };
@@ -197,10 +196,11 @@ std::string command_of(const RunOptions& run) {
   if (run.workload != usual.workload) add("--workload", name_of(run.workload));
   add("--seed", std::to_string(run.seed));
   differs("--ranks", run.ranks, usual.ranks);
-  if (scale) differs("--partners", run.partners, usual.partners);
+  if (run.workload == Workload::scale) differs("--partners", run.partners, usual.partners);
   differs("--messages", run.messages, usual.messages);
   differs("--ticks", run.ticks, usual.ticks);
-  if (!scale) add("--faults", faults_text(run.faults));
+  if (run.workload == Workload::cholesky) text += text_of(run.cholesky);
+  if (faults_strike(run.workload)) add("--faults", faults_text(run.faults));
   if (!run.keep.empty()) add("--keep", text_of(run.keep));
   for (const std::string& setting : run.settings) add("--setting", setting);
   return text;

@@ -51,7 +51,7 @@ World::World(WorldOptions options)
     fabric.ranks_per_node = options_.ranks_per_node;
     Fabric::World around{timeline,
                          bells,
-                         [this](std::uint64_t ns) { scheduler.spend(ns); },
+                         [this](std::uint64_t ns) { scheduler.spend(ns + pay_for_comparisons()); },
                          [this](const std::string& what) { complain(what); },
                          [this](std::uint64_t what) { trace(what); },
                          [this](int from, int to) {
@@ -125,6 +125,7 @@ void World::live(int rank, const Body& body) {
   body(rank, handle);
   if (const std::string wrong = audit(*own.engine); !wrong.empty())
     complain("rank " + std::to_string(rank) + ": " + wrong);
+  own.compared = own.engine->matcher.statistics().total.attempts;
   own.leaving = true;
   const int code = canele_finalize(handle);
   own.engine = nullptr;
@@ -199,6 +200,22 @@ void World::log(int /*rank*/, LogLevel level, std::string_view text) {
     std::fprintf(stderr, "%12.3f us  %d %.*s\n", static_cast<double>(timeline.now()) / 1000.0, static_cast<int>(level),
                  static_cast<int>(text.size()), text.data());
   }
+}
+
+/// What the running thread's engine has compared since the last time, in nanoseconds.
+std::uint64_t World::pay_for_comparisons() {
+  if (options_.comparison_ns == 0 || scheduler.current() == nullptr) return 0;
+  Rank& own = ranks_[static_cast<std::size_t>(scheduler.current()->rank)];
+  if (own.engine == nullptr) return 0;
+  const std::uint64_t compared = own.engine->matcher.statistics().total.attempts;
+  const auto count = static_cast<double>(compared - std::exchange(own.compared, compared));
+  return static_cast<std::uint64_t>(count * options_.comparison_ns);
+}
+
+std::uint64_t World::comparisons() const {
+  std::uint64_t sum = 0;
+  for (const Rank& rank : ranks_) sum += rank.compared;
+  return sum;
 }
 
 std::string World::wait_graph() const {

@@ -47,6 +47,7 @@ struct WorldOptions {
   bool checksums = false;                     ///< CANELE_CHECKSUM=packets
   unsigned timer_factor = 1;                  ///< timed sleeps last so many times longer; see fault "late-timers"
   unsigned processors = 0;                    ///< of a node; 0: enough for all its ranks
+  double comparison_ns = 0;                   ///< what each comparison of a matcher takes
   bool verbose = false;                       ///< log lines go to stderr
   std::uint64_t latest_start_ns = 0;          ///< ranks come up to so much late, and may die before they are there
   std::uint64_t slowest_answer_ns = 200'000;  ///< of the launcher
@@ -93,6 +94,9 @@ class World final : public Ground {
   /// Who waits for what, for people.
   std::string wait_graph() const;
 
+  /// That the matchers of all ranks have made. The default one makes none.
+  std::uint64_t comparisons() const;
+
   int ranks() const override { return options_.ranks; }
   bool has_worker() const override { return options_.worker; }
   std::uint64_t now_ns() const override { return timeline.now(); }
@@ -113,6 +117,7 @@ class World final : public Ground {
     std::unique_ptr<SimPlatform> platform;
     comm::Engine* engine = nullptr;
     int life = 0;
+    std::uint64_t compared = 0;  ///< by its matcher, when last asked
     bool leaving = false, through = false, running = true;
   };
   void live(int rank, const Body& body);
@@ -120,6 +125,7 @@ class World final : public Ground {
   std::unique_ptr<SimPlatform> make_platform(int rank);
   comm::Engine* make_engine(int rank);
   void log(int rank, LogLevel level, std::string_view text);
+  std::uint64_t pay_for_comparisons();
 
   WorldOptions options_;
   std::string name_;  ///< of this world, in its fabrics' names

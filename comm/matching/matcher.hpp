@@ -156,6 +156,8 @@ class BasicMatcher {
     } while (count == some.size());
   }
 
+  /// Or has something else taken its place?
+  bool is_table() const noexcept { return other_ == nullptr; }
   /// Memory of the structure, without the nodes.
   std::size_t bytes() const noexcept;
   /// The table's are zero unless it counts.

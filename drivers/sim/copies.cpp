@@ -83,6 +83,18 @@ Status SimDriver::copy_now(Rank peer, Access access, const Exposed& what, std::u
   return Status::ok;
 }
 
+/// At any time from the earliest one to three times that; measured: when the ports have passed it on.
+std::uint64_t SimDriver::arrival_of_copy(Rank peer, Access access, std::size_t size) {
+  Fabric& fabric = *fabric_;
+  const std::uint64_t latency = fabric.options().model.latency_ns;
+  if (fabric.options().measured) {
+    return access == Access::get ? fabric.pass(peer, rank(), size) + latency
+                                 : fabric.pass(rank(), peer, size) + latency;
+  }
+  const std::uint64_t there = latency + fabric.wire_time(size);
+  return fabric.now() + there + fabric.dice.under(2 * there);
+}
+
 /// By the card: memory is read when the frame passes it, and done() follows.
 Status SimDriver::copy_later(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces,
                              int count, std::size_t size, Token token) {
@@ -101,10 +113,9 @@ Status SimDriver::copy_later(Rank peer, Access access, const Exposed& what, std:
   if (Region* const region = fabric_->region(peer, what.region); region != nullptr) {
     region->readers.emplace_back(rank(), incarnation());
   }
-  const std::uint64_t there = fabric_->options().model.latency_ns + fabric_->wire_time(size);
-  fabric_->world.timeline.after(
-      there + fabric_->dice.under(2 * there), [fabric = fabric_, own = rank(), self = incarnation(), peer, access, what,
-                                               offset, size, token, mine = Cursor{{pieces, pieces + count}}] {
+  fabric_->world.timeline.at(
+      arrival_of_copy(peer, access, size), [fabric = fabric_, own = rank(), self = incarnation(), peer, access, what,
+                                            offset, size, token, mine = Cursor{{pieces, pieces + count}}] {
         Region* const region = fabric->region(peer, what.region);
         if (region != nullptr) {
           auto& readers = region->readers;

@@ -76,6 +76,15 @@ bool Fabric::joins(Rank a, Rank b) const {
   return a / options_.ranks_per_node == b / options_.ranks_per_node ? options_.local : options_.remote;
 }
 
+std::uint64_t Fabric::pass(Rank from, Rank to, std::size_t size) {
+  Port& out = ports_[static_cast<std::size_t>(from)];
+  Port& in = ports_[static_cast<std::size_t>(to)];
+  const std::uint64_t wire = wire_time(size), leaves = std::max(now(), out.out_free);
+  out.out_free = leaves + options_.model.gap_ns + wire;
+  in.in_free = std::max(leaves + options_.model.latency_ns, in.in_free) + wire;
+  return in.in_free;
+}
+
 void Fabric::transmit(Rank from, Rank to, Frame frame) {
   ++frames;
   Channel& way = channel(from, to);
@@ -83,13 +92,8 @@ void Fabric::transmit(Rank from, Rank to, Frame frame) {
     if (frame.type == Frame::Type::hello) no_way(from, to, frame.incarnation);
     return;
   }
-  Port& out = ports_[static_cast<std::size_t>(from)];
-  Port& in = ports_[static_cast<std::size_t>(to)];
-  const std::uint64_t wire = wire_time(std::max(frame.bytes.size(), frame.charged));
-  const std::uint64_t leaves = std::max(now(), out.out_free);
-  out.out_free = leaves + options_.model.gap_ns + wire;
-  std::uint64_t arrives = std::max(leaves + options_.model.latency_ns, in.in_free) + wire;
-  in.in_free = arrives;
+  const std::uint64_t leaves = std::max(now(), ports_[static_cast<std::size_t>(from)].out_free);
+  std::uint64_t arrives = pass(from, to, std::max(frame.bytes.size(), frame.charged));
   if (strikes(Fault::delay, rates.delay)) arrives += dice.under(rates.longest_delay_ns);
   frame.time = way.last_time = std::max(arrives, way.last_time);
   if (!frame.unread.empty()) {

@@ -59,6 +59,7 @@ struct FabricOptions {
   bool local = true, remote = true;  ///< which pairs it joins
   std::size_t window = 256 * 1024;   ///< bytes on the way from one rank to another
   std::size_t max_packet = 16 * 1024, max_inline = 64;
+  bool measured = false;       ///< remote copies take their turn at the ports, and exactly as long as they must
   bool may_duplicate = false;  ///< with several rails, whose packets are numbered
 };
 
@@ -152,6 +153,8 @@ class Fabric {
   void detach(SimDriver& driver);
   SimDriver* driver_of(Rank rank) const { return drivers_[static_cast<std::size_t>(rank)]; }
   bool joins(Rank a, Rank b) const;
+  /// When so many bytes that leave `from` now have arrived at `to`; the ports are busy with them.
+  std::uint64_t pass(Rank from, Rank to, std::size_t size);
   /// Puts a frame on its way.
   void transmit(Rank from, Rank to, Frame frame);
   /// The sender's memory is about to go: what was taken from it counts as sent.

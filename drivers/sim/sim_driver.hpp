@@ -121,6 +121,7 @@ class SimDriver final : public Driver {
   void done_with(Rank from, const Frame& frame);
   Status copy_now(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces, int count,
                   std::size_t size);
+  std::uint64_t arrival_of_copy(Rank peer, Access access, std::size_t size);
   Status copy_later(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces, int count,
                     std::size_t size, Token token);
   void breathe(std::uint64_t ns) { fabric_->world.breathe(ns); }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a tile goes to several ranks: "sends", or by one multicast of a shape.
+//
+// Who: this program, and the simulator's workload of the same name. Threads: any; no state. Surprise: none.
+#pragma once
+
+#include <canele/canele.h>
+
+#include <string>
+#include <vector>
+
+namespace canele::cholesky {
+
+struct Way {
+  std::string name;
+  bool sends = false;
+  canele_shape shape = CANELE_SHAPE_AUTO;
+};
+/// Throws std::runtime_error for a name that is none.
+Way way_of(const std::string& name);
+/// "sends, auto, …"
+std::vector<std::string> way_names();
+
+}  // namespace canele::cholesky

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One rank of a simulated Cholesky: cores that are busy for as long as a task takes, and a thread that posts what the
+// library is to move, as StarPU's communication thread does.
+//
+// Who: the workload cholesky. Threads: run() in the main fiber of the rank; arrivals are told on its worker's.
+// Surprise: all receives of a rank are posted before the first task, as StarPU's are; and all of them have the same
+//      memory but for a head of 16 bytes that says which tile came, for nobody computes with the rest.
+//
+//     end of a task (timeline) ─▶ Graph ─▶ ready_ ─▶ a free core
+//              └─ tile finished ─▶ to_send_ ─▶ main fiber: multicast or sends
+//     RECEIVED of a tile (worker) ─▶ Graph ─▶ ready_
+#pragma once
+
+#include <canele/canele.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "apps/cholesky/graph.hpp"
+#include "apps/cholesky/way.hpp"
+#include "apps/sim/cholesky_options.hpp"
+#include "apps/sim/gate.hpp"
+#include "apps/sim/world.hpp"
+
+namespace canele::sim {
+
+class CholeskyRank {
+ public:
+  struct Job {
+    World& world;
+    const cholesky::Layout& layout;
+    const CholeskyOptions& options;
+    cholesky::Way way;
+    Gate& start;
+  };
+
+  CholeskyRank(const Job& job, int rank);
+  CholeskyRank(const CholeskyRank&) = delete;
+  void run(canele_engine_t* engine);
+
+  /// What it waits for, for people.
+  std::string state() const;
+  /// When its last task ended.
+  std::uint64_t ended_at() const { return ended_at_; }
+  std::uint64_t busy_ns() const { return busy_ns_; }  ///< all cores
+  std::size_t receives() const { return receives_.size(); }
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  std::uint64_t bytes_forwarded() const { return bytes_forwarded_; }
+  std::uint64_t packets() const { return packets_; }
+
+ private:
+  /// What is sent in front of each tile.
+  struct Head {
+    std::int32_t row, column;
+    std::uint64_t magic;
+  };
+  struct Transfer {
+    canele_request_t request{};
+    CholeskyRank* owner = nullptr;
+    cholesky::TileIndex tile{};
+    Head head{};
+    std::array<iovec, 2> pieces{};
+    canele_iov_t vector{};
+  };
+  struct LessUrgent {
+    bool operator()(const cholesky::Task& a, const cholesky::Task& b) const { return a.rank() > b.rank(); }
+  };
+
+  void post_receives();
+  void send_finished();
+  void send(cholesky::TileIndex tile);
+  Transfer& new_send(cholesky::TileIndex tile);
+  void watch(Transfer& transfer, int code, unsigned events);
+  canele_data_t describe(Transfer& transfer);
+  static void told(canele_request_t* request, unsigned events, void* argument);
+  void arrived(Transfer& transfer);
+  void ended(Transfer& transfer);
+  void start(const std::vector<cholesky::Task>& ready);
+  void finish(const cholesky::Task& task);
+  std::uint64_t duration_of(const cholesky::Task& task) const;
+  bool is_over() const { return graph_.done() && to_send_.empty() && under_way_ == 0; }
+  void serve();
+  void read_counters(canele_engine_t* engine);
+
+  const Job job_;
+  const int rank_;
+  cholesky::Graph graph_;
+  int free_cores_;
+  std::priority_queue<cholesky::Task, std::vector<cholesky::Task>, LessUrgent> ready_;
+  std::deque<cholesky::TileIndex> to_send_;
+  std::deque<Transfer> receives_, sends_;  ///< they must not move
+  std::vector<std::byte> values_, sink_;   ///< of all tiles that are sent, that come
+  std::size_t under_way_ = 0;
+  canele_session_t* session_ = nullptr;
+  Scheduler::Thread* thread_ = nullptr;
+  std::uint64_t ended_at_ = 0, busy_ns_ = 0, bytes_sent_ = 0, bytes_forwarded_ = 0, packets_ = 0;
+};
+
+}  // namespace canele::sim
