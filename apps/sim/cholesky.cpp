@@ -30,6 +30,7 @@ WorldOptions cluster(const RunOptions& options) {
   world.worker = chosen.test_ns == 0;
   world.comparison_ns = chosen.comparison_ns;
   world.verbose = options.verbose;
+  world.trace_events = options.trace_events;
   world.settings = {"CANELE_SPIN=0"};  // most of the simulator's own time; a wake-up takes 2.5 us
   world.settings.insert(world.settings.end(), options.settings.begin(), options.settings.end());
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <string>
@@ -33,6 +34,8 @@ struct Arguments {
   std::string workload = "random";
   std::string faults = "default";
   unsigned repeat = 20;
+  std::string trace;
+  std::size_t trace_events = 65536;
   bool marks = false, rare = false, first_only = false, shrinks = false;
   std::string keep;
 };
@@ -140,6 +143,14 @@ int shrink_one(const Arguments& arguments) {
   return 1;
 }
 
+bool write_trace(const std::string& file, const std::string& json) {
+  std::ofstream out(file);
+  out << json << '\n';
+  out.close();
+  if (!out) std::fprintf(stderr, "canele-sim: --trace: cannot write %s\n", file.c_str());
+  return static_cast<bool>(out);
+}
+
 int run_all(const Arguments& arguments) {
   std::map<std::string, std::uint64_t> injected;
   std::uint64_t failed = 0, first_failed = 0, completed = 0, events = 0, last_hash = 0;
@@ -167,6 +178,7 @@ int run_all(const Arguments& arguments) {
     last_hash = outcome.trace_hash;
     for (const auto& [kind, count] : outcome.injected) injected[kind] += count;
     if (!outcome.good) print_failure(outcome, options);
+    if (!arguments.trace.empty() && !write_trace(arguments.trace, outcome.trace_json)) return 2;
     if (arguments.runs == 1 || options.verbose) {
       std::printf("seed %llu: %s; %.3f ms, %llu requests, trace hash %016llx\n",
                   static_cast<unsigned long long>(options.seed), outcome.world.c_str(),
@@ -256,6 +268,11 @@ int main(int argc, char** argv) {
   app.add_flag("--shrink", arguments.shrinks,
                "leave out kinds of faults, ranks and messages of a run that fails while it fails likewise");
   app.add_option("--keep", arguments.keep, "only these messages of the plan, as 3,7-9");
+  app.add_option("--trace", arguments.trace,
+                 "write the last events of all engines of the (only) run to this file, for Perfetto");
+  app.add_option("--trace-events", arguments.trace_events, "that each engine keeps")
+      ->check(CLI::Range(16, 10'000'000))
+      ->capture_default_str();
   app.add_option("--setting", arguments.run.settings, "of all engines, as CANELE_NAME=value; may be repeated");
   add_cholesky_options(app, &arguments.run.cholesky);
   app.add_flag("--verbose", arguments.run.verbose, "log of the engines, on standard error");
@@ -270,6 +287,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "canele-sim: --keep: \"%s\" is no list of messages, as 3,7-9\n", arguments.keep.c_str());
     return 2;
   }
+  if (!arguments.trace.empty() && (arguments.runs != 1 || arguments.run.workload == Workload::scale)) {
+    std::fprintf(stderr, "canele-sim: --trace is for one run, and not for --workload scale\n");
+    return 2;
+  }
+  if (!arguments.trace.empty()) arguments.run.trace_events = arguments.trace_events;
   if (arguments.shrinks) return shrink_one(arguments);
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) std::signal(signal, on_crash);
   return run_all(arguments);

@@ -80,6 +80,7 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   WorldOptions world;
   world.seed = options.seed;
   world.verbose = options.verbose;
+  world.trace_events = options.trace_events;
   const auto ranks = static_cast<int>(dice.between(8, 32));
   world.ranks = options.ranks != 0 ? options.ranks : ranks;
   constexpr std::array<int, 4> nodes = {1, 2, 4, 8};
@@ -236,6 +237,7 @@ void note_world(const World& world, Outcome* outcome) {
   outcome->virtual_ns = world.timeline.now();
   outcome->events = world.timeline.steps();
   outcome->switches = world.scheduler.switches();
+  if (world.options().trace_events != 0) outcome->trace_json = world.trace_json();
 }
 
 Outcome run(const RunOptions& given) {

@@ -42,6 +42,7 @@ struct RunOptions {
   std::vector<std::uint32_t> keep;    ///< the messages of the plan that are sent; empty: all
   std::vector<std::string> settings;  ///< of all engines, "NAME=value"
   CholeskyOptions cholesky;
+  std::size_t trace_events = 0;  ///< kept of each engine
   bool verbose = false;
 };
 
@@ -53,6 +54,7 @@ struct Outcome {
   std::map<std::string, std::uint64_t> injected;
   std::uint32_t messages = 0;  ///< of the plan
   std::string world;           ///< what the seed chose
+  std::string trace_json;      ///< the last events of all engines, if asked for
   std::string report;          ///< figures, for people
 };
 

@@ -109,6 +109,7 @@ comm::Engine* World::make_engine(int rank) {
   std::string why;
   std::unique_ptr<comm::Engine> engine = comm::Engine::create(std::move(parts), &why);
   if (engine == nullptr && deaths() == 0) complain("rank " + std::to_string(rank) + " does not start: " + why);
+  if (engine != nullptr && options_.trace_events != 0) engine->start_tracing(options_.trace_events);
   return engine.release();
 }
 
@@ -125,6 +126,11 @@ void World::live(int rank, const Body& body) {
   body(rank, handle);
   if (const std::string wrong = audit(*own.engine); !wrong.empty())
     complain("rank " + std::to_string(rank) + ": " + wrong);
+  if (own.engine->event_log != nullptr) {
+    own.engine->lock_for_callback();
+    logs_.emplace_back(rank, std::move(own.engine->event_log));
+    own.engine->unlock();
+  }
   own.compared = own.engine->matcher.statistics().total.attempts;
   own.leaving = true;
   const int code = canele_finalize(handle);
@@ -210,6 +216,16 @@ std::uint64_t World::pay_for_comparisons() {
   const std::uint64_t compared = own.engine->matcher.statistics().total.attempts;
   const auto count = static_cast<double>(compared - std::exchange(own.compared, compared));
   return static_cast<std::uint64_t>(count * options_.comparison_ns);
+}
+
+std::string World::trace_json() const {
+  std::vector<comm::EventLog::OfRank> logs;
+  for (const auto& [rank, log] : logs_) logs.push_back({rank, log.get()});
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    const comm::Engine* const left = engine(rank);  // behind, where the world has not come to rest
+    if (left != nullptr && left->event_log != nullptr) logs.push_back({rank, left->event_log.get()});
+  }
+  return comm::EventLog::to_json(logs);
 }
 
 std::uint64_t World::comparisons() const {

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/sim/ground.hpp"
@@ -48,6 +49,7 @@ struct WorldOptions {
   unsigned timer_factor = 1;                  ///< timed sleeps last so many times longer; see fault "late-timers"
   unsigned processors = 0;                    ///< of a node; 0: enough for all its ranks
   double comparison_ns = 0;                   ///< what each comparison of a matcher takes
+  std::size_t trace_events = 0;               ///< kept of each engine; 0: none, and messages may take the short way
   bool verbose = false;                       ///< log lines go to stderr
   std::uint64_t latest_start_ns = 0;          ///< ranks come up to so much late, and may die before they are there
   std::uint64_t slowest_answer_ns = 200'000;  ///< of the launcher
@@ -91,6 +93,8 @@ class World final : public Ground {
   std::function<void(int from, int to)> on_spoiled;
   void trace(std::uint64_t what) override;
   std::uint64_t trace_hash() const { return hash_; }
+  /// The events of all engines, for Perfetto.
+  std::string trace_json() const;
   /// Who waits for what, for people.
   std::string wait_graph() const;
 
@@ -136,6 +140,7 @@ class World final : public Ground {
   bool recount_ = true;                                      ///< somebody has come to an end: are all through?
   std::vector<std::unique_ptr<SimPlatform>> old_platforms_;  ///< of ranks that came back; their engines are below
   std::vector<std::unique_ptr<comm::Engine>> graveyard_;     ///< of ranks that were killed
+  std::vector<std::pair<int, std::unique_ptr<comm::EventLog>>> logs_;  ///< of engines that have left
   std::vector<std::string> complaints_;
   std::uint64_t hash_ = 0x9e3779b97f4a7c15u;
 };

@@ -108,7 +108,16 @@ int leave(Engine& engine) {
 void dump_counters(Engine& engine) {
   const std::string& pattern = engine.settings->text(Setting::counters);
   if (pattern.empty()) return;
-  const std::string problem = write_counters(counters_file(pattern, engine.rank), counters_json(engine));
+  const std::string problem =
+      write_json(file_of_rank(pattern, engine.rank), counters_json(engine), "the counters (CANELE_COUNTERS)");
+  if (!problem.empty()) engine.log(LogLevel::error, problem);
+}
+
+/// Nothing happens any more: the log may be read without the lock.
+void dump_trace(Engine& engine) {
+  if (engine.event_log == nullptr) return;
+  const std::string file = file_of_rank(engine.settings->text(Setting::trace), engine.rank);
+  const std::string problem = write_json(file, engine.event_log->to_json(engine.rank), "the trace (CANELE_TRACE)");
   if (!problem.empty()) engine.log(LogLevel::error, problem);
 }
 
@@ -209,6 +218,7 @@ int canele_finalize(canele_engine_t* engine) {
   }
   const int code = leave(e);
   dump_counters(e);
+  dump_trace(e);
   delete &e;
   return code;
 }

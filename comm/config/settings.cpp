@@ -193,6 +193,21 @@ constexpr std::array<Entry, static_cast<int>(Setting::count)> table = {{
       "the ranks overwrite each other. Empty: nothing is written.",
       "file name | - (stderr)"},
      Kind::text},
+    {{"TRACE", "", "",
+      "File that the last events (messages posted, matched and done, packets, peers, the worker's sleep) are "
+      "written to "
+      "when the engine is finalized, for Perfetto (ui.perfetto.dev) or chrome://tracing; %r becomes the rank. Messages "
+      "take a slower way through the library meanwhile. Empty: nothing is kept.",
+      "file name | - (stderr)"},
+     Kind::text},
+    {{"TRACE_EVENTS", "65536", "",
+      "With CANELE_TRACE: how many events are kept, 32 bytes each. The oldest ones give way to new ones; their number "
+      "is told in the file.",
+      "16 to 100000000"},
+     Kind::number,
+     false,
+     16,
+     100'000'000},
     {{"VERBOSE", "1", "",
       "What is said on stderr. 0: errors. 1: warnings too. 2: one line on drivers, strategy and worker at the start. "
       "3: "

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Completion: a request's state changes once, its waiter is woken, its callback runs outside the lock.
+// Completion: a request's state changes once, its waiter is woken, its callback runs outside the lock. And what is
+// written down of it and other events.
 //
 // Threads: publish and finish under the lock; deliver by whoever runs the task.
 // Surprise: after the atomic operation that publishes `finalized` the request may be gone, unless this thread set
 //     the queued bit in the same operation: then the request is alive until its callback has had the last event.
 #include "comm/core/engine.hpp"
+#include "comm/core/peers.hpp"
 
 namespace canele::comm {
 namespace {
@@ -39,6 +41,19 @@ void Engine::publish_to_listeners(Request& request, unsigned events) {
 void Engine::queue_delivery(Request& request) {
   request.prepare(deliver_task);
   tasks.submit(request);
+}
+
+void Engine::trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag, std::uint64_t length) {
+  const auto number = session == nullptr ? EventLog::no_session : static_cast<std::uint16_t>(session->number);
+  event_log->add({platform.now_ns(), tag, length, peer, number, kind, 0});
+}
+
+void Engine::start_tracing(std::size_t capacity) {
+  event_log = std::make_unique<EventLog>(capacity);
+  looks_closely = true;
+  for (const auto& known : active_peers) {
+    for (const auto& rail : known->rails) peers::set_inline_limit(*this, *rail);
+  }
 }
 
 void Engine::count_failure(int error) {

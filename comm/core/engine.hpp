@@ -37,6 +37,7 @@
 #include "comm/matching/matcher.hpp"
 #include "comm/multicast/casts.hpp"
 #include "comm/observe/counters.hpp"
+#include "comm/observe/event_log.hpp"
 #include "comm/observe/hang_watch.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
@@ -184,6 +185,7 @@ class Engine final : public ltask::Progress {
       publish(request, event::received | event::finalized);
     } else {
       --pending_sends;
+      trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
       publish(request, event::finalized);
     }
   }
@@ -191,6 +193,14 @@ class Engine final : public ltask::Progress {
   /// it gives that back. lost: it did not leave in good order. by: the driver that has given back all of it already.
   void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr);
   void log(LogLevel level, const std::string& text);
+  /// Records what happens, where CANELE_TRACE asks for it. (The short way of small messages has no trace of it: a
+  /// traced engine does not take that.)
+  void trace(Event kind, int peer, const Session* session = nullptr, std::uint64_t tag = 0, std::uint64_t length = 0) {
+    if (event_log != nullptr) [[unlikely]]
+      trace_slowly(kind, peer, session, tag, length);
+  }
+  /// From now on, in so much room.
+  void start_tracing(std::size_t capacity);
 
   /// Gives a request whose queued bit the caller has just set to the task queue.
   void queue_delivery(Request& request);
@@ -253,7 +263,9 @@ class Engine final : public ltask::Progress {
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
   std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call
+  std::unique_ptr<EventLog> event_log;      ///< nullptr: nobody wants to know
   std::uint64_t flip_countdown = 0;         ///< fault switch, 0 off
+  bool looks_closely = false;               ///< one of these two is on
   canele_hang_fn hang_callback = nullptr;   ///< where hang reports go; nullptr: the log
   void* hang_argument = nullptr;
   EngineCounters counters;
@@ -263,6 +275,8 @@ class Engine final : public ltask::Progress {
  private:
   friend struct EngineBuilder;
   void unlock_slowly();
+  [[gnu::cold]] void trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag,
+                                  std::uint64_t length);
   void run_or_leave_tasks();
   void publish_to_listeners(Request& request, unsigned events);
   void count_failure(int error);
@@ -272,6 +286,7 @@ class Engine final : public ltask::Progress {
   int step_drivers();
   bool arm();  ///< every driver wakes us from now on, and there is nothing to do
   void disarm();
+  std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or nobody wants to know
   void run_linked(ltask::SubmitLock::Node* node);
 };
 

@@ -91,6 +91,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   peer.state = lost ? Peer::State::failed : Peer::State::left;
   peer.error = error;
   peer.reason = reason;
+  trace(Event::peer_failed, peer.rank);
   for (const auto& rail : peer.rails) peers::rail_down(*this, *rail);
   if (lost) {
     counters.add(Counter::peers_failed);

@@ -269,7 +269,7 @@ static std::size_t inline_below(const Engine& engine, const DriverSlot& slot) {
 void set_inline_limit(Engine& engine, Rail& rail) {
   const Adverts* adverts = rail.peer->adverts.get();
   const bool watch = adverts != nullptr && !adverts->theirs.empty();  // each envelope may be for one of them
-  rail.inline_below = watch ? 0 : inline_below(engine, *rail.slot);
+  rail.inline_below = watch || engine.event_log != nullptr ? 0 : inline_below(engine, *rail.slot);
 }
 
 /// The best of the rails that are up carries large transfers: if all of them were measured, the one that is through
@@ -338,6 +338,7 @@ Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
   }
   peer.state = Peer::State::up;
   choose_rail(peer);
+  engine.trace(Event::peer_connected, rank);
   engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + slot.label);
   engine.mark_dirty(peer);
   if (rank != engine.rank && engine.bootstrap->has_died(rank)) {  // the launcher's word came before this rail did

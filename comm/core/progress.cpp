@@ -143,6 +143,10 @@ bool Engine::arm() {
 void Engine::disarm() {
   lock_for_callback();
   for (DriverSlot* slot : memory_slots) slot->driver->disarm();
+  if (const std::uint64_t since = std::exchange(parked_ns_, 0); since != 0 && event_log != nullptr) {
+    event_log->add({since, 0, 0, EventLog::no_peer, EventLog::no_session, Event::worker_parked, 0});
+    trace(Event::worker_woken, EventLog::no_peer);
+  }
   unlock();
   for (DriverSlot* slot : system_slots) {
     if (!slot->gate.try_enter()) continue;
@@ -165,6 +169,7 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
     CANELE_MARK(slept_armed);
     const bool on_worker = worker.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
+    if (event_log != nullptr && on_worker) parked_ns_ = platform.now_ns();
     sleeper.sleep(std::min(timeout_ns, naps_only ? nap_ns : watch.interval_ns()), called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
   } else {

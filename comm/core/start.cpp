@@ -245,7 +245,9 @@ Engine::Engine(EngineParts parts)
       crowded(crowded_host(platform, *bootstrap)),
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
       matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation)),
-      flip_countdown(comm::flip_countdown(*settings)) {
+      flip_countdown(comm::flip_countdown(*settings)),
+      looks_closely(flip_countdown != 0) {
+  if (!settings->text(Setting::trace).empty()) start_tracing(settings->number(Setting::trace_events));
   casts.own.engine = this;
   casts.stock_limit = settings->number(Setting::multicast_memory);
   casts.forced = multicast::shape_named(settings->text(Setting::multicast));

@@ -57,13 +57,22 @@ std::string_view event_name(Event event) {
 }
 
 std::string EventLog::to_json(int rank) const {
+  const OfRank own{rank, this};
+  return to_json({&own, 1});
+}
+
+std::string EventLog::to_json(std::span<const OfRank> logs) {
   JsonWriter json;
+  std::uint64_t lost = 0;
+  for (const OfRank& one : logs) lost += one.log->lost();
   json.begin_object().field("displayTimeUnit", "ns");
-  json.key("otherData").begin_object().field("rank", rank).field("lost", lost()).end_object();
+  json.key("otherData").begin_object().field("lost", lost).end_object();
   json.key("traceEvents").begin_array();
-  json.begin_object().field("name", "process_name").field("ph", "M").field("pid", rank).field("tid", 0);
-  json.key("args").begin_object().field("name", "rank " + std::to_string(rank)).end_object().end_object();
-  for (std::size_t i = 0; i < kept(); ++i) write_event(json, at(i), rank);
+  for (const auto& [rank, log] : logs) {
+    json.begin_object().field("name", "process_name").field("ph", "M").field("pid", rank).field("tid", 0);
+    json.key("args").begin_object().field("name", "rank " + std::to_string(rank)).end_object().end_object();
+    for (std::size_t i = 0; i < log->kept(); ++i) write_event(json, log->at(i), rank);
+  }
   json.end_array().end_object();
   return std::move(json).finish();
 }

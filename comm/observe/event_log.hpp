@@ -2,7 +2,8 @@
 //
 // Event log: what happened last in one engine, as fixed records in a ring.
 //
-// Who: the engine records through log_event(); the end of a run (or a tool) dumps. Threads: one writer at a time (the
+// Who: the engine records, by Engine::trace(); finalize (CANELE_TRACE) and canele-sim dump. Threads: one writer at a
+// time (the
 //      engine's lock); dump only while nobody writes.
 // Surprise: the ring keeps the newest records and counts those it overwrote: the end of a run is what one wants to see.
 //
@@ -17,6 +18,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,19 +87,16 @@ class EventLog {
 
   /// Everything kept, in the trace event format that Perfetto and chrome://tracing read; process = rank.
   std::string to_json(int rank) const;
+  /// The logs of several ranks as one trace. Owner: the caller.
+  struct OfRank {
+    int rank;
+    const EventLog* log;
+  };
+  static std::string to_json(std::span<const OfRank> logs);
 
  private:
   std::vector<EventRecord> ring_;
   std::uint64_t written_ = 0;
 };
-
-/// Records if there is a log. Off costs one test of a pointer; `now` (a function) is then not even called.
-template <typename Now>
-void log_event(EventLog* log, Now&& now, Event kind, std::int32_t peer = EventLog::no_peer,
-               std::uint16_t session = EventLog::no_session, std::uint64_t tag = 0, std::uint64_t size = 0) {
-  if (log == nullptr) [[likely]]
-    return;
-  log->add({now(), tag, size, peer, session, kind, 0});
-}
 
 }  // namespace canele::comm

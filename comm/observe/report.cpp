@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reports: the JSON of counters and info, and the file of CANELE_COUNTERS.
+// Reports: the JSON of counters and info, and the files that CANELE_COUNTERS and CANELE_TRACE ask for.
 //
 // Who: the C ABI and finalize. Threads: any, on values.
 // Surprise: no build date or host is recorded, so that builds can be reproduced bit by bit.
@@ -171,8 +171,8 @@ std::string write_file(const std::string& file, std::string_view text) {
   return close(descriptor) == 0 ? "" : std::strerror(errno);  // a full disk may be told only here
 }
 
-std::string complain(const std::string& file, const std::string& why) {
-  return why.empty() ? "" : "cannot write the counters to \"" + file + "\" (CANELE_COUNTERS): " + why;
+std::string complain(std::string_view what, const std::string& file, const std::string& why) {
+  return why.empty() ? "" : "cannot write " + std::string(what) + " to \"" + file + "\": " + why;
 }
 
 }  // namespace
@@ -231,7 +231,7 @@ std::vector<InfoReport::OneSetting> describe(const Settings& settings) {
   return all;
 }
 
-std::string counters_file(std::string_view pattern, int rank) {
+std::string file_of_rank(std::string_view pattern, int rank) {
   std::string name;
   for (std::size_t at = 0; at < pattern.size(); ++at) {
     if (pattern.substr(at, 2) == "%r") {
@@ -244,7 +244,7 @@ std::string counters_file(std::string_view pattern, int rank) {
   return name;
 }
 
-std::string write_counters(const std::string& file, std::string_view json) {
+std::string write_json(const std::string& file, std::string_view json, std::string_view what) {
   const std::string text = std::string(json) + "\n";
   if (file == "-") {
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
@@ -252,13 +252,13 @@ std::string write_counters(const std::string& file, std::string_view json) {
   }
   // A device or pipe (/dev/null, >(jq .)) is written to, never replaced by a file of its name.
   struct stat target;
-  if (stat(file.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return complain(file, write_file(file, text));
+  if (stat(file.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return complain(what, file, write_file(file, text));
   // Next to the target: rename() does not cross file systems.
   const std::string temporary = file + ".new";
   std::string why = write_file(temporary, text);
   if (why.empty() && rename(temporary.c_str(), file.c_str()) != 0) why = std::strerror(errno);
   if (!why.empty()) unlink(temporary.c_str());
-  return complain(file, why);
+  return complain(what, file, why);
 }
 
 bool copy_text(std::string_view json, char* out, std::size_t size, std::size_t* needed) {

@@ -101,12 +101,13 @@ std::string to_json(const InfoReport& report);
 /// The settings part of an InfoReport.
 std::vector<InfoReport::OneSetting> describe(const Settings& settings);
 
-/// The file name of CANELE_COUNTERS with every %r replaced by the rank.
-std::string counters_file(std::string_view pattern, int rank);
+/// The file name of CANELE_COUNTERS or CANELE_TRACE with every %r replaced by the rank.
+std::string file_of_rank(std::string_view pattern, int rank);
 
-/// Writes `json` where CANELE_COUNTERS says: a file (replaced as a whole, so that a reader never sees half of it) or
+/// Writes `json` (`what`, for the reason of a failure) where a setting says: a file (replaced as a whole, so that a
+/// reader never sees half of it) or
 /// "-", stderr. Returns "" or why it failed. Makes system calls: not under the engine's lock.
-std::string write_counters(const std::string& file, std::string_view json);
+std::string write_json(const std::string& file, std::string_view json, std::string_view what);
 
 /// The rule of the ..._json functions of the C ABI: copies at most `size` bytes with the final NUL; *needed (may be
 /// null) is the size that holds all. False if it was cut. `out` may be null if size is 0.

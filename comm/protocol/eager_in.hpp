@@ -31,8 +31,9 @@ const char* keep_eager(Engine& engine, Peer& peer, Session& session, const wire:
                        std::uint64_t handle, PostedNode* node);
 /// A receive that was offered to its sender has met a message that came as any other.
 const char* no_longer_offered(Engine& engine, Request& request);
-/// The fault switch: one bit of one message, so that users can see their checks fail.
-void consider_flip(Engine& engine, const Request& request, std::uint64_t delivered_bytes);
+/// For those who want to know (CANELE_TRACE), and for the fault switch: one bit of one message, so that users can see
+/// their checks fail.
+void look_closely(Engine& engine, const Request& request, std::uint64_t delivered_bytes);
 void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle);
 
 // ---- steps
@@ -69,8 +70,8 @@ inline int outcome_of(const Request& request) {
 inline void count(Engine& engine, const Request& request, Peer& peer, std::uint64_t bytes) {
   peer.counters.add(Counter::messages_received);
   peer.counters.add(Counter::bytes_received, bytes);
-  if (engine.flip_countdown != 0) [[unlikely]]
-    consider_flip(engine, request, bytes);
+  if (engine.looks_closely) [[unlikely]]
+    look_closely(engine, request, bytes);
 }
 
 /// The receive is over, its data is where it belongs.

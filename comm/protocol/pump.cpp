@@ -87,6 +87,7 @@ bool write_bulk(Engine& engine, Rail& rail, Request& request) {
   if (driver.bulk_send(peer.rank, request.bulk_key, request.moved, pieces, count, size, nullptr) != Status::ok)
     return false;
   peer.counters.add(Counter::packets_sent);
+  engine.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);
   bulk_left(engine, peer, request, size);
   return true;
 }
@@ -177,6 +178,8 @@ void release_staged(Engine& engine, Rail& rail) {
   Packet& packet = *rail.packet;
   Peer& peer = *rail.peer;
   if (packet.bulk) {
+    const Request& request = request_of(*packet.plan.items[0]);
+    engine.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet.size);
     bulk_left(engine, peer, request_of(*packet.plan.items[0]), packet.size);
   } else {
     for (int i = 0; i < packet.plan.count; ++i) item_left(engine, *packet.plan.items[i]);
@@ -228,6 +231,7 @@ void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
   int envelopes = 0;
   for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
   peer.counters.add(Counter::packets_sent);
+  engine.trace(Event::packet_sent, peer.rank, nullptr, 0, plan.size);
   if (envelopes > 1) engine.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
 }
 

@@ -37,9 +37,10 @@ void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
   return advert::withdraw(engine, request) ? nullptr : "it took an offered receive, and sent something else for it";
 }
 
-[[gnu::cold]] void consider_flip(Engine& engine, const Request& request, std::uint64_t delivered_bytes) {
+[[gnu::cold]] void look_closely(Engine& engine, const Request& request, std::uint64_t delivered_bytes) {
   constexpr std::uint64_t worth_flipping = 1024;
-  if (delivered_bytes < worth_flipping || --engine.flip_countdown != 0) return;
+  engine.trace(Event::receive_done, request.rank, request.session, request.status_tag, delivered_bytes);
+  if (engine.flip_countdown == 0 || delivered_bytes < worth_flipping || --engine.flip_countdown != 0) return;
   iovec piece;
   std::size_t covered = 0;
   // The top of a float's fraction, the foot of a double's exponent: a check that allows for rounding must see it, and
@@ -82,6 +83,7 @@ Message* make_message(Engine& engine, const Peer& peer, const wire::Head& head, 
 
 void file_unexpected(Engine& engine, Session& session, Message& message) {
   engine.matcher.store(session.match, message);
+  engine.trace(Event::unexpected_stored, message.source, &session, message.tag, message.length());
   EngineCounters& c = engine.counters;
   c.add(Counter::unexpected_messages);
   c.add(Counter::unexpected_now);
@@ -182,6 +184,7 @@ const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Annou
   engine.counters.add(Counter::posted_matches);
   set_envelope(request, head.tag, peer.rank, rts.length);
   request.confirm = rts.confirm != 0;
+  engine.trace(Event::receive_matched, peer.rank, request.session, head.tag, rts.length);
   CANELE_MARK(rts_met_posted);
   if (announced.route != nullptr) {
     request.receive.cast = &multicast::announced(engine, peer, *announced.route, rts, *request.session);
@@ -225,6 +228,7 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   Session* session = nullptr;
   const std::uint64_t price = wire::charge_of_rts(rts.header);
   if (const char* wrong = check_envelope(engine, peer, head, price, session); wrong != nullptr) return wrong;
+  engine.trace(Event::rts_received, peer.rank, session, head.tag, rts.length);
   if (rts.receive != 0) return advert::on_bound(engine, peer, *session, head, rts, announced.exposure);
   PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
   if (node == nullptr || request_of(*node).late) {
@@ -359,6 +363,7 @@ void consume(Engine& engine, Request& request, Message& message) {
 }  // namespace
 
 [[gnu::noinline]] const char* several_chunks(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes) {
+  engine.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
   if (first.type == wire::Type::numbered && first.size == 0) {
     return bundle::arrived(engine, peer, first, bytes.subspan(sizeof first));
   }
@@ -386,6 +391,7 @@ const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes,
 void accept(Engine& engine, Request& request) {
   ++request.session->pending;
   PostedNode& node = request.receive.node;
+  engine.trace(Event::receive_posted, node.source, request.session, node.tag, request.data.length);
   UnexpectedNode* found = engine.matcher.post(request.session->match, node);
   if (found != nullptr) {
     auto& message = static_cast<Message&>(*found);
@@ -407,6 +413,7 @@ void accept(Engine& engine, Request& request) {
 
 void give(Engine& engine, Request& request, Message& message) {
   set_envelope(request, message.tag, message.source, message.length());
+  engine.trace(Event::receive_matched, message.source, request.session, message.tag, message.length());
   if (!request.late) {
     consume(engine, request, message);
     return;
@@ -467,6 +474,7 @@ void cancel(Engine& engine, Request& request) {
   const bool ended = request.stage == Request::Stage::idle;  // while this was linked: it waits for us to be told
   request.word.fetch_and(~RequestWord::cancel_bit, std::memory_order_acq_rel);
   if (waits) {
+    engine.trace(Event::receive_cancelled, request.receive.node.source, request.session, request.receive.node.tag);
     engine.finish(request, CANELE_ECANCELED);
   } else if (ended) {
     CANELE_MARK(cancel_came_after_the_end);

@@ -113,6 +113,7 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
 }
 
 void grant(Engine& engine, Request& request, Peer& peer, std::uint64_t send, std::uint64_t offset) {
+  engine.trace(Event::cts_sent, peer.rank, request.session, request.status_tag, request.expected - offset);
   request.receive.peer = &peer;
   request.bulk_key = send;
   request.handle = engine.transfers.add(request);
@@ -172,6 +173,7 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
     return "a clear to send asks for bytes that the message does not have";
   }
   CANELE_MARK(cts_arrived);
+  engine.trace(Event::cts_received, peer.rank, request->session, request->status_tag, cts.length);
   if (request->withheld) flow_out::taken(engine, peer, *request);
   fetch::withdraw(peer, *request);  // it does not fetch, or no longer
   request->bulk_key = cts.key;
@@ -297,6 +299,7 @@ void landed(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
   engine.watch.moved();
   if (wanted) {
     request->moved += length;
+    engine.trace(Event::bulk_received, peer.rank, request->session, request->status_tag, length);
     came(engine, *request, peer);
   }
   if (peer.bundle == nullptr) return;
@@ -318,6 +321,7 @@ void pulled(Engine& engine, Pull& pull) {
     CANELE_MARK(pull_done);
     fin(engine, peer, pull.handle, CANELE_OK);
     engine.counters.add(Counter::copies_pulled, pull.want);
+    engine.trace(Event::bulk_received, peer.rank, pull.request->session, pull.request->status_tag, pull.want);
     receive_path::delivered(engine, *pull.request, peer, pull.want);
   } else {  // it may be forbidden, or the peer is about to be found dead: then that ends the transfer
     CANELE_MARK(pull_failed_and_streams);

@@ -82,6 +82,7 @@ void count_message(Engine& engine, Peer& peer, const Request& request) {
 }
 
 bool admit(Engine& engine, Request& request) {
+  engine.trace(Event::send_posted, request.rank, request.session, request.status_tag, request.data.length);
   ++engine.pending_sends;
   ++request.session->pending;
   Peer& peer = engine.peer(request.rank);
@@ -141,6 +142,7 @@ std::byte* write_control(const Control& c, std::byte* out) {
 /// receive that it is for, if that was offered. A withheld send is not announced, but offered.
 std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
                      const Adverts::Theirs* offered) {
+  engine.trace(Event::rts_sent, peer.rank, request.session, request.status_tag, request.data.length);
   if (request.handle == 0) request.handle = engine.sends.add(request);
   const bool routed = request.part == Request::Part::leg;
   const bool confirm = routed || (peer.bundle != nullptr && peer.bundle->numbers);

@@ -5,9 +5,11 @@
 Who: ctest (label unit), where the simulator is built. Surprise: virtual time is the same on every machine, so times may
 be compared here, and exactly.
 """
+import json
 import os
 import pathlib
 import subprocess
+import tempfile
 import unittest
 
 SIM = pathlib.Path(os.environ["CANELE_TEST_BIN"]) / "canele-sim"
@@ -57,6 +59,22 @@ class Cholesky(unittest.TestCase):
         status, text = sim(*SMALL, "--check-repeat", "1")
         self.assertEqual(status, 0, text)
         self.assertNotIn("went another way", text)
+
+    def test_events_are_those_of_a_real_run(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory, "trace.json")
+            status, text = sim(*SMALL, "--trace", str(file))
+            self.assertEqual(status, 0, text)
+            events = json.loads(file.read_text(encoding="utf-8"))["traceEvents"]
+        self.assertEqual({event["pid"] for event in events}, set(range(16)))
+        self.assertEqual(sum(event["name"] == "receive_done" for event in events), int(self.figures()["received"]))
+
+        status, text = sim(*SMALL, "--trace", "/no/such/place")
+        self.assertNotEqual(status, 0)
+        self.assertIn("cannot write /no/such/place", text)
+        status, text = sim(*SMALL, "--runs", "2", "--trace", "/dev/null")
+        self.assertNotEqual(status, 0)
+        self.assertIn("one run", text)
 
     def test_nothing_is_refused_without_a_reason(self):
         for wrong, reason in ((["--way", "pigeon"], "pigeon"), (["--bandwidth", "0"], "not in range"),

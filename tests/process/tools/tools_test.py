@@ -336,6 +336,35 @@ class SampleTest(unittest.TestCase):
         self.assertIn("cannot make the directory", errors)
 
 
+class TraceTest(unittest.TestCase):
+    """CANELE_TRACE: a file of each rank that Perfetto reads."""
+
+    def test_what_each_rank_has_sent_and_received(self):
+        with tempfile.TemporaryDirectory() as directory:
+            run("canele-run", "-n", "2", str(BIN / "canele-pingpong"), CANELE_TRACE=f"{directory}/%r.json")
+            events = [json.loads(pathlib.Path(directory, f"{rank}.json").read_text(encoding="utf-8"))["traceEvents"]
+                      for rank in (0, 1)]
+        for rank, own in enumerate(events):
+            self.assertEqual({event["pid"] for event in own}, {rank})
+            kinds = [event["name"] for event in own]
+            for kind in ("peer_connected", "send_posted", "send_done", "receive_posted", "receive_done"):
+                self.assertIn(kind, kinds)
+
+    def test_the_newest_are_kept(self):
+        with tempfile.TemporaryDirectory() as directory:
+            run("canele-run", "-n", "2", str(BIN / "canele-pingpong"), CANELE_TRACE=f"{directory}/%r.json",
+                CANELE_TRACE_EVENTS="16")
+            trace = json.loads(pathlib.Path(directory, "0.json").read_text(encoding="utf-8"))
+        self.assertEqual(len(trace["traceEvents"]), 1 + 16)
+        self.assertGreater(trace["otherData"]["lost"], 100)
+
+    def test_a_file_that_cannot_be_written_is_told(self):
+        _, errors = run("canele-hello", CANELE_TRACE="/no/such/place/%r.json")
+        self.assertIn('cannot write the trace (CANELE_TRACE) to "/no/such/place/0.json"', errors)
+        _, errors = run("canele-hello", CANELE_TRACE_EVENTS="3", code=1)
+        self.assertIn("CANELE_TRACE_EVENTS", errors)
+
+
 class ExamplesTest(unittest.TestCase):
     def test_hello(self):
         for ranks in (1, 2, 4):

@@ -69,6 +69,8 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::start_timeout, "START_TIMEOUT"},
       {Setting::finalize_timeout, "FINALIZE_TIMEOUT"},
       {Setting::counters, "COUNTERS"},
+      {Setting::trace, "TRACE"},
+      {Setting::trace_events, "TRACE_EVENTS"},
       {Setting::verbose, "VERBOSE"},
       {Setting::tcp_interface, "TCP_INTERFACE"},
       {Setting::tcp_port, "TCP_PORT"},

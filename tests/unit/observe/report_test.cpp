@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -177,15 +178,15 @@ class CountersFile : public ::testing::Test {
 };
 
 TEST_F(CountersFile, PercentRBecomesTheRank) {
-  EXPECT_EQ(counters_file("a-%r.json", 12), "a-12.json");
-  EXPECT_EQ(counters_file("%r/%r%", 3), "3/3%");
-  EXPECT_EQ(counters_file("plain", 3), "plain");
+  EXPECT_EQ(file_of_rank("a-%r.json", 12), "a-12.json");
+  EXPECT_EQ(file_of_rank("%r/%r%", 3), "3/3%");
+  EXPECT_EQ(file_of_rank("plain", 3), "plain");
 }
 
 TEST_F(CountersFile, IsWrittenWholeAndReplaced) {
   const std::string file = directory_ + "/counters.json";
-  EXPECT_EQ(write_counters(file, "first and longer"), "");
-  EXPECT_EQ(write_counters(file, "second"), "");
+  EXPECT_EQ(write_json(file, "first and longer", "it"), "");
+  EXPECT_EQ(write_json(file, "second", "it"), "");
   std::ifstream in(file);
   std::string line;
   std::getline(in, line);
@@ -194,14 +195,14 @@ TEST_F(CountersFile, IsWrittenWholeAndReplaced) {
 }
 
 TEST_F(CountersFile, AFailureNamesFileAndReason) {
-  const std::string why = write_counters(directory_ + "/no/such/place", "x");
+  const std::string why = write_json(directory_ + "/no/such/place", "x", "it");
   EXPECT_NE(why.find("/no/such/place"), std::string::npos) << why;
   EXPECT_NE(why.find("No such file"), std::string::npos) << why;
-  EXPECT_NE(write_counters("/dev/full", "x").find("No space"), std::string::npos);
+  EXPECT_NE(write_json("/dev/full", "x", "it").find("No space"), std::string::npos);
 }
 
 TEST_F(CountersFile, ADeviceIsWrittenToNotReplaced) {
-  EXPECT_EQ(write_counters("/dev/null", "x"), "");
+  EXPECT_EQ(write_json("/dev/null", "x", "it"), "");
   struct stat status;
   ASSERT_EQ(stat("/dev/null", &status), 0);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
@@ -216,19 +217,6 @@ TEST(EventLog, KeepsTheNewestAndCountsTheLost) {
   EXPECT_EQ(log.kept(), 8u);
   EXPECT_EQ(log.lost(), 12u);
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(log.at(i).time_ns, 12 + i);
-}
-
-TEST(EventLog, OffDoesNotEvenReadTheClock) {
-  int reads = 0;
-  const auto now = [&] { return static_cast<std::uint64_t>(++reads); };
-  log_event(nullptr, now, Event::send_posted);
-  EXPECT_EQ(reads, 0);
-  EventLog log(2);
-  log_event(&log, now, Event::packet_sent, 3, 1, 0xABCD, 64);
-  EXPECT_EQ(reads, 1);
-  ASSERT_EQ(log.kept(), 1u);
-  EXPECT_EQ(log.at(0).peer, 3);
-  EXPECT_EQ(log.at(0).size, 64u);
 }
 
 TEST(EventLog, DumpIsATraceThatPerfettoReads) {
@@ -246,6 +234,17 @@ TEST(EventLog, DumpIsATraceThatPerfettoReads) {
   EXPECT_EQ(first["args"]["peer"], 1);
   EXPECT_FALSE(read["traceEvents"][2]["args"].contains("peer"));
   EXPECT_EQ(read["otherData"]["lost"], 0);
+}
+
+TEST(EventLog, SeveralRanksMakeOneTrace) {
+  EventLog one(2), another(2);
+  for (std::uint64_t t = 0; t < 5; ++t) one.add(record(t));
+  another.add(record(9));
+  const std::array<EventLog::OfRank, 2> logs = {EventLog::OfRank{0, &one}, EventLog::OfRank{7, &another}};
+  const json read = json::parse(EventLog::to_json(logs));
+  ASSERT_EQ(read["traceEvents"].size(), 5u);  // two names, two events and one
+  EXPECT_EQ(read["traceEvents"][4]["pid"], 7);
+  EXPECT_EQ(read["otherData"]["lost"], 3);
 }
 
 TEST(EventLog, EveryKindHasItsOwnName) {
