@@ -24,6 +24,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 # shellcheck source=tests/progress.sh
 source "$here/progress.sh"
+# shellcheck source=tests/soak.sh
+source "$here/soak.sh"
 
 logs=$root/build/logs
 prefix=$root/build/prefix
@@ -42,7 +44,7 @@ broken=() # stages that failed: what builds on them is not tried
 
 quick_stages=(packages release tidy unit process)
 full_stages=("${quick_stages[@]}" system simulation conformance package asan asan-tests tsan tsan-tests fuzz install
-  starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound launched demo flip)
+  starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound starpu14 launched demo flip)
 soak_stages=(packages release install starpu soak-matching soak-simulation soak-sanitized soak-mutations soak-death
   soak-stress soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
@@ -294,14 +296,6 @@ run_simulation() {
   return "$status"
 }
 
-soak_simulation() {
-  local status=0
-  run_seeds soak-simulation 10000 --rare-marks || status=1
-  run_others 1000 5000 || status=1
-  run_scale 1024 4096 || status=1
-  return "$status"
-}
-
 # StarPU's Cholesky, started by other launchers than ours. A launcher that cannot run here is skipped; it says why.
 run_launched() {
   local launcher status failures=0 log
@@ -342,91 +336,31 @@ run_flip() {
   return "$status"
 }
 
-# soak_both OPTIONS...: the suite over each driver.
-soak_both() {
-  local driver status=0
-  for driver in shm tcp; do
-    suite "soak-$driver$(printf '%s' "$@")" --driver "$driver" "$@" || status=1
-  done
-  return "$status"
-}
-
-soak_strategies() {
-  local strategy status=0
-  for strategy in fifo aggregate priority; do
-    soak_both --strategy "$strategy" || status=1
-  done
-  return "$status"
-}
-
-# StarPU 1.4, whose source package this release does not have; it may not be had where the next one's cannot be either.
-soak_starpu14() {
-  local status=0 driver suite=forky
-  "$here/starpu/build-starpu.sh" --canele "$prefix" --suite "$suite" --jobs "$jobs" || status=$?
+# StarPU 1.4, whose source package this release does not have; where the next one's cannot be had either it is skipped.
+# starpu14 TIMES DRIVER...: its tests; those named coop* must use multicasts, they are there for that.
+starpu14() {
+  local status=0 driver release=forky times=$1
+  local build=$root/build/starpu/canele-$release
+  shift
+  "$here/starpu/build-starpu.sh" --canele "$prefix" --suite "$release" --jobs "$jobs" || status=$?
   if [[ $status -eq 77 ]]; then
     count 0 0 1
-    return 0
+    return 77
   fi
   [[ $status -eq 0 ]] || return "$status"
   one_check streamed "$logs/symbols14.log" "$here/starpu/symbols.py" --library "$prefix"/lib/libcanele_mpi.so \
-    --starpu "$root/build/starpu/canele-$suite" --list "$here/starpu/symbols-1.4.10.txt" || status=1
-  for driver in shm tcp; do
-    suite "starpu14-$driver" --driver "$driver" --starpu "$root/build/starpu/canele-$suite" \
-      --results "$root/build/starpu14-results" || status=1
-    suite "examples14-$driver" --driver "$driver" --examples --starpu "$root/build/starpu/canele-$suite" \
+    --starpu "$build" --list "$here/starpu/symbols-1.4.10.txt" || status=1
+  for driver in "$@"; do
+    suite "starpu14-$driver" --driver "$driver" --starpu "$build" --runs "$times" --multicasts '^coop' \
       --results "$root/build/starpu14-results" || status=1
   done
   return "$status"
 }
 
-# What needs no hardware: libfabric's tcp;ofi_rxm; libpsm2's shared memory, behind the shim of its tests.
-soak_fabrics() {
-  local status=0 shim=$root/build/release/lib/psm2-shim.so
-  suite soak-ofi --driver ofi --env 'CANELE_OFI_PROVIDER=tcp;ofi_rxm' || status=1
-  suite soak-psm2 --driver psm2 --env "LD_PRELOAD=$shim" --env PSM2_DEVICES=self,shm || status=1
-  return "$status"
-}
-
-# Every matcher beside the model: three million random operations each, and all sequences of six, probes among them.
-soak_matching() {
-  local bin=$root/build/release/bin status=0 seed
-  seed=$(seed_of_commit)
-  CANELE_TEST_OPERATIONS=3000000 CANELE_TEST_SEED=$seed one_check streamed "$logs/soak-matching.log" \
-    "$here/with-timeout" 1200 "$bin/unit_matching" || status=1
-  CANELE_TEST_DEEP=1 one_check streamed "$logs/soak-matching-worlds.log" \
-    "$here/with-timeout" 7200 "$bin/exhaustive_worlds" '--gtest_filter=*Match*' || status=1
-  return "$status"
-}
-
-# Simulated jobs under AddressSanitizer and UndefinedBehaviorSanitizer. What a killed process owned leaks, as it should.
-soak_sanitized() {
-  local first
-  step "building the asan-sim preset" "$logs/build-asan-sim.log" build_alone asan-sim || return 1
-  first=$(seed_of_commit)
-  note "simulation under sanitizers: 200 seeds from $first on"
-  ASAN_OPTIONS=detect_leaks=0:handle_segv=2:handle_sigbus=2 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-    one_check streamed "$logs/soak-sanitized.log" "$here/with-timeout" 3600 "$root/build/asan-sim/bin/canele-sim" \
-    --seed "$first" --runs 200
-}
-
-# One rank of four is killed in mid-traffic, a hundred times per driver.
-soak_death() {
-  local driver status=0
-  for driver in shm tcp shm+tcp ofi psm2+tcp; do
-    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-death-$driver.log" \
-      "$here/process/death/death_test.py" --driver "$driver" --times 100 || status=1
-  done
-  return "$status"
-}
-
-# Messages and multicasts at random in eight processes; 100,000 operations and more for each seed.
-soak_stress() {
-  local driver status=0
-  for driver in shm tcp shm+tcp; do
-    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-stress-$driver.log" \
-      "$here/process/stress/stress_test.py" --driver "$driver" --seeds 10 --first-seed 1000 || status=1
-  done
-  return "$status"
+run_starpu14() {
+  local status=0
+  starpu14 1 shm || status=$?
+  [[ $status -eq 77 ]] || return "$status"
 }
 
 # Why the fuzz targets cannot be built; nothing if they can.
@@ -466,23 +400,6 @@ run_fuzz() {
   count_closing_line "$logs/fuzz.log" "$status"
 }
 
-# Ten minutes of processor time each, then the lines that were reached.
-soak_fuzz() {
-  local status=0
-  run_fuzz --seconds 600 || status=1
-  [[ -z $(fuzzer_missing) ]] || return "$status"
-  step "building the fuzz-coverage preset" "$logs/build-fuzz-coverage.log" build_alone fuzz-coverage &&
-    "$here/fuzz/run_fuzz.py" --coverage "$root/build/fuzz-coverage" || status=1
-  return "$status"
-}
-
-# Every planted bug must be found by the test, simulator or fuzzer that its patch names.
-soak_mutations() {
-  local status=0
-  streamed "$logs/soak-mutations.log" "$here/mutations/run_mutations.py" --jobs "$jobs" || status=$?
-  count_closing_line "$logs/soak-mutations.log" "$status"
-}
-
 run_stage() {
   case $1 in
     packages) install_packages ;;
@@ -518,6 +435,7 @@ run_stage() {
     soak-unbound) soak_both --nobind ;;
     soak-hooks) soak_both --hooks ;;
     soak-fabrics) soak_fabrics ;;
+    starpu14) run_starpu14 ;;
     soak-starpu14) soak_starpu14 ;;
     *) fail "there is no stage '$1'; --stages lists them" ;;
   esac
@@ -533,7 +451,7 @@ needs() {
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
     soak-death | soak-stress | soak-matching | soak-simulation) echo release ;;
-    soak-starpu14) echo install ;;
+    starpu14 | soak-starpu14) echo install ;;
     *) echo starpu ;;
   esac
 }

@@ -48,6 +48,8 @@ def parse_arguments():
     parser.add_argument("--nobind", action="store_true", help="STARPU_MPI_NOBIND=1: StarPU never binds the worker")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="set this for the ranks")
     parser.add_argument("--hooks", action="store_true", help="StarPU's idle and progression hooks make progress, too")
+    parser.add_argument("--multicasts", default="", metavar="REGEX",
+                        help="programs that must have sent multicasts to be right")
     parser.add_argument("--only", default="", metavar="REGEX", help="only the programs whose name matches")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
     parser.add_argument("--limit", type=float, default=120, metavar="SECONDS", help="time limit of one program")
@@ -58,6 +60,8 @@ def parse_arguments():
     options = parser.parse_args()
     if options.starpu is None:
         options.starpu = ROOT / "build/starpu" / ("openmpi" if options.openmpi else "canele")
+    for path in ("starpu", "prefix", "results"):  # the programs run elsewhere
+        setattr(options, path, getattr(options, path).resolve())
     options.part = "examples" if options.examples else "tests"
     options.directory = options.starpu / "mpi" / options.part
     if not (options.directory / "loader").exists():
@@ -155,7 +159,7 @@ def launch_command(options, program, stacks):
 
 
 def run_once(options, program, place):
-    """Runs a program once. Returns (exit code, seconds, messages, bytes)."""
+    """Runs a program once. Returns (exit code, seconds, messages, bytes, multicasts)."""
     shutil.rmtree(place, ignore_errors=True)
     (place / "counters").mkdir(parents=True)
     help_out = workaround(options, program)
@@ -172,7 +176,7 @@ def run_once(options, program, place):
         ).returncode
     seconds = time.monotonic() - begin
     messages, size = traffic.totals(place / "counters")
-    return code, seconds, messages, size
+    return code, seconds, messages, size, traffic.multicasts(place / "counters")
 
 
 def verdict(code, must_fail):
@@ -189,10 +193,11 @@ def run_program(options, program, must_fail, place):
     record = {"program": program, "attempts": []}
     for attempt in range(3):
         where = place / program.replace("/", "-") / f"attempt-{attempt + 1}"
-        code, seconds, messages, size = run_once(options, program, where)
+        code, seconds, messages, size, multicasts = run_once(options, program, where)
         result = verdict(code, must_fail)
         record["attempts"].append({"result": result, "exit": code, "seconds": round(seconds, 2), "log": str(where)})
-        record.update({"seconds": round(seconds, 2), "messages": messages, "bytes": size, "log": str(where)})
+        record.update({"seconds": round(seconds, 2), "messages": messages, "bytes": size, "multicasts": multicasts})
+        record["log"] = str(where)
         if result != "HANG" and attempt == 0:
             record["result"] = result
             return record
@@ -207,7 +212,8 @@ def run_program(options, program, must_fail, place):
 def show(number, count, record):
     print(
         f"  {number:>3}/{count} {record['result']:<5} {record['program']:<44} {record['seconds']:>7.2f} s "
-        f"{record['messages']:>8} messages {record['bytes']:>13,} bytes",
+        f"{record['messages']:>8} messages {record['bytes']:>13,} bytes"
+        + (f" {record['multicasts']:>6} multicasts" if record["multicasts"] else ""),
         flush=True,
     )
 
@@ -250,6 +256,19 @@ def silent_problems(options, records):
     return unexplained
 
 
+def without_multicast(options, records):
+    """Lists the programs that should have sent multicasts and have not; returns how many they are."""
+    if not options.multicasts:
+        return 0
+    expected = [record for record in records if re.search(options.multicasts, record["program"])]
+    missing = [record for record in expected if record["result"] == "PASS" and not record["multicasts"]]
+    for record in missing:
+        print(f"  no multicast: {record['program']}, which should send some (--multicasts '{options.multicasts}')")
+    sent = sum(record["multicasts"] for record in expected)
+    print(f"  multicasts: {sent} in the {len(expected)} programs that match '{options.multicasts}'")
+    return len(missing) + (not expected)
+
+
 def run_name(options, number):
     words = ["openmpi" if options.openmpi else options.driver.replace(",", "+"), options.part, options.strategy]
     words += ["nobind"] * options.nobind + ["hooks"] * options.hooks + ["only"] * bool(options.only)
@@ -272,6 +291,7 @@ def one_run(options, programs, must_fail, number):
         if help_out:
             print(f"  with {help_out[0]}={help_out[1]}: {program}: {help_out[2]}")
     unexplained = silent_problems(options, records)
+    lacking = without_multicast(options, records)
     flaky = [record["program"] for record in records if record["result"] == "FLAKY"]
     seconds = time.monotonic() - begin
     print(
@@ -291,7 +311,7 @@ def one_run(options, programs, must_fail, number):
     (options.results / f"{name}.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
     return (
         count(records, "PASS", "FLAKY", "XFAIL"),
-        count(records, "FAIL", "HANG", "XPASS") + unexplained,
+        count(records, "FAIL", "HANG", "XPASS") + unexplained + lacking,
         count(records, "SKIP"),
     )
 

@@ -70,7 +70,7 @@ class VerdictTest(unittest.TestCase):
     def outcome(self, codes):
         """The result of a program whose runs end with these codes, and how often it was run."""
         runs = iter(codes)
-        with mock.patch.object(run_suite, "run_once", lambda *_: (next(runs), 1.0, 0, 0)):
+        with mock.patch.object(run_suite, "run_once", lambda *_: (next(runs), 1.0, 0, 0, 0)):
             record = run_suite.run_program(None, "program", False, pathlib.Path("/nowhere"))
         return record["result"], len(record["attempts"])
 

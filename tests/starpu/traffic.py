@@ -47,6 +47,11 @@ def totals(directory):
     return sum(value[1] for value in values), sum(value[2] for value in values)
 
 
+def multicasts(directory):
+    """How many multicasts the ranks of a job were the roots of."""
+    return sum(report["counters"].get("multicasts_sent", 0) for report in read_job(directory))
+
+
 def problems(reports, ranks, driver):
     """What is not as asked: world size, silent pairs, another driver."""
     found = []

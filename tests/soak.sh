@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# The campaigns that people start by hand: the stages soak-* of tests/run.sh.
+#
+# Who: tests/run.sh sources it. Surprise: its functions use those of run.sh (suite, one_check, run_seeds, ...) and its
+# variables.
+
+# shellcheck disable=SC2154 # here, root, logs, prefix, jobs are run.sh's
+
+soak_simulation() {
+  local status=0
+  run_seeds soak-simulation 10000 --rare-marks || status=1
+  run_others 1000 5000 || status=1
+  run_scale 1024 4096 || status=1
+  return "$status"
+}
+
+# soak_both OPTIONS...: the suite over each driver.
+soak_both() {
+  local driver status=0
+  for driver in shm tcp; do
+    suite "soak-$driver$(printf '%s' "$@")" --driver "$driver" "$@" || status=1
+  done
+  return "$status"
+}
+
+soak_strategies() {
+  local strategy status=0
+  for strategy in fifo aggregate priority; do
+    soak_both --strategy "$strategy" || status=1
+  done
+  return "$status"
+}
+
+soak_starpu14() {
+  local status=0 driver
+  starpu14 3 shm tcp || status=$?
+  [[ $status -ne 77 ]] || return 0
+  for driver in shm tcp; do
+    suite "examples14-$driver" --driver "$driver" --examples --starpu "$root/build/starpu/canele-forky" \
+      --results "$root/build/starpu14-results" || status=1
+  done
+  return "$status"
+}
+
+# What needs no hardware: libfabric's tcp;ofi_rxm; libpsm2's shared memory, behind the shim of its tests.
+soak_fabrics() {
+  local status=0 shim=$root/build/release/lib/psm2-shim.so
+  suite soak-ofi --driver ofi --env 'CANELE_OFI_PROVIDER=tcp;ofi_rxm' || status=1
+  suite soak-psm2 --driver psm2 --env "LD_PRELOAD=$shim" --env PSM2_DEVICES=self,shm || status=1
+  return "$status"
+}
+
+# Every matcher beside the model: three million random operations each, and all sequences of six, probes among them.
+soak_matching() {
+  local bin=$root/build/release/bin status=0 seed
+  seed=$(seed_of_commit)
+  CANELE_TEST_OPERATIONS=3000000 CANELE_TEST_SEED=$seed one_check streamed "$logs/soak-matching.log" \
+    "$here/with-timeout" 1200 "$bin/unit_matching" || status=1
+  CANELE_TEST_DEEP=1 one_check streamed "$logs/soak-matching-worlds.log" \
+    "$here/with-timeout" 7200 "$bin/exhaustive_worlds" '--gtest_filter=*Match*' || status=1
+  return "$status"
+}
+
+# Simulated jobs under AddressSanitizer and UndefinedBehaviorSanitizer. What a killed process owned leaks, as it should.
+soak_sanitized() {
+  local first
+  step "building the asan-sim preset" "$logs/build-asan-sim.log" build_alone asan-sim || return 1
+  first=$(seed_of_commit)
+  note "simulation under sanitizers: 200 seeds from $first on"
+  ASAN_OPTIONS=detect_leaks=0:handle_segv=2:handle_sigbus=2 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+    one_check streamed "$logs/soak-sanitized.log" "$here/with-timeout" 3600 "$root/build/asan-sim/bin/canele-sim" \
+    --seed "$first" --runs 200
+}
+
+# One rank of four is killed in mid-traffic, a hundred times per driver.
+soak_death() {
+  local driver status=0
+  for driver in shm tcp shm+tcp ofi psm2+tcp; do
+    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-death-$driver.log" \
+      "$here/process/death/death_test.py" --driver "$driver" --times 100 || status=1
+  done
+  return "$status"
+}
+
+# Messages and multicasts at random in eight processes; 100,000 operations and more for each seed.
+soak_stress() {
+  local driver status=0
+  for driver in shm tcp shm+tcp; do
+    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-stress-$driver.log" \
+      "$here/process/stress/stress_test.py" --driver "$driver" --seeds 10 --first-seed 1000 || status=1
+  done
+  return "$status"
+}
+
+# Ten minutes of processor time each, then the lines that were reached.
+soak_fuzz() {
+  local status=0
+  run_fuzz --seconds 600 || status=1
+  [[ -z $(fuzzer_missing) ]] || return "$status"
+  step "building the fuzz-coverage preset" "$logs/build-fuzz-coverage.log" build_alone fuzz-coverage &&
+    "$here/fuzz/run_fuzz.py" --coverage "$root/build/fuzz-coverage" || status=1
+  return "$status"
+}
+
+# Every planted bug must be found by the test, simulator or fuzzer that its patch names.
+soak_mutations() {
+  local status=0
+  streamed "$logs/soak-mutations.log" "$here/mutations/run_mutations.py" --jobs "$jobs" || status=$?
+  count_closing_line "$logs/soak-mutations.log" "$status"
+}
