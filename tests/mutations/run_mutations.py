@@ -34,6 +34,7 @@ HEADER = re.compile(r"^# caught by: (\S+)\s*(.*)$", re.MULTILINE)
 # kinds of catchers by how a program is called: what says that it has found something, and after how much
 CATCHERS = {
     "canele-sim": (r"runs until the first failure: (\d+)", "runs"),
+    "exhaustive_casts": (r"world (\d+): |Assertion .* failed", "worlds"),
     "exhaustive_worlds": (r"world (\d+): |Assertion .* failed", "worlds"),
     "exhaustive_schedules": (r"in order (\d+)$", "orders"),
     "fuzz_": (r"(?:ERROR: |SUMMARY: |runtime error: |deadly signal)", "inputs"),
