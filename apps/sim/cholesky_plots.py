@@ -29,12 +29,14 @@ PLOTS = {
     "matching-196": ("196 nodes: matching", 196, (100, 150, 200),
                      {"list, 100 ns": f"{LIST} 100", "list, 5 ns": f"{LIST} 5", "list, free": f"{LIST} 0",
                       "table": "--shuffled"}),
-    "progress-196": ("196 nodes: who makes progress", 196, (100, 150, 200),
-                     {"tests of 100 ns": "--test-ns 100", "tests of 20 ns": "--test-ns 20", "worker": ""}),
-    "mpi-like-196": ("196 nodes: all together", 196, (100, 150, 200),
+    "progress-196": ("196 nodes: who makes progress", 196, (100, 150),
+                     {"tests of 100 ns": "--way auto --test-ns 100", "tests of 20 ns": "--way auto --test-ns 20",
+                      "worker": "--way auto"}),
+    "mpi-like-196": ("196 nodes: all together", 196, (100, 150),
                      {"sends, list 5 ns, tests 20 ns": f"--way sends {LIST} 5 --test-ns 20", "Canelé": "--shuffled"}),
-    "strategy-64": ("64 nodes: strategies", 64, (50, 100), {"fifo": "--strategy fifo", "aggregate": ""}),
+    "strategy-64": ("64 nodes: strategies", 64, (50, 100), {"fifo": "--way auto --strategy fifo", "aggregate": "--way auto"}),
 }
+NOT_DRAWN = ("multicast-4", "matching-4", "strategy-64", "mpi-like-196")  # tables say as much
 QUICK = {"multicast-64": (50,), "strategy-64": (50,)}
 
 
@@ -115,15 +117,16 @@ def main():
     parser.add_argument("--results", type=pathlib.Path, help="keep the lines of canele-sim here")
     parser.add_argument("--quick", action="store_true", help="a few small runs")
     options = parser.parse_args()
-    plots = {name: (plot[0], plot[1], QUICK.get(name, plot[2]), plot[3]) for name, plot in PLOTS.items()
-             if not options.quick or name in QUICK}
+    plots = PLOTS
+    if options.quick:
+        plots = {name: (*PLOTS[name][:2], tiles, PLOTS[name][3]) for name, tiles in QUICK.items()}
     wanted = [command(ranks, tile, extra) for _, ranks, tiles, ways in plots.values() for tile in tiles
               for extra in ways.values()]
     results = all_results(options, list(dict.fromkeys(wanted)))
     for name, (title, ranks, tiles, ways) in plots.items():
         rows = {label: {tile: results[command(ranks, tile, extra)] for tile in tiles} for label, extra in ways.items()}
         print_table(name, title, tiles, rows)
-        if options.into is not None:
+        if options.into is not None and name not in NOT_DRAWN:
             draw(options.into / f"cholesky-{name}.svg", title, tiles, rows)
 
 

@@ -16,10 +16,10 @@ namespace canele::comm {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<int>(Event::count)> names = {
-    "send_posted",       "send_done",         "receive_posted", "receive_matched", "receive_done",
-    "receive_cancelled", "unexpected_stored", "rts_sent",       "rts_received",    "cts_sent",
-    "cts_received",      "bulk_sent",         "bulk_received",  "packet_sent",     "packet_received",
-    "peer_connected",    "peer_failed",       "worker_parked",  "worker_woken"};
+    "send_posted",       "send_done",      "receive_posted",    "receive_matched", "receive_done",
+    "receive_cancelled", "receive_failed", "unexpected_stored", "rts_sent",        "rts_received",
+    "cts_sent",          "cts_received",   "bulk_sent",         "bulk_received",   "packet_sent",
+    "packet_received",   "peer_connected", "peer_failed",       "worker_parked",   "worker_woken"};
 
 constexpr bool every_event_named() {
   for (const std::string_view name : names) {

@@ -2,9 +2,8 @@
 //
 // Event log: what happened last in one engine, as fixed records in a ring.
 //
-// Who: the engine records, by Engine::trace(); finalize (CANELE_TRACE) and canele-sim dump. Threads: one writer at a
-// time (the
-//      engine's lock); dump only while nobody writes.
+// Who: the engine records, by Engine::trace(); finalize (CANELE_TRACE) and canele-sim dump.
+// Threads: one writer at a time (the engine's lock); dump only while nobody writes.
 // Surprise: the ring keeps the newest records and counts those it overwrote: the end of a run is what one wants to see.
 //
 //      ring_:  [ r8 | r9 | r2 | r3 | r4 | r5 | r6 | r7 ]      capacity 8, written_ = 10
@@ -32,6 +31,7 @@ enum class Event : std::uint8_t {
   receive_matched,
   receive_done,
   receive_cancelled,
+  receive_failed,
   unexpected_stored,
   rts_sent,
   rts_received,

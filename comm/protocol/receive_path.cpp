@@ -441,6 +441,7 @@ void delivered(Engine& engine, Request& request, Peer& peer, std::uint64_t deliv
 }
 
 void failed(Engine& engine, Request& request, int error) {
+  engine.trace(Event::receive_failed, request.rank, request.session, request.status_tag);
   if (request.receive.cast != nullptr) return multicast::received(engine, request, error);
   engine.finish(request, error);
 }
@@ -458,6 +459,8 @@ void end_posted(Engine& engine, int source, int error) {
     CANELE_MARK(posted_receive_ended);
     take_out(engine, *request);
     request->cancelled = error == CANELE_ECANCELED;
+    engine.trace(request->cancelled ? Event::receive_cancelled : Event::receive_failed, request->receive.node.source,
+                 request->session, request->receive.node.tag);
     engine.finish(*request, error);
   }
 }

@@ -95,6 +95,17 @@ TEST_P(Trace, ACancelledReceive) {
   EXPECT_EQ(seen(1), (std::vector{Event::receive_posted, Event::receive_cancelled}));
 }
 
+TEST_P(Trace, AReceiveWhosePeerIsLost) {
+  if (GetParam() == std::string_view("shm")) GTEST_SKIP() << "there the launcher tells of deaths, and here is none";
+  exchange(8, true);
+  canele_request_t receive{};
+  int in = 0;
+  ASSERT_EQ(canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, &in, sizeof in, &receive), CANELE_OK);
+  job_.destroy(0);
+  ASSERT_TRUE(job_.finish(receive));
+  EXPECT_EQ(seen(1).back(), Event::receive_failed);
+}
+
 TEST_P(Trace, TimeDoesNotGoBack) {
   for (int i = 0; i < 20; ++i) exchange(1u << i, true);
   const EventLog& log = *job_.engine(1).event_log;
