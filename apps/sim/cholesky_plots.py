@@ -34,7 +34,8 @@ PLOTS = {
                       "worker": "--way auto"}),
     "mpi-like-196": ("196 nodes: all together", 196, (100, 150),
                      {"sends, list 5 ns, tests 20 ns": f"--way sends {LIST} 5 --test-ns 20", "Canelé": "--shuffled"}),
-    "strategy-64": ("64 nodes: strategies", 64, (50, 100), {"fifo": "--way auto --strategy fifo", "aggregate": "--way auto"}),
+    "strategy-64": ("64 nodes: strategies", 64, (50, 100),
+                    {"fifo": "--way auto --strategy fifo", "aggregate": "--way auto"}),
 }
 NOT_DRAWN = ("multicast-4", "matching-4", "strategy-64", "mpi-like-196")  # tables say as much
 QUICK = {"multicast-64": (50,), "strategy-64": (50,)}
