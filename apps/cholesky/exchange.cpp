@@ -9,14 +9,6 @@
 #include <cassert>
 
 namespace canele::cholesky {
-namespace {
-
-std::uint64_t tag_of(TileIndex tile) { return static_cast<std::uint64_t>(Layout::place(tile)); }
-
-/// Sooner for what is needed sooner.
-int priority_of(TileIndex tile) { return -(tile.row + tile.column); }
-
-}  // namespace
 
 Exchange::Exchange(canele::session& session, const Layout& layout, int rank, Way way, int look_ahead, Told told)
     : session_(session),

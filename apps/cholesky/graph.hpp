@@ -11,6 +11,7 @@
 //       step j       needs L(j,j)                dtrsm, on the diagonal dpotrf, which needs nothing
 #pragma once
 
+#include <queue>
 #include <vector>
 
 #include "layout.hpp"
@@ -24,6 +25,12 @@ struct Task {
   /// How far from the start of the graph's longest way: the lower, the more others wait for it.
   int rank() const { return tile.row + tile.column + step; }
 };
+
+struct LessUrgent {
+  bool operator()(const Task& a, const Task& b) const { return a.rank() > b.rank(); }
+};
+/// The most urgent one first.
+using ReadyTasks = std::priority_queue<Task, std::vector<Task>, LessUrgent>;
 
 class Graph {
  public:

@@ -24,6 +24,15 @@ struct TileIndex {
   bool operator==(const TileIndex&) const = default;
 };
 
+/// Rows of the squarest grid of so many ranks, at most as many as its columns.
+inline int squarest_rows(int ranks) {
+  int found = 1;
+  for (int rows = 1; rows * rows <= ranks; ++rows) {
+    if (ranks % rows == 0) found = rows;
+  }
+  return found;
+}
+
 class Layout {
  public:
   /// size: rows of the matrix; tile: rows of a tile (the last ones may be smaller); the grid's ranks are numbered by

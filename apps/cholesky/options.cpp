@@ -10,7 +10,8 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "exchange.hpp"
+#include "layout.hpp"
+#include "way.hpp"
 
 namespace canele::cholesky {
 namespace {
@@ -71,10 +72,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
 
 void settle_grid(Options& options, int ranks) {
   if (options.grid_rows == 0) {
-    options.grid_rows = 1;
-    for (int rows = 1; rows * rows <= ranks; ++rows) {
-      if (ranks % rows == 0) options.grid_rows = rows;
-    }
+    options.grid_rows = squarest_rows(ranks);
     options.grid_columns = ranks / options.grid_rows;
   }
   if (options.grid_rows * options.grid_columns == ranks) return;

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <queue>
 #include <string>
 #include <vector>
 
@@ -46,10 +45,6 @@ class Scheduler {
   Times times() const { return times_; }
 
  private:
-  struct LessUrgent {
-    bool operator()(const Task& a, const Task& b) const { return a.rank() > b.rank(); }
-  };
-
   void work();
   bool next(std::unique_lock<std::mutex>& lock, Task* task);
   void queue(const std::vector<Task>& ready);
@@ -59,7 +54,7 @@ class Scheduler {
   const Work work_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::priority_queue<Task, std::vector<Task>, LessUrgent> ready_;
+  ReadyTasks ready_;
   std::string problem_;
   Times times_;
 };

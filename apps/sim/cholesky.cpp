@@ -45,8 +45,7 @@ WorldOptions cluster(const RunOptions& options) {
 
 /// The squarest grid of so many ranks.
 cholesky::Layout layout_for(const CholeskyOptions& options, int ranks) {
-  auto rows = static_cast<int>(std::lround(std::floor(std::sqrt(ranks))));
-  while (ranks % rows != 0) --rows;
+  const int rows = cholesky::squarest_rows(ranks);
   return {options.tiles * options.tile, options.tile, rows, ranks / rows};
 }
 

@@ -15,15 +15,12 @@ namespace canele::sim {
 namespace {
 
 using cholesky::Layout;
+using cholesky::priority_of;
+using cholesky::tag_of;
 using cholesky::Task;
 using cholesky::TileIndex;
 
 constexpr std::uint64_t magic = 0x53454c4954534f4cu;
-
-std::uint64_t tag_of(TileIndex tile) { return static_cast<std::uint64_t>(Layout::place(tile)); }
-
-/// Sooner for what is needed sooner.
-int priority_of(TileIndex tile) { return -(tile.row + tile.column); }
 
 }  // namespace
 

@@ -17,7 +17,6 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <queue>
 #include <string>
 #include <vector>
 
@@ -67,9 +66,6 @@ class CholeskyRank {
     std::array<iovec, 2> pieces{};
     canele_iov_t vector{};
   };
-  struct LessUrgent {
-    bool operator()(const cholesky::Task& a, const cholesky::Task& b) const { return a.rank() > b.rank(); }
-  };
 
   void post_receives();
   void send_finished();
@@ -91,7 +87,7 @@ class CholeskyRank {
   const int rank_;
   cholesky::Graph graph_;
   int free_cores_;
-  std::priority_queue<cholesky::Task, std::vector<cholesky::Task>, LessUrgent> ready_;
+  cholesky::ReadyTasks ready_;
   std::deque<cholesky::TileIndex> to_send_;
   std::deque<Transfer> receives_, sends_;  ///< they must not move
   std::vector<std::byte> values_, sink_;   ///< of all tiles that are sent, that come
