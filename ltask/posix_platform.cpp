@@ -26,6 +26,7 @@
 #include <cstring>
 #include <ctime>
 #include <limits>
+#include <new>
 #include <span>
 #include <utility>
 

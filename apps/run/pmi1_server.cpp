@@ -12,6 +12,7 @@
 #include <cassert>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <stdexcept>

@@ -3,6 +3,8 @@
 // The built-in drivers and strategies. Threads: any; constant.
 #include "comm/core/registry.hpp"
 
+#include <type_traits>
+
 #include "drivers/decorators/decorators.hpp"
 #include "drivers/self/self.hpp"
 #include "drivers/shm/shm.hpp"

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 #include "drivers/decorators/decorator.hpp"
 #include "drivers/decorators/decorators.hpp"

@@ -8,6 +8,7 @@
 #include <nm_mpi_nmad.h>
 #include <nm_public.h>
 
+#include <cstdlib>
 #include <new>
 
 #include "starpu_glue/mpi/error.hpp"

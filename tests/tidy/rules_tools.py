@@ -3,6 +3,8 @@
 
 Surprise: a header x.hpp that is the first include of its x.cpp is not compiled here: the build proves that it stands by
 itself. The others are cached in build/tidy/headers.json by the content of all that they include from the repository.
+Where many are compiled, the standard library's headers are compiled once for all .hpp (rules_standard.py sees who does
+not include them).
 """
 import concurrent.futures
 import hashlib
@@ -13,6 +15,12 @@ import shutil
 import subprocess
 
 CACHE = "build/tidy/headers.json"
+STANDARD = "build/tidy/standard.hpp"
+STANDARD_HEADERS = (
+    "algorithm array atomic chrono cstdint cstring deque functional map memory mutex optional span string thread "
+    "unordered_map utility vector"
+)
+MANY = 12  # from here on it pays
 FORMAT_VERSION = "14"
 
 
@@ -36,15 +44,29 @@ def glue_include_flags(tree):
     return [f"-I{directory}" for directory in sorted(directories)]
 
 
-def header_commands(tree, file):
+def common_flags(tree):
+    return ["-Wall", "-Wextra", "-Werror", "-I.", "-Icomm/include", *glue_include_flags(tree), *pkg_config_flags()]
+
+
+def cxx(*options):
+    return [os.environ.get("CXX", "g++"), "-std=c++20", *options]
+
+
+def precompile_standard(tree):
+    """Options that bring in the standard headers, compiled once."""
+    header = tree.root / STANDARD
+    header.parent.mkdir(parents=True, exist_ok=True)
+    header.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS.split()), encoding="utf-8")
+    run(cxx("-x", "c++-header", *common_flags(tree), "-o", STANDARD + ".gch", STANDARD), tree.root)
+    return ["-include", STANDARD]
+
+
+def header_commands(file, flags, standard):
     """The compilations that a header must pass: .hpp as C++; .h as C and as C++."""
-    common = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I.", "-Icomm/include"]
-    common += glue_include_flags(tree) + pkg_config_flags()
-    cxx = [os.environ.get("CXX", "g++"), "-std=c++20", "-x", "c++"]
-    commands = [cxx + common]
     if file.suffix == ".h":
-        commands.append([os.environ.get("CC", "gcc"), "-std=gnu11", "-x", "c"] + common)
-    return commands
+        c = [os.environ.get("CC", "gcc"), "-std=gnu11", "-x", "c"]
+        return [[*command, "-fsyntax-only", *flags] for command in (cxx("-x", "c++"), c)]
+    return [cxx("-x", "c++", "-fsyntax-only", *flags, *standard)]
 
 
 def fingerprint(tree, file):
@@ -62,9 +84,9 @@ def fingerprint(tree, file):
     return digest.hexdigest()
 
 
-def compile_header(tree, file):
+def compile_header(tree, file, flags, standard):
     """The first error of compiling the header by itself, or None."""
-    for command in header_commands(tree, file):
+    for command in header_commands(file, flags, standard):
         # Included, not compiled itself: a lone header draws warnings about #pragma once.
         text = f'#include "{file.path}"\n'
         result = run([*command, "-"], tree.root, text)
@@ -96,8 +118,11 @@ def check_headers(tree):
         cache = {}
     prints = {file.path: fingerprint(tree, file) for file in headers}
     stale = [file for file in headers if cache.get(file.path) != prints[file.path]]
+    flags = common_flags(tree)
+    standard = precompile_standard(tree) if len(stale) > MANY else []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        problems = dict(zip([file.path for file in stale], pool.map(lambda file: compile_header(tree, file), stale)))
+        found = pool.map(lambda file: compile_header(tree, file, flags, standard), stale)
+        problems = dict(zip([file.path for file in stale], found))
     good = {path: value for path, value in prints.items() if not problems.get(path)}
     cache_file.parent.mkdir(parents=True, exist_ok=True)
     cache_file.write_text(json.dumps(good, indent=0), encoding="utf-8")

@@ -17,11 +17,13 @@ import time
 import rules_calls
 import rules_docs
 import rules_layers
+import rules_standard
 import rules_text
 import rules_tools
 from source import Tree
 
-RULES = rules_layers.RULES + rules_calls.RULES + rules_text.RULES + rules_docs.RULES + rules_tools.RULES
+FAMILIES = (rules_layers, rules_standard, rules_calls, rules_text, rules_docs, rules_tools)
+RULES = [rule for family in FAMILIES for rule in family.RULES]
 
 
 def parse_arguments():

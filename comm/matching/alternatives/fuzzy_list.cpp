@@ -16,6 +16,8 @@
 #include <immintrin.h>
 #endif
 
+#include <type_traits>
+
 #include "comm/matching/alternatives/lane_list.hpp"
 #include "comm/matching/alternatives/structures.hpp"
 #include "comm/matching/alternatives/vector_walk.hpp"

@@ -18,8 +18,12 @@
 #include <canele/driver.hpp>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "siphash.hpp"
 

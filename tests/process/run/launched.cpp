@@ -15,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <stdexcept>
 
 namespace canele::test {
 namespace {

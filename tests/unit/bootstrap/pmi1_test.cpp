@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "comm/bootstrap/limits.hpp"
 #include "comm/bootstrap/pmi1_client.hpp"
 

@@ -7,6 +7,7 @@
 // Surprise: all messages go to the own rank, so every path of the layer is taken without a launcher.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <canele/active.hpp>
 #include <canele/canele.hpp>

@@ -6,6 +6,7 @@
 #include <nm_public.h>
 #include <pioman.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 #include "apps/perf/flood.hpp"
 #include "apps/perf/matcher_counts.hpp"

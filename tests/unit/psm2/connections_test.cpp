@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cstdio>
+
 #include "drivers/psm2/wire.hpp"
 #include "ranks.hpp"
 

@@ -5,6 +5,8 @@
 // Who: unit_psm2_failures. Threads: one per process.
 // Surprise: libpsm2's shared memory is not made for processes that die in it; drivers/psm2/README.md says what can
 //     happen. Here processes die outside its critical moments, except where a test says so.
+#include <cstdio>
+
 #include "ranks.hpp"
 
 namespace canele::drivers::psm2 {

@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <cstdio>
+
 namespace canele::drivers::psm2 {
 namespace {
 
