@@ -4,12 +4,13 @@
 # Builds everything and runs every test. Ends with one line: N passed, N failed (and N skipped, if any were).
 #
 # Usage: tests/run.sh [options]
-#   --quick          the fast part: release build, tidy, unit tests, tests with real processes
+#   --quick          the fast part: release build, tidy, unit tests, tests with real processes; without simulator and
+#                    network libraries
 #   --soak           the long campaigns that people start by hand: 10,000 simulated jobs, and 200 under sanitizers;
 #                    4,096 simulated engines; every matcher beside the model, millions of operations and all short
 #                    sequences; ranks killed a hundred times per driver; each fuzz target for 10 minutes of processor
 #                    time; every planted bug and who finds it; StarPU's suite three times per driver, with every
-#                    strategy, unbound, with hooks, over ofi and psm2
+#                    strategy, unbound, with hooks, over ofi and psm2; and each source compiled on its own
 #   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #   --stages         list the stages
 #   --jobs N         processes to build and test with (default: all cores)
@@ -17,7 +18,8 @@
 # Who: people, and .ci/run. With CI=true in the environment, warnings are errors. Logs are in build/logs/, StarPU's
 #      results in build/starpu-results/.
 # Surprise: a stage that fails does not stop the others, unless they build on it; those then count as failed, not as
-# skipped. What the sanitizers and the fuzzers want is built in the background, while the tests before them run.
+# skipped. What the sanitizers and the fuzzers want is built in the background, while the tests before them run; so is
+# StarPU.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -33,8 +35,10 @@ jobs=$(nproc)
 only=
 conformance=ON # build the kit, too
 simulation=ON  # the simulator, too, and exhaustive worlds
+fabrics=ON     # the drivers for network libraries, too
 headers=()     # options of tidy: in quick runs headers are not compiled alone
-ahead=()       # presets that are built in the background, while tests run
+ahead=()       # what is built in the background, while tests run: presets, StarPU
+last_before_ahead=release
 builder=       # the process that builds them
 passed=0
 failed=0
@@ -42,11 +46,12 @@ skipped=0
 summary=()
 broken=() # stages that failed: what builds on them is not tried
 
-quick_stages=(packages release tidy unit process)
-full_stages=("${quick_stages[@]}" system simulation conformance package asan asan-tests tsan tsan-tests fuzz install
-  starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound starpu14 launched demo flip)
-soak_stages=(packages release install starpu soak-matching soak-simulation soak-sanitized soak-mutations soak-death
-  soak-stress soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
+quick_stages=(packages release tidy tests)
+full_stages=(packages release install tidy unit process system simulation conformance package asan asan-tests tsan
+  tsan-tests fuzz starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound starpu14 launched demo flip)
+soak_stages=(packages release install starpu soak-alone soak-matching soak-simulation soak-sanitized soak-mutations
+  soak-death soak-stress soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks soak-fabrics
+  soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -56,7 +61,7 @@ usage() {
 parse_arguments() {
   while [[ $# -gt 0 ]]; do
     case $1 in
-      --quick) stages=("${quick_stages[@]}") conformance=OFF simulation=OFF headers=(--without headers) ;;
+      --quick) stages=("${quick_stages[@]}") conformance=OFF simulation=OFF fabrics=OFF headers=(--without headers) ;;
       --soak) stages=("${soak_stages[@]}") ;;
       --only) only=${2:?--only wants a list of stages} && shift ;;
       --stages) printf '%s\n' "${full_stages[@]}" "${soak_stages[@]}" | awk '!seen[$0]++' && exit 0 ;;
@@ -70,6 +75,7 @@ parse_arguments() {
   if [[ -n $only ]]; then
     IFS=, read -r -a stages <<<"$only"
   fi
+  [[ " ${stages[*]} " != *" install "* ]] || last_before_ahead=install # StarPU is built on what is installed
 }
 
 # --- counting -------------------------------------------------------------------------------------------------------
@@ -115,27 +121,36 @@ configure_and_build() {
   [[ ${CI:-} != true ]] || werror=ON
   [[ -e $root/build/$preset/CMakeCache.txt ]] || ! command -v ninja >/dev/null || generator=(-G Ninja)
   [[ $preset != release ]] ||
-    release_only=("-DCANELE_CONFORMANCE=$conformance" "-DCANELE_SIMULATION=$simulation")
+    release_only=("-DCANELE_CONFORMANCE=$conformance" "-DCANELE_SIMULATION=$simulation" "-DCANELE_FABRICS=$fabrics")
   cd "$root" &&
     cmake --preset "$preset" "${generator[@]}" -DCANELE_TESTS=ON -DCANELE_APPS=ON -DCANELE_WERROR=$werror \
       "${release_only[@]}" &&
     cmake --build --preset "$preset" --parallel "$jobs"
 }
 
-# build_preset PRESET [COMMAND]: by configure_and_build, or the command. Waits for it if it is built in the background.
-build_preset() {
-  local preset=$1 build=${2:-configure_and_build}
-  local -a command=("$build" "$preset")
-  [[ " ${ahead[*]} " != *" $preset "* ]] || command=(await_build "$preset" "$build")
-  step "building the $preset preset" "$logs/build-$preset.log" "${command[@]}"
+# build_it NAME: a preset, or StarPU.
+build_it() {
+  case $1 in
+    fuzz) build_alone fuzz ;;
+    starpu) "$here/starpu/build-starpu.sh" --canele "$prefix" --jobs "$jobs" ;;
+    starpu14) "$here/starpu/build-starpu.sh" --canele "$prefix" --suite forky --jobs "$jobs" ;;
+    *) configure_and_build "$1" ;;
+  esac
+}
+
+# build NAME [WHAT]: waits for it if it is built in the background.
+build() {
+  local name=$1 what=${2:-the $1 preset} command=build_it
+  [[ " ${ahead[*]} " != *" $name "* ]] || command=await_build
+  step "building $what" "$logs/build-$name.log" "$command" "$name"
 }
 
 # Builds what later stages want in the background, at the lowest priority: most tests wait most of the time.
 build_ahead() {
-  local preset
-  for preset in asan tsan fuzz; do
-    [[ " ${stages[*]} " != *" $preset "* || ($preset == fuzz && -n $(fuzzer_missing)) ]] || ahead+=("$preset")
-    rm -f "$logs/ahead-$preset.log" "$logs/ahead-$preset.status"
+  local name
+  for name in asan tsan fuzz starpu starpu14; do
+    [[ " ${stages[*]} " != *" $name "* || ($name == fuzz && -n $(fuzzer_missing)) ]] || ahead+=("$name")
+    rm -f "$logs/ahead-$name.log" "$logs/ahead-$name.status"
   done
   [[ ${#ahead[@]} -gt 0 ]] || return 0
   setsid nice -n 19 "${BASH_SOURCE[0]}" --jobs "$jobs" --build-ahead "$(IFS=, && echo "${ahead[*]}")" \
@@ -146,17 +161,16 @@ build_ahead() {
 
 # What the background process does.
 build_all_ahead() {
-  local preset build status
-  for preset in "${ahead[@]}"; do
-    build=configure_and_build status=0
-    [[ $preset != fuzz ]] || build=build_alone
-    ("$build" "$preset") >"$logs/ahead-$preset.log" 2>&1 </dev/null || status=$?
-    echo "$status" >"$logs/ahead-$preset.new" && mv "$logs/ahead-$preset.new" "$logs/ahead-$preset.status"
+  local name status
+  for name in "${ahead[@]}"; do
+    status=0
+    (build_it "$name") >"$logs/ahead-$name.log" 2>&1 </dev/null || status=$?
+    echo "$status" >"$logs/ahead-$name.new" && mv "$logs/ahead-$name.new" "$logs/ahead-$name.status"
   done
 }
 
-# await_build PRESET COMMAND: shows how its build goes on, or went. If the background process has ended without a word,
-# the command builds what is missing.
+# await_build NAME: shows how its build goes on, or went. If the background process has ended without a word, what is
+# missing is built here.
 await_build() {
   tail -n +1 --pid="$builder" -F "$logs/ahead-$1.log" 2>/dev/null &
   while [[ ! -e $logs/ahead-$1.status ]] && kill -0 "$builder" 2>/dev/null; do
@@ -164,8 +178,8 @@ await_build() {
   done
   kill $! 2>/dev/null || true
   [[ -e $logs/ahead-$1.status ]] && return "$(<"$logs/ahead-$1.status")"
-  echo "the background process has ended before it had built the $1 preset; building it here"
-  "$2" "$1"
+  echo "the background process has ended before it had built $1; building it here"
+  build_it "$1"
 }
 
 # show_failures LOG: what went wrong in a ctest run, without what went right. Shown again at the end, which is all that
@@ -226,7 +240,7 @@ install_release() {
 
 # Debian's StarPU on what is installed; it wants the symbols that the unit stage has looked for, and no others.
 build_starpu() {
-  "$here/starpu/build-starpu.sh" --canele "$prefix" --jobs "$jobs" &&
+  build starpu "Debian's StarPU" &&
     one_check streamed "$logs/symbols.log" "$here/starpu/symbols.py" --library "$prefix"/lib/libcanele_mpi.so \
       --starpu "$root/build/starpu/canele" --list "$here/starpu/symbols-1.3.10.txt"
 }
@@ -339,19 +353,19 @@ run_flip() {
 # StarPU 1.4, whose source package this release does not have; where the next one's cannot be had either it is skipped.
 # starpu14 TIMES DRIVER...: its tests; those named coop* must use multicasts, they are there for that.
 starpu14() {
-  local status=0 driver release=forky times=$1
-  local build=$root/build/starpu/canele-$release
+  local status=0 driver times=$1
+  local tree=$root/build/starpu/canele-forky
   shift
-  "$here/starpu/build-starpu.sh" --canele "$prefix" --suite "$release" --jobs "$jobs" || status=$?
+  build starpu14 "StarPU 1.4" || status=$?
   if [[ $status -eq 77 ]]; then
     count 0 0 1
     return 77
   fi
   [[ $status -eq 0 ]] || return "$status"
   one_check streamed "$logs/symbols14.log" "$here/starpu/symbols.py" --library "$prefix"/lib/libcanele_mpi.so \
-    --starpu "$build" --list "$here/starpu/symbols-1.4.10.txt" || status=1
+    --starpu "$tree" --list "$here/starpu/symbols-1.4.10.txt" || status=1
   for driver in "$@"; do
-    suite "starpu14-$driver" --driver "$driver" --starpu "$build" --runs "$times" --multicasts '^coop' \
+    suite "starpu14-$driver" --driver "$driver" --starpu "$tree" --runs "$times" --multicasts '^coop' \
       --results "$root/build/starpu14-results" || status=1
   done
   return "$status"
@@ -395,7 +409,7 @@ run_fuzz() {
     count 0 0 1
     return 0
   fi
-  build_preset fuzz build_alone || return 1
+  build fuzz || return 1
   streamed "$logs/fuzz.log" "$here/fuzz/run_fuzz.py" --jobs "$jobs" "$@" || status=$?
   count_closing_line "$logs/fuzz.log" "$status"
 }
@@ -403,15 +417,16 @@ run_fuzz() {
 run_stage() {
   case $1 in
     packages) install_packages ;;
-    release) build_preset release ;;
+    release) build release ;;
     tidy) check_tidy ;;
+    tests) run_ctest release 'unit|tools|process|mpi' $((2 * jobs)) ;; # the next two at once
     unit) run_ctest release 'unit|tools' ;;
     process) run_ctest release 'process|mpi' $((2 * jobs)) ;; # most of the time they wait
     system) run_ctest release system ;;
     simulation) run_simulation ;;
     conformance) run_conformance ;;
     package) run_ctest release package ;;
-    asan | tsan) build_preset "$1" ;;
+    asan | tsan) build "$1" ;;
     asan-tests) run_ctest asan 'unit|process|mpi|system' ;;
     tsan-tests) run_ctest tsan 'unit|process|mpi' ;;
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
@@ -423,6 +438,7 @@ run_stage() {
     launched) run_launched ;;
     demo) run_demo ;;
     flip) run_flip ;;
+    soak-alone) soak_alone ;;
     soak-sanitized) soak_sanitized ;;
     soak-death) soak_death ;;
     soak-stress) soak_stress ;;
@@ -445,8 +461,8 @@ run_stage() {
 needs() {
   case $1 in
     packages) ;;
-    release | asan | tsan | tidy | fuzz | soak-fuzz | soak-mutations | soak-sanitized) echo packages ;;
-    unit | process | system | simulation | conformance | package | install) echo release ;;
+    release | asan | tsan | tidy | fuzz | soak-alone | soak-fuzz | soak-mutations | soak-sanitized) echo packages ;;
+    tests | unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
@@ -478,7 +494,7 @@ do_stage() {
     [[ $status -eq 0 || $failed -gt $before ]] || count 0 1 0
   fi
   [[ $status -eq 0 ]] || broken+=("$stage")
-  [[ $stage != release || $status -ne 0 ]] || build_ahead
+  [[ $stage != "$last_before_ahead" || $status -ne 0 ]] || build_ahead
   [[ $status -eq 0 ]] && status=ok || status=FAILED
   summary+=("$(printf '%-16s %-6s %5d s' "$stage" "$status" $((SECONDS - begin)))")
 }

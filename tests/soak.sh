@@ -76,6 +76,11 @@ soak_sanitized() {
     --seed "$first" --runs 200
 }
 
+# The debug preset, the only one that compiles each source on its own: so each is sure to include what it uses.
+soak_alone() {
+  step "building the debug preset" "$logs/build-debug.log" build_alone debug
+}
+
 # One rank of four is killed in mid-traffic, a hundred times per driver.
 soak_death() {
   local driver status=0

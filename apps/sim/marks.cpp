@@ -19,7 +19,7 @@ namespace canele::sim {
 namespace {
 
 constexpr double strikes = 0.05;
-drivers::sim::Dice dice(0);
+drivers::sim::Dice buggify_dice(0);
 std::uint64_t active_seed = 0;
 double active_share = 0, active_memory_share = 0;
 
@@ -39,7 +39,7 @@ bool strike(const Mark& place) {
   for (const char* c = place.name; *c != '\0'; ++c) name = name * 31 + static_cast<unsigned char>(*c);
   const bool memory = std::string_view(place.name).starts_with("no_memory");
   const double share = memory ? active_memory_share : active_share;
-  return drivers::sim::Dice(active_seed ^ name).chance(share) && dice.chance(strikes);
+  return drivers::sim::Dice(active_seed ^ name).chance(share) && buggify_dice.chance(strikes);
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ std::vector<Seen> all_marks() { return gather(__start_canele_marks, __stop_canel
 std::vector<Seen> all_buggify() { return gather(__start_canele_buggify, __stop_canele_buggify); }
 
 void begin_buggify(std::uint64_t seed, double share, double memory_share) {
-  dice = drivers::sim::Dice(seed ^ 0xb5297a4d);
+  buggify_dice = drivers::sim::Dice(seed ^ 0xb5297a4d);
   active_seed = seed;
   active_share = share;
   active_memory_share = memory_share;

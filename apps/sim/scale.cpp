@@ -20,7 +20,7 @@ namespace {
 
 using drivers::sim::Kind;
 
-constexpr std::uint64_t patience_ns = 60'000'000'000, calm_ns = 5'000'000;
+constexpr std::uint64_t scale_patience_ns = 60'000'000'000, calm_ns = 5'000'000;
 constexpr std::size_t most_memory = std::size_t{8} << 30;
 constexpr double most_per_idle_peer = 128, most_per_used_peer = 32 * 1024;
 // A parker per thread that has waited is kept for the next one, and malloc keeps some blocks for itself.
@@ -87,7 +87,7 @@ class ScaleJob {
   bool leave() {
     started_.open();
     worked_.open();
-    return timed(&phases.leave, [this] { return world.run(world.timeline.now() + patience_ns); });
+    return timed(&phases.leave, [this] { return world.run(world.timeline.now() + scale_patience_ns); });
   }
   /// That the engines have made, taken together.
   std::uint64_t peers() const {
@@ -103,7 +103,7 @@ class ScaleJob {
   bool reach(const Gate& gate, Phase* phase) {
     return timed(phase, [this, &gate] {
       const int all = world.options().ranks;
-      return world.run_until([&] { return gate.arrived() == all; }, world.timeline.now() + patience_ns);
+      return world.run_until([&] { return gate.arrived() == all; }, world.timeline.now() + scale_patience_ns);
     });
   }
   template <typename Run>
@@ -120,7 +120,7 @@ class ScaleJob {
   Gate started_{world.scheduler}, worked_{world.scheduler};
 };
 
-struct Figures {
+struct ScaleFigures {
   int ranks = 0, fewer_ranks = 0;
   std::size_t messages = 0, bytes = 0;
   MemoryUse before, started, worked;  ///< before: the world is there, its engines are not
@@ -139,7 +139,7 @@ struct Figures {
   }
 };
 
-std::string report(const Figures& f) {
+std::string report(const ScaleFigures& f) {
   constexpr double mib = 1 << 20, kib = 1 << 10;
   const double ranks = f.ranks, wall_s = f.phases.wall_s();
   const double resident = static_cast<double>(f.started.resident) - static_cast<double>(f.before.resident);
@@ -161,7 +161,7 @@ std::string report(const Figures& f) {
   return text;
 }
 
-void check_limits(const Figures& f, std::vector<std::string>* complaints) {
+void check_limits(const ScaleFigures& f, std::vector<std::string>* complaints) {
   const auto check = [&](const char* what, double is, double allowed) {
     if (is > allowed) complaints->push_back(fmt::format("scale: {}: {:.0f} B, {:.0f} allowed", what, is, allowed));
   };
@@ -196,7 +196,7 @@ void conclude(ScaleJob& job, bool rest, const std::vector<std::unique_ptr<Exchan
 }
 
 /// The job itself; false if it did not come to its end.
-bool run_job(const RunOptions& options, const Plan& plan, Figures* f, Outcome* outcome) {
+bool run_job(const RunOptions& options, const Plan& plan, ScaleFigures* f, Outcome* outcome) {
   ScaleJob job(options, f->ranks);
   Oracle oracle(job.world, plan);
   std::vector<std::unique_ptr<ExchangeRank>> ranks;
@@ -216,7 +216,7 @@ bool run_job(const RunOptions& options, const Plan& plan, Figures* f, Outcome* o
   return rest;
 }
 
-Plan plan_for(const RunOptions& options, Figures* f) {
+Plan plan_for(const RunOptions& options, ScaleFigures* f) {
   ExchangeOptions planned;
   planned.ranks = f->ranks;
   planned.partners = options.partners;
@@ -230,7 +230,7 @@ Plan plan_for(const RunOptions& options, Figures* f) {
 
 Outcome run_scale(const RunOptions& options) {
   Outcome outcome;
-  Figures f;
+  ScaleFigures f;
   f.ranks = options.ranks != 0 ? options.ranks : 1024;
   f.fewer_ranks = f.ranks / 4;
   outcome.world = fmt::format("{} ranks, 8 per node, aggregate, worker, networks memory rma", f.ranks);
@@ -241,7 +241,7 @@ Outcome run_scale(const RunOptions& options) {
   if (const std::string why = make_room_for(f.ranks); !why.empty()) outcome.complaints.push_back("scale: " + why);
   if (!outcome.complaints.empty()) return outcome;
 
-  Figures warm_up;  // what is allocated once in a process, and what malloc keeps for itself
+  ScaleFigures warm_up;  // what is allocated once in a process, and what malloc keeps for itself
   warm_up.ranks = fewest_ranks;
   run_job(options, plan_for(options, &warm_up), &warm_up, &outcome);
   f.fewer_heap_each = heap_each(options, f.fewer_ranks, &outcome);

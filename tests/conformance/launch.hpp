@@ -14,15 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/slowness.hpp"
+
 namespace canele::conformance {
 
 /// Seconds that a stopped rank stays stopped.
 inline constexpr int stop_s = 5;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int slowness = 4;
-#else
-inline constexpr int slowness = 1;
-#endif
+using test::slowness;
 inline constexpr int wait_limit_s = 40 * slowness;   ///< for one condition in a rank
 inline constexpr int test_limit_s = 100 * slowness;  ///< for a whole test
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <random>
 
 #include "conformance/driver_kit.hpp"
 #include "drivers/net/handshake.hpp"
@@ -21,6 +22,7 @@
 #include "drivers/shm/memory.hpp"
 #include "drivers/shm/ring.hpp"
 #include "drivers/shm/shm.hpp"
+#include "tests/slowness.hpp"
 
 namespace canele::drivers {
 namespace {
@@ -313,7 +315,7 @@ TEST_F(ShmHostile, AnImpossiblePosition) {
 
 // All of the shared memory is overwritten at random, again and again, with traffic in between.
 TEST(ShmFuzz, RandomMemoryNeverCrashes) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40 / test::slowness; ++seed) {
     World world(shm_factory, 2);
     world.open();
     world.join(0, 1);

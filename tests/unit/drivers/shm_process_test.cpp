@@ -12,15 +12,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <fstream>
 #include <functional>
+#include <random>
 #include <set>
 
 #include "conformance/driver_kit.hpp"
 #include "drivers/net/socket.hpp"
 #include "drivers/shm/introduce.hpp"
 #include "drivers/shm/shm.hpp"
+#include "tests/slowness.hpp"
 
 namespace canele::drivers {
 namespace {
@@ -158,7 +162,7 @@ void receive_with_sleeps(Node& node, int cycles) {
 class ShmSleep : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShmSleep, NoWakeUpIsLost) {
-  const int cycles = std::string(GetParam()) == "auto" ? 100000 : 50000;
+  const int cycles = (std::string(GetParam()) == "auto" ? 100000 : 50000) / test::slowness;
   TwoProcesses two;
   two.adjust = [](Node& node) { node.context.settings["SHM_MEMBARRIER"] = GetParam(); };
   Node& node = two.start([&](Node& child) {

@@ -6,6 +6,7 @@
 // Surprise: sender and receiver are steps of one loop here, so that every interleaving of a seed comes again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <random>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "drivers/shm/ring.hpp"
+#include "tests/slowness.hpp"
 
 namespace canele::drivers::shm {
 namespace {
@@ -94,7 +96,7 @@ TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
     std::deque<Packet> flying;
     std::uint64_t next = 0, received = 0;
     std::size_t burst = 0;
-    while (received < 20000) {
+    while (received < 20000 / test::slowness) {
       if (burst == 0) burst = 1 + random() % 200;
       if (random() % 2 == 0) {
         for (; burst > 0; --burst) {

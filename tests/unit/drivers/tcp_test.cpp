@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/slowness.hpp"
 #include "tests/unit/drivers/tcp_fixture.hpp"
 
 namespace canele::drivers::tcp {
@@ -124,7 +125,7 @@ TEST_F(Tcp, BulkLandsInScatteredMemoryBetweenPackets) {
        {std::size_t{3}, std::size_t{100}, std::size_t{511}, std::size_t{700}, std::size_t{65536}}) {
     for (const std::size_t size : {std::size_t{1}, std::size_t{999}, std::size_t{40000}, std::size_t{1500000}}) {
       for (const int most : {1, 5, 1 << 20}) {
-        if (size / piece > 20000) continue;
+        if (size / piece > 20000 / test::slowness) continue;
         Bytes target(size);
         b.expect_bulk(77, cut(target, piece));
         b.landed_bytes.clear();
