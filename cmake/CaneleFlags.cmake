@@ -63,10 +63,12 @@ if(CANELE_WHOLE_PROGRAM AND NOT CANELE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUA
   add_link_options(-fno-lto)
 endif()
 
-# Tests and tools. Under sanitizers the optimiser takes longest, at all that those add; of what a pointer must be,
-# AddressSanitizer sees most, and the rooms themselves are compiled with all checks.
+# Tests and tools. With AddressSanitizer the optimiser takes longest, at all that it adds; of what a pointer must be, it
+# sees most, and the rooms themselves are compiled with all checks. With ThreadSanitizer it is running that takes longest.
 set(canele_quick_to_compile $<$<NOT:$<CONFIG:Debug>>:-Og> -g1)
-if(CANELE_SANITIZE)
+if(CANELE_SANITIZE MATCHES thread)
+  set(canele_quick_to_compile -O1 -g1)
+elseif(CANELE_SANITIZE)
   set(canele_quick_to_compile -O0 -g1)
   if(CANELE_SANITIZE MATCHES undefined)
     list(APPEND canele_quick_to_compile -fno-sanitize=null,object-size,vptr,alignment)
