@@ -64,7 +64,7 @@ if(CANELE_WHOLE_PROGRAM AND NOT CANELE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUA
 endif()
 
 # Tests and tools. With AddressSanitizer the optimiser takes longest, at all that it adds; of what a pointer must be, it
-# sees most, and the rooms themselves are compiled with all checks. With ThreadSanitizer it is running that takes longest.
+# sees most, and the rooms themselves are compiled with all checks. With ThreadSanitizer running is what takes longest.
 set(canele_quick_to_compile $<$<NOT:$<CONFIG:Debug>>:-Og> -g1)
 if(CANELE_SANITIZE MATCHES thread)
   set(canele_quick_to_compile -O1 -g1)
