@@ -88,18 +88,11 @@ BRINGS = {
 
 def reached(tree, file):
     """The standard headers that the file includes, itself or by headers of ours."""
-    seen, todo, standard = set(), [file], set()
-    while todo:
-        member = todo.pop()
-        if member.path in seen:
-            continue
-        seen.add(member.path)
+    standard = set()
+    for member in tree.with_included(file):
         for _, name, _ in member.includes:
-            target = tree.resolve(member, name)
-            if target is None:
+            if tree.resolve(member, name) is None:
                 standard |= {name} | BRINGS.get(name, set())
-            else:
-                todo.append(tree.files[target])
     return standard
 
 

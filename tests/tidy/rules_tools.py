@@ -71,16 +71,9 @@ def header_commands(file, flags, standard):
 
 def fingerprint(tree, file):
     """A hash of the header and of all that it includes from the repository."""
-    seen, todo = set(), [file.path]
-    while todo:
-        path = todo.pop()
-        if path not in seen:
-            seen.add(path)
-            member = tree.files[path]
-            todo += [target for _, name, _ in member.includes if (target := tree.resolve(member, name))]
     digest = hashlib.sha256()
-    for path in sorted(seen):
-        digest.update(path.encode() + b"\0" + tree.files[path].text.encode() + b"\0")
+    for member in sorted(tree.with_included(file), key=lambda member: member.path):
+        digest.update(member.path.encode() + b"\0" + member.text.encode() + b"\0")
     return digest.hexdigest()
 
 

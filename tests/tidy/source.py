@@ -110,6 +110,17 @@ class Tree:
                 return candidate
         return None
 
+    def with_included(self, file):
+        """The file and all of ours that it includes, directly or not."""
+        seen, todo = {}, [file]
+        while todo:
+            member = todo.pop()
+            if member.path not in seen:
+                seen[member.path] = member
+                targets = (self.resolve(member, name) for _, name, _ in member.includes)
+                todo += [self.files[target] for target in targets if target]
+        return list(seen.values())
+
 
 LITERAL = re.compile(
     r"""(?P<raw>(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)")"""

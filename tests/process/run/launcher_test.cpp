@@ -89,7 +89,7 @@ TEST(Exchange, UnderOpenMpi) {
 }
 
 TEST(Exchange, ManyStartsInARow) {
-  for (int start = 0; start < 50 / test::slowness; ++start) {
+  for (int start = 0; start < 50 / slowness; ++start) {
     const Result result = ranks({"-n", "4"}, {"exchange"});
     ASSERT_EQ(result.code, 0) << "start " << start << "\n" << result.err;
   }
