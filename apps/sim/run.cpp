@@ -154,6 +154,15 @@ std::string describe(const WorldOptions& world) {
   return text;
 }
 
+/// Who warns where nothing has struck that costs a connection, warns of how others leave.
+void check_warnings(World& world, const std::map<std::string, std::uint64_t>& injected) {
+  using drivers::sim::Fault;
+  constexpr std::array<Fault, 4> costly = {Fault::rail_loss, Fault::truncated, Fault::corrupt, Fault::payload};
+  const auto struck = [&](Fault fault) { return injected.contains(drivers::sim::name_of(fault)); };
+  if (world.deaths() > 0 || std::any_of(costly.begin(), costly.end(), struck)) return;
+  if (!world.first_warning().empty()) world.complain(world.first_warning() + ", and nothing was lost");
+}
+
 using TrafficRanks = std::vector<std::unique_ptr<TrafficRank>>;
 
 /// Who has not come to an end, and what it waits for.
@@ -207,8 +216,10 @@ Outcome run_traffic(const RunOptions& options) {
   Outcome outcome;
   outcome.world = describe(world.options()) + ", " + std::to_string(plan.messages.size()) + " messages";
   outcome.messages = static_cast<std::uint32_t>(plan.messages.size());
+  outcome.injected = adversary.injected();
   if (rest) {
     oracle.final_check();
+    check_warnings(world, outcome.injected);
   } else if (world.complaints().empty()) {
     world.complain("the world has not come to rest");
     outcome.wait_graph = wait_graph(world, ranks);
@@ -216,7 +227,6 @@ Outcome run_traffic(const RunOptions& options) {
   note_world(world, &outcome);
   outcome.good = outcome.complaints.empty();
   outcome.completed = oracle.completed;
-  outcome.injected = adversary.injected();
   for (const auto& rank : ranks) outcome.injected["unexpected"] += rank->unexpected();
   return outcome;
 }

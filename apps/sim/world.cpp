@@ -201,7 +201,9 @@ void World::trace(std::uint64_t what) {
   hash_ ^= hash_ >> 29;
 }
 
-void World::log(int /*rank*/, LogLevel level, std::string_view text) {
+void World::log(int rank, LogLevel level, std::string_view text) {
+  if (level <= LogLevel::warning && first_warning_.empty())
+    first_warning_ = "rank " + std::to_string(rank) + " says: " + std::string(text);
   if (options_.verbose) {
     std::fprintf(stderr, "%12.3f us  %d %.*s\n", static_cast<double>(timeline.now()) / 1000.0, static_cast<int>(level),
                  static_cast<int>(text.size()), text.data());

@@ -87,6 +87,8 @@ class World final : public Ground {
   // ---- what is found ----------------------------------------------------------------------------------------------
   void complain(const std::string& what) override;
   const std::vector<std::string>& complaints() const { return complaints_; }
+  /// What the first engine to warn of anything said; "": none did.
+  const std::string& first_warning() const { return first_warning_; }
   /// Called when a packet between two ranks was damaged.
   std::function<void(int from, int to)> on_damage;
   /// The same where checksums are on, and the engine must find it.
@@ -142,6 +144,7 @@ class World final : public Ground {
   std::vector<std::unique_ptr<comm::Engine>> graveyard_;     ///< of ranks that were killed
   std::vector<std::pair<int, std::unique_ptr<comm::EventLog>>> logs_;  ///< of engines that have left
   std::vector<std::string> complaints_;
+  std::string first_warning_;
   std::uint64_t hash_ = 0x9e3779b97f4a7c15u;
 };
 

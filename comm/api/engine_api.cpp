@@ -14,6 +14,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
 #include "comm/observe/report.hpp"
+#include "comm/protocol/bundle.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "ltask/topology.hpp"
@@ -67,14 +68,16 @@ bool all_quiet(Engine& engine) {
          std::all_of(engine.active_peers.begin(), engine.active_peers.end(), [](const std::unique_ptr<Peer>& peer) {
            if (peer->gone() || peer->state != Peer::State::up) return true;
            const auto idle = [](const auto& rail) { return rail->packet == nullptr; };
-           return peer->backlog->empty() && std::all_of(peer->rails.begin(), peer->rails.end(), idle);
+           return peer->backlog->empty() && bundle::has_left(*peer) &&
+                  std::all_of(peer->rails.begin(), peer->rails.end(), idle);
          });
 }
 
 void say_bye(Engine& engine) {
+  engine.stage = Stage::leaving;
   for (const auto& peer : engine.active_peers) {
     if (peer->state == Peer::State::up && peer->rank != engine.rank) {
-      send_path::control(engine, *peer, wire::Type::bye, 0, 0, 0, nullptr, 0);
+      peers::say_bye(engine, *peer);
     }
   }
 }
@@ -84,6 +87,9 @@ int leave(Engine& engine) {
   const std::uint64_t timeout_s = engine.settings->number(Setting::finalize_timeout);
   const std::uint64_t deadline = timeout_s == 0 ? 0 : engine.platform.now_ns() + timeout_s * second_ns;
   int result = CANELE_OK;
+  engine.lock_for_callback();
+  engine.stage = Stage::finalizing;
+  engine.unlock();
   if (!progress_until(engine, deadline, all_sent)) {
     result = error(CANELE_ETIMEOUT, "canele_finalize: sends were still pending after CANELE_FINALIZE_TIMEOUT = " +
                                         std::to_string(timeout_s) + " s: their receives were never posted");

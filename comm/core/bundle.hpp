@@ -49,6 +49,7 @@ struct Bundle {
   std::size_t max_packet = ~std::size_t{0};  ///< a packet that is kept must fit any rail
   bool ack_due = false;                      ///< the peer may wait to hear how far we are
   bool numbers = false;                      ///< what we send is numbered
+  bool leaving = false;                      ///< each rail is to carry `closing` when there is nothing else
   std::uint64_t next_out = 1;                ///< number of the next packet
   std::uint64_t next_in = 1;                 ///< the number that comes next
   std::uint64_t told = 0;                    ///< the highest number that we have acknowledged

@@ -97,6 +97,9 @@ class Departures {
   std::vector<std::pair<drivers::Driver*, int>> doorbells_;
 };
 
+/// Of canele_finalize: not called yet; waits for the others; has said bye.
+enum class Stage : std::uint8_t { running, finalizing, leaving };
+
 class Engine final : public ltask::Progress {
  public:
   static constexpr int packets_per_poll = 64;  ///< then others have their turn
@@ -258,8 +261,9 @@ class Engine final : public ltask::Progress {
   bool lulls_over = false;                ///< it is that call
   const Request* being_posted = nullptr;  ///< run inline by its poster: nobody else knows it yet
   std::uint64_t pending_sends = 0;        ///< not finalized
-  std::uint64_t resolving = 0;            ///< questions to the launcher under way
-  std::uint64_t pulls = 0;                ///< copies under way
+  Stage stage = Stage::running;
+  std::uint64_t resolving = 0;  ///< questions to the launcher under way
+  std::uint64_t pulls = 0;      ///< copies under way
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
   std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call

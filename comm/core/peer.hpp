@@ -87,6 +87,7 @@ struct Rail : InFlight {
   bool local = false;                ///< what goes there does not leave this host; known once connected
   std::size_t inline_below = 0;      ///< shorter messages go in one inline send; 0: no short cut
   bool full = false;                 ///< the driver said full; ready() will come
+  bool said_closing = false;         ///< it carries nothing more of ours
   bool lulled = false;               ///< in the engine's list of rails that wait for the next progress call
   std::uint64_t last_packet_ns = 0;  ///< when the last one left, for drivers with a gap
   std::unique_ptr<Packet> packet;    ///< system-call drivers, and held plans
@@ -109,6 +110,7 @@ struct Peer {
   int rank = 0;
   State state = State::resolving;
   bool dirty = false;     ///< in the engine's list of peers to pump
+  bool closing = false;   ///< it leaves: that a rail of it ends is no loss
   int error = CANELE_OK;  ///< why it failed
   std::string reason;
   std::uint64_t incarnation = 0;             ///< of its process, once a driver has told it

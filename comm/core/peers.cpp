@@ -338,6 +338,7 @@ Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
   }
   peer.state = Peer::State::up;
   choose_rail(peer);
+  if (engine.stage == Stage::leaving && rank != engine.rank) say_bye(engine, peer);
   engine.trace(Event::peer_connected, rank);
   engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + slot.label);
   engine.mark_dirty(peer);
@@ -361,6 +362,17 @@ void rail_failed(Engine& engine, Rail& rail) {
   }
 }
 
+void say_bye(Engine& engine, Peer& peer) {
+  send_path::control(engine, peer, wire::Type::bye, 0, 0, 0, nullptr, 0);
+  bundle::leave(engine, peer);
+}
+
+/// Who has heard our bye closes without a word; so does, when all leave, who has never met us.
+static bool closes_in_good_order(const Engine& engine, const Peer& peer) {
+  if (engine.stage == Stage::leaving || peer.closing) return true;
+  return engine.stage == Stage::finalizing && peer.counters.read(Counter::packets_received) == 0;
+}
+
 void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason) {
   if (rank < 0 || rank >= engine.size) return;
   Peer& peer = engine.peer(rank);
@@ -370,6 +382,7 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
     CANELE_MARK(driver_lets_go_of_the_gone);
     return given_back(engine, *rail);
   }
+  const bool leaving = closes_in_good_order(engine, peer);
   const bool others =
       std::any_of(peer.rails.begin(), peer.rails.end(), [&](const auto& one) { return one.get() != rail && one->up; });
   if (peer.state == Peer::State::up && !rail->up) {
@@ -380,12 +393,15 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
     peer.reason = slot.label + ": " + std::string(reason);
     rail_failed(engine, *rail);
   } else if (peer.state == Peer::State::up && others) {
-    engine.counters.add(Counter::rails_failed);
-    engine.log(LogLevel::warning, "the " + slot.label + " rail to rank " + std::to_string(rank) + " is lost (" +
-                                      std::string(reason) + "); its messages go on by the others");
+    if (!leaving) {
+      engine.counters.add(Counter::rails_failed);
+      engine.log(LogLevel::warning, "the " + slot.label + " rail to rank " + std::to_string(rank) + " is lost (" +
+                                        std::string(reason) + "); its messages go on by the others");
+    }
     rail_failed(engine, *rail);
   } else {
-    engine.fail_peer(peer, CANELE_EPEER, true, reason, &slot);
+    if (leaving) CANELE_MARK(connection_closed_in_good_order);
+    engine.fail_peer(peer, CANELE_EPEER, !leaving, reason, &slot);
   }
 }
 

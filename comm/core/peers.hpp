@@ -32,6 +32,8 @@ void set_inline_limit(Engine& engine, Rail& rail);
 bool rail_down(Engine& engine, Rail& rail);
 /// One rail has failed, before or after it was up: others take over, or other drivers are tried.
 void rail_failed(Engine& engine, Rail& rail);
+/// The peer hears that we leave.
+void say_bye(Engine& engine, Peer& peer);
 /// Not nullptr: that peer is given up here, and must hear of it by this rail.
 Rail* connected(Engine& engine, DriverSlot& slot, int rank);
 void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason);

@@ -34,6 +34,8 @@
 //   want          multicast        0          Want: the sender of this asks its server for data of a multicast
 //   served        multicast        0          u32 root: it has all of it, or asks somebody else
 //   elsewhere     multicast        0          u32 root: it is to be asked, not the server
+//   closing       0                0          (none): its sender leaves; of several rails this one ends here, and none is
+//                                             lost
 #pragma once
 
 #include <array>
@@ -48,7 +50,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 5;
+inline constexpr std::uint32_t version = 6;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -72,7 +74,8 @@ enum class Type : std::uint8_t {
   cast,
   want,
   served,
-  elsewhere
+  elsewhere,
+  closing
 };
 
 struct Head {

@@ -61,16 +61,29 @@ bool send_bulk(Engine& engine, Rail& asked, Request& request) {
   return usable(*request.bulk_rail) && send_path::send_bulk(engine, *request.bulk_rail, request);
 }
 
-/// A packet that only acknowledges. It has no number: with both windows closed, neither side could open the other's.
+/// A packet of one chunk, without a number. False: the rail is full and has not taken it.
+bool put_alone(Engine& engine, Rail& rail, wire::Type type, std::uint64_t tag) {
+  auto packet = std::make_shared<KeptPacket>();
+  packet->bytes.resize(sizeof(wire::Head));
+  wire::put_head(packet->bytes.data(), {tag, 0, 0, type, 0}, 0);
+  return put(engine, rail, packet);
+}
+
+/// Only acknowledges. It has no number: with both windows closed, neither side could open the other's.
 bool send_ack(Engine& engine, Rail& rail) {
   CANELE_MARK(acknowledged_without_a_number);
   Bundle& bundle = *rail.peer->bundle;
-  auto packet = std::make_shared<KeptPacket>();
-  packet->bytes.resize(sizeof(wire::Head));
-  wire::put_head(packet->bytes.data(), {bundle.next_in - 1, 0, 0, wire::Type::seen, 0}, 0);
-  if (!put(engine, rail, packet)) return false;
+  if (!put_alone(engine, rail, wire::Type::seen, bundle.next_in - 1)) return false;
   bundle.tell();
   return true;
+}
+
+/// What goes where nothing numbered can.
+bool feed_unnumbered(Engine& engine, const Peer& peer, Rail& rail) {
+  if (peer.bundle->ack_due) return send_ack(engine, rail);
+  if (!peer.bundle->leaving || !peer.backlog->empty() || rail.said_closing) return false;
+  CANELE_MARK(rail_said_closing);
+  return rail.said_closing = put_alone(engine, rail, wire::Type::closing, 0);
 }
 
 /// One packet for one rail. False: there is none for it, or it cannot take it.
@@ -86,11 +99,11 @@ bool feed(Engine& engine, Peer& peer, Rail& rail) {
   }
   const bool shut =
       !bundle.window_open() || (bundle.sent.size() >= 2 * Bundle::told_every && CANELE_BUGGIFY(window_shut));
-  if (peer.backlog->empty() || shut) return bundle.ack_due && send_ack(engine, rail);
+  if (peer.backlog->empty() || shut) return feed_unnumbered(engine, peer, rail);
   const std::size_t most = bundle.max_packet - sizeof(wire::Head);
   Plan plan;
   peer.backlog->plan({most, peer.rail == &rail, &rail.slot->costs}, plan);
-  if (plan.count == 0) return bundle.ack_due && send_ack(engine, rail);
+  if (plan.count == 0) return feed_unnumbered(engine, peer, rail);
   if (plan.items[0]->kind == strategies::Kind::bulk) return send_bulk(engine, rail, request_of(*plan.items[0]));
   for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
   peer.queued_bytes -= plan.size;
@@ -234,6 +247,18 @@ const char* seen(Peer& peer, std::uint64_t upto) {
   }
   std::erase_if(bundle.again, [&](const auto& kept) { return kept->number <= upto; });
   return nullptr;
+}
+
+void leave(Engine& engine, Peer& peer) {
+  if (peer.bundle == nullptr || !peer.bundle->numbers) return;
+  peer.bundle->leaving = true;
+  engine.mark_dirty(peer);
+}
+
+bool has_left(const Peer& peer) {
+  if (peer.bundle == nullptr || !peer.bundle->leaving) return true;
+  return std::all_of(peer.rails.begin(), peer.rails.end(),
+                     [](const auto& rail) { return !rail->up || rail->dead || rail->said_closing; });
 }
 
 void rail_lost(Engine& engine, Peer& peer, Rail& rail) {

@@ -28,6 +28,12 @@ const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::spa
 /// The peer has all numbered packets up to this one. nullptr, or what is wrong with that.
 const char* seen(Peer& peer, std::uint64_t upto);
 
+/// We have said bye: the peer hears by each rail that its end is no loss. One rail may end before the bye is read that
+/// went by another.
+void leave(Engine& engine, Peer& peer);
+/// It has heard that, or need not.
+bool has_left(const Peer& peer);
+
 /// One rail has died, others live: what was on it goes again.
 void rail_lost(Engine& engine, Peer& peer, Rail& rail);
 

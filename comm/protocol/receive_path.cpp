@@ -326,6 +326,9 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
       return multicast::on_served(engine, peer, chunk.head, chunk.payload);
     case wire::Type::elsewhere:
       return multicast::on_elsewhere(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::closing:
+      peer.closing = true;
+      return nullptr;
     case wire::Type::numbered:
       return "a packet number is not at the front of its packet";
   }

@@ -12,6 +12,7 @@
 #include <random>
 
 #include "local_job.hpp"
+#include "tests/slowness.hpp"
 
 namespace canele::test {
 namespace {
@@ -266,7 +267,7 @@ TEST_F(Adverts, ANewOfferReplacesOneThatWasWithdrawn) {
 class RandomAdverts : public Adverts, public testing::WithParamInterface<unsigned> {};
 
 TEST_P(RandomAdverts, MatchingKeepsItsOrder) {
-  constexpr int messages = 300, tags = 3;
+  constexpr int messages = 300 / slowness, tags = 3;
   std::mt19937_64 random(GetParam());
   struct Message {
     Words words;

@@ -10,6 +10,7 @@
 
 #include "comm/protocol/flow_in.hpp"
 #include "local_job.hpp"
+#include "tests/slowness.hpp"
 
 namespace canele::test {
 namespace {
@@ -110,8 +111,9 @@ TEST_P(CreditOf, AFloodThatIsReceivedInOrder) {
 
 TEST_P(CreditOf, AFloodThatIsReceivedFromItsEnd) {
   start(2, GetParam());
-  send(0, 1, 0, 1500, 700);
-  for (std::uint64_t i = 1500; i-- > 0;) receive(1, 0, i, CANELE_TAG_EXACT, i, 700);
+  constexpr std::uint64_t count = 1500 / slowness;
+  send(0, 1, 0, count, 700);
+  for (std::uint64_t i = count; i-- > 0;) receive(1, 0, i, CANELE_TAG_EXACT, i, 700);
   finish_sends();
 }
 
@@ -136,9 +138,10 @@ TEST_F(Credit, ThreeFloodOne) {
 
 TEST_F(Credit, TwoFloodEachOther) {
   start(2);
-  send(0, 1, 0, 1200, 800);
-  send(1, 0, 0, 1200, 800);
-  for (std::uint64_t i = 1200; i-- > 0;) {
+  constexpr std::uint64_t count = 1200 / slowness;
+  send(0, 1, 0, count, 800);
+  send(1, 0, 0, count, 800);
+  for (std::uint64_t i = count; i-- > 0;) {
     receive(1, 0, i, CANELE_TAG_EXACT, i, 800);
     receive(0, 1, i, CANELE_TAG_EXACT, i, 800);
   }

@@ -10,6 +10,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "local_job.hpp"
+#include "tests/slowness.hpp"
 
 namespace canele::test {
 namespace {
@@ -227,7 +228,8 @@ TEST_P(Rails, CarryTogetherAndInOrder) {
 }
 
 TEST_P(Rails, OneMayDieAtAnyMoment) {
-  for (int seed = 0; seed < 12; ++seed) {
+  constexpr int seeds = slowness == 1 ? 12 : 4;  // each kind, each end first
+  for (int seed = 0; seed < seeds; ++seed) {
     random_.seed(static_cast<unsigned>(seed));
     const int kind = seed % 2, first_end = seed / 2 % 2;
     start(0);
@@ -248,7 +250,7 @@ TEST_P(Rails, OneMayDieAtAnyMoment) {
     }
     job_.reset();
     for (auto& one : illness[kind]) one.swallows = one.tells = false;
-    if (seed < 11) start_job("aggregate");
+    if (seed + 1 < seeds) start_job("aggregate");
   }
 }
 
