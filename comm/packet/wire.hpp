@@ -34,7 +34,7 @@
 //   want          multicast        0          Want: the sender of this asks its server for data of a multicast
 //   served        multicast        0          u32 root: it has all of it, or asks somebody else
 //   elsewhere     multicast        0          u32 root: it is to be asked, not the server
-//   closing       0                0          (none): its sender leaves; of several rails this one ends here, and none is
+//   closing       0                0          (none): its sender leaves; this rail of several ends here, and is not
 //                                             lost
 #pragma once
 
