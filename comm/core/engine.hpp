@@ -34,6 +34,7 @@
 #include "comm/core/samples.hpp"
 #include "comm/core/session.hpp"
 #include "comm/core/waiters.hpp"
+#include "comm/matching/alternatives/heater.hpp"
 #include "comm/matching/matcher.hpp"
 #include "comm/multicast/casts.hpp"
 #include "comm/observe/counters.hpp"
@@ -241,6 +242,7 @@ class Engine final : public ltask::Progress {
   bool crowded = false;                    ///< more ranks on this host than processing units: spinning does not pay
   bool naps_only = false;                  ///< a driver without wake-up is open
   bool serves_bootstrap = false;           ///< it has no thread of its own
+  matching::Heater heater;                 ///< of the matcher's memory
 
   // ---- under the lock -------------------------------------------------------------------------------------------
   std::unique_ptr<Peer*[]> peers;
@@ -287,6 +289,7 @@ class Engine final : public ltask::Progress {
   Peer& first_contact(int to);
   explicit Engine(EngineParts parts);
   int step_locked();
+  void warm();
   int step_drivers();
   bool arm();  ///< every driver wakes us from now on, and there is nothing to do
   void disarm();

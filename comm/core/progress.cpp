@@ -84,7 +84,16 @@ int Engine::step() {
   if (callback_depth() == 0 && tasks.has_work()) did += tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
   if (did == 0 && watch.idle_turn()) [[unlikely]]
     hang::look(*this);
+  if (did == 0 && heater.on()) [[unlikely]]
+    warm();
   return did;
+}
+
+/// It is no work that keeps anybody awake: who finds nothing else to do goes to sleep as soon as without it.
+void Engine::warm() {
+  if (callback_depth() != 0 || !heater.due(platform.now_ns())) return;
+  tasks.submit(heater);
+  tasks.run(1);
 }
 
 int Engine::step_locked() {

@@ -243,8 +243,10 @@ Engine::Engine(EngineParts parts)
       worker(platform, *this, idle),
       watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
       crowded(crowded_host(platform, *bootstrap)),
+      heater(settings->number(Setting::heater) * 1000),
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
-      matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation)),
+      matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation,
+                                                            matching::best_isa(), &heater.regions)),
       flip_countdown(comm::flip_countdown(*settings)),
       looks_closely(flip_countdown != 0) {
   if (!settings->text(Setting::trace).empty()) start_tracing(settings->number(Setting::trace_events));

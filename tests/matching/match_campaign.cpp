@@ -5,8 +5,9 @@
 // Usage: match_campaign instructions posted|unexpected ENTRIES MATCHES   the phase is match_phase(), for callgrind
 //        match_campaign tables                                           attempts and lines of every matcher
 //        match_campaign tails [SECONDS]                                  tail queues beside one lock, two threads
-// Who: instructions_test.py; people. Threads: one; tails: two more.
-// Surprise: nothing here is timed but `tails`: the numbers are the same on every machine.
+//        match_campaign heating [SECONDS]                                searches with and without the heater
+// Who: instructions_test.py; people. Threads: one; tails: two more; heating: one.
+// Surprise: nothing here is timed but `tails` and `heating`: the numbers are the same on every machine.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include "comm/config/names.hpp"
 #include "comm/matching/alternatives/factory.hpp"
 #include "comm/matching/matcher.hpp"
+#include "heating.hpp"
 #include "tails.hpp"
 
 namespace canele::comm {
@@ -150,7 +152,9 @@ int main(int count, char** arguments) {
   }
   if (mode == "tables" && count == 2) return tables(), 0;
   if (mode == "tails" && count <= 3) return compare_tails(count == 3 ? std::atof(arguments[2]) : 0.2), 0;
+  if (mode == "heating" && count <= 3) return compare_heating(count == 3 ? std::atof(arguments[2]) : 0.5), 0;
   std::fprintf(stderr,
-               "usage: match_campaign instructions posted|unexpected ENTRIES MATCHES | tables | tails [SECONDS]\n");
+               "usage: match_campaign instructions posted|unexpected ENTRIES MATCHES | tables | tails [SECONDS] | "
+               "heating [SECONDS]\n");
   return 2;
 }

@@ -55,6 +55,8 @@ MatchNode* walk(const PairBlock* block, Tally& cost, Fits fits) noexcept {
 
 class ArrayList final : public LaneAlternative<PairBlock, PairBlock> {
  public:
+  using LaneAlternative::LaneAlternative;
+
   std::size_t bytes() const noexcept override { return sizeof *this + bytes_of_lists(); }
 
  protected:
@@ -92,6 +94,6 @@ class ArrayList final : public LaneAlternative<PairBlock, PairBlock> {
 
 }  // namespace
 
-std::unique_ptr<Alternative> make_array_list() { return std::make_unique<ArrayList>(); }
+std::unique_ptr<Alternative> make_array_list(Regions* regions) { return std::make_unique<ArrayList>(regions); }
 
 }  // namespace canele::comm::matching

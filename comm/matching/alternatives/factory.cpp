@@ -8,13 +8,13 @@
 
 namespace canele::comm::matching {
 
-std::unique_ptr<Alternative> make_alternative(std::string_view name, std::uint64_t seed, Isa isa) {
+std::unique_ptr<Alternative> make_alternative(std::string_view name, std::uint64_t seed, Isa isa, Regions* regions) {
   if (name == "list") return make_plain_list();
   if (name == "bins") return make_hash_bins(seed);
   if (name == "peers") return make_peer_lists();
-  if (name == "arrays") return make_array_list();
-  if (name == "vector") return make_vector_list(isa);
-  if (name == "fuzzy") return make_fuzzy_list(isa);
+  if (name == "arrays") return make_array_list(regions);
+  if (name == "vector") return make_vector_list(isa, regions);
+  if (name == "fuzzy") return make_fuzzy_list(isa, regions);
   return nullptr;
 }
 

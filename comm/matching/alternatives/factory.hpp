@@ -14,11 +14,14 @@
 #include <string_view>
 
 #include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternatives/heater.hpp"
 #include "comm/matching/alternatives/isa.hpp"
 
 namespace canele::comm::matching {
 
-/// One of known_matchers (comm/config/names.hpp). `isa`: for vector and fuzzy; the processor must have it.
-std::unique_ptr<Alternative> make_alternative(std::string_view name, std::uint64_t seed, Isa isa = best_isa());
+/// One of known_matchers (comm/config/names.hpp). `isa`: for vector and fuzzy; the processor must have it. `regions`
+/// (arrays, vector, fuzzy): told of all memory that entries are kept in; outlives what is made.
+std::unique_ptr<Alternative> make_alternative(std::string_view name, std::uint64_t seed, Isa isa = best_isa(),
+                                              Regions* regions = nullptr);
 
 }  // namespace canele::comm::matching

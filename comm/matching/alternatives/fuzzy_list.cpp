@@ -130,8 +130,9 @@ struct Filter {
 
 class FuzzyList final : public LaneAlternative<PostedBlock, UnexpectedBlock> {
  public:
-  explicit FuzzyList(Isa isa)
-      : search_posted_(search_for<PostedBlock, Arrival>(isa)),
+  FuzzyList(Isa isa, Regions* regions)
+      : LaneAlternative(regions),
+        search_posted_(search_for<PostedBlock, Arrival>(isa)),
         search_unexpected_(search_for<UnexpectedBlock, Receiving>(isa)) {}
 
   std::size_t bytes() const noexcept override { return sizeof *this + bytes_of_lists(); }
@@ -168,6 +169,8 @@ class FuzzyList final : public LaneAlternative<PostedBlock, UnexpectedBlock> {
 
 }  // namespace
 
-std::unique_ptr<Alternative> make_fuzzy_list(Isa isa) { return std::make_unique<FuzzyList>(isa); }
+std::unique_ptr<Alternative> make_fuzzy_list(Isa isa, Regions* regions) {
+  return std::make_unique<FuzzyList>(isa, regions);
+}
 
 }  // namespace canele::comm::matching

@@ -19,11 +19,13 @@
 
 #include <bit>
 #include <cstddef>
+#include <forward_list>
 #include <memory>
 #include <new>
 #include <vector>
 
 #include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternatives/heater.hpp"
 
 namespace canele::comm::matching {
 
@@ -31,6 +33,8 @@ namespace canele::comm::matching {
 template <typename Block>
 class BlockPool {
  public:
+  /// regions: who wants to know of each slab; nullptr: nobody.
+  explicit BlockPool(Regions* regions) : regions_(regions) {}
   Block* take() {
     if (free_ == nullptr) add_slab();
     Block* block = free_;
@@ -49,10 +53,16 @@ class BlockPool {
   };
   void add_slab() {
     slabs_.push_back(std::make_unique<Slab>());  // aligned as a block is
-    for (Block& block : slabs_.back()->blocks) give_back(&block);
+    Slab& slab = *slabs_.back();
+    for (Block& block : slab.blocks) give_back(&block);
+    if (regions_ == nullptr) return;
+    const auto* const begin = reinterpret_cast<const std::byte*>(slab.blocks);
+    regions_->add(slab_regions_.emplace_front(Region{begin, sizeof slab.blocks}));
   }
+  Regions* const regions_;
   Block* free_ = nullptr;
   std::vector<std::unique_ptr<Slab>> slabs_;
+  std::forward_list<Region> slab_regions_;  ///< not in the slabs: it would be a line for every sixteen
 };
 
 template <typename Block>
@@ -60,6 +70,8 @@ class LaneList {
   static_assert(alignof(Block) == 64 && sizeof(Block) % 64 == 0);
 
  public:
+  explicit LaneList(Regions* regions) : pool_(regions) {}
+
   void append(MatchNode& node) {
     if (last_ == nullptr || used_ == Block::lanes) {
       Block* block = pool_.take();
@@ -122,6 +134,8 @@ struct alignas(64) Lanes {
 template <typename PostedBlock, typename UnexpectedBlock>
 class LaneAlternative : public Alternative {
  public:
+  explicit LaneAlternative(Regions* regions) : posted_(regions), unexpected_(regions) {}
+
   void each(void (*visit)(void*, PostedNode&), void* context) const final {
     posted_.each([&](MatchNode& node) { visit(context, static_cast<PostedNode&>(node)); });
   }

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/alternatives/heater.hpp"
 #include "comm/matching/alternatives/isa.hpp"
 
 namespace canele::comm::matching {
@@ -16,9 +17,9 @@ namespace canele::comm::matching {
 std::unique_ptr<Alternative> make_plain_list();
 std::unique_ptr<Alternative> make_hash_bins(std::uint64_t seed);
 std::unique_ptr<Alternative> make_peer_lists();
-std::unique_ptr<Alternative> make_array_list();
-std::unique_ptr<Alternative> make_vector_list(Isa isa);
-std::unique_ptr<Alternative> make_fuzzy_list(Isa isa);
+std::unique_ptr<Alternative> make_array_list(Regions* regions);
+std::unique_ptr<Alternative> make_vector_list(Isa isa, Regions* regions);
+std::unique_ptr<Alternative> make_fuzzy_list(Isa isa, Regions* regions);
 
 /// The first node of a NodeFifo, from `node` on, that fits; or one not older than `limit`, where it ends without one.
 template <typename Node, typename Fits>

@@ -117,8 +117,9 @@ struct Query {
 
 class VectorList final : public LaneAlternative<PostedBlock, UnexpectedBlock> {
  public:
-  explicit VectorList(Isa isa)
-      : search_posted_(search_for<PostedBlock, Arrival>(isa)),
+  VectorList(Isa isa, Regions* regions)
+      : LaneAlternative(regions),
+        search_posted_(search_for<PostedBlock, Arrival>(isa)),
         search_unexpected_(search_for<UnexpectedBlock, Receiving>(isa)) {}
 
   std::size_t bytes() const noexcept override { return sizeof *this + bytes_of_lists(); }
@@ -143,6 +144,8 @@ class VectorList final : public LaneAlternative<PostedBlock, UnexpectedBlock> {
 
 }  // namespace
 
-std::unique_ptr<Alternative> make_vector_list(Isa isa) { return std::make_unique<VectorList>(isa); }
+std::unique_ptr<Alternative> make_vector_list(Isa isa, Regions* regions) {
+  return std::make_unique<VectorList>(isa, regions);
+}
 
 }  // namespace canele::comm::matching

@@ -56,6 +56,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::decorators, "DECORATORS"},
       {Setting::strategy, "STRATEGY"},
       {Setting::matcher, "MATCHER"},
+      {Setting::heater, "HEATER"},
       {Setting::worker, "WORKER"},
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::eager_limit, "EAGER_LIMIT"},

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The benchmark of the heater. See heating.hpp. Threads: one of its own, pinned to another core than the caller.
+// Surprise: only the search is timed. Pushing out and warming happen before it, as while a program computes.
+#include "heating.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/matching/alternatives/factory.hpp"
+#include "comm/matching/alternatives/heater.hpp"
+#include "comm/matching/matcher.hpp"
+
+namespace canele::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
+}
+
+void pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // where it may not be, the figures are worse
+}
+
+enum class Caches { hot, cold, heated_elsewhere, heated_here };
+
+/// N receives and the search for the last of them.
+class Queue {
+ public:
+  Queue(const std::string& name, std::size_t count)
+      : heater_(1),
+        matcher_(1, matching::make_alternative(name, 1, matching::best_isa(), &heater_.regions)),
+        receives_(count),
+        other_(std::size_t{96} << 20) {
+    for (std::size_t i = 0; i < count; ++i) {
+      receives_[i].tag = i * 0x10001;
+      matcher_.post(session_, receives_[i]);
+    }
+  }
+
+  /// The median of a search, ns.
+  double search_ns(Caches caches, double seconds) {
+    std::atomic<bool> stop{false};
+    std::thread heating;
+    if (caches == Caches::heated_elsewhere) heating = std::thread([&] { heat(stop); });
+    std::vector<double> all;
+    for (const std::uint64_t begin = now_ns(); static_cast<double>(now_ns() - begin) < seconds * 1e9;) {
+      if (caches != Caches::hot) push_out();
+      if (caches == Caches::heated_elsewhere) await_pass();
+      if (caches == Caches::heated_here) pass();
+      all.push_back(timed_search());
+    }
+    stop = true;
+    if (heating.joinable()) heating.join();
+    std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+    return all[all.size() / 2];
+  }
+
+ private:
+  double timed_search() {
+    PostedNode& last = receives_.back();
+    const std::uint64_t begin = now_ns();
+    PostedNode* found = matcher_.arrive(session_, last.tag, 0);
+    const std::uint64_t end = now_ns();
+    if (found != &last || matcher_.post(session_, last) != nullptr) std::abort();
+    return static_cast<double>(end - begin);
+  }
+  void push_out() {
+    for (std::size_t i = 0; i < other_.size(); i += 64) other_[i] = static_cast<char>(other_[i] + 1);
+  }
+  void run_if_due() {
+    if (heater_.due(now_ns())) matching::Heater::run(heater_);
+  }
+  void heat(const std::atomic<bool>& stop) {
+    pin(1);
+    while (!stop.load(std::memory_order_relaxed)) run_if_due();
+  }
+  /// One that has begun after now.
+  void await_pass() {
+    for (const std::uint64_t passes = heater_.passes(); heater_.passes() < passes + 2;) {
+    }
+  }
+  void pass() {
+    for (const std::uint64_t passes = heater_.passes(); heater_.passes() == passes;) run_if_due();
+  }
+
+  matching::Heater heater_;
+  CountingMatcher matcher_;
+  MatchSession session_;
+  std::vector<PostedNode> receives_;
+  std::vector<char> other_;  ///< what the program computes with
+};
+
+}  // namespace
+
+void compare_heating(double seconds) {
+  pin(0);
+  std::printf("ns for a search to the end\n| matcher | N | hot | cold | heated, other core | heated, same core |\n");
+  std::printf("|---|---|---|---|---|---|\n");
+  for (const char* name : {"arrays", "vector", "fuzzy"}) {
+    for (const std::size_t count : {16, 64, 256, 1'024, 4'096}) {
+      Queue queue(name, count);
+      std::printf("| %s | %zu |", name, count);
+      for (const Caches caches : {Caches::hot, Caches::cold, Caches::heated_elsewhere, Caches::heated_here}) {
+        std::printf(" %.0f |", queue.search_ns(caches, seconds));
+      }
+      std::printf("\n");
+    }
+  }
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The heater: what it walks over, how much at a time, when; and that matching goes on beside it.
+//
+// Threads: one; the last test two. Surprise: what it does to the caches is not seen here: `match_campaign heating`.
+#include "comm/matching/alternatives/heater.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/slowness.hpp"
+#include "tests/unit/matching/matchers.hpp"
+
+namespace canele::comm::matching {
+namespace {
+
+/// Runs until a pass has ended; how many runs that took.
+int run_pass(Heater& heater, std::uint64_t now_ns) {
+  int runs = 0;
+  for (const std::uint64_t passes = heater.passes(); heater.passes() == passes; ++runs) {
+    if (!heater.due(now_ns)) return -1;
+    Heater::run(heater);
+  }
+  return runs;
+}
+
+TEST(Heater, APassIsEveryLineOnceInSlices) {
+  Heater heater(1000);
+  std::vector<std::byte> memory(Heater::lines_per_run * 64 * 3);
+  Region regions[] = {{memory.data(), memory.size(), nullptr}, {memory.data(), 64 * 10, nullptr}, {memory.data(), 1}};
+  for (Region& region : regions) heater.regions.add(region);
+  EXPECT_EQ(run_pass(heater, 1), 4);
+  EXPECT_EQ(heater.lines(), Heater::lines_per_run * 3 + 10 + 1);
+  EXPECT_EQ(run_pass(heater, 1001), 4);
+  EXPECT_EQ(heater.lines(), 2 * (Heater::lines_per_run * 3 + 10 + 1));
+}
+
+TEST(Heater, APassBeginsWhenThePeriodIsOver) {
+  Heater heater(1000);
+  EXPECT_EQ(run_pass(heater, 5000), 1);
+  EXPECT_FALSE(heater.due(5999));
+  EXPECT_EQ(run_pass(heater, 6000), 1);
+  EXPECT_EQ(heater.lines(), 0u) << "there is nothing to warm";
+}
+
+TEST(Heater, OneCallerIsTold) {
+  Heater heater(1000);
+  ASSERT_TRUE(heater.due(1));
+  EXPECT_FALSE(heater.due(2)) << "the first has not run it yet";
+  Heater::run(heater);
+  EXPECT_FALSE(heater.due(3));
+  EXPECT_TRUE(heater.due(1001));
+}
+
+TEST(Heater, IsNotDueWhenOffOrPaused) {
+  Heater off(0), heater(1000);
+  EXPECT_FALSE(off.on());
+  EXPECT_FALSE(off.due(1'000'000'000));
+  heater.pause();
+  EXPECT_FALSE(heater.due(1'000'000'000));
+  heater.resume();
+  EXPECT_TRUE(heater.due(1'000'000'000));
+}
+
+class Heating : public testing::TestWithParam<MatcherKind> {
+ protected:
+  Heating() {
+    if (!GetParam().available()) return;
+    matcher.emplace(1, make_alternative(GetParam().name, 1, GetParam().isa, &heater.regions));
+  }
+  void SetUp() override {
+    if (!matcher) GTEST_SKIP() << "this processor cannot";
+  }
+  Heater heater{1};
+  std::optional<CountingMatcher> matcher;
+  MatchSession session;
+};
+
+TEST_P(Heating, AllEntriesLieInItsRegions) {
+  constexpr std::size_t count = 5000;
+  std::vector<PostedNode> receives(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    receives[i].tag = i;
+    ASSERT_EQ(matcher->post(session, receives[i]), nullptr);
+  }
+  std::set<std::pair<const std::byte*, const std::byte*>> regions;
+  std::size_t bytes = 0;
+  for (const Region* region = heater.regions.newest(); region != nullptr; region = region->next) {
+    regions.emplace(region->begin + region->bytes, region->begin);
+    bytes += region->bytes;
+  }
+  for (const PostedNode& receive : receives) {
+    const auto* block = static_cast<const std::byte*>(receive.place.block);
+    const auto region = regions.upper_bound({block, nullptr});
+    ASSERT_TRUE(region != regions.end() && region->second <= block);
+  }
+  ASSERT_GT(run_pass(heater, 1), 0);
+  EXPECT_EQ(heater.lines(), bytes / 64);
+  for (PostedNode& receive : receives) matcher->cancel(session, receive);
+}
+
+TEST_P(Heating, MatchingGoesOnBesideIt) {
+  std::atomic<bool> stop{false};
+  std::thread heating([&] {
+    for (std::uint64_t now = 1; !stop.load(std::memory_order_relaxed); ++now) {
+      if (heater.due(now)) Heater::run(heater);
+    }
+  });
+  std::vector<PostedNode> receives(300);
+  for (int round = 0; round < 100 / test::slowness || heater.passes() == 0; ++round) {
+    for (std::size_t i = 0; i < receives.size(); ++i) {
+      receives[i] = PostedNode();
+      receives[i].tag = i;
+      EXPECT_EQ(matcher->post(session, receives[i]), nullptr);
+    }
+    for (std::size_t i = 0; i < receives.size(); ++i) {
+      const std::size_t k = i * 7 % receives.size();
+      EXPECT_EQ(matcher->arrive(session, k, 0), &receives[k]);
+    }
+  }
+  stop = true;
+  heating.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Lists, Heating,
+                         testing::Values(MatcherKind{"arrays"}, MatcherKind{"vector", Isa::scalar, "_scalar"},
+                                         MatcherKind{"vector", Isa::avx2, "_avx2"},
+                                         MatcherKind{"fuzzy", Isa::scalar, "_scalar"},
+                                         MatcherKind{"fuzzy", Isa::avx2, "_avx2"}),
+                         name_of);
+
+}  // namespace
+}  // namespace canele::comm::matching
