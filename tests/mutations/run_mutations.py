@@ -40,6 +40,7 @@ CATCHERS = {
     "fuzz_": (r"(?:ERROR: |SUMMARY: |runtime error: |deadly signal)", "inputs"),
     "unit_": (r"\[  FAILED  \]|Assertion .* failed", "tests"),
 }
+BY_FILTER = ("exhaustive_", "unit_")  # a tests' filter is their only argument
 
 
 class Mistake(Exception):
@@ -59,8 +60,10 @@ def read_catchers(patch):
     found = [(program, shlex.split(rest)) for program, rest in HEADER.findall(top)]
     if not found:
         raise Mistake('it does not begin with "# caught by: PROGRAM ARGUMENTS"')
-    for program, _ in found:
+    for program, arguments in found:
         catcher_kind(program)
+        if program.startswith(BY_FILTER) and (len(arguments) > 1 or arguments[:1] and arguments[0].startswith("-")):
+            raise Mistake(f'"{" ".join(arguments)}": after {program} comes a filter for its tests, no option')
     return found
 
 
@@ -135,7 +138,7 @@ class Tree:
 def call(binary, program, arguments, seconds):
     """(status or None, output, time)."""
     command = [str(binary), *arguments]
-    if program.startswith(("exhaustive_", "unit_")):
+    if program.startswith(BY_FILTER):
         command = [str(binary), f"--gtest_filter={arguments[0] if arguments else '*'}", "--gtest_fail_fast"]
     begin = time.monotonic()
     try:
