@@ -123,6 +123,10 @@ void packets(const fs::path& to) {
     if (!leaves) landing(Step::bulk)({0, latest, nothing, of_64k, 0});
     landing(Step::hold_ends)({1, 0}).write(to, "packet", leaves ? "landing-bye" : "landing-twice");
   }
+  constexpr unsigned type_closing = 244;
+  Seed leaving;  // one rail says that it ends here, and does; by the other one come the bye, and its end
+  leaving({job_shm_and_tcp}).hello()(Step::built)({0, 0, type_closing})({0, 0, 0, 0})(Step::fails)({0});
+  leaving.chunk(Type::bye, {0, 0, 0})(Step::fails)({1}).write(to, "packet", "leaving");
 }
 
 /// Multicasts: ours, rank 1's, and rank 2's of which we serve rank 1, or it us.
