@@ -25,21 +25,21 @@ ROOT = HERE.parent.parent
 # target: (inputs in a bounded run, longest input, the files that decode)
 TARGETS = {
     "packet": (
-        120_000,
+        80_000,
         1024,
         "comm/packet/wire.hpp comm/protocol/receive_path.cpp comm/protocol/rendezvous.cpp comm/protocol/advert.cpp "
         "comm/protocol/shared_copy.cpp comm/protocol/bundle.cpp comm/protocol/fetch.cpp comm/core/driver_slot.cpp "
         "comm/core/failure.cpp",
     ),
     "address": (20_000, 1024, "comm/core/peers.cpp"),
-    "handshake": (100_000, 1024, "drivers/net/handshake.cpp drivers/net/lobby.cpp"),
-    "tcp": (80_000, 4096, "drivers/tcp/receiver.cpp drivers/tcp/address.cpp"),
+    "handshake": (60_000, 1024, "drivers/net/handshake.cpp drivers/net/lobby.cpp"),
+    "tcp": (50_000, 4096, "drivers/tcp/receiver.cpp drivers/tcp/address.cpp"),
     "shm": (200_000, 2048, "drivers/shm/ring.hpp drivers/shm/introduce.cpp"),
     "ofi": (300_000, 1024, "drivers/ofi/wire.cpp drivers/ofi/address.cpp"),
     "psm2": (300_000, 128, "drivers/psm2/wire.hpp"),
     "pmi1": (80_000, 2048, "comm/bootstrap/pmi1_wire.cpp comm/bootstrap/pmi1_client.cpp"),
     "pmix": (80_000, 1024, "comm/bootstrap/pmix_calls.cpp comm/bootstrap/pmix_shared.cpp"),
-    "settings": (20_000, 512, "comm/config/settings.cpp comm/core/modules.cpp drivers/decorators/decorate.cpp"),
+    "settings": (12_000, 512, "comm/config/settings.cpp comm/core/modules.cpp drivers/decorators/decorate.cpp"),
     "samples": (80_000, 1024, "comm/core/samples.cpp"),
 }
 MEMORY_MB, ALLOCATION_MB = 2048, 256
