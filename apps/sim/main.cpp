@@ -151,10 +151,22 @@ bool write_trace(const std::string& file, const std::string& json) {
   return static_cast<bool>(out);
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// Who waits for a campaign sees every ten seconds how far it is.
+void tell_progress(Clock::time_point* told, std::uint64_t runs, std::uint64_t of, std::uint64_t failed) {
+  const auto now = Clock::now();
+  if (now - *told < std::chrono::seconds(10)) return;
+  *told = now;
+  std::fprintf(stderr, "canele-sim: %llu of %llu runs, %llu failed\n", static_cast<unsigned long long>(runs),
+               static_cast<unsigned long long>(of), static_cast<unsigned long long>(failed));
+}
+
 int run_all(const Arguments& arguments) {
   std::map<std::string, std::uint64_t> injected;
   std::uint64_t failed = 0, first_failed = 0, completed = 0, events = 0, last_hash = 0;
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
+  Clock::time_point told = begin;
   // Where all marks are demanded the slice goes on until they are reached, within reason.
   const std::uint64_t most = arguments.marks ? 8 * arguments.runs : arguments.runs;
   std::uint64_t i = 0;
@@ -187,6 +199,7 @@ int run_all(const Arguments& arguments) {
     }
     std::fputs(outcome.report.c_str(), stdout);
     std::fflush(stdout);
+    tell_progress(&told, i + 1, arguments.runs, failed);
   }
   if (faults_strike(arguments.run.workload)) {
     for (const Seen& place : all_buggify()) {
@@ -194,7 +207,7 @@ int run_all(const Arguments& arguments) {
     }
   }
   const bool marked = report_marks(arguments.marks, arguments.rare, static_cast<double>(i));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const auto& [kind, count] : injected) {
     std::printf("  %-16s %llu\n", kind.c_str(), static_cast<unsigned long long>(count));
   }

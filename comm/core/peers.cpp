@@ -394,7 +394,7 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
     rail_failed(engine, *rail);
   } else if (peer.state == Peer::State::up && others) {
     if (!leaving && engine.stage == Stage::finalizing) {
-      CANELE_MARK(rail_ended_before_the_bye);  // that may come by the others; if not, the peer is reported as lost
+      CANELE_RARE_MARK(rail_ended_before_the_bye);  // that may come by the others; if not, the peer is reported as lost
     } else if (!leaving) {
       engine.counters.add(Counter::rails_failed);
       engine.log(LogLevel::warning, "the " + slot.label + " rail to rank " + std::to_string(rank) + " is lost (" +
