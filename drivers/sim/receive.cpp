@@ -106,7 +106,8 @@ int SimDriver::poll_impl(int budget) {
     inbox_.pop_front();
     Link& link = link_to(arrival.from);
     if (link.state == State::failed) continue;
-    const bool early = link.state != State::up && arrival.frame.type != Frame::Type::lost;
+    const bool early =
+        (link.state != State::up && arrival.frame.type != Frame::Type::lost) || owes_connected(arrival.from);
     const Take take = early || later.contains(arrival.from) ? Take::later : deliver(arrival.from, arrival.frame);
     if (take == Take::later) {
       later.insert(arrival.from);
@@ -121,6 +122,12 @@ int SimDriver::poll_impl(int budget) {
   events += pay(budget);
   in_poll_ = false;
   return events;
+}
+
+/// Time passes in a poll, too: a connection may have come up that the engine does not know yet.
+bool SimDriver::owes_connected(Rank peer) const {
+  return std::any_of(due_.begin(), due_.end(),
+                     [peer](const Due& due) { return due.peer == peer && due.kind == Due::Kind::connected; });
 }
 
 /// Call backs that are owed.

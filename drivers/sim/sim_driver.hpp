@@ -112,6 +112,7 @@ class SimDriver final : public Driver {
   void on_control(Rank from, const Frame& frame);
   void connection_up(Rank peer, Link& link, std::uint64_t incarnation);
   int pay(int budget);
+  bool owes_connected(Rank peer) const;
   void fail(Rank peer, std::string why, bool peer_is_gone);
   void close_link(Rank peer, Link& link);
   void tell_refused(Rank peer);
