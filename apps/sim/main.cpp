@@ -75,9 +75,13 @@ void print_failure(const Outcome& outcome, const RunOptions& run) {
   std::printf("%s  again: %s --verbose\n", outcome.wait_graph.c_str(), command_of(run).c_str());
 }
 
-bool all_reached() {
-  const auto marks = all_marks();
-  return std::all_of(marks.begin(), marks.end(), [](const Seen& mark) { return mark.hits > 0 || mark.rare; });
+/// Of those that every slice must reach.
+std::string not_reached() {
+  std::string names;
+  for (const Seen& mark : all_marks()) {
+    if (mark.hits == 0 && !mark.rare) names += " " + mark.name;
+  }
+  return names;
 }
 
 /// False: some were not reached, and are demanded.
@@ -170,7 +174,8 @@ int run_all(const Arguments& arguments) {
   // Where all marks are demanded the slice goes on until they are reached, within reason.
   const std::uint64_t most = arguments.marks ? 8 * arguments.runs : arguments.runs;
   std::uint64_t i = 0;
-  for (; i < arguments.runs || (i < most && !all_reached()); ++i) {
+  for (; i < arguments.runs || (i < most && !not_reached().empty()); ++i) {
+    if (i == arguments.runs) std::printf("marks: goes on, until these are reached:%s\n", not_reached().c_str());
     if (arguments.first_only && failed != 0) break;
     RunOptions options = arguments.run;
     options.seed += i;

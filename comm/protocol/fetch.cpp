@@ -146,7 +146,7 @@ void piece_done(DriverSlot& slot, Pull& pull, Status status) {
 void drop(Engine& engine, const Peer& peer, DriverSlot& slot) {
   for (const auto& pull : engine.all_pulls) {
     if (pull->peer != &peer || !pull->pull || pull->request == nullptr || pull->driver != slot.driver.get()) continue;
-    CANELE_MARK(fetch_dropped);
+    CANELE_RARE_MARK(fetch_dropped);
     pull->status = Status::failed;
     if (std::exchange(pull->outstanding, 0) > 0) push(slot, *pull);
   }
