@@ -68,8 +68,6 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.late = false;
   request.confirm = request.confirmed = request.copying = request.withheld = request.offering = false;
   request.part = Request::Part::none;
-  request.bulk_rail = nullptr;
-  request.exposure = 0;
 }
 
 /// The same for a send or a multicast, posted: all but its options, which are those of a plain send.

@@ -58,7 +58,7 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   const std::uint64_t before = request.word.load(std::memory_order_relaxed);
   const bool plain = RequestWord::happened(before) != 0 || before == 0;  // nobody waits for its events
   if (length > Rail::longest_inline || !plain || request.stage != Request::Stage::idle || !session.open ||
-      destination < 0 || destination >= engine.size || !engine.try_lock()) {
+      destination < 0 || destination >= engine.size || !engine.try_lock_to_post()) {
     return false;
   }
   const bool sent = send_path::leave_at_once(engine, session, destination, tag, buffer, length);
@@ -86,6 +86,18 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   return error(CANELE_EINVAL, std::string(call) + ": length is not 0 but buffer is NULL");
 }
 
+/// Under the lock; of this thread, as nobody else knows the request yet.
+[[gnu::always_inline]] inline void accept_or_defer(Engine& engine, Request& request) {
+  engine.counters.add(Counter::lock_taken);
+  if (PostPipeline::takes(engine, request)) [[unlikely]]
+    return engine.posts.add(engine, request);
+  if (!engine.posts.empty()) [[unlikely]]
+    engine.posts.settle(engine);
+  engine.being_posted = &request;
+  receive_path::accept(engine, request);
+  engine.being_posted = nullptr;
+}
+
 /// Inline: `data` then stays in registers, and is not copied out of memory that it has not reached yet.
 [[gnu::always_inline]] inline int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
                                                const canele_data_t& data, bool late, Request* request) {
@@ -98,18 +110,18 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   request->late = late;
   request->data = data;
   request->handle = 0;
-  request->moved = request->expected = 0;
   new (&request->receive) Direction::Receive{};
   request->receive.node.tag = tag & mask;
   request->receive.node.mask = mask;
   request->receive.node.source = source;
-  request->PostOp::kind = OpKind::receive;
   request->stage = Request::Stage::posted;
-  engine.submit_or(static_cast<PostOp&>(*request), [&] {
-    engine.being_posted = request;
-    receive_path::accept(engine, *request);
-    engine.being_posted = nullptr;
-  });
+  if (engine.try_lock_to_post()) {
+    accept_or_defer(engine, *request);
+    engine.unlock();
+  } else {
+    request->PostOp::kind = OpKind::receive;  // only now: it is far from what else a receive touches
+    engine.submit(static_cast<PostOp&>(*request));
+  }
   engine.after_submit();
   return CANELE_OK;
 }
@@ -151,6 +163,8 @@ void prepare_send(Request& request, Session& session, int rank, std::uint64_t ta
   request.status_length = data.length;
   request.synchronous = request.rendezvous = false;
   request.header = static_cast<std::uint16_t>(header);
+  request.bulk_rail = nullptr;
+  request.exposure = 0;
   request.handle = 0;
   request.moved = request.expected = 0;
   new (&request.item) strategies::Item;

@@ -30,6 +30,7 @@
 #include "comm/core/message_pool.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/peer.hpp"
+#include "comm/core/post_pipeline.hpp"
 #include "comm/core/request.hpp"
 #include "comm/core/samples.hpp"
 #include "comm/core/session.hpp"
@@ -121,14 +122,6 @@ class Engine final : public ltask::Progress {
 
   /// Runs `op` now, or leaves it to the holder of the lock; then does what the lock forbids (system calls, callbacks).
   void submit(Op& op);
-  /// The same where the caller has the code at hand: `now` is run with the lock held, if it is free.
-  template <typename Now>
-  void submit_or(Op& op, Now now) {
-    if (!lock.enter_or_push(op)) return;
-    counters.add(Counter::lock_taken);
-    now();
-    unlock();
-  }
   /// After work was left over for somebody who progresses: the server of a driver, the worker, a sleeper.
   void after_submit() {
     for (const DriverSlot* slot : system_slots) {
@@ -144,7 +137,15 @@ class Engine final : public ltask::Progress {
   void serve_drivers();
 
   // ---- the lock -------------------------------------------------------------------------------------------------
+  /// False: somebody else has it. With it, all receives that were posted are in the matcher.
   bool try_lock() {
+    if (!try_lock_to_post()) return false;
+    if (!posts.empty()) [[unlikely]]
+      posts.settle(*this);
+    return true;
+  }
+  /// The same for who does not look at receives: they may still wait in `posts`.
+  bool try_lock_to_post() {
 #ifdef CANELE_MARKS  // the simulator's copy of the engine
     if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) return false;
 #endif
@@ -249,6 +250,8 @@ class Engine final : public ltask::Progress {
   std::vector<std::unique_ptr<Peer>> active_peers;
   SessionTable sessions;
   Matcher matcher;
+  PostPipeline posts;              ///< on their way to the matcher
+  bool drivers_armed = false;      ///< somebody sleeps on the drivers, or is about to
   HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous
   HandleTable<Request> transfers;  ///< receives whose bulk data is on its way
   MessagePool messages;

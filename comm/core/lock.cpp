@@ -24,6 +24,8 @@ void Engine::lock_for_callback() {
       platform.yield();  // the holder may have lost its core
     }
   }
+  if (!posts.empty()) [[unlikely]]
+    posts.settle(*this);
 }
 
 void Engine::unlock_slowly() {
@@ -77,6 +79,8 @@ void Engine::run_or_leave_tasks() {
 }
 
 void Engine::run(Op& op) {
+  if (!posts.empty()) [[unlikely]]
+    posts.settle(*this);
   switch (op.kind) {
     case OpKind::send:
       send_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op)));

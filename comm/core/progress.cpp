@@ -133,24 +133,26 @@ void Engine::serve_drivers() {
 
 bool Engine::arm() {
   if (!try_lock()) return false;  // somebody is at work
-  bool armed = lulled.empty() && deferred.empty();
-  for (DriverSlot* slot : memory_slots) armed = slot->driver->arm() && armed;
+  drivers_armed = true;
+  bool nothing_to_do = lulled.empty() && deferred.empty();
+  for (DriverSlot* slot : memory_slots) nothing_to_do = slot->driver->arm() && nothing_to_do;
   unlock();
   for (DriverSlot* slot : system_slots) {
-    if (!armed) break;
+    if (!nothing_to_do) break;
     if (!slot->gate.try_enter()) {
-      armed = false;
+      nothing_to_do = false;
       continue;
     }
-    armed = slot->driver->arm();
-    while (slot->gate.leave()) armed = false;
+    nothing_to_do = slot->driver->arm();
+    while (slot->gate.leave()) nothing_to_do = false;
   }
-  for (DriverSlot* slot : system_slots) armed = armed && !slot->has_flush();
-  return armed && !tasks.has_work();
+  for (DriverSlot* slot : system_slots) nothing_to_do = nothing_to_do && !slot->has_flush();
+  return nothing_to_do && !tasks.has_work();
 }
 
 void Engine::disarm() {
   lock_for_callback();
+  drivers_armed = false;
   for (DriverSlot* slot : memory_slots) slot->driver->disarm();
   if (const std::uint64_t since = std::exchange(parked_ns_, 0); since != 0 && event_log != nullptr) {
     event_log->add({since, 0, 0, EventLog::no_peer, EventLog::no_session, Event::worker_parked, 0});

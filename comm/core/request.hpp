@@ -100,6 +100,13 @@ struct Outcome {
     held,    ///< a late receive that holds its message and has no buffer
     moving,  ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement
   };
+  /// What it is in a multicast, if anything; see comm/multicast/casts.hpp.
+  enum class Part : std::uint8_t {
+    none,
+    leg,      ///< a send with a route: a Leg
+    forward,  ///< a send of what is somebody else's: a Forward
+    stock     ///< a receive into memory of the engine
+  };
 
   std::atomic<std::uint64_t> word;
   Engine* engine;
@@ -118,32 +125,25 @@ struct Outcome {
   bool confirm;          ///< rendezvous: the sender keeps the data until it is told that it has arrived
   std::uint64_t handle;  ///< by which the peer names this request; 0 none. Not 0 in a posted receive: it is offered
   canele_data_t data;
-};
-
-/// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory.
-struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
-  using Outcome::kind;  // not that of the links
-  /// What it is in a multicast, if anything; see comm/multicast/casts.hpp.
-  enum class Part : std::uint8_t {
-    none,
-    leg,      ///< a send with a route: a Leg
-    forward,  ///< a send of what is somebody else's: a Forward
-    stock     ///< a receive into memory of the engine
-  };
-
-  canele_callback_fn callback;
-  void* argument;  ///< with a completion queue: the queue
-  void* queue_argument;
-  Request* queue_next;
   bool withheld;  ///< send: waits for credit
   bool offering;  ///< send: withheld, and an offer of it is in the backlog or in a packet
   bool copying;   ///< a task of this end copies chunks of it; see protocol/shared_copy.hpp
   Part part;
+  std::uint32_t tick;  ///< when it was posted; see observe/hang_watch.hpp
+};
+
+/// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory.
+/// A small receive that is neither linked nor waited for asleep touches its first 192 bytes only.
+struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
+  using Outcome::kind;  // not that of the links
+  canele_callback_fn callback;
+  void* argument;  ///< with a completion queue: the queue
+  void* queue_argument;
+  Request* queue_next;
   std::uint16_t header;    ///< send: bytes that travel ahead
-  std::uint32_t tick;      ///< when it was posted; see observe/hang_watch.hpp
   std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
-  std::uint64_t moved;     ///< bulk bytes sent, or landed
-  std::uint64_t expected;  ///< bulk bytes granted
+  std::uint64_t moved;     ///< bulk bytes sent, or landed; receive: undefined until it is offered, or a rendezvous
+  std::uint64_t expected;  ///< bulk bytes granted; the same
   std::uint64_t exposure;  ///< send: the driver's name for its exposed memory; 0 none
   Rail* bulk_rail;         ///< send: the rail that its bulk bytes take
   Request* withheld_next;  ///< see core/credit.hpp
@@ -155,6 +155,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
 };
 
 static_assert(sizeof(Request) <= CANELE_REQUEST_SIZE, "canele_request_t is too small");
+static_assert(sizeof(Outcome) + sizeof(Direction::Receive) == 192, "a plain receive is in the first half");
 static_assert(alignof(Request) <= 16, "calloc gives 16");
 
 struct ProbeOp : AnswerOp {

@@ -35,6 +35,7 @@
 #endif
 
 #include "comm/matching/node.hpp"
+#include "comm/matching/prefetch.hpp"
 #include "comm/matching/statistics.hpp"
 
 namespace canele::comm {
@@ -135,7 +136,7 @@ class KeyedQueues {
   }
   MatchNode* find(const MatchKey& key, Place& place) const noexcept;
   /// Sends for the bucket of the key; and, when it is there, the head that has its mark, not looked at.
-  void foresee(const MatchKey& key) const noexcept { __builtin_prefetch(&bucket(hash(key)), 1); }
+  void foresee(const MatchKey& key) const noexcept { prefetch_to_write(&bucket(hash(key))); }
   const MatchNode* guess(const MatchKey& key) const noexcept {
     const std::uint64_t h = hash(key);
     const MatchBucket& b = bucket(h);

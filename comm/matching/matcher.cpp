@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/matching/alternatives/alternative.hpp"
+#include "comm/matching/prefetch.hpp"
 
 namespace canele::comm {
 
@@ -173,6 +174,59 @@ MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::
     }
   }
   return best;
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::foresee_bucket(const MatchSession& session, const PostedNode& receive) const noexcept {
+  const MatchClass match_class = classify(receive.source, receive.mask);
+  const bool exact = match_class == MatchClass::exact;
+  if (exact) exact_.foresee({receive.tag, session.id, receive.source});
+  // What an exact receive takes has to be taken out of the other table, too.
+  if (match_class == MatchClass::any_source || (exact && session.indexes_any_source))
+    any_source_.foresee({receive.tag, session.id, rank_any});
+}
+
+/// What a look into the table says that the receive may find; nullptr for those that take the first of a list, or walk
+/// along it.
+template <typename Counting>
+const MatchNode* BasicMatcher<Counting>::guess_for(const MatchSession& session,
+                                                   const PostedNode& receive) const noexcept {
+  switch (classify(receive.source, receive.mask)) {
+    case MatchClass::exact:
+      return exact_.guess({receive.tag, session.id, receive.source});
+    case MatchClass::any_source:
+      return any_source_.guess({receive.tag, session.id, rank_any});
+    case MatchClass::any_tag:
+    case MatchClass::any_any:
+    case MatchClass::masked:
+      break;
+  }
+  return nullptr;
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::foresee_post(const MatchSession& session, const PostedNode& receive,
+                                          unsigned step) const noexcept {
+  if (other_ != nullptr) return;
+  if (step == 0) return foresee_bucket(session, receive);
+  if (step > 1 && !session.lists_arrivals) return;
+  const MatchNode* const node = guess_for(session, receive);
+  if (node == nullptr) return;
+  if (step == 1) {
+    prefetch_to_write(node);
+    prefetch_to_read(node + 1);  // the bytes of a message
+    return;
+  }
+  const Listing* const listing = node->posted ? nullptr : static_cast<const UnexpectedNode*>(node)->listing;
+  if (listing == nullptr) return;
+  if (step == 2) {
+    prefetch_to_write(listing);
+    if (receive.source == rank_any) exact_.foresee(MatchKey(*node));
+    return;
+  }
+  for (const UnexpectedNode* neighbour : {listing->earlier, listing->later}) {
+    if (neighbour != nullptr) prefetch_to_write(step == 3 ? static_cast<const void*>(neighbour) : neighbour->listing);
+  }
 }
 
 template <typename Counting>

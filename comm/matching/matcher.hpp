@@ -91,6 +91,11 @@ class BasicMatcher {
     return other_ == nullptr ? exact_.guess({tag, session.id, source}) : nullptr;
   }
 
+  /// Hints for a receive that will be posted, its tag, mask and source filled: each step sends for what the one before
+  /// it has led to, and so should come some time after it.
+  static constexpr unsigned post_steps = 5;  ///< bucket, message, what it is listed in, its neighbours, their listings
+  void foresee_post(const MatchSession& session, const PostedNode& receive, unsigned step) const noexcept;
+
   /// The receive that a message would get, left where it is.
   PostedNode* peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
   /// A stamp between those of all receives posted before and all posted later.
@@ -178,6 +183,8 @@ class BasicMatcher {
     forget_only(session);
     return only;
   }
+  void foresee_bucket(const MatchSession& session, const PostedNode& receive) const noexcept;
+  const MatchNode* guess_for(const MatchSession& session, const PostedNode& receive) const noexcept;
   void each_of_other(void (*visit)(void*, PostedNode&), void* context) const;
   matching::Tally tally() const noexcept;
   UnexpectedNode* find_in_tables(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask);

@@ -67,6 +67,7 @@ void offer(Engine& engine, Request& request, Peer& peer) {
   mine.request = &request;
   Claims(peer.rail->lines.ours[line], ++mine.generation).open();
   request.receive.peer = &peer;
+  request.moved = request.expected = 0;  // from now on the peer may name it
   request.handle = engine.transfers.add(request);
 
   wire::Rtr rtr{};

@@ -17,6 +17,7 @@
 
 #include "comm/core/engine.hpp"
 #include "comm/core/request.hpp"
+#include "comm/matching/prefetch.hpp"
 #include "comm/packet/wire.hpp"
 
 namespace canele::comm::receive_path {
@@ -66,12 +67,11 @@ class Lookahead {
     if (node == nullptr) return;
     constexpr std::size_t before = sizeof(Outcome), all = before + sizeof(PostedNode);
     const auto first = reinterpret_cast<std::uintptr_t>(node) - before;
-    for (std::size_t at = 0; at < all; at += 64) __builtin_prefetch(reinterpret_cast<const void*>(first + at), 1);
+    for (std::size_t at = 0; at < all; at += 64) prefetch_to_write(reinterpret_cast<const void*>(first + at));
   }
   void buffer() {
     const MatchNode* node = guess(at_[2]);
-    if (node != nullptr && node->posted)
-      __builtin_prefetch(request_of(static_cast<const PostedNode&>(*node)).data.base, 1);
+    if (node != nullptr && node->posted) prefetch_to_write(request_of(static_cast<const PostedNode&>(*node)).data.base);
   }
 
   const Matcher& matcher_;

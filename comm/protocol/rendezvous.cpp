@@ -129,6 +129,7 @@ void grant(Engine& engine, Request& request, Peer& peer, std::uint64_t send, std
 void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure,
            std::uint8_t exposed_by) {
   request.stage = Request::Stage::moving;
+  request.moved = request.expected = 0;
   Cast* const cast = request.receive.cast;
   if (cast != nullptr && multicast::bound(engine, request, *cast)) return;
   if (peer.gone()) {

@@ -155,6 +155,15 @@ BANNED = [
         ["snprintf(a, 3, b);"],
     ),
     (
+        "prefetch",
+        r"\b(?:__builtin_prefetch|_mm_prefetch)\b",
+        LIBRARY,
+        "comm/matching/prefetch.hpp: GCC deletes calls of functions that do nothing else",
+        r"^comm/matching/prefetch\.hpp$",
+        ["__builtin_prefetch(line, 1);"],
+        ["prefetch_to_read(line);"],
+    ),
+    (
         "thread-local",
         r"\bthread_local\b|\b__thread\b",
         ("drivers", "strategies"),

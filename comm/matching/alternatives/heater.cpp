@@ -4,6 +4,8 @@
 // Surprise: a pass in progress goes on at once (next_ns_ 0), in slices, so that no turn of polling takes long.
 #include "comm/matching/alternatives/heater.hpp"
 
+#include "comm/matching/prefetch.hpp"
+
 namespace canele::comm::matching {
 namespace {
 constexpr std::size_t line = 64;
@@ -36,7 +38,7 @@ void Heater::warm() noexcept {
   std::size_t left = lines_per_run;
   while (region_ != nullptr && left > 0) {
     for (; offset_ < region_->bytes && left > 0; offset_ += line, --left) {
-      __builtin_prefetch(region_->begin + offset_, 0, 3);
+      prefetch_to_read(region_->begin + offset_);
     }
     if (offset_ >= region_->bytes) region_ = region_->next, offset_ = 0;
   }

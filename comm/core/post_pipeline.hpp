@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// PostPipeline: receives that are posted, but not looked up yet: what the look-up will read is on its way to the cache.
+//
+// Who: api/ puts plain receives in when the table is large; whoever takes the engine's lock settles it.
+// Threads: under the engine's lock.
+// Surprise: to find a message among a million that wait misses the cache two to six times in a row, each where the last
+//     one led. Who posts one receive after the other lets those misses overlap: a receive is looked up when a few more
+//     have been posted, or when anything else than posting happens: every way to the lock but two (a post, and a small
+//     send that looks at no receive) finds the pipeline empty. So nobody can tell, but by the time it takes.
+//
+//   age:  0 its bucket ─▶ 2 the message there ─▶ 4 what that is listed in ─▶ 6, 8 its neighbours there ─▶ 10 look up
+//
+// It is group prefetching (Chen et al., "Improving hash join performance through prefetching", 2004), across calls.
+// Rejected: a call that posts many receives at once (task runtimes post one by one, MPI has no such call).
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace canele::comm {
+
+class Engine;
+struct Request;
+
+class PostPipeline {
+ public:
+  bool empty() const noexcept { return count_ == 0; }
+  /// May it wait here? Only if somebody will take the lock again before anyone sleeps for it, and nobody has to be told
+  /// of it meanwhile.
+  static bool takes(const Engine& engine, const Request& request) noexcept;
+  /// A receive that it takes; the oldest is looked up if it is full.
+  void add(Engine& engine, Request& request);
+  /// Looks all of them up, in the order in which they were posted.
+  void settle(Engine& engine);
+
+ private:
+  static constexpr std::size_t apart = 3, depth = 15;
+
+  Request& at(std::size_t age) const noexcept { return *ring_[(next_ - 1 - age) % ring_.size()]; }
+  void look_up_oldest(Engine& engine);
+
+  std::array<Request*, 32> ring_{};  ///< a power of two, and more than `depth`
+  std::size_t next_ = 0, count_ = 0;
+};
+
+}  // namespace canele::comm
