@@ -61,13 +61,14 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.word.store(RequestWord::happened(before) != 0 ? 0 : before & wanted, std::memory_order_relaxed);
   request.engine = session.engine;
   request.session = &session;
-  request.kind = kind;
-  request.tick = session.engine->watch.tick();
   request.status_error = CANELE_OK;
-  request.cancelled = false;
-  request.late = false;
-  request.confirm = request.confirmed = request.copying = request.withheld = request.offering = false;
+  request.kind = kind;  // eight bytes, in their order: one store
+  request.stage = Request::Stage::idle;
+  request.synchronous = request.late = request.rendezvous = request.cancelled = false;
+  request.confirmed = request.confirm = false;
+  request.withheld = request.offering = request.copying = false;
   request.part = Request::Part::none;
+  request.tick = session.engine->watch.tick();
 }
 
 /// The same for a send or a multicast, posted: all but its options, which are those of a plain send.

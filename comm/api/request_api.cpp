@@ -8,6 +8,7 @@
 #include <new>
 
 #include "comm/api/api.hpp"
+#include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/short_cut.hpp"
@@ -86,16 +87,20 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   return error(CANELE_EINVAL, std::string(call) + ": length is not 0 but buffer is NULL");
 }
 
-/// Under the lock; of this thread, as nobody else knows the request yet.
-[[gnu::always_inline]] inline void accept_or_defer(Engine& engine, Request& request) {
+/// Under the lock. True: see accept_in_line().
+[[gnu::always_inline]] inline bool accept_or_defer(Engine& engine, Request& request) {
   engine.counters.add(Counter::lock_taken);
-  if (PostPipeline::takes(engine, request)) [[unlikely]]
-    return engine.posts.add(engine, request);
+  const bool many = engine.matcher.is_large() || CANELE_BUGGIFY(pipeline_of_few);
+  if (many && PostPipeline::takes(engine, request)) [[unlikely]] {
+    engine.posts.add(engine, request);
+    return false;
+  }
   if (!engine.posts.empty()) [[unlikely]]
     engine.posts.settle(engine);
-  engine.being_posted = &request;
-  receive_path::accept(engine, request);
+  engine.being_posted = &request;  // nobody else knows it yet
+  const bool over = receive_path::accept_in_line(engine, request);
   engine.being_posted = nullptr;
+  return over;
 }
 
 /// Inline: `data` then stays in registers, and is not copied out of memory that it has not reached yet.
@@ -110,14 +115,14 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   request->late = late;
   request->data = data;
   request->handle = 0;
-  new (&request->receive) Direction::Receive{};
-  request->receive.node.tag = tag & mask;
-  request->receive.node.mask = mask;
-  request->receive.node.source = source;
+  request->receive.node.name(source, tag, mask);
+  request->receive.message = nullptr;
+  request->receive.cast = nullptr;
   request->stage = Request::Stage::posted;
+  const bool quiet = request->word.load(std::memory_order_relaxed) == 0;  // no callback is due, whatever happens
   if (engine.try_lock_to_post()) {
-    accept_or_defer(engine, *request);
-    engine.unlock();
+    const bool over = accept_or_defer(engine, *request);
+    if (engine.unlock_idle() && over && quiet) return CANELE_OK;
   } else {
     request->PostOp::kind = OpKind::receive;  // only now: it is far from what else a receive touches
     engine.submit(static_cast<PostOp&>(*request));

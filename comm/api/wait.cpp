@@ -285,6 +285,8 @@ int canele_wait_all(size_t count, canele_request_t* const* requests, canele_stat
   int first = CANELE_OK;
   for (size_t i = 0; i < count; ++i) {
     if (requests[i] == nullptr) continue;
+    const Request& r = request_of(requests[i]);
+    if (statuses == nullptr && r.finalized() && r.status_error == CANELE_OK) continue;  // in line, for many
     const int code = canele_wait(requests[i], statuses != nullptr ? &statuses[i] : nullptr);
     if (code == CANELE_EDEADLK && callback_depth() != 0) return code;
     if (first == CANELE_OK) first = code;

@@ -23,6 +23,9 @@
 //     would starve one with short ones).
 #pragma once
 
+#include <canele/canele.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -71,6 +74,17 @@ struct Allowance {
   std::uint64_t seen = 0, taken = 0;  ///< offers of the batch, a bit each
 
   std::uint64_t window() const { return granted - arrived + stored; }
+  /// When to look again: half of the target is used up and has not come back; or a starving sender can send no more.
+  void set_next_look() {
+    if (in_queue) [[unlikely]] {
+      next_look = granted;  // there is nothing to grant
+    } else if (starving) [[unlikely]] {
+      next_look = granted - std::min(granted, wire::charge_of_rts(CANELE_HEADER_MAX));  // the dearest envelope
+    } else {
+      const std::uint64_t reached = granted + stored;
+      next_look = std::min(granted, reached - std::min(reached, target / 2));
+    }
+  }
 };
 
 /// A probe that found nothing while some sender withheld messages: what it asks for must not be withheld.

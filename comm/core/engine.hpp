@@ -154,9 +154,14 @@ class Engine final : public ltask::Progress {
   /// Waits for the lock, for callers who must have it (a driver's call back). Holders are quick: they make no system
   /// call.
   void lock_for_callback();
-  void unlock() {
-    if (!dirty.empty() || departures.due() || !lock.try_leave()) [[unlikely]]
+  void unlock() { unlock_idle(); }
+  /// The same; true: nothing was left to be done, neither then nor by the caller outside the lock.
+  bool unlock_idle() {
+    if (!dirty.empty() || departures.due() || !lock.try_leave()) [[unlikely]] {
       unlock_slowly();
+      return false;
+    }
+    return true;
   }
 
   // ---- under the lock: core/ ------------------------------------------------------------------------------------

@@ -54,10 +54,12 @@ class MessagePool {
     void* block = is_small(size) ? take(kinds_[kind_for(size)]) : std::malloc(size);
     return block != nullptr ? new (block) Message : nullptr;
   }
-  void release(Message& message) {
-    const bool small = is_small(message.size());
+  void release(Message& message) { release(message, message.size()); }
+
+  /// The same for one of `size` bytes.
+  void release(Message& message, std::size_t size) {
     message.~Message();
-    if (small) {
+    if (is_small(size)) [[likely]] {
       give_back(&message);
     } else {
       std::free(&message);

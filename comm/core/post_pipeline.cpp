@@ -12,9 +12,8 @@
 namespace canele::comm {
 
 bool PostPipeline::takes(const Engine& engine, const Request& request) noexcept {
-  const bool pays = engine.matcher.is_large() || CANELE_BUGGIFY(pipeline_of_few);
   const bool looked_after = !engine.drivers_armed && !engine.worker.active();
-  return pays && looked_after && request.word.load(std::memory_order_relaxed) == 0 && !request.late &&
+  return looked_after && request.word.load(std::memory_order_relaxed) == 0 && !request.late &&
          request.data.length < advert::least;
 }
 

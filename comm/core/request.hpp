@@ -80,7 +80,7 @@ struct Direction {
   struct Receive {
     PostedNode node;
     Message* message;  ///< what a late receive holds
-    Peer* peer;        ///< rendezvous: who sends
+    Peer* peer;        ///< rendezvous, or offered: who sends
     Cast* cast;        ///< the multicast that it has met
   };
   union {

@@ -55,11 +55,17 @@ UnexpectedNode* BasicMatcher<Counting>::post(MatchSession& session, PostedNode& 
   if (other_ != nullptr) [[unlikely]]
     return other_->post(session, receive);
   const Noted noted(*this, session, session.unexpected != 0);
-  receive.session = session.id;
-  receive.posted = true;
   if (session.unexpected != 0) {
     if (UnexpectedNode* message = receive_now(session, receive); message != nullptr) return message;
   }
+  queue(session, receive);
+  return nullptr;
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::queue(MatchSession& session, PostedNode& receive) {
+  receive.session = session.id;
+  receive.posted = true;
   const MatchClass match_class = classify(receive.source, receive.mask);
   receive.match_class = static_cast<std::uint8_t>(match_class);
   receive.stamp = ++stamp_;
@@ -73,7 +79,6 @@ UnexpectedNode* BasicMatcher<Counting>::post(MatchSession& session, PostedNode& 
   }
   receive.queued = true;
   ++session.posted;
-  return nullptr;
 }
 
 /// The message that a new receive takes, taken out. The exact class needs only one look into the table for both.
@@ -85,13 +90,9 @@ template <typename Counting>
     if (message != nullptr) take_from_tables(session, *message);
     return message;
   }
-  typename KeyedQueues<FiledExact, Counting>::Place place;
-  MatchNode* node = exact_.find({receive.tag, session.id, receive.source}, place);
-  if (node == nullptr || node->posted) return nullptr;
-  auto& message = static_cast<UnexpectedNode&>(*node);
-  exact_.remove_first(message, place);
-  forget_message(session, message);
-  return &message;
+  UnexpectedNode* const message = take_by_key(session, receive);
+  if (message != nullptr) forget_message(session, *message);
+  return message;
 }
 
 template <typename Counting>

@@ -72,6 +72,20 @@ class BasicMatcher {
   /// taken out; or queues the receive and returns nullptr.
   UnexpectedNode* post(MatchSession& session, PostedNode& receive);
 
+  /// The short way of post(), in line: an exact receive of a session that files its messages under their exact keys
+  /// only, and has some. True: it is one; *message is what it takes, already taken out, or nullptr: it must be queued.
+  bool take_exact(MatchSession& session, const PostedNode& receive, UnexpectedNode** message) noexcept {
+    const bool exact = receive.mask == ~std::uint64_t{0} && receive.source != rank_any;
+    if (session.unexpected == 0 || !exact || session.lists_arrivals || other_ != nullptr || Counting::on) return false;
+    *message = take_by_key(session, receive);
+    if (*message == nullptr) return true;
+    (*message)->queued = false;
+    --session.unexpected;
+    return true;
+  }
+  /// The rest of post() for a receive that no message waits for.
+  void queue(MatchSession& session, PostedNode& receive);
+
   /// A message arrives: the receive that takes it, already taken out, or nullptr.
   PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
     // A lone receive is in no structure. In line: to call what follows costs as much.
@@ -185,6 +199,14 @@ class BasicMatcher {
   }
   void foresee_bucket(const MatchSession& session, const PostedNode& receive) const noexcept;
   const MatchNode* guess_for(const MatchSession& session, const PostedNode& receive) const noexcept;
+  /// The oldest message under the key of an exact receive, out of the table of exact keys; nullptr if there is none.
+  [[gnu::always_inline]] UnexpectedNode* take_by_key(const MatchSession& session, const PostedNode& receive) noexcept {
+    typename KeyedQueues<FiledExact, Counting>::Place place;
+    MatchNode* const node = exact_.find({receive.tag, session.id, receive.source}, place);
+    if (node == nullptr || node->posted) return nullptr;
+    exact_.remove_first(*node, place);
+    return static_cast<UnexpectedNode*>(node);
+  }
   void each_of_other(void (*visit)(void*, PostedNode&), void* context) const;
   matching::Tally tally() const noexcept;
   UnexpectedNode* find_in_tables(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask);

@@ -47,6 +47,14 @@ struct MatchNode {
 /// A receive that waits for its message.
 struct PostedNode : MatchNode {
   std::uint64_t mask = ~std::uint64_t{0};
+
+  /// For what comes next. All else is the matcher's, which writes it before it reads it.
+  void name(std::int32_t from, std::uint64_t with_tag, std::uint64_t under_mask) noexcept {
+    tag = with_tag & under_mask;
+    mask = under_mask;
+    source = from;
+    queued = false;
+  }
 };
 
 /// A message that waits for its receive: one cache line, its owner's share included.

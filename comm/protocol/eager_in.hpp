@@ -36,6 +36,11 @@ const char* no_longer_offered(Engine& engine, Request& request);
 void look_closely(Engine& engine, const Request& request, std::uint64_t delivered_bytes);
 void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle);
 
+/// A posted receive: takes an unexpected message, or waits. The second has looked already, and taken `message` out of
+/// the tables if it is not nullptr.
+void accept(Engine& engine, Request& request);
+void accept_searched(Engine& engine, Request& request, Message* message);
+
 // ---- steps
 // -----------------------------------------------------------------------------------------------------------
 
@@ -108,6 +113,49 @@ inline void count(Engine& engine, const Request& request, Peer& peer, std::uint6
   }
   copy_eager(engine, request, peer, payload);
   return nullptr;
+}
+
+// ---- the message was there before its receive
+// ---------------------------------------------------------------------------------------------------------------
+
+/// Neither of the two wants more than that bytes are copied.
+inline bool is_simple(const Engine& engine, const Request& request, const Message& message) {
+  return message.traits == Message::is_charged && request.data.segments == nullptr && !request.late &&
+         message.stored <= request.data.length && !engine.looks_closely;
+}
+
+/// The message is the receive's, and both end. The receive has never been pending.
+[[gnu::always_inline]] inline void take_at_once(Engine& engine, Request& request, Message& message) {
+  Peer& peer = *engine.peers[message.source];
+  const std::size_t size = message.stored;
+  engine.counters.sub(Counter::unexpected_now);
+  engine.counters.sub(Counter::unexpected_bytes_now, size);
+  set_envelope(request, message.tag, message.source, size);
+  data::copy(request.data.base, message.bytes_alone(), size);
+  peer.counters.add(Counter::messages_received);
+  peer.counters.add(Counter::bytes_received, size);
+  flow_in::released(engine, peer, wire::charge_of_eager(size));
+  engine.messages.release(message, sizeof message + size);
+  request.stage = Request::Stage::idle;
+  engine.publish(request, event::received | event::finalized);
+}
+
+/// A posted receive. What is seldom, or not as simple as that, is not in line: receive_path.cpp has the rest. True: the
+/// receive has ended, and nothing else has happened.
+[[gnu::always_inline]] static inline bool accept_in_line(Engine& engine, Request& request) {
+  UnexpectedNode* found = nullptr;
+  if (!engine.matcher.take_exact(request.session->match, request.receive.node, &found)) {
+    accept(engine, request);
+    return false;
+  }
+  auto* const message = static_cast<Message*>(found);
+  if (message != nullptr && is_simple(engine, request, *message)) [[likely]] {
+    CANELE_MARK(unexpected_taken_at_once);
+    take_at_once(engine, request, *message);
+    return true;
+  }
+  accept_searched(engine, request, message);
+  return false;
 }
 
 /// Step 2: a whole packet. nullptr, or what is wrong with it.

@@ -14,20 +14,6 @@
 namespace canele::comm::flow_in {
 namespace {
 
-constexpr std::uint64_t dearest_envelope = wire::charge_of_rts(CANELE_HEADER_MAX);
-
-/// When to look again: half of the target is used up and has not come back; or a starving sender can send no more.
-void set_next_look(Allowance& a) {
-  if (a.in_queue) {
-    a.next_look = a.granted;  // there is nothing to grant
-  } else if (a.starving) {
-    a.next_look = a.granted - std::min(a.granted, dearest_envelope);
-  } else {
-    const std::uint64_t reached = a.granted + a.stored;
-    a.next_look = std::min(a.granted, reached - std::min(reached, a.target / 2));
-  }
-}
-
 /// The pool learns what has been matched since it was asked last.
 void settle(CreditPool& pool, Allowance& a) {
   assert(a.lent >= a.window() && pool.lent >= a.lent);
@@ -84,7 +70,7 @@ void refill(Engine& engine, Peer& peer) {
       send_path::control(engine, peer, wire::Type::credit, a.granted, 0, 0, nullptr, 0);
     }
   }
-  set_next_look(a);
+  a.set_next_look();
   if (is_stuck(pool, a) && (engine.sessions.has_posted() || !pool.missed.empty())) resume(engine, peer);
 }
 
@@ -131,19 +117,11 @@ void refill_all(Engine& engine) {
 
 void stored(Peer& peer, std::uint64_t price) {
   peer.allowance.stored += price;
-  set_next_look(peer.allowance);
+  peer.allowance.set_next_look();
 }
 
-void released(Engine& engine, Peer& peer, std::uint64_t price) {
-  Allowance& a = peer.allowance;
-  assert(a.stored >= price && a.lent >= price);
-  a.stored -= price;
-  a.lent -= price;
-  engine.credit.lent -= price;
-  if (!peer.gone()) {
-    set_next_look(a);
-    if (a.arrived > a.next_look) refill(engine, peer);
-  }
+void grant_again(Engine& engine, Peer& peer) {
+  if (!peer.gone() && peer.allowance.arrived > peer.allowance.next_look) refill(engine, peer);
   if (!engine.credit.queue.empty()) serve_queue(engine);
 }
 
@@ -157,7 +135,7 @@ void on_withheld(Engine& engine, Peer& peer, bool withholds) {
     std::erase(pool.starving, &peer);
     if (pool.starving.empty()) pool.missed.clear();
     a.resume_out = a.resume_due = false;
-    set_next_look(a);
+    a.set_next_look();
     return;
   }
   CANELE_MARK(sender_starves);

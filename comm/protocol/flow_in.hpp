@@ -12,6 +12,7 @@
 //   receive waits ─▶ posted ─▶ resume ─▶ (sender) offers ─▶ receive_path matches ─▶ offered ─▶ answer
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 
 #include "comm/core/engine.hpp"
@@ -37,9 +38,21 @@ inline const char* charge(Engine& engine, Peer& peer, std::uint64_t price) {
 /// There is no memory for the message of that envelope: it will come again, and be charged then.
 inline void take_back(Peer& peer, std::uint64_t price) { peer.allowance.arrived -= price; }
 
-/// A message that was charged is kept; and is needed no longer.
+/// A message that was charged is kept.
 void stored(Peer& peer, std::uint64_t price);
-void released(Engine& engine, Peer& peer, std::uint64_t price);
+/// There is memory again: this peer may be due for credit, or others that waited for some.
+void grant_again(Engine& engine, Peer& peer);
+/// A message that was kept is needed no longer.
+inline void released(Engine& engine, Peer& peer, std::uint64_t price) {
+  Allowance& allowance = peer.allowance;
+  assert(allowance.stored >= price && "it was not kept");  // and lent is not less than stored
+  allowance.stored -= price;
+  allowance.lent -= price;
+  engine.credit.lent -= price;
+  allowance.set_next_look();
+  if (allowance.arrived > allowance.next_look || !engine.credit.queue.empty()) [[unlikely]]
+    grant_again(engine, peer);
+}
 
 /// The sender has begun to withhold messages, or has no more of them.
 void on_withheld(Engine& engine, Peer& peer, bool withholds);

@@ -363,6 +363,30 @@ void consume(Engine& engine, Request& request, Message& message) {
   discard(engine, message);
 }
 
+/// The message that a new receive has taken out of the tables.
+void meet(Engine& engine, Request& request, Message& message) {
+  if (is_simple(engine, request, message)) return take_at_once(engine, request, message);
+  no_longer_unexpected(engine, message);
+  ++request.session->pending;
+  give(engine, request, message);
+}
+
+/// A new receive is in the tables, and waits.
+void wait(Engine& engine, Request& request) {
+  const PostedNode& node = request.receive.node;
+  ++request.session->pending;
+  flow_in::posted(engine, node.source);
+  if (node.source == rank_any) return;
+  Peer& peer = engine.peer(node.source);  // opens the connection in the background
+  if (peer.gone()) {
+    CANELE_MARK(receive_from_the_gone);
+    take_out(engine, request);
+    engine.finish(request, peer.error);
+  } else if (request.data.length >= advert::least) {
+    advert::offer(engine, request, peer);
+  }
+}
+
 }  // namespace
 
 [[gnu::noinline]] const char* several_chunks(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes) {
@@ -392,26 +416,19 @@ const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes,
 }
 
 void accept(Engine& engine, Request& request) {
-  ++request.session->pending;
-  PostedNode& node = request.receive.node;
+  const PostedNode& node = request.receive.node;
   engine.trace(Event::receive_posted, node.source, request.session, node.tag, request.data.length);
-  UnexpectedNode* found = engine.matcher.post(request.session->match, node);
-  if (found != nullptr) {
-    auto& message = static_cast<Message&>(*found);
-    no_longer_unexpected(engine, message);
-    give(engine, request, message);
-    return;
-  }
-  flow_in::posted(engine, node.source);
-  if (node.source == rank_any) return;
-  Peer& peer = engine.peer(node.source);  // opens the connection in the background
-  if (peer.gone()) {
-    CANELE_MARK(receive_from_the_gone);
-    take_out(engine, request);
-    engine.finish(request, peer.error);
-  } else if (request.data.length >= advert::least) {
-    advert::offer(engine, request, peer);
-  }
+  UnexpectedNode* found = engine.matcher.post(request.session->match, request.receive.node);
+  if (found != nullptr) return meet(engine, request, static_cast<Message&>(*found));
+  wait(engine, request);
+}
+
+void accept_searched(Engine& engine, Request& request, Message* message) {
+  const PostedNode& node = request.receive.node;
+  engine.trace(Event::receive_posted, node.source, request.session, node.tag, request.data.length);
+  if (message != nullptr) return meet(engine, request, *message);
+  engine.matcher.queue(request.session->match, request.receive.node);
+  wait(engine, request);
 }
 
 void give(Engine& engine, Request& request, Message& message) {
