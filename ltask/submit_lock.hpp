@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SubmitLock: a lock whose word is also the head of the queue of those who found it taken.
+// SubmitLock: a lock whose word is also the head of the queue of those who found it taken, and which a thread that
+// takes it again and again takes without a locked instruction.
 //
 // Who: the engine.
 // Threads: any.
@@ -10,35 +11,63 @@
 //
 //   word:  0            free, queue empty
 //          1            taken, queue empty
+//          2            biased: one thread, its owner, takes and leaves it by a flag of its own
 //          pointer      taken, top of a LIFO list of nodes (reversed when it is taken out: FIFO per thread)
 //
 //                     ┌──────┐   next   ┌──────┐   next
 //          word ─────▶│ last │─────────▶│first │────────▶ null
 //                     └──────┘          └──────┘
 //
+// The bias (as in biased locking, Kawachiya 2002, with an asymmetric fence for its handshake): who has left often in a
+// row leaves the word biased. From then on it enters by two plain steps, and leaves by two:
+//
+//   enter:  inside = 1 · still biased? ─yes─▶ has it          leave:  inside = 0 · still biased? ─yes─▶ has left it
+//                             └─no─┐                                                    └─no─┐
+//   another:  word 2 → 1, bias = 0, heavy fence, inside? ─yes─▶ links its post               │
+//                                                  └─no──▶ claim ◀── one of the two gets it ─┘
+//
+// After the heavy fence one of the two sees what the other has written, or both do; then the claim decides who holds
+// the word, which is taken in the ordinary way from then on. A bias that was taken away is harder to get the next time.
+//
 // Rejected: an exchange-then-link queue (a descheduled pusher hides every later entry), and a lock beside a queue
-//     (the holder can look, unlock, and leave a post behind that was pushed in between).
+//     (the holder can look, unlock, and leave a post behind that was pushed in between). Of biases: a flag of the
+//     lock's that all owners share (a former owner that was descheduled in between resets it under the next one), and
+//     waiting for the owner to be outside (it may have lost its core).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
+
+#include "ltask/asymmetric.hpp"
 
 namespace canele::ltask {
 
-class SubmitLock {
+/// Fences: AsymmetricFences, or what a test has in their place.
+template <typename Fences>
+class BasicSubmitLock {
  public:
   struct Node {
     Node* next = nullptr;
   };
 
+  /// For the holder, or before there are other threads: a thread that has taken it so many times in a row may be its
+  /// owner; 0: no thread. Only where the fences are available.
+  void bias_after(std::uint32_t times) noexcept { row_needed_ = times; }
+
   /// Takes the lock (true), or links `node` for the holder (false).
   bool enter_or_push(Node& node) noexcept {
+    if (enter_as_owner()) return true;
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     for (;;) {
       if (seen == free_word) {
         if (word_.compare_exchange_weak(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed))
-          return true;
+          return note_entry();
+      } else if (seen == biased_word) {
+        if (take_bias_away()) return true;
+        seen = word_.load(std::memory_order_relaxed);
       } else {
         node.next = seen == taken_word ? nullptr : reinterpret_cast<Node*>(seen);
         // release: the holder must see what the node says
@@ -51,9 +80,13 @@ class SubmitLock {
   }
 
   bool try_enter() noexcept {
-    std::uintptr_t seen = free_word;
-    return word_.load(std::memory_order_relaxed) == free_word &&
-           word_.compare_exchange_strong(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed);
+    if (enter_as_owner()) return true;
+    std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    if (seen == biased_word) [[unlikely]]
+      return take_bias_away();
+    return seen == free_word &&
+           word_.compare_exchange_strong(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed) &&
+           note_entry();
   }
 
   /// For the holder: gives the lock up and returns nullptr; or keeps it and returns what was linked, oldest first.
@@ -61,19 +94,28 @@ class SubmitLock {
 
   /// For the holder: gives the lock up if nothing is linked.
   bool try_leave() noexcept {
+    if (Owner* const owner = entered_by_; owner != nullptr) {
+      owner->inside.store(false, std::memory_order_release);
+      Fences::light();
+      if (bias_.load(std::memory_order_acquire) == owner) [[likely]]
+        return true;
+      if (!claim(*owner)) return true;
+    } else if (row_ >= row_needed_ && row_needed_ != 0) [[unlikely]] {
+      return leave_biased();
+    }
     std::uintptr_t seen = taken_word;
     return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
   }
 
   /// For the holder: something is linked. A plain load.
-  bool pending() const noexcept { return word_.load(std::memory_order_relaxed) > taken_word; }
+  bool pending() const noexcept { return word_.load(std::memory_order_relaxed) > biased_word; }
 
   /// For the holder: takes out what is linked, oldest first; the lock stays taken.
   Node* take() noexcept {
-    const std::uintptr_t seen = word_.exchange(taken_word, std::memory_order_acquire);
-    assert(seen != free_word && "take() without the lock");
+    if (!pending()) return nullptr;
     Node* reversed = nullptr;
-    for (Node* node = seen == taken_word ? nullptr : reinterpret_cast<Node*>(seen); node != nullptr;) {
+    for (auto* node = reinterpret_cast<Node*>(word_.exchange(taken_word, std::memory_order_acquire));
+         node != nullptr;) {
       Node* next = node->next;
       node->next = reversed;
       reversed = node;
@@ -82,12 +124,86 @@ class SubmitLock {
     return reversed;
   }
 
-  bool taken() const noexcept { return word_.load(std::memory_order_relaxed) != free_word; }
+  /// For tests, when no thread uses it.
+  bool taken() const noexcept { return word_.load(std::memory_order_relaxed) == taken_word || pending(); }
+  bool biased() const noexcept { return word_.load(std::memory_order_relaxed) == biased_word; }
 
  private:
-  static constexpr std::uintptr_t free_word = 0, taken_word = 1;
+  static constexpr std::uintptr_t free_word = 0, taken_word = 1, biased_word = 2;
+  static constexpr std::size_t most_biases = 24;  ///< in its life; the row for the last is long
+  static constexpr std::uint32_t longest_row = 1u << 24;
+
+  /// One bias, used once, so that who was descheduled in the middle of its handshake meets no other.
+  struct Owner {
+    const void* thread = nullptr;
+    std::atomic<bool> inside{false}, claimed{false};
+  };
+
+  bool enter_as_owner() noexcept {
+    Owner* const owner = bias_.load(std::memory_order_acquire);
+    if (owner == nullptr || owner->thread != Fences::self()) return false;
+    owner->inside.store(true, std::memory_order_relaxed);
+    Fences::light();
+    if (bias_.load(std::memory_order_acquire) == owner) [[likely]]
+      return true;
+    owner->inside.store(false, std::memory_order_release);
+    return claim(*owner);
+  }
+
+  /// The word is taken, and nobody holds it: the owner shall, if it was inside or on its way, or who took the bias
+  /// away.
+  [[gnu::cold, gnu::noinline]] bool claim(Owner& owner) noexcept {
+    if (owner.claimed.exchange(true, std::memory_order_acq_rel)) return false;
+    entered_by_ = nullptr;
+    row_needed_ = std::min(2 * row_needed_, longest_row);
+    row_ = 0;
+    return true;
+  }
+
+  /// True: the caller holds the lock.
+  [[gnu::cold, gnu::noinline]] bool take_bias_away() noexcept {
+    std::uintptr_t seen = biased_word;
+    if (!word_.compare_exchange_strong(seen, taken_word, std::memory_order_acq_rel, std::memory_order_relaxed))
+      return false;  // somebody else does
+    Owner& owner = *bias_.exchange(nullptr, std::memory_order_acq_rel);
+    Fences::heavy();
+    return !owner.inside.load(std::memory_order_acquire) && claim(owner);
+  }
+
+  bool note_entry() noexcept {
+    const void* const self = Fences::self();
+    row_ = last_ == self ? row_ + 1 : 0;
+    last_ = self;
+    return true;
+  }
+
+  [[gnu::cold, gnu::noinline]] bool leave_biased() noexcept {
+    std::uintptr_t seen = taken_word;
+    row_ = 0;
+    if (biases_ == most_biases) {
+      row_needed_ = 0;
+      return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
+    }
+    Owner& owner = owners_[biases_++];
+    owner.thread = Fences::self();
+    entered_by_ = &owner;
+    bias_.store(&owner, std::memory_order_release);
+    if (word_.compare_exchange_strong(seen, biased_word, std::memory_order_release, std::memory_order_relaxed))
+      return true;
+    bias_.store(nullptr, std::memory_order_relaxed);
+    entered_by_ = nullptr;
+    return false;
+  }
+
   alignas(64) std::atomic<std::uintptr_t> word_{free_word};
+  std::atomic<Owner*> bias_{nullptr};  ///< who may enter as owner
+  Owner* entered_by_ = nullptr;        ///< from here on the holder's: the bias in force when it entered
+  const void* last_ = nullptr;         ///< who entered in the ordinary way last, and how often in a row
+  std::uint32_t row_ = 0, row_needed_ = 0;
+  std::size_t biases_ = 0;  ///< so far
+  alignas(64) Owner owners_[most_biases];
 };
+using SubmitLock = BasicSubmitLock<AsymmetricFences>;
 
 /// A try-lock that remembers that somebody was turned away: leave() then returns true, "look again".
 /// Used to serialise the calls on one driver instance: whoever finds it taken leaves a mark, not a queue.

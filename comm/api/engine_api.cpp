@@ -250,6 +250,7 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
     return error(CANELE_EINVAL, "canele_worker_bind: engine and indexes must be given, count must not be negative");
   }
   Engine& e = engine_of(engine);
+  e.favour_one_thread(false);
   e.worker.start();
   if (!e.worker.active()) return error(CANELE_ENOMEM, "canele_worker_bind: the system has no thread to give");
   if (count == 0) return CANELE_OK;
@@ -266,6 +267,7 @@ int canele_worker_stop(canele_engine_t* engine) {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_stop: engine is NULL");
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_stop inside a completion callback");
   engine_of(engine).worker.stop();
+  engine_of(engine).favour_one_thread(true);
   return CANELE_OK;
 }
 

@@ -154,6 +154,8 @@ class Engine final : public ltask::Progress {
   /// Waits for the lock, for callers who must have it (a driver's call back). Holders are quick: they make no system
   /// call.
   void lock_for_callback();
+  /// Whether one thread may have the lock for less, as long as no other wants it. Not while a worker wants it, too.
+  void favour_one_thread(bool yes);
   void unlock() { unlock_idle(); }
   /// The same; true: nothing was left to be done, neither then nor by the caller outside the lock.
   bool unlock_idle() {

@@ -28,6 +28,13 @@ void Engine::lock_for_callback() {
     posts.settle(*this);
 }
 
+void Engine::favour_one_thread(bool yes) {
+  constexpr std::uint32_t row = 4096;  // to take a bias away costs as much as some hundred ordinary turns
+  lock_for_callback();
+  lock.bias_after(yes && ltask::AsymmetricFences::available() ? row : 0);
+  unlock();
+}
+
 void Engine::unlock_slowly() {
   Departures due;
   for (;;) {

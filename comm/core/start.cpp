@@ -253,6 +253,7 @@ Engine::Engine(EngineParts parts)
   casts.own.engine = this;
   casts.stock_limit = settings->number(Setting::multicast_memory);
   casts.forced = multicast::shape_named(settings->text(Setting::multicast));
+  favour_one_thread(true);
 }
 
 Engine::~Engine() {

@@ -106,6 +106,13 @@ void Explorer::yield() {
   step({"yield", nullptr, false, false, true});
 }
 
+void Explorer::fence_everywhere() {
+  step({"fence everywhere", nullptr, false, true, true});
+  for (int i = 0; i < spawned_; ++i) {
+    while (!threads_[static_cast<std::size_t>(i)].buffer.empty()) flush(i);
+  }
+}
+
 void Explorer::join(int thread) {
   Thread& other = threads_[static_cast<std::size_t>(thread)];
   const std::function<bool()> ended = [&other] { return other.ended; };

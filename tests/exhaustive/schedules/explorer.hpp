@@ -80,6 +80,10 @@ class Explorer {
   void step(const Access& access, const std::function<bool()>* ready = nullptr);
   /// Not before another thread has made a step, if there is one that can.
   void yield();
+  /// A fence that another thread has all threads make.
+  void fence_everywhere();
+  /// Differs between the threads. While a world is being built: that of its first thread.
+  const void* self() const { return &threads_[static_cast<std::size_t>(running_ == none ? 0 : running_)]; }
   /// What a world finds wrong; does not return if called by a thread.
   void fail(const std::string& what);
 

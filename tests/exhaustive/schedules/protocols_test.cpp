@@ -125,10 +125,17 @@ void in_every_order(const char* name, bool also_with_buffers = true) {
 
 // ---------------------------------------------------------------------------------------------- the submission lock
 
+struct ExploredFences {
+  static void light() {}
+  static void heavy() { Explorer::current()->fence_everywhere(); }
+  static const void* self() { return Explorer::current()->self(); }
+};
+
 /// Every thread posts; who finds the lock free runs its post and those that were linked.
 template <int Threads, int Posts>
 struct Submissions {
-  struct Post : ltask::SubmitLock::Node {
+  using Lock = ltask::BasicSubmitLock<ExploredFences>;
+  struct Post : Lock::Node {
     int thread = 0, number = 0;
   };
   Submissions() {
@@ -144,7 +151,7 @@ struct Submissions {
     mine.number = number;
     if (!lock.enter_or_push(mine)) return;
     run(mine);
-    while (ltask::SubmitLock::Node* node = lock.leave()) {
+    while (Lock::Node* node = lock.leave()) {
       for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
     }
   }
@@ -160,7 +167,7 @@ struct Submissions {
     }
     if (lock.taken()) Explorer::current()->fail("the lock stays taken");
   }
-  ltask::SubmitLock lock;
+  Lock lock;
   Room room;
   Post posts[Threads][Posts];
   int next[Threads] = {};  // changed inside only
@@ -170,6 +177,71 @@ TEST(SubmitLockInEveryOrder, RunsEveryPostOnceAndInOrder) {
   in_every_order<Submissions<2, 1>>("SubmitLock, 2 threads, 1 post each");
   in_every_order<Submissions<2, 2>>("SubmitLock, 2 threads, 2 posts each");
   in_every_order<Submissions<3, 1>>("SubmitLock, 3 threads, 1 post each");
+}
+
+/// The first thread has the bias when all begin.
+template <int Owners, int Others, int Posts, bool Tries>
+struct BiasedSubmissions {
+  using Lock = ltask::BasicSubmitLock<ExploredFences>;
+  struct Post : Lock::Node {
+    int thread = 0, number = 0;
+  };
+  BiasedSubmissions() {
+    lock.bias_after(1);
+    for (int i = 0; i < 2 && lock.try_enter(); ++i) lock.leave();
+    if (!lock.biased()) Explorer::current()->fail("no thread has the bias");
+    for (int t = 0; t <= Others; ++t) {
+      Explorer::current()->spawn([this, t] {
+        for (int i = 0; i < (t == 0 ? Owners : Posts); ++i) post(t, i);
+      });
+    }
+    if (Tries) Explorer::current()->spawn([this] { try_once(); });
+  }
+  void post(int thread, int number) {
+    Post& mine = posts[thread][number];
+    mine.thread = thread;
+    mine.number = number;
+    if (!lock.enter_or_push(mine)) return;
+    run(mine);
+    leave();
+  }
+  void try_once() {
+    if (!lock.try_enter()) return;
+    room.enter();
+    room.leave();
+    leave();
+  }
+  void leave() {
+    while (Lock::Node* node = lock.leave()) {
+      for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
+    }
+  }
+  void run(const Post& post) {
+    room.enter();
+    if (next[post.thread]++ != post.number)
+      Explorer::current()->fail("a post overtook one of its thread, or ran twice");
+    room.leave();
+  }
+  void check() {
+    for (int t = 0; t <= Others; ++t) {
+      if (next[t] != (t == 0 ? Owners : Posts)) Explorer::current()->fail("a post was left behind");
+    }
+    if (lock.taken()) Explorer::current()->fail("the lock stays taken");
+  }
+  Lock lock;
+  Room room;
+  Post posts[Others + 1][Owners > Posts ? Owners : Posts];
+  int next[Others + 1] = {};  // changed inside only
+};
+
+TEST(SubmitLockInEveryOrder, AnOwnerLosesItsBiasAndNothingElse) {
+  in_every_order<BiasedSubmissions<1, 1, 1, false>>("biased, a post, and one of another thread");
+  in_every_order<BiasedSubmissions<2, 1, 1, false>>("biased, 2 posts, and one of another thread");
+  in_every_order<BiasedSubmissions<1, 1, 0, true>>("biased, a post, and one who tries");
+  in_every_order<BiasedSubmissions<2, 1, 2, false>>("biased, 2 posts, and 2 of another thread");
+  in_every_order<BiasedSubmissions<1, 2, 1, false>>("biased, a post, and one of each of two");
+  in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one who tries");
+  in_every_order<BiasedSubmissions<3, 1, 1, false>>("biased, 3 posts, and one of another thread");
 }
 
 // --------------------------------------------------------------------------------------------------------- the gate

@@ -24,9 +24,11 @@ struct Post : SubmitLock::Node {
   int thread = 0, number = 0;
 };
 
-TEST(SubmitLockTest, EveryPostRunsOnceInOrderPerThreadAndNoneIsStranded) {
+/// Posts of six threads; with a row, whoever has run so many in a row may be the lock's owner.
+void post_from_all_sides(std::uint32_t row) {
   constexpr int threads = 6, posts = 20'000;
   SubmitLock lock;
+  lock.bias_after(row);
   std::vector<int> next(threads, 0);  // written by the holder only
   int inside = 0, wrong = 0;
   const auto run = [&](const Post& post) {
@@ -65,6 +67,43 @@ TEST(SubmitLockTest, EveryPostRunsOnceInOrderPerThreadAndNoneIsStranded) {
   EXPECT_EQ(wrong, 0);
   EXPECT_FALSE(lock.taken());
   EXPECT_EQ(std::count(next.begin(), next.end(), posts), threads);
+}
+
+TEST(SubmitLockTest, EveryPostRunsOnceInOrderPerThreadAndNoneIsStranded) { post_from_all_sides(0); }
+
+TEST(SubmitLockTest, ThatIsSoWithOwners) {
+  if (!AsymmetricFences::available()) GTEST_SKIP() << "no asymmetric fences: no membarrier(2), or ThreadSanitizer";
+  for (int round = 0; round < 5; ++round) post_from_all_sides(4);
+}
+
+/// One thread takes it all the time, another now and then: each time it takes the bias away, until none is given.
+TEST(SubmitLockTest, AnOwnerIsDisturbedAndNeverSharesTheLock) {
+  if (!AsymmetricFences::available()) GTEST_SKIP() << "no asymmetric fences: no membarrier(2), or ThreadSanitizer";
+  SubmitLock lock;
+  lock.bias_after(2);
+  std::atomic<bool> over{false};
+  long total = 0;  // changed inside only, by plain steps
+  long mine = 0;
+  int biased = 0;
+  std::thread owner([&] {
+    while (!over.load(std::memory_order_relaxed)) {
+      if (!lock.try_enter()) continue;
+      ++total, ++mine;
+      biased += lock.biased() ? 1 : 0;
+      EXPECT_EQ(lock.leave(), nullptr);
+    }
+  });
+  long others = 0;
+  while (others < 2000) {
+    if (!lock.try_enter()) continue;
+    ++total, ++others;
+    EXPECT_EQ(lock.leave(), nullptr);
+    for (int pause = 0; pause < 200; ++pause) posix_platform().relax();
+  }
+  over = true;
+  owner.join();
+  EXPECT_EQ(total, mine + others);
+  EXPECT_GT(biased, 0) << "it never had an owner: this test tests nothing";
 }
 
 TEST(GateTest, WhoeverIsTurnedAwayIsServed) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Asymmetric fences by membarrier(2). See asymmetric.hpp (who, threads).
+// Surprise: the C library has no name for the call.
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cassert>
+
+#include "ltask/asymmetric.hpp"
+
+namespace canele::ltask {
+namespace {
+
+long membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0); }
+
+bool register_program() {
+#if defined(__SANITIZE_THREAD__)
+  return false;
+#else
+  const long known = membarrier(MEMBARRIER_CMD_QUERY);
+  return known > 0 && (known & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+         membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+#endif
+}
+
+}  // namespace
+
+constinit thread_local char this_threads_own = 0;
+
+bool AsymmetricFences::available() noexcept {
+  static const bool is = register_program();
+  return is;
+}
+
+void AsymmetricFences::heavy() noexcept {
+  [[maybe_unused]] const long code = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  assert(code == 0 && "heavy() where it is not available");
+}
+
+}  // namespace canele::ltask
