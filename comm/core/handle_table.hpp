@@ -6,13 +6,18 @@
 // Threads: under the engine's lock.
 // Surprise: a handle carries a generation, so that an old or invented one finds nothing.
 //
-//   handle: generation (32) | index + 1 (32)         slots: [object, generation] … free ones linked by index
+//   handle: generation (32) | index + 1 (32)         chunks[index / 512] ─▶ │ objects │ generations │
+//                                                    a free one's object is the index of the next free one
 //
-// Rejected: sending pointers (a peer could name any address).
+// Rejected: sending pointers (a peer could name any address); one array that doubles (a rank that has a million sends
+//     offered would stop to copy 8 MiB, and hold twice what it needs).
 #pragma once
 
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace canele::comm {
@@ -21,53 +26,69 @@ template <typename T>
 class HandleTable {
  public:
   std::uint64_t add(T& object) {
-    if (free_ == none) {
-      slots_.push_back({nullptr, 1, none});
-      free_ = static_cast<std::uint32_t>(slots_.size() - 1);
-    }
+    if (free_ == none) add_chunk();
     const std::uint32_t index = free_;
-    Slot& slot = slots_[index];
-    free_ = slot.next_free;
-    slot.object = &object;
+    Chunk& chunk = chunk_of(index);
+    free_ = static_cast<std::uint32_t>(chunk.words[index % chunk_size] >> 1);
+    chunk.words[index % chunk_size] = reinterpret_cast<std::uintptr_t>(&object);
     ++used_;
-    return (std::uint64_t{slot.generation} << 32) | (index + 1);
+    return (std::uint64_t{chunk.generations[index % chunk_size]} << 32) | (index + 1);
   }
 
   T* find(std::uint64_t handle) const {
     const std::uint32_t index = static_cast<std::uint32_t>(handle) - 1;
-    if (index >= slots_.size() || slots_[index].generation != handle >> 32) return nullptr;
-    return slots_[index].object;
+    if (index >= chunks_.size() * chunk_size) return nullptr;
+    const Chunk& chunk = chunk_of(index);
+    return chunk.generations[index % chunk_size] == handle >> 32 ? object_in(chunk.words[index % chunk_size]) : nullptr;
   }
 
   void remove(std::uint64_t handle) {
     assert(find(handle) != nullptr);
     const std::uint32_t index = static_cast<std::uint32_t>(handle) - 1;
-    Slot& slot = slots_[index];
-    slot.object = nullptr;
-    ++slot.generation;
-    slot.next_free = free_;
+    Chunk& chunk = chunk_of(index);
+    ++chunk.generations[index % chunk_size];
+    chunk.words[index % chunk_size] = free_word(free_);
     free_ = index;
     --used_;
   }
 
   std::size_t used() const { return used_; }
+  /// Memory for each object when it is full.
+  static constexpr std::size_t bytes_each() { return sizeof(Chunk) / chunk_size; }
 
   /// visit(T&) for every object; visit may remove the one it is given.
   template <typename Visit>
   void each(Visit visit) {
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].object != nullptr) visit(*slots_[i].object);
+    for (std::size_t i = 0; i < chunks_.size() * chunk_size; ++i) {
+      T* const object = object_in(chunk_of(static_cast<std::uint32_t>(i)).words[i % chunk_size]);
+      if (object != nullptr) visit(*object);
     }
   }
 
  private:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-  struct Slot {
-    T* object;
-    std::uint32_t generation;
-    std::uint32_t next_free;
+  static constexpr std::uint32_t none = ~std::uint32_t{0}, chunk_size = 512;
+  /// A word is an object's address, or, odd, twice the index of the next free one and one.
+  struct Chunk {
+    std::uint64_t words[chunk_size];
+    std::uint32_t generations[chunk_size];
   };
-  std::vector<Slot> slots_;
+  static_assert(alignof(T) > 1);
+
+  static std::uint64_t free_word(std::uint32_t next) { return std::uint64_t{next} << 1 | 1; }
+  static T* object_in(std::uint64_t word) { return (word & 1) != 0 ? nullptr : reinterpret_cast<T*>(word); }
+  Chunk& chunk_of(std::uint32_t index) const { return *chunks_[index / chunk_size]; }
+  void add_chunk() {
+    auto chunk = std::make_unique<Chunk>();
+    const auto first = static_cast<std::uint32_t>(chunks_.size() * chunk_size);
+    for (std::uint32_t i = 0; i < chunk_size; ++i) {
+      chunk->words[i] = free_word(i + 1 < chunk_size ? first + i + 1 : none);
+      chunk->generations[i] = 1;
+    }
+    chunks_.push_back(std::move(chunk));
+    free_ = first;
+  }
+
+  std::vector<std::unique_ptr<Chunk>> chunks_;
   std::uint32_t free_ = none;
   std::size_t used_ = 0;
 };
