@@ -54,8 +54,8 @@ int check_data(const canele_data_t* data, const char* call);
 int check_header(std::size_t header, std::size_t length, const char* call);
 [[gnu::cold]] int refuse(const Request* request, const Session* session);
 
-/// Makes a postable request ready.
-inline void prepare(Request& request, Session& session, Request::Kind kind) {
+/// Makes the first line of a postable request ready: all that a receive needs whose message is there.
+inline void prepare_outcome(Request& request, Session& session, Request::Kind kind) {
   const std::uint64_t before = request.word.load(std::memory_order_relaxed);
   constexpr std::uint64_t wanted = std::uint64_t{event::all} << RequestWord::wanted_shift;
   request.word.store(RequestWord::happened(before) != 0 ? 0 : before & wanted, std::memory_order_relaxed);
@@ -66,9 +66,11 @@ inline void prepare(Request& request, Session& session, Request::Kind kind) {
   request.stage = Request::Stage::idle;
   request.synchronous = request.late = request.rendezvous = request.cancelled = false;
   request.confirmed = request.confirm = false;
-  request.withheld = request.offering = request.copying = false;
-  request.part = Request::Part::none;
-  request.tick = session.engine->watch.tick();
+}
+/// Makes a postable request ready.
+inline void prepare(Request& request, Session& session, Request::Kind kind) {
+  prepare_outcome(request, session, kind);
+  request.begin();
 }
 
 /// The same for a send or a multicast, posted: all but its options, which are those of a plain send.

@@ -88,17 +88,17 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
 }
 
 /// Under the lock. True: see accept_in_line().
-[[gnu::always_inline]] inline bool accept_or_defer(Engine& engine, Request& request) {
+[[gnu::always_inline]] inline bool accept_or_defer(Engine& engine, const Posting& posting) {
   engine.counters.add(Counter::lock_taken);
   const bool many = engine.matcher.is_large() || CANELE_BUGGIFY(pipeline_of_few);
-  if (many && PostPipeline::takes(engine, request)) [[unlikely]] {
-    engine.posts.add(engine, request);
+  if (many && PostPipeline::takes(engine, posting)) [[unlikely]] {
+    engine.posts.add(engine, posting);
     return false;
   }
   if (!engine.posts.empty()) [[unlikely]]
     engine.posts.settle(engine);
-  engine.being_posted = &request;  // nobody else knows it yet
-  const bool over = receive_path::accept_in_line(engine, request);
+  engine.being_posted = posting.request;  // nobody else knows it yet
+  const bool over = receive_path::accept_in_line(engine, posting);
   engine.being_posted = nullptr;
   return over;
 }
@@ -111,20 +111,17 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   Engine& engine = *session->engine;
   if (source < CANELE_ANY_SOURCE || source >= engine.size) [[unlikely]]
     return refuse_source(engine, source);
-  prepare(*request, *session, Request::Kind::receive);
+  prepare_outcome(*request, *session, Request::Kind::receive);
   request->late = late;
-  request->data = data;
-  request->handle = 0;
-  request->receive.node.name(source, tag, mask);
-  request->receive.message = nullptr;
-  request->receive.cast = nullptr;
   request->stage = Request::Stage::posted;
+  const Posting posting{request, session, tag & mask, mask, source, data};
   const bool quiet = request->word.load(std::memory_order_relaxed) == 0;  // no callback is due, whatever happens
   if (engine.try_lock_to_post()) {
-    const bool over = accept_or_defer(engine, *request);
+    const bool over = accept_or_defer(engine, posting);
     if (engine.unlock_idle() && over && quiet) return CANELE_OK;
   } else {
-    request->PostOp::kind = OpKind::receive;  // only now: it is far from what else a receive touches
+    receive_path::fill(posting);
+    request->PostOp::kind = OpKind::receive;
     engine.submit(static_cast<PostOp&>(*request));
   }
   engine.after_submit();

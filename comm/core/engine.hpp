@@ -307,6 +307,12 @@ class Engine final : public ltask::Progress {
   void run_linked(ltask::SubmitLock::Node* node);
 };
 
+inline void Request::begin() {
+  withheld = offering = copying = false;
+  part = Part::none;
+  tick = engine->watch.tick();
+}
+
 /// Depth of callbacks on this thread; blocking calls are refused above 0. The TLS model: canele_wait asks each time.
 extern constinit thread_local int callbacks_on_this_thread __attribute__((tls_model("initial-exec")));
 inline int callback_depth() { return callbacks_on_this_thread; }

@@ -6,26 +6,27 @@
 #include "comm/core/engine.hpp"
 #include "comm/matching/prefetch.hpp"
 #include "comm/protocol/advert.hpp"
+#include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm {
 
-bool PostPipeline::takes(const Engine& engine, const Request& request) noexcept {
+bool PostPipeline::takes(const Engine& engine, const Posting& posting) noexcept {
   const bool looked_after = !engine.drivers_armed && !engine.worker.active();
-  return looked_after && request.word.load(std::memory_order_relaxed) == 0 && !request.late &&
-         request.data.length < advert::least;
+  return looked_after && posting.request->word.load(std::memory_order_relaxed) == 0 && !posting.request->late &&
+         posting.data.length < advert::least;
 }
 
-void PostPipeline::add(Engine& engine, Request& request) {
+void PostPipeline::add(Engine& engine, const Posting& posting) {
   CANELE_MARK(post_waits_in_pipeline);
-  ring_[next_++ % ring_.size()] = &request;
+  ring_[next_++ % ring_.size()] = posting;
   ++count_;
-  prefetch_to_write(request.data.base);
+  prefetch_to_write(posting.data.base);
   const auto hint = [&](unsigned step) {
     if (step * apart >= count_) return;
-    const Request& one = at(step * apart);
-    engine.matcher.foresee_post(one.session->match, one.receive.node, step);
+    const Posting& one = at(step * apart);
+    engine.matcher.foresee_post(one.session->match, one.tag, one.mask, one.source, step);
   };
   hint(0);
   hint(1);
@@ -36,8 +37,8 @@ void PostPipeline::add(Engine& engine, Request& request) {
 }
 
 void PostPipeline::look_up_oldest(Engine& engine) {
-  Request& request = at(--count_);
-  receive_path::accept(engine, request);
+  const Posting posting = at(--count_);
+  receive_path::accept_in_line(engine, posting);
 }
 
 void PostPipeline::settle(Engine& engine) {

@@ -18,29 +18,30 @@
 #include <array>
 #include <cstddef>
 
+#include "comm/core/request.hpp"
+
 namespace canele::comm {
 
 class Engine;
-struct Request;
 
 class PostPipeline {
  public:
   bool empty() const noexcept { return count_ == 0; }
   /// May it wait here? Only if somebody will take the lock again before anyone sleeps for it, and nobody has to be told
   /// of it meanwhile.
-  static bool takes(const Engine& engine, const Request& request) noexcept;
+  static bool takes(const Engine& engine, const Posting& posting) noexcept;
   /// A receive that it takes; the oldest is looked up if it is full.
-  void add(Engine& engine, Request& request);
+  void add(Engine& engine, const Posting& posting);
   /// Looks all of them up, in the order in which they were posted.
   void settle(Engine& engine);
 
  private:
   static constexpr std::size_t apart = 3, depth = 15;
 
-  Request& at(std::size_t age) const noexcept { return *ring_[(next_ - 1 - age) % ring_.size()]; }
+  const Posting& at(std::size_t age) const noexcept { return ring_[(next_ - 1 - age) % ring_.size()]; }
   void look_up_oldest(Engine& engine);
 
-  std::array<Request*, 32> ring_{};  ///< a power of two, and more than `depth`
+  std::array<Posting, 32> ring_{};  ///< a power of two, and more than `depth`
   std::size_t next_ = 0, count_ = 0;
 };
 

@@ -18,6 +18,7 @@
 #include <canele/canele.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "comm/matching/node.hpp"
@@ -30,6 +31,7 @@ namespace canele::comm {
 
 class Engine;
 class Session;
+struct Request;
 struct Peer;
 struct Cast;
 struct Message;
@@ -68,6 +70,15 @@ class RequestWord {
   static unsigned delivered(std::uint64_t w) { return (w >> delivered_shift) & event::all; }
   static unsigned due(std::uint64_t w) { return happened(w) & wanted(w) & ~delivered(w); }
   static ltask::Parker* parker(std::uint64_t w) { return reinterpret_cast<ltask::Parker*>(w >> parker_shift); }
+};
+
+/// A receive as it was asked for; its request has only its outcome yet.
+struct Posting {
+  Request* request;
+  Session* session;
+  std::uint64_t tag, mask;  ///< no bit of the tag is outside of the mask
+  std::int32_t source;
+  canele_data_t data;
 };
 
 /// The three links of a request are bases, so that the engine gets from a link back to its request by static_cast.
@@ -133,7 +144,8 @@ struct Outcome {
 };
 
 /// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory.
-/// A small receive that is neither linked nor waited for asleep touches its first 192 bytes only.
+/// A small receive that is neither linked nor waited for asleep touches its first 192 bytes only; one whose message is
+/// there, the first 64.
 struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   using Outcome::kind;  // not that of the links
   canele_callback_fn callback;
@@ -149,6 +161,9 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   Request* withheld_next;  ///< see core/credit.hpp
   Request* withheld_prev;
 
+  /// What of a new request is not in its first line: nothing has happened to it.
+  void begin();
+
   /// send: its envelope has left, so the peer may speak of it. Names can be guessed.
   bool announced() const { return stage == Stage::moving || (withheld && !offering); }
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
@@ -156,6 +171,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
 
 static_assert(sizeof(Request) <= CANELE_REQUEST_SIZE, "canele_request_t is too small");
 static_assert(sizeof(Outcome) + sizeof(Direction::Receive) == 192, "a plain receive is in the first half");
+static_assert(offsetof(Outcome, data) == 64, "what tells how it ended is a line");
 static_assert(alignof(Request) <= 16, "calloc gives 16");
 
 struct ProbeOp : AnswerOp {

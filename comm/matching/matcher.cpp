@@ -90,7 +90,7 @@ template <typename Counting>
     if (message != nullptr) take_from_tables(session, *message);
     return message;
   }
-  UnexpectedNode* const message = take_by_key(session, receive);
+  UnexpectedNode* const message = take_by_key({receive.tag, session.id, receive.source});
   if (message != nullptr) forget_message(session, *message);
   return message;
 }
@@ -178,25 +178,25 @@ MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::
 }
 
 template <typename Counting>
-void BasicMatcher<Counting>::foresee_bucket(const MatchSession& session, const PostedNode& receive) const noexcept {
-  const MatchClass match_class = classify(receive.source, receive.mask);
+void BasicMatcher<Counting>::foresee_bucket(const MatchSession& session, MatchClass match_class, std::uint64_t tag,
+                                            std::int32_t source) const noexcept {
   const bool exact = match_class == MatchClass::exact;
-  if (exact) exact_.foresee({receive.tag, session.id, receive.source});
+  if (exact) exact_.foresee({tag, session.id, source});
   // What an exact receive takes has to be taken out of the other table, too.
   if (match_class == MatchClass::any_source || (exact && session.indexes_any_source))
-    any_source_.foresee({receive.tag, session.id, rank_any});
+    any_source_.foresee({tag, session.id, rank_any});
 }
 
 /// What a look into the table says that the receive may find; nullptr for those that take the first of a list, or walk
 /// along it.
 template <typename Counting>
-const MatchNode* BasicMatcher<Counting>::guess_for(const MatchSession& session,
-                                                   const PostedNode& receive) const noexcept {
-  switch (classify(receive.source, receive.mask)) {
+const MatchNode* BasicMatcher<Counting>::guess_for(const MatchSession& session, MatchClass match_class,
+                                                   std::uint64_t tag, std::int32_t source) const noexcept {
+  switch (match_class) {
     case MatchClass::exact:
-      return exact_.guess({receive.tag, session.id, receive.source});
+      return exact_.guess({tag, session.id, source});
     case MatchClass::any_source:
-      return any_source_.guess({receive.tag, session.id, rank_any});
+      return any_source_.guess({tag, session.id, rank_any});
     case MatchClass::any_tag:
     case MatchClass::any_any:
     case MatchClass::masked:
@@ -206,12 +206,13 @@ const MatchNode* BasicMatcher<Counting>::guess_for(const MatchSession& session,
 }
 
 template <typename Counting>
-void BasicMatcher<Counting>::foresee_post(const MatchSession& session, const PostedNode& receive,
-                                          unsigned step) const noexcept {
+void BasicMatcher<Counting>::foresee_post(const MatchSession& session, std::uint64_t tag, std::uint64_t mask,
+                                          std::int32_t source, unsigned step) const noexcept {
   if (other_ != nullptr) return;
-  if (step == 0) return foresee_bucket(session, receive);
+  const MatchClass match_class = classify(source, mask);
+  if (step == 0) return foresee_bucket(session, match_class, tag, source);
   if (step > 1 && !session.lists_arrivals) return;
-  const MatchNode* const node = guess_for(session, receive);
+  const MatchNode* const node = guess_for(session, match_class, tag, source);
   if (node == nullptr) return;
   if (step == 1) {
     prefetch_to_write(node);
@@ -222,7 +223,7 @@ void BasicMatcher<Counting>::foresee_post(const MatchSession& session, const Pos
   if (listing == nullptr) return;
   if (step == 2) {
     prefetch_to_write(listing);
-    if (receive.source == rank_any) exact_.foresee(MatchKey(*node));
+    if (source == rank_any) exact_.foresee(MatchKey(*node));
     return;
   }
   for (const UnexpectedNode* neighbour : {listing->earlier, listing->later}) {

@@ -74,10 +74,11 @@ class BasicMatcher {
 
   /// The short way of post(), in line: an exact receive of a session that files its messages under their exact keys
   /// only, and has some. True: it is one; *message is what it takes, already taken out, or nullptr: it must be queued.
-  bool take_exact(MatchSession& session, const PostedNode& receive, UnexpectedNode** message) noexcept {
-    const bool exact = receive.mask == ~std::uint64_t{0} && receive.source != rank_any;
+  bool take_exact(MatchSession& session, std::uint64_t tag, std::uint64_t mask, std::int32_t source,
+                  UnexpectedNode** message) noexcept {
+    const bool exact = mask == ~std::uint64_t{0} && source != rank_any;
     if (session.unexpected == 0 || !exact || session.lists_arrivals || other_ != nullptr || Counting::on) return false;
-    *message = take_by_key(session, receive);
+    *message = take_by_key({tag, session.id, source});
     if (*message == nullptr) return true;
     (*message)->queued = false;
     --session.unexpected;
@@ -105,10 +106,11 @@ class BasicMatcher {
     return other_ == nullptr ? exact_.guess({tag, session.id, source}) : nullptr;
   }
 
-  /// Hints for a receive that will be posted, its tag, mask and source filled: each step sends for what the one before
+  /// Hints for a receive that will be posted: each step sends for what the one before
   /// it has led to, and so should come some time after it.
   static constexpr unsigned post_steps = 5;  ///< bucket, message, what it is listed in, its neighbours, their listings
-  void foresee_post(const MatchSession& session, const PostedNode& receive, unsigned step) const noexcept;
+  void foresee_post(const MatchSession& session, std::uint64_t tag, std::uint64_t mask, std::int32_t source,
+                    unsigned step) const noexcept;
 
   /// The receive that a message would get, left where it is.
   PostedNode* peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
@@ -197,12 +199,14 @@ class BasicMatcher {
     forget_only(session);
     return only;
   }
-  void foresee_bucket(const MatchSession& session, const PostedNode& receive) const noexcept;
-  const MatchNode* guess_for(const MatchSession& session, const PostedNode& receive) const noexcept;
+  void foresee_bucket(const MatchSession& session, MatchClass match_class, std::uint64_t tag,
+                      std::int32_t source) const noexcept;
+  const MatchNode* guess_for(const MatchSession& session, MatchClass match_class, std::uint64_t tag,
+                             std::int32_t source) const noexcept;
   /// The oldest message under the key of an exact receive, out of the table of exact keys; nullptr if there is none.
-  [[gnu::always_inline]] UnexpectedNode* take_by_key(const MatchSession& session, const PostedNode& receive) noexcept {
+  [[gnu::always_inline]] UnexpectedNode* take_by_key(const MatchKey& key) noexcept {
     typename KeyedQueues<FiledExact, Counting>::Place place;
-    MatchNode* const node = exact_.find({receive.tag, session.id, receive.source}, place);
+    MatchNode* const node = exact_.find(key, place);
     if (node == nullptr || node->posted) return nullptr;
     exact_.remove_first(*node, place);
     return static_cast<UnexpectedNode*>(node);

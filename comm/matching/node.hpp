@@ -50,7 +50,7 @@ struct PostedNode : MatchNode {
 
   /// For what comes next. All else is the matcher's, which writes it before it reads it.
   void name(std::int32_t from, std::uint64_t with_tag, std::uint64_t under_mask) noexcept {
-    tag = with_tag & under_mask;
+    tag = with_tag;
     mask = under_mask;
     source = from;
     queued = false;

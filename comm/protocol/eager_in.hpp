@@ -119,19 +119,31 @@ inline void count(Engine& engine, const Request& request, Peer& peer, std::uint6
 // ---------------------------------------------------------------------------------------------------------------
 
 /// Neither of the two wants more than that bytes are copied.
-inline bool is_simple(const Engine& engine, const Request& request, const Message& message) {
-  return message.traits == Message::is_charged && request.data.segments == nullptr && !request.late &&
-         message.stored <= request.data.length && !engine.looks_closely;
+inline bool is_simple(const Engine& engine, const Request& request, const canele_data_t& data, const Message& message) {
+  return message.traits == Message::is_charged && data.segments == nullptr && !request.late &&
+         message.stored <= data.length && !engine.looks_closely;
 }
 
-/// The message is the receive's, and both end. The receive has never been pending.
-[[gnu::always_inline]] inline void take_at_once(Engine& engine, Request& request, Message& message) {
+/// What the request of a receive needs that does not end at once.
+[[gnu::always_inline]] inline void fill(const Posting& posting) {
+  Request& request = *posting.request;
+  request.begin();
+  request.data = posting.data;
+  request.handle = 0;
+  request.receive.node.name(posting.source, posting.tag, posting.mask);
+  request.receive.message = nullptr;
+  request.receive.cast = nullptr;
+}
+
+/// The message is the receive's, and both end. The receive has never been pending, and of its request only the outcome
+/// is there.
+[[gnu::always_inline]] inline void take_at_once(Engine& engine, Request& request, void* base, Message& message) {
   Peer& peer = *engine.peers[message.source];
   const std::size_t size = message.stored;
   engine.counters.sub(Counter::unexpected_now);
   engine.counters.sub(Counter::unexpected_bytes_now, size);
   set_envelope(request, message.tag, message.source, size);
-  data::copy(request.data.base, message.bytes_alone(), size);
+  data::copy(base, message.bytes_alone(), size);
   peer.counters.add(Counter::messages_received);
   peer.counters.add(Counter::bytes_received, size);
   flow_in::released(engine, peer, wire::charge_of_eager(size));
@@ -142,18 +154,21 @@ inline bool is_simple(const Engine& engine, const Request& request, const Messag
 
 /// A posted receive. What is seldom, or not as simple as that, is not in line: receive_path.cpp has the rest. True: the
 /// receive has ended, and nothing else has happened.
-[[gnu::always_inline]] static inline bool accept_in_line(Engine& engine, Request& request) {
+[[gnu::always_inline]] static inline bool accept_in_line(Engine& engine, const Posting& posting) {
+  Request& request = *posting.request;
   UnexpectedNode* found = nullptr;
-  if (!engine.matcher.take_exact(request.session->match, request.receive.node, &found)) {
+  if (!engine.matcher.take_exact(posting.session->match, posting.tag, posting.mask, posting.source, &found)) {
+    fill(posting);
     accept(engine, request);
     return false;
   }
   auto* const message = static_cast<Message*>(found);
-  if (message != nullptr && is_simple(engine, request, *message)) [[likely]] {
+  if (message != nullptr && is_simple(engine, request, posting.data, *message)) [[likely]] {
     CANELE_MARK(unexpected_taken_at_once);
-    take_at_once(engine, request, *message);
+    take_at_once(engine, request, posting.data.base, *message);
     return true;
   }
+  fill(posting);
   accept_searched(engine, request, message);
   return false;
 }

@@ -365,7 +365,8 @@ void consume(Engine& engine, Request& request, Message& message) {
 
 /// The message that a new receive has taken out of the tables.
 void meet(Engine& engine, Request& request, Message& message) {
-  if (is_simple(engine, request, message)) return take_at_once(engine, request, message);
+  if (is_simple(engine, request, request.data, message))
+    return take_at_once(engine, request, request.data.base, message);
   no_longer_unexpected(engine, message);
   ++request.session->pending;
   give(engine, request, message);

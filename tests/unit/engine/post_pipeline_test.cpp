@@ -121,7 +121,8 @@ TEST_F(PostPipeline, NothingWaitsThereWhileAThreadSleeps) {
     engine_.lock_for_callback();
     const bool asleep = engine_.drivers_armed;
     if (asleep) {
-      EXPECT_FALSE(comm::PostPipeline::takes(engine_, comm::request_of(&receives_[3])));
+      const comm::Posting posting{&comm::request_of(&receives_[3]), nullptr, 3, CANELE_TAG_EXACT, 0, {}};
+      EXPECT_FALSE(comm::PostPipeline::takes(engine_, posting));
     }
     engine_.unlock();
     return asleep;
