@@ -49,21 +49,9 @@ BasicMatcher<Counting>::BasicMatcher(std::uint64_t seed) : BasicMatcher(seed, nu
 template <typename Counting>
 BasicMatcher<Counting>::~BasicMatcher() = default;
 
+/// A part of post(), too.
 template <typename Counting>
-UnexpectedNode* BasicMatcher<Counting>::post(MatchSession& session, PostedNode& receive) {
-  assert(!receive.queued);
-  if (other_ != nullptr) [[unlikely]]
-    return other_->post(session, receive);
-  const Noted noted(*this, session, session.unexpected != 0);
-  if (session.unexpected != 0) {
-    if (UnexpectedNode* message = receive_now(session, receive); message != nullptr) return message;
-  }
-  queue(session, receive);
-  return nullptr;
-}
-
-template <typename Counting>
-void BasicMatcher<Counting>::queue(MatchSession& session, PostedNode& receive) {
+[[gnu::always_inline]] inline void BasicMatcher<Counting>::queue_in_line(MatchSession& session, PostedNode& receive) {
   receive.session = session.id;
   receive.posted = true;
   const MatchClass match_class = classify(receive.source, receive.mask);
@@ -79,6 +67,24 @@ void BasicMatcher<Counting>::queue(MatchSession& session, PostedNode& receive) {
   }
   receive.queued = true;
   ++session.posted;
+}
+
+template <typename Counting>
+UnexpectedNode* BasicMatcher<Counting>::post(MatchSession& session, PostedNode& receive) {
+  assert(!receive.queued);
+  if (other_ != nullptr) [[unlikely]]
+    return other_->post(session, receive);
+  const Noted noted(*this, session, session.unexpected != 0);
+  if (session.unexpected != 0) {
+    if (UnexpectedNode* message = receive_now(session, receive); message != nullptr) return message;
+  }
+  queue_in_line(session, receive);
+  return nullptr;
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::queue(MatchSession& session, PostedNode& receive) {
+  queue_in_line(session, receive);
 }
 
 /// The message that a new receive takes, taken out. The exact class needs only one look into the table for both.

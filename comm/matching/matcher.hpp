@@ -223,6 +223,7 @@ class BasicMatcher {
   }
   void file_only(MatchSession& session);
   void post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class);
+  void queue_in_line(MatchSession& session, PostedNode& receive);
   MatchNode* oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
                         MatchNode* exact) const noexcept;
   Arrivals& arrivals_of(MatchSession& session);
