@@ -48,7 +48,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 6;
+inline constexpr int contract_version = 7;
 
 using Rank = std::int32_t;
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
@@ -135,6 +135,15 @@ class DriverEvents {
   /// A whole packet from `from`. The bytes are lent for the duration of the call, and may be memory that the peer can
   /// still change.
   virtual Take packet(Rank from, std::span<const std::byte> bytes) = 0;
+
+  /// A hint, of a driver that sees packets before their turn, and only while looks_ahead: the packet that is to come
+  /// `packets_ahead` after the one that is presented next lies at `bytes`, which the peer can still change. It is given
+  /// for each distance of look_ahead, the farthest first, as far as there are packets. It changes nothing.
+  virtual void foresee([[maybe_unused]] Rank from, [[maybe_unused]] std::span<const std::byte> bytes,
+                       [[maybe_unused]] int packets_ahead) noexcept {}
+  static constexpr int look_ahead[] = {6, 4, 2};
+  /// Does it pay? The engine's to say, in packet().
+  bool looks_ahead = false;
 
   /// Bytes [offset, offset + length) of bulk transfer `key` from `from` are at hand: where do they go?
   /// Writes at most `max` pieces, in order, and returns their number. The pieces are lent until landed() for them, the

@@ -10,6 +10,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/fetch.hpp"
+#include "comm/protocol/lookahead.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
@@ -89,7 +90,13 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
   if (peer.gone()) [[unlikely]]
     return of_the_gone(peer);
   const char* wrong = receive_path::packet(engine, peer, bytes);
+  looks_ahead = memory_only() && engine.matcher.is_huge();
   return wrong == nullptr ? drivers::Take::taken : not_taken(peer, wrong, bytes.size());
+}
+
+void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes, int packets_ahead) noexcept {
+  const Peer* peer = engine.peers[from];
+  if (peer != nullptr) receive_path::Lookahead::foresee(engine, *peer, bytes, packets_ahead);
 }
 
 [[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::of_the_gone(Peer& peer) {

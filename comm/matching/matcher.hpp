@@ -99,6 +99,7 @@ class BasicMatcher {
   /// which node it may well find (its memory is not looked at: it may fit or not). Where all fits the cache, is_large()
   /// says that it is not worth it.
   bool is_large() const noexcept { return exact_.keys() >= large_table; }
+  bool is_huge() const noexcept { return exact_.keys() >= huge_table; }  ///< nor the next cache
   void foresee(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
     if (other_ == nullptr) exact_.foresee({tag, session.id, source});
   }
@@ -185,7 +186,7 @@ class BasicMatcher {
   const matching::Statistics& statistics() const noexcept;
 
  private:
-  static constexpr std::size_t large_table = 1024;
+  static constexpr std::size_t large_table = 1024, huge_table = 8192;
   class Noted;
   PostedNode* arrive_in_tables(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
   static void forget_only(MatchSession& session) noexcept {

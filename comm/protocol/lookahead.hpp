@@ -29,48 +29,61 @@ class Lookahead {
     if (on_) at_.fill(packet);
     for (int i = 0; on_ && i < 12; ++i) {
       table();
-      if (i >= 4) receive();
-      if (i >= 8) buffer();
+      if (i >= 4) receive(guess(at_[1]));
+      if (i >= 8) buffer(guess(at_[2]));
     }
   }
   /// Before each chunk.
   void step() {
     if (!on_) return;
     table();
-    receive();
-    buffer();
+    receive(guess(at_[1]));
+    buffer(guess(at_[2]));
+  }
+
+  /// The same for the messages of a packet that is to come; see DriverEvents::foresee().
+  static void foresee(const Engine& engine, const Peer& peer, std::span<const std::byte> packet, int packets_ahead) {
+    while (!packet.empty()) {
+      std::uint64_t tag = 0;
+      const Session* session = next(peer, packet, tag);
+      if (session == nullptr) continue;
+      if (packets_ahead == drivers::DriverEvents::look_ahead[0]) {
+        engine.matcher.foresee(session->match, tag, peer.rank);
+      } else {
+        const MatchNode* node = engine.matcher.guess(session->match, tag, peer.rank);
+        packets_ahead == drivers::DriverEvents::look_ahead[1] ? receive(node) : buffer(node);
+      }
+    }
   }
 
  private:
   /// Which key the next chunk of a cursor looks for; nullptr if it is no eager message, or makes no sense.
-  const Session* next(std::span<const std::byte>& at, std::uint64_t& tag) const {
+  static const Session* next(const Peer& peer, std::span<const std::byte>& at, std::uint64_t& tag) {
     wire::Chunk chunk;
     if (at.empty() || wire::take_chunk(at, chunk) != nullptr) {
       at = {};
       return nullptr;
     }
     tag = chunk.head.tag;
-    const bool eager = chunk.head.type == wire::Type::eager && chunk.head.session < peer_.sessions_in.size();
-    return eager ? peer_.sessions_in[chunk.head.session] : nullptr;
+    const bool eager = chunk.head.type == wire::Type::eager && chunk.head.session < peer.sessions_in.size();
+    return eager ? peer.sessions_in[chunk.head.session] : nullptr;
   }
   const MatchNode* guess(std::span<const std::byte>& at) const {
     std::uint64_t tag = 0;
-    const Session* session = next(at, tag);
+    const Session* session = next(peer_, at, tag);
     return session != nullptr ? matcher_.guess(session->match, tag, peer_.rank) : nullptr;
   }
   void table() {
     std::uint64_t tag = 0;
-    if (const Session* session = next(at_[0], tag)) matcher_.foresee(session->match, tag, peer_.rank);
+    if (const Session* session = next(peer_, at_[0], tag)) matcher_.foresee(session->match, tag, peer_.rank);
   }
-  void receive() {
-    const MatchNode* node = guess(at_[1]);
+  static void receive(const MatchNode* node) {
     if (node == nullptr) return;
     constexpr std::size_t before = sizeof(Outcome), all = before + sizeof(PostedNode);
     const auto first = reinterpret_cast<std::uintptr_t>(node) - before;
     for (std::size_t at = 0; at < all; at += 64) prefetch_to_write(reinterpret_cast<const void*>(first + at));
   }
-  void buffer() {
-    const MatchNode* node = guess(at_[2]);
+  static void buffer(const MatchNode* node) {
     if (node != nullptr && node->posted) prefetch_to_write(request_of(static_cast<const PostedNode&>(*node)).data.base);
   }
 

@@ -222,11 +222,21 @@ int ShmDriver::poll_with_chores(int budget) {
   return events;
 }
 
+/// Shows the engine what comes behind the next packet.
+[[gnu::noinline]] void ShmDriver::show_ahead(const Peer& peer) {
+  for (const int packets : DriverEvents::look_ahead) {
+    const std::span<const std::byte> bytes = peer.in.ahead(static_cast<std::size_t>(packets));
+    if (!bytes.empty()) events_->foresee(peer.rank, bytes, packets);
+  }
+}
+
 /// Takes packets out of an inbox; `word` announces the first.
 [[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, std::uint64_t word, int budget) {
   int events = 0;
   do {
     const bool small = kind_of(word) == static_cast<std::uint8_t>(Kind::small);
+    if (events_->looks_ahead) [[unlikely]]
+      show_ahead(peer);
     if (!(small ? receive_line(peer, word) : receive_data(peer, word))) break;
     ++events;
     word = peer.in.word();

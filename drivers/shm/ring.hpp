@@ -181,6 +181,17 @@ class Inbox {
     return {line().payload, length_of(word) <= line_payload ? length_of(word) : 0};
   }
 
+  /// The packet in the line so many places after the next one, if it is there already, and small. Empty: it is not.
+  std::span<const std::byte> ahead(std::size_t lines) const {
+    const std::uint64_t number = taken_ + lines;
+    const Line& there = area_->lines[number % line_count];
+    const std::uint64_t announced = there.word.load(std::memory_order_acquire);
+    const bool small = generation_of(announced) == generation_at(number) &&
+                       kind_of(announced) == static_cast<std::uint8_t>(Kind::small) &&
+                       length_of(announced) <= line_payload;
+    return {there.payload, small ? length_of(announced) : 0};
+  }
+
   /// What a fresh `word` of another kind announces.
   Arrival large(std::uint64_t word) const {
     const std::size_t length = length_of(word);

@@ -88,6 +88,23 @@ std::size_t random_size(std::mt19937_64& random) {
   }
 }
 
+/// What lies ahead is shown if it is there and small, also where the ring begins anew.
+TEST(ShmRing, ShowsWhatLiesAhead) {
+  Pair pair;
+  const Packet small{24, 5}, large{1000, 6};
+  for (std::size_t turn = 0; turn < line_count + 3; ++turn) {
+    ASSERT_TRUE(pair.send(small));
+    EXPECT_EQ(pair.in.ahead(0).size(), small.size);
+    EXPECT_TRUE(pair.in.ahead(1).empty()) << "nothing is there yet; turn " << turn;
+    ASSERT_TRUE(pair.send(large) && pair.send(small));
+    EXPECT_TRUE(pair.in.ahead(1).empty()) << "it does not lie in its line";
+    EXPECT_EQ(pair.in.ahead(2).size(), small.size);
+    EXPECT_EQ(pair.in.ahead(2)[3], expected(small.seed, 3));
+    EXPECT_TRUE(pair.in.ahead(line_count + 2).empty()) << "that is the same line, a round later";
+    ASSERT_TRUE(pair.receive(small) && pair.receive(large) && pair.receive(small));
+  }
+}
+
 TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     std::mt19937_64 random(seed);
