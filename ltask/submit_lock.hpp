@@ -112,7 +112,9 @@ class BasicSubmitLock {
 
   /// For the holder: takes out what is linked, oldest first; the lock stays taken.
   Node* take() noexcept {
-    if (!pending()) return nullptr;
+    const std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    assert(seen != free_word && "take() without the lock");
+    if (seen <= biased_word) return nullptr;
     Node* reversed = nullptr;
     for (auto* node = reinterpret_cast<Node*>(word_.exchange(taken_word, std::memory_order_acquire));
          node != nullptr;) {

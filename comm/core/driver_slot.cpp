@@ -75,7 +75,9 @@ Rail* DriverSlot::take_flush() {
 
 // What is seldom is kept out of line: the registers that it needs would be saved and restored for every packet.
 drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> bytes) {
-  return memory_only() ? present(from, bytes) : present_locked(from, bytes);
+  if (!memory_only()) return present_locked(from, bytes);
+  looks_ahead = engine.matcher.is_huge();
+  return present(from, bytes);
 }
 
 [[gnu::noinline]] drivers::Take DriverSlot::present_locked(drivers::Rank from, std::span<const std::byte> bytes) {
@@ -90,7 +92,6 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
   if (peer.gone()) [[unlikely]]
     return of_the_gone(peer);
   const char* wrong = receive_path::packet(engine, peer, bytes);
-  looks_ahead = memory_only() && engine.matcher.is_huge();
   return wrong == nullptr ? drivers::Take::taken : not_taken(peer, wrong, bytes.size());
 }
 

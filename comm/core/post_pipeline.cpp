@@ -23,16 +23,10 @@ void PostPipeline::add(Engine& engine, const Posting& posting) {
   ring_[next_++ % ring_.size()] = posting;
   ++count_;
   prefetch_to_write(posting.data.base);
-  const auto hint = [&](unsigned step) {
-    if (step * apart >= count_) return;
+  for (unsigned step = 0; step < Matcher::post_steps && step * apart < count_; ++step) {
     const Posting& one = at(step * apart);
     engine.matcher.foresee_post(one.session->match, one.tag, one.mask, one.source, step);
-  };
-  hint(0);
-  hint(1);
-  hint(2);
-  hint(3);
-  hint(4);
+  }
   if (count_ > depth) look_up_oldest(engine);
 }
 

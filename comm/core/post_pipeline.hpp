@@ -9,7 +9,7 @@
 //     have been posted, or when anything else than posting happens: every way to the lock but two (a post, and a small
 //     send that looks at no receive) finds the pipeline empty. So nobody can tell, but by the time it takes.
 //
-//   age:  0 its bucket ─▶ 2 the message there ─▶ 4 what that is listed in ─▶ 6, 8 its neighbours there ─▶ 10 look up
+//   age:  0 its bucket ─▶ 3 the message there ─▶ 6 what that is listed in ─▶ 9, 12 its neighbours there ─▶ 15 look up
 //
 // It is group prefetching (Chen et al., "Improving hash join performance through prefetching", 2004), across calls.
 // Rejected: a call that posts many receives at once (task runtimes post one by one, MPI has no such call).
@@ -19,6 +19,7 @@
 #include <cstddef>
 
 #include "comm/core/request.hpp"
+#include "comm/matching/matcher.hpp"
 
 namespace canele::comm {
 
@@ -36,7 +37,7 @@ class PostPipeline {
   void settle(Engine& engine);
 
  private:
-  static constexpr std::size_t apart = 3, depth = 15;
+  static constexpr std::size_t apart = 3, depth = Matcher::post_steps * apart;
 
   const Posting& at(std::size_t age) const noexcept { return ring_[(next_ - 1 - age) % ring_.size()]; }
   void look_up_oldest(Engine& engine);

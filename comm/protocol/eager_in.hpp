@@ -118,6 +118,11 @@ inline void count(Engine& engine, const Request& request, Peer& peer, std::uint6
 // ---- the message was there before its receive
 // ---------------------------------------------------------------------------------------------------------------
 
+inline void no_longer_unexpected(Engine& engine, const Message& message) {
+  engine.counters.sub(Counter::unexpected_now);
+  engine.counters.sub(Counter::unexpected_bytes_now, message.stored);
+}
+
 /// Neither of the two wants more than that bytes are copied.
 inline bool is_simple(const Engine& engine, const Request& request, const canele_data_t& data, const Message& message) {
   return message.traits == Message::is_charged && data.segments == nullptr && !request.late &&
@@ -140,12 +145,10 @@ inline bool is_simple(const Engine& engine, const Request& request, const canele
 [[gnu::always_inline]] inline void take_at_once(Engine& engine, Request& request, void* base, Message& message) {
   Peer& peer = *engine.peers[message.source];
   const std::size_t size = message.stored;
-  engine.counters.sub(Counter::unexpected_now);
-  engine.counters.sub(Counter::unexpected_bytes_now, size);
+  no_longer_unexpected(engine, message);
   set_envelope(request, message.tag, message.source, size);
   data::copy(base, message.bytes_alone(), size);
-  peer.counters.add(Counter::messages_received);
-  peer.counters.add(Counter::bytes_received, size);
+  count(engine, request, peer, size);
   flow_in::released(engine, peer, wire::charge_of_eager(size));
   engine.messages.release(message, sizeof message + size);
   request.stage = Request::Stage::idle;

@@ -45,7 +45,7 @@ void grant_again(Engine& engine, Peer& peer);
 /// A message that was kept is needed no longer.
 inline void released(Engine& engine, Peer& peer, std::uint64_t price) {
   Allowance& allowance = peer.allowance;
-  assert(allowance.stored >= price && "it was not kept");  // and lent is not less than stored
+  assert(allowance.stored >= price && allowance.lent >= price);
   allowance.stored -= price;
   allowance.lent -= price;
   engine.credit.lent -= price;

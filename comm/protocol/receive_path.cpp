@@ -335,11 +335,6 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
   return "a chunk is of no known type";
 }
 
-void no_longer_unexpected(Engine& engine, const Message& message) {
-  engine.counters.sub(Counter::unexpected_now);
-  engine.counters.sub(Counter::unexpected_bytes_now, message.stored);
-}
-
 /// Its memory is free again, and its sender may send as much.
 void discard(Engine& engine, Message& message) {
   if (message.charged()) flow_in::released(engine, engine.peer(message.source), message.price());

@@ -131,27 +131,35 @@ struct ExploredFences {
   static const void* self() { return Explorer::current()->self(); }
 };
 
-/// Every thread posts; who finds the lock free runs its post and those that were linked.
-template <int Threads, int Posts>
+/// Every thread posts, the first `First` times, the others `Posts` times; who finds the lock free runs its post and
+/// those that were linked.
+template <int Threads, int Posts, int First = Posts>
 struct Submissions {
   using Lock = ltask::BasicSubmitLock<ExploredFences>;
   struct Post : Lock::Node {
     int thread = 0, number = 0;
   };
-  Submissions() {
+  Submissions() : Submissions([](Lock&) {}) {}
+  template <typename Prepare>
+  explicit Submissions(Prepare prepare) {
+    prepare(lock);
     for (int t = 0; t < Threads; ++t) {
       Explorer::current()->spawn([this, t] {
-        for (int i = 0; i < Posts; ++i) post(t, i);
+        for (int i = 0; i < posts_of(t); ++i) post(t, i);
       });
     }
   }
+  static int posts_of(int thread) { return thread == 0 ? First : Posts; }
   void post(int thread, int number) {
     Post& mine = posts[thread][number];
     mine.thread = thread;
     mine.number = number;
     if (!lock.enter_or_push(mine)) return;
     run(mine);
-    while (Lock::Node* node = lock.leave()) {
+    leave();
+  }
+  void leave() {
+    while (typename Lock::Node* node = lock.leave()) {
       for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
     }
   }
@@ -162,14 +170,14 @@ struct Submissions {
     room.leave();
   }
   void check() {
-    for (const int ran : next) {
-      if (ran != Posts) Explorer::current()->fail("a post was left behind");
+    for (int t = 0; t < Threads; ++t) {
+      if (next[t] != posts_of(t)) Explorer::current()->fail("a post was left behind");
     }
     if (lock.taken()) Explorer::current()->fail("the lock stays taken");
   }
   Lock lock;
   Room room;
-  Post posts[Threads][Posts];
+  Post posts[Threads][First > Posts ? First : Posts];
   int next[Threads] = {};  // changed inside only
 };
 
@@ -179,59 +187,24 @@ TEST(SubmitLockInEveryOrder, RunsEveryPostOnceAndInOrder) {
   in_every_order<Submissions<3, 1>>("SubmitLock, 3 threads, 1 post each");
 }
 
-/// The first thread has the bias when all begin.
+/// The first thread has the bias when all begin; with `Tries`, one more comes only if the lock is free.
 template <int Owners, int Others, int Posts, bool Tries>
-struct BiasedSubmissions {
-  using Lock = ltask::BasicSubmitLock<ExploredFences>;
-  struct Post : Lock::Node {
-    int thread = 0, number = 0;
-  };
-  BiasedSubmissions() {
+struct BiasedSubmissions : Submissions<Others + 1, Posts, Owners> {
+  using Base = Submissions<Others + 1, Posts, Owners>;
+  BiasedSubmissions() : Base(give_bias) {
+    if (Tries) Explorer::current()->spawn([this] { try_once(); });
+  }
+  static void give_bias(typename Base::Lock& lock) {
     lock.bias_after(1);
     for (int i = 0; i < 2 && lock.try_enter(); ++i) lock.leave();
     if (!lock.biased()) Explorer::current()->fail("no thread has the bias");
-    for (int t = 0; t <= Others; ++t) {
-      Explorer::current()->spawn([this, t] {
-        for (int i = 0; i < (t == 0 ? Owners : Posts); ++i) post(t, i);
-      });
-    }
-    if (Tries) Explorer::current()->spawn([this] { try_once(); });
-  }
-  void post(int thread, int number) {
-    Post& mine = posts[thread][number];
-    mine.thread = thread;
-    mine.number = number;
-    if (!lock.enter_or_push(mine)) return;
-    run(mine);
-    leave();
   }
   void try_once() {
-    if (!lock.try_enter()) return;
-    room.enter();
-    room.leave();
-    leave();
+    if (!this->lock.try_enter()) return;
+    this->room.enter();
+    this->room.leave();
+    this->leave();
   }
-  void leave() {
-    while (Lock::Node* node = lock.leave()) {
-      for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
-    }
-  }
-  void run(const Post& post) {
-    room.enter();
-    if (next[post.thread]++ != post.number)
-      Explorer::current()->fail("a post overtook one of its thread, or ran twice");
-    room.leave();
-  }
-  void check() {
-    for (int t = 0; t <= Others; ++t) {
-      if (next[t] != (t == 0 ? Owners : Posts)) Explorer::current()->fail("a post was left behind");
-    }
-    if (lock.taken()) Explorer::current()->fail("the lock stays taken");
-  }
-  Lock lock;
-  Room room;
-  Post posts[Others + 1][Owners > Posts ? Owners : Posts];
-  int next[Others + 1] = {};  // changed inside only
 };
 
 TEST(SubmitLockInEveryOrder, AnOwnerLosesItsBiasAndNothingElse) {
