@@ -15,6 +15,7 @@
 #include "match.hpp"
 #include "measure.hpp"
 #include "options.hpp"
+#include "progress/benchmarks.hpp"
 #include "report.hpp"
 #include "sample.hpp"
 
@@ -22,12 +23,30 @@ namespace {
 
 using namespace canele::perf;
 
+/// Overlap, threads, overload, availability.
+int progress_in_job(const Options& options) {
+  const progress::Clock clock;
+  const double calm = progress::us_per_turn(clock);  // no library yet
+  Job job(options);
+  try {
+    progress::Link link(job.engine, job.session);
+    progress::run(link, clock, options.progress, calm);
+    if (job.same_host()) check_driver(options, job.driver());
+    job.session.barrier();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "canele-perf: %s\n", problem.what());
+    job.engine.abort(1, problem.what());
+  }
+  return 0;
+}
+
 /// Measures in a job, of two but for floods and broadcasts. A failure ends the job: the other rank may be waiting for
 /// us.
 int run(Options options) {
   const bool matching = options.benchmark == Benchmark::match;
   if (options.benchmark == Benchmark::flood) return flood(options);
   if (options.benchmark == Benchmark::broadcast) return broadcast(options);
+  if (options.benchmark == Benchmark::progress) return progress_in_job(options);
   if (options.benchmark == Benchmark::sample) options.driver = only_driver(options);
   Job job(options, matching ? match_settings(options) : std::vector<std::string>{});
   try {

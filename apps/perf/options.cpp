@@ -170,6 +170,16 @@ void add_broadcast(CLI::App& app, Options& options) {
   });
 }
 
+/// Those that the peers' programs have, too; ours can choose the driver.
+void add_progress(CLI::App& app, Options& options) {
+  progress::add_subcommands(app, options.progress);
+  for (const char* const name : {"overlap", "threads", "overload", "availability"}) {
+    CLI::App* const sub = app.get_subcommand(name);
+    sub->add_option("--driver", options.driver, "CANELE_DRIVERS, e.g. shm or tcp (default: as configured)");
+    sub->parse_complete_callback([&options] { options.benchmark = Benchmark::progress; });
+  }
+}
+
 }  // namespace
 
 int Options::window() const {
@@ -179,6 +189,7 @@ int Options::window() const {
     case Benchmark::match:
     case Benchmark::flood:
     case Benchmark::broadcast:
+    case Benchmark::progress:
       return 1;
     case Benchmark::bandwidth:
       return 16;
@@ -211,6 +222,8 @@ const char* name_of(Benchmark benchmark) {
       return "flood";
     case Benchmark::broadcast:
       return "broadcast";
+    case Benchmark::progress:
+      return "progress";
   }
   return "";
 }
@@ -220,6 +233,7 @@ const char* unit_of(Benchmark benchmark) {
     case Benchmark::latency:
     case Benchmark::sample:
     case Benchmark::broadcast:
+    case Benchmark::progress:
       return "us";
     case Benchmark::match:
       return "ns";
@@ -246,6 +260,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_match(app, *options);
   add_flood(app, *options);
   add_broadcast(app, *options);
+  add_progress(app, *options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

@@ -14,10 +14,11 @@
 #include "broadcast_options.hpp"
 #include "flood_options.hpp"
 #include "match_plan.hpp"
+#include "progress/options.hpp"
 
 namespace canele::perf {
 
-enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast };
+enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast, progress };
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
@@ -33,6 +34,7 @@ struct Options {
   MatchOptions match;
   FloodOptions flood;
   BroadcastOptions broadcast;
+  progress::Options progress;  ///< overlap, threads, overload, availability
 
   /// Messages in flight before the receiver answers; 1 for the ping-pong.
   int window() const;

@@ -105,25 +105,39 @@ struct Adverts {
 };
 
 /// The sessions and tags of the last envelopes that were written to a peer: an advert that was under way meanwhile is
-/// for one of them, if they are alike.
+/// for the first of them that is alike.
 class RecentEnvelopes {
  public:
   void note(std::uint32_t number, std::uint32_t session, std::uint64_t tag) {
     last_[number % kept] = key(session, tag);
   }
-  /// May one of the envelopes [from, to) be for (session, tag)?
-  bool may_hold(std::uint32_t from, std::uint32_t to, std::uint32_t session, std::uint64_t tag) const {
-    if (to - from > kept) return true;
+  /// Envelope `number` was a request to send, of the send with this handle.
+  void announced(std::uint32_t number, std::uint64_t handle) { announced_[number % kept] = {number, handle}; }
+
+  enum class Answer : std::uint8_t { none, one, unknown };
+  /// Is one of the envelopes [from, to) for (session, tag)? The first of them, if it was a request to send, by its
+  /// handle; else 0. Another session or tag may look alike.
+  Answer first(std::uint32_t from, std::uint32_t to, std::uint32_t session, std::uint64_t tag,
+               std::uint64_t* handle) const {
+    *handle = 0;
+    if (to - from > kept) return Answer::unknown;
     for (; from != to; ++from) {
-      if (last_[from % kept] == key(session, tag)) return true;
+      if (last_[from % kept] != key(session, tag)) continue;
+      if (announced_[from % kept].number == from) *handle = announced_[from % kept].handle;
+      return Answer::one;
     }
-    return false;
+    return Answer::none;
   }
 
  private:
   static constexpr std::uint32_t kept = 16;
   static std::uint64_t key(std::uint32_t session, std::uint64_t tag) { return tag + (std::uint64_t{session} << 32); }
+  struct Announced {
+    std::uint32_t number = 0;
+    std::uint64_t handle = 0;
+  };
   std::array<std::uint64_t, kept> last_{};
+  std::array<Announced, kept> announced_{};
 };
 
 }  // namespace canele::comm

@@ -54,6 +54,38 @@ int line_of(const Adverts& adverts, const Request* request) {
   return -1;
 }
 
+/// The send with this handle, if it waits for an answer to its announcement, and is for that session and tag.
+Request* unanswered(Engine& engine, const Peer& peer, std::uint64_t handle, std::uint32_t session, std::uint64_t tag) {
+  Request* const request = handle != 0 ? engine.sends.find(handle) : nullptr;
+  const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
+                     request->status_tag == tag && request->part == Request::Part::none &&
+                     request->stage == Request::Stage::moving && request->expected == 0 && !request->copying &&
+                     !request->withheld;
+  return is_it ? request : nullptr;
+}
+
+/// In: an offered receive that is in no table any more, and the announcement of its message. Out: both ends copy.
+void bind(Engine& engine, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
+          std::span<const std::byte> exposure) {
+  engine.counters.add(Counter::posted_matches);
+  request.status_tag = tag;
+  request.rank = peer.rank;
+  request.status_length = rts.length;
+  request.stage = Request::Stage::moving;
+  request.bulk_key = rts.handle;
+  request.expected = 0;
+  shared_copy::receive(engine, request, peer, claims_of(peer, request), exposure);
+}
+
+/// In: an offer that crossed a message which is for it and no other. Out: this end copies, too, or the receiver has
+/// the announcement already.
+void take_late(Engine& engine, Peer& peer, Request& request, const Adverts::Theirs& offered) {
+  Claims claims(peer.rail->lines.theirs[offered.line], offered.generation);
+  if (!claims.take()) return;
+  CANELE_MARK(offer_taken_by_message_under_way);
+  shared_copy::send(engine, request, peer, claims, offered);
+}
+
 }  // namespace
 
 void offer(Engine& engine, Request& request, Peer& peer) {
@@ -127,13 +159,22 @@ const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span
     CANELE_MARK(older_offer_replaced);
     theirs.erase(older);
   }
-  const bool under_way = peer.recent.may_hold(rtr.seen, peer.next_out, session, head.tag);
-  if (under_way) CANELE_MARK(offer_crossed_its_message);
-  if (!under_way && theirs.size() < Adverts::most) {
-    CANELE_MARK(offer_kept);
-    Adverts::Theirs offered{head.tag, rtr.key, rtr.length, session, rtr.generation, rtr.line, rtr.exposure, {}};
-    std::copy(payload.begin(), payload.end(), offered.exposure.begin());
-    theirs.push_back(offered);
+  Adverts::Theirs offered{head.tag, rtr.key, rtr.length, session, rtr.generation, rtr.line, rtr.exposure, {}};
+  std::copy(payload.begin(), payload.end(), offered.exposure.begin());
+  std::uint64_t handle = 0;
+  switch (peer.recent.first(rtr.seen, peer.next_out, session, head.tag, &handle)) {
+    case RecentEnvelopes::Answer::none:
+      if (theirs.size() == Adverts::most) break;
+      CANELE_MARK(offer_kept);
+      theirs.push_back(offered);
+      break;
+    case RecentEnvelopes::Answer::one:
+      CANELE_MARK(offer_crossed_its_message);
+      if (Request* const sent = unanswered(engine, peer, handle, session, head.tag); sent != nullptr)
+        take_late(engine, peer, *sent, offered);
+      break;
+    case RecentEnvelopes::Answer::unknown:
+      break;
   }
   peers::set_inline_limit(engine, *peer.rail);
   return nullptr;
@@ -160,15 +201,16 @@ const char* on_bound(Engine& engine, Peer& peer, const Session& session, const w
   const Claims claims = claims_of(peer, *request);
   if (!claims || !claims.taken()) return "a request to send names a receive that it has not taken";
   engine.matcher.cancel(request->session->match, request->receive.node);
-  engine.counters.add(Counter::posted_matches);
-  request->status_tag = head.tag;
-  request->rank = peer.rank;
-  request->status_length = rts.length;
-  request->stage = Request::Stage::moving;
-  request->bulk_key = rts.handle;
-  request->expected = 0;
-  shared_copy::receive(engine, *request, peer, claims, exposure);
+  bind(engine, *request, peer, head.tag, rts, exposure);
   return nullptr;
+}
+
+bool withdraw_or_bind(Engine& engine, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
+                      std::span<const std::byte> exposure) {
+  if (withdraw(engine, request)) return false;
+  CANELE_MARK(announcement_of_taken_offer);
+  bind(engine, request, peer, head.tag, rts, exposure);
+  return true;
 }
 
 }  // namespace canele::comm::advert

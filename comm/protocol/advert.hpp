@@ -13,8 +13,8 @@
 // Who: send_path, receive_path.
 // Threads: under the engine's lock.
 // Surprise: matching is not bent. Only a receive that is the next to match for its (session, tag, source), with no
-//     wildcard beside it, is offered; the sender forgets the offer if an envelope that could be for it was under way;
-//     and cancelling and sending decide by one compare-and-swap who was first (Claims).
+//     wildcard beside it, is offered; if an envelope that could be for it was under way, the first of these takes it, or
+//     the sender forgets it; and cancelling and sending decide by one compare-and-swap who was first (Claims).
 #pragma once
 
 #include <span>
@@ -44,5 +44,10 @@ bool consume(Engine& engine, Peer& peer, const Session& session, std::uint64_t t
 /// The announcement of a message for a receive that was offered.
 const char* on_bound(Engine& engine, Peer& peer, const Session& session, const wire::Head& head, const wire::Rts& rts,
                      std::span<const std::byte> exposure);
+
+/// The announcement of a message, and the offered receive that it has met in the table. False: the offer no longer
+/// holds. True: the sender has taken it after it had sent this, so both copy.
+bool withdraw_or_bind(Engine& engine, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
+                      std::span<const std::byte> exposure);
 
 }  // namespace canele::comm::advert

@@ -178,7 +178,10 @@ const char* take_announced(Payload payload, Announced& out) {
 /// In: a request to send and the receive that it has met. Out: the data moves.
 const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Announced& announced, Request& request) {
   const wire::Rts& rts = announced.rts;
-  if (request.handle != 0) {
+  if (request.handle != 0 && head.type == wire::Type::rts) {
+    CANELE_MARK(offer_met_announcement);
+    if (advert::withdraw_or_bind(engine, peer, request, head, rts, announced.exposure)) return nullptr;
+  } else if (request.handle != 0) {
     if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
   }
   engine.counters.add(Counter::posted_matches);

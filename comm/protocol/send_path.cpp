@@ -207,7 +207,11 @@ Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packe
   Adverts::Theirs offered;
   const bool is_offered = advert::consume(engine, peer, *request.session, head.tag, &offered);
   const bool bound = is_offered && request.part != Request::Part::leg;
-  if (request.rendezvous) return {write_rts(engine, peer, request, head, out, staged, bound ? &offered : nullptr)};
+  if (request.rendezvous) {
+    std::byte* const end = write_rts(engine, peer, request, head, out, staged, bound ? &offered : nullptr);
+    peer.recent.announced(head.seq, request.handle);
+    return {end};
+  }
   const std::size_t length = request.data.length;
   if (request.synchronous) {
     if (request.handle == 0) request.handle = engine.sends.add(request);

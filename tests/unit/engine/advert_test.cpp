@@ -161,6 +161,48 @@ TEST_F(Adverts, AMessageUnderWayComesFirst) {
   expect_little_then_large(early, second, more);
 }
 
+TEST_F(Adverts, AnOfferThatCrossesItsMessageIsTaken) {
+  post(&received_, in_);
+  send(&sent_, out_);  // neither end has heard of the other's call
+  step(0);             // the receiver computes
+  EXPECT_EQ(in_, out_);
+  EXPECT_EQ(status_of(sent_).error, CANELE_OK);
+  expect_received(received_, in_, out_);
+  ASSERT_TRUE(job_.finish(sent_));
+  EXPECT_EQ(count(0, comm::Counter::copies_pushed), large);
+}
+
+TEST_F(Adverts, AnOfferThatCrossesTwoMessagesIsForTheFirst) {
+  canele_request_t second{};
+  Words more(large / 8);
+  post(&received_, in_);
+  send(&sent_, out_);
+  send(&second, out2_);
+  step(0);
+  EXPECT_EQ(in_, out_);
+  canele_request_t last{};
+  post(&last, more);
+  expect_received(received_, in_, out_);
+  expect_received(last, more, out2_);
+  ASSERT_TRUE(job_.finish(sent_) && job_.finish(second));
+}
+
+TEST_F(Adverts, AnOfferThatCrossesMessagesOfOtherTagsIsKept) {
+  canele_request_t other{}, in_other{};
+  Words more(large / 8);
+  post(&received_, in_);
+  send(&other, out2_, 2);
+  step(0);
+  ASSERT_TRUE(offers_to(0) != nullptr && offers_to(0)->theirs.size() == 1);
+  post(&in_other, more, 2);
+  expect_received(in_other, more, out2_);
+  send(&sent_, out_);
+  step(0);
+  EXPECT_EQ(in_, out_);
+  expect_received(received_, in_, out_);
+  ASSERT_TRUE(job_.finish(sent_) && job_.finish(other));
+}
+
 TEST_F(Adverts, ASmallMessageUsesTheOfferUp) {
   const Words little = pattern(64, 3);
   canele_request_t early{}, second{};

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Clock: the processor's cycle counter, in microseconds; and the work that is computed beside communication.
+//
+// Who: the benchmarks of progress. Threads: any.
+// Surprise: all ranks of a host read the same counter, so their dates compare; a machine whose counter is not constant
+//     gets the system's monotonic clock.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace canele::perf::progress {
+
+class Clock {
+ public:
+  Clock() {
+    using namespace std::chrono;
+    constexpr auto long_enough = milliseconds(50);
+    by_cycles_ = constant_counter();
+    const auto begin = steady_clock::now();
+    const std::uint64_t first = now();
+    while (steady_clock::now() - begin < long_enough) {
+    }
+    const std::uint64_t last = now();
+    us_per_tick_ =
+        duration<double, std::micro>(steady_clock::now() - begin).count() / static_cast<double>(last - first);
+  }
+
+  /// Ticks since some date, the same one on all ranks of this host.
+  std::uint64_t now() const {
+#if defined(__x86_64__)
+    if (by_cycles_) return __rdtsc();
+#endif
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+  double us(std::uint64_t ticks) const { return static_cast<double>(ticks) * us_per_tick_; }
+  std::uint64_t ticks(double us) const { return static_cast<std::uint64_t>(us / us_per_tick_); }
+
+ private:
+  static bool constant_counter() {
+#if defined(__x86_64__)
+    std::ifstream info("/proc/cpuinfo");
+    for (std::string line; std::getline(info, line);) {
+      if (line.rfind("flags", 0) == 0) {
+        return line.find("constant_tsc") != std::string::npos && line.find("nonstop_tsc") != std::string::npos;
+      }
+    }
+#endif
+    return false;
+  }
+
+  bool by_cycles_ = false;
+  double us_per_tick_ = 0;
+};
+
+/// Work of a fixed size, in registers: no memory, no call.
+inline void compute(std::uint64_t turns) {
+  std::uint64_t x = 88172645463325252u;  // xorshift64 (Marsaglia, Journal of Statistical Software 8, 2003)
+  for (; turns > 0; --turns) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    asm volatile("" : "+r"(x));  // not to be computed ahead
+  }
+}
+
+/// Microseconds of one turn of compute(): the least of several tries, so that a disturbed one does not count.
+inline double us_per_turn(const Clock& clock) {
+  constexpr std::uint64_t turns = 50'000;
+  constexpr int tries = 50;
+  double least = 0;
+  for (int i = 0; i < tries; ++i) {
+    const std::uint64_t begin = clock.now();
+    compute(turns);
+    const double took = clock.us(clock.now() - begin) / static_cast<double>(turns);
+    if (i == 0 || took < least) least = took;
+  }
+  return least;
+}
+
+/// Microseconds of processor that this process has used, all threads, user and system.
+inline double cpu_us() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  constexpr double us_per_s = 1e6;
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * us_per_s +
+         static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+}  // namespace canele::perf::progress

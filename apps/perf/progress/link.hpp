@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Link: what the benchmarks of progress need of a communication library, so that one source measures all of them.
+//
+// Who: overlap, threads, overload, availability; built with canele-perf on our native API, with an MPI's compiler on
+//     that MPI (CANELE_PERF_MPI, by peers/progress.py).
+// Threads: isend, irecv, wait by any, if the link was made for threads.
+// Surprise: it is chosen when this is compiled, and in line: a call through it costs what the library's own call costs.
+#pragma once
+
+#ifdef CANELE_PERF_MPI
+#include "link_mpi.hpp"
+#else
+#include "link_canele.hpp"
+#endif
+
+namespace canele::perf::progress {
+
+/// A blocking send and receive, of those.
+inline void send(Link& link, int to, int tag, const void* data, std::size_t size) {
+  Link::Request request{};
+  link.isend(to, tag, data, size, request);
+  link.wait(request);
+}
+inline void receive(Link& link, int from, int tag, void* data, std::size_t size) {
+  Link::Request request{};
+  link.irecv(from, tag, data, size, request);
+  link.wait(request);
+}
+
+}  // namespace canele::perf::progress

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Link, by the native API. Who and threads: see link.hpp. Surprise: none of its calls allocates or looks anything up.
+#pragma once
+
+#include <canele/canele.hpp>
+#include <cstddef>
+#include <string>
+
+namespace canele::perf::progress {
+
+class Link {
+ public:
+  using Request = canele_request_t;
+
+  Link(canele::engine& engine, canele::session& session)
+      : engine_(engine), session_(session.native()), rank_(engine.rank()), size_(engine.size()) {}
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// Ranks on this host, and which of them this is.
+  int local_rank() const { return engine_.local_rank(); }
+  int local_size() const { return engine_.local_size(); }
+
+  /// Ends the job, with these words on stderr.
+  [[noreturn]] void abort(const std::string& why) { engine_.abort(1, why.c_str()); }
+
+  void isend(int to, int tag, const void* data, std::size_t size, Request& request) {
+    canele::detail::check(canele_isend(session_, to, static_cast<std::uint64_t>(tag), data, size, &request),
+                          "canele_isend");
+  }
+  void irecv(int from, int tag, void* data, std::size_t size, Request& request) {
+    canele::detail::check(
+        canele_irecv(session_, from, static_cast<std::uint64_t>(tag), CANELE_TAG_EXACT, data, size, &request),
+        "canele_irecv");
+  }
+  void wait(Request& request) { canele::detail::check(canele_wait(&request, nullptr), "canele_wait"); }
+
+ private:
+  canele::engine& engine_;
+  canele_session_t* session_;
+  int rank_, size_;
+};
+
+}  // namespace canele::perf::progress

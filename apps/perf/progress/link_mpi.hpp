@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Link, by MPI. Who and threads: see link.hpp. Surprise: MPI's own error handler ends the job.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace canele::perf::progress {
+
+class Link {
+ public:
+  using Request = MPI_Request;
+
+  /// MPI_Init_thread: for any number of threads, or for one.
+  Link(int* argc, char*** argv, bool threads) {
+    const int wanted = threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    int given = 0;
+    MPI_Init_thread(argc, argv, wanted, &given);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    if (given < wanted) abort("this MPI has no MPI_THREAD_MULTIPLE");
+    MPI_Comm here;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    MPI_Comm_rank(here, &local_rank_);
+    MPI_Comm_size(here, &local_size_);
+    MPI_Comm_free(&here);
+  }
+  ~Link() { MPI_Finalize(); }
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int local_rank() const { return local_rank_; }
+  int local_size() const { return local_size_; }
+
+  [[noreturn]] void abort(const std::string& why) {
+    std::fprintf(stderr, "mpi_progress: %s\n", why.c_str());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    std::exit(1);
+  }
+
+  void isend(int to, int tag, const void* data, std::size_t size, Request& request) {
+    MPI_Isend(data, static_cast<int>(size), MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+  }
+  void irecv(int from, int tag, void* data, std::size_t size, Request& request) {
+    MPI_Irecv(data, static_cast<int>(size), MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
+  }
+  void wait(Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
+
+ private:
+  int rank_ = 0, size_ = 0, local_rank_ = 0, local_size_ = 0;
+};
+
+}  // namespace canele::perf::progress

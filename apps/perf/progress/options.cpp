@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Options of the benchmarks of progress, and what their figures mean.
+//
+// Who and threads: see options.hpp. Surprise: the definitions stand in the help, beside the numbers they explain.
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace canele::perf::progress {
+namespace {
+
+const char* const overlap_help =
+    "Times in us, medians; a batch measures each of them once.\n"
+    "  comm      transfer, both sides wait: latest end less earliest start of both ranks\n"
+    "  one       the same while one side computes for longer than that: the other side moves the data alone\n"
+    "  comp      the computation alone, between two transfers; fixed work in registers, no call of the library\n"
+    "  total     post, compute (on the side named, or on both), wait: latest end less earliest start\n"
+    "  bound     total / max(comp, one); the best there is is 1\n"
+    "  serial    total / (comp + comm); 1: nothing overlapped\n"
+    "and the ratios of F. Reynier's thesis (Bordeaux 2022, section 4.1), with comm as the transfer's reference:\n"
+    "  r_overhead        (total - max(comp, comm)) / min(comp, comm); 0: overlapped, 1: one after the other\n"
+    "  r_comm            time of the computing side in wait / comm; 0: the transfer was over by then\n"
+    "  r_comp_slowdown   computation with transfer / computation alone\n"
+    "  r_passive_impact  computation alone / the same before the library was started\n"
+    "  cpu_send, cpu_recv  processor time (getrusage) of one transfer without computation, waiting included";
+
+const char* const threads_help =
+    "One-way times in us are half a ping-pong of 8 bytes, as the thread that asks sees it.\n"
+    "  1-to-N    one thread of rank 0 asks N threads of rank 1 in turn; each waits in a receive with a tag of its own\n"
+    "  N-to-N    N pairs of threads, all at once, for a fixed time\n"
+    "  rate      messages a second of all pairs, both ways\n"
+    "  slowest   messages of the slowest pair / mean of all\n"
+    "  p99_to_median  of one-way times";
+
+const char* const overload_help =
+    "One thread of each rank plays ping-pong while others compute without end, on the same cores. Times in us, one "
+    "way.\n"
+    "  above     (max - median of the first number of threads given) / scheduler slice (slice_us)";
+
+const char* const availability_help =
+    "Post, work, wait (W. Lawry, C. Wilson, A. Maccabe, R. Brightwell: COMB, 2002; Sandia's SMB host overhead). Work\n"
+    "grows until a message with it takes 1.5 times as long as without. Times in us.\n"
+    "  base          one message without work\n"
+    "  overhead      one message with that much work, less that work alone: what the host pays\n"
+    "  availability  1 - overhead / base";
+
+template <typename Value, typename... Values>
+void otherwise(std::vector<Value>& values, Values... defaults) {
+  if (values.empty()) values = {defaults...};
+}
+
+CLI::App* add_common(CLI::App& app, Options& options, const char* name, const char* help, const char* footer,
+                     int batches, void (*complete)(Options&)) {
+  CLI::App* sub = app.add_subcommand(name, help);
+  sub->footer(footer);
+  sub->add_option("--batches", options.batches, "Batches (default: " + std::to_string(batches) + ")")
+      ->check(CLI::Range(1, 100'000));
+  sub->add_option("--cores", options.cores, "OS indexes of the cores to pin the ranks of a host to, e.g. 0,1")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 4095));
+  sub->add_flag("!--no-pin", options.pin, "Do not pin");
+  sub->add_flag("--json", options.json, "Print JSON, a line for each row, with every sample");
+  sub->callback([&options, name = std::string(name), batches, complete] {
+    options.benchmark = name;
+    if (options.batches == 0) options.batches = batches;
+    complete(options);
+  });
+  return sub;
+}
+
+void add_sizes(CLI::App* sub, Options& options, const char* help) {
+  sub->add_option("--size", options.sizes, help)->delimiter(',')->transform(CLI::AsSizeValue(false));
+}
+
+constexpr std::uint64_t k = 1024, m = k * k;
+
+void add_overlap(CLI::App& app, Options& options) {
+  CLI::App* sub =
+      add_common(app, options, "overlap", "Transfers while the ranks compute", overlap_help, 31, [](Options& o) {
+        otherwise(o.sizes, 4 * k, 64 * k, m, 4 * m, 16 * m);
+        otherwise(o.sides, "sender", "receiver", "both");
+        otherwise(o.ratios, 0.5, 1.0, 2.0, 3.0);
+      });
+  add_sizes(sub, options, "Message sizes (default: 4k,64k,1M,4M,16M)");
+  sub->add_option("--side", options.sides, "Who computes: sender, receiver, both (default: all three)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"sender", "receiver", "both"}));
+  sub->add_option("--ratio", options.ratios, "Computation to transfer (default: 0.5,1,2,3)")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 100.0));
+}
+
+void add_threads(CLI::App& app, Options& options) {
+  CLI::App* sub = add_common(app, options, "threads", "Ping-pongs of many threads", threads_help, 5, [](Options& o) {
+    otherwise(o.threads, 1, 2, 4, 16, 64, 256);
+    otherwise(o.patterns, "1-to-N", "N-to-N");
+    if (o.rounds == 0) o.rounds = 10'000;
+  });
+  sub->add_option("--threads", options.threads, "N (default: 1,2,4,16,64,256)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  sub->add_option("--pattern", options.patterns, "1-to-N, N-to-N (default: both)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"1-to-N", "N-to-N"}));
+  sub->add_option("--rounds", options.rounds, "1-to-N: ping-pongs of a batch (default: 10000)")
+      ->check(CLI::Range(1, 100'000'000));
+  sub->add_option("--seconds", options.seconds, "N-to-N: length of a batch")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+}
+
+void add_overload(CLI::App& app, Options& options) {
+  CLI::App* sub =
+      add_common(app, options, "overload", "A ping-pong beside threads that compute", overload_help, 1, [](Options& o) {
+        otherwise(o.sizes, m);
+        otherwise(o.threads, 0, 1, 4, 16, 64);
+        if (o.rounds == 0) o.rounds = 500;
+      });
+  add_sizes(sub, options, "Message sizes (default: 1M)");
+  sub->add_option("--threads", options.threads, "Threads that compute, in each process (default: 0,1,4,16,64)")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 4096));
+  sub->add_option("--rounds", options.rounds, "Ping-pongs of a batch (default: 500)")
+      ->check(CLI::Range(1, 100'000'000));
+}
+
+void add_availability(CLI::App& app, Options& options) {
+  CLI::App* sub = add_common(app, options, "availability", "What the host pays for a message", availability_help, 31,
+                             [](Options& o) {
+                               otherwise(o.sizes, std::uint64_t{8}, 4 * k, 64 * k, m);
+                               otherwise(o.sides, "sender", "receiver");
+                             });
+  add_sizes(sub, options, "Message sizes (default: 8,4k,64k,1M)");
+  sub->add_option("--side", options.sides, "Who is looked at: sender, receiver (default: both)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"sender", "receiver"}));
+}
+
+}  // namespace
+
+void add_subcommands(CLI::App& app, Options& options) {
+  add_overlap(app, options);
+  add_threads(app, options);
+  add_overload(app, options);
+  add_availability(app, options);
+}
+
+}  // namespace canele::perf::progress

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Options of the benchmarks of progress: the same for canele-perf and for the peers' programs.
+//
+// Who: main parses once; everybody reads. Threads: one. Surprise: see ../options.hpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace canele::perf::progress {
+
+struct Options {
+  std::string benchmark;  ///< overlap, threads, overload, availability; "": none of these
+  std::vector<std::uint64_t> sizes;
+  std::vector<std::string> sides;     ///< overlap: who computes; availability: who is looked at
+  std::vector<std::string> patterns;  ///< threads
+  std::vector<double> ratios;         ///< overlap: computation to transfer
+  std::vector<int> threads;           ///< threads: N; overload: those that compute, in each process
+  std::vector<int> cores;             ///< OS indexes, one for each rank of the host; empty: the first ones allowed
+  int batches = 0;
+  int rounds = 0;  ///< ping-pongs of a batch; 0: chosen
+  double seconds = 0.5;
+  bool pin = true;
+  bool json = false;
+};
+
+/// Adds the four subcommands; the one that is given fills in the rest of what it needs.
+void add_subcommands(CLI::App& app, Options& options);
+
+}  // namespace canele::perf::progress

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pins, and chooses the benchmark. Who and threads: see benchmarks.hpp.
+// Surprise: the process is pinned, all of its threads and those to come, those of the library included: what a rank
+// uses
+//     is then one core, as the launchers of MPIs bind it.
+#include <dirent.h>
+#include <sched.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "benchmarks.hpp"
+
+namespace canele::perf::progress {
+namespace {
+
+int core_of(const Options& options, int local_rank) {
+  const auto place = static_cast<std::size_t>(local_rank);
+  if (!options.cores.empty()) return options.cores[place % options.cores.size()];
+  cpu_set_t set;
+  std::vector<int> allowed;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &set)) allowed.push_back(i);
+    }
+  }
+  if (allowed.empty()) throw std::runtime_error("cannot find out which cores this process may use");
+  return allowed[place % allowed.size()];
+}
+
+void pin_process(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (core < CPU_SETSIZE) CPU_SET(core, &set);
+  DIR* const tasks = opendir("/proc/self/task");
+  if (tasks == nullptr) throw std::runtime_error("cannot list this process's threads");
+  int failed = 0;
+  while (const dirent* one = readdir(tasks)) {
+    const int thread = std::atoi(one->d_name);
+    if (thread != 0 && sched_setaffinity(thread, sizeof set, &set) != 0 && errno != ESRCH) failed = errno;
+  }
+  closedir(tasks);
+  if (failed == 0) return;
+  throw std::runtime_error("cannot pin to core " + std::to_string(core) + ": " + std::strerror(failed) +
+                           "; --cores names others, --no-pin does without");
+}
+
+}  // namespace
+
+void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm) {
+  if (link.size() != 2 || link.local_size() != 2) {
+    throw std::runtime_error("two ranks on one host are needed, and there are " + std::to_string(link.size()) + ", " +
+                             std::to_string(link.local_size()) + " of them here");
+  }
+  if (options.pin) pin_process(core_of(options, link.local_rank()));
+  Report report(options.json);
+  Bench bench{link, clock, options, report, us_per_turn(clock), us_per_turn_calm};
+  if (options.benchmark == "overlap") overlap(bench);
+  if (options.benchmark == "threads") threads(bench);
+  if (options.benchmark == "overload") overload(bench);
+  if (options.benchmark == "availability") availability(bench);
+}
+
+}  // namespace canele::perf::progress
