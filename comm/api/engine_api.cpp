@@ -266,8 +266,10 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
 int canele_worker_stop(canele_engine_t* engine) {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_stop: engine is NULL");
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_stop inside a completion callback");
-  engine_of(engine).worker.stop();
-  engine_of(engine).favour_one_thread(true);
+  Engine& e = engine_of(engine);
+  e.worker.stop();
+  e.waiters.wake_one(e.platform);  // from now on one of them polls
+  e.favour_one_thread(true);
   return CANELE_OK;
 }
 

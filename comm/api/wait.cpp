@@ -49,19 +49,23 @@ class Bench {
 class Wait {
  public:
   Wait(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in)
-      : engine_(engine), targets_(targets), count_(count), deadline_(deadline_ns), bench_(engine, in, targets, count) {}
-  ~Wait() { detach(); }
+      : engine_(engine), targets_(targets), count_(count), deadline_(deadline_ns), bench_(engine, in, targets, count) {
+    if (engine_ != nullptr) engine_->waiters.enter();
+  }
+  ~Wait() {
+    detach();
+    if (engine_ != nullptr) engine_->waiters.leave();
+  }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
 
   int run() {
     while (!done()) {
       if (late()) return CANELE_ETIMEOUT;
-      if (engine_ != nullptr && !worker_alive() && engine_->waiters.try_take_token()) {
-        poll();
-        engine_->waiters.pass_token(platform());
-      } else {
+      if (engine_ == nullptr || worker_alive()) {
         park();
+      } else if (!takes_turns()) {
+        poll_or_park();
       }
     }
     return CANELE_OK;
@@ -86,11 +90,61 @@ class Wait {
     return alive;
   }
 
+  /// Other threads wait, too: gives them the core, and looks for all of them whenever it has it. False: that does not
+  /// pay. Where nobody else wants the core it is a longer spin.
+  bool takes_turns() {
+    if (turns_taken_ || count_ != 1 || engine_->waiters.present() < 2 || !engine_->waiters.crowd.turns_pay())
+      return false;
+    turns_taken_ = true;
+    const bool well = done_in_some_turns();
+    engine_->waiters.crowd.took_turns(well);
+    return well;
+  }
+
+  bool done_in_some_turns() {
+    constexpr int most_lost = 4;            // then a core is better used by fewer threads
+    constexpr std::uint64_t lost_ns = 900;  // a yield to nobody takes less
+    constexpr std::uint64_t longest_ns = 50'000;
+    const std::uint64_t begin = platform().now_ns(), woken = engine_->woken.load(std::memory_order_relaxed);
+    std::uint64_t before = begin;
+    for (int lost = 0; lost < most_lost && before - begin < longest_ns;) {
+      platform().yield();
+      const std::uint64_t now = platform().now_ns();
+      const bool lost_it = now - before > lost_ns;
+      lost += lost_it ? 1 : 0;
+      before = now;
+      engine_->waiters.crowd.yielded(lost_it);
+      if (done()) return true;
+      engine_->step();
+      if (done()) return true;
+      if (engine_->woken.load(std::memory_order_relaxed) != woken) return false;  // they need the core
+    }
+    return false;
+  }
+
+  void poll_or_park() {
+    if (!engine_->waiters.try_take_token()) return park();
+    poll();
+    engine_->waiters.pass_token(platform());
+    engine_->run_tasks();  // nobody waits for them: see poll()
+  }
+
+  /// Until this wait is over, there is nothing to poll for, or a task must be run: callbacks may take long, and others
+  /// rely on whoever polls.
   void poll() {
     ltask::Idle idle(platform(), engine_->idle);
     if (count_ > 1 && !attach()) return;
     while (!done_quickly() && !late()) {
-      if (engine_->step() > 0) {
+      const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
+      int did = engine_->advance();
+      if (engine_->tasks.has_work()) {
+        if (engine_->waiters.others_sleep()) return;
+        did += engine_->run_tasks();
+      }
+      if (did > 0 && !done_quickly()) {
+        const bool others_wait = engine_->waiters.present() > 1 && engine_->waiters.crowd.contended();
+        if (others_wait || engine_->woken.load(std::memory_order_relaxed) != woken)
+          platform().yield();  // it was for them, and they may need this core
         idle.worked();
       } else if (idle.next() == ltask::Idle::Action::sleep) {
         if (!attach()) return;
@@ -106,10 +160,13 @@ class Wait {
     }
   }
 
+  /// A worker may lose its core, so one looks at its pulse; of waiting threads one is always awake, or asleep on the
+  /// drivers.
   void nap() {
     bench_.sleeps();
-    parker_->park(platform(), remaining(park_ns_));
-    park_ns_ = std::min(2 * park_ns_, longest_park_ns);
+    const bool worker = engine_ != nullptr && engine_->worker.active();
+    parker_->park(platform(), remaining(worker ? park_ns_ : longest_park_ns));
+    if (worker) park_ns_ = std::min(2 * park_ns_, longest_park_ns);
     if (!done()) parker_->reset();
     if (engine_ != nullptr) engine_->counters.add_shared(Counter::waiter_parks);
   }
@@ -175,7 +232,7 @@ class Wait {
   std::uint64_t deadline_, park_ns_ = first_park_ns;
   std::uint64_t epoch_ = ~std::uint64_t{0};
   ltask::Parker* parker_ = nullptr;
-  bool listed_ = false;
+  bool listed_ = false, turns_taken_ = false;
   Bench bench_;
 };
 

@@ -90,7 +90,8 @@ class Departures {
     due_ = true;
     other.due_ = false;
   }
-  void run(Platform& platform);
+  /// How many threads it has woken.
+  int run(Platform& platform);
 
  private:
   bool due_ = false;
@@ -111,7 +112,10 @@ class Engine final : public ltask::Progress {
   ~Engine();
 
   // ---- progress: any thread -------------------------------------------------------------------------------------
-  int step() override;
+  int step() override { return advance() + run_tasks(); }
+  /// The same in two parts: what nobody waits for, and what may take long (callbacks, large copies).
+  int advance();
+  int run_tasks();
   void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
   /// Sleeps on the drivers. False: another thread does so already; nothing was done.
   bool try_sleep(std::uint64_t timeout_ns, ltask::Called called);
@@ -119,6 +123,8 @@ class Engine final : public ltask::Progress {
   /// Polls memory-only drivers under one hold of the lock until `word` has a bit of `mask`; true if it has. Gives up
   /// soon, and at once if the lock is taken or there is work that the lock forbids.
   bool spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask);
+  /// Other threads wait, too. False: they need the core more.
+  bool may_spin_beside(int others);
 
   /// Runs `op` now, or leaves it to the holder of the lock; then does what the lock forbids (system calls, callbacks).
   void submit(Op& op);
@@ -242,6 +248,8 @@ class Engine final : public ltask::Progress {
   std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock)
   ltask::Sleeper sleeper;
   ltask::Worker worker;
+  std::atomic<std::uint64_t> woken{0};     ///< waiting threads, so far
+  std::atomic<std::uint32_t> in_a_row{0};  ///< short waits since a thread gave way to others
   Waiters waiters;
   HangWatch watch;
   LastEvent watched_epoch;                 ///< when the worker's epoch moved last (under the lock)

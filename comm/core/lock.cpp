@@ -45,13 +45,18 @@ void Engine::unlock_slowly() {
     CANELE_MARK(linked_work_at_unlock);
     run_linked(linked);
   }
-  if (due.due()) due.run(platform);
+  if (!due.due()) return;
+  if (const int threads = due.run(platform); threads != 0) {
+    woken.fetch_add(static_cast<unsigned>(threads), std::memory_order_relaxed);
+    waiters.crowd.woke(threads);
+  }
 }
 
-void Departures::run(Platform& platform) {
+int Departures::run(Platform& platform) {
   for (ltask::Parker* parker : parkers_) parker->signal(platform);
   for (const auto& [driver, rank] : doorbells_) driver->wake(rank);
   if (sleeper_ != nullptr) sleeper_->wake();
+  return static_cast<int>(parkers_.size());
 }
 
 void Engine::run_linked(ltask::SubmitLock::Node* node) {

@@ -77,16 +77,33 @@ bool due(DriverSlot& slot, bool memory_in_use) {
 
 }  // namespace
 
-int Engine::step() {
+int Engine::run_tasks() {
+  if (callback_depth() != 0 || !tasks.has_work()) return 0;
+  return tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
+}
+
+int Engine::advance() {
   int did = step_locked() + step_drivers();
   if (serves_bootstrap) [[unlikely]]
     did += bootstrap->progress(0) ? 1 : 0;
-  if (callback_depth() == 0 && tasks.has_work()) did += tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
+  if (did == 0 && tasks.has_work()) return 0;
   if (did == 0 && watch.idle_turn()) [[unlikely]]
     hang::look(*this);
   if (did == 0 && heater.on()) [[unlikely]]
     warm();
   return did;
+}
+
+// Few threads on a core do most when each plays with its partner for a while; many must take turns, or most of them
+// wait for their scheduler's slice.
+bool Engine::may_spin_beside(int others) {
+  constexpr int few = 2;
+  constexpr std::uint32_t longest_row = 4096;  // some milliseconds
+  if (!waiters.crowd.contended()) return true;
+  if (others > few) return false;
+  const std::uint32_t row = in_a_row.load(std::memory_order_relaxed) + 1;  // a lost count does not matter
+  in_a_row.store(row % longest_row, std::memory_order_relaxed);
+  return row != longest_row;
 }
 
 /// It is no work that keeps anybody awake: who finds nothing else to do goes to sleep as soon as without it.

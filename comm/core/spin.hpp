@@ -12,13 +12,18 @@
 namespace canele::comm {
 
 [[gnu::always_inline]] inline bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask) {
-  constexpr int long_spin = 2048, short_spin = 32;  // polls of up to a hundred nanoseconds
+  constexpr int long_spin = 2048, short_spin = 32, few_more = 6;  // polls of up to a hundred nanoseconds
+  const int others = waiters.present();
+  if (others != 0 && !may_spin_beside(others)) [[unlikely]]
+    return false;
   if (!try_lock()) return false;
   bool done = false;
-  int turns = crowded || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  int turns = crowded || others != 0 || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
   for (; turns > 0; --turns) {
-    for (DriverSlot* slot : polled_slots) slot->driver->poll(packets_per_poll);
+    int events = 0;
+    for (DriverSlot* slot : polled_slots) events += slot->driver->poll(packets_per_poll);
     done = (word.load(std::memory_order_relaxed) & mask) != 0;
+    if (others != 0 && events > 0 && turns > few_more) turns = few_more;  // if not for us, it was for one of them
     if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();

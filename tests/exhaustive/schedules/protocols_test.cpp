@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <map>
 
+#include "comm/core/waiters.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
@@ -427,6 +428,59 @@ struct Parking {
   ltask::Parker parker;
   Promise promises[2];
 };
+
+/// Two threads wait, each for its own message, without a worker: one polls for both, the other sleeps. A poll finds one
+/// message, `first` that of the first thread. After Wait::run in comm/api/wait.cpp; `leaves`: who polls goes to run a
+/// task after a message, and comes back. (With messages that come meanwhile there are too many orders.)
+template <int First, bool Leaves>
+struct Waiting {
+  Waiting() {
+    for (int i = 0; i < 2; ++i) {
+      Explorer::current()->spawn([this, i] { wait(promises[i], parkers[i]); });
+    }
+  }
+  void wait(Promise& mine, ltask::Parker& parker) {
+    bool attached = false, listed = false;
+    while (!mine.done()) {
+      if (waiters.try_take_token()) {
+        poll(mine);
+        waiters.pass_token(platform);
+        continue;
+      }
+      if (!attached) parker.reset();
+      if (!std::exchange(attached, true) && !mine.attach(parker)) break;
+      if (!std::exchange(listed, true)) {
+        waiters.add(parker);
+        if (waiters.token_free()) continue;
+      }
+      parker.park(platform, for_ever);
+      if (!mine.done()) parker.reset();
+    }
+    if (!listed) return;
+    waiters.remove(parker);
+    if (waiters.token_free()) waiters.wake_one(platform);
+  }
+  void poll(const Promise& mine) {
+    while (!mine.done()) {
+      const int arrived = next.load();
+      if (arrived == 2) Explorer::current()->fail("a message is lost");
+      next.store(arrived + 1);
+      promises[arrived == 0 ? First : 1 - First].keep(platform);
+      if (Leaves && waiters.others_sleep()) return;
+    }
+  }
+  void check() {}
+  ExploredPlatform platform;
+  comm::Waiters waiters;
+  std::atomic<int> next{0};  // message; only who has the token takes one
+  ltask::Parker parkers[2];
+  Promise promises[2];
+};
+
+TEST(WaitersInEveryOrder, OneOfThemPollsUntilAllHaveTheirMessage) {
+  in_every_order<Waiting<0, false>>("Waiters, 2, messages in order");
+  in_every_order<Waiting<1, true>>("Waiters, 2, who polls leaves");
+}
 
 TEST(ParkerInEveryOrder, WakesForEachOfTwoPromisesWithALateSignalBetween) {
   in_every_order<Parking>("Parker, 1 waiter, 2 who keep promises");
