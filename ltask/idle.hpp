@@ -4,16 +4,52 @@
 //
 // Who: the worker, and a waiter that polls.
 // Threads: one object per polling thread and wait.
-// Surprise: budgets are times, not turns; and a hole in one's own spin loop (more than 50 µs between two turns)
-//     means that others want the core: the spin budget is then zero for a while. With other runnable threads on the
-//     core a yield costs under 1 µs, a sleep and wake-up across cores thirty.
+// Surprise: budgets are times, not turns; and who finds a hole in its own polling learns that others want the core.
+//     After one of more than 50 µs nobody spins for a while: with other waiting threads on the core a yield costs a
+//     microsecond, a sleep and wake-up across cores thirty. One of more than a millisecond was a thread that computes:
+//     Pressure.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "ltask/platform.hpp"
 
 namespace canele::ltask {
+
+/// That other threads compute on a core, as those who poll there have found out; and what that means for the calling
+/// thread: short turns. A yield costs it the rest of its turn (since Linux 6.18), and who has slept waits for all whose
+/// turn ends before its own would: with turns of 0.1 ms instead of 1.4 to 3 both are little. How much time it gets in
+/// all is the same. Only for who waits alone: among threads that yield to each other those with short turns would have
+/// many of them while the rest has one.
+/// Threads: any; a lost update costs time. Each time it is found out again soon it is believed for longer.
+class Pressure {
+ public:
+  void seen(std::uint64_t now) noexcept {
+    constexpr std::uint64_t at_first = 20'000'000, at_most = 1'000'000'000;
+    const std::uint64_t before = span_.load(std::memory_order_relaxed);
+    const bool again = now < until_.load(std::memory_order_relaxed) + before;
+    const std::uint64_t span = again ? std::min(2 * before, at_most) : at_first;
+    span_.store(span, std::memory_order_relaxed);
+    until_.store(now + span, std::memory_order_relaxed);
+    seen_.store(true, std::memory_order_relaxed);
+  }
+  /// A thread begins to wait, `alone` on its core but for those who compute. Costs nothing as long as there is no
+  /// pressure.
+  void follow(Platform& platform, bool alone) noexcept {
+    if (seen_.load(std::memory_order_relaxed) || usual_slice != 0) [[unlikely]]
+      change_turns(platform, alone);
+  }
+
+ private:
+  /// Of the calling thread while it has a shorter one; 0: it has not.
+  static constinit thread_local std::uint64_t usual_slice __attribute__((tls_model("initial-exec")));
+  void change_turns(Platform& platform, bool alone) noexcept;
+
+  std::atomic<bool> seen_{false};
+  std::atomic<std::uint64_t> until_{0}, span_{10'000'000};
+};
 
 class Idle {
  public:
@@ -24,7 +60,8 @@ class Idle {
     std::uint64_t yield_ns = 100'000;
   };
 
-  Idle(Platform& platform, Budget budget) : platform_(platform), budget_(budget) {}
+  Idle(Platform& platform, Budget budget, Pressure& pressure)
+      : platform_(platform), budget_(budget), pressure_(pressure) {}
 
   /// The last turn did something.
   void worked() noexcept { idle_since_ = 0, turns_ = 0; }
@@ -39,13 +76,14 @@ class Idle {
   }
 
  private:
-  static constexpr std::uint64_t hole_ns = 50'000, oversubscribed_for_ns = 10'000'000;
+  static constexpr std::uint64_t hole_ns = 50'000, slice_ns = 1'000'000, oversubscribed_for_ns = 10'000'000;
 
   Action decide(std::uint64_t now) noexcept {
     if (idle_since_ == 0) {
       idle_since_ = now;
-    } else if (last_ == Action::spin && now - last_turn_ > hole_ns) {
-      oversubscribed_until_ = now + oversubscribed_for_ns;
+    } else if (last_ != Action::sleep) {
+      if (last_ == Action::spin && now - last_turn_ > hole_ns) oversubscribed_until_ = now + oversubscribed_for_ns;
+      if (now - last_turn_ > slice_ns) pressure_.seen(now);
     }
     last_turn_ = now;
     const std::uint64_t idle = now - idle_since_;
@@ -64,6 +102,7 @@ class Idle {
 
   Platform& platform_;
   Budget budget_;
+  Pressure& pressure_;
   std::uint64_t idle_since_ = 0, last_turn_ = 0, oversubscribed_until_ = 0;
   unsigned turns_ = 0;
   Action last_ = Action::spin;

@@ -85,6 +85,10 @@ class Platform {
   virtual void relax() noexcept = 0;
   /// Gives the core to another runnable thread.
   virtual void yield() noexcept = 0;
+  /// Asks the scheduler for turns of so many ns for the calling thread: shorter ones are over sooner, and come sooner
+  /// to who has slept; how much time it gets in all is the same. Returns what it was; 0: nothing was changed.
+  /// (Linux 6.12 and later: sched_setattr(2), the slice of EEVDF.)
+  virtual std::uint64_t set_slice(std::uint64_t /*ns*/) noexcept { return 0; }
   /// Sleeps while *word == expected, at most timeout_ns (~0: for ever). May return early.
   virtual void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                     std::uint64_t timeout_ns) noexcept = 0;

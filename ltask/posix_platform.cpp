@@ -214,6 +214,15 @@ void read_up_to(int descriptor, std::size_t most, FileText* file) {
   file->text.resize(std::min(have, most));
 }
 
+/// struct sched_attr of the kernel, which glibc does not declare.
+struct SchedulingAttributes {
+  std::uint32_t size = sizeof(SchedulingAttributes), policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0, deadline = 0, period = 0;
+};
+
 class PosixPlatform final : public Platform {
  public:
   std::uint64_t now_ns() noexcept override { return read_clock(); }
@@ -286,6 +295,15 @@ class PosixPlatform final : public Platform {
   }
 
   void yield() noexcept override { sched_yield(); }
+
+  std::uint64_t set_slice(std::uint64_t ns) noexcept override {
+    SchedulingAttributes attributes;
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return 0;
+    // Where the time-sharing scheduler has no slices it tells none.
+    if (attributes.policy != SCHED_OTHER || attributes.runtime == 0) return 0;
+    const std::uint64_t before = std::exchange(attributes.runtime, ns);
+    return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0 ? before : 0;
+  }
 
   void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
             std::uint64_t timeout_ns) noexcept override {

@@ -8,6 +8,7 @@
 namespace canele::ltask {
 namespace {
 constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
+constexpr std::uint64_t slice_ns = 100'000;  // short turns come soon: it works in bursts shorter than that
 }  // namespace
 
 void Worker::start() {
@@ -41,7 +42,8 @@ long Worker::native_id() const {
 
 void Worker::loop() {
   self_.store(platform_.this_thread(), std::memory_order_relaxed);
-  Idle idle(platform_, budget_);
+  platform_.set_slice(slice_ns);
+  Idle idle(platform_, budget_, pressure_);
   const auto told_to_stop = [](const void* self) {
     return static_cast<const Worker*>(self)->stopping_.load(std::memory_order_acquire);
   };

@@ -65,6 +65,7 @@ class Worker {
   Platform& platform_;
   Progress& progress_;
   Idle::Budget budget_;
+  Pressure pressure_;         ///< on the worker's core
   mutable std::mutex mutex_;  // start and stop only
   std::unique_ptr<PlatformThread> thread_;
   std::atomic<bool> active_{false}, stopping_{false};

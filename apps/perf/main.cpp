@@ -5,6 +5,7 @@
 //
 // Who: users and the peers' runner. Threads: the main thread, and what the library starts.
 // Surprise: alone, it replaces itself by canele-run, which starts it twice.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
@@ -23,19 +24,20 @@ namespace {
 
 using namespace canele::perf;
 
-/// Overlap, threads, overload, availability.
+/// Overlap, threads, overload, availability, alltoall.
 int progress_in_job(const Options& options) {
   const progress::Clock clock;
   const double calm = progress::us_per_turn(clock);  // no library yet
-  Job job(options);
+  canele::engine engine =
+      join(options.driver.empty() ? std::vector<std::string>{} : std::vector{"CANELE_DRIVERS=" + options.driver});
+  canele::session session(engine, "canele-perf progress");
   try {
-    progress::Link link(job.engine, job.session);
+    progress::Link link(engine, session);
     progress::run(link, clock, options.progress, calm);
-    if (job.same_host()) check_driver(options, job.driver());
-    job.session.barrier();
+    session.barrier();
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "canele-perf: %s\n", problem.what());
-    job.engine.abort(1, problem.what());
+    engine.abort(1, problem.what());
   }
   return 0;
 }
@@ -78,7 +80,8 @@ int main(int argc, char** argv) {
     if (options.benchmark == Benchmark::sample) return sample_each(options);
     if (options.benchmark == Benchmark::flood) return flood_each(options);
     if (options.benchmark == Benchmark::broadcast) return broadcast_each(options);
-    std::fprintf(stderr, "canele-perf: %s\n", start_job({argv + 1, argv + argc}).c_str());
+    std::fprintf(stderr, "canele-perf: %s\n",
+                 start_job({argv + 1, argv + argc}, std::max(2, options.progress.ranks)).c_str());
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "canele-perf: %s\n", problem.what());
   }

@@ -93,8 +93,8 @@ class Wait {
   /// Other threads wait, too: gives them the core, and looks for all of them whenever it has it. False: that does not
   /// pay. Where nobody else wants the core it is a longer spin.
   bool takes_turns() {
-    if (turns_taken_ || count_ != 1 || engine_->waiters.present() < 2 || !engine_->waiters.crowd.turns_pay())
-      return false;
+    Waiters& waiters = engine_->waiters;
+    if (turns_taken_ || count_ != 1 || waiters.present() < 2 || !waiters.crowd.turns_pay()) return false;
     turns_taken_ = true;
     const bool well = done_in_some_turns();
     engine_->waiters.crowd.took_turns(well);
@@ -104,13 +104,14 @@ class Wait {
   bool done_in_some_turns() {
     constexpr int most_lost = 4;            // then a core is better used by fewer threads
     constexpr std::uint64_t lost_ns = 900;  // a yield to nobody takes less
-    constexpr std::uint64_t longest_ns = 50'000;
+    constexpr std::uint64_t longest_ns = 50'000, slice_ns = 1'000'000;
     const std::uint64_t begin = platform().now_ns(), woken = engine_->woken.load(std::memory_order_relaxed);
     std::uint64_t before = begin;
     for (int lost = 0; lost < most_lost && before - begin < longest_ns;) {
       platform().yield();
       const std::uint64_t now = platform().now_ns();
       const bool lost_it = now - before > lost_ns;
+      if (now - before > slice_ns) engine_->waiters.pressure.seen(now);
       lost += lost_it ? 1 : 0;
       before = now;
       engine_->waiters.crowd.yielded(lost_it);
@@ -132,7 +133,7 @@ class Wait {
   /// Until this wait is over, there is nothing to poll for, or a task must be run: callbacks may take long, and others
   /// rely on whoever polls.
   void poll() {
-    ltask::Idle idle(platform(), engine_->idle);
+    ltask::Idle idle(platform(), engine_->idle, engine_->waiters.pressure);
     if (count_ > 1 && !attach()) return;
     while (!done_quickly() && !late()) {
       const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
@@ -141,11 +142,12 @@ class Wait {
         if (engine_->waiters.others_sleep()) return;
         did += engine_->run_tasks();
       }
-      if (did > 0 && !done_quickly()) {
+      if (did > 0) {
+        idle.worked();
+        if (done_quickly()) return;
         const bool others_wait = engine_->waiters.present() > 1 && engine_->waiters.crowd.contended();
         if (others_wait || engine_->woken.load(std::memory_order_relaxed) != woken)
           platform().yield();  // it was for them, and they may need this core
-        idle.worked();
       } else if (idle.next() == ltask::Idle::Action::sleep) {
         if (!attach()) return;
         if (!parker_->sleeps_elsewhere(wake_engine, engine_)) {
@@ -281,7 +283,7 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
 
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&)) {
   constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: look again
-  ltask::Idle idle(engine.platform, engine.idle);
+  ltask::Idle idle(engine.platform, engine.idle, engine.waiters.pressure);
   Bench bench(&engine, Blocked::In::finalize, nullptr, 0);
   for (;;) {
     if (engine.try_lock()) {

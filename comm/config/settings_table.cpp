@@ -126,16 +126,16 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      false,
      0,
      std::uint64_t{1} << 40},
-    {{"PUSH", "on", "",
+    {{"PUSH", "auto", "",
       "Whether a large receive on the same host is offered to its sender, which then writes the data there while the "
       "receiver computes; both copy if both wait. Costs a small message for each large receive. off: only the receiver "
-      "copies, when it next makes progress.",
-      "on | off"},
+      "copies, when it next makes progress. auto: on, but off where more ranks than processing units are on the host.",
+      "auto | on | off"},
      SettingKind::choice,
      false,
      0,
      unlimited,
-     "on off"},
+     "auto on off"},
     {{"CHECKSUM", "off", "",
       "Whether every packet carries a CRC32C of all its bytes, messages and protocol. packets: damage on the way is "
       "never delivered: the rail fails, or the peer with its last one, with an error that names the rank; all ranks of "

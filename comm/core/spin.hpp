@@ -14,11 +14,13 @@ namespace canele::comm {
 [[gnu::always_inline]] inline bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask) {
   constexpr int long_spin = 2048, short_spin = 32, few_more = 6;  // polls of up to a hundred nanoseconds
   const int others = waiters.present();
+  waiters.pressure.follow(platform, others == 0 && !crowded);
   if (others != 0 && !may_spin_beside(others)) [[unlikely]]
     return false;
   if (!try_lock()) return false;
   bool done = false;
-  int turns = crowded || others != 0 || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  int turns = others != 0 || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  if (crowded) turns = 1;
   for (; turns > 0; --turns) {
     int events = 0;
     for (DriverSlot* slot : polled_slots) events += slot->driver->poll(packets_per_poll);

@@ -31,6 +31,11 @@ ltask::Idle::Budget idle_budget(const Settings& settings, bool crowded) {
   return budget;
 }
 
+bool pushes(const Settings& settings, bool crowded) {
+  const std::string& how = settings.text(Setting::push);
+  return how == "on" || (how == "auto" && !crowded);
+}
+
 std::uint64_t flip_countdown(const Settings& settings) {
   const std::string& fault = settings.text(Setting::fault);
   constexpr std::string_view flip = "flip-byte:";
@@ -234,7 +239,7 @@ Engine::Engine(EngineParts parts)
       verbosity(static_cast<LogLevel>(settings->number(Setting::verbose))),
       idle(idle_budget(*settings, crowded_host(platform, *bootstrap))),
       eager_setting(settings->number(Setting::eager_limit, 0)),
-      pushes(settings->text(Setting::push) == "on"),
+      pushes(comm::pushes(*settings, crowded_host(platform, *bootstrap))),
       checksums(settings->text(Setting::checksum) == "packets"),
       process(platform.process()),
       secret(secret_size),

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "ltask/idle.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/platform.hpp"
 
@@ -83,6 +84,7 @@ class Waiters {
   /// Threads that wait now.
   int present() const noexcept { return present_.load(std::memory_order_relaxed); }
   Crowd crowd;
+  ltask::Pressure pressure;  ///< on their cores
 
   bool try_take_token() noexcept {
     return !token_.load(std::memory_order_relaxed) && !token_.exchange(true, std::memory_order_acquire);

@@ -5,10 +5,12 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 namespace canele::perf::progress {
 
@@ -24,11 +26,7 @@ class Link {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     if (given < wanted) abort("this MPI has no MPI_THREAD_MULTIPLE");
-    MPI_Comm here;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
-    MPI_Comm_rank(here, &local_rank_);
-    MPI_Comm_size(here, &local_size_);
-    MPI_Comm_free(&here);
+    find_neighbours();
   }
   ~Link() { MPI_Finalize(); }
   Link(const Link&) = delete;
@@ -54,6 +52,19 @@ class Link {
   void wait(Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
 
  private:
+  void find_neighbours() {
+    std::vector<char> own(MPI_MAX_PROCESSOR_NAME, '\0'), all(own.size() * static_cast<std::size_t>(size_));
+    int length = 0;
+    MPI_Get_processor_name(own.data(), &length);
+    const int room = static_cast<int>(own.size());
+    MPI_Allgather(own.data(), room, MPI_CHAR, all.data(), room, MPI_CHAR, MPI_COMM_WORLD);
+    for (int i = 0; i < size_; ++i) {
+      if (!std::equal(own.begin(), own.end(), all.begin() + std::ptrdiff_t{i} * room)) continue;
+      ++local_size_;
+      if (i < rank_) ++local_rank_;
+    }
+  }
+
   int rank_ = 0, size_ = 0, local_rank_ = 0, local_size_ = 0;
 };
 

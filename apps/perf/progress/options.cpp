@@ -50,6 +50,9 @@ void otherwise(std::vector<Value>& values, Values... defaults) {
   if (values.empty()) values = {defaults...};
 }
 
+const char* const alltoall_help =
+    "Every rank sends to every other one, and waits for all of it; time of a round in us, as rank 0 sees it.";
+
 CLI::App* add_common(CLI::App& app, Options& options, const char* name, const char* help, const char* footer,
                      int batches, void (*complete)(Options&)) {
   CLI::App* sub = app.add_subcommand(name, help);
@@ -137,6 +140,18 @@ void add_availability(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"sender", "receiver"}));
 }
 
+void add_alltoall(CLI::App& app, Options& options) {
+  CLI::App* sub = add_common(app, options, "alltoall", "Messages of all ranks to all, more ranks than cores",
+                             alltoall_help, 15, [](Options& o) {
+                               otherwise(o.sizes, std::uint64_t{8}, 64 * k);
+                               if (o.rounds == 0) o.rounds = 50;
+                               if (o.ranks == 0) o.ranks = 8;
+                             });
+  add_sizes(sub, options, "Message sizes (default: 8,64k)");
+  sub->add_option("--ranks", options.ranks, "Ranks to start (default: 8)")->check(CLI::Range(2, 1000));
+  sub->add_option("--rounds", options.rounds, "Rounds of a batch (default: 50)")->check(CLI::Range(1, 100'000'000));
+}
+
 }  // namespace
 
 void add_subcommands(CLI::App& app, Options& options) {
@@ -144,6 +159,7 @@ void add_subcommands(CLI::App& app, Options& options) {
   add_threads(app, options);
   add_overload(app, options);
   add_availability(app, options);
+  add_alltoall(app, options);
 }
 
 }  // namespace canele::perf::progress

@@ -16,7 +16,7 @@ class App;
 namespace canele::perf::progress {
 
 struct Options {
-  std::string benchmark;  ///< overlap, threads, overload, availability; "": none of these
+  std::string benchmark;  ///< overlap, threads, overload, availability, alltoall; "": none of these
   std::vector<std::uint64_t> sizes;
   std::vector<std::string> sides;     ///< overlap: who computes; availability: who is looked at
   std::vector<std::string> patterns;  ///< threads
@@ -25,12 +25,13 @@ struct Options {
   std::vector<int> cores;             ///< OS indexes, one for each rank of the host; empty: the first ones allowed
   int batches = 0;
   int rounds = 0;  ///< ping-pongs of a batch; 0: chosen
+  int ranks = 2;   ///< wanted; alltoall: to be started
   double seconds = 0.5;
   bool pin = true;
   bool json = false;
 };
 
-/// Adds the four subcommands; the one that is given fills in the rest of what it needs.
+/// Adds the subcommands; the one that is given fills in the rest of what it needs.
 void add_subcommands(CLI::App& app, Options& options);
 
 }  // namespace canele::perf::progress

@@ -51,9 +51,10 @@ void pin_process(int core) {
 }  // namespace
 
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm) {
-  if (link.size() != 2 || link.local_size() != 2) {
-    throw std::runtime_error("two ranks on one host are needed, and there are " + std::to_string(link.size()) + ", " +
-                             std::to_string(link.local_size()) + " of them here");
+  const bool many = options.benchmark == "alltoall";
+  if (link.local_size() != link.size() || (link.size() != 2 && !many)) {
+    throw std::runtime_error((many ? "ranks" : "two ranks") + std::string(" on one host are needed, and there are ") +
+                             std::to_string(link.size()) + ", " + std::to_string(link.local_size()) + " of them here");
   }
   if (options.pin) pin_process(core_of(options, link.local_rank()));
   Report report(options.json);
@@ -62,6 +63,7 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
   if (options.benchmark == "threads") threads(bench);
   if (options.benchmark == "overload") overload(bench);
   if (options.benchmark == "availability") availability(bench);
+  if (many) alltoall(bench);
 }
 
 }  // namespace canele::perf::progress

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Shorter turns for threads that wait where others compute. Threads: any.
+// Surprise: a thread keeps its short turns until it waits again after the pressure is over.
+#include "ltask/idle.hpp"
+
+#include <utility>
+
+namespace canele::ltask {
+
+constinit thread_local std::uint64_t Pressure::usual_slice = 0;
+
+void Pressure::change_turns(Platform& platform, bool alone) noexcept {
+  constexpr std::uint64_t short_ns = 100'000;  // the shortest that Linux gives
+  const bool on = platform.now_ns() < until_.load(std::memory_order_relaxed);
+  if (!on) seen_.store(false, std::memory_order_relaxed);
+  const bool wanted = on && alone;
+  if (wanted && usual_slice == 0) usual_slice = platform.set_slice(short_ns);
+  if (!wanted && usual_slice != 0) platform.set_slice(std::exchange(usual_slice, 0));
+}
+
+}  // namespace canele::ltask
