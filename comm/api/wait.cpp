@@ -6,9 +6,11 @@
 // Surprise: a waiter relies on the worker only while it shows signs of life; otherwise one waiter polls for all,
 //     and the others sleep on their parkers until their word is done or the token comes free.
 //
-//   done? ─no─▶ worker alive? ─yes─▶ spin a little ─▶ park (look at the worker's pulse now and then)
-//                    └─no──▶ token free? ─yes─▶ poll: step, spin, yield, sleep on the drivers ─▶ pass the token
-//                                └─no──▶ park
+//   done? ─no─▶ worker alive? ─yes─▶ spin, yield ─▶ park (look at the worker's pulse now and then)
+//                    └─no──▶ others wait, too? ─yes─▶ take turns: yield, step
+//                                └─no, or it does not pay ─▶ token free? ─yes─▶ poll: step, spin, yield, sleep on
+//                                                                │               the drivers ─▶ pass the token
+//                                                                └─no──▶ park
 #include <algorithm>
 
 #include "comm/api/api.hpp"
@@ -63,7 +65,7 @@ class Wait {
     while (!done()) {
       if (late()) return CANELE_ETIMEOUT;
       if (engine_ == nullptr || worker_alive()) {
-        park();
+        if (!watched()) park();
       } else if (!takes_turns()) {
         poll_or_park();
       }
@@ -88,6 +90,17 @@ class Wait {
     const bool alive = worker.state() == ltask::Worker::State::sleeping || epoch != epoch_;
     epoch_ = epoch;
     return alive;
+  }
+
+  /// The worker polls: looks at the word for as long as that is cheaper than to be woken, once in a wait.
+  bool watched() {
+    if (engine_ == nullptr || count_ != 1 || watched_) return false;
+    watched_ = true;
+    ltask::Idle idle(platform(), engine_->idle_beside_worker, engine_->waiters.pressure);
+    while (!done() && !late()) {
+      if (idle.next() == ltask::Idle::Action::sleep) return false;
+    }
+    return true;
   }
 
   /// Other threads wait, too: gives them the core, and looks for all of them whenever it has it. False: that does not
@@ -174,9 +187,6 @@ class Wait {
   }
 
   void park() {
-    if (engine_ != nullptr && engine_->worker.active()) {
-      for (int i = 0; i < 64 && !done(); ++i) platform().relax();
-    }
     if (!attach()) return;
     if (engine_ != nullptr && !listed_) {
       engine_->waiters.add(*parker_);
@@ -234,7 +244,7 @@ class Wait {
   std::uint64_t deadline_, park_ns_ = first_park_ns;
   std::uint64_t epoch_ = ~std::uint64_t{0};
   ltask::Parker* parker_ = nullptr;
-  bool listed_ = false, turns_taken_ = false;
+  bool listed_ = false, turns_taken_ = false, watched_ = false;
   Bench bench_;
 };
 

@@ -247,6 +247,7 @@ class Engine final : public ltask::Progress {
   std::vector<DriverSlot*> memory_slots, system_slots;  ///< the same by kind
   std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock)
   ltask::Sleeper sleeper;
+  ltask::Idle::Budget idle_beside_worker;  ///< the same for the worker, and for who waits while it polls
   ltask::Worker worker;
   std::atomic<std::uint64_t> woken{0};     ///< waiting threads, so far
   std::atomic<std::uint32_t> in_a_row{0};  ///< short waits since a thread gave way to others

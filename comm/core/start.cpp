@@ -20,8 +20,9 @@ namespace {
 
 constexpr std::size_t secret_size = 16;
 
-bool crowded_host(Platform& platform, const Bootstrap& bootstrap) {
-  return static_cast<unsigned>(bootstrap.local_size()) > platform.processors();
+/// More threads that poll than processing units: `each` on every rank of this host.
+bool crowded_host(Platform& platform, const Bootstrap& bootstrap, unsigned each = 1) {
+  return each * static_cast<unsigned>(bootstrap.local_size()) > platform.processors();
 }
 
 ltask::Idle::Budget idle_budget(const Settings& settings, bool crowded) {
@@ -245,7 +246,8 @@ Engine::Engine(EngineParts parts)
       secret(secret_size),
       incarnation(platform.random()),
       sleeper(platform),
-      worker(platform, *this, idle),
+      idle_beside_worker(idle_budget(*settings, crowded_host(platform, *bootstrap, 2))),
+      worker(platform, *this, idle_beside_worker),
       watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
       crowded(crowded_host(platform, *bootstrap)),
       heater(settings->number(Setting::heater) * 1000),

@@ -31,7 +31,7 @@ void overload(Bench& bench);
 void availability(Bench& bench);
 void alltoall(Bench& bench);
 
-/// Pins the process and runs what options.benchmark names. Throws std::runtime_error with what is wrong.
+/// Pins this thread and runs what options.benchmark names. Throws std::runtime_error with what is wrong.
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm);
 
 }  // namespace canele::perf::progress

@@ -31,20 +31,12 @@ int core_of(const Options& options, int local_rank) {
   return allowed[place % allowed.size()];
 }
 
-void pin_process(int core) {
+void pin_thread(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (core < CPU_SETSIZE) CPU_SET(core, &set);
-  DIR* const tasks = opendir("/proc/self/task");
-  if (tasks == nullptr) throw std::runtime_error("cannot list this process's threads");
-  int failed = 0;
-  while (const dirent* one = readdir(tasks)) {
-    const int thread = std::atoi(one->d_name);
-    if (thread != 0 && sched_setaffinity(thread, sizeof set, &set) != 0 && errno != ESRCH) failed = errno;
-  }
-  closedir(tasks);
-  if (failed == 0) return;
-  throw std::runtime_error("cannot pin to core " + std::to_string(core) + ": " + std::strerror(failed) +
+  if (sched_setaffinity(0, sizeof set, &set) == 0) return;
+  throw std::runtime_error("cannot pin to core " + std::to_string(core) + ": " + std::strerror(errno) +
                            "; --cores names others, --no-pin does without");
 }
 
@@ -56,7 +48,7 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
     throw std::runtime_error((many ? "ranks" : "two ranks") + std::string(" on one host are needed, and there are ") +
                              std::to_string(link.size()) + ", " + std::to_string(link.local_size()) + " of them here");
   }
-  if (options.pin) pin_process(core_of(options, link.local_rank()));
+  if (options.pin) pin_thread(core_of(options, link.local_rank()));
   Report report(options.json);
   Bench bench{link, clock, options, report, us_per_turn(clock), us_per_turn_calm};
   if (options.benchmark == "overlap") overlap(bench);
