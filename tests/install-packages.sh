@@ -23,7 +23,7 @@ packages_of() {
     # launchers only (mpich and openmpi stand side by side: mpiexec.hydra, mpirun.openmpi); then for ranks in network
     # name spaces; BLAS and LAPACKE for canele-cholesky; clang and what follows for the fuzz targets.
     test) echo python3 libgtest-dev libbenchmark-dev gdb clang-format-14 shellcheck libopenmpi-dev openmpi-bin \
-      gfortran procps binutils mpich slurm-wlm munge valgrind \
+      gfortran procps binutils mpich slurm-wlm munge valgrind strace \
       iproute2 iptables libopenblas-dev liblapacke-dev \
       clang libclang-rt-dev llvm ;;
     # StarPU from Debian's source package: fetching, unpacking, generating configure; a BLAS for its examples.

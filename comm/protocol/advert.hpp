@@ -13,8 +13,8 @@
 // Who: send_path, receive_path.
 // Threads: under the engine's lock.
 // Surprise: matching is not bent. Only a receive that is the next to match for its (session, tag, source), with no
-//     wildcard beside it, is offered; if an envelope that could be for it was under way, the first of these takes it, or
-//     the sender forgets it; and cancelling and sending decide by one compare-and-swap who was first (Claims).
+//     wildcard beside it, is offered; of envelopes under way that could be for it the first takes it, or the sender
+//     forgets it; and cancelling and sending decide by one compare-and-swap who was first (Claims).
 #pragma once
 
 #include <span>

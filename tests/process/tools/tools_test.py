@@ -110,6 +110,53 @@ class PerfTest(unittest.TestCase):
         self.assertIn("two ranks are needed, and this job has 3", errors)
 
 
+class ProgressTest(unittest.TestCase):
+    def rows(self, *arguments):
+        return [json.loads(line) for line in run("canele-perf", *arguments, "--json")[0].splitlines()]
+
+    def test_overlap(self):
+        rows = self.rows("overlap", "--driver", "shm", "--size", "4k,256k", "--ratio", "1", "--batches", "2")
+        self.assertEqual([(row["size"], row["side"]) for row in rows],
+                         [(size, side) for size in (4096, 262144) for side in ("sender", "receiver", "both")])
+        for row in rows:
+            self.assertLessEqual({"comm", "one", "comp", "total", "bound", "serial", "r_overhead", "r_comm",
+                                  "r_comp_slowdown", "r_passive_impact", "cpu_send", "cpu_recv"}, set(row["figures"]))
+            self.assertEqual({len(samples) for samples in row["samples"].values()}, {2})
+            self.assertGreater(row["figures"]["total"], 0)
+
+    def test_threads(self):
+        rows = self.rows("threads", "--driver", "shm", "--threads", "1,5", "--batches", "1", "--rounds", "50",
+                         "--seconds", "0.05")
+        self.assertEqual([(row["pattern"], row["threads"]) for row in rows],
+                         [(pattern, n) for pattern in ("1-to-N", "N-to-N") for n in (1, 5)])
+        for row in rows:
+            self.assertGreater(row["figures"]["median"], 0)
+        self.assertGreater(rows[-1]["figures"]["rate"], 0)
+
+    def test_overload_and_availability(self):
+        loaded = self.rows("overload", "--driver", "shm", "--size", "64k", "--threads", "0,1", "--rounds", "20")
+        self.assertEqual([len(row["samples"]["times"]) for row in loaded], [20, 20])
+        rows = self.rows("availability", "--driver", "shm", "--size", "64k", "--batches", "3")
+        self.assertEqual([row["side"] for row in rows], ["sender", "receiver"])
+        for row in rows:
+            self.assertGreater(row["figures"]["with"], row["figures"]["base"])
+
+    def test_alltoall(self):
+        row, = self.rows("alltoall", "--driver", "shm", "--ranks", "3", "--size", "8", "--rounds", "5", "--batches",
+                         "2")
+        self.assertEqual((row["ranks"], len(row["samples"]["times"])), (3, 2))
+
+    def test_the_help_defines_the_figures(self):
+        for name, word in (("overlap", "r_overhead"), ("threads", "p99_to_median"), ("availability", "overhead")):
+            self.assertIn(word, run("canele-perf", name, "--help")[0])
+
+    def test_bad_input(self):
+        _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "overlap", code=1)
+        self.assertIn("two ranks on one host are needed", errors)
+        self.assertIn("sideways", run("canele-perf", "overlap", "--side", "sideways", code=105)[1])
+        self.assertIn("cannot pin", run("canele-perf", "threads", "--cores", "4095", code=1)[1])
+
+
 class MatchTest(unittest.TestCase):
     QUICK = ("--batches", "2", "--iterations", "1")
 
