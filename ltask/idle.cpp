@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Shorter turns for threads that wait where others compute. Threads: any.
-// Surprise: a thread keeps its short turns until it waits again after the pressure is over.
+// Surprise: a thread keeps its short turns until it waits again after the pressure is over; and threads that it starts
+//     meanwhile have them, too (SCHED_FLAG_RESET_ON_FORK could not be taken back without privileges).
 #include "ltask/idle.hpp"
 
 #include <utility>

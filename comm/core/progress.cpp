@@ -86,7 +86,7 @@ int Engine::advance() {
   int did = step_locked() + step_drivers();
   if (serves_bootstrap) [[unlikely]]
     did += bootstrap->progress(0) ? 1 : 0;
-  if (did == 0 && tasks.has_work()) return 0;
+  if (did == 0 && tasks.has_work()) return 0;  // the caller has something to do, so it is not idle
   if (did == 0 && watch.idle_turn()) [[unlikely]]
     hang::look(*this);
   if (did == 0 && heater.on()) [[unlikely]]

@@ -82,7 +82,7 @@ void bind(Engine& engine, Request& request, Peer& peer, std::uint64_t tag, const
 void take_late(Engine& engine, Peer& peer, Request& request, const Adverts::Theirs& offered) {
   Claims claims(peer.rail->lines.theirs[offered.line], offered.generation);
   if (!claims.take()) return;
-  CANELE_MARK(offer_taken_by_message_under_way);
+  CANELE_RARE_MARK(offer_taken_by_message_under_way);
   shared_copy::send(engine, request, peer, claims, offered);
 }
 
@@ -208,7 +208,7 @@ const char* on_bound(Engine& engine, Peer& peer, const Session& session, const w
 bool withdraw_or_bind(Engine& engine, Peer& peer, Request& request, const wire::Head& head, const wire::Rts& rts,
                       std::span<const std::byte> exposure) {
   if (withdraw(engine, request)) return false;
-  CANELE_MARK(announcement_of_taken_offer);
+  CANELE_RARE_MARK(announcement_of_taken_offer);
   bind(engine, request, peer, head.tag, rts, exposure);
   return true;
 }
