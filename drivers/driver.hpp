@@ -48,7 +48,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 7;
+inline constexpr int contract_version = 8;
 
 using Rank = std::int32_t;
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
@@ -208,7 +208,7 @@ class Driver {
  public:
   struct Counters {
     std::uint64_t packets_sent = 0, packets_received = 0, bytes_sent = 0, bytes_received = 0;
-    std::uint64_t full = 0, bulk_bytes_sent = 0, bulk_bytes_received = 0, polls = 0;
+    std::uint64_t full = 0, bulk_bytes_sent = 0, bulk_bytes_received = 0;
   };
 
   Driver() = default;
@@ -218,6 +218,8 @@ class Driver {
 
   const Capabilities& capabilities() const { return capabilities_; }
   Counters counters;  ///< written under the same serialisation as the calls; `*_received` by the engine
+  /// Calls of poll() so far. Any thread.
+  std::uint64_t polls() const { return polls_.load(std::memory_order_relaxed); }
 
   /// Starts the driver: listens, allocates. Fills capabilities_ and writes the address that peers connect to.
   /// failed: *reason says why this machine cannot run it ("no such interface eth7"); the instance is then destroyed.
@@ -319,7 +321,7 @@ class Driver {
   /// reported (any call back but a packet answered `later`): 0 means truly nothing happened. Pushes what was stuck
   /// (short writes) as well.
   int poll(int budget) {
-    ++counters.polls;
+    polls_.store(polls() + 1, std::memory_order_relaxed);
     return poll_impl(budget);
   }
 
@@ -397,6 +399,7 @@ class Driver {
   std::map<Rank, SharedLines> shared_lines_;
   std::map<Rank, std::uint64_t> incarnations_;
   std::set<Rank> local_;
+  std::atomic<std::uint64_t> polls_{0};
 };
 
 /// How a driver is found: each family defines one, listed in comm's registry (or exported by a module).

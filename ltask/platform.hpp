@@ -35,6 +35,8 @@ class PlatformThread {
   virtual ~PlatformThread() = default;
   /// The OS name of the thread (gettid), 0 where there is none.
   virtual long native_id() const = 0;
+  /// Ends what Platform::use_idle_cores_only() has begun, if that is permitted. Any thread.
+  virtual void use_busy_cores() noexcept {}
 };
 
 /// What one thread sleeps on: descriptors, and a bell.
@@ -89,6 +91,9 @@ class Platform {
   /// to who has slept; how much time it gets in all is the same. Returns what it was; 0: nothing was changed.
   /// (Linux 6.12 and later: sched_setattr(2), the slice of EEVDF.)
   virtual std::uint64_t set_slice(std::uint64_t /*ns*/) noexcept { return 0; }
+  /// From now on the calling thread runs only where a core has nothing else to do. (SCHED_IDLE; it has a few
+  /// thousandths of a busy core all the same, so it must never hold what others wait for.)
+  virtual void use_idle_cores_only() noexcept {}
   /// Sleeps while *word == expected, at most timeout_ns (~0: for ever). May return early.
   virtual void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                     std::uint64_t timeout_ns) noexcept = 0;

@@ -54,8 +54,12 @@ class BasicSubmitLock {
   };
 
   /// For the holder, or before there are other threads: a thread that has taken it so many times in a row may be its
-  /// owner; 0: no thread. Only where the fences are available.
-  void bias_after(std::uint32_t times) noexcept { row_needed_ = times; }
+  /// owner; 0: no thread. Twice as often after each bias that was taken away, up to `at_most`. Only where the fences
+  /// are available.
+  void bias_after(std::uint32_t times, std::uint32_t at_most = longest_row) noexcept {
+    row_needed_ = times;
+    most_needed_ = at_most;
+  }
 
   /// Takes the lock (true), or links `node` for the holder (false).
   bool enter_or_push(Node& node) noexcept {
@@ -132,13 +136,14 @@ class BasicSubmitLock {
 
  private:
   static constexpr std::uintptr_t free_word = 0, taken_word = 1, biased_word = 2;
-  static constexpr std::size_t most_biases = 24;  ///< in its life; the row for the last is long
-  static constexpr std::uint32_t longest_row = 1u << 24;
+  static constexpr std::size_t most_owners = 24;          ///< threads that may ever have a bias
+  static constexpr std::uint32_t longest_row = 1u << 16;  ///< much more than it costs to take a bias away
 
-  /// One bias, used once, so that who was descheduled in the middle of its handshake meets no other.
+  /// One bias. Who was descheduled in the middle of its handshake must meet no other: so it is for one thread, and used
+  /// again only when who took it away has done with it.
   struct Owner {
     const void* thread = nullptr;
-    std::atomic<bool> inside{false}, claimed{false};
+    std::atomic<bool> inside{false}, claimed{false}, over{false};
   };
 
   bool enter_as_owner() noexcept {
@@ -157,7 +162,7 @@ class BasicSubmitLock {
   [[gnu::cold, gnu::noinline]] bool claim(Owner& owner) noexcept {
     if (owner.claimed.exchange(true, std::memory_order_acq_rel)) return false;
     entered_by_ = nullptr;
-    row_needed_ = std::min(2 * row_needed_, longest_row);
+    row_needed_ = std::min(2 * row_needed_, most_needed_);
     row_ = 0;
     return true;
   }
@@ -169,7 +174,9 @@ class BasicSubmitLock {
       return false;  // somebody else does
     Owner& owner = *bias_.exchange(nullptr, std::memory_order_acq_rel);
     Fences::heavy();
-    return !owner.inside.load(std::memory_order_acquire) && claim(owner);
+    const bool won = !owner.inside.load(std::memory_order_acquire) && claim(owner);
+    owner.over.store(true, std::memory_order_release);
+    return won;
   }
 
   bool note_entry() noexcept {
@@ -182,28 +189,43 @@ class BasicSubmitLock {
   [[gnu::cold, gnu::noinline]] bool leave_biased() noexcept {
     std::uintptr_t seen = taken_word;
     row_ = 0;
-    if (biases_ == most_biases) {
-      row_needed_ = 0;
+    Owner* const owner = own_bias();
+    if (owner == nullptr)
       return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
-    }
-    Owner& owner = owners_[biases_++];
-    owner.thread = Fences::self();
-    entered_by_ = &owner;
-    bias_.store(&owner, std::memory_order_release);
+    entered_by_ = owner;
+    bias_.store(owner, std::memory_order_release);
     if (word_.compare_exchange_strong(seen, biased_word, std::memory_order_release, std::memory_order_relaxed))
       return true;
     bias_.store(nullptr, std::memory_order_relaxed);
+    owner->over.store(true, std::memory_order_relaxed);  // nobody has seen it: the word never said so
     entered_by_ = nullptr;
     return false;
+  }
+
+  /// For the holder: the calling thread's, ready for use; nullptr: it may have none now.
+  Owner* own_bias() noexcept {
+    const void* const self = Fences::self();
+    const auto mine = [&](const Owner& one) { return one.thread == self; };
+    Owner* const owner = std::find_if(owners_, owners_ + owner_count_, mine);
+    if (owner == owners_ + most_owners) return nullptr;
+    if (owner == owners_ + owner_count_) {
+      ++owner_count_;
+      owner->thread = self;
+    } else if (!owner->over.load(std::memory_order_acquire)) {
+      return nullptr;
+    }
+    owner->over.store(false, std::memory_order_relaxed);
+    owner->claimed.store(false, std::memory_order_relaxed);
+    return owner;
   }
 
   alignas(64) std::atomic<std::uintptr_t> word_{free_word};
   std::atomic<Owner*> bias_{nullptr};  ///< who may enter as owner
   Owner* entered_by_ = nullptr;        ///< from here on the holder's: the bias in force when it entered
   const void* last_ = nullptr;         ///< who entered in the ordinary way last, and how often in a row
-  std::uint32_t row_ = 0, row_needed_ = 0;
-  std::size_t biases_ = 0;  ///< so far
-  alignas(64) Owner owners_[most_biases];
+  std::uint32_t row_ = 0, row_needed_ = 0, most_needed_ = longest_row;
+  std::size_t owner_count_ = 0;  ///< so far
+  alignas(64) Owner owners_[most_owners];
 };
 using SubmitLock = BasicSubmitLock<AsymmetricFences>;
 

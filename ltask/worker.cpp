@@ -6,10 +6,6 @@
 #include "ltask/worker.hpp"
 
 namespace canele::ltask {
-namespace {
-constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
-constexpr std::uint64_t slice_ns = 100'000;  // short turns come soon: it works in bursts shorter than that
-}  // namespace
 
 void Worker::start() {
   const std::lock_guard guard(mutex_);
@@ -42,7 +38,7 @@ long Worker::native_id() const {
 
 void Worker::loop() {
   self_.store(platform_.this_thread(), std::memory_order_relaxed);
-  platform_.set_slice(slice_ns);
+  platform_.set_slice(turn_ns);
   Idle idle(platform_, budget_, pressure_);
   const auto told_to_stop = [](const void* self) {
     return static_cast<const Worker*>(self)->stopping_.load(std::memory_order_acquire);

@@ -41,6 +41,8 @@ class Progress {
 class Worker {
  public:
   enum class State : std::uint8_t { off, polling, sleeping };
+  static constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
+  static constexpr std::uint64_t turn_ns = 100'000;  ///< short turns come soon: it works in bursts shorter than that
 
   Worker(Platform& platform, Progress& progress, Idle::Budget budget)
       : platform_(platform), progress_(progress), budget_(budget) {}

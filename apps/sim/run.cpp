@@ -69,6 +69,14 @@ void check_sums(std::uint64_t seed, WorldOptions* world) {
   }
 }
 
+/// Who makes progress beside the worker, or without one. By dice of its own, as above.
+void choose_helper(std::uint64_t seed, WorldOptions* world) {
+  Dice dice = Dice(seed).split(13);
+  if (dice.under(2) == 0) return;
+  constexpr std::array<unsigned, 3> kinds = {CANELE_WORKER_AUTO, CANELE_WORKER_IDLE, CANELE_WORKER_TIMER};
+  world->helper = world->worker ? unsigned{CANELE_WORKER_IDLE} : kinds[dice.under(kinds.size())];
+}
+
 /// Ranks come late, and their launcher is slow.
 void make_start_hard(WorldOptions& world, Dice& dice) {
   world.latest_start_ns = 1 + dice.under(dice.under(2) == 0 ? 50'000 : 5'000'000);
@@ -95,6 +103,7 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
   world.settings.emplace_back("CANELE_SPIN=" + std::to_string(dice.under(2000)));
   limit_memory(options.seed, &world);
+  choose_helper(options.seed, &world);
   if (options.faults.payload > 0) check_sums(options.seed, &world);
   if (options.workload == Workload::startup) make_start_hard(world, dice);
   return world;
@@ -144,9 +153,22 @@ void quarantine(World& world, Oracle& oracle, int from, int to) {
   });
 }
 
+const char* name_of_helper(unsigned kind) {
+  switch (kind) {
+    case CANELE_WORKER_AUTO:
+      return ", helper on demand";
+    case CANELE_WORKER_IDLE:
+      return ", helper on idle cores";
+    case CANELE_WORKER_TIMER:
+      return ", helper by a timer";
+    default:
+      return "";
+  }
+}
+
 std::string describe(const WorldOptions& world) {
   std::string text = std::to_string(world.ranks) + " ranks, " + std::to_string(world.ranks_per_node) + " per node, " +
-                     world.strategy + (world.worker ? ", worker" : ", no worker") +
+                     world.strategy + (world.worker ? ", worker" : ", no worker") + name_of_helper(world.helper) +
                      (world.checksums ? ", checksums" : "") + ", networks";
   for (const Network& one : world.networks) {
     text += std::string(one.with_previous ? "+" : " ") + name_of(one.options.kind);

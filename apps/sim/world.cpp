@@ -122,7 +122,7 @@ void World::live(int rank, const Body& body) {
   }
   if (own.platform->busy_locks > 0) own.platform->lock_appears_busy = SimPlatform::appears_busy;
   canele_engine_t* const handle = comm::api::public_of(*own.engine);
-  if (options_.worker) canele_worker_bind(handle, CANELE_INDEX_LOGICAL, nullptr, 0);
+  canele_worker_use(handle, (options_.worker ? CANELE_WORKER_BOUND : CANELE_WORKER_NONE) | options_.helper);
   body(rank, handle);
   if (const std::string wrong = audit(*own.engine); !wrong.empty())
     complain("rank " + std::to_string(rank) + ": " + wrong);

@@ -45,6 +45,7 @@ struct WorldOptions {
   std::vector<std::string> settings;
   std::string strategy = "aggregate";
   bool worker = true;                         ///< each engine has its bound worker
+  unsigned helper = CANELE_WORKER_NONE;       ///< and this kind of helper
   bool checksums = false;                     ///< CANELE_CHECKSUM=packets
   unsigned timer_factor = 1;                  ///< timed sleeps last so many times longer; see fault "late-timers"
   unsigned processors = 0;                    ///< of a node; 0: enough for all its ranks

@@ -34,6 +34,9 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
 /// Makes progress in finalize until `done()` is true, which is asked under the engine's lock. False at the deadline.
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&));
 
+/// Starts the workers that the settings ask for.
+int start_workers(Engine& engine);
+
 /// Dissemination barrier on a session's barrier tags, until the deadline (0: none).
 int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in = Blocked::In::barrier);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Engines and sessions of the C ABI: init, finalize, abort, worker, progress, sessions, barrier.
+// Engines and sessions of the C ABI: init, finalize, abort, progress, sessions, barrier.
 //
 // Threads: init and finalize by one; the rest by any.
 // Surprise: finalize is a barrier of the engine's own, so that every rank goes on making progress for the others
@@ -17,7 +17,6 @@
 #include "comm/protocol/bundle.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/send_path.hpp"
-#include "ltask/topology.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -53,23 +52,13 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   return CANELE_OK;
 }
 
-/// Starts the worker that the settings ask for.
-int start_worker(Engine& engine) {
-  if (engine.settings->text(Setting::worker) != "bound") return CANELE_OK;
-  const std::string& core = engine.settings->text(Setting::worker_core);
-  const int index = core == "auto" ? 0 : std::atoi(core.c_str());
-  return canele_worker_bind(public_of(engine), CANELE_INDEX_LOGICAL, &index, core == "auto" ? 0 : 1);
-}
-
 bool all_sent(Engine& engine) { return engine.pending_sends == 0 && engine.pulls == 0; }
 
 bool all_quiet(Engine& engine) {
   return engine.resolving == 0 &&
          std::all_of(engine.active_peers.begin(), engine.active_peers.end(), [](const std::unique_ptr<Peer>& peer) {
            if (peer->gone() || peer->state != Peer::State::up) return true;
-           const auto idle = [](const auto& rail) { return rail->packet == nullptr; };
-           return peer->backlog->empty() && bundle::has_left(*peer) &&
-                  std::all_of(peer->rails.begin(), peer->rails.end(), idle);
+           return peer->quiet() && bundle::has_left(*peer);
          });
 }
 
@@ -105,6 +94,7 @@ int leave(Engine& engine) {
   say_bye(engine);
   engine.unlock();
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_quiet);
+  engine.helper.stop();
   engine.worker.stop();
   while (engine.tasks.run(64) > 0) {
   }
@@ -206,7 +196,7 @@ int canele_init(const canele_options_t* options, canele_engine_t** engine) {
   std::unique_ptr<Engine> made;
   int code = make_engine(options, &made);
   if (code != CANELE_OK) return code;
-  code = start_worker(*made);
+  code = start_workers(*made);
   if (code != CANELE_OK) return code;
   made->log(LogLevel::info, "canele " CANELE_VERSION ", " + std::to_string(made->size) + " ranks by " +
                                 std::string(made->bootstrap->name()) + ", strategy " +
@@ -244,36 +234,6 @@ int canele_local_rank(const canele_engine_t* engine) { return engine_of(engine).
 int canele_local_size(const canele_engine_t* engine) { return engine_of(engine).bootstrap->local_size(); }
 uint64_t canele_now(const canele_engine_t* engine) { return engine_of(engine).platform.now_ns(); }
 int canele_progress(canele_engine_t* engine) { return engine_of(engine).step() > 0 ? 1 : 0; }
-
-int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, const int* indexes, int count) {
-  if (engine == nullptr || count < 0 || (count > 0 && indexes == nullptr)) {
-    return error(CANELE_EINVAL, "canele_worker_bind: engine and indexes must be given, count must not be negative");
-  }
-  Engine& e = engine_of(engine);
-  e.favour_one_thread(false);
-  e.worker.start();
-  if (!e.worker.active()) return error(CANELE_ENOMEM, "canele_worker_bind: the system has no thread to give");
-  if (count == 0) return CANELE_OK;
-  const auto index_kind = kind == CANELE_INDEX_OS ? ltask::UnitIndex::os : ltask::UnitIndex::logical;
-  const std::string problem =
-      ltask::Topology().bind(e.worker.native_id(), index_kind, {indexes, static_cast<std::size_t>(count)});
-  if (!problem.empty()) return error(CANELE_EINVAL, "canele_worker_bind: " + problem);
-  e.log(LogLevel::info, "worker pinned to " + std::string(kind == CANELE_INDEX_OS ? "OS" : "logical") + " PU " +
-                            std::to_string(indexes[0]));
-  return CANELE_OK;
-}
-
-int canele_worker_stop(canele_engine_t* engine) {
-  if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_stop: engine is NULL");
-  if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_stop inside a completion callback");
-  Engine& e = engine_of(engine);
-  e.worker.stop();
-  e.waiters.wake_one(e.platform);  // from now on one of them polls
-  e.favour_one_thread(true);
-  return CANELE_OK;
-}
-
-int canele_worker_active(const canele_engine_t* engine) { return engine_of(engine).worker.active() ? 1 : 0; }
 
 int canele_session_open(canele_engine_t* engine, const char* label, unsigned flags, canele_session_t** session) {
   if (engine == nullptr || label == nullptr || session == nullptr) {

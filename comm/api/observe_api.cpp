@@ -170,7 +170,7 @@ std::string counters_json(Engine& engine) {
   }
   engine.unlock();
   for (const auto& slot : engine.slots)
-    report.drivers.push_back({std::string(slot->factory.name), slot->driver->counters});
+    report.drivers.push_back({std::string(slot->factory.name), slot->driver->counters, slot->driver->polls()});
   return to_json(report);
 }
 

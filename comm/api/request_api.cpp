@@ -48,7 +48,7 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   request->item.priority = options.priority;
   request->PostOp::kind = OpKind::send;
   engine.submit(static_cast<PostOp&>(*request));
-  engine.after_submit();
+  engine.after_submit(data.length);
   return CANELE_OK;
 }
 
@@ -124,7 +124,7 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
     request->PostOp::kind = OpKind::receive;
     engine.submit(static_cast<PostOp&>(*request));
   }
-  engine.after_submit();
+  engine.after_submit(data.length);
   return CANELE_OK;
 }
 

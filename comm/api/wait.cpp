@@ -15,6 +15,7 @@
 
 #include "comm/api/api.hpp"
 #include "comm/core/spin.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -56,7 +57,9 @@ class Wait {
   }
   ~Wait() {
     detach();
-    if (engine_ != nullptr) engine_->waiters.leave();
+    if (engine_ == nullptr) return;
+    engine_->waiters.leave();
+    if (engine_->helper.parked()) engine_->helper.summon();
   }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
@@ -138,6 +141,7 @@ class Wait {
 
   void poll_or_park() {
     if (!engine_->waiters.try_take_token()) return park();
+    engine_->relieve_helper();
     poll();
     engine_->waiters.pass_token(platform());
     engine_->run_tasks();  // nobody waits for them: see poll()
@@ -170,9 +174,16 @@ class Wait {
         bench_.sleeps();
         const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
         parker_->awake();
-        if (!slept) return nap();  // another thread sleeps there: it progresses for us
+        if (!slept) return engine_->helper.asleep() ? take_over() : nap();  // who sleeps there progresses for us
       }
     }
+  }
+
+  /// The helper sleeps where this thread would: it goes, without a look.
+  void take_over() {
+    CANELE_RARE_MARK(helper_relieved);
+    engine_->relieve_helper();
+    engine_->sleeper.await_release(remaining(longest_sleep_ns));
   }
 
   /// A worker may lose its core, so one looks at its pulse; of waiting threads one is always awake, or asleep on the

@@ -19,13 +19,14 @@ namespace canele::comm {
 
 /// Every setting; the order is that of the table in settings_table.cpp. The variable is CANELE_<NAME>.
 enum class Setting : int {
-  drivers,      ///< "shm,tcp": drivers to use, in order of preference ("self" is always there); "a+b": both at once
-  driver_path,  ///< directories with driver modules
-  decorators,   ///< what is wrapped around drivers
-  strategy,     ///< fifo, aggregate, priority
-  matcher,      ///< table, or what it is compared with
-  heater,       ///< µs between passes over the matcher's blocks; 0: none
-  worker,       ///< none, bound
+  drivers,          ///< "shm,tcp": drivers to use, in order of preference ("self" is always there); "a+b": both at once
+  driver_path,      ///< directories with driver modules
+  decorators,       ///< what is wrapped around drivers
+  strategy,         ///< fifo, aggregate, priority
+  matcher,          ///< table, or what it is compared with
+  heater,           ///< µs between passes over the matcher's blocks; 0: none
+  worker,           ///< none, auto, bound, idle, timer, bound+idle
+  worker_interval,  ///< us between the turns of a timer worker
   worker_core,  ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
                 ///< it)
   eager_limit,  ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)

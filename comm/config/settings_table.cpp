@@ -65,16 +65,26 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      false,
      0,
      10'000'000},
-    {{"WORKER", "none", "",
-      "Who makes communication progress. bound: a thread of its own, so that transfers go on while the program "
-      "computes; it sleeps when there is nothing to do. none: only the program's own calls to wait, test and progress; "
-      "saves the thread, and large transfers then stand still while the program computes.",
-      "none | bound"},
+    {{"WORKER", "auto", "",
+      "Who makes communication progress beside the program's own calls to wait, test and progress. auto: a thread that "
+      "looks after what is pending while the program computes, and sleeps otherwise. bound: a thread that makes all "
+      "progress; faster while it has a core of its own, slower where it has not. idle: as auto, but only on cores with "
+      "nothing else to do; computation then loses nothing, and communication may stand still. bound+idle: the second "
+      "helps while the first is in a callback. timer: once in every CANELE_WORKER_INTERVAL. none: nobody, which saves "
+      "the thread; large transfers then stand still while the program computes.",
+      "none | auto | bound | idle | bound+idle | timer"},
      SettingKind::choice,
      false,
      0,
      unlimited,
-     "none bound"},
+     "none auto bound idle bound+idle timer"},
+    {{"WORKER_INTERVAL", "1000", "us",
+      "Time from one turn of CANELE_WORKER=timer to the next. Shorter: answers sooner, and takes more of the cores.",
+      "time"},
+     SettingKind::number,
+     false,
+     10,
+     10'000'000},
     {{"WORKER_CORE", "auto", "",
       "Processing unit (hwloc logical index) that the worker is pinned to. Pinned, it answers faster if the program "
       "leaves that unit free, and disturbs the program if not. auto: not pinned until the host runtime names a unit.",

@@ -12,7 +12,7 @@
 //           ├─ slots[]        one per open driver, in order of preference
 //           ├─ peers[]        by rank
 //           ├─ sessions, matcher, sends, transfers
-//           └─ sleeper, worker, waiters
+//           └─ sleeper, worker, helper, waiters
 #pragma once
 
 #include <atomic>
@@ -41,6 +41,7 @@
 #include "comm/observe/counters.hpp"
 #include "comm/observe/event_log.hpp"
 #include "comm/observe/hang_watch.hpp"
+#include "ltask/helper.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
@@ -103,7 +104,7 @@ class Departures {
 /// Of canele_finalize: not called yet; waits for the others; has said bye.
 enum class Stage : std::uint8_t { running, finalizing, leaving };
 
-class Engine final : public ltask::Progress {
+class Engine final : public ltask::Helped {
  public:
   static constexpr int packets_per_poll = 64;  ///< then others have their turn
 
@@ -120,6 +121,13 @@ class Engine final : public ltask::Progress {
   /// Sleeps on the drivers. False: another thread does so already; nothing was done.
   bool try_sleep(std::uint64_t timeout_ns, ltask::Called called);
   void wake() override { sleeper.wake(); }
+  /// Whether a helper should make progress, and a turn of it: core/help.cpp.
+  Sight look() override;
+  bool unfinished() override;
+  int help() override;
+  bool others_progress() override;
+  /// A thread that is going to wait polls itself: the helper leaves the drivers to it.
+  void relieve_helper();
   /// Polls memory-only drivers under one hold of the lock until `word` has a bit of `mask`; true if it has. Gives up
   /// soon, and at once if the lock is taken or there is work that the lock forbids.
   bool spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask);
@@ -129,7 +137,9 @@ class Engine final : public ltask::Progress {
   /// Runs `op` now, or leaves it to the holder of the lock; then does what the lock forbids (system calls, callbacks).
   void submit(Op& op);
   /// After work was left over for somebody who progresses: the server of a driver, the worker, a sleeper.
-  void after_submit() {
+  /// length: of what was posted, if that may take long.
+  void after_submit(std::size_t length = 0) {
+    constexpr std::size_t takes_long = 32'768;
     for (const DriverSlot* slot : system_slots) {
       if (slot->has_flush()) [[unlikely]] {
         serve_drivers();
@@ -138,6 +148,8 @@ class Engine final : public ltask::Progress {
     }
     if (tasks.has_work()) [[unlikely]]
       run_or_leave_tasks();
+    if (helper.parked() || (length >= takes_long && helper.dozes())) [[unlikely]]
+      helper.summon();
   }
   /// Hands staged packets to drivers that make system calls. Never under the lock.
   void serve_drivers();
@@ -249,6 +261,7 @@ class Engine final : public ltask::Progress {
   ltask::Sleeper sleeper;
   ltask::Idle::Budget idle_beside_worker;  ///< the same for the worker, and for who waits while it polls
   ltask::Worker worker;
+  ltask::Helper helper;
   std::atomic<std::uint64_t> woken{0};     ///< waiting threads, so far
   std::atomic<std::uint32_t> in_a_row{0};  ///< short waits since a thread gave way to others
   Waiters waiters;
@@ -309,9 +322,12 @@ class Engine final : public ltask::Progress {
   explicit Engine(EngineParts parts);
   int step_locked();
   void warm();
+  std::uint64_t polls_so_far() const;
   int step_drivers();
   bool arm();  ///< every driver wakes us from now on, and there is nothing to do
   void disarm();
+  std::atomic<std::uint64_t> seen_polls_{0},
+      seen_epoch_{0};            ///< of all drivers, of the worker, as a helper has seen them
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or nobody wants to know
   void run_linked(ltask::SubmitLock::Node* node);
 };

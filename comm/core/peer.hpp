@@ -147,6 +147,11 @@ struct Peer {
                        [](const auto& one) { return one->slot != nullptr && !one->up && !one->dead; });
   }
   bool gone() const { return state >= State::left; }
+  /// Nothing is queued for it, and nothing on its way to a driver.
+  bool quiet() const {
+    return backlog->empty() &&
+           std::all_of(rails.begin(), rails.end(), [](const auto& rail) { return rail->packet == nullptr; });
+  }
 };
 
 }  // namespace canele::comm

@@ -195,11 +195,12 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
   watch.armed(armed);
   if (armed) {
     CANELE_MARK(slept_armed);
-    const bool on_worker = worker.is_caller();
+    const bool on_worker = worker.is_caller() || helper.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
     if (event_log != nullptr && on_worker) parked_ns_ = platform.now_ns();
     sleeper.sleep(std::min(timeout_ns, naps_only ? nap_ns : watch.interval_ns()), called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
+    if (helper.parked()) helper.summon();  // from now on this thread may be stuck
   } else {
     CANELE_MARK(sleep_not_armed);
     platform.yield();  // somebody is at work, or there is work

@@ -64,6 +64,12 @@ class SessionTable {
 
   Session& at(std::uint32_t number) { return *sessions_[number]; }
   std::size_t size() const { return sessions_.size(); }
+  /// Requests posted and not finalized.
+  std::uint64_t pending() const {
+    std::uint64_t sum = 0;
+    for (const auto& one : sessions_) sum += one->pending;
+    return sum;
+  }
   bool has_posted() const {
     return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& one) { return one->match.posted != 0; });
   }

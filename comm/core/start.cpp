@@ -248,6 +248,7 @@ Engine::Engine(EngineParts parts)
       sleeper(platform),
       idle_beside_worker(idle_budget(*settings, crowded_host(platform, *bootstrap, 2))),
       worker(platform, *this, idle_beside_worker),
+      helper(platform, *this, idle_beside_worker),
       watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
       crowded(crowded_host(platform, *bootstrap)),
       heater(settings->number(Setting::heater) * 1000),
@@ -264,6 +265,7 @@ Engine::Engine(EngineParts parts)
 }
 
 Engine::~Engine() {
+  helper.stop();
   worker.stop();
   for (const auto& slot : slots) slot->driver->close();
   for (std::uint32_t i = 0; i < sessions.size(); ++i) {

@@ -27,7 +27,7 @@ std::uint64_t events_of(const DriverSlot& slot) {
 }
 
 std::uint64_t polls_of(const DriverSlot& slot) {
-  return slot.memory_only() ? slot.driver->counters.polls : slot.dry_polls.load(std::memory_order_relaxed);
+  return slot.memory_only() ? slot.driver->polls() : slot.dry_polls.load(std::memory_order_relaxed);
 }
 
 /// Under the lock. Changes with every packet and every completion.
@@ -40,13 +40,6 @@ std::uint64_t pulse_of(const Engine& engine) {
                                 Counter::peers_failed, Counter::rails_failed}) {
     sum += engine.counters.read(counter);
   }
-  return sum;
-}
-
-/// Under the lock.
-std::uint64_t pending_of(Engine& engine) {
-  std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) sum += engine.sessions.at(i).pending;
   return sum;
 }
 
@@ -151,7 +144,7 @@ HangReport collect_locked(Engine& engine, const Waiting& waiting, std::uint64_t 
   report.limit_ns = engine.watch.limit_ns();
   report.interval_ns = engine.watch.interval_ns();
   report.silent_ns = engine.watch.silent_ns(now_ns);
-  report.pending = pending_of(engine);
+  report.pending = engine.sessions.pending();
   collect_requests(engine, waiting.words, now_ns, report);
   report.held = report.pending - std::min(report.pending, report.sends.all + report.receives.all);
   collect_unexpected(engine, report);
@@ -183,7 +176,8 @@ void look(Engine& engine, std::uint64_t now_ns) {
   const Waiting waiting = who_waits(engine, now_ns);
   if (!engine.try_lock()) return;  // somebody is at work
   note_events(engine, now_ns);
-  const HangWatch::Sight sight{now_ns, pulse_of(engine), pending_of(engine), engine.pending_sends, waiting.since_ns};
+  const HangWatch::Sight sight{now_ns, pulse_of(engine), engine.sessions.pending(), engine.pending_sends,
+                               waiting.since_ns};
   HangReport report;
   const bool hangs = engine.watch.see(sight);
   if (hangs) report = collect_locked(engine, waiting, now_ns);

@@ -35,7 +35,7 @@ void write_driver_counters(JsonWriter& json, const CountersReport::OneDriver& dr
   json.field("packets_sent", c.packets_sent).field("packets_received", c.packets_received);
   json.field("bytes_sent", c.bytes_sent).field("bytes_received", c.bytes_received).field("full", c.full);
   json.field("bulk_bytes_sent", c.bulk_bytes_sent).field("bulk_bytes_received", c.bulk_bytes_received);
-  json.field("polls", c.polls).end_object();
+  json.field("polls", driver.polls).end_object();
 }
 
 std::string_view wake_up_name(drivers::WakeUp wake_up) {

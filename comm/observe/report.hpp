@@ -39,6 +39,7 @@ struct CountersReport {
   struct OneDriver {
     std::string name;
     drivers::Driver::Counters counters;
+    std::uint64_t polls = 0;
   };
 
   std::string version;

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "starpu_glue/mpi/communicator.hpp"
 #include "starpu_glue/mpi/error.hpp"
@@ -53,7 +54,7 @@ bool is_main_thread() { return pthread_equal(main_thread.load(std::memory_order_
 
 bool worker_wanted() {
   const char* worker = std::getenv("CANELE_WORKER");
-  return worker == nullptr || std::string_view(worker) != "none";
+  return worker == nullptr || std::string_view(worker).starts_with("bound");
 }
 
 int start() {
@@ -62,12 +63,15 @@ int start() {
     return fail(MPI_ERR_OTHER, expected == Phase::after ? "MPI cannot be initialized again after MPI_Finalize"
                                                         : "MPI is initialized already");
   }
+  std::vector<const char*> settings;
   const std::string strategy = strategy_setting();
-  const char* setting = strategy.c_str();
+  if (!strategy.empty()) settings.push_back(strategy.c_str());
+  // With PIOM_DEDICATED_WAIT, too: StarPU only pins the worker later, and under STARPU_MPI_NOBIND not even that.
+  if (is_set("PIOM_DEDICATED") && std::getenv("CANELE_WORKER") == nullptr) settings.push_back("CANELE_WORKER=bound");
   canele_options_t options{};
   options.struct_size = sizeof options;
-  options.settings = &setting;
-  options.settings_count = strategy.empty() ? 0 : 1;
+  options.settings = settings.data();
+  options.settings_count = settings.size();
   canele_engine_t* made = nullptr;
   if (const int error = canele_init(&options, &made); error != CANELE_OK) {
     current.store(Phase::before);
@@ -81,11 +85,6 @@ int start() {
   main_thread.store(pthread_self(), std::memory_order_release);
   running.store(made, std::memory_order_release);
   current.store(Phase::running, std::memory_order_release);
-  // With PIOM_DEDICATED_WAIT, too: StarPU only pins the worker later, and under STARPU_MPI_NOBIND not even that.
-  if (is_set("PIOM_DEDICATED") && std::getenv("CANELE_WORKER") == nullptr &&
-      canele_worker_bind(made, CANELE_INDEX_LOGICAL, nullptr, 0) != CANELE_OK) {
-    warn("the worker could not be started (%s); progress is made inside MPI calls only", canele_error_detail());
-  }
   return MPI_SUCCESS;
 }
 

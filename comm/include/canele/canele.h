@@ -4,7 +4,7 @@
  *
  * What: everything a task runtime sees. A C ABI; <canele/canele.hpp> is a thin C++20 layer on top.
  * Threads: every function may be called by any thread at any time, unless its comment says otherwise.
- * Surprise: completion callbacks run on whatever thread sees the event (the worker, a waiter, the caller of
+ * Surprise: completion callbacks run on whatever thread sees the event (a worker, a waiter, the caller of
  * another function of this library). Inside a callback everything is allowed except what blocks: blocking calls
  * return CANELE_EDEADLK there.
  *
@@ -114,6 +114,26 @@ CANELE_API uint64_t canele_now(const canele_engine_t *engine);
  *  Returns 1 if it did any work, 0 if there was none. For a host runtime's idle hook or its own progress loop. */
 CANELE_API int canele_progress(canele_engine_t *engine);
 
+/** Who makes progress beside the program's own calls. Callbacks run on these threads, too.
+ *  AUTO: a thread that looks after what is pending while no thread of the program is in the library.
+ *  BOUND: a thread that makes all progress.
+ *  IDLE: as AUTO, but only while a core has nothing else to do; with BOUND it helps while that one is in a callback or
+ *  has lost its core.
+ *  TIMER: a thread that makes progress once in every CANELE_WORKER_INTERVAL. */
+enum canele_worker {
+  CANELE_WORKER_NONE = 0,
+  CANELE_WORKER_AUTO = 1,
+  CANELE_WORKER_BOUND = 2,
+  CANELE_WORKER_IDLE = 4,
+  CANELE_WORKER_TIMER = 8
+};
+
+/** Starts these workers, of enum canele_worker, and stops all others: one kind, or BOUND | IDLE. CANELE_WORKER does so
+ *  at the start. Blocks until those that are stopped have left their current task. Any thread.
+ *  Errors: CANELE_EINVAL for kinds that do not go together; CANELE_EDEADLK in a callback; CANELE_ENOMEM: the system has
+ *  no thread to give. */
+CANELE_API int canele_worker_use(canele_engine_t *engine, unsigned kinds);
+
 /** Index kinds for canele_worker_bind. */
 enum canele_index_kind { CANELE_INDEX_LOGICAL = 0, CANELE_INDEX_OS = 1 };
 
@@ -122,11 +142,11 @@ enum canele_index_kind { CANELE_INDEX_LOGICAL = 0, CANELE_INDEX_OS = 1 };
  *  machine does not have (the worker then keeps its place). */
 CANELE_API int canele_worker_bind(canele_engine_t *engine, enum canele_index_kind kind, const int *indexes, int count);
 
-/** Stops the worker; progress is then made inside wait, test and canele_progress only. Blocks until the worker has left
- *  its current task. CANELE_EDEADLK when called in a callback. */
+/** Stops all workers; progress is then made inside wait, test and canele_progress only. Blocks until they have left
+ *  their current task. CANELE_EDEADLK when called in a callback. */
 CANELE_API int canele_worker_stop(canele_engine_t *engine);
 
-/** True (1) if a worker thread makes progress for this engine. */
+/** True (1) if the bound worker makes progress for this engine. */
 CANELE_API int canele_worker_active(const canele_engine_t *engine);
 
 /* ------------------------------------------------------------------------------------------------ sessions */

@@ -200,9 +200,11 @@ class engine {
     detail::check(canele_worker_bind(native_, kind, indexes.data(), static_cast<int>(indexes.size())),
                   "canele_worker_bind");
   }
-  /// Stops the worker; progress is then made inside wait, test and progress only. Blocks shortly.
+  /// Starts these workers (of enum canele_worker) and stops all others. Blocks shortly.
+  void use_workers(unsigned kinds) { detail::check(canele_worker_use(native_, kinds), "canele_worker_use"); }
+  /// Stops all workers; progress is then made inside wait, test and progress only. Blocks shortly.
   void stop_worker() { detail::check(canele_worker_stop(native_), "canele_worker_stop"); }
-  /// True if a worker thread makes progress for this engine.
+  /// True if the bound worker makes progress for this engine.
   bool worker_active() const noexcept { return canele_worker_active(native_) != 0; }
 
   /// Ends the whole job with exit code `code`. Does not return.

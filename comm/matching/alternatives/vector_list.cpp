@@ -21,7 +21,7 @@
 namespace canele::comm::matching {
 namespace {
 
-struct PostedBlock : Lanes<PostedBlock, 8> {
+struct PostedVector : Lanes<PostedVector, 8> {
   static constexpr unsigned lines_searched = 5;
   alignas(64) std::uint64_t tags[lanes] = {}, masks[lanes] = {}, whos[lanes] = {}, who_masks[lanes] = {};
 
@@ -33,9 +33,9 @@ struct PostedBlock : Lanes<PostedBlock, 8> {
     keep(lane, node);
   }
 };
-static_assert(sizeof(PostedBlock) == 6 * 64);
+static_assert(sizeof(PostedVector) == 6 * 64);
 
-struct UnexpectedBlock : Lanes<UnexpectedBlock, 8> {
+struct UnexpectedVector : Lanes<UnexpectedVector, 8> {
   static constexpr unsigned lines_searched = 3;
   alignas(64) std::uint64_t tags[lanes] = {}, whos[lanes] = {};
 
@@ -45,7 +45,7 @@ struct UnexpectedBlock : Lanes<UnexpectedBlock, 8> {
     keep(lane, node);
   }
 };
-static_assert(sizeof(UnexpectedBlock) == 4 * 64);
+static_assert(sizeof(UnexpectedVector) == 4 * 64);
 
 #if CANELE_X86
 CANELE_TARGET_AVX512 inline __m512i row512(const std::uint64_t* row) { return _mm512_load_si512(row); }
@@ -71,7 +71,7 @@ struct Query {
   std::uint64_t tag, who;
   std::uint64_t mask = 0, who_mask = 0;  // where the block has none
 
-  static constexpr bool has_masks = std::is_same_v<Block, PostedBlock>;
+  static constexpr bool has_masks = std::is_same_v<Block, PostedVector>;
   struct Scalar {
     const Query& q;
     std::uint32_t operator()(const Block& b) const noexcept {
@@ -115,12 +115,12 @@ struct Query {
 #endif
 };
 
-class VectorList final : public LaneAlternative<PostedBlock, UnexpectedBlock> {
+class VectorList final : public LaneAlternative<PostedVector, UnexpectedVector> {
  public:
   VectorList(Isa isa, Regions* regions)
       : LaneAlternative(regions),
-        search_posted_(search_for<PostedBlock, Arrival>(isa)),
-        search_unexpected_(search_for<UnexpectedBlock, Receiving>(isa)) {}
+        search_posted_(search_for<PostedVector, Arrival>(isa)),
+        search_unexpected_(search_for<UnexpectedVector, Receiving>(isa)) {}
 
   std::size_t bytes() const noexcept override { return sizeof *this + bytes_of_lists(); }
 
@@ -135,11 +135,11 @@ class VectorList final : public LaneAlternative<PostedBlock, UnexpectedBlock> {
   }
 
  private:
-  using Arrival = Query<PostedBlock>;
-  using Receiving = Query<UnexpectedBlock>;
+  using Arrival = Query<PostedVector>;
+  using Receiving = Query<UnexpectedVector>;
 
-  Search<PostedBlock, Arrival> search_posted_;
-  Search<UnexpectedBlock, Receiving> search_unexpected_;
+  Search<PostedVector, Arrival> search_posted_;
+  Search<UnexpectedVector, Receiving> search_unexpected_;
 };
 
 }  // namespace

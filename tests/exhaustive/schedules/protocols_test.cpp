@@ -15,6 +15,7 @@
 #include "ltask/parker.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
+#include "ltask/summons.hpp"
 #include "ltask/task.hpp"
 #include "ltask/worker.hpp"
 #include "tests/exhaustive/schedules/stand_ins.hpp"
@@ -189,14 +190,15 @@ TEST(SubmitLockInEveryOrder, RunsEveryPostOnceAndInOrder) {
 }
 
 /// The first thread has the bias when all begin; with `Tries`, one more comes only if the lock is free.
-template <int Owners, int Others, int Posts, bool Tries>
+/// AtMost: so often in a row gives the bias again.
+template <int Owners, int Others, int Posts, bool Tries, std::uint32_t AtMost = 1u << 16>
 struct BiasedSubmissions : Submissions<Others + 1, Posts, Owners> {
   using Base = Submissions<Others + 1, Posts, Owners>;
   BiasedSubmissions() : Base(give_bias) {
     if (Tries) Explorer::current()->spawn([this] { try_once(); });
   }
   static void give_bias(typename Base::Lock& lock) {
-    lock.bias_after(1);
+    lock.bias_after(1, AtMost);
     for (int i = 0; i < 2 && lock.try_enter(); ++i) lock.leave();
     if (!lock.biased()) Explorer::current()->fail("no thread has the bias");
   }
@@ -216,6 +218,7 @@ TEST(SubmitLockInEveryOrder, AnOwnerLosesItsBiasAndNothingElse) {
   in_every_order<BiasedSubmissions<1, 2, 1, false>>("biased, a post, and one of each of two");
   in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one who tries");
   in_every_order<BiasedSubmissions<3, 1, 1, false>>("biased, 3 posts, and one of another thread");
+  in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another");
 }
 
 // --------------------------------------------------------------------------------------------------------- the gate
@@ -520,6 +523,32 @@ struct Polling {
   ltask::Parker parker;
   Promise promise;
 };
+
+/// A helper waits for a summons; two leave work, and summon it if it waits. After Helper::park.
+struct Summoning {
+  Summoning() {
+    Explorer::current()->spawn([this] {
+      while (!all_there()) summons.await(platform, for_ever, [this] { return !all_there(); });
+    });
+    for (std::atomic<int>& one : work) {
+      Explorer::current()->spawn([this, &one] {
+        one.store(1, std::memory_order_release);
+        if (summons.awaited()) summons.summon(platform);
+      });
+    }
+  }
+  bool all_there() const {
+    return work[0].load(std::memory_order_acquire) + work[1].load(std::memory_order_acquire) == 2;
+  }
+  void check() {}
+  ExploredPlatform platform;
+  ltask::BasicSummons<ExploredFences> summons;
+  std::atomic<int> work[2];
+};
+
+TEST(SummonsInEveryOrder, WhoWaitsIsSummonedOrSeesTheWork) {
+  in_every_order<Summoning>("Summons, 1 who waits, 2 who leave work");
+}
 
 TEST(SleepInEveryOrder, AWaiterIsWokenOnTheDrivers) {
   in_every_order<Polling<false>>("Parker, Sleeper, 1 waiter");

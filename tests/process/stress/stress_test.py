@@ -27,6 +27,7 @@ def run_seed(options, seed):
     hands_on = options.driver == "tcp"
     command = [str(BIN / "canele-run"), "-n", str(RANKS), "-x", f"CANELE_DRIVERS={options.driver}",
                "-x", f"CANELE_MULTICAST={SHAPES[seed % len(SHAPES)]}",
+               "-x", "CANELE_WORKER=none",  # the oracle has callbacks of one thread
                str(BIN / "process_stress"), str(seed), str(options.rounds)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = LINE.findall(result.stdout)

@@ -58,6 +58,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::matcher, "MATCHER"},
       {Setting::heater, "HEATER"},
       {Setting::worker, "WORKER"},
+      {Setting::worker_interval, "WORKER_INTERVAL"},
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::eager_limit, "EAGER_LIMIT"},
       {Setting::unexpected_memory, "UNEXPECTED_MEMORY"},
@@ -131,7 +132,7 @@ TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
   expect_parts(error_of("CANELE_STRATEGY", "agregate"),
                {"\"agregate\"", "fifo, aggregate, priority", "did you mean aggregate?"});
   expect_parts(error_of("CANELE_MATCHER", "tabel"), {"\"tabel\"", "table, list, bins", "did you mean table?"});
-  expect_parts(error_of("CANELE_WORKER", "Bound"), {"none, bound", "did you mean bound?"});
+  expect_parts(error_of("CANELE_WORKER", "Bound"), {"none, auto, bound", "did you mean bound?"});
   expect_parts(error_of("CANELE_VERBOSE", "4"), {"more than 3"});
   expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto, off"});
   expect_parts(error_of("CANELE_SHM_MEMBARRIER", "on"), {"auto, off"});

@@ -17,12 +17,12 @@ TEST(Sleep, EveryDriverIsPolledInTheTurnAfterIt) {
   const drivers::Driver& driver = *engine.system_slots[0]->driver;
   engine.step();
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t before = driver.counters.polls;
+    const std::uint64_t before = driver.polls();
     engine.step();
-    EXPECT_EQ(driver.counters.polls, before) << "nobody is connected: seldom";
+    EXPECT_EQ(driver.polls(), before) << "nobody is connected: seldom";
     engine.sleep(1'000'000);
     engine.step();
-    EXPECT_EQ(driver.counters.polls, before + 1) << "round " << round;
+    EXPECT_EQ(driver.polls(), before + 1) << "round " << round;
   }
 }
 

@@ -124,7 +124,7 @@ TEST_P(OfiCopies, ManyAtOnceBesidePackets) {
         return relay.results.size() == ours.size() && a.packets.size() == 200;
       },
       std::chrono::seconds(100)));
-  EXPECT_GT(a.driver->counters.polls, 0u);
+  EXPECT_GT(a.driver->polls(), 0u);
   for (const Area& one : ours) ASSERT_EQ(one.bytes, theirs.bytes);
   for (const Status status : relay.results) EXPECT_EQ(status, Status::ok);
   b.driver->withdraw(exposure.handle);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Workers of the C ABI: who makes progress beside the program's own calls.
+//
+// Threads: any; none of these from a callback that a worker runs, which would wait for itself.
+// Surprise: the bound worker and the helper are two things: the first takes over all polling, the second looks after
+//     what nobody polls for. Of the helper's kinds at most one runs.
+#include <array>
+#include <cstdlib>
+
+#include "comm/api/api.hpp"
+#include "ltask/topology.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+using Kind = ltask::Helper::Kind;
+
+/// Of `kinds` the one that the helper can be; nothing: it can only be one.
+struct HelperChoice {
+  Kind kind = Kind::off;
+  ltask::Helper::Pace pace;
+};
+
+HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
+  if ((kinds & CANELE_WORKER_AUTO) != 0) return {Kind::on_demand, {}};
+  if ((kinds & CANELE_WORKER_TIMER) != 0) {
+    const std::uint64_t interval = engine.settings->number(Setting::worker_interval) * 1000;
+    return {Kind::timed, {interval, interval, 0}};
+  }
+  if ((kinds & CANELE_WORKER_IDLE) == 0) return {};
+  // Beside a worker that may be stuck it looks often, for a while after the traffic has ended.
+  constexpr ltask::Helper::Pace beside_worker = {25'000, 50'000, 40};
+  return {Kind::idle_cores, (kinds & CANELE_WORKER_BOUND) != 0 ? beside_worker : ltask::Helper::Pace{}};
+}
+
+bool are_compatible(unsigned kinds) {
+  switch (kinds) {
+    case CANELE_WORKER_NONE:
+    case CANELE_WORKER_AUTO:
+    case CANELE_WORKER_BOUND:
+    case CANELE_WORKER_IDLE:
+    case CANELE_WORKER_TIMER:
+    case CANELE_WORKER_BOUND | CANELE_WORKER_IDLE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int start_bound(Engine& engine) {
+  engine.favour_one_thread(false);
+  engine.worker.start();
+  if (engine.worker.active()) return CANELE_OK;
+  engine.favour_one_thread(true);
+  return error(CANELE_ENOMEM, "the system has no thread to give for a worker");
+}
+
+void stop_bound(Engine& engine) {
+  engine.worker.stop();
+  engine.waiters.wake_one(engine.platform);  // from now on one of them polls
+  engine.favour_one_thread(true);
+}
+
+}  // namespace
+
+int start_workers(Engine& engine) {
+  constexpr std::array<std::pair<std::string_view, unsigned>, 6> names = {{
+      {"none", CANELE_WORKER_NONE},
+      {"auto", CANELE_WORKER_AUTO},
+      {"bound", CANELE_WORKER_BOUND},
+      {"idle", CANELE_WORKER_IDLE},
+      {"timer", CANELE_WORKER_TIMER},
+      {"bound+idle", CANELE_WORKER_BOUND | CANELE_WORKER_IDLE},
+  }};
+  const std::string& wanted = engine.settings->text(Setting::worker);
+  for (const auto& [name, kinds] : names) {
+    if (name != wanted) continue;
+    const int code = canele_worker_use(public_of(engine), kinds);
+    const std::string& core = engine.settings->text(Setting::worker_core);
+    if (code != CANELE_OK || (kinds & CANELE_WORKER_BOUND) == 0 || core == "auto") return code;
+    const int index = std::atoi(core.c_str());
+    return canele_worker_bind(public_of(engine), CANELE_INDEX_LOGICAL, &index, 1);
+  }
+  return CANELE_OK;
+}
+
+}  // namespace canele::comm::api
+
+using namespace canele;
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_worker_use(canele_engine_t* engine, unsigned kinds) {
+  if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_use: engine is NULL");
+  if (!are_compatible(kinds)) {
+    return error(CANELE_EINVAL,
+                 "canele_worker_use: kinds " + std::to_string(kinds) +
+                     " is neither one of CANELE_WORKER_NONE, AUTO, BOUND, IDLE and TIMER nor BOUND with IDLE");
+  }
+  if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_use inside a completion callback");
+  Engine& e = engine_of(engine);
+  const bool bound = (kinds & CANELE_WORKER_BOUND) != 0;
+  if (!bound && e.worker.active()) stop_bound(e);
+  if (bound && !e.worker.active()) {
+    if (const int code = start_bound(e); code != CANELE_OK) return code;
+  }
+  const HelperChoice helper = helper_choice(e, kinds);
+  if (e.helper.start(helper.kind, helper.pace)) return CANELE_OK;
+  return error(CANELE_ENOMEM, "the system has no thread to give for a worker");
+}
+
+int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, const int* indexes, int count) {
+  if (engine == nullptr || count < 0 || (count > 0 && indexes == nullptr)) {
+    return error(CANELE_EINVAL, "canele_worker_bind: engine and indexes must be given, count must not be negative");
+  }
+  Engine& e = engine_of(engine);
+  if (const int code = start_bound(e); code != CANELE_OK || count == 0) return code;
+  const auto index_kind = kind == CANELE_INDEX_OS ? ltask::UnitIndex::os : ltask::UnitIndex::logical;
+  const std::string problem =
+      ltask::Topology().bind(e.worker.native_id(), index_kind, {indexes, static_cast<std::size_t>(count)});
+  if (!problem.empty()) return error(CANELE_EINVAL, "canele_worker_bind: " + problem);
+  e.log(LogLevel::info, "worker pinned to " + std::string(kind == CANELE_INDEX_OS ? "OS" : "logical") + " PU " +
+                            std::to_string(indexes[0]));
+  return CANELE_OK;
+}
+
+int canele_worker_stop(canele_engine_t* engine) {
+  if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_stop: engine is NULL");
+  if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_stop inside a completion callback");
+  return canele_worker_use(engine, CANELE_WORKER_NONE);
+}
+
+int canele_worker_active(const canele_engine_t* engine) { return engine_of(engine).worker.active() ? 1 : 0; }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// When a helper is needed (ltask/helper.hpp): something is pending, and nobody has polled for it since the last look;
+// or the worker sits in a callback, or has lost its core.
+//
+// Threads: who looks, and who helps: never both at a time; relieve_helper() by any.
+// Surprise: that a thread is in the library is told by the drivers' counts of polls, which cost nothing more: no call
+//     says that it begins or ends.
+#include <algorithm>
+
+#include "comm/core/engine.hpp"
+
+namespace canele::comm {
+
+std::uint64_t Engine::polls_so_far() const {
+  std::uint64_t sum = 0;
+  for (const auto& slot : slots) sum += slot->driver->polls();
+  return sum;
+}
+
+ltask::Helped::Sight Engine::look() {
+  const std::uint64_t polls = polls_so_far();
+  const bool polled = polls != seen_polls_.exchange(polls, std::memory_order_relaxed);
+  if (worker.active()) {
+    const std::uint64_t epoch = worker.epoch();
+    const bool moved = epoch != seen_epoch_.exchange(epoch, std::memory_order_relaxed);
+    if (worker.state() == ltask::Worker::State::sleeping) return Sight::covered;
+    return moved ? Sight::attended : Sight::unattended;
+  }
+  if (polled) return Sight::attended;
+  return waiters.present() != 0 ? Sight::covered : Sight::unattended;
+}
+
+/// Messages are pending, others' included that go through this rank. Only after a time without polls: it takes the
+/// lock away from who may have it for less.
+bool Engine::unfinished() {
+  if (worker.active()) return true;  // it would not poll for nothing
+  if (!try_lock()) return true;
+  const bool unsent = std::any_of(active_peers.begin(), active_peers.end(),
+                                  [](const auto& one) { return one->state == Peer::State::up && !one->quiet(); });
+  const bool yes = unsent || sessions.pending() != 0 || casts.own.pending != 0 || pulls != 0;
+  unlock();
+  return yes || tasks.has_work();
+}
+
+bool Engine::others_progress() {
+  if (worker.active()) return worker.epoch() != seen_epoch_.load(std::memory_order_relaxed);
+  return waiters.present() != 0 || polls_so_far() != seen_polls_.load(std::memory_order_relaxed);
+}
+
+int Engine::help() {
+  if (others_progress() || !unfinished()) return -1;
+  const int did = step();
+  seen_polls_.store(polls_so_far(), std::memory_order_relaxed);
+  return did;
+}
+
+void Engine::relieve_helper() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // either this sees it asleep, or it sees that a thread waits
+  if (helper.asleep()) wake();
+}
+
+}  // namespace canele::comm

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Helper: makes progress when nobody else does: the program computes, or the bound worker sits in a long callback.
+//
+// Who: the engine starts and stops it, and summons it; comm/core/help.cpp says when it is needed.
+// Threads: start and stop by any, serialised inside; the rest by any.
+// Surprise: it looks after some time of its own choice, so that posts need not wake anybody: a program that keeps
+//     coming back never meets it, and pays one load for it. Where it may use idle cores only, who looks is a thread
+//     that the scheduler runs when nothing else wants the core. It takes no lock, since it would keep it for as long as
+//     its core is busy: who asks whether there is work, and helps, is another thread.
+//
+//   parked ──summon()──▶ looking ──needed──▶ helping: step, spin, yield, sleep (armed) ──not needed──▶ looking
+//      ▲                  │   ▲│
+//      └──nothing to do───┘   └┘ not needed now: look again, after twice the time
+//
+// Rejected: to wake it at each post (some microseconds each); to arm a timer at each post (a system call each); a
+//     worker that always runs (it takes part in every message, and two threads take turns where one would do).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "ltask/idle.hpp"
+#include "ltask/platform.hpp"
+#include "ltask/summons.hpp"
+#include "ltask/worker.hpp"
+
+namespace canele::ltask {
+
+/// What a helper looks after.
+class Helped : public Progress {
+ public:
+  enum class Sight : std::uint8_t {
+    covered,    ///< somebody sleeps who will be woken for what comes, and summons when that ends
+    attended,   ///< somebody has made progress since the last look
+    unattended  ///< nobody has
+  };
+  /// One look, by one thread at a time, some time after the one before. Takes no lock.
+  virtual Sight look() = 0;
+  /// There is something to do. May take locks.
+  virtual bool unfinished() = 0;
+  /// One turn of who helps: how much it did; -1: it is not needed any more.
+  virtual int help() = 0;
+  /// Others make progress again, as far as who is about to sleep can tell without a lock.
+  virtual bool others_progress() = 0;
+
+ protected:
+  ~Helped() = default;
+};
+
+class Helper {
+ public:
+  enum class Kind : std::uint8_t {
+    off,
+    on_demand,   ///< looks, and helps
+    idle_cores,  ///< both only while a core has nothing else to do
+    timed        ///< makes one turn at each look, needed or not
+  };
+  /// When it looks: after `first_ns`, and after twice the time as long as it is not needed, up to `longest_ns`. When
+  /// that has found nothing to do `patience` times in a row it parks.
+  struct Pace {
+    std::uint64_t first_ns = 50'000, longest_ns = 1'600'000;
+    int patience = 2;
+  };
+
+  Helper(Platform& platform, Helped& helped, Idle::Budget budget)
+      : platform_(platform), helped_(helped), budget_(budget) {}
+  ~Helper() { stop(); }
+
+  /// Starts it; false: the system has no thread to give. It is stopped first if it runs.
+  bool start(Kind kind, Pace pace);
+  /// Ends its threads; waits for their current turn. Not from one of them.
+  void stop();
+  Kind kind() const noexcept { return kind_.load(std::memory_order_relaxed); }
+
+  /// It will not look before it is summoned. One plain load.
+  bool parked() const noexcept { return summons_.awaited(); }
+  /// It will look, but not soon: if what has been posted takes long it may be better to summon it. One plain load.
+  bool dozes() const noexcept { return dozes_.load(std::memory_order_relaxed); }
+  /// There is something to do that nobody may come back for. Call after making it visible.
+  void summon() noexcept;
+  /// It helps, and sleeps on the drivers: Progress::wake() makes it think again.
+  bool asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
+  /// True if the calling thread is helping.
+  bool is_caller() const noexcept;
+
+ private:
+  void look_loop();
+  void help_loop();
+  void look();
+  bool nap();
+  void park();
+  bool needed();
+  void help();
+  void turn();
+  bool may_help();
+  bool should_stay_awake() const;
+
+  Platform& platform_;
+  Helped& helped_;
+  Idle::Budget budget_;
+  Pressure pressure_;  ///< on its core
+  Pace pace_;
+  std::mutex mutex_;  // start and stop only
+  std::unique_ptr<PlatformThread> looking_, helping_;
+  std::atomic<Kind> kind_{Kind::off};
+  std::uint64_t nap_ns_ = 0;     ///< of who looks: how long it naps,
+  int in_vain_ = 0, trust_ = 0;  ///< how often there was nothing to do; see nap()
+  std::atomic<bool> stopping_{false}, asleep_{false}, dozes_{false};
+  Summons summons_;                               ///< for who looks
+  static constexpr int most_trust = 16, use = 4;  ///< one summons of use makes up for so many of none
+  static constexpr std::uint32_t free = 0, asked = 1, helps = 2, ended = 3;
+  std::atomic<std::uint32_t> assigned_{free};  ///< idle cores: both threads sleep on it
+  std::atomic<bool> answer_{false};            ///< to the last question
+  std::atomic<std::uint64_t> lease_{0};        ///< idle cores: until then it may help, as there was one
+  std::atomic<const void*> self_{nullptr};     ///< the thread in help()
+};
+
+}  // namespace canele::ltask

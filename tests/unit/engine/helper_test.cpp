@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Helpers of an engine: what is pending moves while no thread is in the library, also while the worker is in a
+// callback; who waits takes over from them.
+//
+// Surprise: the test's own thread sleeps on a condition that callbacks signal, so that cores are idle.
+#include <condition_variable>
+#include <mutex>
+
+#include "local_job.hpp"
+
+namespace canele::test {
+namespace {
+
+/// Something that happens once in another thread.
+class Event {
+ public:
+  void happen() {
+    const std::lock_guard guard(mutex_);
+    happened_ = true;
+    changed_.notify_all();
+  }
+  void await() {
+    std::unique_lock guard(mutex_);
+    changed_.wait(guard, [&] { return happened_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool happened_ = false;
+};
+
+void tell(canele_request_t*, unsigned, void* event) { static_cast<Event*>(event)->happen(); }
+
+struct HelperKinds {
+  const char* driver;
+  unsigned kinds;
+  const char* name;
+};
+
+class Helpers : public testing::TestWithParam<HelperKinds> {
+ protected:
+  Helpers()
+      : job_({2, {comm::find_driver("self"), comm::find_driver(GetParam().driver)}, "aggregate", {}}),
+        s_(job_.open("helpers")) {
+    for (int rank = 0; rank < 2; ++rank)
+      EXPECT_EQ(canele_worker_use(job_.handle(rank), GetParam().kinds), CANELE_OK) << canele_error_detail();
+  }
+  LocalJob job_;
+  std::vector<canele_session_t*> s_;
+};
+
+TEST_P(Helpers, LargeMessagesMoveWhileNobodyIsInTheLibrary) {
+  constexpr std::size_t length = 1 << 20;
+  for (unsigned round = 0; round < 10; ++round) {
+    const auto out = pattern(length, round);
+    std::vector<std::uint8_t> in(length);
+    canele_request_t send{}, receive{};
+    Event sent, received;
+    ASSERT_EQ(canele_irecv(s_[1], 0, round, CANELE_TAG_EXACT, in.data(), in.size(), &receive), CANELE_OK);
+    ASSERT_EQ(canele_request_on_event(&receive, CANELE_EVENT_FINALIZED, tell, &received), CANELE_OK);
+    ASSERT_EQ(canele_isend(s_[0], 1, round, out.data(), out.size(), &send), CANELE_OK);
+    ASSERT_EQ(canele_request_on_event(&send, CANELE_EVENT_FINALIZED, tell, &sent), CANELE_OK);
+    received.await();
+    sent.await();
+    EXPECT_EQ(in, out);
+  }
+}
+
+/// Again and again a helper sleeps on the drivers when a thread begins to wait there.
+TEST_P(Helpers, LeaveTheDriversToAThreadThatWaits) {
+  constexpr int rounds = 200;
+  std::thread other([&] {
+    for (int i = 0; i < rounds; ++i) {
+      int ball = 0;
+      canele_request_t receive{}, send{};
+      canele_irecv(s_[1], 0, 1, CANELE_TAG_EXACT, &ball, sizeof ball, &receive);
+      canele_wait(&receive, nullptr);
+      canele_isend(s_[1], 0, 1, &ball, sizeof ball, &send);
+      canele_wait(&send, nullptr);
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    int back = -1;
+    canele_request_t receive{}, send{};
+    ASSERT_EQ(canele_irecv(s_[0], 1, 1, CANELE_TAG_EXACT, &back, sizeof back, &receive), CANELE_OK);
+    for (int turn = 0; i % 4 == 0 && turn < 300 && !job_.engine(0).helper.asleep(); ++turn) std::this_thread::yield();
+    ASSERT_EQ(canele_isend(s_[0], 1, 1, &i, sizeof i, &send), CANELE_OK);
+    ASSERT_EQ(canele_wait(&receive, nullptr), CANELE_OK);
+    ASSERT_EQ(canele_wait(&send, nullptr), CANELE_OK);
+    EXPECT_EQ(back, i);
+  }
+  other.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Helpers,
+                         testing::Values(HelperKinds{"shm", CANELE_WORKER_AUTO, "ShmAuto"},
+                                         HelperKinds{"tcp", CANELE_WORKER_AUTO, "TcpAuto"},
+                                         HelperKinds{"shm", CANELE_WORKER_IDLE, "ShmIdle"},
+                                         HelperKinds{"tcp", CANELE_WORKER_IDLE, "TcpIdle"},
+                                         HelperKinds{"shm", CANELE_WORKER_TIMER, "ShmTimer"},
+                                         HelperKinds{"tcp", CANELE_WORKER_TIMER, "TcpTimer"},
+                                         HelperKinds{"tcp", CANELE_WORKER_BOUND | CANELE_WORKER_IDLE,
+                                                     "TcpBoundAndIdle"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// The first message's callback, on the worker, waits until the second message's has run: on the helper.
+TEST(HelperBesideWorker, HelpsWhileTheWorkerIsInACallback) {
+  LocalJob job;
+  const auto s = job.open("callbacks");
+  for (int rank = 0; rank < 2; ++rank)
+    ASSERT_EQ(canele_worker_use(job.handle(rank), CANELE_WORKER_BOUND | CANELE_WORKER_IDLE), CANELE_OK);
+  for (int round = 0; round < 20; ++round) {
+    struct Two {
+      Event entered, second, left;
+    } two;
+    int in[2] = {}, out[2] = {round, round + 1};
+    canele_request_t receive[2]{}, send[2]{};
+    for (int i = 0; i < 2; ++i)
+      ASSERT_EQ(canele_irecv(s[1], 0, static_cast<unsigned>(i), CANELE_TAG_EXACT, &in[i], sizeof in[i], &receive[i]),
+                0);
+    const auto slow = [](canele_request_t*, unsigned, void* argument) {
+      Two& both = *static_cast<Two*>(argument);
+      both.entered.happen();
+      both.second.await();
+      both.left.happen();
+    };
+    ASSERT_EQ(canele_request_on_event(&receive[0], CANELE_EVENT_FINALIZED, slow, &two), CANELE_OK);
+    ASSERT_EQ(canele_request_on_event(&receive[1], CANELE_EVENT_FINALIZED, tell, &two.second), CANELE_OK);
+    ASSERT_EQ(canele_isend(s[0], 1, 0, &out[0], sizeof out[0], &send[0]), CANELE_OK);
+    two.entered.await();
+    ASSERT_EQ(canele_isend(s[0], 1, 1, &out[1], sizeof out[1], &send[1]), CANELE_OK);
+    two.left.await();
+    EXPECT_EQ(in[0], out[0]);
+    EXPECT_EQ(in[1], out[1]);
+  }
+}
+
+TEST(WorkerKinds, AreRefusedWhereTheyDoNotGoTogether) {
+  LocalJob job({1, {comm::find_driver("self")}, "fifo", {}});
+  for (const unsigned kinds : {3u, 5u, 10u, 14u, 16u, ~0u}) {
+    EXPECT_EQ(canele_worker_use(job.handle(0), kinds), CANELE_EINVAL) << kinds;
+    EXPECT_NE(std::string(canele_error_detail()).find("BOUND with IDLE"), std::string::npos) << canele_error_detail();
+  }
+  EXPECT_EQ(canele_worker_use(nullptr, CANELE_WORKER_AUTO), CANELE_EINVAL);
+  for (const unsigned kinds : {0u, 1u, 2u, 6u, 4u, 8u, 1u, 0u}) {
+    EXPECT_EQ(canele_worker_use(job.handle(0), kinds), CANELE_OK) << kinds;
+    EXPECT_EQ(canele_worker_active(job.handle(0)), (kinds & CANELE_WORKER_BOUND) != 0 ? 1 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace canele::test

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The helper by itself: it helps when it is needed, and only then; it parks, is summoned, sleeps, and stops.
+#include "ltask/helper.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace canele::ltask {
+namespace {
+
+using Sight = Helped::Sight;
+
+/// Says what the test wants it to say, and counts.
+class Patient final : public Helped {
+ public:
+  std::atomic<Sight> sight{Sight::covered};
+  std::atomic<bool> works{true}, others{false};
+  std::atomic<int> looks{0}, questions{0}, turns{0}, steps{0}, sleeps{0};
+  Sleeper sleeper{posix_platform()};
+
+  Sight look() override {
+    ++looks;
+    return sight.load();
+  }
+  bool unfinished() override {
+    ++questions;
+    return works.load();
+  }
+  int help() override {
+    if (sight.load() != Sight::unattended || !works.load() || others.load()) return -1;
+    ++turns;
+    return 0;
+  }
+  bool others_progress() override { return others.load(); }
+  int step() override { return ++steps; }
+  void sleep(std::uint64_t timeout_ns, Called called) override {
+    ASSERT_TRUE(sleeper.try_claim());
+    ++sleeps;
+    sleeper.sleep(timeout_ns, called);
+    sleeper.release();
+  }
+  void wake() override { sleeper.wake(); }
+};
+
+template <typename Condition>
+void until(Condition condition) {
+  while (!condition()) std::this_thread::yield();  // the test's time limit ends what never holds
+}
+
+class HelperTest : public testing::TestWithParam<Helper::Kind> {
+ protected:
+  static constexpr Helper::Pace pace = {10'000, 40'000, 2};
+  Patient patient;
+  Helper helper{posix_platform(), patient, Idle::Budget{0, 0}};
+};
+
+TEST_P(HelperTest, HelpsWhenNeededAndSleepsWhileItDoes) {
+  ASSERT_TRUE(helper.start(GetParam(), pace));
+  until([&] { return patient.looks > 3; });
+  EXPECT_EQ(patient.turns, 0);
+  patient.sight = Sight::unattended;
+  helper.summon();
+  until([&] { return helper.asleep() && patient.sleeps > 0; });
+  EXPECT_GT(patient.turns, 0);
+  patient.sight = Sight::attended;
+  const int looks = patient.looks;
+  patient.wake();
+  until([&] { return patient.looks > looks + 3; });
+  EXPECT_FALSE(helper.asleep());
+}
+
+TEST_P(HelperTest, StopsWhateverItDoes) {
+  for (int round = 0; round < 20; ++round) {
+    patient.sight = round % 3 == 0 ? Sight::unattended : round % 3 == 1 ? Sight::covered : Sight::attended;
+    ASSERT_TRUE(helper.start(GetParam(), pace));
+    const int looks = patient.looks;
+    if (round % 2 == 0) until([&] { return patient.looks > looks || helper.asleep(); });
+    if (round % 4 == 0) until([&] { return patient.sight != Sight::unattended || patient.sleeps > 0; });
+    helper.stop();
+    EXPECT_EQ(helper.kind(), Helper::Kind::off);
+    EXPECT_FALSE(helper.asleep());
+    EXPECT_FALSE(helper.parked());
+  }
+}
+
+TEST_P(HelperTest, StaysAwakeIfOthersComeBackAsItGoesToSleep) {
+  patient.sight = Sight::unattended;
+  patient.others = true;  // help() ends at once, and sleep() would, too
+  ASSERT_TRUE(helper.start(GetParam(), pace));
+  until([&] { return patient.looks > 5; });
+  EXPECT_EQ(patient.turns, 0);
+  EXPECT_EQ(patient.sleeps, 0);
+}
+
+TEST_P(HelperTest, AsksForWorkAndDoesNotHelpWithoutAny) {
+  patient.works = false;
+  patient.sight = Sight::unattended;
+  ASSERT_TRUE(helper.start(GetParam(), pace));
+  until([&] { return patient.questions > 3; });
+  EXPECT_EQ(patient.turns, 0);
+  patient.works = true;
+  helper.summon();
+  until([&] { return patient.turns > 0; });
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, HelperTest, testing::Values(Helper::Kind::on_demand, Helper::Kind::idle_cores),
+                         [](const auto& info) {
+                           return std::string(info.param == Helper::Kind::on_demand ? "OnDemand" : "IdleCores");
+                         });
+
+TEST(HelperParks, AndIsSummonedAsOftenAsThereIsSomething) {
+  if (!AsymmetricFences::available()) GTEST_SKIP() << "no membarrier(2): it never parks";
+  Patient patient;
+  Helper helper(posix_platform(), patient, Idle::Budget{0, 0});
+  ASSERT_TRUE(helper.start(Helper::Kind::on_demand, {10'000, 20'000, 1}));
+  for (int round = 0; round < 50; ++round) {
+    until([&] { return helper.parked(); });
+    const int sleeps = patient.sleeps;
+    patient.sight = Sight::unattended;
+    if (helper.parked()) helper.summon();
+    until([&] { return patient.sleeps > sleeps; });
+    patient.sight = Sight::covered;
+    patient.wake();
+  }
+}
+
+TEST(HelperTimed, MakesATurnAtEachLookWithoutAsking) {
+  Patient patient;
+  Helper helper(posix_platform(), patient, Idle::Budget{0, 0});
+  ASSERT_TRUE(helper.start(Helper::Kind::timed, {10'000, 10'000, 0}));
+  until([&] { return patient.steps > 20; });
+  EXPECT_EQ(patient.looks, 0);
+  EXPECT_EQ(patient.turns, 0);
+}
+
+}  // namespace
+}  // namespace canele::ltask
