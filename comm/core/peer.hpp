@@ -150,7 +150,7 @@ struct Peer {
   /// Nothing is queued for it, and nothing on its way to a driver.
   bool quiet() const {
     return backlog->empty() &&
-           std::all_of(rails.begin(), rails.end(), [](const auto& rail) { return rail->packet == nullptr; });
+           std::all_of(rails.begin(), rails.end(), [](const auto& one) { return one->packet == nullptr; });
   }
 };
 

@@ -26,14 +26,14 @@ namespace canele::comm::matching {
 namespace {
 
 using Key = std::uint16_t;
-constexpr unsigned tag_bits = 10;
-constexpr Key tag_part = (1u << tag_bits) - 1, who_part = static_cast<Key>(~tag_part);
+constexpr unsigned key_tag_bits = 10;
+constexpr Key tag_part = (1u << key_tag_bits) - 1, who_part = static_cast<Key>(~tag_part);
 
 /// The upper bits of a product depend on all bits of the number.
 Key key_of(std::uint64_t tag, std::uint32_t session, std::int32_t source) noexcept {
   const std::uint64_t tag_mixed = tag * 0x9e3779b97f4a7c15u;
   const std::uint64_t who_mixed = who_of(session, source) * 0x9e3779b97f4a7c15u;
-  return static_cast<Key>(tag_mixed >> (64 - tag_bits) | who_mixed >> (48 + tag_bits) << tag_bits);
+  return static_cast<Key>(tag_mixed >> (64 - key_tag_bits) | who_mixed >> (48 + key_tag_bits) << key_tag_bits);
 }
 Key mask_of(std::int32_t source, std::uint64_t mask) noexcept {
   const Key tag = mask == ~std::uint64_t{0} ? tag_part : 0;

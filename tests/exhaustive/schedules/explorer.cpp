@@ -250,3 +250,11 @@ std::string Explorer::order() const {
 }
 
 }  // namespace canele::exhaustive
+
+/// An assert that does not hold in a world is what that world finds, with the order that led there.
+extern "C" void __assert_fail(const char* assertion, const char* /*file*/, unsigned /*line*/,
+                              const char* /*function*/) noexcept {
+  if (canele::exhaustive::Explorer* const explorer = canele::exhaustive::Explorer::current())
+    explorer->fail(std::string("does not hold: ") + assertion);
+  std::abort();
+}
