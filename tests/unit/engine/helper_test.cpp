@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Helpers,
                                          HelperKinds{"tcp", CANELE_WORKER_TIMER, "TcpTimer"},
                                          HelperKinds{"tcp", CANELE_WORKER_BOUND | CANELE_WORKER_IDLE,
                                                      "TcpBoundAndIdle"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 /// The first message's callback, on the worker, waits until the second message's has run: on the helper.
 TEST(HelperBesideWorker, HelpsWhileTheWorkerIsInACallback) {

@@ -106,8 +106,8 @@ TEST_P(HelperTest, AsksForWorkAndDoesNotHelpWithoutAny) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HelperTest, testing::Values(Helper::Kind::on_demand, Helper::Kind::idle_cores),
-                         [](const auto& info) {
-                           return std::string(info.param == Helper::Kind::on_demand ? "OnDemand" : "IdleCores");
+                         [](const auto& one) {
+                           return std::string(one.param == Helper::Kind::on_demand ? "OnDemand" : "IdleCores");
                          });
 
 TEST(HelperParks, AndIsSummonedAsOftenAsThereIsSomething) {
