@@ -67,10 +67,10 @@ void Helper::look_loop() {
 /// Until the next look; true: it was summoned. Summons that were of no use cost those who post long messages, and then
 /// wait for them, a system call each: so only as long as most of them are of use.
 bool Helper::nap() {
-  dozes_.store(nap_ns_ > pace_.first_ns && trust_ > 0, std::memory_order_release);
-  const bool dozed = dozes_.load(std::memory_order_relaxed);
+  const bool may_be_summoned = nap_ns_ > pace_.first_ns && trust_ > 0;
+  dozes_.store(may_be_summoned, std::memory_order_release);
   summons_.nap(platform_, nap_ns_);
-  if (!dozed || dozes_.exchange(false, std::memory_order_acq_rel)) return false;
+  if (!may_be_summoned || dozes_.exchange(false, std::memory_order_acq_rel)) return false;
   CANELE_MARK(helper_summoned);
   --trust_;
   nap_ns_ = pace_.first_ns;
