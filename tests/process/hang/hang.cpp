@@ -102,7 +102,7 @@ void connecting() {
   receive(data_tag, {1, 2, 3});
 }
 
-/// A rank without a worker that computes: it cannot report by itself, and is asked.
+/// A rank without a worker or helper (CANELE_WORKER=none) that computes: it cannot report by itself, and is asked.
 void nobody() {
   meet();
   if (rank == 1) {

@@ -109,7 +109,8 @@ class Hangs(unittest.TestCase):
         self.assertIn("rank 1: data of tag 7 right", job.lines)
 
     def test_nobody_makes_progress(self):
-        job = self.job("nobody", ["CANELE_DRIVERS=shm"], "no thread makes progress: there is no worker")
+        settings = ["CANELE_DRIVERS=shm", "CANELE_WORKER=none"]
+        job = self.job("nobody", settings, "no thread makes progress: there is no worker")
         self.assertTrue(job.report[0].startswith("asked: report: "), job.output())
         self.check(
             job,
