@@ -83,7 +83,7 @@ soak_alone() {
 
 # One rank of four is killed in mid-traffic, a hundred times per driver.
 soak_death() {
-  local driver status=0
+  local driver worker status=0
   for driver in shm tcp shm+tcp ofi psm2+tcp; do
     CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-death-$driver.log" \
       "$here/process/death/death_test.py" --driver "$driver" --times 100 || status=1
@@ -97,6 +97,13 @@ soak_stress() {
   for driver in shm tcp shm+tcp; do
     CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-stress-$driver.log" \
       "$here/process/stress/stress_test.py" --driver "$driver" --seeds 10 --first-seed 1000 || status=1
+    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-stress-$driver-disturbed.log" \
+      "$here/process/stress/stress_test.py" --driver "$driver" --seeds 3 --first-seed 2000 --disturb || status=1
+  done
+  for worker in none auto bound bound+idle; do
+    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-parking-$worker.log" \
+      "$here/process/parking/parking_test.py" --driver shm --worker "$worker" --rounds 100000 --seed 1000 \
+      --parks 10000000 --preload "$root/build/release/lib/libendless_sleeps.so" || status=1
   done
   return "$status"
 }

@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Eight ranks send each other messages and multicasts at random; every byte and the order of all is checked.
 
-Usage: stress_test.py --driver NAME [--rounds N] [--seeds N] [--first-seed S]
+Usage: stress_test.py --driver NAME [--rounds N] [--seeds N] [--first-seed S] [--disturb]
 Who: ctest, one seed per driver; tests/run.sh --soak, several. A seed has some 120,000 operations.
 Surprise: the operations are counted from what the ranks say. Over tcp the shape of multicasts is asked for, another for
 each seed, because on one host the root would serve all; a run in which no rank handed one on is a failure: it would not
 test what it is for. Through shared memory the root serves all whatever the shape.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import disturb  # noqa: E402  (tests/process/disturb.py)
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 RANKS = 8
@@ -29,15 +33,17 @@ def run_seed(options, seed):
                "-x", f"CANELE_MULTICAST={SHAPES[seed % len(SHAPES)]}",
                "-x", "CANELE_WORKER=none",  # the oracle has callbacks of one thread
                str(BIN / "process_stress"), str(seed), str(options.rounds)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = LINE.findall(result.stdout)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:
+        with disturb.Disturbance(job.pid, seed) if options.disturb else contextlib.nullcontext():
+            output, _ = job.communicate()
+    lines = LINE.findall(output)
     operations, unexpected, casts, forwarded = (sum(int(line[i]) for line in lines) for i in (2, 3, 4, 5))
     seen = min(operations, unexpected, casts) > 0 and (forwarded > 0 or not hands_on)
-    if result.returncode == 0 and len(lines) == RANKS and seen:
+    if job.returncode == 0 and len(lines) == RANKS and seen:
         print(f"  {options.driver}, seed {seed}: {operations} operations, {unexpected} unexpected, {casts} multicasts, "
               f"{forwarded} handed on", flush=True)
         return "", operations
-    return f"exit code {result.returncode}\n{' '.join(command)}\n{result.stdout}{result.stderr}", operations
+    return f"exit code {job.returncode}\n{' '.join(command)}\n{output}", operations
 
 
 def main():
@@ -46,6 +52,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=8, help="of some 15,000 operations each")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--disturb", action="store_true", help="hogs on the cores, and ranks are stopped now and then")
     options = parser.parse_args()
     total = 0
     for seed in range(options.first_seed, options.first_seed + options.seeds):
