@@ -83,6 +83,8 @@ class Helper {
   void summon() noexcept;
   /// It helps, and sleeps on the drivers: Progress::wake() makes it think again.
   bool asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
+  /// It makes progress now. For reports.
+  bool helping() const noexcept { return self_.load(std::memory_order_relaxed) != nullptr; }
   /// True if the calling thread is helping.
   bool is_caller() const noexcept;
 

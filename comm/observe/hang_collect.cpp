@@ -123,8 +123,15 @@ void collect_unexpected(Engine& engine, HangReport& report) {
   }
 }
 
+HangReport::HelperState state_of(const ltask::Helper& helper) {
+  if (helper.kind() == ltask::Helper::Kind::off) return HangReport::HelperState::off;
+  if (helper.parked()) return HangReport::HelperState::parked;
+  return helper.helping() ? HangReport::HelperState::helping : HangReport::HelperState::looking;
+}
+
 void collect_threads(const Engine& engine, std::uint64_t now_ns, HangReport& report) {
   report.worker = static_cast<HangReport::WorkerState>(engine.worker.state());
+  report.helper = state_of(engine.helper);
   report.worker_epoch = engine.worker.epoch();
   report.worker_still_ns = engine.watched_epoch.quiet_ns(now_ns);
   report.armed = engine.watch.armed();

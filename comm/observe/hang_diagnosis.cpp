@@ -44,8 +44,11 @@ std::string no_progress_here(const Report& report) {
   if (report.pending == 0) return "";
   const bool worker_on = report.worker != Report::WorkerState::off;
   if (!worker_on && report.all_waiters == 0 && report.unpolled_ns >= second_ns) {
+    const bool helper_on = report.helper != Report::HelperState::off;
     return "no thread makes progress: there is no worker, and nobody has been in wait, test or canele_progress " +
-           for_seconds(report.unpolled_ns) + " (CANELE_WORKER=bound starts a worker)";
+           for_seconds(report.unpolled_ns) +
+           (helper_on ? "; the helper has no core (CANELE_WORKER=auto does not wait for an idle one)"
+                      : " (CANELE_WORKER=auto or bound starts a thread that does)");
   }
   if (report.worker == Report::WorkerState::polling &&
       report.worker_still_ns > std::max(second_ns, 3 * report.interval_ns)) {

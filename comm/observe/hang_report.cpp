@@ -90,6 +90,11 @@ std::string_view wait_text(Report::WaitKind kind) {
   return words[static_cast<std::size_t>(kind)];
 }
 
+std::string_view helper_text(Report::HelperState state) {
+  constexpr std::array<std::string_view, 4> words = {"off", "parked", "looking", "helping"};
+  return words[static_cast<std::size_t>(state)];
+}
+
 /// Lines of cells in columns.
 class Table {
  public:
@@ -162,6 +167,7 @@ void write_threads(std::string& text, const Report& report) {
     text += report.worker == Report::WorkerState::polling ? "polling" : "sleeping";
     text += ", epoch " + std::to_string(report.worker_epoch) + ", moved " + seconds(report.worker_still_ns) + " ago";
   }
+  if (report.helper != Report::HelperState::off) text += "; helper: " + std::string(helper_text(report.helper));
   text += "\n  blocked threads: ";
   if (report.waiters.empty()) text += "none";
   for (std::size_t i = 0; i < report.waiters.size(); ++i) {

@@ -87,6 +87,7 @@ struct HangReport {
     std::uint64_t quiet_ns = 0;   ///< since it did
   };
   enum class WorkerState : std::uint8_t { off, polling, sleeping };
+  enum class HelperState : std::uint8_t { off, parked, looking, helping };
   enum class WaitKind : std::uint8_t { wait, barrier, finalize, condition };
   struct Waiter {
     WaitKind kind = WaitKind::wait;
@@ -107,6 +108,7 @@ struct HangReport {
   std::vector<Driver> drivers;
   bool armed = false;  ///< the last thread that went to sleep found nothing and had all drivers armed
   WorkerState worker = WorkerState::off;
+  HelperState helper = HelperState::off;
   std::uint64_t worker_epoch = 0, worker_still_ns = 0;  ///< how long its epoch has not moved
   std::vector<Waiter> waiters;                          ///< longest first
   std::uint64_t all_waiters = 0;

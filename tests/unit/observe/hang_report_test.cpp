@@ -225,6 +225,8 @@ TEST(HangText, AReportOnAnIdleEngineIsShort) {
   EXPECT_EQ(to_text(report),
             "report: no packet and no completion for 0.0 s, 0 requests pending, rank 0 of 1\n"
             "  worker: none\n  blocked threads: none");
+  report.helper = HangReport::HelperState::parked;
+  EXPECT_NE(to_text(report).find("  worker: none; helper: parked\n"), std::string::npos) << to_text(report);
 }
 
 TEST(HangText, TagsAndBytesOfAllKinds) {
@@ -269,6 +271,9 @@ TEST(HangDiagnosis, SaysWhenNobodyMakesProgress) {
   report.worker = HangReport::WorkerState::off;
   report.unpolled_ns = 40 * second;
   EXPECT_EQ(diagnose(report).find("no thread makes progress"), 0u) << diagnose(report);
+  EXPECT_NE(diagnose(report).find("CANELE_WORKER=auto or bound"), std::string::npos) << diagnose(report);
+  report.helper = HangReport::HelperState::looking;
+  EXPECT_NE(diagnose(report).find("the helper has no core"), std::string::npos) << diagnose(report);
   report.waiters.push_back({});
   report.all_waiters = 1;
   EXPECT_NE(diagnose(report).find("no thread makes progress"), 0u);
