@@ -10,11 +10,13 @@
 #include <hwloc/linux.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace canele::ltask {
 namespace {
@@ -34,6 +36,12 @@ std::string list_text(hwloc_const_bitmap_t bitmap) {
   return copy;
 }
 
+std::vector<int> indexes_of(hwloc_const_bitmap_t bitmap) {
+  std::vector<int> indexes;
+  for (int i = hwloc_bitmap_first(bitmap); i >= 0; i = hwloc_bitmap_next(bitmap, i)) indexes.push_back(i);
+  return indexes;
+}
+
 std::string counted(int n, const char* one) { return std::to_string(n) + " " + one + (n == 1 ? "" : "s"); }
 
 const char* kind_name(UnitIndex kind) { return kind == UnitIndex::logical ? "logical" : "OS"; }
@@ -50,10 +58,14 @@ struct Topology::Loaded {
     if (topology != nullptr) hwloc_topology_destroy(topology);
   }
 
-  void load() {
+  void load(const char* synthetic = nullptr) {
     if (hwloc_topology_init(&topology) != 0) {
       topology = nullptr;
       problem = "hwloc found no memory for a topology";
+      return;
+    }
+    if (synthetic != nullptr && hwloc_topology_set_synthetic(topology, synthetic) != 0) {
+      problem = std::string("hwloc does not understand the machine \"") + synthetic + "\"";
       return;
     }
     if (hwloc_topology_load(topology) != 0) {
@@ -83,6 +95,16 @@ struct Topology::Loaded {
 Topology::Topology() : loaded_(std::make_unique<Loaded>()) {}
 Topology::~Topology() = default;
 
+Topology::Topology(const std::string& synthetic, std::span<const int> pinned_to) : Topology() {
+  std::call_once(loaded_->once, [&] {
+    loaded_->load(synthetic.c_str());
+    if (!loaded_->problem.empty()) return;
+    hwloc_bitmap_copy(loaded_->allowed.get(), hwloc_topology_get_topology_cpuset(loaded_->topology));
+    if (!pinned_to.empty()) hwloc_bitmap_zero(loaded_->allowed.get());
+    for (const int unit : pinned_to) hwloc_bitmap_set(loaded_->allowed.get(), static_cast<unsigned>(unit));
+  });
+}
+
 const Topology::Loaded& Topology::loaded() const {
   std::call_once(loaded_->once, [this] { loaded_->load(); });
   return *loaded_;
@@ -95,6 +117,37 @@ int Topology::units() const { return loaded().count(HWLOC_OBJ_PU); }
 int Topology::allowed_units() const { return problem().empty() ? hwloc_bitmap_weight(loaded().allowed.get()) : 0; }
 
 std::string Topology::allowed_text() const { return problem().empty() ? list_text(loaded().allowed.get()) : ""; }
+
+bool Topology::is_pinned() const {
+  const Loaded& machine = loaded();
+  return machine.problem.empty() &&
+         hwloc_bitmap_isequal(machine.allowed.get(), hwloc_topology_get_topology_cpuset(machine.topology)) == 0;
+}
+
+std::vector<int> Topology::own_units() const {
+  return problem().empty() ? indexes_of(loaded().allowed.get()) : std::vector<int>{};
+}
+
+std::vector<Topology::Core> Topology::cores_nearby() const {
+  std::vector<Core> cores;
+  if (!is_pinned()) return cores;
+  const Loaded& machine = loaded();
+  const hwloc_obj_type_t type = machine.count(HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+  const hwloc_const_bitmap_t own = machine.allowed.get();
+  std::vector<std::pair<int, Core>> found;  // with the weight of what holds both
+  for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(machine.topology, type, core)) != nullptr;) {
+    const Bitmap rest = empty_bitmap(), both = empty_bitmap();
+    hwloc_bitmap_andnot(rest.get(), core->cpuset, own);
+    if (hwloc_bitmap_iszero(rest.get())) continue;
+    hwloc_bitmap_or(both.get(), core->cpuset, own);
+    const hwloc_obj_t around = hwloc_get_obj_covering_cpuset(machine.topology, both.get());
+    const int weight = around != nullptr ? hwloc_bitmap_weight(around->cpuset) : machine.count(HWLOC_OBJ_PU);
+    found.emplace_back(weight, Core{indexes_of(rest.get()), hwloc_bitmap_intersects(core->cpuset, own) != 0});
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [weight, core] : found) cores.push_back(std::move(core));
+  return cores;
+}
 
 std::string Topology::describe() const {
   const Loaded& machine = loaded();

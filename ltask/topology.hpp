@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace canele::ltask {
 
@@ -21,6 +22,9 @@ enum class UnitIndex { logical, os };
 class Topology {
  public:
   Topology();
+  /// Another machine, for tests: hwloc's description of it, such as "pack:2 core:4 pu:2"; the process is pinned to
+  /// these PUs (OS indexes; none: not pinned).
+  Topology(const std::string& synthetic, std::span<const int> pinned_to);
   ~Topology();
   Topology(const Topology&) = delete;
   Topology& operator=(const Topology&) = delete;
@@ -34,6 +38,19 @@ class Topology {
   /// Number of PUs that this process may run on (its affinity mask), and their OS indexes as "0-3,8".
   int allowed_units() const;
   std::string allowed_text() const;
+
+  /// The process may not run everywhere in this machine. OS indexes of the PUs where it may.
+  bool is_pinned() const;
+  std::vector<int> own_units() const;
+
+  /// A core with its PUs that this process is not pinned to (OS indexes).
+  struct Core {
+    std::vector<int> units;
+    bool ours = false;  ///< the process is pinned to others of its PUs
+  };
+  /// Of a pinned process: nearest first, by the smallest part of the machine that holds the core and where the process
+  /// runs. Empty if it is not pinned.
+  std::vector<Core> cores_nearby() const;
 
   /// "1 package, 1 NUMA node, 2 cores, 2 PUs".
   std::string describe() const;

@@ -78,7 +78,7 @@ void print_machine(const json& info) {
   } else {
     fmt::print("machine    unknown: {}\n", problem);
   }
-  fmt::print("worker     would run on {}\n", text_of(info.at("worker"), "place"));
+  fmt::print("worker     {}\n", text_of(info.at("worker"), "place"));
 }
 
 /// What a driver declares: numbers with their names, then the names of what it has and of what it lacks.

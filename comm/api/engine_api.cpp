@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/api/worker_place.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
@@ -47,6 +48,7 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   }
   parts.bootstrap = join_job(*parts.platform, parts.settings->number(Setting::start_timeout) * second_ns, &why);
   if (parts.bootstrap == nullptr) return error(CANELE_EBOOTSTRAP, why);
+  parts.cores = register_cores(*parts.settings);
   *engine = Engine::create(std::move(parts), &why);
   if (*engine == nullptr) return error(CANELE_EBOOTSTRAP, why);
   return CANELE_OK;
@@ -200,7 +202,7 @@ int canele_init(const canele_options_t* options, canele_engine_t** engine) {
   if (code != CANELE_OK) return code;
   made->log(LogLevel::info, "canele " CANELE_VERSION ", " + std::to_string(made->size) + " ranks by " +
                                 std::string(made->bootstrap->name()) + ", strategy " +
-                                std::string(made->strategy.name));
+                                std::string(made->strategy.name) + ", worker " + describe_workers(*made));
   *engine = public_of(*made.release());
   return CANELE_OK;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/api/worker_place.hpp"
 #include "comm/config/names.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/registry.hpp"
@@ -14,20 +15,6 @@
 
 namespace canele::comm::api {
 namespace {
-
-InfoReport::Worker describe_worker(const Engine* engine, const Settings& settings, const ltask::Topology& topology) {
-  InfoReport::Worker worker;
-  const std::string& core = settings.text(Setting::worker_core);
-  if (engine != nullptr && engine->worker.active()) {
-    worker.active = true;
-    worker.place = "PU " + topology.place_of(engine->worker.native_id());
-  } else if (settings.text(Setting::worker) != "bound") {
-    worker.place = "none: progress inside wait, test and canele_progress";
-  } else {
-    worker.place = core == "auto" ? "any of PUs " + topology.allowed_text() : "PU " + core + " (CANELE_WORKER_CORE)";
-  }
-  return worker;
-}
 
 /// What a driver needs of the world to be opened and closed again: nobody connects, nothing is called back.
 class ProbeContext final : public drivers::DriverContext, drivers::DriverEvents {
@@ -117,7 +104,8 @@ InfoReport info(const Engine* engine) {
   report.settings_error = settings.error();
   const ltask::Topology topology;
   report.topology = {topology.describe(), topology.problem(), topology.allowed_text(), topology.units()};
-  report.worker = describe_worker(engine, settings, topology);
+  report.worker.active = engine != nullptr && engine->worker.active();
+  report.worker.place = engine != nullptr ? describe_workers(*engine) : describe_workers(settings, topology);
   report.has_engine = engine != nullptr;
   if (engine != nullptr) {
     report.job = {engine->rank, engine->size, std::string(engine->bootstrap->name()), engine->bootstrap->host()};

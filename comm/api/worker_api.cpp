@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "comm/api/api.hpp"
-#include "ltask/topology.hpp"
+#include "comm/api/worker_place.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -58,6 +58,7 @@ int start_bound(Engine& engine) {
 
 void stop_bound(Engine& engine) {
   engine.worker.stop();
+  forget_place(engine);
   engine.waiters.wake_one(engine.platform);  // from now on one of them polls
   engine.favour_one_thread(true);
 }
@@ -104,6 +105,7 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) {
   if (!bound && e.worker.active()) stop_bound(e);
   if (bound && !e.worker.active()) {
     if (const int code = start_bound(e); code != CANELE_OK) return code;
+    if (e.settings->text(Setting::worker_core) == "auto") place_worker(e);
   }
   const HelperChoice helper = helper_choice(e, kinds);
   if (e.helper.start(helper.kind, helper.pace)) return CANELE_OK;
@@ -117,8 +119,7 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
   Engine& e = engine_of(engine);
   if (const int code = start_bound(e); code != CANELE_OK || count == 0) return code;
   const auto index_kind = kind == CANELE_INDEX_OS ? ltask::UnitIndex::os : ltask::UnitIndex::logical;
-  const std::string problem =
-      ltask::Topology().bind(e.worker.native_id(), index_kind, {indexes, static_cast<std::size_t>(count)});
+  const std::string problem = pin_worker(e, index_kind, {indexes, static_cast<std::size_t>(count)});
   if (!problem.empty()) return error(CANELE_EINVAL, "canele_worker_bind: " + problem);
   e.log(LogLevel::info, "worker pinned to " + std::string(kind == CANELE_INDEX_OS ? "OS" : "logical") + " PU " +
                             std::to_string(indexes[0]));

@@ -87,7 +87,11 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      10'000'000},
     {{"WORKER_CORE", "auto", "",
       "Processing unit (hwloc logical index) that the worker is pinned to. Pinned, it answers faster if the program "
-      "leaves that unit free, and disturbs the program if not. auto: not pinned until the host runtime names a unit.",
+      "leaves that unit free, and disturbs the program if not. auto: if the program is pinned, the nearest unit that "
+      "none "
+      "of your programs is pinned to, or else where the program runs; if it is not, anywhere until the host runtime "
+      "names "
+      "a unit.",
       "auto | index"},
      SettingKind::number,
      true,

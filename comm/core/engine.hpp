@@ -41,6 +41,7 @@
 #include "comm/observe/counters.hpp"
 #include "comm/observe/event_log.hpp"
 #include "comm/observe/hang_watch.hpp"
+#include "ltask/core_register.hpp"
 #include "ltask/helper.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
@@ -62,6 +63,8 @@ struct EngineParts {
   /// Drivers to use, in order of preference; the first that reaches a peer carries it, with those joined to it.
   std::vector<DriverChoice> drivers;
   const strategies::StrategyFactory* strategy = nullptr;
+  /// Where this process has told which cores it uses; may be nullptr.
+  std::unique_ptr<ltask::CoreRegister> cores;
 };
 
 /// System calls that became due under the lock, to be made after it: threads to wake, doorbells to ring, the one that
@@ -262,8 +265,10 @@ class Engine final : public ltask::Helped {
   ltask::Idle::Budget idle_beside_worker;  ///< the same for the worker, and for who waits while it polls
   ltask::Worker worker;
   ltask::Helper helper;
-  std::atomic<std::uint64_t> woken{0};     ///< waiting threads, so far
-  std::atomic<std::uint32_t> in_a_row{0};  ///< short waits since a thread gave way to others
+  std::mutex cores_mutex;                      // while the worker is placed
+  std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr
+  std::atomic<std::uint64_t> woken{0};         ///< waiting threads, so far
+  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits since a thread gave way to others
   Waiters waiters;
   HangWatch watch;
   LastEvent watched_epoch;                 ///< when the worker's epoch moved last (under the lock)

@@ -249,6 +249,7 @@ Engine::Engine(EngineParts parts)
       idle_beside_worker(idle_budget(*settings, crowded_host(platform, *bootstrap, 2))),
       worker(platform, *this, idle_beside_worker),
       helper(platform, *this, idle_beside_worker),
+      cores(std::move(parts.cores)),
       watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
       crowded(crowded_host(platform, *bootstrap)),
       heater(settings->number(Setting::heater) * 1000),

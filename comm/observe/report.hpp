@@ -75,8 +75,8 @@ struct InfoReport {
     int units = 0;
   };
   struct Worker {
-    bool active = false;
-    std::string place;  ///< where it runs, or would run: "PU 1 (CANELE_WORKER_CORE)", "any of PUs 0-1"
+    bool active = false;  ///< a bound one runs
+    std::string place;    ///< of what kind, and where it runs, or would run: "bound: on PU 1 (CANELE_WORKER_CORE)"
   };
   struct Job {
     int rank = 0;

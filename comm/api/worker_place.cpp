@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where the bound worker runs. See worker_place.hpp.
+//
+// Threads: see there; the register of cores is used under Engine::cores_mutex.
+// Surprise: a process that is pinned to one unit needs another one for its worker; one that is pinned to several may
+//     have left one free, which only it knows.
+#include "comm/api/worker_place.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace canele::comm::api {
+namespace {
+
+using ltask::CoreRegister;
+using ltask::Topology;
+
+constexpr std::string_view remedy =
+    ": they take turns, and both are slow. Give each rank a core more than it computes on, or take CANELE_WORKER=auto, "
+    "which needs none";
+
+bool wants_worker(const Settings& settings) { return settings.text(Setting::worker).starts_with("bound"); }
+
+std::unique_ptr<CoreRegister> open_register(const Topology& topology, std::string* why) {
+  std::unique_ptr<CoreRegister> cores = CoreRegister::open("", why);
+  if (cores != nullptr && topology.is_pinned()) cores->compute_on(topology.own_units());
+  return cores;
+}
+
+/// Under cores_mutex. nullptr: what others use cannot be told.
+CoreRegister* cores_of(Engine& engine, const Topology& topology) {
+  std::string why;
+  if (engine.cores == nullptr) engine.cores = open_register(topology, &why);
+  if (engine.cores == nullptr) engine.log(LogLevel::info, "which cores others use cannot be told: " + why);
+  return engine.cores.get();
+}
+
+std::string units_text(std::span<const int> units) {
+  std::string text = units.size() == 1 ? "PU " : "PUs ";
+  for (std::size_t i = 0; i < units.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(units[i]);
+  return text;
+}
+
+void stay_with_the_program(Engine& engine, const Topology& topology) {
+  const LogLevel level = topology.own_units().size() == 1 ? LogLevel::warning : LogLevel::info;
+  engine.log(level, "no core of this host is free for the worker, so it shares PUs " + topology.allowed_text() +
+                        " with the program" + std::string(remedy));
+}
+
+/// What is wrong with where the worker has been pinned to; "": nothing that can be told.
+std::string overlap(Engine& engine, const Topology& topology, const std::vector<int>& units) {
+  const std::vector<int> own = topology.own_units();
+  const bool nothing_left = std::all_of(
+      own.begin(), own.end(), [&](int one) { return std::find(units.begin(), units.end(), one) != units.end(); });
+  if (nothing_left) return "the worker is pinned to " + units_text(units) + ", all that the program may use";
+  const std::lock_guard guard(engine.cores_mutex);
+  CoreRegister* const cores = cores_of(engine, topology);
+  if (cores == nullptr || units.size() != 1 || cores->take(units[0])) return "";
+  return "the worker is pinned to " + units_text(units) +
+         ", where another process of this host has its worker, or is pinned to";
+}
+
+std::string helper_text(ltask::Helper::Kind kind, const Settings& settings) {
+  switch (kind) {
+    case ltask::Helper::Kind::on_demand:
+      return "auto: a thread that helps while nobody else makes progress";
+    case ltask::Helper::Kind::idle_cores:
+      return "idle: a thread that helps on cores with nothing else to do";
+    case ltask::Helper::Kind::timed:
+      return "timer: a turn every " + settings.text(Setting::worker_interval) + " us";
+    case ltask::Helper::Kind::off:
+      break;
+  }
+  return "none: progress inside wait, test and canele_progress";
+}
+
+}  // namespace
+
+std::unique_ptr<CoreRegister> register_cores(const Settings& settings) {
+  if (!wants_worker(settings)) return nullptr;
+  std::string why;
+  return open_register(Topology(), &why);
+}
+
+void place_worker(Engine& engine) {
+  const Topology topology;
+  const std::lock_guard guard(engine.cores_mutex);
+  if (!topology.is_pinned() || cores_of(engine, topology) == nullptr) return;
+  if (const std::optional<int> lost = engine.cores->lost_to_a_worker()) {
+    engine.log(LogLevel::warning, "this program is pinned to PU " + std::to_string(*lost) +
+                                      ", where the worker of another one runs" + std::string(remedy));
+  }
+  std::optional<int> unit;
+  while ((unit = free_unit_nearby(topology, *engine.cores)) && !engine.cores->take(*unit)) {
+  }
+  if (!unit) return stay_with_the_program(engine, topology);
+  const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
+  if (problem.empty()) return;
+  engine.cores->give_back();
+  engine.log(LogLevel::warning, "the worker stays with the program: " + problem);
+}
+
+void forget_place(Engine& engine) {
+  const std::lock_guard guard(engine.cores_mutex);
+  if (engine.cores != nullptr) engine.cores->give_back();
+}
+
+std::string pin_worker(Engine& engine, ltask::UnitIndex kind, std::span<const int> indexes) {
+  const Topology topology;
+  std::string problem = topology.bind(engine.worker.native_id(), kind, indexes);
+  if (!problem.empty()) return problem;
+  std::vector<int> units;
+  for (const int index : indexes) units.push_back(topology.os_index(kind, index).value_or(index));
+  const std::string found = overlap(engine, topology, units);
+  if (!found.empty()) engine.log(LogLevel::warning, found + std::string(remedy));
+  return "";
+}
+
+std::string describe_workers(const Engine& engine) {
+  const ltask::Helper::Kind helper = engine.helper.kind();
+  if (!engine.worker.active()) return helper_text(helper, *engine.settings);
+  const std::string bound = "bound: on PU " + Topology().place_of(engine.worker.native_id());
+  return helper == ltask::Helper::Kind::off ? bound : bound + "; " + helper_text(helper, *engine.settings);
+}
+
+std::string describe_workers(const Settings& settings, const Topology& topology) {
+  using Kind = ltask::Helper::Kind;
+  const std::string& kinds = settings.text(Setting::worker);
+  const Kind helper = kinds == "auto"           ? Kind::on_demand
+                      : kinds == "timer"        ? Kind::timed
+                      : kinds.ends_with("idle") ? Kind::idle_cores
+                                                : Kind::off;
+  if (!wants_worker(settings)) return helper_text(helper, settings);
+  const std::string& core = settings.text(Setting::worker_core);
+  std::string why, place = "any of PUs " + topology.allowed_text();
+  if (core != "auto") {
+    place = "PU " + core + " (CANELE_WORKER_CORE)";
+  } else if (const auto cores = CoreRegister::open("", &why); cores != nullptr) {
+    const std::optional<int> unit = free_unit_nearby(topology, *cores);
+    if (unit) place = "PU " + std::to_string(*unit) + ", the nearest that no process of yours is pinned to";
+  }
+  return "bound: on " + place + (helper == Kind::off ? "" : "; " + helper_text(helper, settings));
+}
+
+}  // namespace canele::comm::api

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where the bound worker runs: told to the other processes of this host, chosen where nobody says, and described.
+//
+// Who: api/engine_api, worker_api, observe_api.
+// Threads: one at a time for an engine.
+// Surprise: only processes that are pinned use cores, as far as can be told; a worker beside one that is not goes
+//     wherever the system puts it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/core/engine.hpp"
+#include "ltask/core_register.hpp"
+#include "ltask/topology.hpp"
+
+namespace canele::comm::api {
+
+/// Tells the others of this host where this process is pinned, if the settings ask for a bound worker. Before the ranks
+/// meet, so that no worker chooses before all have told. nullptr: nothing to tell, or no way to.
+std::unique_ptr<ltask::CoreRegister> register_cores(const Settings& settings);
+
+/// Pins the running worker to the nearest core that nobody uses. Where there is none it stays with the program; if that
+/// is pinned a warning says so.
+void place_worker(Engine& engine);
+
+/// The worker has ended: its core is free for others.
+void forget_place(Engine& engine);
+
+/// Pins the running worker to these units. A warning tells if that takes a core that others use. "" or what is wrong.
+std::string pin_worker(Engine& engine, ltask::UnitIndex kind, std::span<const int> indexes);
+
+/// "auto: a thread that sleeps until something is pending that nobody makes progress for", "bound, on PU 3".
+std::string describe_workers(const Engine& engine);
+/// The same of an engine that is started with these settings.
+std::string describe_workers(const Settings& settings, const ltask::Topology& topology);
+
+}  // namespace canele::comm::api
