@@ -100,6 +100,9 @@ class Platform {
   /// Wakes all threads parked on the word.
   virtual void unpark(const std::atomic<std::uint32_t>& word) noexcept = 0;
 
+  /// OS index of the processing unit that the caller runs on; it may have moved when this returns.
+  virtual int current_unit() noexcept { return 0; }
+
   /// Processing units that are online in this machine.
   virtual unsigned processors() noexcept = 0;
 

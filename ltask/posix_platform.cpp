@@ -330,6 +330,8 @@ class PosixPlatform final : public Platform {
     futex(word, FUTEX_WAKE_PRIVATE, std::numeric_limits<std::int32_t>::max(), nullptr);
   }
 
+  int current_unit() noexcept override { return sched_getcpu(); }
+
   unsigned processors() noexcept override { return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
   long process() noexcept override { return getpid(); }

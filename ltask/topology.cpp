@@ -149,6 +149,34 @@ std::vector<Topology::Core> Topology::cores_nearby() const {
   return cores;
 }
 
+std::vector<Topology::Part> Topology::parts() const {
+  std::vector<Part> parts;
+  const Loaded& machine = loaded();
+  if (!machine.problem.empty()) return parts;
+  constexpr std::pair<Kind, hwloc_obj_type_t> kinds[] = {{Kind::machine, HWLOC_OBJ_MACHINE},
+                                                         {Kind::package, HWLOC_OBJ_PACKAGE},
+                                                         {Kind::numa_node, HWLOC_OBJ_NUMANODE},
+                                                         {Kind::core, HWLOC_OBJ_CORE},
+                                                         {Kind::unit, HWLOC_OBJ_PU}};
+  std::vector<std::pair<Part, hwloc_obj_t>> found;
+  for (const auto& [kind, type] : kinds) {
+    for (hwloc_obj_t one = nullptr; (one = hwloc_get_next_obj_by_type(machine.topology, type, one)) != nullptr;) {
+      found.push_back({{kind, static_cast<int>(one->logical_index), -1, indexes_of(one->cpuset)}, one});
+    }
+  }
+  // Which of packages and NUMA nodes are the larger ones differs from machine to machine.
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first.units.size() > b.first.units.size(); });
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t before = i; before-- > 0 && found[i].first.within < 0;) {
+      if (hwloc_bitmap_isincluded(found[i].second->cpuset, found[before].second->cpuset) != 0)
+        found[i].first.within = static_cast<int>(before);
+    }
+    parts.push_back(found[i].first);
+  }
+  return parts;
+}
+
 std::string Topology::describe() const {
   const Loaded& machine = loaded();
   if (!machine.problem.empty()) return {};

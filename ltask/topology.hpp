@@ -52,6 +52,17 @@ class Topology {
   /// runs. Empty if it is not pinned.
   std::vector<Core> cores_nearby() const;
 
+  /// The parts of the machine that have a name here: the whole, then packages, NUMA nodes, cores and PUs, each after
+  /// the part that holds it. Empty after a problem.
+  enum class Kind { machine, package, numa_node, core, unit };
+  struct Part {
+    Kind kind;
+    int index;               ///< hwloc logical index among its kind
+    int within;              ///< place in this list of the smallest part that holds it; -1: it is the whole
+    std::vector<int> units;  ///< OS indexes
+  };
+  std::vector<Part> parts() const;
+
   /// "1 package, 1 NUMA node, 2 cores, 2 PUs".
   std::string describe() const;
 

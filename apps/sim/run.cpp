@@ -77,6 +77,12 @@ void choose_helper(std::uint64_t seed, WorldOptions* world) {
   world->helper = world->worker ? unsigned{CANELE_WORKER_IDLE} : kinds[dice.under(kinds.size())];
 }
 
+/// Nobody may rely on the order in which what is ready runs. By dice of its own, as above.
+void shuffle_tasks(std::uint64_t seed, WorldOptions* world) {
+  Dice dice = Dice(seed).split(14);
+  if (dice.under(4) == 0) world->shuffled_tasks = 1 + dice.under(1'000'000);
+}
+
 /// Ranks come late, and their launcher is slow.
 void make_start_hard(WorldOptions& world, Dice& dice) {
   world.latest_start_ns = 1 + dice.under(dice.under(2) == 0 ? 50'000 : 5'000'000);
@@ -104,6 +110,7 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   world.settings.emplace_back("CANELE_SPIN=" + std::to_string(dice.under(2000)));
   limit_memory(options.seed, &world);
   choose_helper(options.seed, &world);
+  shuffle_tasks(options.seed, &world);
   if (options.faults.payload > 0) check_sums(options.seed, &world);
   if (options.workload == Workload::startup) make_start_hard(world, dice);
   return world;

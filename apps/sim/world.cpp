@@ -110,6 +110,8 @@ comm::Engine* World::make_engine(int rank) {
   std::unique_ptr<comm::Engine> engine = comm::Engine::create(std::move(parts), &why);
   if (engine == nullptr && deaths() == 0) complain("rank " + std::to_string(rank) + " does not start: " + why);
   if (engine != nullptr && options_.trace_events != 0) engine->start_tracing(options_.trace_events);
+  if (engine != nullptr && options_.shuffled_tasks != 0)
+    engine->tasks.shuffle(options_.shuffled_tasks + static_cast<std::uint64_t>(rank));
   return engine.release();
 }
 

@@ -50,6 +50,7 @@ struct WorldOptions {
   unsigned timer_factor = 1;                  ///< timed sleeps last so many times longer; see fault "late-timers"
   unsigned processors = 0;                    ///< of a node; 0: enough for all its ranks
   double comparison_ns = 0;                   ///< what each comparison of a matcher takes
+  std::uint64_t shuffled_tasks = 0;           ///< seed of the order in which they run; 0: as submitted
   std::size_t trace_events = 0;               ///< kept of each engine; 0: none, and messages may take the short way
   bool verbose = false;                       ///< log lines go to stderr
   std::uint64_t latest_start_ns = 0;          ///< ranks come up to so much late, and may die before they are there

@@ -214,6 +214,10 @@ int canele_finalize(canele_engine_t* engine) {
   if (e.process != e.platform.process()) {
     return error(CANELE_EFORK, "canele_finalize: the engine belongs to the process before the fork");
   }
+  if (const std::uint64_t tasks = e.tasks_in_use.load(std::memory_order_acquire); tasks != 0) {
+    return error(CANELE_EBUSY, "canele_finalize: " + std::to_string(tasks) +
+                                   " tasks of the program have not ended: cancel them, and make progress");
+  }
   const int code = leave(e);
   dump_counters(e);
   dump_trace(e);

@@ -155,7 +155,7 @@ class Wait {
     while (!done_quickly() && !late()) {
       const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
       int did = engine_->advance();
-      if (engine_->tasks.has_work()) {
+      if (engine_->has_tasks()) {
         if (engine_->waiters.others_sleep()) return;
         did += engine_->run_tasks();
       }

@@ -132,6 +132,8 @@ std::string check_drivers(std::string_view text) {
   return problem;
 }
 
+constexpr std::string_view fault_names = "flip-byte shuffle-tasks";
+
 std::string check_fault(std::string_view text) {
   std::string problem;
   each_word(text, ',', [&](std::string_view fault) {
@@ -141,6 +143,8 @@ std::string check_fault(std::string_view text) {
         !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string_view::npos;
     if (!well_named || colon == std::string_view::npos || !parse_number(fault.substr(colon + 1))) {
       problem = "has \"" + std::string(fault) + "\" where name:number is wanted";
+    } else if (!is_one_of(name, fault_names)) {
+      problem = "names the fault \"" + std::string(name) + "\", which is none of " + std::string(fault_names);
     }
     return problem.empty();
   });
@@ -270,6 +274,17 @@ std::uint64_t Settings::number(Setting setting, std::uint64_t automatic) const {
   const auto parsed = parse(entry.kind, value);
   assert(parsed);  // values were checked when they were taken
   return *parsed;
+}
+
+std::uint64_t Settings::fault(std::string_view name) const {
+  assert(is_one_of(name, fault_names));
+  std::uint64_t found = 0;
+  each_word(text(Setting::fault), ',', [&](std::string_view one) {
+    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == ':')
+      found = parse_number(one.substr(name.size() + 1)).value_or(0);
+    return true;
+  });
+  return found;
 }
 
 const SettingInfo& Settings::info(Setting setting) {

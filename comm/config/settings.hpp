@@ -81,6 +81,8 @@ class Settings {
   const std::string& text(Setting setting) const { return values_[static_cast<int>(setting)].text; }
   /// The value as a number (sizes accept k, M, G; times are in the unit of the table); "auto" gives `automatic`.
   std::uint64_t number(Setting setting, std::uint64_t automatic = 0) const;
+  /// The number of this fault in CANELE_FAULT; 0: it is not there.
+  std::uint64_t fault(std::string_view name) const;
   Source source(Setting setting) const { return values_[static_cast<int>(setting)].source; }
 
   static const SettingInfo& info(Setting setting);

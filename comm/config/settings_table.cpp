@@ -318,7 +318,10 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
     {{"FAULT", "", "",
       "Faults to inject, for tests of the library and of the programs that check its results. Never set it in "
       "production. "
-      "flip-byte:1000 inverts a byte of the 1000th received message.",
+      "flip-byte:1000 inverts a byte of the 1000th received message. "
+      "shuffle-tasks:7 runs what is ready (callbacks, tasks, parts of copies) in an order drawn from seed 7; debug "
+      "builds "
+      "do so with a seed of their own, told by CANELE_VERBOSE=2.",
       "name:number, comma-separated"},
      SettingKind::fault},
 }};

@@ -43,6 +43,7 @@
 #include "comm/observe/hang_watch.hpp"
 #include "ltask/core_register.hpp"
 #include "ltask/helper.hpp"
+#include "ltask/places.hpp"
 #include "ltask/platform.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
@@ -120,6 +121,11 @@ class Engine final : public ltask::Helped {
   /// The same in two parts: what nobody waits for, and what may take long (callbacks, large copies).
   int advance();
   int run_tasks();
+  /// A task may be waiting that this thread may run.
+  bool has_tasks() const {
+    const ltask::Places* const there = places.load(std::memory_order_acquire);
+    return tasks.has_work() || (there != nullptr && there->has_work(platform.current_unit()));
+  }
   void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
   /// Sleeps on the drivers. False: another thread does so already; nothing was done.
   bool try_sleep(std::uint64_t timeout_ns, ltask::Called called);
@@ -257,8 +263,10 @@ class Engine final : public ltask::Helped {
 
   // ---- shared, each with its own discipline ---------------------------------------------------------------------
   ltask::SubmitLock lock;
-  ltask::TaskQueue tasks;
-  std::vector<std::unique_ptr<DriverSlot>> slots;       ///< in order of preference; constant after create()
+  ltask::TaskQueue tasks;                          ///< for whoever makes progress
+  std::atomic<ltask::Places*> places{nullptr};     ///< tasks of the program that are for a part of the machine; owned
+  std::atomic<std::uint64_t> tasks_in_use{0};      ///< tasks of the program that have not ended
+  std::vector<std::unique_ptr<DriverSlot>> slots;  ///< in order of preference; constant after create()
   std::vector<DriverSlot*> memory_slots, system_slots;  ///< the same by kind
   std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock)
   ltask::Sleeper sleeper;

@@ -40,7 +40,7 @@ bool Engine::unfinished() {
                                   [](const auto& one) { return one->state == Peer::State::up && !one->quiet(); });
   const bool yes = unsent || sessions.pending() != 0 || casts.own.pending != 0 || pulls != 0;
   unlock();
-  return yes || tasks.has_work();
+  return yes || has_tasks();
 }
 
 bool Engine::others_progress() {

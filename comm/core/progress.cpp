@@ -78,15 +78,17 @@ bool due(DriverSlot& slot, bool memory_in_use) {
 }  // namespace
 
 int Engine::run_tasks() {
-  if (callback_depth() != 0 || !tasks.has_work()) return 0;
-  return tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
+  if (callback_depth() != 0 || !has_tasks()) return 0;
+  const int did = tasks.run(CANELE_BUGGIFY(one_task) ? 1 : tasks_per_turn);
+  ltask::Places* const there = places.load(std::memory_order_acquire);
+  return there == nullptr ? did : did + there->run(platform.current_unit(), tasks_per_turn);
 }
 
 int Engine::advance() {
   int did = step_locked() + step_drivers();
   if (serves_bootstrap) [[unlikely]]
     did += bootstrap->progress(0) ? 1 : 0;
-  if (did == 0 && tasks.has_work()) return 0;  // the caller has something to do, so it is not idle
+  if (did == 0 && has_tasks()) return 0;  // the caller has something to do, so it is not idle
   if (did == 0 && watch.idle_turn()) [[unlikely]]
     hang::look(*this);
   if (did == 0 && heater.on()) [[unlikely]]
@@ -164,7 +166,7 @@ bool Engine::arm() {
     while (slot->gate.leave()) nothing_to_do = false;
   }
   for (DriverSlot* slot : system_slots) nothing_to_do = nothing_to_do && !slot->has_flush();
-  return nothing_to_do && !tasks.has_work();
+  return nothing_to_do && !has_tasks();
 }
 
 void Engine::disarm() {

@@ -37,10 +37,15 @@ bool pushes(const Settings& settings, bool crowded) {
   return how == "on" || (how == "auto" && !crowded);
 }
 
-std::uint64_t flip_countdown(const Settings& settings) {
-  const std::string& fault = settings.text(Setting::fault);
-  constexpr std::string_view flip = "flip-byte:";
-  return fault.starts_with(flip) ? std::strtoull(fault.c_str() + flip.size(), nullptr, 10) : 0;
+/// What is ready may run in any order: debug builds see to it that nobody relies on one.
+void shuffle_tasks(Engine& engine) {
+  std::uint64_t seed = engine.settings->fault("shuffle-tasks");
+#ifdef CANELE_SHUFFLE_TASKS
+  if (seed == 0) seed = engine.platform.random() % 1'000'000 + 1;
+#endif
+  if (seed == 0) return;
+  engine.tasks.shuffle(seed);
+  engine.log(LogLevel::info, "tasks run in the order of CANELE_FAULT=shuffle-tasks:" + std::to_string(seed));
 }
 
 }  // namespace
@@ -256,18 +261,20 @@ Engine::Engine(EngineParts parts)
       peers(new Peer*[static_cast<std::size_t>(bootstrap->size())]()),
       matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation,
                                                             matching::best_isa(), &heater.regions)),
-      flip_countdown(comm::flip_countdown(*settings)),
+      flip_countdown(settings->fault("flip-byte")),
       looks_closely(flip_countdown != 0) {
   if (!settings->text(Setting::trace).empty()) start_tracing(settings->number(Setting::trace_events));
   casts.own.engine = this;
   casts.stock_limit = settings->number(Setting::multicast_memory);
   casts.forced = multicast::shape_named(settings->text(Setting::multicast));
+  shuffle_tasks(*this);
   favour_one_thread(true);
 }
 
 Engine::~Engine() {
   helper.stop();
   worker.stop();
+  delete places.load();
   for (const auto& slot : slots) slot->driver->close();
   for (std::uint32_t i = 0; i < sessions.size(); ++i) {
     matcher.drain(sessions.at(i).match,

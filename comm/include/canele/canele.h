@@ -94,7 +94,8 @@ CANELE_API int canele_init(const canele_options_t *options, canele_engine_t **en
 
 /** Leaves the job: waits for own sends to be delivered to the other ranks' libraries, then for all ranks, then frees
  * the engine. Blocks. Receives still posted are cancelled (CANELE_ECANCELED) and their callbacks run. One thread calls
- * it, once, and nobody uses the engine any more. NULL is allowed. */
+ * it, once, and nobody uses the engine any more. CANELE_EBUSY, and nothing is done, while tasks are in use. NULL is
+ * allowed. */
 CANELE_API int canele_finalize(canele_engine_t *engine);
 
 /** Asks the launcher to end the whole job with exit code `code`, then ends this process. Does not return. */
@@ -479,6 +480,58 @@ CANELE_API int canele_am_unregister(canele_session_t *session, uint64_t id);
 CANELE_API int canele_am_send(canele_session_t *session, int destination, uint64_t id, const void *header,
                               size_t header_length, const canele_data_t *payload, const canele_send_options_t *options,
                               canele_am_t *message);
+
+/* -------------------------------------------------------------------------------------------------- tasks */
+
+#define CANELE_TASK_SIZE 64
+
+/** A small piece of the program's own work that threads do which make progress: workers, helpers, threads that wait or
+ * call canele_progress. Memory of the caller, zeroed before its first use, which must not move while it is in use. */
+typedef struct canele_task {
+  CANELE_ALIGNAS_16 unsigned char opaque[CANELE_TASK_SIZE];
+} canele_task_t;
+
+/** What a task says of itself when it returns. */
+enum canele_task_outcome {
+  CANELE_TASK_DONE = 0,  /**< it has ended, and may be submitted anew */
+  CANELE_TASK_AGAIN = 1, /**< it is to be called again, soon; meanwhile no thread that makes progress goes to sleep */
+  CANELE_TASK_GONE = 2   /**< it has ended, and its memory may be gone */
+};
+
+/** What a task does. cancelled: not 0 in its last call, after canele_task_cancel; what it returns then is DONE or GONE
+ *  (AGAIN is taken for DONE). One call of a task at a time, on any thread. Like the callback of a request: it may call
+ * anything that does not block, and should take some microseconds at most, since others wait for the thread. */
+typedef int (*canele_task_fn)(canele_task_t *task, int cancelled, void *argument);
+
+/** Where a task is to be done: by any thread, or by one that runs on this part of the machine (hwloc logical index).
+ *  Nobody is sent there: name a part where a worker runs, or threads that make progress. */
+enum canele_place {
+  CANELE_PLACE_ANY = 0, /**< the index does not count */
+  CANELE_PLACE_PACKAGE,
+  CANELE_PLACE_NUMA_NODE,
+  CANELE_PLACE_CORE,
+  CANELE_PLACE_UNIT /**< processing unit */
+};
+
+/** Has `function` called once for this submission, and again as long as it returns CANELE_TASK_AGAIN. Never waits, and
+ * does not call it itself. Any thread, also inside of the function of another task. A task that was masked stays so.
+ * canele_finalize refuses to end while tasks are in use (CANELE_EBUSY). Errors: CANELE_EINVAL for a place that this
+ * machine does not have, CANELE_EBUSY: the task is in use. */
+CANELE_API int canele_task_submit(canele_engine_t *engine, canele_task_t *task, canele_task_fn function, void *argument,
+                                  enum canele_place kind, int index);
+
+/** Has the task called once more, with `cancelled` set: when its turn comes, also if it is masked, or after the call
+ * that is under way, if that returns CANELE_TASK_AGAIN. Until then its memory is in use. Never waits. Any thread, as
+ * long as the task has not ended with CANELE_TASK_GONE. CANELE_ESTATE: it was not in use. */
+CANELE_API int canele_task_cancel(canele_task_t *task);
+
+/** From now on no call of the task begins (one that is under way goes on), until canele_task_unmask. It may be masked
+ * before it is submitted. Never waits. Any thread, as for canele_task_cancel. */
+CANELE_API void canele_task_mask(canele_task_t *task);
+CANELE_API void canele_task_unmask(canele_task_t *task);
+
+/** True (1) from the submission of a task to its end. */
+CANELE_API int canele_task_in_use(const canele_task_t *task);
 
 /* --------------------------------------------------------------------------------------------- conditions */
 

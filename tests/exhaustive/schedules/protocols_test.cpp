@@ -18,6 +18,7 @@
 #include "ltask/summons.hpp"
 #include "ltask/task.hpp"
 #include "ltask/worker.hpp"
+#include "tests/exhaustive/schedules/every_order.hpp"
 #include "tests/exhaustive/schedules/stand_ins.hpp"
 
 namespace canele::exhaustive {
@@ -108,22 +109,6 @@ class ExploredPlatform final : public Platform {
 
   std::map<const void*, std::vector<bool*>> parked_;  ///< who sleeps on a word
 };
-
-/// Without store buffers, and with them.
-template <typename World>
-void in_every_order(const char* name, bool also_with_buffers = true) {
-  for (const bool buffers : {false, true}) {
-    if (buffers && !also_with_buffers) continue;
-    Explorer::Options options;
-    options.store_buffers = buffers;
-    const Explorer::Outcome outcome = Explorer::explore<World>(options);
-    EXPECT_EQ(outcome.failure, "") << name << (buffers ? ", with store buffers" : "") << ", in order "
-                                   << outcome.worlds + 1;
-    EXPECT_GT(outcome.worlds, 1u);
-    std::printf("%-40s %s: %8llu orders, %9llu steps\n", name, buffers ? "store buffers" : "in sequence  ",
-                static_cast<unsigned long long>(outcome.worlds), static_cast<unsigned long long>(outcome.steps));
-  }
-}
 
 // ---------------------------------------------------------------------------------------------- the submission lock
 
@@ -288,55 +273,6 @@ class Turns final : public ltask::Progress {
   ltask::Sleeper sleeper{platform};
   ltask::TaskQueue tasks;
 };
-
-struct Counted : ltask::Task {
-  std::atomic<int>* ran = nullptr;
-  explicit Counted(std::atomic<int>& count) : ran(&count) {
-    prepare([](ltask::Task& task) { static_cast<Counted&>(task).ran->fetch_add(1); });
-  }
-};
-
-/// Two threads submit a task each and run what there is.
-struct Queueing {
-  Queueing() {
-    for (Counted* const task : {&first, &second}) {
-      Explorer::current()->spawn([this, task] {
-        tasks.submit(*task);
-        tasks.run(32);
-      });
-    }
-  }
-  void check() {
-    const int left = 2 - ran.now();
-    if (tasks.has_work() != (left != 0)) Explorer::current()->fail("has_work() is wrong");
-    if (tasks.run(32) != left || ran.now() != 2) Explorer::current()->fail("a task did not run once");
-  }
-  ltask::TaskQueue tasks;
-  std::atomic<int> ran{0};
-  Counted first{ran}, second{ran};
-};
-
-/// One takes the first of two tasks, the other looks whether there is work.
-struct Looking {
-  Looking() {
-    for (Counted* const task : {&first, &second}) tasks.submit(*task);
-    Explorer::current()->spawn([this] { tasks.run(1); });
-    Explorer::current()->spawn([this] {
-      if (!tasks.has_work()) Explorer::current()->fail("a task that nobody has taken is not seen");
-    });
-  }
-  void check() {
-    if (tasks.run(32) != 1 || ran.now() != 2) Explorer::current()->fail("a task did not run once");
-  }
-  ltask::TaskQueue tasks;
-  std::atomic<int> ran{0};
-  Counted first{ran}, second{ran};
-};
-
-TEST(TaskQueueInEveryOrder, RunsEveryTaskOnceAndShowsThatThereAreSome) {
-  in_every_order<Queueing>("TaskQueue, 2 who submit and run");
-  in_every_order<Looking>("TaskQueue, 1 who runs, 1 who looks");
-}
 
 /// A worker, and a thread that gives it a task.
 struct Working {

@@ -83,6 +83,10 @@ class atomic {
     before({"fetch-sub", this, true, true, false});
     return ::std::exchange(value_, static_cast<T>(value_ - less));
   }
+  T fetch_or(T bits, memory_order = memory_order_seq_cst) noexcept {
+    before({"fetch-or", this, true, true, false});
+    return ::std::exchange(value_, static_cast<T>(value_ | bits));
+  }
   /// What is in memory, without a step: for conditions, and for checks at the end.
   T now() const noexcept { return value_; }
 

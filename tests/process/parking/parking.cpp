@@ -8,6 +8,7 @@
 // Surprise: nothing here measures time. A wake-up that is lost is a hang, as long as sleeps have no limit: endless.c
 //     sees to that.
 #include <canele/canele.h>
+#include <dlfcn.h>
 #include <sched.h>
 
 #include <cstdint>
@@ -139,6 +140,12 @@ std::uint64_t counter(canele_engine_t* engine, const char* name) {
   return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + key.size(), nullptr, 10);
 }
 
+/// With endless.c preloaded: sleeps without a limit, so far.
+std::uint64_t endless_sleeps() {
+  const void* const count = dlsym(RTLD_DEFAULT, "canele_test_endless_sleeps");
+  return count == nullptr ? 0 : *static_cast<const unsigned long*>(count);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -153,8 +160,10 @@ int main(int argc, char** argv) {
   std::vector<std::thread> all;
   for (std::uint64_t i = 0; i < threads; ++i) all.emplace_back([=] { Exchange(seed, i).run(rounds); });
   for (std::thread& one : all) one.join();
-  std::printf("rank %d: %llu messages, %llu parks\n", rank, static_cast<unsigned long long>(threads * rounds),
-              static_cast<unsigned long long>(counter(engine, "waiter_parks") + counter(engine, "worker_parks")));
+  std::printf("rank %d: %llu messages, %llu parks, %llu without a limit\n", rank,
+              static_cast<unsigned long long>(threads * rounds),
+              static_cast<unsigned long long>(counter(engine, "waiter_parks") + counter(engine, "worker_parks")),
+              static_cast<unsigned long long>(endless_sleeps()));
   must(canele_session_close(session), "close");
   must(canele_finalize(engine), "finalize");
   return 0;

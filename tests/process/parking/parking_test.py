@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import disturb  # noqa: E402  (tests/process/disturb.py)
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
-LINE = re.compile(r"rank \d: (\d+) messages, (\d+) parks$", re.MULTILINE)
+LINE = re.compile(r"rank \d: (\d+) messages, (\d+) parks, (\d+) without a limit$", re.MULTILINE)
 # Where a helper looks now and then, its naps end by themselves; beside a worker, nothing does.
 ENDLESS_US = {"none": 1000, "bound": 1000}
 
@@ -38,11 +38,12 @@ def run_seed(options, seed):
         with disturb.Disturbance(job.pid, seed) as disturbance:
             output, _ = job.communicate()
     lines = LINE.findall(output)
-    messages, parks = (sum(int(line[i]) for line in lines) for i in (0, 1))
-    if job.returncode != 0 or len(lines) != 2 or parks == 0:
+    messages, parks, endless = (sum(int(line[i]) for line in lines) for i in (0, 1, 2))
+    if job.returncode != 0 or len(lines) != 2 or parks == 0 or (endless == 0) == bool(options.preload):
         sys.exit(f"FAIL: exit code {job.returncode}\n{' '.join(command)}\n{output}")
     print(f"  {options.driver}, {options.worker}, seed {seed}, {threads} threads a rank: {messages} messages, "
-          f"{parks} parks, ranks stopped {disturbance.stops} times, {len(disturbance.hogs)} hogs", flush=True)
+          f"{parks} parks, {endless} without a limit, ranks stopped {disturbance.stops} times, "
+          f"{len(disturbance.hogs)} hogs", flush=True)
     return messages, parks
 
 

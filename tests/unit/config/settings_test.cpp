@@ -165,7 +165,8 @@ TEST(Settings, AModuleMayHaveSettingsOfItsOwn) {
 
 TEST(Settings, FaultsHaveANameAndANumber) {
   EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1000"), "");
-  EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1,drop:2"), "");
+  EXPECT_EQ(error_of("CANELE_FAULT", "flip-byte:1,shuffle-tasks:2"), "");
+  expect_parts(error_of("CANELE_FAULT", "flip-byte:1,drop:2"), {"CANELE_FAULT", "\"drop\"", "shuffle-tasks"});
   for (const char* wrong : {"flip-byte", "flip-byte:", ":3", "flip byte:3", "flip-byte:x", "flip-byte:1,"}) {
     expect_parts(error_of("CANELE_FAULT", wrong), {"CANELE_FAULT", "name:number"});
   }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tasks of the program, of the C ABI: small pieces of its own work that are done wherever progress is made.
+//
+// Threads: any. The function of a task runs like the callback of a request.
+// Surprise: after a function has returned CANELE_TASK_GONE, or DONE and the task has been marked idle, its memory is
+// the
+//     program's: the count of tasks in use is the engine's, and is lowered last.
+#include <string>
+
+#include "comm/api/api.hpp"
+#include "ltask/places.hpp"
+#include "ltask/topology.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+constexpr int anywhere = -1;
+
+/// What the library keeps in a canele_task_t. Zero bytes are an idle task.
+struct UserTask : ltask::Task {
+  int place;  ///< of Places, or anywhere
+  Engine* engine;
+  canele_task_fn user_function;
+  void* argument;
+};
+static_assert(sizeof(UserTask) <= sizeof(canele_task_t) && alignof(UserTask) <= alignof(canele_task_t));
+
+UserTask& task_of(canele_task_t* task) { return *reinterpret_cast<UserTask*>(task); }
+canele_task_t* public_of(UserTask& task) { return reinterpret_cast<canele_task_t*>(&task); }
+
+ltask::TaskQueue& queue_of(const UserTask& task) {
+  Engine& engine = *task.engine;
+  return task.place == anywhere ? engine.tasks : engine.places.load(std::memory_order_acquire)->queue(task.place);
+}
+
+/// Somebody should come for what has been queued.
+void call_for_it(Engine& engine) {
+  engine.sleeper.wake();
+  if (engine.helper.parked()) engine.helper.summon();
+}
+
+void call_function(ltask::Task& base) {
+  auto& task = static_cast<UserTask&>(base);
+  Engine& engine = *task.engine;
+  const bool cancelled = task.is_cancelled();
+  engine.counters.add_shared(Counter::callbacks);
+  ++callbacks_on_this_thread;
+  const int outcome = task.user_function(public_of(task), cancelled ? 1 : 0, task.argument);
+  --callbacks_on_this_thread;
+  if (outcome == CANELE_TASK_AGAIN && !cancelled) {
+    const bool for_any = task.place == anywhere;
+    task.again();
+    queue_of(task).submit(task);
+    if (for_any) call_for_it(engine);  // this thread may leave
+    return;
+  }
+  if (outcome != CANELE_TASK_GONE) task.finish();
+  engine.tasks_in_use.fetch_sub(1, std::memory_order_release);
+}
+
+/// The engine's places; made by the first who needs them.
+ltask::Places& places_of(Engine& engine) {
+  if (ltask::Places* const there = engine.places.load(std::memory_order_acquire)) return *there;
+  auto made = std::make_unique<ltask::Places>(ltask::Topology());
+  ltask::Places* before = nullptr;
+  if (engine.places.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel)) return *made.release();
+  return *before;
+}
+
+/// CANELE_OK and its number, or an error.
+int find_place(Engine& engine, canele_place kind, int index, int* place) {
+  *place = anywhere;
+  if (kind == CANELE_PLACE_ANY) return CANELE_OK;
+  struct Kind {
+    canele_place number;
+    ltask::Topology::Kind kind;
+    const char* name;
+  };
+  using Parts = ltask::Topology::Kind;
+  constexpr Kind kinds[] = {{CANELE_PLACE_PACKAGE, Parts::package, "package"},
+                            {CANELE_PLACE_NUMA_NODE, Parts::numa_node, "NUMA node"},
+                            {CANELE_PLACE_CORE, Parts::core, "core"},
+                            {CANELE_PLACE_UNIT, Parts::unit, "PU"}};
+  for (const Kind& one : kinds) {
+    if (one.number != kind) continue;
+    const std::optional<int> found = places_of(engine).find(one.kind, index);
+    if (found) *place = *found;
+    if (found) return CANELE_OK;
+    return error(CANELE_EINVAL, "canele_task_submit: there is no " + std::string(one.name) + " with logical index " +
+                                    std::to_string(index) + " in this machine: " + ltask::Topology().describe());
+  }
+  return error(CANELE_EINVAL, "canele_task_submit: kind " + std::to_string(kind) + " is none of enum canele_place");
+}
+
+}  // namespace
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_task_submit(canele_engine_t* engine, canele_task_t* task, canele_task_fn function, void* argument,
+                       canele_place kind, int index) {
+  if (engine == nullptr || task == nullptr || function == nullptr) {
+    return error(CANELE_EINVAL, "canele_task_submit: engine, task and function must be given");
+  }
+  Engine& e = engine_of(engine);
+  int place = anywhere;
+  if (const int code = find_place(e, kind, index, &place); code != CANELE_OK) return code;
+  UserTask& t = task_of(task);
+  t.make_steerable();
+  if (!t.claim()) return error(CANELE_EBUSY, "canele_task_submit: the task is in use");
+  t.function = call_function;
+  t.place = place;
+  t.engine = &e;
+  t.user_function = function;
+  t.argument = argument;
+  e.tasks_in_use.fetch_add(1, std::memory_order_relaxed);
+  queue_of(t).submit(t);
+  call_for_it(e);
+  return CANELE_OK;
+}
+
+int canele_task_cancel(canele_task_t* task) {
+  if (task == nullptr) return error(CANELE_EINVAL, "canele_task_cancel: task is NULL");
+  UserTask& t = task_of(task);
+  Engine* const engine = t.engine;
+  if (t.state() == ltask::Task::idle || !queue_of(t).cancel(t)) {
+    return error(CANELE_ESTATE, "canele_task_cancel: the task is not in use");
+  }
+  call_for_it(*engine);
+  return CANELE_OK;
+}
+
+void canele_task_mask(canele_task_t* task) { task_of(task).mask(); }
+
+void canele_task_unmask(canele_task_t* task) {
+  UserTask& t = task_of(task);
+  if (!t.unmask()) return;
+  Engine& engine = *t.engine;
+  queue_of(t).submit(t);
+  call_for_it(engine);
+}
+
+int canele_task_in_use(const canele_task_t* task) {
+  return task_of(const_cast<canele_task_t*>(task)).state() != ltask::Task::idle ? 1 : 0;
+}
