@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Progress of Canelé beside that of other MPIs: overlap, threads, overload, availability, alltoall, interleaved.
+"""Progress of Canelé beside that of other MPIs: overlap, threads, overload, availability, alltoall, silence, interleaved.
 
 Who: people, and the performance pages. Threads: one; one job at a time.
 Surprise: all contenders run the same source, ../progress, on their own calls (link_canele.hpp, link_mpi.hpp), and take
@@ -24,7 +24,7 @@ import run
 
 # Main figure of each benchmark, and whether more of it is better.
 MAIN = {"overlap": ("serial", False), "overload": ("median", False), "availability": ("overhead", False),
-        "alltoall": ("median", False), "1-to-N": ("median", False), "N-to-N": ("rate", True)}
+        "alltoall": ("median", False), "silence": ("first", False), "1-to-N": ("median", False), "N-to-N": ("rate", True)}
 # Options whose values make cases of their own, and their defaults.
 CASES = {
     "overlap": {"size": "1M,4M", "side": "sender,receiver,both", "ratio": "1"},
@@ -32,7 +32,9 @@ CASES = {
     "overload": {"size": "1M", "threads": "0,1,4,16"},
     "availability": {"size": "8,4k,64k,1M", "side": "sender,receiver"},
     "alltoall": {"size": "8,64k"},
+    "silence": {"seconds": "1"},
 }
+MANY = ("alltoall", "silence")  # with as many ranks as are wanted
 CONTENDERS = ["canele", "canele-mpi", "openmpi", "mpich"]
 YIELD = ["--mca", "mpi_yield_when_idle", "1"]
 
@@ -54,7 +56,7 @@ def launch_of(options, name, extra):
     if name == "canele-mpi":
         return [run.find_tool(options.prefix, "canele-run"), *count]
     if name == "openmpi":
-        yields = YIELD if options.benchmark in ("threads", "alltoall") else []
+        yields = YIELD if options.benchmark in ("threads", "alltoall", "silence") else []
         return [*run.OPENMPI_LAUNCH, *yields, *count, *extra]
     return ["mpiexec.mpich", *count, *extra]
 
@@ -66,7 +68,7 @@ def make_contender(options, name):
         if program is None:
             return None, "canele-perf not found; build first, or give --prefix"
         before = [program, options.benchmark, "--driver", options.driver]
-        if options.benchmark == "alltoall":
+        if options.benchmark in MANY:
             before += ["--ranks", str(options.ranks)]
         environment = {}
     else:
@@ -150,7 +152,8 @@ def parse_arguments():
     parser.add_argument("--ratio", help="overlap: computation to transfer")
     parser.add_argument("--threads", help="threads: N; overload: those that compute, in each process")
     parser.add_argument("--pattern", help="threads: 1-to-N, N-to-N")
-    parser.add_argument("--ranks", type=int, default=8, help="alltoall: (default %(default)s)")
+    parser.add_argument("--ranks", type=int, default=8, help="alltoall, silence: (default %(default)s)")
+    parser.add_argument("--seconds", help="silence: length of one")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
     parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
@@ -163,7 +166,7 @@ def parse_arguments():
         parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
     if options.rounds < 1:
         parser.error("at least one round is needed")
-    if options.benchmark != "alltoall":
+    if options.benchmark not in MANY:
         options.ranks = 2
     lists = [[(name, value) for value in (getattr(options, name) or usual).split(",")]
              for name, usual in CASES[options.benchmark].items()]

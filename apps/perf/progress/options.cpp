@@ -53,6 +53,13 @@ void otherwise(std::vector<Value>& values, Values... defaults) {
 const char* const alltoall_help =
     "Every rank sends to every other one, and waits for all of it; time of a round in us, as rank 0 sees it.";
 
+const char* const silence_help =
+    "Rank 0 sleeps by itself, all others wait for a message of it. Medians; times in us.\n"
+    "  cpu       processor time of those who wait, all together, in percent of one core\n"
+    "  first     one way of the first message after the silence\n"
+    "  futex, epoll  a bare wake-up of a thread that has slept as long on the same core, in the same run\n"
+    "  to_futex, to_epoll  first, to those";
+
 CLI::App* add_common(CLI::App& app, Options& options, const char* name, const char* help, const char* footer,
                      int batches, void (*complete)(Options&)) {
   CLI::App* sub = app.add_subcommand(name, help);
@@ -99,6 +106,7 @@ void add_threads(CLI::App& app, Options& options) {
     otherwise(o.threads, 1, 2, 4, 16, 64, 256);
     otherwise(o.patterns, "1-to-N", "N-to-N");
     if (o.rounds == 0) o.rounds = 10'000;
+    if (o.seconds == 0) o.seconds = 0.5;
   });
   sub->add_option("--threads", options.threads, "N (default: 1,2,4,16,64,256)")
       ->delimiter(',')
@@ -108,9 +116,8 @@ void add_threads(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"1-to-N", "N-to-N"}));
   sub->add_option("--rounds", options.rounds, "1-to-N: ping-pongs of a batch (default: 10000)")
       ->check(CLI::Range(1, 100'000'000));
-  sub->add_option("--seconds", options.seconds, "N-to-N: length of a batch")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->capture_default_str();
+  sub->add_option("--seconds", options.seconds, "N-to-N: length of a batch (default: 0.5)")
+      ->check(CLI::Range(0.001, 3600.0));
 }
 
 void add_overload(CLI::App& app, Options& options) {
@@ -152,6 +159,16 @@ void add_alltoall(CLI::App& app, Options& options) {
   sub->add_option("--rounds", options.rounds, "Rounds of a batch (default: 50)")->check(CLI::Range(1, 100'000'000));
 }
 
+void add_silence(CLI::App& app, Options& options) {
+  CLI::App* sub = add_common(app, options, "silence", "What waiting costs, and the first message after it",
+                             silence_help, 7, [](Options& o) {
+                               if (o.ranks == 0) o.ranks = 8;
+                               if (o.seconds == 0) o.seconds = 1;
+                             });
+  sub->add_option("--ranks", options.ranks, "Ranks to start (default: 8)")->check(CLI::Range(2, 1000));
+  sub->add_option("--seconds", options.seconds, "Length of a silence (default: 1)")->check(CLI::Range(0.001, 3600.0));
+}
+
 }  // namespace
 
 void add_subcommands(CLI::App& app, Options& options) {
@@ -160,6 +177,7 @@ void add_subcommands(CLI::App& app, Options& options) {
   add_overload(app, options);
   add_availability(app, options);
   add_alltoall(app, options);
+  add_silence(app, options);
 }
 
 }  // namespace canele::perf::progress

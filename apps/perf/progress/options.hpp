@@ -16,7 +16,7 @@ class App;
 namespace canele::perf::progress {
 
 struct Options {
-  std::string benchmark;  ///< overlap, threads, overload, availability, alltoall; "": none of these
+  std::string benchmark;  ///< overlap, threads, overload, availability, alltoall, silence; "": none of these
   std::vector<std::uint64_t> sizes;
   std::vector<std::string> sides;     ///< overlap: who computes; availability: who is looked at
   std::vector<std::string> patterns;  ///< threads
@@ -24,9 +24,9 @@ struct Options {
   std::vector<int> threads;           ///< threads: N; overload: those that compute, in each process
   std::vector<int> cores;             ///< OS indexes, one for each rank of the host; empty: the first ones allowed
   int batches = 0;
-  int rounds = 0;  ///< ping-pongs of a batch; 0: chosen
-  int ranks = 2;   ///< wanted; alltoall: to be started
-  double seconds = 0.5;
+  int rounds = 0;      ///< ping-pongs of a batch; 0: chosen
+  int ranks = 0;       ///< to be started; 0: chosen, at least 2
+  double seconds = 0;  ///< threads, N-to-N: length of a batch; silence: of one; 0: chosen
   bool pin = true;
   bool json = false;
 };

@@ -43,7 +43,7 @@ void pin_thread(int core) {
 }  // namespace
 
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm) {
-  const bool many = options.benchmark == "alltoall";
+  const bool many = options.benchmark == "alltoall" || options.benchmark == "silence";
   if (link.local_size() != link.size() || (link.size() != 2 && !many)) {
     throw std::runtime_error((many ? "ranks" : "two ranks") + std::string(" on one host are needed, and there are ") +
                              std::to_string(link.size()) + ", " + std::to_string(link.local_size()) + " of them here");
@@ -55,7 +55,8 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
   if (options.benchmark == "threads") threads(bench);
   if (options.benchmark == "overload") overload(bench);
   if (options.benchmark == "availability") availability(bench);
-  if (many) alltoall(bench);
+  if (options.benchmark == "alltoall") alltoall(bench);
+  if (options.benchmark == "silence") silence(bench);
 }
 
 }  // namespace canele::perf::progress

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static const double most_share = 0.05; /* of one core, all ranks together */
+static const double most_share = 0.02; /* of one core, all ranks together */
 static const int seconds = 10;
 
 static void check(int code, const char *what) {

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""System calls of a stream of small messages through shared memory, counted by strace: none for a message.
+"""System calls of a stream of small messages through shared memory, counted: none for a message.
 
-Who: ctest, which names canele-run and canele-perf; by hand: system_calls.py CANELE_RUN CANELE_PERF.
+Who: ctest, which names canele-run and canele-perf; by hand: system_calls.py [--worker KIND] [--preload LIBRARY] CANELE_RUN
+CANELE_PERF. Without a library strace counts.
 Surprise: a run of few messages is subtracted from one of many, so that the start and the end do not count. There is a
-    bound instead of zero, one call in MESSAGES_A_CALL messages: the driver looks at its sockets some thousand times a
-    second, and a rank that loses its core sleeps. Only without a worker: strace makes every call so slow that the time
-    for which a worker yields is over after a few.
+bound instead of zero, one call in MESSAGES_A_CALL messages: the driver looks at its sockets some thousand times a
+second, and a rank that loses its core sleeps. Beside a worker strace is of no use: it makes every call so slow that the
+time for which a thread yields is over after a few; there count_calls.c counts, and yields do not count.
 """
+import argparse
 import collections
-import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -16,39 +18,96 @@ import tempfile
 
 FEW, MANY, MESSAGES_A_CALL = 20_000, 1_020_000, 20
 TIME_LIMIT = 100
+# Functions of the C library that enter the kernel, and may be called for a message.
+CALLS = set("""epoll_pwait epoll_pwait2 epoll_wait epoll_ctl read pread write pwrite readv writev preadv pwritev poll
+    ppoll select pselect recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg process_vm_readv process_vm_writev
+    madvise mmap munmap mremap mprotect brk ioctl fcntl timerfd_settime timer_settime setitimer sched_yield nanosleep
+    clock_nanosleep usleep syscall futex membarrier io_submit getrusage kill tgkill pause sigsuspend""".split())
 
 
-def count(run, perf, messages):
+def command_of(options, messages, before, settings):
+    command = [options.run, "-n", "2"]
+    for setting in [f"CANELE_WORKER={options.worker}", *settings]:
+        command += ["-x", setting]
+    return [*command, *before, options.perf, "rate", "--driver", "shm", "--no-floor", "--batches", "1", "--iterations",
+            str(messages // 2)]
+
+
+def carry_out(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT,
+                          check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"exit code {done.returncode} of {' '.join(command)}:\n{done.stdout}")
+
+
+def count_by_strace(options, messages, place):
     """Calls by name of both ranks and their threads, without those of the launcher."""
-    with tempfile.TemporaryDirectory(prefix="canele-strace-") as place:
-        command = [run, "-n", "2", "-x", "CANELE_WORKER=none", "strace", "-f", "-qq", "-ff", "-o", f"{place}/calls",
-                   perf, "rate", "--driver", "shm", "--no-floor", "--batches", "1", "--iterations", str(messages // 2)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT,
-                              check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"exit code {done.returncode} of {' '.join(command)}:\n{done.stdout}")
-        calls = collections.Counter()
-        for name in os.listdir(place):
-            with open(os.path.join(place, name), encoding="utf-8", errors="replace") as lines:
-                calls.update(match[1] for match in map(re.compile(r"(\w+)\(").match, lines) if match)
+    carry_out(command_of(options, messages, ["strace", "-f", "-qq", "-ff", "-o", f"{place}/calls"], []))
+    calls = collections.Counter()
+    for file in pathlib.Path(place).iterdir():
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            calls.update(match[1] for match in map(re.compile(r"(\w+)\(").match, lines) if match)
     return calls
 
 
-def main():
-    """Exit code 1 if there are more calls than the bound allows."""
-    run, perf = sys.argv[1:]
+def count_by_library(options, messages, place):
+    """The same of what libcanele calls; yields aside."""
+    file = pathlib.Path(place) / "calls"
+    carry_out(command_of(options, messages, [], [f"LD_PRELOAD={options.preload}", f"CANELE_TEST_CALLS={file}"]))
+    calls = collections.Counter()
+    for line in file.read_text(encoding="utf-8").splitlines():
+        name, number = line.split()
+        calls[name] += int(number)
+    if calls["sched_yield"] == 0 or calls["epoll_wait"] == 0:
+        raise SystemExit(f"nothing was counted: {calls}")
+    del calls["sched_yield"]
+    return calls
+
+
+def uncounted(options):
+    """What the library may call and count_calls.c does not know."""
+    library = next(line.split()[2] for line in subprocess.run(["ldd", options.perf], stdout=subprocess.PIPE, text=True,
+                                                              check=True).stdout.splitlines() if "libcanele.so" in line)
+
+    def symbols(which, file):
+        output = subprocess.run(["nm", "-D", which, file], stdout=subprocess.PIPE, text=True, check=True).stdout
+        return {line.split()[-1].split("@")[0] for line in output.splitlines()}
+
+    return sorted((symbols("--undefined-only", library) & CALLS) - symbols("--defined-only", options.preload))
+
+
+def strace_works():
+    """"" or why it does not."""
     try:
         tried = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], stderr=subprocess.PIPE, text=True,
                                check=False)
     except FileNotFoundError:
-        print("there is no strace")
+        return "there is no strace"
+    return "" if tried.returncode == 0 else f"strace may not trace here: {tried.stderr.strip()}"
+
+
+def main():
+    """Exit code 1 if there are more calls than the bound allows."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--worker", default="none")
+    parser.add_argument("--preload", help="the library made of count_calls.c")
+    parser.add_argument("run")
+    parser.add_argument("perf")
+    options = parser.parse_args()
+    if options.preload:
+        if missing := uncounted(options):
+            print(f"count_calls.c does not count {', '.join(missing)}")
+            return 1
+    elif why := strace_works():
+        print(why)
         return 77
-    if tried.returncode != 0:
-        print(f"strace may not trace here: {tried.stderr.strip()}")
-        return 77
-    few, many = (count(run, perf, messages) for messages in (FEW, MANY))
+    counted = []
+    for messages in (FEW, MANY):
+        with tempfile.TemporaryDirectory(prefix="canele-calls-") as place:
+            counted.append((count_by_library if options.preload else count_by_strace)(options, messages, place))
+    few, many = counted
     extra = {name: many[name] - few[name] for name in many if many[name] > few[name]}
-    print(f"{MANY - FEW} messages more, {sum(extra.values())} system calls more: {extra}")
+    print(f"{options.worker}: {MANY - FEW} messages more, {sum(extra.values())} system calls more: {extra}")
     return 1 if sum(extra.values()) > (MANY - FEW) / MESSAGES_A_CALL else 0
 
 

@@ -183,6 +183,12 @@ class ProgressTest(unittest.TestCase):
                          "2")
         self.assertEqual((row["ranks"], len(row["samples"]["times"])), (3, 2))
 
+    def test_silence(self):
+        row, = self.rows("silence", "--driver", "shm", "--ranks", "3", "--seconds", "0.05", "--batches", "2")
+        self.assertEqual((row["ranks"], len(row["samples"]["first"])), (3, 2))
+        for figure in ("first", "futex", "epoll", "to_futex", "to_epoll"):
+            self.assertGreater(row["figures"][figure], 0, figure)
+
     def test_the_help_defines_the_figures(self):
         for name, word in (("overlap", "r_overhead"), ("threads", "p99_to_median"), ("availability", "overhead")):
             self.assertIn(word, run("canele-perf", name, "--help")[0])
