@@ -17,6 +17,7 @@ bool Helper::start(Kind kind, Pace pace) {
   if (kind == Kind::off) return true;
   stopping_.store(false, std::memory_order_relaxed);
   pace_ = pace;
+  if (alarm_ == nullptr) alarm_ = platform_.make_alarm();
   kind_.store(kind, std::memory_order_release);
   if (kind == Kind::idle_cores) helping_ = platform_.start_thread("canele-helper", [this] { help_loop(); });
   if (kind != Kind::idle_cores || helping_) looking_ = platform_.start_thread("canele-looker", [this] { look_loop(); });
@@ -30,6 +31,7 @@ void Helper::stop() {
   if (!looking_ && !helping_) return;
   stopping_.store(true, std::memory_order_seq_cst);
   summons_.rouse(platform_);
+  alarm_->set(0);
   helped_.wake();
   if (kind() == Kind::idle_cores && looking_) looking_->use_busy_cores();
   looking_.reset();  // joins
@@ -37,6 +39,8 @@ void Helper::stop() {
   platform_.unpark(assigned_);
   helping_.reset();
   assigned_.store(free, std::memory_order_relaxed);
+  dozes_.store(false, std::memory_order_relaxed);
+  hastened_.store(false, std::memory_order_relaxed);
   kind_.store(Kind::off, std::memory_order_release);
 }
 
@@ -45,10 +49,22 @@ bool Helper::is_caller() const noexcept {
   return self != nullptr && self == platform_.this_thread();
 }
 
-void Helper::summon() noexcept {
-  if (dozes_.load(std::memory_order_relaxed) && dozes_.exchange(false, std::memory_order_acq_rel))
-    summons_.rouse(platform_);
-  summons_.summon(platform_);
+void Helper::summon() noexcept { summons_.summon(platform_); }
+
+/// To be hastened costs those who post long messages, and then wait for them, two system calls: so only as long as it
+/// is of use most of the time.
+void Helper::hasten() noexcept {
+  if (!dozes_.exchange(false, std::memory_order_acq_rel)) return;
+  helped_.look();  // who polls from now on attends
+  hastened_.store(true, std::memory_order_seq_cst);
+  alarm_->set(pace_.first_ns);
+}
+
+void Helper::relent() noexcept {
+  if (!hastened_.exchange(false, std::memory_order_acq_rel)) return;
+  CANELE_RARE_MARK(helper_relented);
+  alarm_->set(pace_.longest_ns);
+  if (trust_.fetch_sub(1, std::memory_order_relaxed) > 1) dozes_.store(true, std::memory_order_release);
 }
 
 void Helper::look_loop() {
@@ -56,26 +72,32 @@ void Helper::look_loop() {
     platform_.use_idle_cores_only();
   else
     platform_.set_slice(Worker::turn_ns);
-  nap_ns_ = pace_.first_ns;
+  nap_ns_ = first_ns();
   in_vain_ = 0;
-  trust_ = most_trust;
+  trust_.store(most_trust, std::memory_order_relaxed);
   while (!stopping_.load(std::memory_order_acquire)) {
-    if (!nap()) look();
+    nap();
+    look();
   }
 }
 
-/// Until the next look; true: it was summoned. Summons that were of no use cost those who post long messages, and then
-/// wait for them, a system call each: so only as long as most of them are of use.
-bool Helper::nap() {
-  const bool may_be_summoned = nap_ns_ > pace_.first_ns && trust_ > 0;
-  dozes_.store(may_be_summoned, std::memory_order_release);
-  summons_.nap(platform_, nap_ns_);
-  if (!may_be_summoned || dozes_.exchange(false, std::memory_order_acq_rel)) return false;
-  CANELE_MARK(helper_summoned);
-  --trust_;
-  nap_ns_ = pace_.first_ns;
-  helped_.look();  // who polls from now on attends
-  return true;
+std::uint64_t Helper::first_ns() const {
+  constexpr std::uint64_t without_haste = 8;
+  return helped_.in_haste() ? pace_.first_ns : std::min(without_haste * pace_.first_ns, pace_.longest_ns);
+}
+
+/// Until the next look.
+void Helper::nap() {
+  constexpr std::uint64_t much_sooner = 4;
+  const bool worth_it = nap_ns_ > much_sooner * pace_.first_ns && trust_.load(std::memory_order_relaxed) > 0;
+  alarm_->set(hastened_.load(std::memory_order_seq_cst) ? pace_.first_ns : nap_ns_);
+  dozes_.store(worth_it, std::memory_order_seq_cst);
+  if (!stopping_.load(std::memory_order_seq_cst)) alarm_->wait();
+  dozes_.store(false, std::memory_order_release);
+  if (!hastened_.exchange(false, std::memory_order_acq_rel)) return;
+  CANELE_MARK(helper_hastened);
+  trust_.fetch_sub(1, std::memory_order_relaxed);
+  nap_ns_ = first_ns();
 }
 
 void Helper::look() {
@@ -88,8 +110,8 @@ void Helper::look() {
   const Helped::Sight sight = helped_.look();
   if (sight == Helped::Sight::unattended && needed()) {
     if (kind() != Kind::idle_cores) help();
-    trust_ = std::min(trust_ + use, most_trust);
-    nap_ns_ = pace_.first_ns;
+    trust_.store(std::min(trust_.load(std::memory_order_relaxed) + use, most_trust), std::memory_order_relaxed);
+    nap_ns_ = first_ns();
     in_vain_ = 0;
     return;
   }
@@ -100,7 +122,7 @@ void Helper::look() {
   nap_ns_ = std::min(2 * nap_ns_, pace_.longest_ns);
   if (in_vain_ < pace_.patience) return;
   park();
-  nap_ns_ = pace_.first_ns;
+  nap_ns_ = first_ns();
   in_vain_ = 0;
 }
 

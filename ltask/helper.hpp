@@ -45,6 +45,8 @@ class Helped : public Progress {
   virtual int help() = 0;
   /// Others make progress again, as far as who is about to sleep can tell without a lock.
   virtual bool others_progress() = 0;
+  /// What is to be done waits for this process only. Any thread, no lock.
+  virtual bool in_haste() const { return true; }
 
  protected:
   ~Helped() = default;
@@ -58,8 +60,8 @@ class Helper {
     idle_cores,  ///< both only while a core has nothing else to do
     timed        ///< makes one turn at each look, needed or not
   };
-  /// When it looks: after `first_ns`, and after twice the time as long as it is not needed, up to `longest_ns`. When
-  /// that has found nothing to do `patience` times in a row it parks.
+  /// When it looks: after `first_ns` (eight times that where there is no haste), and after twice the time as long as it
+  /// is not needed, up to `longest_ns`. When that has found nothing to do `patience` times in a row it parks.
   struct Pace {
     std::uint64_t first_ns = 50'000, longest_ns = 1'600'000;
     int patience = 2;
@@ -77,8 +79,13 @@ class Helper {
 
   /// It will not look before it is summoned. One plain load.
   bool parked() const noexcept { return summons_.awaited(); }
-  /// It will look, but not soon: if what has been posted takes long it may be better to summon it. One plain load.
+  /// It will look, but not soon: if what has been posted takes long, hasten(). One plain load.
   bool dozes() const noexcept { return dozes_.load(std::memory_order_relaxed); }
+  /// It looks soon, unless somebody makes progress before: relent(). A system call each; nobody is woken.
+  void hasten() noexcept;
+  /// It was hastened, and has not looked since. One plain load.
+  bool hastened() const noexcept { return hastened_.load(std::memory_order_relaxed); }
+  void relent() noexcept;
   /// There is something to do that nobody may come back for. Call after making it visible.
   void summon() noexcept;
   /// It helps, and sleeps on the drivers: Progress::wake() makes it think again.
@@ -92,13 +99,14 @@ class Helper {
   void look_loop();
   void help_loop();
   void look();
-  bool nap();
+  void nap();
   void park();
   bool needed();
   void help();
   void turn();
   bool may_help();
   bool should_stay_awake() const;
+  std::uint64_t first_ns() const;
 
   Platform& platform_;
   Helped& helped_;
@@ -108,11 +116,13 @@ class Helper {
   std::mutex mutex_;  // start and stop only
   std::unique_ptr<PlatformThread> looking_, helping_;
   std::atomic<Kind> kind_{Kind::off};
-  std::uint64_t nap_ns_ = 0;     ///< of who looks: how long it naps,
-  int in_vain_ = 0, trust_ = 0;  ///< how often there was nothing to do; see nap()
-  std::atomic<bool> stopping_{false}, asleep_{false}, dozes_{false};
+  std::uint64_t nap_ns_ = 0;      ///< of who looks: how long it naps,
+  int in_vain_ = 0;               ///< how often there was nothing to do
+  std::atomic<int> trust_{0};     ///< see hasten()
+  std::unique_ptr<Alarm> alarm_;  ///< its naps
+  std::atomic<bool> stopping_{false}, asleep_{false}, dozes_{false}, hastened_{false};
   Summons summons_;                               ///< for who looks
-  static constexpr int most_trust = 16, use = 4;  ///< one summons of use makes up for so many of none
+  static constexpr int most_trust = 16, use = 4;  ///< one haste of use makes up for so many of none
   static constexpr std::uint32_t free = 0, asked = 1, helps = 2, ended = 3;
   std::atomic<std::uint32_t> assigned_{free};  ///< idle cores: both threads sleep on it
   std::atomic<bool> answer_{false};            ///< to the last question

@@ -53,6 +53,16 @@ class WakeSet {
   virtual void quiet() noexcept = 0;
 };
 
+/// What one thread sleeps on until a time that others move.
+class Alarm {
+ public:
+  virtual ~Alarm() = default;
+  /// The sleep ends in so many ns from now, whatever was set before. Any thread; wakes nobody before that.
+  virtual void set(std::uint64_t ns) noexcept = 0;
+  /// Sleeps until then. May return early. One thread.
+  virtual void wait() noexcept = 0;
+};
+
 class Platform {
  public:
   virtual ~Platform() = default;
@@ -97,6 +107,8 @@ class Platform {
   /// Sleeps while *word == expected, at most timeout_ns (~0: for ever). May return early.
   virtual void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                     std::uint64_t timeout_ns) noexcept = 0;
+  /// By park() and unpark(), where there is nothing better.
+  virtual std::unique_ptr<Alarm> make_alarm();
   /// Wakes all threads parked on the word.
   virtual void unpark(const std::atomic<std::uint32_t>& word) noexcept = 0;
 

@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -230,6 +231,31 @@ struct SchedulingAttributes {
   std::uint64_t runtime = 0, deadline = 0, period = 0;
 };
 
+/// Moving its time is a system call, and wakes nobody.
+class TimerAlarm final : public Alarm {
+ public:
+  explicit TimerAlarm(int descriptor) : descriptor_(descriptor) {}
+  ~TimerAlarm() override { close(descriptor_); }
+
+  void set(std::uint64_t ns) noexcept override {
+    constexpr std::uint64_t second_ns = 1'000'000'000;
+    const std::uint64_t some = std::max<std::uint64_t>(ns, 1);  // 0 would stop the timer
+    itimerspec when{};
+    when.it_value = {static_cast<time_t>(some / second_ns), static_cast<long>(some % second_ns)};
+    [[maybe_unused]] const int code = timerfd_settime(descriptor_, 0, &when, nullptr);
+    assert(code == 0);
+  }
+
+  void wait() noexcept override {
+    std::uint64_t expirations = 0;
+    [[maybe_unused]] const ssize_t n = read(descriptor_, &expirations, sizeof expirations);
+    assert(n == sizeof expirations || errno == EINTR);
+  }
+
+ private:
+  int descriptor_;
+};
+
 class PosixPlatform final : public Platform {
  public:
   std::uint64_t now_ns() noexcept override { return read_clock(); }
@@ -328,6 +354,11 @@ class PosixPlatform final : public Platform {
 
   void unpark(const std::atomic<std::uint32_t>& word) noexcept override {
     futex(word, FUTEX_WAKE_PRIVATE, std::numeric_limits<std::int32_t>::max(), nullptr);
+  }
+
+  std::unique_ptr<Alarm> make_alarm() override {
+    const int descriptor = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    return descriptor >= 0 ? std::make_unique<TimerAlarm>(descriptor) : Platform::make_alarm();
   }
 
   int current_unit() noexcept override { return sched_getcpu(); }

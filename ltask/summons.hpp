@@ -30,7 +30,7 @@ class BasicSummons {
   void summon(Platform& platform) noexcept {
     if (awaited_.exchange(false, std::memory_order_acq_rel)) rouse(platform);
   }
-  /// Ends a wait or a nap, or the next one.
+  /// Ends a wait, or the next one.
   void rouse(Platform& platform) noexcept {
     called_.store(1, std::memory_order_release);
     platform.unpark(called_);
@@ -41,16 +41,16 @@ class BasicSummons {
   void await(Platform& platform, std::uint64_t timeout_ns, NothingToDo nothing_to_do) {
     awaited_.store(true, std::memory_order_seq_cst);
     Fences::heavy();
-    if (nothing_to_do()) nap(platform, timeout_ns);
+    if (nothing_to_do()) doze(platform, timeout_ns);
     awaited_.store(false, std::memory_order_relaxed);
   }
-  /// Sleeps so long, or until roused; nobody summons.
-  void nap(Platform& platform, std::uint64_t ns) noexcept {
+
+ private:
+  void doze(Platform& platform, std::uint64_t ns) noexcept {
     platform.park(called_, 0, ns);
     called_.exchange(0, std::memory_order_acq_rel);
   }
 
- private:
   std::atomic<bool> awaited_{false};
   std::atomic<std::uint32_t> called_{0};
 };

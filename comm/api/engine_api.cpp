@@ -48,6 +48,7 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   }
   parts.bootstrap = join_job(*parts.platform, parts.settings->number(Setting::start_timeout) * second_ns, &why);
   if (parts.bootstrap == nullptr) return error(CANELE_EBOOTSTRAP, why);
+  parts.on_this_machine = true;
   parts.cores = register_cores(*parts.settings);
   *engine = Engine::create(std::move(parts), &why);
   if (*engine == nullptr) return error(CANELE_EBOOTSTRAP, why);

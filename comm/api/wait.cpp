@@ -53,7 +53,9 @@ class Wait {
  public:
   Wait(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in)
       : engine_(engine), targets_(targets), count_(count), deadline_(deadline_ns), bench_(engine, in, targets, count) {
-    if (engine_ != nullptr) engine_->waiters.enter();
+    if (engine_ == nullptr) return;
+    engine_->waiters.enter();
+    if (engine_->helper.hastened() && !engine_->worker.active()) engine_->helper.relent();
   }
   ~Wait() {
     detach();

@@ -105,7 +105,7 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) {
   if (!bound && e.worker.active()) stop_bound(e);
   if (bound && !e.worker.active()) {
     if (const int code = start_bound(e); code != CANELE_OK) return code;
-    if (e.settings->text(Setting::worker_core) == "auto") place_worker(e);
+    if (e.on_this_machine && e.settings->text(Setting::worker_core) == "auto") place_worker(e);
   }
   const HelperChoice helper = helper_choice(e, kinds);
   if (e.helper.start(helper.kind, helper.pace)) return CANELE_OK;

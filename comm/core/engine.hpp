@@ -64,6 +64,8 @@ struct EngineParts {
   /// Drivers to use, in order of preference; the first that reaches a peer carries it, with those joined to it.
   std::vector<DriverChoice> drivers;
   const strategies::StrategyFactory* strategy = nullptr;
+  /// A worker may be pinned to a core of this machine: not in a simulated one.
+  bool on_this_machine = false;
   /// Where this process has told which cores it uses; may be nullptr.
   std::unique_ptr<ltask::CoreRegister> cores;
 };
@@ -135,6 +137,9 @@ class Engine final : public ltask::Helped {
   bool unfinished() override;
   int help() override;
   bool others_progress() override;
+  /// What is reached through memory moves its data without us, mostly; a helper that takes part there takes a core from
+  /// the program, and gains little.
+  bool in_haste() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
   /// A thread that is going to wait polls itself: the helper leaves the drivers to it.
   void relieve_helper();
   /// Polls memory-only drivers under one hold of the lock until `word` has a bit of `mask`; true if it has. Gives up
@@ -148,7 +153,6 @@ class Engine final : public ltask::Helped {
   /// After work was left over for somebody who progresses: the server of a driver, the worker, a sleeper.
   /// length: of what was posted, if that may take long.
   void after_submit(std::size_t length = 0) {
-    constexpr std::size_t takes_long = 32'768;
     for (const DriverSlot* slot : system_slots) {
       if (slot->has_flush()) [[unlikely]] {
         serve_drivers();
@@ -157,8 +161,10 @@ class Engine final : public ltask::Helped {
     }
     if (tasks.has_work()) [[unlikely]]
       run_or_leave_tasks();
-    if (helper.parked() || (length >= takes_long && helper.dozes())) [[unlikely]]
+    if (helper.parked()) [[unlikely]]
       helper.summon();
+    if (length >= takes_long && helper.dozes() && in_haste()) [[unlikely]]
+      helper.hasten();
   }
   /// Hands staged packets to drivers that make system calls. Never under the lock.
   void serve_drivers();
@@ -275,17 +281,19 @@ class Engine final : public ltask::Helped {
   ltask::Helper helper;
   std::mutex cores_mutex;                      // while the worker is placed
   std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr
+  const bool on_this_machine;                  ///< workers may choose a core
   std::atomic<std::uint64_t> woken{0};         ///< waiting threads, so far
   std::atomic<std::uint32_t> in_a_row{0};      ///< short waits since a thread gave way to others
   Waiters waiters;
   HangWatch watch;
-  LastEvent watched_epoch;                 ///< when the worker's epoch moved last (under the lock)
-  std::atomic<bool> memory_in_use{false};  ///< another rank is reached through memory
-  std::atomic<int> system_peers{0};        ///< connected through drivers that make system calls
-  bool crowded = false;                    ///< more ranks on this host than processing units: spinning does not pay
-  bool naps_only = false;                  ///< a driver without wake-up is open
-  bool serves_bootstrap = false;           ///< it has no thread of its own
-  matching::Heater heater;                 ///< of the matcher's memory
+  LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock)
+  std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory
+  std::atomic<int> system_peers{0};          ///< connected through drivers that make system calls
+  bool crowded = false;                      ///< more ranks on this host than processing units: spinning does not pay
+  std::size_t takes_long = ~std::size_t{0};  ///< a message of so many bytes does, over a driver that makes system calls
+  bool naps_only = false;                    ///< a driver without wake-up is open
+  bool serves_bootstrap = false;             ///< it has no thread of its own
+  matching::Heater heater;                   ///< of the matcher's memory
 
   // ---- under the lock -------------------------------------------------------------------------------------------
   std::unique_ptr<Peer*[]> peers;

@@ -87,9 +87,19 @@ struct EngineBuilder {
       return false;
     }
     if (slot->memory_only() && !slot->driver->capabilities().reaches_self) engine.polled_slots.push_back(slot.get());
+    if (!slot->memory_only()) engine.takes_long = std::min(engine.takes_long, long_length(slot->costs));
     (slot->memory_only() ? engine.memory_slots : engine.system_slots).push_back(slot.get());
     engine.slots.push_back(std::move(slot));
     return true;
+  }
+
+  /// From this length on a message is expected to take longer than it costs to have it looked after.
+  static std::size_t long_length(const strategies::Costs& costs) {
+    constexpr double long_ns = 20'000;
+    constexpr std::size_t shortest = 1024, longest = std::size_t{1} << 30;
+    std::size_t length = shortest;
+    while (length < longest && costs.time_ns(length) < long_ns) length *= 2;
+    return length;
   }
 
   /// Looks for samples. What is wrong with them is said by one rank of each host.
@@ -255,6 +265,7 @@ Engine::Engine(EngineParts parts)
       worker(platform, *this, idle_beside_worker),
       helper(platform, *this, idle_beside_worker),
       cores(std::move(parts.cores)),
+      on_this_machine(parts.on_this_machine),
       watch(settings->number(Setting::hang_report) * 1'000'000'000, platform.now_ns()),
       crowded(crowded_host(platform, *bootstrap)),
       heater(settings->number(Setting::heater) * 1000),

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Progress of Canelé beside that of other MPIs: overlap, threads, overload, availability, alltoall, silence, interleaved.
+"""Progress of Canelé beside that of other MPIs, interleaved: overlap, threads, overload, availability, alltoall,
+silence.
 
 Who: people, and the performance pages. Threads: one; one job at a time.
 Surprise: all contenders run the same source, ../progress, on their own calls (link_canele.hpp, link_mpi.hpp), and take
@@ -24,7 +25,8 @@ import run
 
 # Main figure of each benchmark, and whether more of it is better.
 MAIN = {"overlap": ("serial", False), "overload": ("median", False), "availability": ("overhead", False),
-        "alltoall": ("median", False), "silence": ("first", False), "1-to-N": ("median", False), "N-to-N": ("rate", True)}
+        "alltoall": ("median", False), "silence": ("first", False),
+        "1-to-N": ("median", False), "N-to-N": ("rate", True)}
 # Options whose values make cases of their own, and their defaults.
 CASES = {
     "overlap": {"size": "1M,4M", "side": "sender,receiver,both", "ratio": "1"},

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """System calls of a stream of small messages through shared memory, counted: none for a message.
 
-Who: ctest, which names canele-run and canele-perf; by hand: system_calls.py [--worker KIND] [--preload LIBRARY] CANELE_RUN
-CANELE_PERF. Without a library strace counts.
+Who: ctest, which names canele-run and canele-perf; by hand: system_calls.py [--worker KIND] [--preload LIBRARY]
+CANELE_RUN CANELE_PERF. Without a library strace counts.
 Surprise: a run of few messages is subtracted from one of many, so that the start and the end do not count. There is a
 bound instead of zero, one call in MESSAGES_A_CALL messages: the driver looks at its sockets some thousand times a
 second, and a rank that loses its core sleeps. Beside a worker strace is of no use: it makes every call so slow that the

@@ -110,6 +110,53 @@ INSTANTIATE_TEST_SUITE_P(Kinds, HelperTest, testing::Values(Helper::Kind::on_dem
                            return std::string(one.param == Helper::Kind::on_demand ? "OnDemand" : "IdleCores");
                          });
 
+/// One that looks but is never needed dozes for longer and longer.
+class HelperHastened : public testing::Test {
+ protected:
+  void doze() {
+    patient.sight = Sight::attended;
+    ASSERT_TRUE(helper.start(Helper::Kind::on_demand, {10'000, an_hour, 1000}));
+    until([&] { return helper.dozes(); });
+  }
+  static constexpr std::uint64_t an_hour = 3'600'000'000'000;
+  Patient patient;
+  Helper helper{posix_platform(), patient, Idle::Budget{0, 0}};
+};
+
+TEST_F(HelperHastened, LooksSoonAfterALongDoze) {
+  doze();
+  for (int i = 0; i < 10; ++i) {
+    until([&] { return helper.dozes(); });
+    helper.hasten();
+    EXPECT_FALSE(helper.dozes());
+    until([&] { return !helper.hastened(); });
+  }
+  until([&] { return helper.dozes(); });
+  patient.sight = Sight::unattended;
+  helper.hasten();
+  until([&] { return patient.turns > 0; });
+}
+
+TEST_F(HelperHastened, DoesNotLookIfSomebodyComesBack) {
+  doze();
+  until([&] { return helper.dozes(); });
+  helper.hasten();
+  helper.relent();
+  EXPECT_FALSE(helper.hastened());
+  helper.relent();  // nothing to take back
+  helper.stop();    // from a nap of an hour, if need be
+}
+
+TEST_F(HelperHastened, NobodyIsHastenedInVainForEver) {
+  doze();
+  int times = 0;
+  for (; times < 1000 && helper.dozes(); ++times) {
+    helper.hasten();
+    helper.relent();
+  }
+  EXPECT_LT(times, 1000) << "it is trusted no more";
+}
+
 TEST(HelperParks, AndIsSummonedAsOftenAsThereIsSomething) {
   if (!AsymmetricFences::available()) GTEST_SKIP() << "no membarrier(2): it never parks";
   Patient patient;
