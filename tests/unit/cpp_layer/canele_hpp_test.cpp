@@ -28,7 +28,7 @@ static_assert(canele::detail::receivable<std::vector<int>&> && !canele::detail::
 
 class CppLayer : public ::testing::Test {
  protected:
-  canele::engine engine;
+  canele::engine engine{"CANELE_WORKER=none"};  // callbacks run in this thread
   canele::session session{engine, "cpp-layer"};
 };
 
