@@ -84,6 +84,8 @@ class Platform {
   /// nullptr if the system has no thread to give.
   virtual std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) = 0;
 
+  /// Its threads are the system's: what is thread_local differs between them. Not so where they are fibers.
+  virtual bool has_system_threads() const noexcept { return false; }
   /// Which thread calls: two that run at the same time never have the same.
   virtual const void* this_thread() noexcept { return nullptr; }
 

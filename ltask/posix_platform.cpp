@@ -361,6 +361,7 @@ class PosixPlatform final : public Platform {
     return descriptor >= 0 ? std::make_unique<TimerAlarm>(descriptor) : Platform::make_alarm();
   }
 
+  bool has_system_threads() const noexcept override { return true; }
   int current_unit() noexcept override { return sched_getcpu(); }
 
   unsigned processors() noexcept override { return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN)); }

@@ -30,8 +30,9 @@ void Engine::lock_for_callback() {
 
 void Engine::favour_one_thread(bool yes) {
   constexpr std::uint32_t row = 4096;  // to take a bias away costs as much as some hundred ordinary turns
+  const bool tells_them_apart = platform.has_system_threads() && ltask::AsymmetricFences::available();
   lock_for_callback();
-  lock.bias_after(yes && ltask::AsymmetricFences::available() ? row : 0);
+  lock.bias_after(yes && tells_them_apart ? row : 0);
   unlock();
 }
 
