@@ -48,7 +48,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 8;
+inline constexpr int contract_version = 9;
 
 using Rank = std::int32_t;
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
@@ -83,6 +83,7 @@ struct Capabilities {
   bool copies_anywhere = false;     ///< remote_copy() may be called by any thread, and answers ok or failed at once
   bool copies_by_hardware = false;  ///< a pending remote_copy() goes on while no thread is in the driver
   std::size_t max_copy = 1u << 30;  ///< longest piece for remote_copy()
+  std::size_t copy_from = 0;        ///< shorter messages cost both ends less by bulk_send() than by remote_copy()
   std::size_t exposure_size = 0;    ///< the longest exposure that expose() writes; at most Exposure::max_size
   int shared_lines = 0;             ///< shared_lines(): how many each end of a pair has; 0: none
   WakeUp wake_up = WakeUp::none;

@@ -23,7 +23,11 @@ struct HelperChoice {
 };
 
 HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
-  if ((kinds & CANELE_WORKER_AUTO) != 0) return {Kind::on_demand, {}};
+  if ((kinds & CANELE_WORKER_AUTO) != 0) {
+    ltask::Helper::Pace pace;
+    if (engine.crowded) pace.longest_ns *= 4;  // each look takes the core from a rank, whose turn lasts as long
+    return {Kind::on_demand, pace};
+  }
   if ((kinds & CANELE_WORKER_TIMER) != 0) {
     const std::uint64_t interval = engine.settings->number(Setting::worker_interval) * 1000;
     return {Kind::timed, {interval, interval, 0}};

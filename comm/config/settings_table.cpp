@@ -259,6 +259,15 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      0,
      unlimited,
      "auto off"},
+    {{"SHM_CMA_FROM", "auto", "bytes",
+      "Shorter messages go through shared buffers even where cross-memory attach is used. auto: 524288 where the "
+      "kernel "
+      "takes longer for its one copy than two copies by hand, which the driver tries at the start; else 0.",
+      "auto | 0 to 1073741824"},
+     SettingKind::number,
+     true,
+     0,
+     std::uint64_t{1} << 30},
     {{"SHM_MEMBARRIER", "auto", "",
       "Whether a rank that goes to sleep orders memory for all its peers by one call of membarrier(). auto: if the "
       "kernel allows it. off: every message through shared memory costs its sender a fence instead; for comparison.",

@@ -88,8 +88,13 @@ void take_late(Engine& engine, Peer& peer, Request& request, const Adverts::Thei
 
 }  // namespace
 
+bool pays(const Peer& peer, std::uint64_t length) {
+  return length >= std::max(least, peer.rail->slot->driver->capabilities().copy_from);
+}
+
 void offer(Engine& engine, Request& request, Peer& peer) {
-  if (!shares(engine, peer) || !engine.matcher.is_next(request.session->match, request.receive.node)) return;
+  if (!shares(engine, peer) || !pays(peer, request.data.length)) return;
+  if (!engine.matcher.is_next(request.session->match, request.receive.node)) return;
   Adverts& adverts = adverts_of(peer);
   const int line = line_of(adverts, nullptr);
   drivers::Exposure exposure;

@@ -103,7 +103,8 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   constexpr int most_pieces = 16;
   drivers::Driver& driver = *peer.rail->slot->driver;
   exposure.size = 0;
-  if (!driver.capabilities().get || !driver.capabilities().copies_anywhere || CANELE_BUGGIFY(not_exposed)) return;
+  const drivers::Capabilities& can = driver.capabilities();
+  if (!can.get || !can.copies_anywhere || request.data.length < can.copy_from || CANELE_BUGGIFY(not_exposed)) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);

@@ -14,7 +14,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
+#include <string_view>
 
+#include "drivers/net/settings.hpp"
 #include "drivers/shm/shm.hpp"
 #include "drivers/shm/shm_driver.hpp"
 
@@ -49,6 +52,20 @@ bool on_or_off(DriverContext& context, std::string_view name, bool* on, std::str
   return false;
 }
 
+/// From which length on messages are copied by attach; -1: by what it costs here.
+bool read_attach_from(DriverContext& context, int* from, std::string* reason) {
+  *from = -1;
+  return context.setting("SHM_CMA_FROM", "auto") == "auto" ||
+         net::read_number(context, "SHM_CMA_FROM", "0", 0, "auto, or bytes", from, reason);
+}
+
+/// Long messages are copied by attach in any case: one end can do that alone, while the other computes.
+std::size_t attach_from(DriverContext& context, int set) {
+  constexpr std::size_t long_message = 512 * 1024;
+  if (set >= 0) return static_cast<std::size_t>(set);
+  return dearer_than_two_copies(context) ? long_message : 0;
+}
+
 }  // namespace
 
 // ------------------------------------------------------------------------------------------------ start and end
@@ -57,7 +74,8 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   context_ = &context;
   events_ = context.events;
   bool use_attach = false, use_membarrier = false;
-  if (!on_or_off(context, "SHM_CMA", &use_attach, reason) ||
+  int from = 0;
+  if (!on_or_off(context, "SHM_CMA", &use_attach, reason) || !read_attach_from(context, &from, reason) ||
       !on_or_off(context, "SHM_MEMBARRIER", &use_membarrier, reason)) {
     return Status::failed;
   }
@@ -79,6 +97,7 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = largest_packet;
   capabilities_.get = capabilities_.put = capabilities_.copies_anywhere = attach_;
+  if (attach_) capabilities_.copy_from = attach_from(context, from);
   capabilities_.shared_lines = shared_line_count;
   capabilities_.exposure_size = Exposure::max_size;
   capabilities_.wake_up = WakeUp::doorbell;

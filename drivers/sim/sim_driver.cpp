@@ -62,6 +62,7 @@ void SimDriver::fill_capabilities() {
   all.copies_anywhere = kind_ == Kind::memory;
   all.copies_by_hardware = kind_ == Kind::rma;
   all.max_copy = std::size_t{256} * 1024;
+  if (!options.measured && context_->incarnation % 4 == 0) all.copy_from = std::size_t{64} * 1024;
   all.exposure_size = all.get ? sizeof(Exposed) : 0;
   all.shared_lines = kind_ == Kind::memory ? shared_line_count : 0;
   all.wake_up = all.memory_only ? WakeUp::doorbell : WakeUp::descriptor;

@@ -27,13 +27,14 @@ Words pattern(std::size_t bytes, std::uint64_t seed) {
 
 class Adverts : public testing::Test {
  protected:
-  Adverts() : job_(options()), s_(job_.open("adverts")) {
+  explicit Adverts(const std::vector<std::string>& settings = {"CANELE_VERBOSE=0"})
+      : job_(options(settings)), s_(job_.open("adverts")) {
     exchange(0, 1);
     exchange(1, 0);
   }
-  static JobOptions options() {
+  static JobOptions options(const std::vector<std::string>& settings) {
     JobOptions o;
-    o.settings = {"CANELE_VERBOSE=0"};
+    o.settings = settings;
     return o;
   }
   /// Connects, and makes the session known.
@@ -244,6 +245,53 @@ TEST_F(Adverts, LengthsThatDiffer) {
     EXPECT_TRUE(
         std::equal(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(std::min(room, large) / 8), out_.begin()));
   }
+}
+
+/// Two ranks whose driver says that shorter messages than `large` are cheaper by packets.
+class ShortCopiesAreDear : public Adverts {
+ protected:
+  static constexpr std::size_t below = large - 8;
+  ShortCopiesAreDear() : Adverts({"CANELE_VERBOSE=0", "CANELE_SHM_CMA_FROM=" + std::to_string(large)}) {}
+  std::uint64_t copied() { return count(0, comm::Counter::copies_pushed) + count(1, comm::Counter::copies_pulled); }
+};
+
+TEST_F(ShortCopiesAreDear, TheyAreStreamed) {
+  const Words out = pattern(below, 5);
+  Words in(below / 8);
+  post(&received_, in);
+  step(0);
+  EXPECT_EQ(offers_to(0), nullptr);
+  send(&sent_, out);
+  expect_received(received_, in, out);
+  ASSERT_TRUE(job_.finish(sent_));
+  EXPECT_EQ(copied(), 0u);
+
+  send(&sent_, out);  // announced before its receive
+  step(1);
+  post(&received_, in);
+  expect_received(received_, in, out);
+  ASSERT_TRUE(job_.finish(sent_));
+  EXPECT_EQ(copied(), 0u);
+}
+
+TEST_F(ShortCopiesAreDear, ForAnOfferOfMoreToo) {
+  const Words out = pattern(below, 5);
+  post(&received_, in_);
+  step(0);
+  ASSERT_TRUE(offers_to(0) != nullptr && offers_to(0)->theirs.size() == 1);
+  send(&sent_, out);
+  ASSERT_TRUE(job_.finish(received_) && job_.finish(sent_));
+  EXPECT_EQ(status_of(received_).length, below);
+  EXPECT_TRUE(std::equal(out.begin(), out.end(), in_.begin()));
+  EXPECT_EQ(copied(), 0u);
+}
+
+TEST_F(ShortCopiesAreDear, LongOnesAreCopied) {
+  post(&received_, in_);
+  send(&sent_, out_);
+  expect_received(received_, in_, out_);
+  ASSERT_TRUE(job_.finish(sent_));
+  EXPECT_EQ(copied(), large);
 }
 
 TEST_F(Adverts, SwitchedOff) {

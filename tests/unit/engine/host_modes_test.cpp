@@ -14,7 +14,7 @@
 namespace canele::test {
 namespace {
 
-constexpr std::size_t small = 8, large = 300'000;
+constexpr std::size_t few_bytes = 8, many_bytes = 300'000;
 
 /// The names of the tests are the modes of the documentation.
 class HostModes : public testing::TestWithParam<const char*> {
@@ -26,8 +26,8 @@ class HostModes : public testing::TestWithParam<const char*> {
   /// A rank's runtime: posts both ways, and hears of the ends by callbacks.
   struct Rank {
     canele_request_t sends[2] = {}, receives[2] = {};
-    std::vector<std::uint8_t> out[2] = {pattern(small, 1), pattern(large, 2)};
-    std::vector<std::uint8_t> in[2] = {std::vector<std::uint8_t>(small), std::vector<std::uint8_t>(large)};
+    std::vector<std::uint8_t> out[2] = {pattern(few_bytes, 1), pattern(many_bytes, 2)};
+    std::vector<std::uint8_t> in[2] = {std::vector<std::uint8_t>(few_bytes), std::vector<std::uint8_t>(many_bytes)};
     std::atomic<int> ended{0};
 
     static void count(canele_request_t*, unsigned, void* argument) { ++static_cast<Rank*>(argument)->ended; }
