@@ -21,9 +21,9 @@ namespace canele::ltask {
 /// That other threads compute on a core, as those who poll there have found out; and what that means for the calling
 /// thread: short turns. A yield costs it the rest of its turn (since Linux 6.18), and who has slept waits for all whose
 /// turn ends before its own would: with turns of 0.1 ms instead of 1.4 to 3 both are little. How much time it gets in
-/// all is the same. Only for who waits alone: among threads that yield to each other those with short turns would have
-/// many of them while the rest has one.
-/// Threads: any; a lost update costs time. Each time it is found out again soon it is believed for longer.
+/// all is the same. And no yields: who sleeps comes back with the next message, who has yielded does not. Only for who
+/// waits alone: among threads that yield to each other those with short turns would have many of them while the rest
+/// has one. Threads: any; a lost update costs time. Each time it is found out again soon it is believed for longer.
 class Pressure {
  public:
   void seen(std::uint64_t now) noexcept {
@@ -35,6 +35,7 @@ class Pressure {
     until_.store(now + span, std::memory_order_relaxed);
     seen_.store(true, std::memory_order_relaxed);
   }
+  bool holds(std::uint64_t now) const noexcept { return now < until_.load(std::memory_order_relaxed); }
   /// A thread begins to wait, `alone` on its core but for those who compute. Costs nothing as long as there is no
   /// pressure.
   void follow(Platform& platform, bool alone) noexcept {
@@ -91,7 +92,7 @@ class Idle {
     if (idle < spin) {
       last_ = Action::spin;
       platform_.relax();
-    } else if (idle < spin + budget_.yield_ns) {
+    } else if (idle < spin + budget_.yield_ns && !pressure_.holds(now)) {
       last_ = Action::yield;
       platform_.yield();
     } else {

@@ -21,8 +21,11 @@ class FakePlatform final : public Platform {
   std::map<std::string, std::string> environment;
   std::map<std::string, FileText> files;
   std::vector<std::string> warnings;
+  std::uint64_t now = 0;            ///< each look at the clock,
+  std::uint64_t a_look_takes = 0;   ///< takes so long,
+  std::uint64_t a_yield_takes = 0;  ///< and each yield
 
-  std::uint64_t now_ns() noexcept override { return 0; }
+  std::uint64_t now_ns() noexcept override { return now += a_look_takes; }
   std::uint64_t random() noexcept override { return 4; }
   const char* variable(const char* name) noexcept override {
     const auto found = environment.find(name);
@@ -43,7 +46,7 @@ class FakePlatform final : public Platform {
   }
   std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()>) override { return nullptr; }
   void relax() noexcept override {}
-  void yield() noexcept override {}
+  void yield() noexcept override { now += a_yield_takes; }
   void park(const std::atomic<std::uint32_t>&, std::uint32_t, std::uint64_t) noexcept override {}
   void unpark(const std::atomic<std::uint32_t>&) noexcept override {}
   long process() noexcept override { return 1; }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a thread that polls does when there is nothing, on a made-up clock: spin, yield, sleep; and no yield where those
+// who compute would keep the core.
+//
+// Who: ctest. Threads: one. Surprise: time passes only when the clock is looked at, and in yields.
+#include "ltask/idle.hpp"
+
+#include "tests/unit/config/fake_platform.hpp"
+
+namespace canele::ltask {
+namespace {
+
+using Action = Idle::Action;
+
+class Idling : public testing::Test {
+ protected:
+  static constexpr std::uint64_t look = 100, short_yield = 500, turn = 4'000'000, first_belief = 20'000'000;
+  Idling() { platform.a_look_takes = look; }
+
+  /// How often it does what, from the last work to the sleep.
+  struct Times {
+    int spins = 0, yields = 0;
+  };
+  Times until_sleep() {
+    Times times;
+    idle.worked();
+    for (Action action = idle.next(); action != Action::sleep; action = idle.next()) {
+      ++(action == Action::spin ? times.spins : times.yields);
+    }
+    return times;
+  }
+
+  test::FakePlatform platform;
+  Pressure pressure;
+  Idle idle{platform, {2'000, 10'000}, pressure};
+};
+
+TEST_F(Idling, SpinsThenYieldsThenSleeps) {
+  platform.a_yield_takes = short_yield;
+  const Times times = until_sleep();
+  EXPECT_GT(times.spins, 0);
+  EXPECT_GT(times.yields, 1);
+  EXPECT_FALSE(pressure.holds(platform.now));
+}
+
+TEST_F(Idling, YieldsOnceToWhoKeepsTheCoreAndThenSleepsAtOnce) {
+  platform.a_yield_takes = turn;
+  EXPECT_EQ(until_sleep().yields, 1);
+  EXPECT_TRUE(pressure.holds(platform.now));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(until_sleep().yields, 0);
+}
+
+TEST_F(Idling, TriesAYieldAgainMoreAndMoreSeldom) {
+  platform.a_yield_takes = turn;
+  EXPECT_EQ(until_sleep().yields, 1);
+  platform.now += first_belief;
+  EXPECT_EQ(until_sleep().yields, 1);
+  platform.now += first_belief;
+  EXPECT_EQ(until_sleep().yields, 0) << "what has shown again is believed for longer";
+  platform.now += 2 * first_belief;
+  platform.a_yield_takes = short_yield;
+  EXPECT_GT(until_sleep().yields, 1) << "nobody computes any more";
+}
+
+TEST_F(Idling, WhatOneHasFoundOutAllKnow) {
+  platform.a_yield_takes = turn;
+  until_sleep();
+  Idle other(platform, {0, 10'000}, pressure);
+  EXPECT_EQ(other.next(), Action::sleep);
+}
+
+}  // namespace
+}  // namespace canele::ltask
