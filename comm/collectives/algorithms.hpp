@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The algorithms: from a rank, a size and an operation to a schedule. And which one is chosen.
+//
+// Who: api/collective_api.cpp, tests. Threads: any; no state.
+// Surprise: what is chosen must be the same on all ranks without a word between them, so it depends on arguments that
+//     all give alike, on the group's size, and on what drivers declare - never on what this host has measured.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "comm/collectives/schedule.hpp"
+
+namespace canele::comm::collectives {
+
+enum class Operation : std::uint8_t {
+  barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan
+};
+
+/// As enum canele_algorithm.
+enum class Algorithm : std::uint8_t {
+  automatic, flat, binomial, k_nomial, chain, dissemination, recursive, ring, bruck, two_phases, halving_doubling
+};
+
+/// Where the parts of a buffer are; see canele_parts_t. Valid during the call that builds.
+struct Parts {
+  std::uint64_t length = 0;
+  const std::size_t* lengths = nullptr;
+  const std::size_t* offsets = nullptr;
+  const std::uint64_t* sums = nullptr;  ///< offsets of parts that lie one after the other with lengths of their own
+  std::uint64_t length_of(int r) const { return lengths == nullptr ? length : lengths[r]; }
+  std::uint64_t offset_of(int r) const {
+    if (offsets != nullptr) return offsets[r];
+    return lengths == nullptr ? length * static_cast<std::uint64_t>(r) : sums[r];
+  }
+};
+
+/// What one rank asks for. Of the fields, those that the operation has.
+struct Call {
+  Operation operation = Operation::barrier;
+  int size = 1, rank = 0, root = 0;
+  std::uint64_t length = 0;   ///< bytes: of the buffer (bcast, reductions, scans), of the own part (gather, scatter)
+  std::uint64_t element = 1;  ///< bytes of an element: reductions are cut at multiples of it only
+  bool commutes = true;
+  bool in_place = false;      ///< CANELE_IN_PLACE on this rank
+  bool irregular = false;     ///< lengths differ, and not all ranks know all of them: gather and scatter are flat then
+  Parts input, output;        ///< bytes
+};
+
+/// How it is done: nothing automatic in it.
+struct Choice {
+  Algorithm algorithm = Algorithm::automatic;
+  std::uint32_t radix = 2;
+  std::uint64_t segment = 0;  ///< 0: whole
+  std::uint32_t window = 0;
+  std::uint32_t late = 0;     ///< levels of the tree, the widest ones, that are for the calling thread
+};
+
+/// What one message costs, as the driver declares it; the same on all ranks.
+struct Network {
+  std::uint64_t latency_ns = 1000, gap_ns = 300, bytes_per_second = 10'000'000'000;
+};
+
+/// Whether the operation has it.
+bool has(Operation operation, Algorithm algorithm);
+std::string_view name_of(Operation operation);
+std::string_view name_of(Algorithm algorithm);
+Algorithm algorithm_named(std::string_view name);  ///< automatic for a word that names none
+
+/// Fills in what `asked` leaves open. Deterministic.
+Choice choose(const Call& call, const Choice& asked, const Network& network);
+/// Expected time until the last rank is done, ns.
+double time_of(const Call& call, const Choice& choice, const Network& network);
+
+/// This rank's part of the collective.
+Schedule schedule_of(const Call& call, const Choice& choice);
+
+}  // namespace canele::comm::collectives

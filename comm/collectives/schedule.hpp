@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Schedule: what one rank does in one collective, all of it, before the first byte moves.
+//
+// Who: algorithms/ build it, run.cpp executes it, tests execute it on a model.
+// Threads: any; a finished schedule is constant.
+// Surprise: it holds no address and no request, only steps, what each waits for, and places in three spaces of memory;
+//     so a schedule can be kept and used again by the next call with the same arguments, and a test can run a thousand
+//     ranks without an engine.
+//
+//   steps   0 receive ──┐            needs: how many steps must have ended before
+//           1 receive ──┼─▶ 2 combine ─▶ 3 send
+//                       │
+//   after   [2] [2] [3]              the steps that a step lets go, one slice of this array for each
+//
+// A list of rounds (all steps of a round end before the next begins) was rejected: a chain of segments is a list of
+// rounds in which every rank is as slow as the slowest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace canele::comm::collectives {
+
+/// Whose memory. `input` and `output` are the caller's; `scratch` lives as long as the run.
+enum class Space : std::uint8_t { input, output, scratch };
+
+struct Range {
+  Space space = Space::scratch;
+  std::uint64_t offset = 0, length = 0;  ///< bytes
+  Range part(std::uint64_t from, std::uint64_t bytes) const { return {space, offset + from, bytes}; }
+};
+
+enum class Action : std::uint8_t {
+  send,     ///< `from` to `peer`
+  receive,  ///< into `to` from `peer`; the message is exactly as long
+  copy,     ///< `from` to `to`, which may not overlap
+  combine,  ///< to = from op to: `from` is of lower positions
+  append,   ///< to = to op from: `from` is of higher positions. For operators that commute the same as combine
+  join,     ///< nothing; ends when what it needs has ended
+};
+
+using StepId = std::uint32_t;
+inline constexpr StepId no_step = ~StepId{0};
+
+struct Step {
+  Action action = Action::join;
+  bool late = false;       ///< a wide level of a split tree: for the thread that calls, or waits
+  std::int32_t peer = -1;  ///< position in the group
+  /// Tells messages between the same two positions of one collective apart; both ends derive it from the algorithm.
+  std::uint32_t slot = 0;
+  std::uint32_t needs = 0;
+  std::uint32_t first_after = 0, end_after = 0;  ///< its slice of Schedule::after
+  Range from, to;
+};
+
+/// Constant once built.
+class Schedule {
+ public:
+  std::span<const Step> steps() const { return steps_; }
+  std::span<const StepId> after(const Step& step) const {
+    return std::span(after_).subspan(step.first_after, step.end_after - step.first_after);
+  }
+  std::uint64_t scratch_bytes() const { return scratch_; }
+  /// Sends under way at a time, at most; 0: no limit. The run keeps it, in the order of the steps.
+  std::uint32_t window() const { return window_; }
+
+ private:
+  friend class Builder;
+  std::vector<Step> steps_;
+  std::vector<StepId> after_;
+  std::uint64_t scratch_ = 0;
+  std::uint32_t window_ = 0;
+};
+
+/// Puts a schedule together. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start at
+/// once, in the order in which they were added (receives before sends).
+class Builder {
+ public:
+  using Needs = std::initializer_list<StepId>;
+
+  StepId send(int peer, std::uint32_t slot, Range from, Needs needs = {});
+  StepId receive(int peer, std::uint32_t slot, Range to, Needs needs = {});
+  StepId copy(Range from, Range to, Needs needs = {});
+  StepId combine(Range from, Range to, Needs needs = {});
+  StepId append(Range from, Range to, Needs needs = {});
+  StepId join(std::span<const StepId> needs);
+  /// One more thing that `step` waits for; `step` comes after `need`.
+  void add_need(StepId step, StepId need);
+  /// From now on steps are for the calling thread (false: for whoever makes progress).
+  void late(bool yes) { late_ = yes; }
+  /// Fresh scratch memory, aligned to 64 bytes.
+  Range scratch(std::uint64_t bytes);
+  void window(std::uint32_t sends) { schedule_.window_ = sends; }
+
+  Schedule build() &&;
+
+ private:
+  StepId add(Step step, Needs needs);
+  Schedule schedule_;
+  std::vector<std::pair<StepId, StepId>> edges_;  // need, step
+  bool late_ = false;
+};
+
+}  // namespace canele::comm::collectives
