@@ -37,7 +37,17 @@ struct Parts {
   }
 };
 
-/// What one rank asks for. Of the fields, those that the operation has.
+/// What one rank asks for. Of the fields, those that the operation has:
+///   bcast           length; the buffer is `output` on all ranks, the root too
+///   reduce …        length; allreduce, scan, exscan alike
+///   gather          length; on the root `output`
+///   scatter         length; on the root `input`
+///   allgather       `output`; input is as long as the own part
+///   alltoall        `output`, and `input` unless in place
+///   reduce_scatter  `input`: how long the parts are (not where: they lie one after the other, wherever they are)
+/// In place, steps of this rank never name Space::input: what would be there is in Space::output - reductions and scans
+/// at its beginning, gather and allgather at the own part, alltoall at output's parts. Scatter in place, on the root:
+/// its own part goes nowhere, and Space::output is not named.
 struct Call {
   Operation operation = Operation::barrier;
   int size = 1, rank = 0, root = 0;
