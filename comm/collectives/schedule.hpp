@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace canele::comm::collectives {
@@ -45,6 +46,8 @@ enum class Action : std::uint8_t {
 
 using StepId = std::uint32_t;
 inline constexpr StepId no_step = ~StepId{0};
+/// Slots of one collective, at most: with the collective's number they make the tag of a message.
+inline constexpr std::uint32_t slots = 1u << 24;
 
 struct Step {
   Action action = Action::join;
@@ -57,7 +60,8 @@ struct Step {
   Range from, to;
 };
 
-/// Constant once built.
+/// Constant once built. Two steps that touch the same bytes, and one of them writes, are ordered by needs: what becomes
+/// ready at the same time is done by several threads at once.
 class Schedule {
  public:
   std::span<const Step> steps() const { return steps_; }

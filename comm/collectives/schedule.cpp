@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Putting a schedule together. See schedule.hpp (who, threads, picture).
+// Surprise: edges are kept as a list while steps are added, and sorted into slices once, at the end: two allocations
+//     for a schedule of any size, once the vectors have grown.
+#include "comm/collectives/schedule.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace canele::comm::collectives {
+namespace {
+
+constexpr std::uint64_t alignment = 64;
+
+Step message(Action action, int peer, std::uint32_t slot) {
+  assert(peer >= 0 && slot < slots && "a message has a peer, and a slot that fits into its tag");
+  Step step;
+  step.action = action;
+  step.peer = peer;
+  step.slot = slot;
+  return step;
+}
+
+[[maybe_unused]] bool overlap(const Range& a, const Range& b) {
+  return a.space == b.space && a.offset < b.offset + b.length && b.offset < a.offset + a.length;
+}
+
+Step local(Action action, Range from, Range to) {
+  assert(from.length == to.length && !overlap(from, to));
+  assert(to.space != Space::input && "input is the caller's, and does not change");
+  Step step;
+  step.action = action;
+  step.from = from;
+  step.to = to;
+  return step;
+}
+
+}  // namespace
+
+StepId Builder::add(Step step, Needs needs) {
+  const auto id = static_cast<StepId>(schedule_.steps_.size());
+  step.late = late_;
+  schedule_.steps_.push_back(step);
+  for (const StepId need : needs) add_need(id, need);
+  return id;
+}
+
+StepId Builder::send(int peer, std::uint32_t slot, Range from, Needs needs) {
+  Step step = message(Action::send, peer, slot);
+  step.from = from;
+  return add(step, needs);
+}
+
+StepId Builder::receive(int peer, std::uint32_t slot, Range to, Needs needs) {
+  assert(to.space != Space::input && "input is the caller's, and does not change");
+  Step step = message(Action::receive, peer, slot);
+  step.to = to;
+  return add(step, needs);
+}
+
+StepId Builder::copy(Range from, Range to, Needs needs) { return add(local(Action::copy, from, to), needs); }
+StepId Builder::combine(Range from, Range to, Needs needs) { return add(local(Action::combine, from, to), needs); }
+StepId Builder::append(Range from, Range to, Needs needs) { return add(local(Action::append, from, to), needs); }
+
+StepId Builder::join(std::span<const StepId> needs) {
+  const StepId id = add(Step{}, {});
+  for (const StepId need : needs) add_need(id, need);
+  return id;
+}
+
+void Builder::add_need(StepId step, StepId need) {
+  if (need == no_step) return;
+  assert(need < step && step < schedule_.steps_.size() && "a step comes after what it needs: so there is no circle");
+  edges_.emplace_back(need, step);
+  ++schedule_.steps_[step].needs;
+}
+
+Range Builder::scratch(std::uint64_t bytes) {
+  const Range fresh{Space::scratch, schedule_.scratch_, bytes};
+  schedule_.scratch_ += (bytes + alignment - 1) / alignment * alignment;
+  return fresh;
+}
+
+Schedule Builder::build() && {
+  // By need; those of one need stay in the order in which they were told, for that is the order of starting.
+  std::stable_sort(edges_.begin(), edges_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  schedule_.after_.reserve(edges_.size());
+  auto edge = edges_.begin();
+  for (StepId id = 0; id < schedule_.steps_.size(); ++id) {
+    Step& step = schedule_.steps_[id];
+    step.first_after = static_cast<std::uint32_t>(schedule_.after_.size());
+    for (; edge != edges_.end() && edge->first == id; ++edge) schedule_.after_.push_back(edge->second);
+    step.end_after = static_cast<std::uint32_t>(schedule_.after_.size());
+  }
+  return std::move(schedule_);
+}
+
+}  // namespace canele::comm::collectives
