@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One loop for each operation and type, in a table. See operators.hpp (who, threads).
+//
+// Surprise: sums and products of integers wrap round, in unsigned arithmetic; `in` and `inout` never overlap, and the
+//     loops are told so. No code for newer processors beside this one (target_clones): its choice is made when the
+//     library is loaded, before a sanitizer is ready, and memory is what a long reduction waits for.
+#include "comm/collectives/operators.hpp"
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace canele::comm::collectives {
+namespace {
+
+/// As C lays it out.
+template <typename T>
+struct Indexed {
+  T value;
+  int index;
+};
+
+template <typename T>
+constexpr bool is_indexed = false;
+template <typename T>
+constexpr bool is_indexed<Indexed<T>> = true;
+template <typename T>
+constexpr bool is_complex = false;
+template <typename T>
+constexpr bool is_complex<std::complex<T>> = true;
+
+template <canele_operation operation, typename T>
+constexpr bool exists() {
+  switch (operation) {
+    case CANELE_SUM:
+    case CANELE_PROD:
+      return std::is_arithmetic_v<T> || is_complex<T>;
+    case CANELE_MAX:
+    case CANELE_MIN:
+      return std::is_arithmetic_v<T>;
+    case CANELE_MAXLOC:
+    case CANELE_MINLOC:
+      return is_indexed<T>;
+    default:
+      return std::is_integral_v<T>;
+  }
+}
+
+/// What integers are added and multiplied as: unsigned, and at least an int wide.
+template <typename T, bool integral = std::is_integral_v<T>>
+struct Wide {
+  using type = T;
+};
+template <typename T>
+struct Wide<T, true> {
+  using type = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+};
+
+template <canele_operation operation, typename T>
+T apply(const T& a, const T& b) {
+  using W = typename Wide<T>::type;
+  if constexpr (operation == CANELE_SUM) {
+    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
+  } else if constexpr (operation == CANELE_PROD) {
+    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
+  } else if constexpr (operation == CANELE_MAX) {
+    return a < b ? b : a;
+  } else if constexpr (operation == CANELE_MIN) {
+    return b < a ? b : a;
+  } else if constexpr (operation == CANELE_LAND) {
+    return static_cast<T>((a != 0) & (b != 0));
+  } else if constexpr (operation == CANELE_LOR) {
+    return static_cast<T>((a != 0) | (b != 0));
+  } else if constexpr (operation == CANELE_LXOR) {
+    return static_cast<T>((a != 0) ^ (b != 0));
+  } else if constexpr (operation == CANELE_BAND) {
+    return static_cast<T>(a & b);
+  } else if constexpr (operation == CANELE_BOR) {
+    return static_cast<T>(a | b);
+  } else {
+    static_assert(operation == CANELE_BXOR);
+    return static_cast<T>(a ^ b);
+  }
+}
+
+/// Member by member: the padding behind the last pair of a buffer need not be there.
+template <canele_operation operation, typename T>
+void locate(const Indexed<T>& a, Indexed<T>& b) {
+  if (a.value == b.value) {
+    b.index = a.index < b.index ? a.index : b.index;
+  } else if (operation == CANELE_MINLOC ? a.value < b.value : b.value < a.value) {
+    b.value = a.value;
+    b.index = a.index;
+  }
+}
+
+template <canele_operation operation, typename T>
+void kernel(const void* in, void* inout, std::size_t count, void* /*argument*/) {
+  const T* __restrict const a = static_cast<const T*>(in);
+  T* __restrict const b = static_cast<T*>(inout);
+  for (std::size_t i = 0; i < count; ++i) {
+    if constexpr (is_indexed<T>) {
+      locate<operation>(a[i], b[i]);
+    } else {
+      b[i] = apply<operation, T>(a[i], b[i]);
+    }
+  }
+}
+
+template <int operation, typename T>
+constexpr canele_combine_fn entry() {
+  if constexpr (exists<static_cast<canele_operation>(operation), T>()) {
+    return kernel<static_cast<canele_operation>(operation), T>;
+  } else {
+    return nullptr;
+  }
+}
+
+struct Row {
+  const char* name;
+  std::size_t size;
+  std::array<canele_combine_fn, operator_count> kernels;
+};
+
+template <typename T, int... operation>
+constexpr Row row_of(const char* name, std::integer_sequence<int, operation...>) {
+  return {name, sizeof(T), {entry<operation, T>()...}};
+}
+template <typename T>
+constexpr Row row(const char* name) {
+  return row_of<T>(name, std::make_integer_sequence<int, operator_count>());
+}
+
+/// In the order of enum canele_element.
+constexpr std::array<Row, element_count> table = {
+    row<std::int8_t>("CANELE_INT8"),
+    row<std::int16_t>("CANELE_INT16"),
+    row<std::int32_t>("CANELE_INT32"),
+    row<std::int64_t>("CANELE_INT64"),
+    row<std::uint8_t>("CANELE_UINT8"),
+    row<std::uint16_t>("CANELE_UINT16"),
+    row<std::uint32_t>("CANELE_UINT32"),
+    row<std::uint64_t>("CANELE_UINT64"),
+    row<float>("CANELE_FLOAT"),
+    row<double>("CANELE_DOUBLE"),
+    row<long double>("CANELE_LONG_DOUBLE"),
+    row<std::complex<float>>("CANELE_COMPLEX_FLOAT"),
+    row<std::complex<double>>("CANELE_COMPLEX_DOUBLE"),
+    row<std::complex<long double>>("CANELE_COMPLEX_LONG_DOUBLE"),
+    row<Indexed<std::int16_t>>("CANELE_INT16_INT"),
+    row<Indexed<std::int32_t>>("CANELE_INT32_INT"),
+    row<Indexed<std::int64_t>>("CANELE_INT64_INT"),
+    row<Indexed<float>>("CANELE_FLOAT_INT"),
+    row<Indexed<double>>("CANELE_DOUBLE_INT"),
+    row<Indexed<long double>>("CANELE_LONG_DOUBLE_INT"),
+};
+static_assert(table[CANELE_COMPLEX_FLOAT].size == 2 * sizeof(float), "in the order of the enumeration");
+
+constexpr std::array<const char*, operator_count> names = {
+    "CANELE_MAX",  "CANELE_MIN",  "CANELE_SUM", "CANELE_PROD", "CANELE_LAND",   "CANELE_LOR",
+    "CANELE_LXOR", "CANELE_BAND", "CANELE_BOR", "CANELE_BXOR", "CANELE_MAXLOC", "CANELE_MINLOC",
+};
+
+}  // namespace
+
+canele_combine_fn kernel_of(canele_operation operation, canele_element element) {
+  return table[static_cast<std::size_t>(element)].kernels[static_cast<std::size_t>(operation)];
+}
+std::size_t size_of(canele_element element) { return table[static_cast<std::size_t>(element)].size; }
+const char* name_of(canele_operation operation) { return names[static_cast<std::size_t>(operation)]; }
+const char* name_of(canele_element element) { return table[static_cast<std::size_t>(element)].name; }
+
+}  // namespace canele::comm::collectives
