@@ -16,12 +16,32 @@
 namespace canele::comm::collectives {
 
 enum class Operation : std::uint8_t {
-  barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan
+  barrier,
+  bcast,
+  reduce,
+  allreduce,
+  gather,
+  scatter,
+  allgather,
+  alltoall,
+  reduce_scatter,
+  scan,
+  exscan
 };
 
 /// As enum canele_algorithm.
 enum class Algorithm : std::uint8_t {
-  automatic, flat, binomial, k_nomial, chain, dissemination, recursive, ring, bruck, two_phases, halving_doubling
+  automatic,
+  flat,
+  binomial,
+  k_nomial,
+  chain,
+  dissemination,
+  recursive,
+  ring,
+  bruck,
+  two_phases,
+  halving_doubling
 };
 
 /// Where the parts of a buffer are; see canele_parts_t. Valid during the call that builds.
@@ -54,18 +74,18 @@ struct Call {
   std::uint64_t length = 0;   ///< bytes: of the buffer (bcast, reductions, scans), of the own part (gather, scatter)
   std::uint64_t element = 1;  ///< bytes of an element: reductions are cut at multiples of it only
   bool commutes = true;
-  bool in_place = false;      ///< CANELE_IN_PLACE on this rank
-  bool irregular = false;     ///< lengths differ, and not all ranks know all of them: gather and scatter are flat then
-  Parts input, output;        ///< bytes
+  bool in_place = false;   ///< CANELE_IN_PLACE on this rank
+  bool irregular = false;  ///< lengths differ, and not all ranks know all of them: gather and scatter are flat then
+  Parts input, output;     ///< bytes
 };
 
-/// How it is done: nothing automatic in it.
+/// How it is done: nothing automatic in what choose() returns. In what is asked of it, zeros leave it to the model.
 struct Choice {
   Algorithm algorithm = Algorithm::automatic;
-  std::uint32_t radix = 2;
+  std::uint32_t radix = 0;    ///< of k_nomial
   std::uint64_t segment = 0;  ///< 0: whole
   std::uint32_t window = 0;
-  std::uint32_t late = 0;     ///< levels of the tree, the widest ones, that are for the calling thread
+  std::uint32_t late = 0;  ///< levels of the tree, the widest ones, that are for the calling thread
 };
 
 /// What one message costs, as the driver declares it; the same on all ranks.
@@ -79,7 +99,9 @@ std::string_view name_of(Operation operation);
 std::string_view name_of(Algorithm algorithm);
 Algorithm algorithm_named(std::string_view name);  ///< automatic for a word that names none
 
-/// Fills in what `asked` leaves open. Deterministic.
+/// Fills in what `asked` leaves open. Deterministic, and the same on all ranks. An algorithm that is asked for, that
+/// the operation has, but that cannot do this call, is replaced: rings of operators that do not commute by `recursive`,
+/// trees of parts that not all ranks know, and Bruck's of unequal parts, by `flat`.
 Choice choose(const Call& call, const Choice& asked, const Network& network);
 /// Expected time until the last rank is done, ns.
 double time_of(const Call& call, const Choice& choice, const Network& network);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Allgather, also of parts with lengths of their own. See build.hpp (who, threads).
+// Surprise: what a message carries is the same on both ends, where it lies need not be: offsets are each rank's own.
+//     Where parts do not lie one after the other, all but the ring work in scratch and copy to their places at the end.
+//
+//   recursive doubling, 4 ranks     0 ◀─▶ 1, 2 ◀─▶ 3: a part each     then 0 ◀─▶ 2, 1 ◀─▶ 3: two parts each
+//   Bruck, any n                    round k: the first 2^k parts that I have, from mine on, to rank - 2^k
+//   ring                            what came in last goes on to the right, n - 1 times
+//
+// Where n is no power of two, doubling folds the first ranks in pairs: two more rounds, of which Bruck needs none.
+// Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient algorithms for all-to-all communications in multiport message-passing
+// systems, 1997; the others: Thakur, Rabenseifner, Gropp, 2005.
+#include <algorithm>
+#include <cassert>
+
+#include "comm/collectives/algorithms/build.hpp"
+#include "comm/collectives/algorithms/halving.hpp"
+#include "comm/collectives/algorithms/layout.hpp"
+#include "comm/collectives/algorithms/tree.hpp"
+
+namespace canele::comm::collectives {
+namespace {
+
+enum AllgatherPhase : std::uint32_t { up_phase, across_phase, down_phase };
+
+Range output_part(const Call& call, int position) {
+  return {Space::output, call.output.offset_of(position), call.output.length_of(position)};
+}
+
+/// This rank's part, where the caller has it.
+Range own_part(const Call& call) {
+  const Range part = output_part(call, call.rank);
+  return call.in_place ? part : Range{Space::input, 0, part.length};
+}
+
+/// All parts one after the other: the output itself if it is like that, else scratch.
+class Collected {
+ public:
+  explicit Collected(Plan& plan)
+      : plan_(plan),
+        runs_(runs_of(plan.call().output, Space::output, plan.call().size, 0, plan.call().size)),
+        bounds_(bounds_of(plan.call().output, plan.call().size, 0, plan.call().size)) {
+    memory_ = runs_.size() == 1 ? runs_.front() : plan.scratch(bounds_.back());
+    plan.copy(own_part(plan.call()), parts(plan.call().rank, 1));
+  }
+  Range parts(int first, int count) const {
+    const std::uint64_t begin = bounds_[static_cast<std::size_t>(first)];
+    return memory_.part(begin, bounds_[static_cast<std::size_t>(first + count)] - begin);
+  }
+  const std::vector<std::uint64_t>& bounds() const { return bounds_; }
+  const Range& memory() const { return memory_; }
+  void deliver() {
+    if (memory_.space == Space::scratch) copy_to_runs(plan_, memory_, runs_);
+  }
+
+ private:
+  Plan& plan_;
+  std::vector<Range> runs_;
+  std::vector<std::uint64_t> bounds_;
+  Range memory_;
+};
+
+/// The cores' rounds: each core has the parts of an aligned run of cores, which doubles.
+void double_parts(Plan& plan, const Fold& fold, const Collected& all) {
+  const int core = fold.core_of(plan.call().rank);
+  for (int round = 0; core >= 0 && round < fold.rounds(); ++round) {
+    const int some = 1 << round, mine = core & ~(some - 1), theirs = mine ^ some;
+    const int peer = fold.position_of(core ^ some);
+    const auto parts_of = [&](int first) {
+      return all.parts(fold.first_of(first), fold.first_of(first + some) - fold.first_of(first));
+    };
+    plan.receive(peer, slot_of(across_phase, static_cast<std::uint64_t>(round)), parts_of(theirs));
+    plan.send(peer, slot_of(across_phase, static_cast<std::uint64_t>(round)), parts_of(mine));
+  }
+}
+
+}  // namespace
+
+void allgather_recursive(Plan& plan) {
+  const Call& call = plan.call();
+  const Fold fold(call.size);
+  Collected all(plan);
+  const int other = fold.other_of(call.rank);
+  const bool folded = fold.core_of(call.rank) < 0;
+  if (other >= 0 && folded) plan.send(other, slot_of(up_phase, 0), own_part(call));
+  if (other >= 0 && !folded) plan.receive(other, slot_of(up_phase, 0), all.parts(other, 1));
+  double_parts(plan, fold, all);
+  if (other >= 0) {  // all but its own part, which lies between the two
+    const int away = folded ? call.rank : other;
+    const auto pass = [&](std::uint64_t item, const Range& some) {
+      const std::uint32_t slot = slot_of(down_phase, item);
+      folded ? plan.receive(other, slot, some) : plan.send(other, slot, some);
+    };
+    pass(0, all.parts(0, away));
+    pass(1, all.parts(away + 1, call.size - away - 1));
+  }
+  all.deliver();
+}
+
+void allgather_ring(Plan& plan) {
+  const Call& call = plan.call();
+  const int n = call.size, right = (call.rank + 1) % n, left = (call.rank + n - 1) % n;
+  Range latest = own_part(call);
+  plan.copy(latest, output_part(call, call.rank));
+  for (int round = 0; round + 1 < n; ++round) {
+    const Range in = output_part(call, (call.rank + 2 * n - 1 - round) % n);
+    plan.receive(left, slot_of(across_phase, static_cast<std::uint64_t>(round)), in);
+    plan.send(right, slot_of(across_phase, static_cast<std::uint64_t>(round)), latest);
+    latest = in;
+  }
+}
+
+void allgather_bruck(Plan& plan) {
+  const Call& call = plan.call();
+  const auto n = static_cast<std::uint64_t>(call.size);
+  const std::vector<std::uint64_t> bounds = bounds_of(call.output, call.size, call.rank, call.size);
+  const Range memory = plan.scratch(bounds.back());  // parts from the own one on, round the group
+  plan.copy(own_part(call), memory.part(0, bounds[1]));
+  std::uint64_t round = 0;
+  for (std::uint64_t have = 1; have < n; have *= 2, ++round) {
+    const std::uint64_t some = std::min(have, n - have), rank = static_cast<std::uint64_t>(call.rank);
+    const auto to = static_cast<int>((rank + n - have) % n), from = static_cast<int>((rank + have) % n);
+    const Range in = memory.part(bounds[have], bounds[have + some] - bounds[have]);
+    plan.receive(from, slot_of(across_phase, round), in);
+    plan.send(to, slot_of(across_phase, round), memory.part(0, bounds[some]));
+  }
+  plan.copy(own_part(call), output_part(call, call.rank));
+  copy_to_runs(plan, memory.part(bounds[1], bounds.back() - bounds[1]),
+               runs_of(call.output, Space::output, call.size, (call.rank + 1) % call.size, call.size - 1));
+}
+
+void allgather_two_phases(Plan& plan, const Choice& choice) {
+  const Call& call = plan.call();
+  Collected all(plan);
+  const Tree tree = tree_of(call, choice, 0);
+  gather_along(plan, tree, all.bounds(), all.parts(call.rank, static_cast<int>(tree.parent.size)), up_phase);
+  bcast_along(plan, tree, all.memory(), Cut::segments(all.memory().length, 1, choice.segment), down_phase);
+  all.deliver();
+}
+
+}  // namespace canele::comm::collectives

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Barrier. See build.hpp (who, threads).
+// Surprise: each round waits for the receives of all rounds before it, not only of the last: they come from different
+//     ranks, and the later message may overtake the earlier one.
+//
+//   round 0: to rank + 1    round 1: to rank + 2    round k: to rank + 2^k    after ceil(log2 n) all have heard of all
+//
+// Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988 (dissemination).
+#include "comm/collectives/algorithms/build.hpp"
+
+namespace canele::comm::collectives {
+
+Schedule barrier_dissemination(const Call& call) {
+  Builder builder;
+  StepId heard = no_step;
+  std::uint32_t round = 0;
+  for (std::int64_t away = 1; away < call.size; away *= 2, ++round) {
+    const auto to = static_cast<int>((call.rank + away) % call.size);
+    const auto from = static_cast<int>((call.rank - away + call.size) % call.size);
+    const StepId receive = builder.receive(from, slot_of(0, round), {});
+    builder.send(to, slot_of(0, round), {}, {heard});
+    const StepId both[] = {heard, receive};
+    heard = heard == no_step ? receive : builder.join(both);
+  }
+  return std::move(builder).build();
+}
+
+}  // namespace canele::comm::collectives

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The algorithms by name: each adds the steps of one rank to a plan.
+//
+// Who: algorithms.cpp, and one another. Threads: any; no state.
+// Surprise: a rank's program has to be right on its own only; that sends and receives of all ranks fit together is what
+//     the tests are for (tests/unit/collectives: a model runs all ranks of a group in every order).
+#pragma once
+
+#include "comm/collectives/algorithms/plan.hpp"
+
+namespace canele::comm::collectives {
+
+/// The only one without memory, so without a plan: its messages are empty, and what waits for what is the point of it.
+Schedule barrier_dissemination(const Call& call);
+
+void bcast_tree(Plan& plan, const Choice& choice);
+void bcast_two_phases(Plan& plan);
+void reduce_tree(Plan& plan, const Choice& choice);
+void reduce_two_phases(Plan& plan);
+
+void allreduce_recursive(Plan& plan);
+void allreduce_halving_doubling(Plan& plan);
+void allreduce_ring(Plan& plan);
+void allreduce_two_phases(Plan& plan, const Choice& choice);
+
+void gather_flat(Plan& plan);
+void gather_tree(Plan& plan, const Choice& choice);
+void scatter_flat(Plan& plan);
+void scatter_tree(Plan& plan, const Choice& choice);
+
+void allgather_recursive(Plan& plan);
+void allgather_ring(Plan& plan);
+void allgather_bruck(Plan& plan);
+void allgather_two_phases(Plan& plan, const Choice& choice);
+
+void alltoall_flat(Plan& plan, const Choice& choice);
+void alltoall_bruck(Plan& plan);
+
+void reduce_scatter_recursive(Plan& plan);
+void reduce_scatter_ring(Plan& plan);
+void reduce_scatter_two_phases(Plan& plan, const Choice& choice);
+
+// exclusive: exscan
+void scan_recursive(Plan& plan, bool exclusive);
+void scan_chain(Plan& plan, const Choice& choice, bool exclusive);
+
+/// Broadcasts that scatter, and reductions that gather, hand the pieces round in a ring from this length on, or where
+/// doubling would need a power of two; else they double. (MPICH's limit between its two.)
+inline constexpr std::uint64_t ring_from = 512 * 1024;
+inline bool in_a_ring(int size, std::uint64_t length) { return (size & (size - 1)) != 0 || length >= ring_from; }
+
+}  // namespace canele::comm::collectives

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Gather and scatter: flat, or along a binomial tree. See build.hpp (who, threads).
+// Surprise: only the root knows where parts are, and with lengths of their own how long they are; so such ones are
+// flat,
+//     and a tree moves parts of one length.
+//
+//   gather, root 0     1 ─▶ 0 │0 1│      then    2 │2 3│ ─▶ 0 │0 1 2 3│      a rank sends once: its part and all that
+//   it
+//                      3 ─▶ 2 │2 3│                                          has been sent
+//
+// Trees: Kumar, Grama, Gupta, Karypis, Introduction to Parallel Computing, 1994; Thakur, Rabenseifner, Gropp, 2005.
+#include <cassert>
+
+#include "comm/collectives/algorithms/build.hpp"
+#include "comm/collectives/algorithms/layout.hpp"
+#include "comm/collectives/algorithms/tree.hpp"
+
+namespace canele::comm::collectives {
+namespace {
+
+/// The root's own part.
+Range part_at(const Parts& parts, Space space, int position) {
+  return {space, parts.offset_of(position), parts.length_of(position)};
+}
+
+/// Parts of one length, by how far from the root.
+std::vector<std::uint64_t> equal_bounds(const Call& call) {
+  assert(!call.irregular && "a tree needs lengths that all ranks know");
+  Parts parts;
+  parts.length = call.length;
+  return bounds_of(parts, call.size, 0, call.size);
+}
+
+int position_from(const Call& call, std::uint64_t away) {
+  return static_cast<int>((static_cast<std::uint64_t>(call.root) + away) % static_cast<std::uint64_t>(call.size));
+}
+
+}  // namespace
+
+void gather_flat(Plan& plan) {
+  const Call& call = plan.call();
+  if (call.rank != call.root) return plan.send(call.root, slot_of(0, 0), plan.own(0, call.length));
+  for (int away = 1; away < call.size; ++away) {
+    const int peer = position_from(call, static_cast<std::uint64_t>(away));
+    plan.receive(peer, slot_of(0, 0), part_at(call.output, Space::output, peer));
+  }
+  const Range part = part_at(call.output, Space::output, call.root);
+  if (!call.in_place) plan.copy(plan.own(0, part.length), part);
+}
+
+void scatter_flat(Plan& plan) {
+  const Call& call = plan.call();
+  if (call.rank != call.root) return plan.receive(call.root, slot_of(0, 0), plan.output(0, call.length));
+  for (int away = 1; away < call.size; ++away) {
+    const int peer = position_from(call, static_cast<std::uint64_t>(away));
+    plan.send(peer, slot_of(0, 0), part_at(call.input, Space::input, peer));
+  }
+  const Range part = part_at(call.input, Space::input, call.root);
+  if (!call.in_place) plan.copy(part, plan.output(0, part.length));
+}
+
+void gather_tree(Plan& plan, const Choice& choice) {
+  const Call& call = plan.call();
+  const Tree tree = tree_of(call, choice, call.root);
+  if (tree.is_root()) {
+    for (const Edge& child : tree.children) {
+      plan.late(child.late);
+      receive_runs(plan, child.peer, slot_of(0, 0),
+                   runs_of(call.output, Space::output, call.size, child.peer, static_cast<int>(child.size)));
+    }
+    plan.late(false);
+    const Range part = part_at(call.output, Space::output, call.root);
+    if (!call.in_place) plan.copy(plan.own(0, part.length), part);
+    return;
+  }
+  const std::vector<std::uint64_t> bounds = equal_bounds(call);
+  Range subtree = plan.own(0, call.length);
+  if (!tree.children.empty()) {
+    subtree = plan.scratch(subtree_bytes(tree, bounds));
+    plan.copy(plan.own(0, call.length), subtree.part(0, call.length));
+  }
+  gather_along(plan, tree, bounds, subtree, 0);
+}
+
+void scatter_tree(Plan& plan, const Choice& choice) {
+  const Call& call = plan.call();
+  const Tree tree = tree_of(call, choice, call.root);
+  if (tree.is_root()) {
+    for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child) {
+      plan.late(child->late);
+      send_runs(plan, child->peer, slot_of(0, 0),
+                runs_of(call.input, Space::input, call.size, child->peer, static_cast<int>(child->size)));
+    }
+    plan.late(false);
+    const Range part = part_at(call.input, Space::input, call.root);
+    if (!call.in_place) plan.copy(part, plan.output(0, part.length));
+    return;
+  }
+  const std::vector<std::uint64_t> bounds = equal_bounds(call);
+  const Range output = plan.output(0, call.length);
+  const Range subtree = tree.children.empty() ? output : plan.scratch(subtree_bytes(tree, bounds));
+  scatter_along(plan, tree, bounds, subtree, 0);
+  plan.late(tree.parent.late);
+  plan.copy(subtree.part(0, call.length), output);
+  plan.late(false);
+}
+
+}  // namespace canele::comm::collectives

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Plan: a schedule written down as a sequential program. What waits for what follows from the memory that steps touch.
+//
+// Who: the algorithms of this directory. Threads: one at a time for one plan.
+// Surprise: an algorithm states no dependencies at all. A step waits for the steps before it that wrote what it reads
+//     (so data is there), that read what it writes (so a buffer is let go before it is overwritten - also the caller's,
+//     in place), or wrote what it writes (so operands are combined in the order of the program, in every run). Whatever
+//     else could run at the same time does.
+//
+//     program          touches         waits for         memory, in pieces that one step wrote last
+//     0 receive        writes A        -                 ┌──── A ────┬── B ──┐
+//     1 copy           reads A, w. B   0                 │ written 0 │ w. 1  │   A's readers: 1, 2
+//     2 send           reads A         0                 └───────────┴───────┘
+//     3 receive        writes A        1, 2
+//
+// Rejected: needs by hand. Half of all errors in such code are a forgotten "after the send", which shows once a month.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory_resource>
+#include <vector>
+
+#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/schedule.hpp"
+
+namespace canele::comm::collectives {
+
+/// Who touched which bytes of one space, as far as it still matters.
+class Hazards {
+ public:
+  explicit Hazards(std::pmr::memory_resource* memory) : pieces_(memory), memory_(memory) {}
+  /// `step` will read, or write (or both, that is write): what it has to wait for goes to the end of `needs`.
+  void read(const Range& range, StepId step, std::vector<StepId>& needs);
+  void write(const Range& range, StepId step, std::vector<StepId>& needs);
+  /// Whether somebody in the plan has written all of it.
+  bool written(const Range& range) const;
+
+ private:
+  struct Reader {
+    StepId step;
+    const Reader* next;
+  };
+  struct Piece {
+    std::uint64_t end;
+    StepId writer;          ///< no_step: what was there before the collective
+    const Reader* readers;  ///< since then; lists share their tails when a piece is cut
+  };
+  using Pieces = std::pmr::map<std::uint64_t, Piece>;  // by where they begin
+
+  Pieces::iterator cut(std::uint64_t at);
+
+  Pieces pieces_;
+  std::pmr::memory_resource* memory_;
+};
+
+/// Which message between two positions: `phase` tells the parts of an algorithm apart, `item` the messages in it.
+inline constexpr std::uint32_t most_items = 1U << 16U, most_phases = 16;
+std::uint32_t slot_of(std::uint32_t phase, std::uint64_t item);
+
+class Plan {
+ public:
+  explicit Plan(const Call& call);
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  const Call& call() const { return call_; }
+  /// This rank's memory: what the caller gives (in place, that is in the output) and what he gets.
+  Range own(std::uint64_t from, std::uint64_t bytes) const;
+  Range output(std::uint64_t from, std::uint64_t bytes) const { return {Space::output, from, bytes}; }
+  Range scratch(std::uint64_t bytes) { return builder_.scratch(bytes); }
+
+  // Steps as in Builder. Nothing is done for an empty range: both ends of a message know its length. A copy of a range
+  // to itself is none either.
+  void send(int peer, std::uint32_t slot, const Range& from);
+  void receive(int peer, std::uint32_t slot, const Range& to);
+  void copy(const Range& from, const Range& to);
+  void combine(const Range& from, const Range& to);
+  void append(const Range& from, const Range& to);
+  /// to = lower op to, or to = to op higher: whichever `from_is_higher` says.
+  void fold(const Range& from, const Range& to, bool from_is_higher) {
+    from_is_higher ? append(from, to) : combine(from, to);
+  }
+
+  void late(bool yes) { builder_.late(yes); }
+  void window(std::uint32_t sends) { builder_.window(sends); }
+
+  Schedule finish() && { return std::move(builder_).build(); }
+
+ private:
+  Hazards& of(const Range& range) { return hazards_[static_cast<std::size_t>(range.space)]; }
+  void reads(StepId step, const Range& range);
+  void writes(StepId step, const Range& range);
+  void between(StepId step, const Range& from, const Range& to);
+  void settle(StepId step);
+
+  Call call_;
+  Builder builder_;
+  std::byte first_memory_[4096];
+  std::pmr::monotonic_buffer_resource memory_{first_memory_, sizeof first_memory_};
+  Hazards hazards_[3] = {Hazards(&memory_), Hazards(&memory_), Hazards(&memory_)};
+  std::vector<StepId> needs_;  // of the step that is being added
+};
+
+/// Scratch buffers for one thing after the other, used in turn: few where they are large. (Their number only decides
+/// how early the next receive may be posted.)
+class Pool {
+ public:
+  /// `uses` buffers of up to `bytes` are wanted altogether; at least `least` of them are different ones.
+  Pool(Plan& plan, std::uint64_t bytes, std::uint64_t uses, std::uint64_t least = 2);
+  Range next(std::uint64_t bytes);
+
+ private:
+  Range memory_;
+  std::uint64_t stride_, count_, at_ = 0;
+};
+
+/// A buffer cut into pieces, at multiples of an element.
+class Cut {
+ public:
+  /// Pieces of `segment` bytes (rounded up to elements; 0: one piece), larger ones if there would be too many.
+  static Cut segments(std::uint64_t length, std::uint64_t element, std::uint64_t segment);
+  /// `count` pieces that differ by an element at most.
+  static Cut even(std::uint64_t length, std::uint64_t element, std::uint64_t count);
+
+  std::uint64_t count() const { return count_; }
+  std::uint64_t at(std::uint64_t piece) const;
+  std::uint64_t length(std::uint64_t piece) const { return at(piece + 1) - at(piece); }
+  std::uint64_t longest() const;
+  Range of(const Range& whole, std::uint64_t piece) const { return whole.part(at(piece), length(piece)); }
+
+ private:
+  Cut(std::uint64_t length, std::uint64_t count, std::uint64_t segment, std::uint64_t element)
+      : length_(length), count_(count), segment_(segment), element_(element) {}
+  std::uint64_t length_, count_, segment_, element_;  // segment_ = 0: even
+};
+
+/// No buffer is handed on in more pieces.
+inline constexpr std::uint64_t most_segments = 4096;
+
+}  // namespace canele::comm::collectives

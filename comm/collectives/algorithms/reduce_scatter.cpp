@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reduce-scatter, also of parts with lengths of their own. See build.hpp (who, threads).
+// Surprise: halving leaves a piece with whom the order of operands wants it. With operators that commute that is its
+//     owner; else neighbours meet first, and each piece takes one more message to its owner. Pieces of folded ranks
+//     take one in any case.
+//
+// Halving, folding: Thakur, Rabenseifner, Gropp, 2005; the ring is the first half of that of allreduce.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "comm/collectives/algorithms/build.hpp"
+#include "comm/collectives/algorithms/halving.hpp"
+#include "comm/collectives/algorithms/layout.hpp"
+#include "comm/collectives/algorithms/tree.hpp"
+
+namespace canele::comm::collectives {
+namespace {
+
+/// Its phases come after those of Halving.
+enum ReduceScatterPhase : std::uint32_t { ring_phase, tree_phase, owner_phase = 8 };
+
+/// The input, and where its parts begin.
+struct Operand {
+  explicit Operand(const Plan& plan)
+      : bounds(bounds_of(plan.call().input, plan.call().size, 0, plan.call().size)), own(plan.own(0, bounds.back())) {}
+  Range part(const Range& whole, int position) const {
+    const auto at = static_cast<std::size_t>(position);
+    return whole.part(bounds[at], bounds[at + 1] - bounds[at]);
+  }
+  std::uint64_t longest() const {
+    std::uint64_t most = 0;
+    for (std::size_t part = 0; part + 1 < bounds.size(); ++part) most = std::max(most, bounds[part + 1] - bounds[part]);
+    return most;
+  }
+  std::vector<std::uint64_t> bounds;
+  Range own;
+};
+
+}  // namespace
+
+void reduce_scatter_recursive(Plan& plan) {
+  const Call& call = plan.call();
+  const Operand operand(plan);
+  const Range result = plan.output(0, operand.part(operand.own, call.rank).length);
+  if (call.size == 1) return plan.copy(operand.own, result);
+  const Fold fold(call.size);
+  std::vector<std::uint64_t> bounds;
+  for (int core = 0; core <= fold.cores(); ++core) {
+    bounds.push_back(operand.bounds[static_cast<std::size_t>(fold.first_of(core))]);
+  }
+  const Range sums = plan.scratch(operand.own.length);
+  Halving halving(plan, fold, operand.own, sums, std::move(bounds),
+                  call.commutes ? Halving::Order::far_first : Halving::Order::near_first);
+  halving.reduce();
+  const std::uint32_t slot = slot_of(owner_phase, 0);
+  const int holder = fold.position_of(halving.holder_of(fold.standing_for(call.rank)));
+  if (holder != call.rank) plan.receive(holder, slot, result);
+  const int core = fold.core_of(call.rank), piece = core < 0 ? -1 : halving.piece_of(core);
+  for (int owner = core < 0 ? 0 : fold.first_of(piece); core >= 0 && owner < fold.first_of(piece + 1); ++owner) {
+    const Range part = operand.part(sums, owner);
+    owner == call.rank ? plan.copy(part, result) : plan.send(owner, slot, part);
+  }
+}
+
+void reduce_scatter_ring(Plan& plan) {
+  const Call& call = plan.call();
+  assert(call.commutes && "sums begin at every rank");
+  const Operand operand(plan);
+  const int n = call.size, right = (call.rank + 1) % n, left = (call.rank + n - 1) % n;
+  const Range result = plan.output(0, operand.part(operand.own, call.rank).length);
+  if (n == 1) return plan.copy(operand.own, result);
+  Pool pool(plan, operand.longest(), static_cast<std::uint64_t>(n) - 1, 3);
+  Range sum = operand.part(operand.own, left);
+  for (int round = 0; round + 1 < n; ++round) {
+    const int piece = (call.rank + 2 * n - 2 - round) % n;
+    const Range mine = operand.part(operand.own, piece);
+    const Range in = piece == call.rank && !call.in_place ? result : pool.next(mine.length);
+    plan.receive(left, slot_of(ring_phase, static_cast<std::uint64_t>(round)), in);
+    plan.send(right, slot_of(ring_phase, static_cast<std::uint64_t>(round)), sum);
+    plan.combine(mine, in);
+    sum = in;
+  }
+  plan.copy(sum, result);
+}
+
+void reduce_scatter_two_phases(Plan& plan, const Choice& choice) {
+  const Call& call = plan.call();
+  const Operand operand(plan);
+  const Tree tree = tree_of(call, choice, 0);
+  const Range result = plan.output(0, operand.part(operand.own, call.rank).length);
+  Range subtree = result;
+  if (!tree.children.empty() || tree.is_root()) subtree = plan.scratch(subtree_bytes(tree, operand.bounds));
+  // Only the root's is looked at here, and that is all of the vector.
+  reduce_along(plan, tree, operand.own, tree.is_root() ? subtree : Range{},
+               Cut::segments(operand.own.length, call.element, choice.segment), ring_phase);
+  scatter_along(plan, tree, operand.bounds, subtree, tree_phase);
+  plan.copy(subtree.part(0, result.length), result);
+}
+
+}  // namespace canele::comm::collectives

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which algorithm: a closed form of the time of each, and the least of them. See algorithms.hpp (who, threads).
+// Surprise: all ranks compute this for themselves and must agree, so nothing in it depends on the rank, on lengths that
+//     only some know, or on anything measured; candidates are few, in a fixed order, and of equal ones the first wins.
+//
+// The model is Hockney's with the gap of LogGP: a message of m bytes takes a + m b, and the next one of the same rank
+// may begin max(g, m b) after it. A rank sends and receives at the same time. Combining or copying a byte costs what
+// memory does. n ranks, d = ceil(log2 n) rounds, q segments of s bytes:
+//
+//   flat                  (n-2) max(g, m b) + a + m b
+//   k-nomial tree         ceil(log_k n) ((k-2) max(g, s b) + a + s b) + (q-1) (children of the root) max(g, s b)
+//   chain                 (n-1) (a + s b) + (q-1) max(g, s b)
+//   doubling, halving     d a + m b (n-1)/n                                       of all of the vector: d (a + m b)
+//   ring                  (n-1) (a + m b / n)
+//   Bruck                 allgather as doubling, for any n, and a copy; alltoall d (a + n/2 m b), and d copies of half
+//
+// Hockney: The communication challenge for MPP, 1994. Alexandrov, Ionescu, Schauser, Scheiman: LogGP, 1995. Thakur,
+// Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005. Bruck et al., 1997.
+// Segments: Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations, 2007.
+#include <algorithm>
+#include <cassert>
+#include <vector>
+
+#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/algorithms/build.hpp"
+
+namespace canele::comm::collectives {
+namespace {
+
+constexpr double memory_ns_per_byte = 0.1;  // 10 GB/s: read two, write one
+
+/// What messages cost, and what the call is to the model.
+struct Model {
+  Model(const Call& call, const Network& network)
+      : a(static_cast<double>(network.latency_ns)),
+        g(static_cast<double>(network.gap_ns)),
+        b(1e9 / static_cast<double>(std::max<std::uint64_t>(1, network.bytes_per_second))),
+        n(call.size),
+        ranks(static_cast<double>(call.size)) {
+    for (std::uint64_t reach = 1; reach < static_cast<std::uint64_t>(n); reach *= 2) ++rounds;
+    const bool power = (n & (n - 1)) == 0;
+    core_rounds = power ? rounds : rounds - 1;
+    folded = !power;
+  }
+  double one(double bytes) const { return a + bytes * b; }
+  double busy(double bytes) const { return std::max(g, bytes * b); }
+  /// Doubling or halving of a vector among powers of two, without what is folded.
+  double shares(double bytes) const { return core_rounds * a + bytes * b * (ranks - 1) / ranks; }
+  double ring(double longest) const { return (ranks - 1) * one(longest); }
+
+  double a, g, b;
+  int n;
+  double ranks, rounds = 0, core_rounds = 0;
+  bool folded = false;
+};
+
+/// Lengths that all ranks know; 0 where they do not.
+struct Bytes {
+  double all = 0, longest = 0;
+};
+
+Bytes parts_of(const Parts& parts, int n) {
+  if (parts.lengths == nullptr) {
+    const auto length = static_cast<double>(parts.length);
+    return {length * n, length};
+  }
+  std::uint64_t all = 0, longest = 0;
+  for (int part = 0; part < n; ++part) {
+    all += parts.lengths[part];
+    longest = std::max<std::uint64_t>(longest, parts.lengths[part]);
+  }
+  return {static_cast<double>(all), static_cast<double>(longest)};
+}
+
+Bytes bytes_of(const Call& call) {
+  if (call.irregular) return {};
+  switch (call.operation) {
+    case Operation::allgather:
+      return parts_of(call.output, call.size);
+    case Operation::alltoall:
+      if (call.output.lengths != nullptr || call.input.lengths != nullptr) return {};
+      return parts_of(call.output, call.size);
+    case Operation::reduce_scatter:
+      return parts_of(call.input, call.size);
+    default:
+      return {static_cast<double>(call.length), static_cast<double>(call.length)};
+  }
+}
+
+double chain_time(const Model& m, double bytes, double segment, double depth, double streams) {
+  const double some = segment == 0 ? bytes : std::min(segment, bytes);
+  const double segments = some == 0 ? 1 : std::max(1.0, bytes / some);
+  return depth * m.one(some) + (segments - 1) * streams * m.busy(some);
+}
+
+double tree_time(const Model& m, double bytes, const Choice& choice) {
+  const std::uint64_t radix = choice.algorithm == Algorithm::k_nomial ? std::max(2U, choice.radix) : 2;
+  const auto n = static_cast<std::uint64_t>(m.n);
+  double depth = 0, children = 0;
+  for (std::uint64_t weight = 1; weight < n; weight *= radix) {
+    ++depth;
+    children += static_cast<double>(std::min(radix, (n + weight - 1) / weight) - 1);
+  }
+  const double some = choice.segment == 0 ? bytes : std::min(static_cast<double>(choice.segment), bytes);
+  const double segments = some == 0 ? 1 : std::max(1.0, bytes / some);
+  const double brothers = static_cast<double>(radix) - 2;
+  return depth * (brothers * m.busy(some) + m.one(some)) + (segments - 1) * children * m.busy(some);
+}
+
+/// Broadcast, or with `combining` the same backwards.
+double rooted_time(const Model& m, const Call& call, double bytes, const Choice& choice, bool combining) {
+  const double work = combining ? memory_ns_per_byte : 0;
+  switch (choice.algorithm) {
+    case Algorithm::flat:
+      return (m.ranks - 2) * m.busy(bytes) + m.one(bytes) + (m.ranks - 1) * bytes * work;
+    case Algorithm::chain: {
+      const bool two_sided = combining && !call.commutes && call.root != 0 && call.root != m.n - 1;
+      const int depth = two_sided ? std::max(call.root, m.n - 1 - call.root) : m.n - 1;
+      return chain_time(m, bytes, static_cast<double>(choice.segment), depth, two_sided ? 2 : 1) + bytes * work;
+    }
+    case Algorithm::two_phases: {
+      const bool ring = !combining && in_a_ring(m.n, call.length);
+      const double back = ring ? m.ring(bytes / m.ranks) : m.shares(bytes);
+      const double folding = combining && m.folded ? m.one(bytes) : 0;
+      return m.shares(bytes) + (m.rounds - m.core_rounds) * m.a + back + folding + bytes * work;
+    }
+    default:
+      return tree_time(m, bytes, choice) + m.rounds * bytes * work;
+  }
+}
+
+double allreduce_time(const Model& m, const Call& call, double bytes, const Choice& choice) {
+  const double work = bytes * memory_ns_per_byte, folding = m.folded ? 2 * m.one(bytes) + work : 0;
+  switch (choice.algorithm) {
+    case Algorithm::ring:
+      return 2 * m.ring(bytes / m.ranks) + work;
+    case Algorithm::halving_doubling:
+      return 2 * m.shares(bytes) + folding + work;
+    case Algorithm::two_phases:
+      return rooted_time(m, call, bytes, {Algorithm::binomial, 2, choice.segment, 0, 0}, true) +
+             rooted_time(m, call, bytes, {Algorithm::binomial, 2, choice.segment, 0, 0}, false);
+    default:
+      return m.core_rounds * (m.one(bytes) + work) + folding;
+  }
+}
+
+double allgather_time(const Model& m, const Bytes& bytes, const Choice& choice) {
+  const double share = m.one(bytes.all / m.ranks), copies = bytes.all * memory_ns_per_byte;
+  switch (choice.algorithm) {
+    case Algorithm::ring:
+      return m.ring(bytes.longest);
+    case Algorithm::bruck:
+      return m.rounds * m.a + bytes.all * m.b * (m.ranks - 1) / m.ranks + 2 * copies;
+    case Algorithm::two_phases:
+      return m.rounds * m.a + bytes.all * m.b * (m.ranks - 1) / m.ranks +
+             tree_time(m, bytes.all, {Algorithm::binomial, 2, choice.segment, 0, 0});
+    default:
+      return m.shares(bytes.all) + (m.folded ? share + m.one(bytes.all) : 0);
+  }
+}
+
+double reduce_scatter_time(const Model& m, const Call& call, const Bytes& bytes, const Choice& choice) {
+  const double work = bytes.all * memory_ns_per_byte, share = m.one(bytes.all / m.ranks);
+  switch (choice.algorithm) {
+    case Algorithm::ring:
+      return m.ring(bytes.longest) + work;
+    case Algorithm::two_phases:
+      return tree_time(m, bytes.all, {Algorithm::binomial, 2, choice.segment, 0, 0}) + m.rounds * work +
+             m.rounds * m.a + bytes.all * m.b * (m.ranks - 1) / m.ranks;
+    default:
+      return m.shares(bytes.all) + work + (m.folded ? m.one(bytes.all) + work : 0) +
+             (m.folded || !call.commutes ? share : 0);
+  }
+}
+
+double alltoall_time(const Model& m, const Bytes& bytes, const Choice& choice) {
+  if (choice.algorithm == Algorithm::bruck) {
+    const double half = bytes.longest * m.ranks / 2;
+    return m.rounds * (m.one(half) + 2 * half * memory_ns_per_byte) + 2 * half * memory_ns_per_byte;
+  }
+  // A send is over when the receiver has it and says so: with few under way the window is what holds up.
+  const double window = choice.window == 0 ? m.ranks - 1 : choice.window;
+  const double each = std::max(m.busy(bytes.longest), (m.one(bytes.longest) + m.a) / window);
+  return (m.ranks - 2) * each + m.one(bytes.longest);
+}
+
+/// Whether it can be done at all: an order that must be kept, lengths that nobody knows, slots.
+bool possible(const Call& call, Algorithm algorithm) {
+  const bool ring =
+      algorithm == Algorithm::ring || (algorithm == Algorithm::two_phases && call.operation == Operation::bcast);
+  if (ring && static_cast<std::uint32_t>(call.size) > most_items) return false;
+  switch (call.operation) {
+    case Operation::allreduce:
+    case Operation::reduce_scatter:
+      return call.commutes || algorithm != Algorithm::ring;
+    case Operation::gather:
+    case Operation::scatter:
+      return !call.irregular || algorithm == Algorithm::flat;
+    case Operation::alltoall:
+      return algorithm != Algorithm::bruck ||
+             (!call.irregular && call.output.lengths == nullptr && call.input.lengths == nullptr);
+    default:
+      return true;
+  }
+}
+
+Algorithm fallback_of(Operation operation) {
+  switch (operation) {
+    case Operation::gather:
+    case Operation::scatter:
+    case Operation::alltoall:
+      return Algorithm::flat;
+    case Operation::bcast:
+      return Algorithm::binomial;
+    default:
+      return Algorithm::recursive;
+  }
+}
+
+bool has_segments(const Call& call, Algorithm algorithm) {
+  switch (call.operation) {
+    case Operation::bcast:
+    case Operation::reduce:
+      return algorithm == Algorithm::binomial || algorithm == Algorithm::k_nomial || algorithm == Algorithm::chain;
+    case Operation::scan:
+    case Operation::exscan:
+      return algorithm == Algorithm::chain;
+    case Operation::allreduce:
+    case Operation::allgather:
+    case Operation::reduce_scatter:
+      return algorithm == Algorithm::two_phases;
+    default:
+      return false;
+  }
+}
+
+bool has_levels(const Call& call, Algorithm algorithm) {
+  return algorithm == Algorithm::binomial && call.operation != Operation::barrier;
+}
+
+/// As many as keep a link busy until the first one's end is known, and some more; from what all ranks know.
+std::uint32_t window_for(const Call& call, const Model& m) {
+  const double bytes = bytes_of(call).longest, busy = std::max(1.0, m.busy(bytes));
+  const double filled = std::clamp((m.one(bytes) + m.a) / busy + 1, 4.0, 64.0);
+  return std::min(static_cast<std::uint32_t>(filled), static_cast<std::uint32_t>(std::max(1, call.size - 1)));
+}
+
+/// Tries what is left open of one algorithm and keeps the best so far.
+class Search {
+ public:
+  Search(const Call& call, const Choice& asked, const Network& network)
+      : call_(call), asked_(asked), network_(network), model_(call, network) {}
+
+  void algorithm(Algorithm algorithm) {
+    constexpr std::uint32_t radices[] = {4, 8, 16};
+    Choice choice;
+    choice.algorithm = algorithm;
+    choice.late = has_levels(call_, algorithm) ? asked_.late : 0;
+    if (call_.operation == Operation::alltoall && algorithm == Algorithm::flat) {
+      choice.window = asked_.window != 0 ? asked_.window : window_for(call_, model_);
+    }
+    if (algorithm != Algorithm::k_nomial) return segments(choice);
+    for (const std::uint32_t radix : radices) {
+      choice.radix = asked_.radix != 0 ? asked_.radix : radix;
+      segments(choice);
+    }
+  }
+  const Choice& best() const { return best_; }
+
+ private:
+  void segments(Choice choice) {
+    if (!has_segments(call_, choice.algorithm)) return consider(choice);
+    choice.segment = asked_.segment;
+    consider(choice);
+    if (asked_.segment != 0) return;
+    // Less is not worth a message; and the receives of all segments are posted at once.
+    constexpr std::uint64_t smallest = 4096, most = 512;
+    const auto bytes = static_cast<std::uint64_t>(bytes_of(call_).all);
+    for (std::uint64_t segment = smallest; segment < bytes; segment *= 2) {
+      choice.segment = segment;
+      if (bytes / segment < most) consider(choice);
+    }
+  }
+  void consider(const Choice& choice) {
+    const double time = time_of(call_, choice, network_);
+    if (best_.algorithm != Algorithm::automatic && time >= least_) return;
+    least_ = time;
+    best_ = choice;
+  }
+
+  const Call& call_;
+  const Choice& asked_;
+  const Network& network_;
+  Model model_;
+  Choice best_;
+  double least_ = 0;
+};
+
+}  // namespace
+
+double time_of(const Call& call, const Choice& choice, const Network& network) {
+  const Model model(call, network);
+  if (call.size == 1) return 0;
+  const Bytes bytes = bytes_of(call);
+  switch (call.operation) {
+    case Operation::barrier:
+      return model.rounds * std::max(model.a, model.g);
+    case Operation::bcast:
+    case Operation::reduce:
+      return rooted_time(model, call, bytes.all, choice, call.operation == Operation::reduce);
+    case Operation::allreduce:
+      return allreduce_time(model, call, bytes.all, choice);
+    case Operation::gather:
+    case Operation::scatter:
+      if (choice.algorithm == Algorithm::flat) {
+        return (model.ranks - 2) * model.busy(bytes.all) + model.one(bytes.all);
+      }
+      return model.rounds * model.a + (model.ranks - 1) * bytes.all * model.b;
+    case Operation::allgather:
+      return allgather_time(model, bytes, choice);
+    case Operation::alltoall:
+      return alltoall_time(model, bytes, choice);
+    case Operation::reduce_scatter:
+      return reduce_scatter_time(model, call, bytes, choice);
+    case Operation::scan:
+    case Operation::exscan:
+      break;
+  }
+  const double work = bytes.all * memory_ns_per_byte;
+  if (choice.algorithm != Algorithm::chain) return model.rounds * (model.one(bytes.all) + work);
+  return chain_time(model, bytes.all, static_cast<double>(choice.segment), model.n - 1, 1) + work;
+}
+
+Choice choose(const Call& call, const Choice& asked, const Network& network) {
+  // In the order in which ties are decided: the plain ones first.
+  constexpr Algorithm all[] = {
+      Algorithm::dissemination,    Algorithm::binomial, Algorithm::recursive, Algorithm::flat, Algorithm::k_nomial,
+      Algorithm::halving_doubling, Algorithm::bruck,    Algorithm::chain,     Algorithm::ring, Algorithm::two_phases};
+  Search search(call, asked, network);
+  if (asked.algorithm != Algorithm::automatic) {
+    assert(has(call.operation, asked.algorithm) && "the call has been checked");
+    search.algorithm(possible(call, asked.algorithm) ? asked.algorithm : fallback_of(call.operation));
+    return search.best();
+  }
+  for (const Algorithm algorithm : all) {
+    if (has(call.operation, algorithm) && possible(call, algorithm)) search.algorithm(algorithm);
+  }
+  return search.best();
+}
+
+}  // namespace canele::comm::collectives
