@@ -96,6 +96,7 @@ int find_place(Engine& engine, canele_place kind, int index, int* place) {
 }  // namespace
 }  // namespace canele::comm::api
 
+using namespace canele;
 using namespace canele::comm;
 using namespace canele::comm::api;
 
