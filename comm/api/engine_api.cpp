@@ -11,6 +11,7 @@
 
 #include "comm/api/api.hpp"
 #include "comm/api/worker_place.hpp"
+#include "comm/collectives/forced.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
@@ -39,6 +40,9 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   parts.settings = std::make_unique<Settings>(*parts.platform, overrides);
   if (!parts.settings->error().empty()) return error(CANELE_EINVAL, parts.settings->error());
   std::string why;
+  collectives::Forced forced;
+  if (!collectives::parse_forced(parts.settings->text(Setting::collectives), &forced, &why))
+    return error(CANELE_EINVAL, why);
   const std::string& path = parts.settings->text(Setting::driver_path);
   if (!choose_drivers(parts.settings->text(Setting::drivers), path, &parts.drivers, &why))
     return error(CANELE_EINVAL, why);
@@ -251,6 +255,9 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
   if (name.empty() || name.size() > longest) {
     return error(CANELE_EINVAL, "canele_session_open: a label has 1 to " + std::to_string(longest) + " bytes, not " +
                                     std::to_string(name.size()));
+  }
+  if (name.starts_with("group:")) {
+    return error(CANELE_EINVAL, "canele_session_open: labels that begin with \"group:\" are those of groups");
   }
   if ((flags & ~static_cast<unsigned>(CANELE_ORDER_ACROSS_TAGS)) != 0) {
     return error(CANELE_EINVAL, "canele_session_open: unknown flags " + std::to_string(flags));

@@ -140,6 +140,12 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      false,
      0,
      std::uint64_t{1} << 40},
+    {{"COLLECTIVES", "auto", "",
+      "How collectives are done where the program does not say: a list of operation=algorithm. auto, as a word or for "
+      "what is not in the list: what a model of the network expects to end first. All ranks of a job need the same "
+      "value. What each operation has is in collectives.h; what does not exist is an error that says what does.",
+      "auto | e.g. bcast=chain,allreduce=ring"},
+     SettingKind::text},
     {{"PUSH", "auto", "",
       "Whether a large receive on the same host is offered to its sender, which then writes the data there while the "
       "receiver computes; both copy if both wait. Costs a small message for each large receive. off: only the receiver "

@@ -26,6 +26,7 @@
 namespace canele::comm {
 
 class Engine;
+struct Message;
 
 class Session {
  public:
@@ -40,6 +41,8 @@ class Session {
   std::shared_ptr<void> active_messages;  ///< api::ActiveMessages, made when they are first used
   std::atomic<Session*> active{nullptr};  ///< internal session of these, read without the lock
   MatchSession match;
+  std::shared_ptr<void> collectives;  ///< of an internal session: the collectives::Group that it belongs to
+  void (*unmatched)(Session&, const Message&) = nullptr;  ///< told of each message that is kept, as nobody waits for it
 };
 
 class SessionTable {

@@ -90,6 +90,8 @@ void file_unexpected(Engine& engine, Session& session, Message& message) {
   c.add(Counter::unexpected_bytes_now, message.stored);
   c.raise_to(Counter::unexpected_most, Counter::unexpected_now);
   c.raise_to(Counter::unexpected_bytes_most, Counter::unexpected_bytes_now);
+  if (session.unmatched != nullptr) [[unlikely]]
+    session.unmatched(session, message);
 }
 
 /// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed.

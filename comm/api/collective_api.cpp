@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Collectives of the C ABI: groups, operators, barrier, broadcast, reductions, scans. Those with parts in memory:
+// collective_parts_api.cpp.
+//
+// Threads: any; for one group one at a time.
+// Surprise: a handle of a group is the Group's own address; its session owns it.
+#include <algorithm>
+#include <new>
+
+#include "comm/api/api.hpp"
+#include "comm/api/collective_call.hpp"
+#include "comm/collectives/operators.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+using collectives::Group;
+using collectives::Operation;
+
+constexpr std::size_t longest_label = 40;
+
+int no_group(int code, const std::string& why) { return error(code, "canele_group_create: " + why); }
+
+int check_members(const Engine& engine, const std::vector<int>& ranks) {
+  std::vector<int> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.empty()) return no_group(CANELE_EINVAL, "a group has at least one rank, this one");
+  for (const int rank : {sorted.front(), sorted.back()}) {
+    if (rank >= 0 && rank < engine.size) continue;
+    return no_group(CANELE_ERANK,
+                    "rank " + std::to_string(rank) + ": ranks run from 0 to " + std::to_string(engine.size - 1));
+  }
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) return no_group(CANELE_EINVAL, "rank " + std::to_string(*twice) + " is named twice");
+  if (std::binary_search(sorted.begin(), sorted.end(), engine.rank)) return CANELE_OK;
+  return no_group(CANELE_EINVAL, "rank " + std::to_string(engine.rank) + ", which calls, must be one of the ranks");
+}
+
+/// What drivers declare, so that all ranks see the same: measured samples differ from host to host.
+collectives::Network network_of(const Engine& engine) {
+  const bool one_host = engine.bootstrap->local_size() == engine.size;
+  for (const bool memory : {one_host, !one_host}) {
+    for (const auto& slot : engine.slots) {
+      const drivers::Capabilities& capabilities = slot->driver->capabilities();
+      if (capabilities.reaches_self || slot->memory_only() != memory) continue;
+      const strategies::Costs costs = costs_of(Samples{}, "", capabilities);
+      return {costs.latency_ns, costs.gap_ns, costs.bytes_per_second};
+    }
+  }
+  return {};
+}
+
+int make_group(Engine& engine, const std::string& label, std::vector<int> ranks, canele_group_t** group) {
+  int code = CANELE_OK;
+  Session* const session = open_session(engine, "group:" + label, CANELE_ORDER_PER_TAG, &code);
+  if (session == nullptr) return no_group(code, canele_error_detail());
+  const auto made = std::make_shared<Group>(engine, *session, std::move(ranks));
+  std::string why;
+  [[maybe_unused]] const bool well =
+      collectives::parse_forced(engine.settings->text(Setting::collectives), &made->forced, &why);
+  assert(well && "canele_init has checked it");
+  made->network = network_of(engine);
+  session->collectives = made;
+  made->listen();
+  *group = reinterpret_cast<canele_group_t*>(made.get());
+  return CANELE_OK;
+}
+
+/// What reductions and scans have in common: an input and an output, both of `count` elements.
+void read_reduction(Collective& one, const void* input, const void* output, std::size_t count,
+                    const canele_operator_t* operation, bool has_output) {
+  one.operation(operation);
+  one.call.length = one.bytes(count);
+  one.input(input, one.call.length);
+  if (has_output) one.memory(output, one.call.length, "output");
+}
+
+}  // namespace
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+using collectives::Operation;
+
+int canele_group_create(canele_engine_t* engine, const char* label, const int* ranks, size_t count,
+                        canele_group_t** group) {
+  if (engine == nullptr || label == nullptr || group == nullptr) {
+    return no_group(CANELE_EINVAL, "engine, label and group must be given");
+  }
+  Engine& e = engine_of(engine);
+  const std::string name(label);
+  if (name.empty() || name.size() > longest_label) {
+    return no_group(CANELE_EINVAL,
+                    "a label has 1 to " + std::to_string(longest_label) + " bytes, not " + std::to_string(name.size()));
+  }
+  try {
+    std::vector<int> members;
+    if (ranks != nullptr) {
+      members.assign(ranks, ranks + count);
+      const int code = check_members(e, members);
+      if (code != CANELE_OK) return code;
+    }
+    return make_group(e, name, std::move(members), group);
+  } catch (const std::bad_alloc&) {
+    return no_group(CANELE_ENOMEM, "no memory");
+  }
+}
+
+int canele_group_destroy(canele_group_t* group) {
+  if (group == nullptr || group_of(group).close()) return CANELE_OK;
+  return error(CANELE_EBUSY, "canele_group_destroy: collectives of it are under way: wait for them");
+}
+
+int canele_group_rank(const canele_group_t* group) { return group_of(group).rank(); }
+int canele_group_size(const canele_group_t* group) { return group_of(group).size(); }
+
+int canele_operator_of(enum canele_operation operation, enum canele_element element, canele_operator_t* result) {
+  const auto o = static_cast<unsigned>(operation), t = static_cast<unsigned>(element);
+  if (result == nullptr || o >= collectives::operator_count || t >= collectives::element_count) {
+    return error(CANELE_EINVAL,
+                 "canele_operator_of: result, an operation of enum canele_operation and a type of enum "
+                 "canele_element must be given");
+  }
+  const canele_combine_fn kernel = collectives::kernel_of(operation, element);
+  if (kernel == nullptr) {
+    return error(CANELE_EINVAL, std::string("canele_operator_of: there is no ") + collectives::name_of(operation) +
+                                    " of " + collectives::name_of(element));
+  }
+  *result = {kernel, nullptr, collectives::size_of(element), 1};
+  return CANELE_OK;
+}
+
+int canele_ibarrier(canele_group_t* group, const canele_collective_options_t* options, canele_request_t* request) {
+  Collective one("canele_ibarrier", Operation::barrier, group, options, request);
+  return one.begin();
+}
+
+int canele_ibcast(canele_group_t* group, void* buffer, size_t length, int root,
+                  const canele_collective_options_t* options, canele_request_t* request) {
+  Collective one("canele_ibcast", Operation::bcast, group, options, request);
+  one.root(root);
+  one.call.length = length;
+  one.memory(buffer, length, "buffer");
+  one.work.output = static_cast<std::byte*>(buffer);
+  return one.begin();
+}
+
+int canele_ireduce(canele_group_t* group, const void* input, void* output, size_t count,
+                   const canele_operator_t* operation, int root, const canele_collective_options_t* options,
+                   canele_request_t* request) {
+  Collective one("canele_ireduce", Operation::reduce, group, options, request);
+  one.root(root);
+  read_reduction(one, input, output, count, operation, one.at_root());
+  one.require(one.at_root() || !one.call.in_place, "CANELE_IN_PLACE is for the root: elsewhere give the input");
+  one.work.output = one.at_root() ? static_cast<std::byte*>(output) : nullptr;
+  return one.begin();
+}
+
+int canele_iallreduce(canele_group_t* group, const void* input, void* output, size_t count,
+                      const canele_operator_t* operation, const canele_collective_options_t* options,
+                      canele_request_t* request) {
+  Collective one("canele_iallreduce", Operation::allreduce, group, options, request);
+  read_reduction(one, input, output, count, operation, true);
+  one.work.output = static_cast<std::byte*>(output);
+  return one.begin();
+}
+
+int canele_iscan(canele_group_t* group, const void* input, void* output, size_t count,
+                 const canele_operator_t* operation, const canele_collective_options_t* options,
+                 canele_request_t* request) {
+  Collective one("canele_iscan", Operation::scan, group, options, request);
+  read_reduction(one, input, output, count, operation, true);
+  one.work.output = static_cast<std::byte*>(output);
+  return one.begin();
+}
+
+int canele_iexscan(canele_group_t* group, const void* input, void* output, size_t count,
+                   const canele_operator_t* operation, const canele_collective_options_t* options,
+                   canele_request_t* request) {
+  Collective one("canele_iexscan", Operation::exscan, group, options, request);
+  read_reduction(one, input, output, count, operation, one.call.rank != 0 || input == CANELE_IN_PLACE);
+  one.work.output = static_cast<std::byte*>(output);
+  return one.begin();
+}

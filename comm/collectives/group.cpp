@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The end of a group, and its cache of schedules. See group.hpp (who, threads, pictures).
+// Surprise: a notice is taken by an ordinary receive, posted when it is there; nothing here reads a packet.
+#include "comm/collectives/group.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "comm/api/api.hpp"
+#include "comm/collectives/run.hpp"
+#include "comm/protocol/receive_path.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm::collectives {
+namespace {
+
+constexpr int code_shift = 32;
+
+std::uint64_t packed(Ending ending) {
+  return std::uint64_t{static_cast<std::uint32_t>(ending.code)} << code_shift | static_cast<std::uint32_t>(ending.rank);
+}
+
+int position_of(const std::vector<int>& ranks, int rank) {
+  if (ranks.empty()) return rank;
+  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+bool same(const Parts& a, const Parts& b) { return a.length == b.length; }
+
+bool same(const Call& a, const Call& b) {
+  return a.operation == b.operation && a.length == b.length && a.root == b.root && a.element == b.element &&
+         a.commutes == b.commutes && a.in_place == b.in_place && a.irregular == b.irregular && same(a.input, b.input) &&
+         same(a.output, b.output);  // size and rank are those of the group
+}
+
+bool same(const Choice& a, const Choice& b) {
+  return a.algorithm == b.algorithm && a.radix == b.radix && a.segment == b.segment && a.window == b.window &&
+         a.late == b.late;
+}
+
+bool names_memory(const Parts& parts) {
+  return parts.lengths != nullptr || parts.offsets != nullptr || parts.sums != nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const Schedule> ScheduleCache::find_or_build(const Call& call, const Choice& asked,
+                                                             const Network& network) {
+  const bool keep = !names_memory(call.input) && !names_memory(call.output);
+  for (const Entry& one : entries_) {
+    if (keep && one.schedule != nullptr && same(one.call, call) && same(one.asked, asked)) return one.schedule;
+  }
+  ++built_;
+  auto schedule = std::make_shared<const Schedule>(schedule_of(call, choose(call, asked, network)));
+  if (!keep) return schedule;
+  entries_[next_] = {call, asked, schedule};
+  next_ = (next_ + 1) % entries;
+  return schedule;
+}
+
+Group::Group(Engine& owner, Session& opened, std::vector<int> members)
+    : engine(owner),
+      session(opened),
+      ranks_(std::move(members)),
+      size_(ranks_.empty() ? owner.size : static_cast<int>(ranks_.size())),
+      rank_(position_of(ranks_, owner.rank)) {}
+
+Ending Group::ending() const {
+  const std::uint64_t word = ending_.load(std::memory_order_seq_cst);
+  return {static_cast<std::int32_t>(word >> code_shift), static_cast<std::int32_t>(word)};
+}
+
+bool Group::note(Ending ending) {
+  assert(ending.code != CANELE_OK);
+  std::uint64_t going_on = 0;
+  return ending_.compare_exchange_strong(going_on, packed(ending), std::memory_order_seq_cst);
+}
+
+void Group::link(Run& run) {
+  run.next = runs_;
+  if (runs_ != nullptr) runs_->prev = &run;
+  runs_ = &run;
+}
+
+void Group::unlink(Run& run) {
+  (run.prev != nullptr ? run.prev->next : runs_) = run.next;
+  if (run.next != nullptr) run.next->prev = run.prev;
+}
+
+// ---- the end
+
+void Group::spread() {
+  CANELE_MARK(group_is_over);
+  end_runs();
+  if (ending().code == CANELE_ECANCELED) return;  // the engine is being finalized: nobody listens any more
+  tell_others();
+  drain();
+}
+
+/// A run that is not in the list yet looks at over() after each receive that it posts.
+void Group::end_runs() {
+  std::vector<Run*> under_way;
+  engine.lock_for_callback();
+  for (Run* run = runs_; run != nullptr; run = run->next) {
+    if (run->hold()) under_way.push_back(run);
+  }
+  engine.unlock();
+  for (Run* const run : under_way) {
+    run->cancel_receives();
+    run->release(1);
+  }
+}
+
+void Group::tell_others() {
+  const Ending why = ending();
+  notice_out_ = {why.code, why.rank};
+  std::vector<int> whom;
+  for (int distance = 1; distance < size_; distance *= 2) {
+    for (const int position : {(rank_ + distance) % size_, (rank_ + size_ - distance) % size_}) {
+      if (world(position) != why.rank) whom.push_back(world(position));
+    }
+  }
+  std::sort(whom.begin(), whom.end());
+  whom.erase(std::unique(whom.begin(), whom.end()), whom.end());
+  told_ = std::make_unique<canele_request_t[]>(whom.size());
+  for (std::size_t i = 0; i < whom.size(); ++i) {
+    canele_isend(api::public_of(session), whom[i], notice_tag, &notice_out_, sizeof notice_out_, &told_[i]);
+  }
+}
+
+/// Takes the next message that no receive has asked for, whatever it is, and drops it when it is there.
+void Group::drain() {
+  const int code = canele_irecv_late(api::public_of(session), CANELE_ANY_SOURCE, 0, CANELE_TAG_ANY, &drain_request_);
+  assert(code == CANELE_OK && "the session of a group that is over stays open");
+  if (code != CANELE_OK) return;
+  canele_request_on_event(&drain_request_, CANELE_EVENT_HEADER | CANELE_EVENT_FINALIZED, drained, this);
+}
+
+void Group::drained(canele_request_t* request, unsigned events, void* argument) {
+  if ((events & CANELE_EVENT_HEADER) != 0) {
+    const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
+    canele_receive_bind(request, &nothing);
+  }
+  if ((events & CANELE_EVENT_FINALIZED) == 0 || request_of(request).cancelled) return;
+  static_cast<Group*>(argument)->drain();
+}
+
+// ---- hearing of it
+
+void Group::listen() {
+  engine.lock_for_callback();
+  session.unmatched = unmatched;
+  if (engine.matcher.find(session.match, CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT) != nullptr) wake_to_hear();
+  engine.unlock();
+  engine.after_submit();
+}
+
+/// Under the lock.
+void Group::unmatched(Session& session, const comm::Message& message) {
+  auto& group = *static_cast<Group*>(session.collectives.get());
+  if (message.tag == notice_tag) group.wake_to_hear();
+}
+
+/// Under the lock.
+void Group::wake_to_hear() {
+  if (hearing_) return;
+  hearing_ = true;
+  awake_ = shared_from_this();
+  hearing_task_.group = this;
+  hearing_task_.prepare(hear);
+  engine.tasks.submit(hearing_task_);
+}
+
+void Group::hear(ltask::Task& task) {
+  Group& group = *static_cast<Hearing&>(task).group;
+  ++callbacks_on_this_thread;
+  const int code = canele_irecv(api::public_of(group.session), CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT,
+                                &group.notice_in_, sizeof group.notice_in_, &group.notice_request_);
+  if (code == CANELE_OK) canele_request_on_event(&group.notice_request_, CANELE_EVENT_FINALIZED, heard, &group);
+  --callbacks_on_this_thread;
+}
+
+void Group::heard(canele_request_t* request, unsigned, void* argument) {
+  auto& group = *static_cast<Group*>(argument);
+  canele_status_t status{};
+  canele_request_status(request, &status);
+  const bool sense = group.makes_sense(status);
+  if (sense && group.note({group.notice_in_.code, group.notice_in_.rank})) group.spread();
+  group.engine.lock_for_callback();
+  const std::shared_ptr<Group> self = std::move(group.awake_);
+  group.hearing_ = false;
+  group.engine.unlock();
+  if (!group.over()) group.listen();  // another one may have come
+}
+
+/// A notice may be of an earlier group of this label, or not from us at all.
+bool Group::makes_sense(const canele_status_t& status) const {
+  if (status.error != CANELE_OK || status.length != sizeof(Notice) || notice_in_.code >= CANELE_OK) return false;
+  return notice_in_.rank >= 0 && notice_in_.rank < engine.size && position_of(ranks_, notice_in_.rank) < size_;
+}
+
+bool Group::close() {
+  std::shared_ptr<void> owned;
+  engine.lock_for_callback();
+  const bool none = runs_ == nullptr;
+  if (none && !over() && !hearing_) {
+    assert(session.pending == 0);
+    receive_path::drop_unexpected(engine, session);
+    session.open = false;
+    session.unmatched = nullptr;
+    owned = std::move(session.collectives);
+  }
+  engine.unlock();
+  return none;
+}
+
+}  // namespace canele::comm::collectives

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Group: ranks that do collectives together; what they have under way here, and how all of them learn that it is over.
+//
+// Who: api/ makes it and starts runs (run.hpp) in it.
+// Threads: any; see each part.
+// Surprise: a collective that fails on one rank ends the whole group. Who notices tells some others, and so does who is
+//     told; every collective under way then ends with the error, and so does each that is started later. A rank whose
+//     program has given up would otherwise leave the rest waiting in the next collective for what it never sends.
+//
+//     Session "group:label" ──owns──▶ Group ──runs──▶ Run ⇄ Run ⇄ Run       under way here; each holds its Group
+//        │                              ▲
+//        └─ unmatched ──notice──────────┘     tag ~0: no receive is ever posted for it, so that an idle group costs
+//                                             nothing: the session is asked about each message that nobody waits for
+//
+//     who tells whom: position p tells p ± 2^k, all k: some 2 log n messages each, and as many must be lost at once
+//     before one rank is not told.
+//
+// Rejected: an abort message in place of each message that will not be sent (it reaches those that are in the same
+//     collective and in no later one); to tell all (n² messages of all); to cancel receives and leave it at that (a
+//     large message to a receive that is gone has a sender that waits for ever: an ended group takes, and drops, all).
+#pragma once
+
+#include <canele/collectives.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/forced.hpp"
+#include "comm/collectives/schedule.hpp"
+#include "comm/core/engine.hpp"
+#include "ltask/task.hpp"
+
+namespace canele::comm::collectives {
+
+struct Run;
+
+/// Why a group is over.
+struct Ending {
+  std::int32_t code = CANELE_OK;
+  std::int32_t rank = -1;  ///< of the job: who died, or sent what makes no sense
+};
+
+/// Schedules of the last few different calls, so that one that is made again and again is not built anew. Those whose
+/// parts have lengths of their own are not kept: to compare them costs as much as to build them. For one thread at a
+/// time.
+class ScheduleCache {
+ public:
+  static constexpr std::size_t entries = 8;
+  std::shared_ptr<const Schedule> find_or_build(const Call& call, const Choice& asked, const Network& network);
+  std::uint64_t built() const { return built_; }
+
+ private:
+  struct Entry {
+    Call call;
+    Choice asked;
+    std::shared_ptr<const Schedule> schedule;
+  };
+  std::array<Entry, entries> entries_{};
+  std::size_t next_ = 0;  ///< the oldest
+  std::uint64_t built_ = 0;
+};
+
+class Group final : public std::enable_shared_from_this<Group> {
+ public:
+  static constexpr std::uint64_t notice_tag = ~std::uint64_t{0};
+
+  /// ranks: empty means all of the job, in order.
+  Group(Engine& owner, Session& opened, std::vector<int> members);
+
+  int size() const { return size_; }
+  int rank() const { return rank_; }
+  int world(int position) const { return ranks_.empty() ? position : ranks_[static_cast<std::size_t>(position)]; }
+
+  // ---- any thread, not under the lock
+  bool over() const { return ending_.load(std::memory_order_seq_cst) != 0; }
+  Ending ending() const;
+  /// Of several endings the first counts. True: this one; the caller spread()s it when its own state allows.
+  bool note(Ending ending);
+  /// Ends what is under way here, and tells others.
+  void spread();
+  /// Begins to hear of the ends that others tell of, those included that came before the group was made here.
+  void listen();
+  /// Nothing is under way: the session is closed, unless the group is over. (It then drops what is still sent to it
+  /// until the engine ends.) False: something is. The group may be gone afterwards.
+  bool close();
+
+  // ---- under the engine's lock
+  void link(Run& run);
+  void unlink(Run& run);
+
+  Engine& engine;
+  Session& session;
+
+  // ---- for one thread at a time: the ranks of a group start its collectives in the same order
+  Forced forced;
+  Network network;
+  ScheduleCache schedules;
+  std::uint64_t started = 0;
+
+ private:
+  struct Notice {
+    std::int32_t code, rank;
+  };
+  static void unmatched(Session& session, const comm::Message& message);
+  void wake_to_hear();
+  static void hear(ltask::Task& task);
+  static void heard(canele_request_t* request, unsigned events, void* argument);
+  static void drained(canele_request_t* request, unsigned events, void* argument);
+  bool makes_sense(const canele_status_t& status) const;
+  void end_runs();
+  void tell_others();
+  void drain();
+
+  const std::vector<int> ranks_;
+  const int size_, rank_;
+  std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: it goes on
+  Run* runs_ = nullptr;                   ///< under the lock
+  bool hearing_ = false;                  ///< under the lock: a notice has come, and has not been read yet
+  std::shared_ptr<Group> awake_;          ///< itself, while it is hearing
+  struct Hearing : ltask::Task {
+    Group* group = nullptr;
+  } hearing_task_;
+  Notice notice_in_{}, notice_out_{};
+  canele_request_t notice_request_{}, drain_request_{};
+  std::unique_ptr<canele_request_t[]> told_;  ///< sends of the notice
+};
+
+}  // namespace canele::comm::collectives

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Executing a schedule. See run.hpp (who, threads, picture). Read from the bottom up: start(), told(),
+// Worklist::begin().
+//
+// Surprise: a message is posted without a callback, and asks for one only if it has not ended at once: a small message
+//     that is there, or leaves at once, costs no trip through the queue of tasks.
+#include "comm/collectives/run.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <functional>
+#include <new>
+
+#include "comm/api/api.hpp"
+
+namespace canele::comm::collectives {
+namespace {
+
+constexpr int tag_shift = 24;
+static_assert(slots == 1u << tag_shift);
+
+bool is_message(const Step& step) { return step.action == Action::send || step.action == Action::receive; }
+
+/// `to` = to op from, where the operator is from op to: by way of memory of our own, for `from` may be the user's
+/// input.
+void append_in_order(const canele_operator_t& combine, const std::byte* from, std::byte* to, std::uint64_t bytes) {
+  constexpr std::size_t at_a_time = 8192;
+  alignas(64) std::byte some[at_a_time];
+  std::unique_ptr<std::byte[]> long_element;
+  std::byte* buffer = some;
+  if (combine.element > at_a_time) {
+    long_element = std::make_unique<std::byte[]>(combine.element);
+    buffer = long_element.get();
+  }
+  const std::size_t most = std::max<std::size_t>(1, at_a_time / combine.element) * combine.element;
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::size_t now = std::min<std::uint64_t>(most, bytes - done);
+    std::memcpy(buffer, from + done, now);
+    combine.combine(to + done, buffer, now / combine.element, combine.argument);
+    std::memcpy(to + done, buffer, now);
+    done += now;
+  }
+}
+
+void do_here(Run& run, const Step& step) {
+  if (step.action == Action::join || step.to.length == 0) return;
+  const std::byte* const from = run.at(step.from);
+  std::byte* const to = run.at(step.to);
+  const canele_operator_t& combine = run.work.combine;
+  if (step.action == Action::copy) {
+    std::memcpy(to, from, step.to.length);
+  } else if (step.action == Action::combine || combine.commutes != 0) {
+    combine.combine(from, to, step.to.length / combine.element, combine.argument);
+  } else {
+    append_in_order(combine, from, to, step.to.length);
+  }
+}
+
+/// For a few instructions.
+class WindowLock {
+ public:
+  explicit WindowLock(Run& run) : run_(run) {
+    while (run_.window_taken.exchange(true, std::memory_order_acquire)) run_.group->engine.platform.yield();
+  }
+  ~WindowLock() { run_.window_taken.store(false, std::memory_order_release); }
+  WindowLock(const WindowLock&) = delete;
+  WindowLock& operator=(const WindowLock&) = delete;
+
+ private:
+  Run& run_;
+};
+
+/// True: the send may leave. False: it waits until another has ended.
+bool admit(Run& run, StepId id) {
+  if (run.schedule->window() == 0 || run.states[id].admitted) return true;
+  const WindowLock lock(run);
+  if (run.under_way < run.schedule->window()) {
+    ++run.under_way;
+    return run.states[id].admitted = true;
+  }
+  run.waiting[run.waiting_count++] = id;
+  std::push_heap(run.waiting, run.waiting + run.waiting_count, std::greater<>());
+  return false;
+}
+
+/// A send has ended: the next one that waits, admitted; or no_step.
+StepId admit_next(Run& run) {
+  const WindowLock lock(run);
+  if (run.waiting_count == 0) {
+    --run.under_way;
+    return no_step;
+  }
+  std::pop_heap(run.waiting, run.waiting + run.waiting_count, std::greater<>());
+  const StepId next = run.waiting[--run.waiting_count];
+  run.states[next].admitted = true;
+  return next;
+}
+
+void told(canele_request_t* request, unsigned events, void* argument);
+
+/// What one thread has to do for a run, the first thing first. Never under the engine's lock.
+class Worklist {
+ public:
+  explicit Worklist(Run& run) : run_(run) {}
+
+  /// The step needs nothing any more: does it, or posts it, or leaves it to the window.
+  void begin(StepId id) {
+    const Step& step = run_.steps()[id];
+    if (run_.group->over()) return skip(id);
+    if (!is_message(step)) {
+      do_here(run_, step);
+      return ended(id);
+    }
+    if (step.action == Action::send && !admit(run_, id)) return;
+    Transfer& transfer = run_.transfers[run_.states[id].transfer];
+    const int code = post(step, transfer);
+    if (code != CANELE_OK) return failed(id, {code, run_.group->world(step.peer)});
+    if (request_of(&transfer.request).finalized()) return message_ended(id);
+    canele_request_on_event(&transfer.request, CANELE_EVENT_FINALIZED, told, &transfer);
+    if (step.action != Action::receive) return;
+    transfer.cancellable.store(true, std::memory_order_seq_cst);
+    if (run_.group->over()) canele_cancel(&transfer.request);  // who ended the group may have missed it
+  }
+
+  /// The message of this step has ended, well or not.
+  void message_ended(StepId id) {
+    const Step& step = run_.steps()[id];
+    const Request& request = request_of(&run_.transfers[run_.states[id].transfer].request);
+    Ending ending{request.status_error, run_.group->world(step.peer)};
+    const bool odd = step.action == Action::receive && request.status_length != step.to.length;
+    if (ending.code == CANELE_ETRUNC || (ending.code == CANELE_OK && odd)) ending.code = CANELE_EPROTOCOL;
+    return ending.code == CANELE_OK ? ended(id) : failed(id, ending);
+  }
+
+  void push(StepId id) {
+    run_.states[id].next = no_step;
+    (last_ == no_step ? first_ : run_.states[last_].next) = id;
+    last_ = id;
+  }
+
+  /// Does all that is to be done. The run may be gone afterwards. `beside`: what the caller has held of it.
+  void finish(std::uint32_t beside) {
+    while (first_ != no_step) {
+      const StepId id = first_;
+      first_ = run_.states[id].next;
+      if (first_ == no_step) last_ = no_step;
+      begin(id);
+    }
+    if (ends_the_group_) run_.group->spread();
+    if (ended_ + beside != 0) run_.release(ended_ + beside);
+  }
+
+ private:
+  int post(const Step& step, Transfer& transfer) const {
+    canele_session_t* const session = api::public_of(run_.group->session);
+    const int peer = run_.group->world(step.peer);
+    const std::uint64_t tag = run_.number << tag_shift | step.slot;
+    if (step.action == Action::receive) {
+      return canele_irecv(session, peer, tag, CANELE_TAG_EXACT, run_.at(step.to), step.to.length, &transfer.request);
+    }
+    if (run_.work.priority == 0)
+      return canele_isend(session, peer, tag, run_.at(step.from), step.from.length, &transfer.request);
+    canele_send_options_t options{};
+    options.struct_size = sizeof options;
+    options.priority = run_.work.priority;
+    const canele_data_t data = canele_data_contiguous(run_.at(step.from), step.from.length);
+    return canele_isend_data(session, peer, tag, &data, &options, &transfer.request);
+  }
+
+  void skip(StepId id) {
+    run_.failed.store(true, std::memory_order_relaxed);
+    ended(id);
+  }
+
+  void failed(StepId id, Ending ending) {
+    ends_the_group_ = run_.group->note(ending) || ends_the_group_;
+    skip(id);
+  }
+
+  void ended(StepId id) {
+    const Step& step = run_.steps()[id];
+    ++ended_;
+    for (const StepId after : run_.schedule->after(step)) {
+      if (run_.states[after].pending.fetch_sub(1, std::memory_order_acq_rel) == 1) push(after);
+    }
+    if (step.action != Action::send || !run_.states[id].admitted) return;
+    if (const StepId next = admit_next(run_); next != no_step) push(next);
+  }
+
+  Run& run_;
+  StepId first_ = no_step, last_ = no_step;
+  std::uint32_t ended_ = 0;
+  bool ends_the_group_ = false;
+};
+
+/// An event of a message.
+void told(canele_request_t*, unsigned, void* argument) {
+  const Transfer& transfer = *static_cast<Transfer*>(argument);
+  Worklist work(*transfer.run);
+  work.message_ended(transfer.step);
+  work.finish(0);
+}
+
+void destroy(Run& run) {
+  run.~Run();
+  ::operator delete (&run, std::align_val_t{64});
+}
+
+/// Where the parts of a run's memory are, from its beginning.
+struct Places {
+  std::size_t states = 0, transfers = 0, waiting = 0, scratch = 0, all = 0;
+  std::uint32_t transfer_count = 0;
+
+  explicit Places(const Schedule& schedule) {
+    std::size_t sends = 0;
+    for (const Step& step : schedule.steps()) {
+      transfer_count += is_message(step) ? 1 : 0;
+      sends += step.action == Action::send ? 1 : 0;
+    }
+    std::size_t end = sizeof(Run);
+    const auto take = [&end](std::size_t bytes) {
+      const std::size_t begin = (end + 63) / 64 * 64;
+      end = begin + bytes;
+      return begin;
+    };
+    states = take(schedule.steps().size() * sizeof(StepState));
+    transfers = take(transfer_count * sizeof(Transfer));
+    waiting = take(schedule.window() == 0 ? 0 : sends * sizeof(StepId));
+    scratch = take(schedule.scratch_bytes());
+    all = end;
+  }
+};
+
+Run* make(Group& group, std::shared_ptr<const Schedule> schedule, const Work& work, Request& user) {
+  const Places plan(*schedule);
+  void* const memory = ::operator new (plan.all, std::align_val_t{64}, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  auto* const base = static_cast<std::byte*>(memory);
+  Run* const run = new (memory) Run(group.shared_from_this(), std::move(schedule), work, user);
+  const std::span<const Step> steps = run->steps();
+  run->states = reinterpret_cast<StepState*>(base + plan.states);
+  run->transfers = reinterpret_cast<Transfer*>(base + plan.transfers);
+  run->waiting = reinterpret_cast<StepId*>(base + plan.waiting);
+  run->scratch = base + plan.scratch;
+  std::memset(base + plan.transfers, 0, plan.transfer_count * sizeof(Transfer));
+  for (StepId id = 0; id < steps.size(); ++id) {
+    StepState* const state = new (&run->states[id]) StepState;
+    state->pending.store(steps[id].needs, std::memory_order_relaxed);
+    if (!is_message(steps[id])) continue;
+    state->transfer = run->transfer_count;
+    Transfer& transfer = run->transfers[run->transfer_count++];
+    transfer.run = run;
+    transfer.step = id;
+  }
+  return run;
+}
+
+}  // namespace
+
+Run::Run(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const Work& on, Request& whose)
+    : group(std::move(in)),
+      schedule(std::move(what)),
+      work(on),
+      user(whose),
+      number(group->started++),
+      left(static_cast<std::uint32_t>(schedule->steps().size()) + 1) {
+  for (Op* const op : {&begins, &ends}) {
+    op->kind = OpKind::call;
+    op->run = this;
+  }
+  begins.call = begin;
+  ends.call = end;
+  freeing.run = this;
+}
+
+std::byte* Run::at(const Range& range) const {
+  switch (range.space) {
+    case Space::input:
+      return const_cast<std::byte*>(work.input) + range.offset;  // nobody writes there: see schedule.cpp
+    case Space::output:
+      return work.output + range.offset;
+    case Space::scratch:
+      break;
+  }
+  return scratch + range.offset;
+}
+
+bool Run::hold() {
+  std::uint32_t seen = left.load(std::memory_order_acquire);
+  while (seen != 0) {
+    if (left.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+/// What has been matched goes on: it ends by itself, or with its sender.
+void Run::cancel_receives() {
+  for (std::uint32_t i = 0; i < transfer_count; ++i) {
+    if (transfers[i].cancellable.load(std::memory_order_seq_cst)) canele_cancel(&transfers[i].request);
+  }
+}
+
+void Run::release(std::uint32_t ended) {
+  const std::uint32_t before = left.fetch_sub(ended, std::memory_order_acq_rel);
+  assert(before >= ended);
+  if (before != ended) return;
+  Engine& engine = group->engine;
+  engine.submit(ends);
+  engine.after_submit();
+  if (owners.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(*this);
+}
+
+void Run::begin(Engine& engine, CallOp& op) {
+  Run& run = *static_cast<Op&>(op).run;
+  ++engine.pending_sends;
+  ++run.user.session->pending;
+  run.group->link(run);
+}
+
+void Run::end(Engine& engine, CallOp& op) {
+  Run& run = *static_cast<Op&>(op).run;
+  run.group->unlink(run);
+  Ending ending;
+  if (run.failed.load(std::memory_order_relaxed)) ending = run.group->ending();
+  if (ending.code != CANELE_OK) run.user.rank = ending.rank;
+  engine.finish(run.user, ending.code);
+  if (run.owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  run.freeing.prepare([](ltask::Task& task) { destroy(*static_cast<Freeing&>(task).run); });  // not under the lock
+  engine.tasks.submit(run.freeing);
+}
+
+bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& work, Request& user) {
+  Run* const run = make(group, std::move(schedule), work, user);
+  if (run == nullptr) return false;
+  user.stage = Request::Stage::moving;
+  group.engine.submit(run->begins);
+  Worklist list(*run);
+  const std::span<const Step> steps = run->steps();
+  for (const Action action : {Action::receive, Action::send}) {
+    for (StepId id = 0; id < steps.size(); ++id) {
+      if (steps[id].needs == 0 && steps[id].action == action) list.begin(id);
+    }
+  }
+  for (StepId id = 0; id < steps.size(); ++id) {
+    if (steps[id].needs == 0 && !is_message(steps[id])) list.push(id);
+  }
+  list.finish(1);
+  return true;
+}
+
+}  // namespace canele::comm::collectives

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Run: one schedule under way for one request of the user.
+//
+// Who: api/ starts it; then the completion callbacks of its own messages carry it on.
+// Threads: the one that calls, and any that makes progress, several at once: each brings an event, does what that has
+//     let go, and what that lets go, on a list of its own (Worklist).
+// Surprise: nobody owns a run, it ends with its last event. `left` counts the steps that have not ended, and one for
+//     whoever must not lose it meanwhile: the call that still posts, and who ends the group.
+//
+//     one allocation:   Run │ StepState × steps │ Transfer × messages │ waiting × sends │ scratch
+//                              pending: needs        request ─event─▶ callback     sends that the
+//                              that have not           ▲                │          window keeps back
+//                              ended                   └── run, step ───┘
+//
+//     an event ─▶ its step has ended ─▶ pending of each step after it − 1 ─▶ 0: begin it: post, or do it here and now
+//
+// Rejected: a thread or a lock for each run (two events of one run have nothing to do with each other, unless a step
+//     says so); to begin a step inside the loop that ends another (a chain of local steps would be a recursion).
+#pragma once
+
+#include <canele/collectives.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "comm/collectives/group.hpp"
+#include "comm/collectives/schedule.hpp"
+#include "comm/core/request.hpp"
+
+namespace canele::comm::collectives {
+
+/// What a collective works on.
+struct Work {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  canele_operator_t combine{};  ///< of reductions
+  std::int32_t priority = 0;    ///< of its messages
+};
+
+/// Begins the next collective of the group; `user` has been made ready as a send of the group's session. From now on it
+/// ends by itself. False: no memory, nothing has been done.
+bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& work, Request& user);
+
+struct StepState {
+  std::atomic<std::uint32_t> pending{0};
+  StepId next = no_step;       ///< in a Worklist
+  std::uint32_t transfer = 0;  ///< of a send or a receive: which
+  bool admitted = false;       ///< of a send: the window has let it pass
+};
+
+struct Transfer {
+  canele_request_t request;
+  Run* run;
+  StepId step;
+  std::atomic<bool> cancellable;  ///< a receive that has been posted
+};
+
+struct Run {
+  struct Op : CallOp {
+    Run* run = nullptr;
+  };
+
+  Run(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const Work& on, Request& whose);
+
+  std::span<const Step> steps() const { return schedule->steps(); }
+  std::byte* at(const Range& range) const;
+
+  /// For who ends the group: false: it has ended. Else release(1) afterwards.
+  bool hold();
+  void cancel_receives();
+  /// So many steps have ended. The run may be gone afterwards.
+  void release(std::uint32_t ended);
+
+  const std::shared_ptr<Group> group;
+  const std::shared_ptr<const Schedule> schedule;
+  const Work work;
+  Request& user;
+  const std::uint64_t number;            ///< of the collectives of the group
+  Run *next = nullptr, *prev = nullptr;  ///< of the group's; under the engine's lock
+
+  StepState* states = nullptr;
+  Transfer* transfers = nullptr;
+  std::uint32_t transfer_count = 0;
+  std::byte* scratch = nullptr;
+
+  std::atomic<std::uint32_t> left;
+  std::atomic<bool> failed{false};  ///< a step has not been done
+  std::atomic<int> owners{2};       ///< who has submitted its end, and that operation: the last one frees it
+
+  // The window: all of it under `window_taken`, for a few instructions.
+  std::atomic<bool> window_taken{false};
+  std::uint32_t under_way = 0, waiting_count = 0;
+  StepId* waiting = nullptr;  ///< a heap, the first step on top
+
+  Op begins, ends;
+  struct Freeing : ltask::Task {
+    Run* run = nullptr;
+  } freeing;
+
+ private:
+  static void begin(Engine& engine, CallOp& op);
+  static void end(Engine& engine, CallOp& op);
+};
+
+}  // namespace canele::comm::collectives
