@@ -119,7 +119,7 @@ void Group::tell_others() {
   std::vector<int> whom;
   for (int distance = 1; distance < size_; distance *= 2) {
     for (const int position : {(rank_ + distance) % size_, (rank_ + size_ - distance) % size_}) {
-      if (world(position) != why.rank) whom.push_back(world(position));
+      if (why.code != CANELE_EPEER || world(position) != why.rank) whom.push_back(world(position));
     }
   }
   std::sort(whom.begin(), whom.end());

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A rank that dies, or ranks that disagree: everybody's request ends, with the same error, now and later.
+//
+// Who: unit_collectives_engine. Threads: one.
+// Surprise: a rank dies by the destruction of its engine: its connections break, and nothing has been said before.
+#include "ranks.hpp"
+
+namespace canele::test {
+namespace {
+
+/// Ranks that all have talked to each other; the last one dies.
+class Death : public testing::Test {
+ protected:
+  static constexpr int size = 5, victim = size - 1;
+
+  Death() : ranks_(job_of("tcp", size, {"CANELE_VERBOSE=0"})) {
+    const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
+    Everywhere all(ranks_, {Op::alltoall, size, 1});
+    all.start_all(&flat);
+    all.finish("everybody is connected");
+  }
+  void die() {
+    ranks_.job.destroy(victim);
+    ranks_.groups.pop_back();
+  }
+  void ends_with_the_victim(canele_request_t& request, const char* what) {
+    ASSERT_TRUE(ranks_.job.finish(request)) << what;
+    const canele_status_t status = status_of(request);
+    EXPECT_EQ(status.error, CANELE_EPEER) << what;
+    EXPECT_EQ(status.source, victim) << what;
+  }
+  void all_end_with_the_victim(Everywhere& all, const char* what) {
+    for (int rank = 0; rank < victim; ++rank) ends_with_the_victim(all.request(rank), what);
+  }
+
+  Ranks ranks_;
+};
+
+/// Who needs nothing of the victim may be done before it dies: the leaves of trees that lead to a root.
+bool all_need_all(Op op) { return op != Op::gather && op != Op::reduce && op != Op::bcast && op != Op::scatter; }
+
+TEST_F(Death, EndsEveryOperationEverywhere) {
+  std::vector<std::unique_ptr<Everywhere>> all;
+  for (int op = 0; op < op_count; ++op) {
+    const Op one = static_cast<Op>(op);
+    if (one == Op::scan || one == Op::exscan) continue;  // nobody needs the last one
+    const int root = one == Op::bcast || one == Op::scatter ? victim : 0;
+    all.push_back(std::make_unique<Everywhere>(ranks_, Case{one, size, 20'000, root}));
+    for (int rank = 0; rank < victim; ++rank) all.back()->start(rank);
+  }
+  for (int i = 0; i < 50; ++i) ranks_.job.step_all();
+  die();
+  std::size_t at = 0;
+  for (int op = 0; op < op_count - 2; ++op) {
+    Everywhere& one = *all[at++];
+    for (int rank = 0; rank < victim; ++rank) {
+      ASSERT_TRUE(ranks_.job.finish(one.request(rank))) << op_names[op];
+      const bool leaf = !all_need_all(static_cast<Op>(op)) && status_of(one.request(rank)).error == CANELE_OK;
+      if (!leaf) ends_with_the_victim(one.request(rank), op_names[op]);
+    }
+  }
+  Everywhere later(ranks_, {Op::barrier, size});
+  for (int rank = 0; rank < victim; ++rank) later.start(rank);
+  all_end_with_the_victim(later, "later");
+}
+
+TEST_F(Death, ReachesThoseWhoNeedOnlyTheLiving) {
+  const canele_collective_options_t chain = options_of(CANELE_ALGORITHM_CHAIN);
+  Everywhere bcast(ranks_, {Op::bcast, size, 1000, 3});  // 3 -> 4 (dead) -> 0 -> 1 -> 2: 2 waits for 1, which lives
+  for (int rank = 0; rank < victim; ++rank) bcast.start(rank, &chain);
+  die();
+  for (const int rank : {0, 1, 2}) ends_with_the_victim(bcast.request(rank), "chain");
+}
+
+/// Rank 1 gives up after the first failure, and rank 0 is ahead by one collective, with a large message for it.
+TEST_F(Death, NobodyWaitsForWhoHasGivenUp) {
+  const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
+  Everywhere first(ranks_, {Op::reduce, size, 10, 1}), second(ranks_, {Op::bcast, size, 100'000, 0});
+  for (const int rank : {0, 2, 3}) first.start(rank, &flat);
+  ASSERT_TRUE(ranks_.job.until([&] { return first.done(0) && first.done(2) && first.done(3); }));
+  for (const int rank : {0, 2, 3}) second.start(rank, &flat);
+  for (int i = 0; i < 200; ++i) ranks_.job.step_all();
+  EXPECT_FALSE(second.done(0)) << "rank 1 has not asked for it";
+  first.start(1, &flat);
+  die();
+  ends_with_the_victim(first.request(1), "who notices");
+  for (const int rank : {0}) ends_with_the_victim(second.request(rank), "who is ahead");
+}
+
+TEST_F(Death, OfARankOutsideOfTheGroupIsNothingToIt) {
+  const int living[] = {3, 1, 0, 2};
+  std::vector<canele_group_t*> groups(victim);
+  std::vector<canele_request_t> requests(victim);
+  for (int rank = 0; rank < victim; ++rank) {
+    auto& group = groups[static_cast<std::size_t>(rank)];
+    ASSERT_EQ(canele_group_create(ranks_.job.handle(rank), "living", living, std::size(living), &group), CANELE_OK);
+  }
+  EXPECT_EQ(canele_group_rank(groups[3]), 0);
+  EXPECT_EQ(canele_group_size(groups[3]), victim);
+  die();
+  for (int round = 0; round < 5; ++round) {
+    for (std::size_t i = 0; i < victim; ++i) {
+      ASSERT_EQ(canele_ibarrier(groups[i], nullptr, &requests[i]), CANELE_OK) << canele_error_detail();
+    }
+    for (std::size_t i = 0; i < victim; ++i) {
+      ASSERT_TRUE(ranks_.job.finish(requests[i]));
+      EXPECT_EQ(status_of(requests[i]).error, CANELE_OK);
+    }
+  }
+  for (canele_group_t* group : groups) EXPECT_EQ(canele_group_destroy(group), CANELE_OK);
+}
+
+/// Whoever makes a group hears of an end that came before.
+TEST_F(Death, IsHeardByWhoComesLate) {
+  std::vector<canele_group_t*> groups(size);
+  std::vector<canele_request_t> requests(size);
+  const auto create = [&](std::size_t rank) {
+    ASSERT_EQ(canele_group_create(ranks_.job.handle(static_cast<int>(rank)), "late", nullptr, 0, &groups[rank]),
+              CANELE_OK);
+  };
+  die();
+  for (const std::size_t rank : {0u, 1u, 2u}) {
+    create(rank);
+    ASSERT_EQ(canele_ibarrier(groups[rank], nullptr, &requests[rank]), CANELE_OK);
+  }
+  for (const std::size_t rank : {0u, 1u, 2u}) ends_with_the_victim(requests[rank], "early");
+  create(3);
+  for (int i = 0; i < 200; ++i) ranks_.job.step_all();
+  ASSERT_EQ(canele_ibarrier(groups[3], nullptr, &requests[3]), CANELE_OK);
+  ends_with_the_victim(requests[3], "late");
+  for (const std::size_t rank : {0u, 1u, 2u, 3u}) EXPECT_EQ(canele_group_destroy(groups[rank]), CANELE_OK);
+  canele_group_t* again = nullptr;
+  EXPECT_EQ(canele_group_create(ranks_.job.handle(0), "late", nullptr, 0, &again), CANELE_EBUSY);
+}
+
+TEST(Disagreement, OnLengthsEndsInAnError) {
+  for (const char* driver : {"shm", "tcp"}) {
+    canele_collective_options_t options = options_of(CANELE_ALGORITHM_BINOMIAL);  // the model may choose by the length
+    options.segment = 1'000'000;
+    for (const std::size_t other : {1u, 10u, 99u, 101u, 5000u, 200'000u}) {
+      Ranks ranks(job_of(driver, 3));
+      std::vector<std::vector<unsigned char>> memory(3, std::vector<unsigned char>(300'000, 7));
+      std::vector<canele_request_t> requests(3);
+      for (std::size_t rank = 0; rank < 3; ++rank) {
+        const std::size_t length = rank == 0 ? other : 100;
+        ASSERT_EQ(canele_ibcast(ranks.group(static_cast<int>(rank)), memory[rank].data(), length, 0, &options,
+                                &requests[rank]),
+                  CANELE_OK);
+      }
+      for (const std::size_t rank : {1u, 2u}) {
+        ASSERT_TRUE(ranks.job.finish(requests[rank]));
+        EXPECT_EQ(status_of(requests[rank]).error, CANELE_EPROTOCOL) << driver << ", " << other;
+        EXPECT_EQ(memory[rank][100], 7) << "behind the buffer";
+      }
+      ASSERT_TRUE(ranks.job.finish(requests[0]));
+      canele_request_t later{};
+      ASSERT_TRUE(ranks.job.until([&] { return ranks.job.step_all() == 0; }));
+      ASSERT_EQ(canele_ibarrier(ranks.group(0), nullptr, &later), CANELE_OK);
+      ASSERT_TRUE(ranks.job.finish(later));
+      EXPECT_EQ(status_of(later).error, CANELE_EPROTOCOL);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace canele::test
