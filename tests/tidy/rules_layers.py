@@ -8,7 +8,7 @@ it cannot.
 """
 import re
 
-PUBLIC = re.compile(r"comm/include/canele/canele\.(h|hpp)$")
+PUBLIC = re.compile(r"comm/include/canele/(canele\.(h|hpp)|collectives\.h)$")
 # The tools that may look inside: through the target canele_internal.
 INTERNALS = re.compile(r"^(apps/sim/|apps/perf/matcher|tests/)")
 # Where ltask touches the system: the platform, the epoll that a worker parks in, and one process id for hwloc.
@@ -168,6 +168,8 @@ RULES = [
             ({"apps/x/a.cpp": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
             ({"apps/x/a.cpp": "#include <canele/canele.h>\n", "comm/include/canele/canele.h": ""}, 0),
             ({"starpu_glue/a.cpp": "#include <ltask/t.hpp>\n", "ltask/t.hpp": ""}, 1),
+            ({"starpu_glue/a.cpp": "#include <canele/collectives.h>\n", "comm/include/canele/collectives.h": ""}, 0),
+            ({"starpu_glue/a.cpp": '#include "comm/collectives/g.hpp"\n', "comm/collectives/g.hpp": ""}, 1),
             ({"comm/include/canele/canele.h": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
         ],
     ),
