@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Barrier to MPI_Alltoall, and operators: argument checks in front of collectives.cpp.
+// MPI_Barrier to MPI_Exscan, and the same without waiting: MPI_Ibarrier to MPI_Iexscan.
 //
-// Who: the program. Threads: any; one collective at a time per communicator, as MPI says.
-// Surprise: arguments that MPI lets a rank leave out (the receive buffer of a rank that is not the root) are not
-//     looked at.
+// Who: the program. Threads: any; one collective at a time is started per communicator, as MPI says.
+// Surprise: a blocking call is the other with its request on the stack: both name the same function of collectives.cpp.
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/collectives.hpp"
 #include "starpu_glue/mpi/request.hpp"
@@ -13,39 +12,33 @@
 namespace canele::mpi {
 namespace {
 
-/// The start of every collective: communicator, and leave to block.
-int enter(MPI_Comm comm, Communicator** found) {
-  const int code = get_communicator(comm, found);
-  return code == MPI_SUCCESS ? may_block() : code;
+template <class... Parameters, class... Arguments>
+int run_collective(const char* function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
+                   Arguments... arguments) {
+  const Call call(function);
+  Communicator* comm = nullptr;
+  int code = get_communicator(handle, &comm);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code != MPI_SUCCESS) return call.end(code, comm);
+  Transfer transfer;
+  Staging staging;
+  code = start(Start{*comm, &transfer.engine, staging}, arguments...);
+  if (code == MPI_SUCCESS) code = transfer.wait(nullptr);
+  if (code == MPI_SUCCESS) staging.deliver();
+  return call.end(code, comm);
 }
 
-int enter_rooted(MPI_Comm comm, int root, Communicator** found) {
-  const int code = enter(comm, found);
-  if (code != MPI_SUCCESS || (root >= 0 && root < (*found)->size())) return code;
-  return fail(MPI_ERR_ROOT, "root is %d; the communicator has the ranks 0 to %d", root, (*found)->size() - 1);
-}
-
-/// A buffer that may be MPI_IN_PLACE: then count and type are not looked at.
-int get_buffer_or_in_place(const void* memory, int count, MPI_Datatype type, Buffer* buffer) {
-  if (memory != MPI_IN_PLACE) return get_buffer(memory, count, type, buffer);
-  buffer->memory = MPI_IN_PLACE;
-  return MPI_SUCCESS;
-}
-
-int refuse_in_place(const Buffer& buffer, const char* where) {
-  if (!in_place(buffer)) return MPI_SUCCESS;
-  return fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed as the %s buffer of this rank", where);
-}
-
-/// Both buffers and the operator of a reduction.
-int get_reduction(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, bool receives,
-                  Buffer* outgoing, Buffer* incoming, Operator* operation) {
-  int code = get_buffer(receive, count, type, incoming);
-  if (code == MPI_SUCCESS) code = get_operator(op, *incoming->type, operation);
-  if (code != MPI_SUCCESS) return code;
-  *outgoing = Buffer{const_cast<void*>(send), count, incoming->type};
-  if (!receives) return refuse_in_place(*outgoing, "send");
-  return refuse_in_place(*incoming, "receive");
+template <class... Parameters, class... Arguments>
+int begin_collective(const char* function, MPI_Comm handle, MPI_Request* made,
+                     int (*start)(const Start&, Parameters...), Arguments... arguments) {
+  const Call call(function);
+  Communicator* comm = nullptr;
+  Request* request = nullptr;
+  int code = get_communicator(handle, &comm);
+  if (code == MPI_SUCCESS) code = new_collective(*comm, &request);
+  if (code != MPI_SUCCESS) return call.end(code, comm);
+  code = start(Start{*comm, &request->transfer.engine, request->staging}, arguments...);
+  return call.end(settle_collective(*request, code, made), comm);
 }
 
 }  // namespace
@@ -53,132 +46,230 @@ int get_reduction(const void* send, void* receive, int count, MPI_Datatype type,
 
 using namespace canele::mpi;
 
-extern "C" int PMPI_Barrier(MPI_Comm handle) {
-  const Call call("MPI_Barrier");
-  Communicator* comm = nullptr;
-  int code = enter(handle, &comm);
-  if (code == MPI_SUCCESS) code = barrier(*comm);
-  return call.end(code, comm);
-}
+extern "C" int PMPI_Barrier(MPI_Comm comm) { return run_collective("MPI_Barrier", comm, start_barrier); }
 CANELE_MPI_NAME(Barrier);
 
-extern "C" int PMPI_Bcast(void* memory, int count, MPI_Datatype type, int root, MPI_Comm handle) {
-  const Call call("MPI_Bcast");
-  Communicator* comm = nullptr;
-  Buffer buffer;
-  int code = enter_rooted(handle, root, &comm);
-  if (code == MPI_SUCCESS) code = get_buffer(memory, count, type, &buffer);
-  if (code == MPI_SUCCESS) code = broadcast(*comm, buffer, root);
-  return call.end(code, comm);
+extern "C" int PMPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Ibarrier", comm, request, start_barrier);
+}
+CANELE_MPI_NAME(Ibarrier);
+
+extern "C" int PMPI_Bcast(void* memory, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  return run_collective("MPI_Bcast", comm, start_bcast, Asked{memory, count, type}, root);
 }
 CANELE_MPI_NAME(Bcast);
 
-extern "C" int PMPI_Reduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
-                           MPI_Comm handle) {
-  const Call call("MPI_Reduce");
-  Communicator* comm = nullptr;
-  Buffer outgoing;
-  Buffer incoming;
-  Operator operation;
-  int code = enter_rooted(handle, root, &comm);
-  if (code == MPI_SUCCESS) {
-    code = get_reduction(send, receive, count, type, op, comm->rank() == root, &outgoing, &incoming, &operation);
-  }
-  if (code == MPI_SUCCESS) code = reduce(*comm, outgoing, incoming, operation, root);
-  return call.end(code, comm);
+extern "C" int PMPI_Ibcast(void* memory, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Ibcast", comm, request, start_bcast, Asked{memory, count, type}, root);
 }
-CANELE_MPI_NAME(Reduce);
-
-extern "C" int PMPI_Allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
-                              MPI_Comm handle) {
-  const Call call("MPI_Allreduce");
-  Communicator* comm = nullptr;
-  Buffer outgoing;
-  Buffer incoming;
-  Operator operation;
-  int code = enter(handle, &comm);
-  if (code == MPI_SUCCESS) code = get_reduction(send, receive, count, type, op, true, &outgoing, &incoming, &operation);
-  if (code == MPI_SUCCESS) code = allreduce(*comm, outgoing, incoming, operation);
-  return call.end(code, comm);
-}
-CANELE_MPI_NAME(Allreduce);
+CANELE_MPI_NAME(Ibcast);
 
 extern "C" int PMPI_Gather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
-                           MPI_Datatype receive_type, int root, MPI_Comm handle) {
-  const Call call("MPI_Gather");
-  Communicator* comm = nullptr;
-  Buffer outgoing;
-  Buffer incoming;
-  int code = enter_rooted(handle, root, &comm);
-  if (code == MPI_SUCCESS) code = get_buffer_or_in_place(send, send_count, send_type, &outgoing);
-  if (code == MPI_SUCCESS && comm->rank() == root) {
-    code = get_buffer(receive, receive_count, receive_type, &incoming);
-    if (code == MPI_SUCCESS) code = refuse_in_place(incoming, "receive");
-  } else if (code == MPI_SUCCESS) {
-    code = refuse_in_place(outgoing, "send");
-  }
-  if (code == MPI_SUCCESS) code = gather(*comm, outgoing, incoming, root);
-  return call.end(code, comm);
+                           MPI_Datatype receive_type, int root, MPI_Comm comm) {
+  return run_collective("MPI_Gather", comm, start_gather, Asked{send, send_count, send_type},
+                        Asked{receive, receive_count, receive_type}, root);
 }
 CANELE_MPI_NAME(Gather);
 
+extern "C" int PMPI_Igather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
+                            MPI_Datatype receive_type, int root, MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Igather", comm, request, start_gather, Asked{send, send_count, send_type},
+                          Asked{receive, receive_count, receive_type}, root);
+}
+CANELE_MPI_NAME(Igather);
+
+extern "C" int PMPI_Gatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                            const int* receive_counts, const int* receive_places, MPI_Datatype receive_type, int root,
+                            MPI_Comm comm) {
+  return run_collective("MPI_Gatherv", comm, start_gatherv, Asked{send, send_count, send_type},
+                        AskedEach{receive, receive_counts, receive_places, receive_type}, root);
+}
+CANELE_MPI_NAME(Gatherv);
+
+extern "C" int PMPI_Igatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                             const int* receive_counts, const int* receive_places, MPI_Datatype receive_type, int root,
+                             MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Igatherv", comm, request, start_gatherv, Asked{send, send_count, send_type},
+                          AskedEach{receive, receive_counts, receive_places, receive_type}, root);
+}
+CANELE_MPI_NAME(Igatherv);
+
 extern "C" int PMPI_Scatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
-                            MPI_Datatype receive_type, int root, MPI_Comm handle) {
-  const Call call("MPI_Scatter");
-  Communicator* comm = nullptr;
-  Buffer outgoing;
-  Buffer incoming;
-  int code = enter_rooted(handle, root, &comm);
-  if (code == MPI_SUCCESS) code = get_buffer_or_in_place(receive, receive_count, receive_type, &incoming);
-  if (code == MPI_SUCCESS && comm->rank() == root) {
-    code = get_buffer(send, send_count, send_type, &outgoing);
-    if (code == MPI_SUCCESS) code = refuse_in_place(outgoing, "send");
-  } else if (code == MPI_SUCCESS) {
-    code = refuse_in_place(incoming, "receive");
-  }
-  if (code == MPI_SUCCESS) code = scatter(*comm, outgoing, incoming, root);
-  return call.end(code, comm);
+                            MPI_Datatype receive_type, int root, MPI_Comm comm) {
+  return run_collective("MPI_Scatter", comm, start_scatter, Asked{send, send_count, send_type},
+                        Asked{receive, receive_count, receive_type}, root);
 }
 CANELE_MPI_NAME(Scatter);
 
+extern "C" int PMPI_Iscatter(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
+                             MPI_Datatype receive_type, int root, MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Iscatter", comm, request, start_scatter, Asked{send, send_count, send_type},
+                          Asked{receive, receive_count, receive_type}, root);
+}
+CANELE_MPI_NAME(Iscatter);
+
+extern "C" int PMPI_Scatterv(const void* send, const int* send_counts, const int* send_places, MPI_Datatype send_type,
+                             void* receive, int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
+  return run_collective("MPI_Scatterv", comm, start_scatterv, AskedEach{send, send_counts, send_places, send_type},
+                        Asked{receive, receive_count, receive_type}, root);
+}
+CANELE_MPI_NAME(Scatterv);
+
+extern "C" int PMPI_Iscatterv(const void* send, const int* send_counts, const int* send_places, MPI_Datatype send_type,
+                              void* receive, int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm,
+                              MPI_Request* request) {
+  return begin_collective("MPI_Iscatterv", comm, request, start_scatterv,
+                          AskedEach{send, send_counts, send_places, send_type},
+                          Asked{receive, receive_count, receive_type}, root);
+}
+CANELE_MPI_NAME(Iscatterv);
+
 extern "C" int PMPI_Allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                              int receive_count, MPI_Datatype receive_type, MPI_Comm handle) {
-  const Call call("MPI_Allgather");
-  Communicator* comm = nullptr;
-  Buffer outgoing;
-  Buffer incoming;
-  int code = enter(handle, &comm);
-  if (code == MPI_SUCCESS) code = get_buffer_or_in_place(send, send_count, send_type, &outgoing);
-  if (code == MPI_SUCCESS) code = get_buffer(receive, receive_count, receive_type, &incoming);
-  if (code == MPI_SUCCESS) code = refuse_in_place(incoming, "receive");
-  if (code == MPI_SUCCESS) code = allgather(*comm, outgoing, incoming);
-  return call.end(code, comm);
+                              int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
+  return run_collective("MPI_Allgather", comm, start_allgather, Asked{send, send_count, send_type},
+                        Asked{receive, receive_count, receive_type});
 }
 CANELE_MPI_NAME(Allgather);
 
+extern "C" int PMPI_Iallgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                               int receive_count, MPI_Datatype receive_type, MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Iallgather", comm, request, start_allgather, Asked{send, send_count, send_type},
+                          Asked{receive, receive_count, receive_type});
+}
+CANELE_MPI_NAME(Iallgather);
+
+extern "C" int PMPI_Allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                               const int* receive_counts, const int* receive_places, MPI_Datatype receive_type,
+                               MPI_Comm comm) {
+  return run_collective("MPI_Allgatherv", comm, start_allgatherv, Asked{send, send_count, send_type},
+                        AskedEach{receive, receive_counts, receive_places, receive_type});
+}
+CANELE_MPI_NAME(Allgatherv);
+
+extern "C" int PMPI_Iallgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                                const int* receive_counts, const int* receive_places, MPI_Datatype receive_type,
+                                MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Iallgatherv", comm, request, start_allgatherv, Asked{send, send_count, send_type},
+                          AskedEach{receive, receive_counts, receive_places, receive_type});
+}
+CANELE_MPI_NAME(Iallgatherv);
+
 extern "C" int PMPI_Alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
-                             MPI_Datatype receive_type, MPI_Comm handle) {
-  const Call call("MPI_Alltoall");
-  Communicator* comm = nullptr;
-  Buffer outgoing;
-  Buffer incoming;
-  int code = enter(handle, &comm);
-  if (code == MPI_SUCCESS) code = get_buffer_or_in_place(send, send_count, send_type, &outgoing);
-  if (code == MPI_SUCCESS) code = get_buffer(receive, receive_count, receive_type, &incoming);
-  if (code == MPI_SUCCESS) code = refuse_in_place(incoming, "receive");
-  if (code == MPI_SUCCESS) code = alltoall(*comm, outgoing, incoming);
-  return call.end(code, comm);
+                             MPI_Datatype receive_type, MPI_Comm comm) {
+  return run_collective("MPI_Alltoall", comm, start_alltoall, Asked{send, send_count, send_type},
+                        Asked{receive, receive_count, receive_type});
 }
 CANELE_MPI_NAME(Alltoall);
 
-extern "C" int PMPI_Op_create(MPI_User_function* function, int, MPI_Op* op) {
-  const Call call("MPI_Op_create");
-  return call.end(new_operator(function, op));  // rank order is kept for all, so commuting makes no difference
+extern "C" int PMPI_Ialltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                              int receive_count, MPI_Datatype receive_type, MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Ialltoall", comm, request, start_alltoall, Asked{send, send_count, send_type},
+                          Asked{receive, receive_count, receive_type});
 }
-CANELE_MPI_NAME(Op_create);
+CANELE_MPI_NAME(Ialltoall);
 
-extern "C" int PMPI_Op_free(MPI_Op* op) {
-  const Call call("MPI_Op_free");
-  return call.end(free_operator(op));
+extern "C" int PMPI_Alltoallv(const void* send, const int* send_counts, const int* send_places, MPI_Datatype send_type,
+                              void* receive, const int* receive_counts, const int* receive_places,
+                              MPI_Datatype receive_type, MPI_Comm comm) {
+  return run_collective("MPI_Alltoallv", comm, start_alltoallv, AskedEach{send, send_counts, send_places, send_type},
+                        AskedEach{receive, receive_counts, receive_places, receive_type});
 }
-CANELE_MPI_NAME(Op_free);
+CANELE_MPI_NAME(Alltoallv);
+
+extern "C" int PMPI_Ialltoallv(const void* send, const int* send_counts, const int* send_places, MPI_Datatype send_type,
+                               void* receive, const int* receive_counts, const int* receive_places,
+                               MPI_Datatype receive_type, MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Ialltoallv", comm, request, start_alltoallv,
+                          AskedEach{send, send_counts, send_places, send_type},
+                          AskedEach{receive, receive_counts, receive_places, receive_type});
+}
+CANELE_MPI_NAME(Ialltoallv);
+
+extern "C" int PMPI_Alltoallw(const void* send, const int* send_counts, const int* send_places,
+                              const MPI_Datatype* send_types, void* receive, const int* receive_counts,
+                              const int* receive_places, const MPI_Datatype* receive_types, MPI_Comm comm) {
+  return run_collective("MPI_Alltoallw", comm, start_alltoallv,
+                        AskedEach{send, send_counts, send_places, MPI_DATATYPE_NULL, send_types},
+                        AskedEach{receive, receive_counts, receive_places, MPI_DATATYPE_NULL, receive_types});
+}
+CANELE_MPI_NAME(Alltoallw);
+
+extern "C" int PMPI_Ialltoallw(const void* send, const int* send_counts, const int* send_places,
+                               const MPI_Datatype* send_types, void* receive, const int* receive_counts,
+                               const int* receive_places, const MPI_Datatype* receive_types, MPI_Comm comm,
+                               MPI_Request* request) {
+  return begin_collective("MPI_Ialltoallw", comm, request, start_alltoallv,
+                          AskedEach{send, send_counts, send_places, MPI_DATATYPE_NULL, send_types},
+                          AskedEach{receive, receive_counts, receive_places, MPI_DATATYPE_NULL, receive_types});
+}
+CANELE_MPI_NAME(Ialltoallw);
+
+extern "C" int PMPI_Reduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
+                           MPI_Comm comm) {
+  return run_collective("MPI_Reduce", comm, start_reduce, send, receive, count, type, op, root);
+}
+CANELE_MPI_NAME(Reduce);
+
+extern "C" int PMPI_Ireduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
+                            MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Ireduce", comm, request, start_reduce, send, receive, count, type, op, root);
+}
+CANELE_MPI_NAME(Ireduce);
+
+extern "C" int PMPI_Allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return run_collective("MPI_Allreduce", comm, start_allreduce, send, receive, count, type, op);
+}
+CANELE_MPI_NAME(Allreduce);
+
+extern "C" int PMPI_Iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                               MPI_Request* request) {
+  return begin_collective("MPI_Iallreduce", comm, request, start_allreduce, send, receive, count, type, op);
+}
+CANELE_MPI_NAME(Iallreduce);
+
+extern "C" int PMPI_Reduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op,
+                                   MPI_Comm comm) {
+  return run_collective("MPI_Reduce_scatter", comm, start_reduce_scatter, send, receive, counts, type, op);
+}
+CANELE_MPI_NAME(Reduce_scatter);
+
+extern "C" int PMPI_Ireduce_scatter(const void* send, void* receive, const int* counts, MPI_Datatype type, MPI_Op op,
+                                    MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Ireduce_scatter", comm, request, start_reduce_scatter, send, receive, counts, type, op);
+}
+CANELE_MPI_NAME(Ireduce_scatter);
+
+extern "C" int PMPI_Reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+                                         MPI_Comm comm) {
+  return run_collective("MPI_Reduce_scatter_block", comm, start_reduce_scatter_block, send, receive, count, type, op);
+}
+CANELE_MPI_NAME(Reduce_scatter_block);
+
+extern "C" int PMPI_Ireduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+                                          MPI_Comm comm, MPI_Request* request) {
+  return begin_collective("MPI_Ireduce_scatter_block", comm, request, start_reduce_scatter_block, send, receive, count,
+                          type, op);
+}
+CANELE_MPI_NAME(Ireduce_scatter_block);
+
+extern "C" int PMPI_Scan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return run_collective("MPI_Scan", comm, start_scan, send, receive, count, type, op);
+}
+CANELE_MPI_NAME(Scan);
+
+extern "C" int PMPI_Iscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                          MPI_Request* request) {
+  return begin_collective("MPI_Iscan", comm, request, start_scan, send, receive, count, type, op);
+}
+CANELE_MPI_NAME(Iscan);
+
+extern "C" int PMPI_Exscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return run_collective("MPI_Exscan", comm, start_exscan, send, receive, count, type, op);
+}
+CANELE_MPI_NAME(Exscan);
+
+extern "C" int PMPI_Iexscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                            MPI_Request* request) {
+  return begin_collective("MPI_Iexscan", comm, request, start_exscan, send, receive, count, type, op);
+}
+CANELE_MPI_NAME(Iexscan);

@@ -284,6 +284,7 @@ extern "C" int PMPI_Cancel(MPI_Request* handle) {
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
   if (code != MPI_SUCCESS) return call.end(code);
+  if (request->collective) code = fail(MPI_ERR_REQUEST, "a collective cannot be cancelled; wait for it");
   // A send is never cancelled: MPI lets it complete as if nothing had been asked.
   if (request->receive && !request->to_nobody) code = from_engine(canele_cancel(&request->transfer.engine));
   return call.end(code, request->comm);
@@ -302,8 +303,10 @@ extern "C" int PMPI_Request_free(MPI_Request* handle) {
   Request* request = nullptr;
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
-  if (code == MPI_SUCCESS) code = abandon(*request);
+  if (code != MPI_SUCCESS) return call.end(code);
+  const MPI_Errhandler handler = request->comm->error_handler();
+  code = abandon(*request);
   if (code == MPI_SUCCESS) *handle = MPI_REQUEST_NULL;
-  return call.end(code);
+  return call.end_with(code, handler);
 }
 CANELE_MPI_NAME(Request_free);

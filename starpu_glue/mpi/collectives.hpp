@@ -1,29 +1,63 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives: plain tree and linear algorithms over a communicator's collective session.
+// Collectives: from the arguments of an MPI call to the engine's collective on the communicator's group.
 //
-// Who: MPI_Barrier to MPI_Alltoall, making of communicators. Threads: as MPI says: one call at a time per communicator.
-// Surprise: reductions always combine in rank order up a tree rooted at rank 0, whatever the root: the same bits come
-//     out in every run.
+// Who: api_collective.cpp. Threads: as MPI says: one call at a time per communicator.
+// Surprise: each function only starts; the blocking call of the same name starts it with a request on its stack, and
+//      waits. So both check the same, in the same place.
 #pragma once
 
 #include "starpu_glue/mpi/communicator.hpp"
-#include "starpu_glue/mpi/operation.hpp"
-#include "starpu_glue/mpi/transfer.hpp"
+#include "starpu_glue/mpi/staging.hpp"
 
 namespace canele::mpi {
 
-/// All return MPI codes and block. A Buffer whose memory is MPI_IN_PLACE means what MPI says.
-int barrier(Communicator& comm);
-int broadcast(Communicator& comm, const Buffer& buffer, int root);
-int reduce(Communicator& comm, const Buffer& send, const Buffer& receive, const Operator& op, int root);
-int allreduce(Communicator& comm, const Buffer& send, const Buffer& receive, const Operator& op);
-/// `receive` and (scatter, alltoall) `send` describe the part of one rank.
-int gather(Communicator& comm, const Buffer& send, const Buffer& receive, int root);
-int scatter(Communicator& comm, const Buffer& send, const Buffer& receive, int root);
-int allgather(Communicator& comm, const Buffer& send, const Buffer& receive);
-int alltoall(Communicator& comm, const Buffer& send, const Buffer& receive);
+/// Where a collective is started, and who keeps what it needs.
+struct Start {
+  Communicator& comm;
+  canele_request_t* request;
+  Staging& staging;
+};
 
-inline bool in_place(const Buffer& buffer) { return buffer.memory == MPI_IN_PLACE; }
+/// Data as a call names it: `count` elements, for one rank or for each.
+struct Asked {
+  const void* memory;
+  int count;
+  MPI_Datatype type;
+};
+
+/// Data with a count and a place for each rank, as the calls with a v name it. With `types` (w), those count instead of
+/// `type`, and places are in bytes.
+struct AskedEach {
+  const void* memory;
+  const int* counts;
+  const int* places;
+  MPI_Datatype type;
+  const MPI_Datatype* types = nullptr;
+};
+
+/// All return MPI codes and do not block; on success the request is under way. `own` is the part of this rank, `all`
+/// has one for each. What MPI lets a rank leave out (the receive buffer of a rank that is not the root) is not looked
+/// at.
+int start_barrier(const Start& start);
+int start_bcast(const Start& start, Asked data, int root);
+int start_gather(const Start& start, Asked own, Asked all, int root);
+int start_gatherv(const Start& start, Asked own, AskedEach all, int root);
+int start_scatter(const Start& start, Asked all, Asked own, int root);
+int start_scatterv(const Start& start, AskedEach all, Asked own, int root);
+int start_allgather(const Start& start, Asked own, Asked all);
+int start_allgatherv(const Start& start, Asked own, AskedEach all);
+int start_alltoall(const Start& start, Asked send, Asked receive);
+int start_alltoallv(const Start& start, AskedEach send, AskedEach receive);
+
+int start_reduce(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+                 int root);
+int start_allreduce(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op);
+int start_reduce_scatter(const Start& start, const void* send, void* receive, const int* counts, MPI_Datatype type,
+                         MPI_Op op);
+int start_reduce_scatter_block(const Start& start, const void* send, void* receive, int count, MPI_Datatype type,
+                               MPI_Op op);
+int start_scan(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op);
+int start_exscan(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op);
 
 }  // namespace canele::mpi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Communicators: creation by agreement within the parent, sessions, handles.
+// Communicators: creation by agreement within the parent, sessions and groups, handles.
 //
 // Who: api_communicator.cpp, state.cpp, every look-up. Threads: any; look-ups take no lock.
 // Surprise: making one costs one message exchange in the parent and no server: the leader's world rank and its running
@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "starpu_glue/mpi/collectives.hpp"
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/handles.hpp"
 #include "starpu_glue/mpi/state.hpp"
+#include "starpu_glue/mpi/transfer.hpp"
 
 namespace canele::mpi {
 namespace {
@@ -31,9 +31,6 @@ constinit std::atomic<Communicator*> self_communicator{nullptr};
 constinit std::atomic<std::uint64_t> next_number{1};
 constinit std::mutex lock;  // the list of all communicators, and names
 constinit Communicator* all = nullptr;
-
-/// Tags of create_group messages in the parent's collective session: apart from the numbers of collective calls.
-constexpr std::uint64_t kGroupTag = std::uint64_t{1} << 63;
 
 std::string derived_label(int leader, std::uint64_t number) {
   return "mpi." + std::to_string(leader) + "." + std::to_string(number);
@@ -73,7 +70,10 @@ int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, 
   auto* comm = new (std::nothrow) Communicator(std::move(ranks), rank, std::move(label));
   if (comm == nullptr) return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
   int code = open_session(engine, comm->label_ + ".p", CANELE_ORDER_ACROSS_TAGS, &comm->messages_);
-  if (code == MPI_SUCCESS) code = open_session(engine, comm->label_ + ".c", CANELE_ORDER_PER_TAG, &comm->collectives_);
+  if (code == MPI_SUCCESS) {
+    code = from_engine(canele_group_create(engine, (comm->label_ + ".c").c_str(), comm->ranks_->list(),
+                                           static_cast<std::size_t>(comm->size()), &comm->group_));
+  }
   if (code != MPI_SUCCESS) {
     comm->drop_reference();
     return code;
@@ -85,13 +85,24 @@ int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, 
 void Communicator::drop_reference() {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   if (messages_ != nullptr) canele_session_close(messages_);
-  if (collectives_ != nullptr) canele_session_close(collectives_);
+  if (group_ != nullptr) canele_group_destroy(group_);
+  if (agreements_ != nullptr) canele_session_close(agreements_);
   {
     const std::lock_guard guard(lock);
     (previous_ != nullptr ? previous_->next_ : all) = next_;
     if (next_ != nullptr) next_->previous_ = previous_;
   }
   delete this;
+}
+
+int Communicator::agreements(canele_session_t** session) {
+  const std::lock_guard guard(lock);
+  int code = MPI_SUCCESS;
+  if (agreements_ == nullptr) {
+    code = open_session(canele_session_engine(messages_), label_ + ".g", CANELE_ORDER_PER_TAG, &agreements_);
+  }
+  *session = agreements_;
+  return code;
 }
 
 void Communicator::name(char* text, int* length) const {
@@ -140,6 +151,13 @@ int open_world(canele_engine_t* engine) {
   return MPI_SUCCESS;
 }
 
+void close_groups() {
+  const std::lock_guard guard(lock);
+  for (Communicator* comm = all; comm != nullptr; comm = comm->next_) {
+    if (canele_group_destroy(comm->group_) == CANELE_OK) comm->group_ = nullptr;
+  }
+}
+
 void forget_communicators() {
   world_communicator.store(nullptr, std::memory_order_release);
   self_communicator.store(nullptr, std::memory_order_release);
@@ -157,9 +175,12 @@ void forget_communicators() {
 
 int duplicate(Communicator& parent, MPI_Comm* made) {
   std::uint64_t number = parent.rank() == 0 ? next_number.fetch_add(1) : 0;
-  if (const int code = broadcast(parent, bytes_buffer(&number, sizeof number), 0); code != MPI_SUCCESS) return code;
+  Transfer exchange;
+  int code = from_engine(canele_ibcast(parent.group(), &number, sizeof number, 0, nullptr, &exchange.engine));
+  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
+  if (code != MPI_SUCCESS) return code;
   Communicator* comm = nullptr;
-  const int code =
+  code =
       Communicator::create(engine(), parent.ranks(), parent.rank(), derived_label(parent.world_rank(0), number), &comm);
   return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
 }
@@ -171,9 +192,12 @@ int split(Communicator& parent, int color, int key, MPI_Comm* made) {
     std::uint64_t number;  // taken if this rank becomes a leader
   };
   std::vector<Wish> wishes(static_cast<std::size_t>(parent.size()));
-  Wish mine{color, key, next_number.fetch_add(1)};
-  const int exchanged = allgather(parent, bytes_buffer(&mine, sizeof mine), bytes_buffer(wishes.data(), sizeof mine));
-  if (exchanged != MPI_SUCCESS) return exchanged;
+  const Wish mine{color, key, next_number.fetch_add(1)};
+  const canele_parts_t parts{sizeof mine, nullptr, nullptr};
+  Transfer exchange;
+  int code = from_engine(canele_iallgather(parent.group(), &mine, wishes.data(), &parts, nullptr, &exchange.engine));
+  if (code == MPI_SUCCESS) code = exchange.wait(nullptr);
+  if (code != MPI_SUCCESS) return code;
   *made = MPI_COMM_NULL;
   if (color == MPI_UNDEFINED) return MPI_SUCCESS;
   std::vector<int> members;
@@ -187,8 +211,8 @@ int split(Communicator& parent, int color, int key, MPI_Comm* made) {
   const std::uint64_t number = wishes[static_cast<std::size_t>(leader)].number;
   for (int& member : members) member = parent.world_rank(member);
   Communicator* comm = nullptr;
-  const int code = Communicator::create(engine(), std::make_shared<const Ranks>(std::move(members)), rank,
-                                        derived_label(parent.world_rank(leader), number), &comm);
+  code = Communicator::create(engine(), std::make_shared<const Ranks>(std::move(members)), rank,
+                              derived_label(parent.world_rank(leader), number), &comm);
   return code == MPI_SUCCESS ? publish(parent, comm, made) : code;
 }
 
@@ -204,8 +228,10 @@ int create_from_group(Communicator& parent, const RanksPointer& group, int tag, 
   }
   std::uint64_t number = rank == 0 ? next_number.fetch_add(1) : 0;
   const Buffer message = bytes_buffer(&number, sizeof number);
-  Batch batch(parent.collectives(), kGroupTag | static_cast<unsigned>(tag), static_cast<std::size_t>(group->size()));
-  int code = MPI_SUCCESS;
+  canele_session_t* session = nullptr;
+  int code = parent.agreements(&session);
+  if (code != MPI_SUCCESS) return code;
+  Batch batch(session, static_cast<unsigned>(tag), static_cast<std::size_t>(group->size()));
   if (rank != 0) code = batch.receive(group->world_rank(0), message);
   for (int i = 1; rank == 0 && i < group->size() && code == MPI_SUCCESS; ++i) {
     code = batch.send(group->world_rank(i), message);

@@ -3,18 +3,20 @@
 // Communicators: ranks, and the engine sessions that keep their messages apart.
 //
 // Who: every MPI call with a communicator, nm_mpi_nmad_dest. Threads: any.
-// Surprise: a communicator has three sessions of its own, because they need different order and may use any tag:
+// Surprise: a communicator has up to four name spaces of its own, because they need different order and may use any
+//      tag:
 //
-//   label + ".p"  point to point   CANELE_ORDER_ACROSS_TAGS  tag = the user's
-//   label + ".c"  collectives      CANELE_ORDER_PER_TAG      tag = number of the collective call
-//   label + ".n"  StarPU (nmad)    CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
+//   label + ".p"  point to point         CANELE_ORDER_ACROSS_TAGS  tag = the user's
+//   label + ".c"  collectives            the engine's group of its ranks
+//   label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
+//   label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
 //
 // The label is the same on every member without a server: "mpi.world", or "mpi.<leader>.<number>" with the leader's
 // world rank and its own running number, agreed by messages inside the parent. One session with the kind in the tag was
 // rejected: StarPU uses all 64 bits, and order across tags would void its priorities.
 #pragma once
 
-#include <canele/canele.h>
+#include <canele/collectives.h>
 #include <mpi.h>
 
 #include <atomic>
@@ -29,7 +31,7 @@ namespace canele::mpi {
 
 class Communicator {
  public:
-  /// Opens the sessions. MPI code; *made has one reference, for its handle.
+  /// Opens the session and the group. MPI code; *made has one reference, for its handle.
   static int create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label, Communicator** made);
 
   int rank() const { return rank_; }
@@ -41,9 +43,9 @@ class Communicator {
   void set_handle(MPI_Comm handle) { handle_ = handle; }
 
   canele_session_t* messages() const { return messages_; }
-  canele_session_t* collectives() const { return collectives_; }
-  /// A tag for the next collective call; the same on every member, as they make these calls in the same order.
-  std::uint64_t next_collective() { return calls_.fetch_add(1, std::memory_order_relaxed); }
+  canele_group_t* group() const { return group_; }
+  /// For what only some members take part in: collectives need all. MPI code.
+  int agreements(canele_session_t** session);
 
   MPI_Errhandler error_handler() const { return error_handler_.load(std::memory_order_relaxed); }
   void set_error_handler(MPI_Errhandler handler) { error_handler_.store(handler, std::memory_order_relaxed); }
@@ -56,12 +58,13 @@ class Communicator {
   std::atomic<nm_session_s*>& nmad() { return nmad_; }
 
   void add_reference() { references_.fetch_add(1, std::memory_order_relaxed); }
-  /// The last one closes the sessions.
+  /// The last one closes what was opened.
   void drop_reference();
 
  private:
   Communicator(RanksPointer ranks, int rank, std::string label);
   ~Communicator() = default;
+  friend void close_groups();
   friend void forget_communicators();
 
   std::atomic<int> references_{1};
@@ -70,8 +73,8 @@ class Communicator {
   RanksPointer ranks_;
   std::string label_;
   canele_session_t* messages_ = nullptr;
-  canele_session_t* collectives_ = nullptr;
-  std::atomic<std::uint64_t> calls_{0};
+  canele_group_t* group_ = nullptr;
+  canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
   std::atomic<nm_session_s*> nmad_{nullptr};
   std::atomic<MPI_Errhandler> error_handler_{MPI_ERRORS_ARE_FATAL};
   std::string name_;              // guarded by the lock in communicator.cpp
@@ -90,6 +93,8 @@ int get_communicator(MPI_Comm handle, Communicator** found);
 
 /// Makes MPI_COMM_WORLD and MPI_COMM_SELF. MPI code.
 int open_world(canele_engine_t* engine);
+/// Before the engine goes: it knows nothing of the groups.
+void close_groups();
 /// Frees every communicator; the engine, and the sessions with it, are gone.
 void forget_communicators();
 

@@ -21,6 +21,8 @@ class Ranks {
   explicit Ranks(std::vector<int> world);
 
   int size() const { return count_; }
+  /// World ranks in order; nullptr for all of MPI_COMM_WORLD.
+  const int* list() const { return world_.empty() ? nullptr : world_.data(); }
   int world_rank(int rank) const { return world_.empty() ? rank : world_[static_cast<std::size_t>(rank)]; }
   /// Position of a rank of MPI_COMM_WORLD, or MPI_UNDEFINED.
   int position(int world) const;

@@ -2,7 +2,7 @@
 //
 // Non-blocking requests: arguments, posting, outcomes.
 //
-// Who: api_point_to_point.cpp, api_completion.cpp. Threads: see request.hpp.
+// Who: api_point_to_point.cpp, api_collective.cpp, api_completion.cpp. Threads: see request.hpp.
 // Surprise: a request holds references on its communicator and datatype, because MPI lets the program free both while
 //      the message is on its way.
 #include "starpu_glue/mpi/request.hpp"
@@ -15,23 +15,33 @@ namespace {
 
 constinit HandlePool<Request, Kind::request, 1, 32768> requests_pool;
 
-int new_request(const Endpoint& endpoint, const Buffer& buffer, bool receive, Request** made) {
+/// A slot, with all but its type.
+int take_request(Communicator& comm, bool receive, bool to_nobody, bool collective, Request** made) {
   MPI_Request handle = MPI_REQUEST_NULL;
   Request* request = requests_pool.acquire(&handle);
   if (request == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another request");
   request->handle = handle;
-  request->type = const_cast<Type*>(buffer.type);
-  request->comm = endpoint.comm;
+  request->type = nullptr;
+  request->comm = &comm;
   request->receive = receive;
-  request->to_nobody = endpoint.nobody();
-  add_reference(*request->type);
-  request->comm->add_reference();
+  request->to_nobody = to_nobody;
+  request->collective = collective;
+  comm.add_reference();
   *made = request;
   return MPI_SUCCESS;
 }
 
+int new_request(const Endpoint& endpoint, const Buffer& buffer, bool receive, Request** made) {
+  const int code = take_request(*endpoint.comm, receive, endpoint.nobody(), false, made);
+  if (code != MPI_SUCCESS) return code;
+  (*made)->type = const_cast<Type*>(buffer.type);
+  add_reference(*(*made)->type);
+  return MPI_SUCCESS;
+}
+
 void free_request(Request& request) {
-  drop_reference(*request.type);
+  if (request.type != nullptr) drop_reference(*request.type);
+  request.staging.reset();
   Communicator* comm = request.comm;
   requests_pool.release(request.handle);
   comm->drop_reference();
@@ -56,7 +66,8 @@ int get_rank(MPI_Comm comm, int rank, bool source, Endpoint* endpoint) {
   return MPI_SUCCESS;
 }
 
-int start(Request& request, int code, MPI_Request* handle) {
+/// Hands the handle of a request out that was posted; frees it if `code` says that it was not.
+int settle_request(Request& request, int code, MPI_Request* handle) {
   if (code != MPI_SUCCESS) {
     free_request(request);
     return code;
@@ -100,7 +111,7 @@ int start_send(const Endpoint& to, const Buffer& buffer, bool synchronous, MPI_R
   int code = new_request(to, buffer, false, &request);
   if (code != MPI_SUCCESS) return code;
   if (!to.nobody()) code = request->transfer.send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
-  return start(*request, code, handle);
+  return settle_request(*request, code, handle);
 }
 
 int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handle) {
@@ -110,8 +121,12 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
   if (!from.nobody()) {
     code = request->transfer.receive(from.comm->messages(), from.world_rank, from.tag, from.mask, buffer);
   }
-  return start(*request, code, handle);
+  return settle_request(*request, code, handle);
 }
+
+int new_collective(Communicator& comm, Request** made) { return take_request(comm, false, false, true, made); }
+
+int settle_collective(Request& request, int code, MPI_Request* handle) { return settle_request(request, code, handle); }
 
 int get_request(MPI_Request handle, Request** found) {
   *found = nullptr;
@@ -135,6 +150,7 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
   } else {
     fill_empty_status(status);
     code = from_status(outcome.error, outcome.source);
+    if (code == MPI_SUCCESS && request.collective) request.staging.deliver();
   }
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
   free_request(request);
@@ -143,6 +159,7 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
 }
 
 int abandon(Request& request) {
+  if (request.collective) return fail(MPI_ERR_REQUEST, "the request of a collective cannot be freed; wait for it");
   if (request.to_nobody) {
     free_request(request);
     return MPI_SUCCESS;

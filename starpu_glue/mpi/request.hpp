@@ -2,7 +2,8 @@
 //
 // Non-blocking requests of the MPI subset.
 //
-// Who: api_point_to_point.cpp, api_completion.cpp. Threads: any; MPI allows one thread at a time per request.
+// Who: api_point_to_point.cpp, api_collective.cpp, api_completion.cpp. Threads: any; MPI allows one thread at a time
+//     per request.
 // Surprise: the object is the slot of its handle and is used again without being freed: a request costs no allocation.
 #pragma once
 
@@ -10,17 +11,20 @@
 #include <mpi.h>
 
 #include "starpu_glue/mpi/communicator.hpp"
+#include "starpu_glue/mpi/staging.hpp"
 #include "starpu_glue/mpi/transfer.hpp"
 
 namespace canele::mpi {
 
 struct Request {
-  Transfer transfer;
-  Type* type = nullptr;          ///< counted
+  Transfer transfer;             ///< of a collective: the engine's request only
+  Staging staging;               ///< of a collective
+  Type* type = nullptr;          ///< counted; none for a collective
   Communicator* comm = nullptr;  ///< counted
   MPI_Request handle = MPI_REQUEST_NULL;
   bool receive = false;
   bool to_nobody = false;  ///< MPI_PROC_NULL: complete from the start
+  bool collective = false;
 };
 
 /// Where a message goes to or comes from, checked.
@@ -42,6 +46,11 @@ int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int start_send(const Endpoint& to, const Buffer& buffer, bool synchronous, MPI_Request* handle);
 int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handle);
 
+/// A request for a collective that the caller starts with `transfer.engine` and `staging`; then settle_collective.
+int new_collective(Communicator& comm, Request** made);
+/// `code` tells whether it was started: hands its handle out, or frees it. Returns `code`.
+int settle_collective(Request& request, int code, MPI_Request* handle);
+
 /// The request of a live handle; MPI_REQUEST_NULL gives nullptr. MPI code.
 int get_request(MPI_Request handle, Request** found);
 
@@ -52,7 +61,7 @@ bool is_done(Request& request, canele_status_t* status);
 /// null. The MPI code of the outcome.
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status);
 
-/// Frees the request as soon as it is finalized.
+/// Frees the request as soon as it is finalized. Not for collectives: MPI_ERR_REQUEST.
 int abandon(Request& request);
 
 void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status);

@@ -95,6 +95,7 @@ int stop() {
   }
   canele_engine_t* last = running.exchange(nullptr, std::memory_order_seq_cst);
   for (int inside = users.load(std::memory_order_seq_cst); inside != 0; inside = users.load()) users.wait(inside);
+  close_groups();
   const int error = canele_finalize(last);
   const int code = error == CANELE_OK ? MPI_SUCCESS : from_engine(error);
   forget_communicators();

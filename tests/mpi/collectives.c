@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Collectives: every root, several sizes, MPI_IN_PLACE, derived types, operators that do not commute,
+ * Collectives with equal parts: every root, several sizes, MPI_IN_PLACE, derived types, operators that do not commute,
  * sub-communicators.
  */
-#include "check.h"
+#include "both.h"
 
 static void barriers(MPI_Comm comm) {
-  for (int i = 0; i < 50; ++i) MPI_Barrier(comm);
+  for (int i = 0; i < 50; ++i) DO(Barrier, barrier, comm);
 }
 
 static void bcast(MPI_Comm comm, int rank, int size) {
@@ -15,7 +15,7 @@ static void bcast(MPI_Comm comm, int rank, int size) {
   for (int root = 0; root < size; ++root) {
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; ++c) {
       for (int i = 0; i < counts[c]; ++i) values[i] = rank == root ? root * 10 + i : -1;
-      MPI_Bcast(values, counts[c], MPI_INT, root, comm);
+      DO(Bcast, bcast, values, counts[c], MPI_INT, root, comm);
       for (int i = 0; i < counts[c]; ++i) CHECK_EQ(values[i], root * 10 + i);
     }
   }
@@ -32,25 +32,25 @@ static void reduce(MPI_Comm comm, int rank, int size) {
         out[i] = place && rank == root ? rank + i : -1;
       }
       const void *from = place && rank == root ? MPI_IN_PLACE : in;
-      MPI_Reduce(from, rank == root ? out : NULL, COUNT, MPI_LONG, MPI_SUM, root, comm);
+      DO(Reduce, reduce, from, rank == root ? out : NULL, COUNT, MPI_LONG, MPI_SUM, root, comm);
       for (int i = 0; i < COUNT; ++i) {
         CHECK_EQ(out[i], rank == root ? size * (size - 1) / 2 + (long)size * i : -1);
       }
     }
   }
   double mine = rank == size / 2 ? -3.5 : rank, least = 0, most = 0;
-  MPI_Allreduce(&mine, &least, 1, MPI_DOUBLE, MPI_MIN, comm);
+  DO(Allreduce, allreduce, &mine, &least, 1, MPI_DOUBLE, MPI_MIN, comm);
   CHECK(least == -3.5);
-  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, comm);
+  DO(Allreduce, allreduce, &mine, &most, 1, MPI_DOUBLE, MPI_MAX, comm);
   CHECK(most == (size == 1 ? -3.5 : size / 2 == size - 1 ? size - 2 : size - 1));
   int flags = 1 << rank;
-  MPI_Allreduce(MPI_IN_PLACE, &flags, 1, MPI_INT, MPI_BOR, comm);
+  DO(Allreduce, allreduce, MPI_IN_PLACE, &flags, 1, MPI_INT, MPI_BOR, comm);
   CHECK_EQ(flags, (1 << size) - 1);
   struct {
     double value;
     int index;
   } place = {rank == size - 1 ? -1.0 : rank, rank};
-  MPI_Allreduce(MPI_IN_PLACE, &place, 1, MPI_DOUBLE_INT, MPI_MINLOC, comm);
+  DO(Allreduce, allreduce, MPI_IN_PLACE, &place, 1, MPI_DOUBLE_INT, MPI_MINLOC, comm);
   CHECK(place.value == -1.0 && place.index == size - 1);
 }
 
@@ -59,9 +59,9 @@ static void same_sum(MPI_Comm comm, int rank) {
   double first = 0;
   for (int round = 0; round < 5; ++round) {
     double mine = 1.0 / (rank * 7 + 3), sum = 0, root_sum = 0;
-    MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+    DO(Allreduce, allreduce, &mine, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
     root_sum = sum;
-    MPI_Bcast(&root_sum, 1, MPI_DOUBLE, 0, comm);
+    DO(Bcast, bcast, &root_sum, 1, MPI_DOUBLE, 0, comm);
     CHECK(sum == root_sum);
     if (round == 0) first = sum;
     CHECK(sum == first);
@@ -98,11 +98,11 @@ static void ordered(MPI_Comm comm, int rank, int size) {
   const long mine[8] = {1, rank + 1, 0, 1, 1, rank + 1, 1, 1};
   for (int root = 0; root < size; ++root) {
     long product[8] = {0};
-    MPI_Reduce(mine, product, 2, matrix, op, root, comm);
+    DO(Reduce, reduce, mine, product, 2, matrix, op, root, comm);
     if (rank == root) CHECK(memcmp(product, expected, sizeof product) == 0);
   }
   long product[8];
-  MPI_Allreduce(mine, product, 2, matrix, op, comm);
+  DO(Allreduce, allreduce, mine, product, 2, matrix, op, comm);
   CHECK(memcmp(product, expected, sizeof product) == 0);
   MPI_Op_free(&op);
   CHECK(op == MPI_OP_NULL);
@@ -117,10 +117,10 @@ static void gather_scatter(MPI_Comm comm, int rank, int size) {
       const int here = place && rank == root;
       for (int i = 0; i < size * COUNT; ++i) all[i] = -1;
       for (int i = 0; i < COUNT; ++i) mine[i] = all[rank * COUNT + i] = rank * 1000 + i;
-      MPI_Gather(here ? MPI_IN_PLACE : mine, COUNT, MPI_INT, all, COUNT, MPI_INT, root, comm);
+      DO(Gather, gather, here ? MPI_IN_PLACE : mine, COUNT, MPI_INT, all, COUNT, MPI_INT, root, comm);
       for (int i = 0; rank == root && i < size * COUNT; ++i) CHECK_EQ(all[i], i / COUNT * 1000 + i % COUNT);
       for (int i = 0; i < COUNT; ++i) mine[i] = here ? rank * 1000 + i : -1;
-      MPI_Scatter(all, COUNT, MPI_INT, here ? MPI_IN_PLACE : mine, COUNT, MPI_INT, root, comm);
+      DO(Scatter, scatter, all, COUNT, MPI_INT, here ? MPI_IN_PLACE : mine, COUNT, MPI_INT, root, comm);
       for (int i = 0; i < COUNT; ++i) CHECK_EQ(mine[i], rank * 1000 + i);
     }
   }
@@ -135,10 +135,10 @@ static void all_to_all(MPI_Comm comm, int rank, int size) {
     for (int i = 0; i < COUNT; ++i) out[i] = rank * 100 + i;
     for (size_t i = 0; i < cells; ++i) in[i] = -1;
     for (int i = 0; i < COUNT; ++i) in[rank * COUNT + i] = rank * 100 + i;
-    MPI_Allgather(place ? MPI_IN_PLACE : out, COUNT, MPI_INT, in, COUNT, MPI_INT, comm);
+    DO(Allgather, allgather, place ? MPI_IN_PLACE : out, COUNT, MPI_INT, in, COUNT, MPI_INT, comm);
     for (int i = 0; i < size * COUNT; ++i) CHECK_EQ(in[i], i / COUNT * 100 + i % COUNT);
     for (int i = 0; i < size * COUNT; ++i) in[i] = out[i] = rank * 100000 + i;
-    MPI_Alltoall(place ? MPI_IN_PLACE : out, COUNT, MPI_INT, in, COUNT, MPI_INT, comm);
+    DO(Alltoall, alltoall, place ? MPI_IN_PLACE : out, COUNT, MPI_INT, in, COUNT, MPI_INT, comm);
     for (int i = 0; i < size * COUNT; ++i) CHECK_EQ(in[i], i / COUNT * 100000 + rank * COUNT + i % COUNT);
   }
   free(in);
@@ -153,23 +153,20 @@ static void derived(MPI_Comm comm, int rank, int size) {
   MPI_Type_commit(&part);
   int wide[10], flat[5], *all = malloc(sizeof *all * 10 * (size_t)size);
   for (int i = 0; i < 10; ++i) wide[i] = rank == 0 ? i : -1;
-  MPI_Bcast(wide, 1, part, 0, comm);
+  DO(Bcast, bcast, wide, 1, part, 0, comm);
   for (int i = 0; i < 10; ++i) CHECK_EQ(wide[i], rank == 0 || i % 2 == 0 ? i : -1);
   for (int i = 0; i < 5; ++i) flat[i] = rank * 10 + i;
   for (int i = 0; i < size * 10; ++i) all[i] = -7;
-  MPI_Allgather(flat, 5, MPI_INT, all, 1, part, comm);
+  DO(Allgather, allgather, flat, 5, MPI_INT, all, 1, part, comm);
   for (int i = 0; i < size * 10; ++i) CHECK_EQ(all[i], i % 2 == 0 ? i / 10 * 10 + i % 10 / 2 : -7);
-  MPI_Scatter(all, 1, part, flat, 5, MPI_INT, size - 1, comm);
+  DO(Scatter, scatter, all, 1, part, flat, 5, MPI_INT, size - 1, comm);
   for (int i = 0; i < 5; ++i) CHECK_EQ(flat[i], rank * 10 + i);
   MPI_Type_free(&part);
   MPI_Type_free(&spaced);
   free(all);
 }
 
-static void everything(MPI_Comm comm) {
-  int rank, size;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
+static void everything(MPI_Comm comm, int rank, int size) {
   barriers(comm);
   bcast(comm, rank, size);
   reduce(comm, rank, size);
@@ -182,17 +179,12 @@ static void everything(MPI_Comm comm) {
 
 int main(int argc, char **argv) {
   start(&argc, &argv);
-  everything(MPI_COMM_WORLD);
-  everything(MPI_COMM_SELF);
-  MPI_Comm part;
-  MPI_Comm_split(MPI_COMM_WORLD, rank_ > 0, size_ - rank_, &part);
-  everything(part);
-  MPI_Comm_free(&part);
+  on_all_communicators(everything);
   /* Collectives and messages to any receive do not meet. */
   int value = -1, sent = rank_;
   MPI_Request request;
   MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
-  everything(MPI_COMM_WORLD);
+  everything(MPI_COMM_WORLD, rank_, size_);
   MPI_Send(&sent, 1, MPI_INT, (rank_ + 1) % size_, 0, MPI_COMM_WORLD);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   CHECK_EQ(value, (rank_ + size_ - 1) % size_);

@@ -60,6 +60,59 @@ static void truncation(int sent, int room) {
   free(buffer);
 }
 
+/* Wrong arguments of collectives, on all ranks alike; nothing is sent, and the next collective works. What is only
+ * asked of ours is wrong by MPI's rules, but Open MPI does not look, or calls it by another name. */
+static void collectives(void) {
+  int one = 1, many[64] = {0}, counts[64], places[64];
+  for (int i = 0; i < 64; ++i) counts[i] = places[i] = i < size_ ? 1 : 0;
+  MPI_Comm comm = MPI_COMM_WORLD;
+  MPI_Request request = MPI_REQUEST_NULL;
+  for (int root = -1; root <= size_; root += size_ + 1) {
+    CHECK_EQ(class_of(MPI_Bcast(&one, 1, MPI_INT, root, comm)), MPI_ERR_ROOT);
+    CHECK_EQ(class_of(MPI_Ibcast(&one, 1, MPI_INT, root, comm, &request)), MPI_ERR_ROOT);
+    CHECK_EQ(class_of(MPI_Reduce(&one, many, 1, MPI_INT, MPI_SUM, root, comm)), MPI_ERR_ROOT);
+    CHECK_EQ(class_of(MPI_Gather(&one, 1, MPI_INT, many, 1, MPI_INT, root, comm)), MPI_ERR_ROOT);
+    CHECK_EQ(class_of(MPI_Iscatterv(many, counts, places, MPI_INT, &one, 1, MPI_INT, root, comm, &request)),
+             MPI_ERR_ROOT);
+  }
+  CHECK_EQ(class_of(MPI_Ibcast(&one, -1, MPI_INT, 0, comm, &request)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Allreduce(&one, many, -1, MPI_INT, MPI_SUM, comm)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Iscan(&one, many, -2, MPI_INT, MPI_SUM, comm, &request)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Allgather(&one, 1, MPI_INT, many, -1, MPI_INT, comm)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Alltoall(many, 1, MPI_DATATYPE_NULL, many + 32, 1, MPI_INT, comm)), MPI_ERR_TYPE);
+  CHECK_EQ(class_of(MPI_Iallreduce(&one, many, 1, MPI_INT, MPI_OP_NULL, comm, &request)), MPI_ERR_OP);
+  CHECK_EQ(class_of(MPI_Exscan(&one, many, 1, MPI_DOUBLE, MPI_BXOR, comm)), MPI_ERR_OP);
+  CHECK_EQ(class_of(MPI_Ibarrier(MPI_COMM_NULL, &request)), MPI_ERR_COMM);
+#ifdef CANELE_MPI
+  CHECK_EQ(class_of(MPI_Bcast(MPI_IN_PLACE, 1, MPI_INT, 0, comm)), MPI_ERR_BUFFER);
+  CHECK_EQ(class_of(MPI_Allreduce(&one, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm)), MPI_ERR_BUFFER);
+  CHECK_EQ(class_of(MPI_Allgather(many, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm)), MPI_ERR_BUFFER);
+  CHECK_EQ(class_of(MPI_Allreduce(many, many, 1, MPI_INT, MPI_SUM, comm)), MPI_ERR_BUFFER);
+  CHECK_EQ(class_of(MPI_Allgather(many, 2, MPI_INT, many + 8, 1, MPI_INT, comm)), MPI_ERR_TRUNCATE);
+  counts[size_ - 1] = -1;
+  CHECK_EQ(class_of(MPI_Ialltoallv(many, counts, places, MPI_INT, many, counts, places, MPI_INT, comm, &request)),
+           MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Reduce_scatter(many, &one, counts, MPI_INT, MPI_SUM, comm)), MPI_ERR_COUNT);
+  CHECK_EQ(class_of(MPI_Allgatherv(&one, 1, MPI_INT, many, NULL, places, MPI_INT, comm)), MPI_ERR_ARG);
+  const int others = (rank_ + 1) % size_;
+  if (size_ > 1) {
+    CHECK_EQ(class_of(MPI_Reduce(MPI_IN_PLACE, many, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_SELF)), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Reduce(MPI_IN_PLACE, many, 1, MPI_INT, MPI_SUM, others, comm)), MPI_ERR_BUFFER);
+    CHECK_EQ(class_of(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, many, 1, MPI_INT, others, comm)), MPI_ERR_BUFFER);
+    CHECK_EQ(class_of(MPI_Scatter(many, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, others, comm)), MPI_ERR_BUFFER);
+  }
+  /* A collective is neither cancelled nor left to itself. */
+  CHECK_EQ(MPI_Ibarrier(comm, &request), MPI_SUCCESS);
+  CHECK_EQ(class_of(MPI_Cancel(&request)), MPI_ERR_REQUEST);
+  CHECK_EQ(class_of(MPI_Request_free(&request)), MPI_ERR_REQUEST);
+  CHECK(request != MPI_REQUEST_NULL);
+  CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+#endif
+  CHECK(request == MPI_REQUEST_NULL);
+  CHECK_EQ(MPI_Allgather(&rank_, 1, MPI_INT, many, 1, MPI_INT, comm), MPI_SUCCESS);
+  for (int i = 0; i < size_; ++i) CHECK_EQ(many[i], i);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Errhandler handler;
@@ -67,6 +120,7 @@ int main(int argc, char **argv) {
   CHECK(handler == MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   arguments();
+  collectives();
   truncation(100, 10);
   truncation(1000000, 10);
   truncation(1000000, 500000);

@@ -273,27 +273,107 @@ CANELE_MPI_DECLARE(int, Cancel, (MPI_Request * request))
 CANELE_MPI_DECLARE(int, Test_cancelled, (const MPI_Status *status, int *flag))
 CANELE_MPI_DECLARE(int, Request_free, (MPI_Request * request))
 
-/* Collectives. */
+/* Collectives: each, and the same without waiting. */
 CANELE_MPI_DECLARE(int, Barrier, (MPI_Comm comm))
-CANELE_MPI_DECLARE(int, Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm))
-CANELE_MPI_DECLARE(int, Reduce,
-                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm))
-CANELE_MPI_DECLARE(int, Allreduce,
-                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ibarrier, (MPI_Comm comm, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Bcast, (void *memory, int count, MPI_Datatype type, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ibcast,
+                   (void *memory, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request))
 CANELE_MPI_DECLARE(int, Gather,
                    (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
                     MPI_Datatype receive_type, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Igather,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+                    MPI_Datatype receive_type, int root, MPI_Comm comm, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Gatherv,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, const int *receive_counts,
+                    const int *receive_places, MPI_Datatype receive_type, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Igatherv,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, const int *receive_counts,
+                    const int *receive_places, MPI_Datatype receive_type, int root, MPI_Comm comm,
+                    MPI_Request *request))
 CANELE_MPI_DECLARE(int, Scatter,
                    (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
                     MPI_Datatype receive_type, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Iscatter,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+                    MPI_Datatype receive_type, int root, MPI_Comm comm, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Scatterv,
+                   (const void *send, const int *send_counts, const int *send_places, MPI_Datatype send_type,
+                    void *receive, int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Iscatterv,
+                   (const void *send, const int *send_counts, const int *send_places, MPI_Datatype send_type,
+                    void *receive, int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm,
+                    MPI_Request *request))
 CANELE_MPI_DECLARE(int, Allgather,
                    (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
                     MPI_Datatype receive_type, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Iallgather,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+                    MPI_Datatype receive_type, MPI_Comm comm, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Allgatherv,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, const int *receive_counts,
+                    const int *receive_places, MPI_Datatype receive_type, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Iallgatherv,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, const int *receive_counts,
+                    const int *receive_places, MPI_Datatype receive_type, MPI_Comm comm, MPI_Request *request))
 CANELE_MPI_DECLARE(int, Alltoall,
                    (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
                     MPI_Datatype receive_type, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ialltoall,
+                   (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+                    MPI_Datatype receive_type, MPI_Comm comm, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Alltoallv,
+                   (const void *send, const int *send_counts, const int *send_places, MPI_Datatype send_type,
+                    void *receive, const int *receive_counts, const int *receive_places, MPI_Datatype receive_type,
+                    MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ialltoallv,
+                   (const void *send, const int *send_counts, const int *send_places, MPI_Datatype send_type,
+                    void *receive, const int *receive_counts, const int *receive_places, MPI_Datatype receive_type,
+                    MPI_Comm comm, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Alltoallw,
+                   (const void *send, const int *send_counts, const int *send_places, const MPI_Datatype *send_types,
+                    void *receive, const int *receive_counts, const int *receive_places,
+                    const MPI_Datatype *receive_types, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ialltoallw,
+                   (const void *send, const int *send_counts, const int *send_places, const MPI_Datatype *send_types,
+                    void *receive, const int *receive_counts, const int *receive_places,
+                    const MPI_Datatype *receive_types, MPI_Comm comm, MPI_Request *request))
+CANELE_MPI_DECLARE(int, Reduce,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ireduce,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+                    MPI_Request *request))
+CANELE_MPI_DECLARE(int, Allreduce,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Iallreduce,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request *request))
+CANELE_MPI_DECLARE(int, Reduce_scatter,
+                   (const void *send, void *receive, const int *counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ireduce_scatter,
+                   (const void *send, void *receive, const int *counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request *request))
+CANELE_MPI_DECLARE(int, Reduce_scatter_block,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Ireduce_scatter_block,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request *request))
+CANELE_MPI_DECLARE(int, Scan, (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Iscan,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request *request))
+CANELE_MPI_DECLARE(int, Exscan,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
+CANELE_MPI_DECLARE(int, Iexscan,
+                   (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request *request))
+
+/* Operators. */
 CANELE_MPI_DECLARE(int, Op_create, (MPI_User_function * function, int commute, MPI_Op *op))
 CANELE_MPI_DECLARE(int, Op_free, (MPI_Op * op))
+CANELE_MPI_DECLARE(int, Op_commutative, (MPI_Op op, int *commute))
+CANELE_MPI_DECLARE(int, Reduce_local, (const void *in, void *inout, int count, MPI_Datatype type, MPI_Op op))
 
 /* Datatypes. */
 CANELE_MPI_DECLARE(int, Type_contiguous, (int count, MPI_Datatype element, MPI_Datatype *type))

@@ -68,6 +68,9 @@ TEST(Operation, Locations) {
 TEST(Operation, RefusesWhatMpiDoesNotAllow) {
   EXPECT_EQ(code_for(MPI_BAND, MPI_DOUBLE), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_LAND, MPI_FLOAT), MPI_ERR_OP);
+  EXPECT_EQ(code_for(MPI_LAND, MPI_BYTE), MPI_ERR_OP);
+  EXPECT_EQ(code_for(MPI_BAND, MPI_C_BOOL), MPI_ERR_OP);
+  EXPECT_EQ(code_for(MPI_SUM, MPI_C_BOOL), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_SUM, MPI_BYTE), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_SUM, MPI_PACKED), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_MAX, MPI_C_FLOAT_COMPLEX), MPI_ERR_OP);
@@ -83,13 +86,19 @@ void subtract(void* in, void* inout, int* count, MPI_Datatype*) {
 
 TEST(Operation, UsersOperatorGetsTheLeftOperandFirst) {
   MPI_Op op = MPI_OP_NULL;
-  ASSERT_EQ(canele::mpi::new_operator(subtract, &op), MPI_SUCCESS);
+  ASSERT_EQ(canele::mpi::new_operator(subtract, false, &op), MPI_SUCCESS);
   EXPECT_EQ(once(op, MPI_INT, 10, 3), 7);
+  bool commutes = true;
+  EXPECT_EQ(canele::mpi::is_commutative(op, &commutes), MPI_SUCCESS);
+  EXPECT_FALSE(commutes);
   MPI_Op stale = op;
   EXPECT_EQ(canele::mpi::free_operator(&op), MPI_SUCCESS);
   EXPECT_EQ(op, MPI_OP_NULL);
   EXPECT_EQ(code_for(stale, MPI_INT), MPI_ERR_OP);
   EXPECT_EQ(canele::mpi::free_operator(&stale), MPI_ERR_OP);
+  EXPECT_EQ(canele::mpi::is_commutative(stale, &commutes), MPI_ERR_OP);
+  EXPECT_EQ(canele::mpi::is_commutative(MPI_SUM, &commutes), MPI_SUCCESS);
+  EXPECT_TRUE(commutes);
   MPI_Op predefined = MPI_SUM;
   EXPECT_EQ(canele::mpi::free_operator(&predefined), MPI_ERR_OP);
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MPI_Op_ functions, and MPI_Reduce_local.
+//
+// Who: the program. Threads: any.
+// Surprise: whether an operator commutes is the program's word; where it says so, the order in which ranks are combined
+//      is the engine's choice.
+#include "starpu_glue/mpi/api.hpp"
+#include "starpu_glue/mpi/operation.hpp"
+#include "starpu_glue/mpi/request.hpp"
+
+using namespace canele::mpi;
+
+extern "C" int PMPI_Op_create(MPI_User_function* function, int commute, MPI_Op* op) {
+  const Call call("MPI_Op_create");
+  return call.end(new_operator(function, commute != 0, op));
+}
+CANELE_MPI_NAME(Op_create);
+
+extern "C" int PMPI_Op_free(MPI_Op* op) {
+  const Call call("MPI_Op_free");
+  return call.end(free_operator(op));
+}
+CANELE_MPI_NAME(Op_free);
+
+extern "C" int PMPI_Op_commutative(MPI_Op op, int* commute) {
+  const Call call("MPI_Op_commutative");
+  bool commutes = false;
+  const int code = is_commutative(op, &commutes);
+  if (code == MPI_SUCCESS) *commute = commutes ? 1 : 0;
+  return call.end(code);
+}
+CANELE_MPI_NAME(Op_commutative);
+
+extern "C" int PMPI_Reduce_local(const void* in, void* inout, int count, MPI_Datatype type, MPI_Op op) {
+  const Call call("MPI_Reduce_local");
+  Buffer buffer;
+  Operator operation;
+  int code = get_buffer(inout, count, type, &buffer);
+  if (code == MPI_SUCCESS) code = get_operator(op, *buffer.type, &operation);
+  if (code == MPI_SUCCESS) operation.apply(in, inout, count, type);
+  return call.end(code);
+}
+CANELE_MPI_NAME(Reduce_local);

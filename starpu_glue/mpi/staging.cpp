@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Staging: what goes straight to the engine, what is copied, and calls of the program's operators.
+//
+// Who: collectives.cpp, requests. Threads: see staging.hpp.
+// Surprise: gaps between the bytes of a type are sent as zeros in reductions, and nowhere else; in the program's memory
+//      they are never touched.
+#include "starpu_glue/mpi/staging.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <new>
+
+#include "starpu_glue/mpi/error.hpp"
+
+namespace canele::mpi {
+namespace {
+
+Payload payload_of(const Buffer& buffer) {
+  return {buffer.memory, static_cast<std::size_t>(buffer.count), *buffer.type};
+}
+
+/// All parts as one buffer, where they are equal.
+Buffer together(const Parts& parts) { return {parts.memory, parts.count * parts.ranks, parts.type}; }
+
+/// Has the engine use the program's own memory; false if some part is not one block there.
+bool use_directly(const Parts& parts, EngineParts* engine) {
+  if (parts.counts == nullptr) {
+    const Payload payload = payload_of(together(parts));
+    engine->memory = payload.base + payload.layout.first;
+    return payload.contiguous();
+  }
+  const auto ranks = static_cast<std::size_t>(parts.ranks);
+  engine->offsets.assign(ranks, 0);
+  std::vector<char*> starts(ranks, nullptr);
+  for (std::size_t i = 0; i < ranks; ++i) {
+    const Payload payload = payload_of(parts.part(static_cast<int>(i)));
+    if (!payload.contiguous()) return false;
+    if (payload.length == 0) continue;
+    starts[i] = payload.base + payload.layout.first;
+    if (engine->memory == nullptr || starts[i] < engine->memory) engine->memory = starts[i];
+  }
+  for (std::size_t i = 0; i < ranks; ++i) {  // from the lowest one on: displacements may be negative
+    if (starts[i] != nullptr) engine->offsets[i] = static_cast<std::size_t>(starts[i] - engine->memory);
+  }
+  engine->parts.offsets = engine->offsets.data();
+  return true;
+}
+
+/// Lengths of the parts; the sum of all.
+std::size_t measure(const Parts& parts, EngineParts* engine) {
+  if (parts.counts == nullptr) {
+    engine->parts.length = parts.part(0).size();
+    return together(parts).size();
+  }
+  std::size_t sum = 0;
+  for (int rank = 0; rank < parts.ranks; ++rank) {
+    engine->lengths.push_back(parts.part(rank).size());
+    sum += engine->lengths.back();
+  }
+  engine->parts.lengths = engine->lengths.data();
+  return sum;
+}
+
+/// Calls visit(buffer, packed) for what lies in a row from `packed` on.
+template <class Visit>
+void each_packed(const Parts& parts, char* packed, Visit visit) {
+  if (parts.counts == nullptr) return visit(together(parts), packed);
+  for (int rank = 0; rank < parts.ranks; ++rank) {
+    const Buffer part = parts.part(rank);
+    visit(part, packed);
+    packed += part.size();
+  }
+}
+
+void pack_all(const Parts& parts, char* packed) {
+  each_packed(parts, packed, [](const Buffer& part, char* place) { pack(payload_of(part), 0, part.size(), place); });
+}
+
+int make_room(std::size_t length, std::unique_ptr<char[]>* room) {
+  room->reset(new (std::nothrow) char[length]());  // zeros: gaps are sent, too
+  if (*room != nullptr) return MPI_SUCCESS;
+  return fail(MPI_ERR_NO_MEM, "no memory for a copy of %zu bytes, which a datatype with gaps needs", length);
+}
+
+/// Copies elements between the program's memory and slots.
+void copy_slots(const Buffer& elements, char* slots, bool into_slots) {
+  const Slots how = slots_of(*elements.type);
+  const std::int64_t at_once = how.apart ? 1 : elements.count;
+  for (std::int64_t done = 0; done < elements.count; done += at_once) {
+    const Buffer mine{static_cast<char*>(elements.memory) + done * elements.type->extent(), at_once, elements.type};
+    const Buffer copy{slots + done * static_cast<std::ptrdiff_t>(how.pitch) - how.shift, at_once, elements.type};
+    into_slots ? copy_local(mine, copy) : copy_local(copy, mine);
+  }
+}
+
+}  // namespace
+
+Buffer Parts::part(int rank) const {
+  if (counts == nullptr) return Buffer{memory, count, type}.part(rank);
+  const Type* own = types == nullptr ? type : find_type(types[rank]);
+  const std::ptrdiff_t place = places[rank] * (types == nullptr ? own->extent() : 1);
+  return {memory + place, counts[rank], own};
+}
+
+Slots slots_of(const Type& type) {
+  const std::ptrdiff_t extent = type.extent();
+  if (type.size == 0) return {.straight = true};
+  if (type.many.empty() && type.single.contiguous() && static_cast<std::ptrdiff_t>(type.size) == extent) {
+    return {.pitch = type.size, .shift = type.true_lower, .straight = true};
+  }
+  if (type.true_lower >= 0 && type.true_upper <= extent) return {.pitch = static_cast<std::size_t>(extent)};
+  constexpr std::size_t kAlignment = alignof(std::max_align_t);
+  const auto bytes = static_cast<std::size_t>(type.true_upper - type.true_lower);
+  return {.pitch = (bytes + kAlignment - 1) / kAlignment * kAlignment, .shift = type.true_lower, .apart = true};
+}
+
+int Staging::input(const Parts& parts, EngineParts* engine) {
+  const std::size_t length = measure(parts, engine);
+  if (use_directly(parts, engine)) return MPI_SUCCESS;
+  if (const int code = make_room(length, &input_); code != MPI_SUCCESS) return code;
+  engine->memory = input_.get();
+  pack_all(parts, input_.get());
+  return MPI_SUCCESS;
+}
+
+int Staging::output(const Parts& parts, bool filled, EngineParts* engine) {
+  const std::size_t length = measure(parts, engine);
+  if (use_directly(parts, engine)) return MPI_SUCCESS;
+  if (const int code = make_room(length, &output_); code != MPI_SUCCESS) return code;
+  engine->memory = output_.get();
+  if (filled) pack_all(parts, output_.get());
+  each_packed(parts, output_.get(), [this](const Buffer& part, const char* place) { aim(part, place, false); });
+  return MPI_SUCCESS;
+}
+
+void Staging::combine_with(const Operator& op, const Type& type, canele_operator_t* engine) {
+  if (op.user == nullptr) {
+    *engine = op.predefined;
+    return;
+  }
+  user_ = op.user;
+  user_type_ = const_cast<Type*>(&type);
+  add_reference(*user_type_);
+  *engine = {call_user, this, slots_of(type).pitch, op.commutes ? 1 : 0};
+}
+
+int Staging::input_slots(const Buffer& elements, const void** engine) {
+  const Slots slots = slots_of(*elements.type);
+  *engine = elements.memory;
+  if (elements.count == 0) return MPI_SUCCESS;
+  *engine = static_cast<const char*>(elements.memory) + slots.shift;
+  if (slots.straight) return MPI_SUCCESS;
+  const int code = make_room(slots.pitch * static_cast<std::size_t>(elements.count), &input_);
+  if (code != MPI_SUCCESS) return code;
+  copy_slots(elements, input_.get(), true);
+  *engine = input_.get();
+  return MPI_SUCCESS;
+}
+
+int Staging::output_slots(const Buffer& elements, std::int64_t results, bool filled, void** engine) {
+  const Slots slots = slots_of(*elements.type);
+  *engine = elements.memory;
+  if (elements.count == 0) return MPI_SUCCESS;
+  *engine = static_cast<char*>(elements.memory) + slots.shift;
+  if (slots.straight) return MPI_SUCCESS;
+  const int code = make_room(slots.pitch * static_cast<std::size_t>(elements.count), &output_);
+  if (code != MPI_SUCCESS) return code;
+  if (filled) copy_slots(elements, output_.get(), true);
+  aim({elements.memory, results, elements.type}, output_.get(), true);
+  *engine = output_.get();
+  return MPI_SUCCESS;
+}
+
+void Staging::aim(const Buffer& to, const char* from, bool slots) {
+  add_reference(*const_cast<Type*>(to.type));
+  targets_.push_back({to, from, slots});
+}
+
+void Staging::call_user(const void* in, void* inout, std::size_t count, void* staging) {
+  const auto& self = *static_cast<const Staging*>(staging);
+  const Slots slots = slots_of(*self.user_type_);
+  const std::size_t most = slots.apart ? 1 : INT_MAX;
+  auto* left = const_cast<char*>(static_cast<const char*>(in)) - slots.shift;
+  auto* right = static_cast<char*>(inout) - slots.shift;
+  for (std::size_t done = 0; done < count;) {
+    int step = static_cast<int>(std::min(most, count - done));
+    MPI_Datatype handle = self.user_type_->handle;
+    self.user_(left + done * slots.pitch, right + done * slots.pitch, &step, &handle);
+    done += std::min(most, count - done);
+  }
+}
+
+void Staging::deliver() const {
+  for (const Target& target : targets_) {
+    if (target.slots) {
+      copy_slots(target.to, const_cast<char*>(target.from), false);
+    } else {
+      unpack(payload_of(target.to), 0, target.to.size(), target.from);
+    }
+  }
+}
+
+void Staging::reset() {
+  for (const Target& target : targets_) drop_reference(*const_cast<Type*>(target.to.type));
+  targets_.clear();
+  if (user_type_ != nullptr) drop_reference(*user_type_);
+  user_ = nullptr;
+  user_type_ = nullptr;
+  input_.reset();
+  output_.reset();
+}
+
+}  // namespace canele::mpi
