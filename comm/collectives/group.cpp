@@ -89,6 +89,17 @@ void Group::unlink(Run& run) {
   if (run.next != nullptr) run.next->prev = run.prev;
 }
 
+std::uint64_t Group::describe(const std::vector<const void*>& waited, std::vector<const void*>& also) const {
+  std::uint64_t count = 0;
+  for (const Run* run = runs_; run != nullptr; run = run->next, ++count) {
+    if (!std::binary_search(waited.begin(), waited.end(), static_cast<const void*>(&run->user.word))) continue;
+    for (std::uint32_t i = 0; i < run->transfer_count; ++i) {
+      also.push_back(&request_of(&run->transfers[i].request).word);
+    }
+  }
+  return count;
+}
+
 // ---- the end
 
 void Group::spread() {

@@ -92,6 +92,9 @@ class Group final : public std::enable_shared_from_this<Group> {
   // ---- under the engine's lock
   void link(Run& run);
   void unlink(Run& run);
+  /// For reports: how many are under way; and of those whose request a thread waits for (`waited`, sorted), the words
+  /// of the messages go to `also`.
+  std::uint64_t describe(const std::vector<const void*>& waited, std::vector<const void*>& also) const;
 
   Engine& engine;
   Session& session;

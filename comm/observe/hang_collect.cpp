@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "comm/collectives/group.hpp"
 #include "comm/core/engine.hpp"
 #include "comm/observe/hang_rows.hpp"
 
@@ -143,8 +144,21 @@ void collect_threads(const Engine& engine, std::uint64_t now_ns, HangReport& rep
   }
 }
 
+/// Who waits for a collective waits for its messages. Returns how many collectives are under way.
+std::uint64_t look_into_collectives(Engine& engine, std::vector<const void*>& words) {
+  std::uint64_t count = 0;
+  std::vector<const void*> also;
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    const auto* const group = static_cast<const collectives::Group*>(engine.sessions.at(i).collectives.get());
+    if (group != nullptr) count += group->describe(words, also);
+  }
+  words.insert(words.end(), also.begin(), also.end());
+  std::sort(words.begin(), words.end());
+  return count;
+}
+
 /// Under the lock.
-HangReport collect_locked(Engine& engine, const Waiting& waiting, std::uint64_t now_ns) {
+HangReport collect_locked(Engine& engine, Waiting waiting, std::uint64_t now_ns) {
   HangReport report;
   report.rank = engine.rank;
   report.size = engine.size;
@@ -152,8 +166,10 @@ HangReport collect_locked(Engine& engine, const Waiting& waiting, std::uint64_t 
   report.interval_ns = engine.watch.interval_ns();
   report.silent_ns = engine.watch.silent_ns(now_ns);
   report.pending = engine.sessions.pending();
+  report.collectives = look_into_collectives(engine, waiting.words);
   collect_requests(engine, waiting.words, now_ns, report);
-  report.held = report.pending - std::min(report.pending, report.sends.all + report.receives.all);
+  const std::uint64_t told = report.sends.all + report.receives.all + report.collectives;
+  report.held = report.pending - std::min(report.pending, told);
   collect_unexpected(engine, report);
   collect_peers(engine, now_ns, report);
   collect_threads(engine, now_ns, report);

@@ -77,6 +77,11 @@ std::string not_come(const Report& report, const Report::Request& request) {
     return who + " has not come to the barrier of session \"" + request.session.substr(barrier.size()) +
            "\", or waits there for another rank";
   }
+  if (constexpr std::string_view group = "group:"; request.session.starts_with(group)) {
+    constexpr int slot_bits = 24;  // of the tag; the number of the collective is above them
+    return who + " has not begun collective " + std::to_string(request.tag >> slot_bits) + " of group \"" +
+           request.session.substr(group.size()) + "\", or waits there for another rank";
+  }
   if (request.session == "canele.finalize")
     return who + " has not called canele_finalize, or waits there for another rank";
   for (const Report::Unexpected& other : report.unexpected) {

@@ -136,6 +136,8 @@ void write_requests(std::string& text, const Report& report) {
   if (!report.sends.rows.empty() || !report.receives.rows.empty()) cells.write(text);
   and_more(text, report.sends.all, report.sends.rows.size(), "send");
   and_more(text, report.receives.all, report.receives.rows.size(), "receive");
+  if (report.collectives != 0)
+    text += "\n  and " + plural(report.collectives, "collective") + ", whose messages are those of a group";
   if (report.held != 0) text += "\n  and " + plural(report.held, "receive") + " with a message, without a buffer";
 }
 

@@ -101,8 +101,9 @@ struct HangReport {
   std::uint64_t unpolled_ns = 0;  ///< since a thread has polled in vain; 0 in a report that was not asked for
   std::uint64_t pending = 0;      ///< all requests
   Requests sends, receives;
-  std::uint64_t held = 0;   ///< receives without a buffer that have their message
-  std::vector<Peer> peers;  ///< those of the rows first
+  std::uint64_t held = 0;         ///< receives without a buffer that have their message
+  std::uint64_t collectives = 0;  ///< under way; their messages are among the rows
+  std::vector<Peer> peers;        ///< those of the rows first
   std::uint64_t all_peers = 0;
   std::vector<Unexpected> unexpected;
   std::vector<Driver> drivers;
