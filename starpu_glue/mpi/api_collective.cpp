@@ -23,9 +23,10 @@ int run_collective(const char* function, MPI_Comm handle, int (*start)(const Sta
   Transfer transfer;
   Staging staging;
   code = start(Start{*comm, &transfer.engine, staging}, arguments...);
-  if (code == MPI_SUCCESS) code = transfer.wait(nullptr);
-  if (code == MPI_SUCCESS) staging.deliver();
-  return call.end(code, comm);
+  if (code != MPI_SUCCESS) return call.end(code, comm);
+  canele_status_t outcome{};
+  transfer.wait(&outcome);
+  return call.end(complete_collective(outcome, staging), comm);
 }
 
 template <class... Parameters, class... Arguments>

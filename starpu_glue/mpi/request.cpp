@@ -149,12 +149,25 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
     if (outcome.cancelled == 0) code = from_status(outcome.error, outcome.source);
   } else {
     fill_empty_status(status);
-    code = from_status(outcome.error, outcome.source);
-    if (code == MPI_SUCCESS && request.collective) request.staging.deliver();
+    code =
+        request.collective ? complete_collective(outcome, request.staging) : from_status(outcome.error, outcome.source);
   }
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
   free_request(request);
   *handle = MPI_REQUEST_NULL;
+  return code;
+}
+
+int complete_collective(const canele_status_t& outcome, const Staging& staging) {
+  if (outcome.error == CANELE_EPROTOCOL) {
+    return fail(
+        MPI_ERR_TRUNCATE,
+        "a message of rank %d of MPI_COMM_WORLD is not as long as this rank's arguments say; all ranks must make "
+        "the same calls in the same order, with counts, types and roots that fit",
+        outcome.source);
+  }
+  const int code = from_status(outcome.error, outcome.source);
+  if (code == MPI_SUCCESS) staging.deliver();
   return code;
 }
 

@@ -61,6 +61,9 @@ bool is_done(Request& request, canele_status_t* status);
 /// null. The MPI code of the outcome.
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status);
 
+/// What a finalized collective has come to: its results get to their places, or why it failed. MPI code.
+int complete_collective(const canele_status_t& outcome, const Staging& staging);
+
 /// Frees the request as soon as it is finalized. Not for collectives: MPI_ERR_REQUEST.
 int abandon(Request& request);
 

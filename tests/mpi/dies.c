@@ -11,6 +11,12 @@ int main(int argc, char **argv) {
   start(&argc, &argv);
   if (strcmp(how, "abort") == 0 && rank_ == size_ - 1) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(how, "wrong-rank") == 0 && rank_ == 0) MPI_Send(&value, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD);
+  if (strcmp(how, "unequal") == 0) {
+    MPI_Request request;
+    int *values = calloc(200, sizeof *values);
+    MPI_Ibcast(values, rank_ == 0 ? 100 : 200, MPI_INT, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
   if (strcmp(how, "after-finalize") == 0) {
     finish();
     MPI_Comm_size(MPI_COMM_WORLD, &value);

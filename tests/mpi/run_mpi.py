@@ -49,6 +49,11 @@ class Deaths(unittest.TestCase):
         self.assertIn("MPI_Comm_size was called after MPI_Finalize", result.stderr)
 
 
+    def test_a_broadcast_of_unequal_lengths(self):
+        result = self.die("unequal")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, r"rank [12]: MPI_Wait failed: MPI_ERR_TRUNCATE.*rank \d of MPI_COMM_WORLD")
+
     def test_a_starpu_message_too_long(self):
         result = run(RUN, "-n", "2", os.path.join(BIN, "mpi_nmad"), "truncated")
         self.assertNotEqual(result.returncode, 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi.h - the MPI subset of Canelé: what StarPU, Chameleon and an ordinary point-to-point program call.
+ * mpi.h - the MPI subset of Canelé: what StarPU, Chameleon and an ordinary program with messages and collectives call.
  *
  * Who: any C or C++ program compiled by canele-mpicc or canele-mpicxx. Threads: MPI_THREAD_MULTIPLE always.
  * Surprise: a function of MPI that is not declared here does not exist, on purpose: its use is an error when compiling
