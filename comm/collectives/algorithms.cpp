@@ -28,8 +28,8 @@ constexpr std::uint32_t bits(std::initializer_list<Algorithm> algorithms) {
   return all;
 }
 
-/// By operation. The first is what everything can fall back to: it keeps the order of operands, and knows no lengths.
-constexpr std::array<std::uint32_t, 11> algorithms_of = {
+/// By operation.
+constexpr std::array<std::uint32_t, 11> had_by = {
     bits({Algorithm::dissemination}),
     bits({Algorithm::flat, Algorithm::binomial, Algorithm::k_nomial, Algorithm::chain, Algorithm::two_phases}),
     bits({Algorithm::flat, Algorithm::binomial, Algorithm::k_nomial, Algorithm::chain, Algorithm::two_phases}),
@@ -101,7 +101,7 @@ void plan_rooted(Plan& plan, const Choice& choice) {
 }  // namespace
 
 bool has(Operation operation, Algorithm algorithm) {
-  return (algorithms_of[static_cast<std::size_t>(operation)] & bits({algorithm})) != 0;
+  return (had_by[static_cast<std::size_t>(operation)] & bits({algorithm})) != 0;
 }
 
 std::string_view name_of(Operation operation) { return operation_names[static_cast<std::size_t>(operation)]; }

@@ -60,7 +60,8 @@ void scan_inclusive(Plan& plan) {
 void scan_exclusive(Plan& plan) {
   const Call& call = plan.call();
   Range own = plan.own(0, call.length), sum;
-  if (call.in_place && call.rank > 0) {  // it is needed to the end, and in the way of the last receive
+  // In place it is in the way of the last receive; with somebody two ranks on it is needed after the first round.
+  if (call.in_place && call.rank > 0 && at_distance(call, 2).to >= 0) {
     own = plan.scratch(call.length);
     plan.copy(plan.own(0, call.length), own);
   }

@@ -11,53 +11,51 @@
 namespace canele::comm::collectives {
 namespace {
 
-/// One side: positions root, root + step, root + 2 * step … are 0, 1, 2 … here.
-struct Side {
-  int root, step;
+/// The ranks of a tree: positions head, head + 1 … and round the group are 0, 1 … here.
+struct Ranks {
+  int head;
   std::uint64_t size;
   int group;
 
   int position(std::uint64_t v) const {
-    const auto away = static_cast<std::int64_t>(v) * step;
-    return static_cast<int>(((root + away) % group + group) % group);
+    return static_cast<int>((static_cast<std::uint64_t>(head) + v) % static_cast<std::uint64_t>(group));
+  }
+  /// That leads `size` ranks, or as many as there are.
+  Edge child(std::uint64_t first, std::uint64_t most, bool late) const {
+    return {position(first), first, std::min(most, size - first), true, late};
   }
 };
 
-/// Child `first` of the rank that is `v` in this side; it leads `size` ranks.
-Edge child_at(const Side& side, std::uint64_t first, std::uint64_t size, std::uint64_t level, const Choice& choice) {
-  return {side.position(first), first, std::min(size, side.size - first), side.step > 0, level <= choice.late};
-}
-
-void grow_k_nomial(Tree& tree, const Side& side, std::uint64_t v, const Choice& choice) {
+void grow_k_nomial(Tree& tree, const Ranks& ranks, std::uint64_t v, const Choice& choice) {
   const std::uint64_t radix = choice.algorithm == Algorithm::k_nomial ? choice.radix : 2;
   assert(radix >= 2);
   std::uint64_t level = 1;
-  for (std::uint64_t weight = 1; weight < side.size; weight *= radix, ++level) {
+  for (std::uint64_t weight = 1; weight < ranks.size; weight *= radix, ++level) {
     const std::uint64_t digit = v / weight % radix;
+    const bool late = level <= choice.late;
     if (digit != 0) {
-      const std::uint64_t size = std::min(weight, side.size - v);
-      tree.parent = {side.position(v - digit * weight), v, size, side.step < 0, level <= choice.late};
+      tree.parent = {ranks.position(v - digit * weight), v, std::min(weight, ranks.size - v), false, late};
       return;
     }
-    for (std::uint64_t child = v + weight; child < std::min(v + radix * weight, side.size); child += weight) {
-      tree.children.push_back(child_at(side, child, weight, level, choice));
+    for (std::uint64_t child = v + weight; child < std::min(v + radix * weight, ranks.size); child += weight) {
+      tree.children.push_back(ranks.child(child, weight, late));
     }
   }
   assert(v == 0);
 }
 
-/// Adds what the rank `v` sees in this side.
-void grow(Tree& tree, const Side& side, std::uint64_t v, const Choice& choice) {
+/// Adds what the rank `v` sees.
+void grow(Tree& tree, const Ranks& ranks, std::uint64_t v, const Choice& choice) {
   if (choice.algorithm == Algorithm::flat) {
-    if (v != 0) tree.parent = {side.root, v, 1, side.step < 0, false};
-    for (std::uint64_t child = 1; v == 0 && child < side.size; ++child) {
-      tree.children.push_back(child_at(side, child, 1, ~std::uint64_t{0}, choice));
+    if (v != 0) tree.parent = {ranks.head, v, 1, false, false};
+    for (std::uint64_t child = 1; v == 0 && child < ranks.size; ++child) {
+      tree.children.push_back(ranks.child(child, 1, false));
     }
   } else if (choice.algorithm == Algorithm::chain) {
-    if (v != 0) tree.parent = {side.position(v - 1), v, side.size - v, side.step < 0, false};
-    if (v + 1 < side.size) tree.children.push_back(child_at(side, v + 1, side.size, ~std::uint64_t{0}, choice));
+    if (v != 0) tree.parent = {ranks.position(v - 1), v, ranks.size - v, false, false};
+    if (v + 1 < ranks.size) tree.children.push_back(ranks.child(v + 1, ranks.size, false));
   } else {
-    grow_k_nomial(tree, side, v, choice);
+    grow_k_nomial(tree, ranks, v, choice);
   }
 }
 
@@ -68,20 +66,32 @@ Tree tree_of(const Call& call, const Choice& choice, int root) {
   Tree tree;
   tree.parent.size = n;
   const int away = call.rank - root;
-  grow(tree, {root, 1, n, call.size}, static_cast<std::uint64_t>(away < 0 ? away + call.size : away), choice);
+  grow(tree, {root, n, call.size}, static_cast<std::uint64_t>(away < 0 ? away + call.size : away), choice);
   return tree;
 }
 
 Tree ordered_tree_of(const Call& call, const Choice& choice, int root) {
-  const Side above{root, 1, static_cast<std::uint64_t>(call.size - root), call.size};
-  const Side below{root, -1, static_cast<std::uint64_t>(root) + 1, call.size};
+  const Ranks above{root, static_cast<std::uint64_t>(call.size - root), call.size};
+  const Ranks below{0, static_cast<std::uint64_t>(root), call.size};
   Tree tree;
   tree.parent.size = static_cast<std::uint64_t>(call.size);
-  if (call.rank >= root) grow(tree, above, static_cast<std::uint64_t>(call.rank - root), choice);
-  if (call.rank <= root) grow(tree, below, static_cast<std::uint64_t>(root - call.rank), choice);
-  // The root has both: small subtrees are there first. Within a side they stay in order.
-  std::stable_sort(tree.children.begin(), tree.children.end(),
-                   [](const Edge& a, const Edge& b) { return a.first < b.first; });
+  if (call.rank > root) {
+    grow(tree, above, static_cast<std::uint64_t>(call.rank - root), choice);
+  } else if (call.rank == root) {
+    // With flat ones from the root down, so that what has been combined is always a run of neighbours.
+    const bool flat = choice.algorithm == Algorithm::flat;
+    for (int lower = root - 1; flat && lower >= 0; --lower) tree.children.push_back({lower, 0, 1, false, false});
+    grow(tree, above, 0, choice);
+    // Those above must stay in order of their distance; the head of those below may come in between.
+    const auto place = std::find_if(tree.children.begin(), tree.children.end(),
+                                    [&](const Edge& child) { return child.first >= below.size; });
+    if (!flat && root > 0) tree.children.insert(place, {0, 0, below.size, false, false});
+  } else if (choice.algorithm == Algorithm::flat || call.rank == 0) {
+    if (choice.algorithm != Algorithm::flat) grow(tree, below, 0, choice);
+    tree.parent = {root, 0, below.size, true, false};
+  } else {
+    grow(tree, below, static_cast<std::uint64_t>(call.rank), choice);
+  }
   return tree;
 }
 

@@ -14,11 +14,11 @@
 //          └─▶ 4 ─┬─▶ 5     level 3: 4
 //                 └─▶ 6 ─▶ 7
 //
-//   two-sided, for operators that do not commute, with any root in no more rounds: one tree over the root and those
-//   below it, which looks down, and one over the root and those above it, which looks up
-//       0 ◀─┐                    r-3 ◀─ r-2 ◀─┐   ┌─▶ r+1
-//           └───────── r-4 ◀──────────────────r───┼─▶ r+2 ─▶ r+3       What comes from below is put in front of what
-//                              r-1 ◀──────────┘   └─▶ …                is there, what comes from above behind it.
+//   ordered, for operators that do not commute: a tree over the root and those above it, and one over those below it,
+//   whose head, position 0, reports to the root; so nobody goes round the group, in at most one round more
+//       0 ─┬─▶ 1                       r ─┬─▶ r+1
+//          └─▶ 2 ─▶ 3                     └─▶ r+2 ─▶ r+3
+//          0 ◀─────────────────────────── r          What comes from below is put in front of what the root has.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Tree {
 
 /// The tree of `choice` (flat, chain, k_nomial; all else: binomial) as `call`'s rank sees it.
 Tree tree_of(const Call& call, const Choice& choice, int root);
-/// The same, two-sided unless the root is position 0, where the two are the same.
+/// The ordered one. With position 0 as root it is the same.
 Tree ordered_tree_of(const Call& call, const Choice& choice, int root);
 
 /// Root's `buffer` goes to everybody's, piece by piece; a piece is handed on as soon as it has come.

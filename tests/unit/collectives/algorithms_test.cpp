@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Every algorithm of every operation, on groups of 1 to 64 ranks, with any root, in place, with lengths of all kinds:
+// the result is that of the definition, in every order in which its messages may come.
+//
+// Who: ctest, some orders of each; with CANELE_TEST_DEEP set, many. Threads: one.
+// Surprise: whoever adds an algorithm to has() has added it to this test.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/unit/collectives/world.hpp"
+
+namespace canele::comm::collectives::model {
+namespace {
+
+constexpr Algorithm all_algorithms[] = {Algorithm::flat,     Algorithm::binomial,      Algorithm::k_nomial,
+                                        Algorithm::chain,    Algorithm::dissemination, Algorithm::ring,
+                                        Algorithm::bruck,    Algorithm::two_phases,    Algorithm::halving_doubling,
+                                        Algorithm::recursive};
+
+bool deep() { return std::getenv("CANELE_TEST_DEEP") != nullptr; }
+
+class Sweep {
+ public:
+  explicit Sweep(Operation operation) { what_.operation = operation; }
+
+  void run() {
+    for (const Algorithm algorithm : all_algorithms) {
+      if (!has(what_.operation, algorithm)) continue;
+      for (const int size : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33, 63, 64}) {
+        what_.size = size;
+        what_.choice = {};
+        what_.choice.algorithm = algorithm;
+        roots();
+      }
+    }
+  }
+
+ private:
+  bool rooted() const {
+    return what_.operation == Operation::bcast || what_.operation == Operation::reduce ||
+           what_.operation == Operation::gather || what_.operation == Operation::scatter;
+  }
+  bool has_parts() const {
+    return what_.operation == Operation::gather || what_.operation == Operation::scatter ||
+           what_.operation == Operation::allgather || what_.operation == Operation::alltoall ||
+           what_.operation == Operation::reduce_scatter;
+  }
+
+  void roots() {
+    for (int root = 0; root < (rooted() ? what_.size : 1); ++root) {
+      // Every root of small groups; of others the first, the last, and one between.
+      if (what_.size > 6 && root != 0 && root != what_.size - 1 && root != what_.size / 3 && !deep()) continue;
+      what_.root = root;
+      lengths();
+    }
+  }
+
+  void lengths() {
+    for (const std::uint64_t count : {0, 1, 5, 64, 203}) {
+      if (count > 64 && what_.size > 17 && (what_.root != 0 || has_parts()) && !deep()) continue;
+      what_.count = count;
+      for (const bool in_place : {false, true}) {
+        what_.in_place = in_place;
+        elements();
+      }
+    }
+  }
+
+  void elements() {
+    for (const Element element : {Element::sum, Element::affine}) {
+      if (element == Element::affine && !what_.reduces()) continue;
+      if (element == Element::affine && what_.choice.algorithm == Algorithm::ring) continue;  // choose() knows
+      what_.element = element;
+      for (const Shape shape : {Shape::equal, Shape::unequal, Shape::apart}) {
+        if (shape != Shape::equal && !has_parts()) continue;
+        if (shape == Shape::apart && what_.operation == Operation::reduce_scatter) continue;
+        const bool only_equal = what_.operation == Operation::alltoall ? what_.choice.algorithm == Algorithm::bruck
+                                : rooted()                             ? what_.choice.algorithm != Algorithm::flat
+                                                                       : false;
+        if (shape != Shape::equal && only_equal) continue;
+        what_.shape = shape;
+        choices();
+      }
+    }
+  }
+
+  /// Segments, radices, windows and late levels, each in turn.
+  void choices() {
+    Choice& choice = what_.choice;
+    const Choice plain{choice.algorithm, 0, 0, 0, 0};
+    const std::uint64_t segments[] = {0, 7, 100};
+    const std::uint64_t turn = dice_.roll();
+    choice = plain;
+    choice.segment = segments[turn % 3] * (has_parts() ? static_cast<std::uint64_t>(what_.size) : 1);
+    choice.window = static_cast<std::uint32_t>(turn % 4);
+    choice.late = choice.algorithm == Algorithm::binomial ? static_cast<std::uint32_t>(turn % 5) : 0;
+    const std::uint32_t radices[] = {2, 3, 4, 8};
+    if (choice.algorithm == Algorithm::k_nomial) choice.radix = radices[turn / 8 % 4];
+    orders();
+  }
+
+  void orders() {
+    for (int order = 0; order < (deep() ? 20 : what_.size <= 9 ? 3 : 1); ++order) {
+      const std::uint64_t seed = ++runs_;
+      World world(what_, seed);
+      const std::string wrong = world.run(seed);
+      ASSERT_EQ(wrong, "") << what_.text() << ", seed " << seed;
+    }
+  }
+
+  Case what_;
+  Dice dice_{1};
+  std::uint64_t runs_ = 0;
+};
+
+class Algorithms : public testing::TestWithParam<Operation> {};
+
+TEST_P(Algorithms, DoWhatTheOperationSaysInEveryOrder) { Sweep(GetParam()).run(); }
+
+INSTANTIATE_TEST_SUITE_P(Every, Algorithms,
+                         testing::Values(Operation::barrier, Operation::bcast, Operation::reduce, Operation::allreduce,
+                                         Operation::gather, Operation::scatter, Operation::allgather,
+                                         Operation::alltoall, Operation::reduce_scatter, Operation::scan,
+                                         Operation::exscan),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+}  // namespace
+}  // namespace canele::comm::collectives::model
