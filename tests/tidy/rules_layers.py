@@ -8,7 +8,7 @@ it cannot.
 """
 import re
 
-PUBLIC = re.compile(r"comm/include/canele/(canele\.(h|hpp)|collectives\.h)$")
+PUBLIC = re.compile(r"comm/include/canele/(canele|collectives)\.(h|hpp)$")
 # The tools that may look inside: through the target canele_internal.
 INTERNALS = re.compile(r"^(apps/sim/|apps/perf/matcher|tests/)")
 # Where ltask touches the system: the platform, the epoll that a worker parks in, and one process id for hwloc.

@@ -331,6 +331,7 @@ class request {
 
  private:
   friend class session;
+  friend class group;  // collectives.hpp
   template <typename... Requests>
   requires(std::same_as<Requests, request>&&...) friend void wait_all(Requests&... requests);
   friend void wait_all(std::span<request> requests);

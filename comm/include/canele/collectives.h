@@ -17,7 +17,10 @@
  *  - Lengths, and the offsets of parts, are in bytes; counts are in elements. Part r is that of the rank at position r
  *    of the group. Roots are positions, too.
  *  - CANELE_IN_PLACE as input: this rank's own part is taken from where its result would go (see each function).
- *  - If a rank dies, the request of every rank that needs it ends with CANELE_EPEER; nobody waits for ever.
+ *  - A collective that fails on one rank ends the group: on every rank, those of its collectives that are under way and
+ *    all later ones end with the same error, and status.source names the rank: CANELE_EPEER if it has died,
+ *    CANELE_EPROTOCOL if it has sent another length than was expected. Nobody waits for ever, not even for ranks that
+ *    give up at the first error. Make another group of those that live.
  *  - Errors of the call itself: CANELE_EINVAL, CANELE_ERANK (root), CANELE_ENOMEM, CANELE_ESTATE (the request is in use).
  */
 #ifndef CANELE_COLLECTIVES_H
@@ -39,7 +42,8 @@ typedef struct canele_group canele_group_t;
 
 /** Makes a group of `count` distinct ranks, this one among them; position r is ranks[r]. ranks = NULL: all ranks of the
  * job (count is not looked at). Local: no rank waits for another; those that use the same label (1 to 40 bytes) and the
- * same list meet. Errors: CANELE_EINVAL, CANELE_ERANK; CANELE_EBUSY if the label is in use here; CANELE_ENOMEM. */
+ * same list meet. A label may be used again when all of them have destroyed the group, unless that had failed.
+ * Errors: CANELE_EINVAL, CANELE_ERANK; CANELE_EBUSY if the label is in use here; CANELE_ENOMEM. */
 CANELE_API int canele_group_create(canele_engine_t *engine, const char *label, const int *ranks, size_t count,
                                    canele_group_t **group);
 

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// collectives.hpp - collectives in C++20: a thin layer on <canele/collectives.h>, beside <canele/canele.hpp>.
+//
+// Who: programs. Threads: as in collectives.h: any; one thread at a time for one group.
+// Surprise: the same call made by all ranks of a group is one operation. Ranges give their lengths in elements, which
+//     all ranks must give alike; parts of different lengths are a call away through native().
+//
+//     canele::group all(engine, "mine");                                 // all ranks of the job
+//     auto sum = all.iallreduce(mine, total, canele::operation<double>(CANELE_SUM));
+//     ...                                                                // compute; a worker does the rest
+//     sum.wait();                                                        // throws canele::error if a rank has died
+#ifndef CANELE_COLLECTIVES_HPP
+#define CANELE_COLLECTIVES_HPP
+
+#include <canele/collectives.h>
+
+#include <canele/canele.hpp>
+#include <cassert>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace canele {
+
+namespace detail {
+
+template <typename T>
+constexpr bool is_complex = false;
+template <typename T>
+constexpr bool is_complex<std::complex<T>> = true;
+
+template <typename T>
+constexpr int floating_place = std::is_same_v<T, float>    ? 0
+                               : std::is_same_v<T, double> ? 1
+                                                           : 2;
+
+/// The name of an arithmetic type in the C interface.
+template <typename T>
+constexpr canele_element element_of() {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr int place = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return static_cast<canele_element>((std::is_signed_v<T> ? CANELE_INT8 : CANELE_UINT8) + place);
+  } else if constexpr (is_complex<T>) {
+    return static_cast<canele_element>(CANELE_COMPLEX_FLOAT + floating_place<typename T::value_type>);
+  } else {
+    static_assert(std::is_floating_point_v<T>,
+                  "there is no predefined operation for this type: fill canele_operator_t");
+    return static_cast<canele_element>(CANELE_FLOAT + floating_place<T>);
+  }
+}
+
+}  // namespace detail
+
+/// A predefined operation on integers, floating-point or complex numbers: canele::operation<double>(CANELE_SUM). Throws
+/// canele::error where the type has no such operation. Others: fill a canele_operator_t.
+template <typename T>
+canele_operator_t operation(canele_operation which) {
+  canele_operator_t result{};
+  detail::check(canele_operator_of(which, detail::element_of<T>(), &result), "canele_operator_of");
+  return result;
+}
+
+/// Options of a collective, the same on all ranks: see canele_collective_options_t.
+struct collective_options {
+  canele_algorithm algorithm = CANELE_ALGORITHM_AUTO;
+  int radix = 0;
+  std::size_t segment = 0;
+  int window = 0;
+  std::int32_t priority = 0;
+};
+
+/// Ranks that do collectives together. All must use the same label and list, and begin the group's collectives in the
+/// same order. Every operation returns a request; memory must neither move nor change until it has finished. Must be
+/// destroyed before its engine, after its requests.
+class group {
+ public:
+  /// All ranks of the job. Local: no rank waits for another. Throws canele::error.
+  group(engine& owner, const char* label) {
+    detail::check(canele_group_create(owner.native(), label, nullptr, 0, &native_), "canele_group_create");
+  }
+  /// These ranks, this one among them, in this order.
+  group(engine& owner, const char* label, std::span<const int> ranks) {
+    const int none = 0;  // an empty list is an error, and not all ranks
+    const int* const list = ranks.empty() ? &none : ranks.data();
+    detail::check(canele_group_create(owner.native(), label, list, ranks.size(), &native_), "canele_group_create");
+  }
+  group(group&& other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+  group& operator=(group&& other) noexcept {
+    std::swap(native_, other.native_);
+    return *this;
+  }
+  ~group() {
+    [[maybe_unused]] const int code = canele_group_destroy(native_);
+    assert(code == CANELE_OK && "a group was destroyed before its requests");
+  }
+
+  /// This rank's position, and the number of positions. Roots are positions.
+  int rank() const noexcept { return canele_group_rank(native_); }
+  int size() const noexcept { return canele_group_size(native_); }
+
+  /// Ends when every rank has begun it.
+  [[nodiscard]] request ibarrier(const collective_options& options = {}) {
+    return begin("canele_ibarrier", options,
+                 [&](const auto* o, canele_request_t* r) { return canele_ibarrier(native_, o, r); });
+  }
+
+  /// What the root has in `range` goes to all.
+  template <detail::receivable Range>
+  [[nodiscard]] request ibcast(Range&& range, int root, const collective_options& options = {}) {
+    return begin("canele_ibcast", options, [&](const auto* o, canele_request_t* r) {
+      return canele_ibcast(native_, std::ranges::data(range), detail::byte_size(range), root, o, r);
+    });
+  }
+
+  /// output[i] on the root = input[i] of position 0 op input[i] of position 1 op ... Elsewhere output may be empty.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request ireduce(In&& input, Out&& output, const canele_operator_t& op, int root,
+                                const collective_options& options = {}) {
+    assert(canele_group_rank(native_) != root || same_size(input, output));
+    return begin("canele_ireduce", options, [&](const auto* o, canele_request_t* r) {
+      return canele_ireduce(native_, std::ranges::data(input), std::ranges::data(output), count(input, op), &op, root,
+                            o, r);
+    });
+  }
+
+  /// The same with the result everywhere.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request iallreduce(In&& input, Out&& output, const canele_operator_t& op,
+                                   const collective_options& options = {}) {
+    assert(same_size(input, output));
+    return begin("canele_iallreduce", options, [&](const auto* o, canele_request_t* r) {
+      return canele_iallreduce(native_, std::ranges::data(input), std::ranges::data(output), count(input, op), &op, o,
+                               r);
+    });
+  }
+  /// In place, on all ranks.
+  template <detail::receivable Range>
+  [[nodiscard]] request iallreduce(Range&& range, const canele_operator_t& op, const collective_options& options = {}) {
+    return begin("canele_iallreduce", options, [&](const auto* o, canele_request_t* r) {
+      return canele_iallreduce(native_, CANELE_IN_PLACE, std::ranges::data(range), count(range, op), &op, o, r);
+    });
+  }
+
+  /// The inputs of all ranks, equally long, one after the other in the root's output. Elsewhere output may be empty.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request igather(In&& input, Out&& output, int root, const collective_options& options = {}) {
+    assert(canele_group_rank(native_) != root || fits(input, output));
+    const canele_parts_t parts{detail::byte_size(input), nullptr, nullptr};
+    return begin("canele_igather", options, [&](const auto* o, canele_request_t* r) {
+      return canele_igather(native_, std::ranges::data(input), parts.length, std::ranges::data(output), &parts, root, o,
+                            r);
+    });
+  }
+
+  /// The reverse: equal parts of the root's input go to the outputs. Elsewhere input may be empty.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request iscatter(In&& input, Out&& output, int root, const collective_options& options = {}) {
+    assert(canele_group_rank(native_) != root || fits(output, input));
+    const canele_parts_t parts{detail::byte_size(output), nullptr, nullptr};
+    return begin("canele_iscatter", options, [&](const auto* o, canele_request_t* r) {
+      return canele_iscatter(native_, std::ranges::data(input), &parts, std::ranges::data(output), parts.length, root,
+                             o, r);
+    });
+  }
+
+  /// The inputs of all ranks, equally long, one after the other everywhere.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request iallgather(In&& input, Out&& output, const collective_options& options = {}) {
+    assert(fits(input, output));
+    const canele_parts_t parts{detail::byte_size(input), nullptr, nullptr};
+    return begin("canele_iallgather", options, [&](const auto* o, canele_request_t* r) {
+      return canele_iallgather(native_, std::ranges::data(input), std::ranges::data(output), &parts, o, r);
+    });
+  }
+
+  /// Part r of input goes to position r, as that one's part of this position. All parts are equally long.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request ialltoall(In&& input, Out&& output, const collective_options& options = {}) {
+    assert(same_size(input, output));
+    const canele_parts_t parts{detail::byte_size(input) / static_cast<std::size_t>(size()), nullptr, nullptr};
+    return begin("canele_ialltoall", options, [&](const auto* o, canele_request_t* r) {
+      return canele_ialltoall(native_, std::ranges::data(input), &parts, std::ranges::data(output), &parts, o, r);
+    });
+  }
+
+  /// Reduces, and gives part r of the result, as long as output, to position r.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request ireduce_scatter(In&& input, Out&& output, const canele_operator_t& op,
+                                        const collective_options& options = {}) {
+    assert(fits(output, input));
+    return begin("canele_ireduce_scatter", options, [&](const auto* o, canele_request_t* r) {
+      return canele_ireduce_scatter(native_, std::ranges::data(input), std::ranges::data(output), count(output, op),
+                                    nullptr, &op, o, r);
+    });
+  }
+
+  /// output at position r = input of 0 op ... op input of r.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request iscan(In&& input, Out&& output, const canele_operator_t& op,
+                              const collective_options& options = {}) {
+    assert(same_size(input, output));
+    return begin("canele_iscan", options, [&](const auto* o, canele_request_t* r) {
+      return canele_iscan(native_, std::ranges::data(input), std::ranges::data(output), count(input, op), &op, o, r);
+    });
+  }
+  /// The same without the own input; untouched at position 0.
+  template <detail::sendable In, detail::receivable Out>
+  [[nodiscard]] request iexscan(In&& input, Out&& output, const canele_operator_t& op,
+                                const collective_options& options = {}) {
+    assert(same_size(input, output));
+    return begin("canele_iexscan", options, [&](const auto* o, canele_request_t* r) {
+      return canele_iexscan(native_, std::ranges::data(input), std::ranges::data(output), count(input, op), &op, o, r);
+    });
+  }
+
+  /// The handle for functions of collectives.h.
+  canele_group_t* native() const noexcept { return native_; }
+
+ private:
+  template <typename Post>
+  request begin(const char* call, const collective_options& options, Post post) {
+    canele_collective_options_t native{};
+    native.struct_size = sizeof native;
+    native.algorithm = options.algorithm;
+    native.radix = options.radix;
+    native.segment = options.segment;
+    native.window = options.window;
+    native.priority = options.priority;
+    return request(call, [&](canele_request_t* r) { return post(&native, r); });
+  }
+  template <typename Range>
+  static std::size_t count(const Range& range, const canele_operator_t& op) {
+    return detail::byte_size(range) / op.element;
+  }
+  template <typename A, typename B>
+  static bool same_size(const A& a, const B& b) {
+    return detail::byte_size(a) == detail::byte_size(b);
+  }
+  /// One part for each position.
+  template <typename Part, typename All>
+  bool fits(const Part& part, const All& all) const {
+    return detail::byte_size(all) == detail::byte_size(part) * static_cast<std::size_t>(size());
+  }
+
+  canele_group_t* native_ = nullptr;
+};
+
+}  // namespace canele
+
+#endif
