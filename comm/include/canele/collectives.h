@@ -6,8 +6,8 @@
  * whole schedule, starts what can start and returns; the rest follows from the events of its messages, on whatever
  * thread makes progress (a bound worker makes all of it while the program computes). The request is like that of a
  * send: wait for it, test it, give it a callback or a completion queue.
- * Threads: any; but the ranks of a group start its collectives in the same order, so one thread at a time for one group.
- * Surprise: a collective that has ended here may still be under way elsewhere, but for the barrier.
+ * Threads: any; but the ranks of a group start its collectives in the same order, so one thread at a time for one
+ * group. Surprise: a collective that has ended here may still be under way elsewhere, but for the barrier.
  *
  * Conventions used by every function below, unless said otherwise:
  *  - Memory given must neither move nor be freed before the request is finalized; input must not change, output must
@@ -21,7 +21,8 @@
  *    all later ones end with the same error, and status.source names the rank: CANELE_EPEER if it has died,
  *    CANELE_EPROTOCOL if it has sent another length than was expected. Nobody waits for ever, not even for ranks that
  *    give up at the first error. Make another group of those that live.
- *  - Errors of the call itself: CANELE_EINVAL, CANELE_ERANK (root), CANELE_ENOMEM, CANELE_ESTATE (the request is in use).
+ *  - Errors of the call itself: CANELE_EINVAL, CANELE_ERANK (root), CANELE_ENOMEM, CANELE_ESTATE (the request is in
+ * use).
  */
 #ifndef CANELE_COLLECTIVES_H
 #define CANELE_COLLECTIVES_H
@@ -57,26 +58,49 @@ CANELE_API int canele_group_size(const canele_group_t *group);
 /* ---------------------------------------------------------------------------------------------- operators */
 
 enum canele_element {
-  CANELE_INT8 = 0, CANELE_INT16, CANELE_INT32, CANELE_INT64,
-  CANELE_UINT8, CANELE_UINT16, CANELE_UINT32, CANELE_UINT64,
-  CANELE_FLOAT, CANELE_DOUBLE, CANELE_LONG_DOUBLE,
-  CANELE_COMPLEX_FLOAT, CANELE_COMPLEX_DOUBLE, CANELE_COMPLEX_LONG_DOUBLE, /**< sum and product only */
+  CANELE_INT8 = 0,
+  CANELE_INT16,
+  CANELE_INT32,
+  CANELE_INT64,
+  CANELE_UINT8,
+  CANELE_UINT16,
+  CANELE_UINT32,
+  CANELE_UINT64,
+  CANELE_FLOAT,
+  CANELE_DOUBLE,
+  CANELE_LONG_DOUBLE,
+  CANELE_COMPLEX_FLOAT,
+  CANELE_COMPLEX_DOUBLE,
+  CANELE_COMPLEX_LONG_DOUBLE, /**< sum and product only */
   /** A value and an index, as C lays out struct { T value; int index; }: for CANELE_MAXLOC and CANELE_MINLOC only. */
-  CANELE_INT16_INT, CANELE_INT32_INT, CANELE_INT64_INT, CANELE_FLOAT_INT, CANELE_DOUBLE_INT, CANELE_LONG_DOUBLE_INT
+  CANELE_INT16_INT,
+  CANELE_INT32_INT,
+  CANELE_INT64_INT,
+  CANELE_FLOAT_INT,
+  CANELE_DOUBLE_INT,
+  CANELE_LONG_DOUBLE_INT
 };
 
 enum canele_operation {
-  CANELE_MAX = 0, CANELE_MIN, CANELE_SUM, CANELE_PROD,
-  CANELE_LAND, CANELE_LOR, CANELE_LXOR,   /**< of integers; the result is 0 or 1 */
-  CANELE_BAND, CANELE_BOR, CANELE_BXOR,   /**< of integers */
-  CANELE_MAXLOC, CANELE_MINLOC            /**< of equal values the lower index */
+  CANELE_MAX = 0,
+  CANELE_MIN,
+  CANELE_SUM,
+  CANELE_PROD,
+  CANELE_LAND,
+  CANELE_LOR,
+  CANELE_LXOR, /**< of integers; the result is 0 or 1 */
+  CANELE_BAND,
+  CANELE_BOR,
+  CANELE_BXOR, /**< of integers */
+  CANELE_MAXLOC,
+  CANELE_MINLOC /**< of equal values the lower index */
 };
 
 /** inout[i] = in[i] op inout[i] for `count` elements: `in` is of lower positions of the group. Pure; called on any
  * thread, several at a time; must not block. */
 typedef void (*canele_combine_fn)(const void *in, void *inout, size_t count, void *argument);
 
-/** What a reduction combines with. Made by canele_operator, or by hand. Copied; what `argument` points to must live
+/** What a reduction combines with. Made by canele_operator_of, or by hand. Copied; what `argument` points to must live
  * until the request is finalized. */
 typedef struct canele_operator {
   canele_combine_fn combine;
@@ -112,10 +136,10 @@ enum canele_algorithm {
 /** Set struct_size = sizeof; zero is the default of every other field. */
 typedef struct canele_collective_options {
   size_t struct_size;
-  int algorithm;   /**< enum canele_algorithm */
-  int radix;       /**< of K_NOMIAL: 2 to 64 */
-  size_t segment;  /**< bytes that are handed on at a time, in trees and chains */
-  int window;      /**< alltoall: sends under way at a time, at most */
+  int algorithm;    /**< enum canele_algorithm */
+  int radix;        /**< of K_NOMIAL: 2 to 64 */
+  size_t segment;   /**< bytes that are handed on at a time, in trees and chains */
+  int window;       /**< alltoall: sends under way at a time, at most */
   int32_t priority; /**< of its messages */
 } canele_collective_options_t;
 
@@ -132,17 +156,17 @@ CANELE_API int canele_ibcast(canele_group_t *group, void *buffer, size_t length,
 /** output[i] on the root = input[i] of position 0 op input[i] of position 1 op …, for `count` elements. output is not
  * looked at elsewhere. CANELE_IN_PLACE on the root: its input is in output. */
 CANELE_API int canele_ireduce(canele_group_t *group, const void *input, void *output, size_t count,
-                              const canele_operator_t *operation, int root,
-                              const canele_collective_options_t *options, canele_request_t *request);
+                              const canele_operator_t *operation, int root, const canele_collective_options_t *options,
+                              canele_request_t *request);
 
 /** The same, with the result everywhere. CANELE_IN_PLACE (on all ranks): input is in output. */
 CANELE_API int canele_iallreduce(canele_group_t *group, const void *input, void *output, size_t count,
                                  const canele_operator_t *operation, const canele_collective_options_t *options,
                                  canele_request_t *request);
 
-/** Parts in memory. Either all of the same length, one after the other (lengths = NULL: `length` each), or each with its
- * own: part r is lengths[r] bytes at offset offsets[r] (offsets = NULL: one after the other). Parts of an output must
- * not overlap. */
+/** Parts in memory. Either all of the same length, one after the other (lengths = NULL: `length` each), or each with
+ * its own: part r is lengths[r] bytes at offset offsets[r] (offsets = NULL: one after the other). Parts of an output
+ * must not overlap. */
 typedef struct canele_parts {
   size_t length;
   const size_t *lengths;
@@ -157,8 +181,8 @@ CANELE_API int canele_igather(canele_group_t *group, const void *input, size_t l
                               const canele_parts_t *parts, int root, const canele_collective_options_t *options,
                               canele_request_t *request);
 
-/** The reverse: part r of the root's input goes to the `length` bytes at output of position r. output may be NULL on the
- * root: its part stays where it is. The same about `parts`. */
+/** The reverse: part r of the root's input goes to the `length` bytes at output of position r. output may be NULL on
+ * the root: its part stays where it is. The same about `parts`. */
 CANELE_API int canele_iscatter(canele_group_t *group, const void *input, const canele_parts_t *parts, void *output,
                                size_t length, int root, const canele_collective_options_t *options,
                                canele_request_t *request);
