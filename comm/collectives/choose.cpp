@@ -45,8 +45,12 @@ struct Model {
   }
   double one(double bytes) const { return a + bytes * b; }
   double busy(double bytes) const { return std::max(g, bytes * b); }
+  /// All but one's own share of what all have together.
+  double others(double bytes) const { return bytes * (ranks - 1) / ranks; }
   /// Doubling or halving of a vector among powers of two, without what is folded.
-  double shares(double bytes) const { return core_rounds * a + bytes * b * (ranks - 1) / ranks; }
+  double shares(double bytes) const { return core_rounds * a + others(bytes) * b; }
+  /// The same along a tree, of any size.
+  double tree_shares(double bytes) const { return rounds * a + others(bytes) * b; }
   double ring(double longest) const { return (ranks - 1) * one(longest); }
 
   double a, g, b;
@@ -88,13 +92,21 @@ Bytes bytes_of(const Call& call) {
   }
 }
 
-double chain_time(const Model& m, double bytes, double segment, double depth, double streams) {
-  const double some = segment == 0 ? bytes : std::min(segment, bytes);
-  const double segments = some == 0 ? 1 : std::max(1.0, bytes / some);
-  return depth * m.one(some) + (segments - 1) * streams * m.busy(some);
+/// `segment` or all of it; and how many of them there are.
+struct Segments {
+  Segments(double bytes, const Choice& choice)
+      : some(choice.segment == 0 ? bytes : std::min(static_cast<double>(choice.segment), bytes)),
+        count(some == 0 ? 1 : std::max(1.0, bytes / some)) {}
+  double some, count;
+};
+
+/// `work`: what every rank does with a byte. Of all segments but the last that is hidden behind the next.
+double chain_time(const Model& m, double bytes, const Choice& choice, double work, double depth, double streams) {
+  const Segments s(bytes, choice);
+  return depth * (m.one(s.some) + s.some * work) + (s.count - 1) * streams * m.busy(s.some);
 }
 
-double tree_time(const Model& m, double bytes, const Choice& choice) {
+double tree_time(const Model& m, double bytes, const Choice& choice, double work) {
   const std::uint64_t radix = choice.algorithm == Algorithm::k_nomial ? std::max(2U, choice.radix) : 2;
   const auto n = static_cast<std::uint64_t>(m.n);
   double depth = 0, children = 0;
@@ -102,10 +114,10 @@ double tree_time(const Model& m, double bytes, const Choice& choice) {
     ++depth;
     children += static_cast<double>(std::min(radix, (n + weight - 1) / weight) - 1);
   }
-  const double some = choice.segment == 0 ? bytes : std::min(static_cast<double>(choice.segment), bytes);
-  const double segments = some == 0 ? 1 : std::max(1.0, bytes / some);
+  const Segments s(bytes, choice);
   const double brothers = static_cast<double>(radix) - 2;
-  return depth * (brothers * m.busy(some) + m.one(some)) + (segments - 1) * children * m.busy(some);
+  return depth * (brothers * m.busy(s.some) + m.one(s.some) + s.some * work) +
+         (s.count - 1) * children * m.busy(s.some);
 }
 
 /// Broadcast, or with `combining` the same backwards.
@@ -113,33 +125,35 @@ double rooted_time(const Model& m, const Call& call, double bytes, const Choice&
   const double work = combining ? memory_ns_per_byte : 0;
   switch (choice.algorithm) {
     case Algorithm::flat:
-      return (m.ranks - 2) * m.busy(bytes) + m.one(bytes) + (m.ranks - 1) * bytes * work;
+      return (m.ranks - 2) * m.busy(bytes) + m.one(bytes) + bytes * work;
     case Algorithm::chain: {
       const bool two_sided = combining && !call.commutes && call.root != 0 && call.root != m.n - 1;
       const int depth = two_sided ? std::max(call.root, m.n - 1 - call.root) : m.n - 1;
-      return chain_time(m, bytes, static_cast<double>(choice.segment), depth, two_sided ? 2 : 1) + bytes * work;
+      return chain_time(m, bytes, choice, work, depth, two_sided ? 2 : 1);
     }
     case Algorithm::two_phases: {
       const bool ring = !combining && in_a_ring(m.n, call.length);
       const double back = ring ? m.ring(bytes / m.ranks) : m.shares(bytes);
       const double folding = combining && m.folded ? m.one(bytes) : 0;
-      return m.shares(bytes) + (m.rounds - m.core_rounds) * m.a + back + folding + bytes * work;
+      return (combining ? m.shares(bytes) : m.tree_shares(bytes)) + back + folding + m.others(bytes) * work;
     }
     default:
-      return tree_time(m, bytes, choice) + m.rounds * bytes * work;
+      return tree_time(m, bytes, choice, work);
   }
 }
 
-double allreduce_time(const Model& m, const Call& call, double bytes, const Choice& choice) {
+double allreduce_time(const Model& m, double bytes, const Choice& choice) {
   const double work = bytes * memory_ns_per_byte, folding = m.folded ? 2 * m.one(bytes) + work : 0;
   switch (choice.algorithm) {
     case Algorithm::ring:
-      return 2 * m.ring(bytes / m.ranks) + work;
+      return 2 * m.ring(bytes / m.ranks) + m.others(work);
     case Algorithm::halving_doubling:
-      return 2 * m.shares(bytes) + folding + work;
-    case Algorithm::two_phases:
-      return rooted_time(m, call, bytes, {Algorithm::binomial, 2, choice.segment, 0, 0}, true) +
-             rooted_time(m, call, bytes, {Algorithm::binomial, 2, choice.segment, 0, 0}, false);
+      return 2 * m.shares(bytes) + folding + m.others(work);
+    case Algorithm::two_phases: {
+      // A segment goes down as soon as it is up, while the next ones come up: the last one is what counts.
+      const Choice tree{Algorithm::binomial, 0, choice.segment, 0, 0};
+      return tree_time(m, bytes, tree, memory_ns_per_byte) + tree_time(m, Segments(bytes, tree).some, tree, 0);
+    }
     default:
       return m.core_rounds * (m.one(bytes) + work) + folding;
   }
@@ -151,10 +165,9 @@ double allgather_time(const Model& m, const Bytes& bytes, const Choice& choice) 
     case Algorithm::ring:
       return m.ring(bytes.longest);
     case Algorithm::bruck:
-      return m.rounds * m.a + bytes.all * m.b * (m.ranks - 1) / m.ranks + 2 * copies;
+      return m.tree_shares(bytes.all) + copies;
     case Algorithm::two_phases:
-      return m.rounds * m.a + bytes.all * m.b * (m.ranks - 1) / m.ranks +
-             tree_time(m, bytes.all, {Algorithm::binomial, 2, choice.segment, 0, 0});
+      return m.tree_shares(bytes.all) + tree_time(m, bytes.all, {Algorithm::binomial, 0, choice.segment, 0, 0}, 0);
     default:
       return m.shares(bytes.all) + (m.folded ? share + m.one(bytes.all) : 0);
   }
@@ -164,13 +177,13 @@ double reduce_scatter_time(const Model& m, const Call& call, const Bytes& bytes,
   const double work = bytes.all * memory_ns_per_byte, share = m.one(bytes.all / m.ranks);
   switch (choice.algorithm) {
     case Algorithm::ring:
-      return m.ring(bytes.longest) + work;
+      return m.ring(bytes.longest) + (m.ranks - 1) * bytes.longest * memory_ns_per_byte;
     case Algorithm::two_phases:
-      return tree_time(m, bytes.all, {Algorithm::binomial, 2, choice.segment, 0, 0}) + m.rounds * work +
-             m.rounds * m.a + bytes.all * m.b * (m.ranks - 1) / m.ranks;
-    default:
-      return m.shares(bytes.all) + work + (m.folded ? m.one(bytes.all) + work : 0) +
-             (m.folded || !call.commutes ? share : 0);
+      return tree_time(m, bytes.all, {Algorithm::binomial, 0, choice.segment, 0, 0}, memory_ns_per_byte) +
+             m.tree_shares(bytes.all);
+    default:  // with a copy to where it belongs
+      return m.shares(bytes.all) + m.others(work) + bytes.longest * memory_ns_per_byte +
+             (m.folded ? m.one(bytes.all) + work : 0) + (m.folded || !call.commutes ? share : 0);
   }
 }
 
@@ -183,6 +196,36 @@ double alltoall_time(const Model& m, const Bytes& bytes, const Choice& choice) {
   const double window = choice.window == 0 ? m.ranks - 1 : choice.window;
   const double each = std::max(m.busy(bytes.longest), (m.one(bytes.longest) + m.a) / window);
   return (m.ranks - 2) * each + m.one(bytes.longest);
+}
+
+double expected_time(const Model& model, const Call& call, const Bytes& bytes, const Choice& choice) {
+  switch (call.operation) {
+    case Operation::barrier:
+      return model.rounds * std::max(model.a, model.g);
+    case Operation::bcast:
+    case Operation::reduce:
+      return rooted_time(model, call, bytes.all, choice, call.operation == Operation::reduce);
+    case Operation::allreduce:
+      return allreduce_time(model, bytes.all, choice);
+    case Operation::gather:
+    case Operation::scatter:
+      if (choice.algorithm == Algorithm::flat) {
+        return (model.ranks - 2) * model.busy(bytes.all) + model.one(bytes.all);
+      }
+      return model.rounds * model.a + (model.ranks - 1) * bytes.all * model.b;
+    case Operation::allgather:
+      return allgather_time(model, bytes, choice);
+    case Operation::alltoall:
+      return alltoall_time(model, bytes, choice);
+    case Operation::reduce_scatter:
+      return reduce_scatter_time(model, call, bytes, choice);
+    case Operation::scan:
+    case Operation::exscan:
+      break;
+  }
+  const double work = bytes.all * memory_ns_per_byte;
+  if (choice.algorithm != Algorithm::chain) return model.rounds * (model.one(bytes.all) + work);
+  return chain_time(model, bytes.all, choice, memory_ns_per_byte, model.n - 1, 1);
 }
 
 /// Whether it can be done at all: an order that must be kept, lengths that nobody knows, slots.
@@ -240,17 +283,17 @@ bool has_levels(const Call& call, Algorithm algorithm) {
 }
 
 /// As many as keep a link busy until the first one's end is known, and some more; from what all ranks know.
-std::uint32_t window_for(const Call& call, const Model& m) {
-  const double bytes = bytes_of(call).longest, busy = std::max(1.0, m.busy(bytes));
+std::uint32_t window_for(const Model& m, double bytes) {
+  const double busy = std::max(1.0, m.busy(bytes));
   const double filled = std::clamp((m.one(bytes) + m.a) / busy + 1, 4.0, 64.0);
-  return std::min(static_cast<std::uint32_t>(filled), static_cast<std::uint32_t>(std::max(1, call.size - 1)));
+  return std::min(static_cast<std::uint32_t>(filled), static_cast<std::uint32_t>(std::max(1, m.n - 1)));
 }
 
 /// Tries what is left open of one algorithm and keeps the best so far.
 class Search {
  public:
   Search(const Call& call, const Choice& asked, const Network& network)
-      : call_(call), asked_(asked), network_(network), model_(call, network) {}
+      : call_(call), asked_(asked), model_(call, network), bytes_(bytes_of(call)) {}
 
   void algorithm(Algorithm algorithm) {
     constexpr std::uint32_t radices[] = {4, 8, 16};
@@ -258,7 +301,7 @@ class Search {
     choice.algorithm = algorithm;
     choice.late = has_levels(call_, algorithm) ? asked_.late : 0;
     if (call_.operation == Operation::alltoall && algorithm == Algorithm::flat) {
-      choice.window = asked_.window != 0 ? asked_.window : window_for(call_, model_);
+      choice.window = asked_.window != 0 ? asked_.window : window_for(model_, bytes_.longest);
     }
     if (algorithm != Algorithm::k_nomial) return segments(choice);
     for (const std::uint32_t radix : radices) {
@@ -276,14 +319,14 @@ class Search {
     if (asked_.segment != 0) return;
     // Less is not worth a message; and the receives of all segments are posted at once.
     constexpr std::uint64_t smallest = 4096, most = 512;
-    const auto bytes = static_cast<std::uint64_t>(bytes_of(call_).all);
+    const auto bytes = static_cast<std::uint64_t>(bytes_.all);
     for (std::uint64_t segment = smallest; segment < bytes; segment *= 2) {
       choice.segment = segment;
       if (bytes / segment < most) consider(choice);
     }
   }
   void consider(const Choice& choice) {
-    const double time = time_of(call_, choice, network_);
+    const double time = expected_time(model_, call_, bytes_, choice);
     if (best_.algorithm != Algorithm::automatic && time >= least_) return;
     least_ = time;
     best_ = choice;
@@ -291,8 +334,8 @@ class Search {
 
   const Call& call_;
   const Choice& asked_;
-  const Network& network_;
   Model model_;
+  Bytes bytes_;
   Choice best_;
   double least_ = 0;
 };
@@ -300,36 +343,7 @@ class Search {
 }  // namespace
 
 double time_of(const Call& call, const Choice& choice, const Network& network) {
-  const Model model(call, network);
-  if (call.size == 1) return 0;
-  const Bytes bytes = bytes_of(call);
-  switch (call.operation) {
-    case Operation::barrier:
-      return model.rounds * std::max(model.a, model.g);
-    case Operation::bcast:
-    case Operation::reduce:
-      return rooted_time(model, call, bytes.all, choice, call.operation == Operation::reduce);
-    case Operation::allreduce:
-      return allreduce_time(model, call, bytes.all, choice);
-    case Operation::gather:
-    case Operation::scatter:
-      if (choice.algorithm == Algorithm::flat) {
-        return (model.ranks - 2) * model.busy(bytes.all) + model.one(bytes.all);
-      }
-      return model.rounds * model.a + (model.ranks - 1) * bytes.all * model.b;
-    case Operation::allgather:
-      return allgather_time(model, bytes, choice);
-    case Operation::alltoall:
-      return alltoall_time(model, bytes, choice);
-    case Operation::reduce_scatter:
-      return reduce_scatter_time(model, call, bytes, choice);
-    case Operation::scan:
-    case Operation::exscan:
-      break;
-  }
-  const double work = bytes.all * memory_ns_per_byte;
-  if (choice.algorithm != Algorithm::chain) return model.rounds * (model.one(bytes.all) + work);
-  return chain_time(model, bytes.all, static_cast<double>(choice.segment), model.n - 1, 1) + work;
+  return call.size == 1 ? 0 : expected_time(Model(call, network), call, bytes_of(call), choice);
 }
 
 Choice choose(const Call& call, const Choice& asked, const Network& network) {

@@ -63,7 +63,8 @@ class Collected {
 
 /// The cores' rounds: each core has the parts of an aligned run of cores, which doubles.
 void double_parts(Plan& plan, const Fold& fold, const Collected& all) {
-  const int core = fold.core_of(plan.call().rank);
+  const Call& call = plan.call();
+  const int core = fold.core_of(call.rank);
   for (int round = 0; core >= 0 && round < fold.rounds(); ++round) {
     const int some = 1 << round, mine = core & ~(some - 1), theirs = mine ^ some;
     const int peer = fold.position_of(core ^ some);
@@ -71,7 +72,9 @@ void double_parts(Plan& plan, const Fold& fold, const Collected& all) {
       return all.parts(fold.first_of(first), fold.first_of(first + some) - fold.first_of(first));
     };
     plan.receive(peer, slot_of(across_phase, static_cast<std::uint64_t>(round)), parts_of(theirs));
-    plan.send(peer, slot_of(across_phase, static_cast<std::uint64_t>(round)), parts_of(mine));
+    const bool only_own = round == 0 && fold.other_of(call.rank) < 0;  // then it need not be copied before
+    plan.send(peer, slot_of(across_phase, static_cast<std::uint64_t>(round)),
+              only_own ? own_part(call) : parts_of(mine));
   }
 }
 
@@ -123,7 +126,7 @@ void allgather_bruck(Plan& plan) {
     const auto to = static_cast<int>((rank + n - have) % n), from = static_cast<int>((rank + have) % n);
     const Range in = memory.part(bounds[have], bounds[have + some] - bounds[have]);
     plan.receive(from, slot_of(across_phase, round), in);
-    plan.send(to, slot_of(across_phase, round), memory.part(0, bounds[some]));
+    plan.send(to, slot_of(across_phase, round), have == 1 ? own_part(call) : memory.part(0, bounds[some]));
   }
   plan.copy(own_part(call), output_part(call, call.rank));
   copy_to_runs(plan, memory.part(bounds[1], bounds.back() - bounds[1]),

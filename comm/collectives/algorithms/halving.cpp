@@ -5,6 +5,7 @@
 //     first receive goes straight to where the result will be.
 #include "comm/collectives/algorithms/halving.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 

@@ -107,8 +107,7 @@ class Clock {
     Meeting& meeting = meetings_[{rank, step.peer, step.slot}];
     meeting.here = true;
     if (meeting.posted) at(now_, step.peer, meeting.receive, What::ends);
-    const std::uint32_t window = schedules_[static_cast<std::size_t>(rank)].window();
-    at(window == 0 ? now_ : now_ + costs_.latency, rank, id, What::ends);
+    at(now_, rank, id, What::ends);
   }
 
   void end(int rank, StepId id) {

@@ -6,7 +6,7 @@
 // Surprise: rounds are the time of a model in which a message costs 1 (see clock.hpp).
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -184,15 +184,10 @@ TEST(Counts, BroadcastsInTwoPhasesSendNoPieceToWhoHasIt) {
   }
 }
 
-constexpr Operation all_operations[] = {Operation::barrier,   Operation::bcast,    Operation::reduce,
-                                        Operation::allreduce, Operation::gather,   Operation::scatter,
-                                        Operation::allgather, Operation::alltoall, Operation::reduce_scatter,
-                                        Operation::scan,      Operation::exscan};
-
 /// Calls `with` on every algorithm of every operation.
 void with_each(const std::function<void(Operation, const Choice&)>& with) {
-  for (const Operation operation : all_operations) {
-    for (int number = 1; number <= static_cast<int>(Algorithm::halving_doubling); ++number) {
+  for (const Operation operation : every_operation) {
+    for (int number = 1; number <= last_algorithm; ++number) {
       Choice choice = plain(static_cast<Algorithm>(number));
       choice.radix = choice.algorithm == Algorithm::k_nomial ? 4 : 0;
       if (has(operation, choice.algorithm)) with(operation, choice);

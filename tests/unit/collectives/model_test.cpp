@@ -108,7 +108,8 @@ TEST(Model, SeesEveryDependencyThatIsMissing) {
       {Operation::allreduce, choice_of(Algorithm::ring), 5, 0, 10, false, Element::sum, Shape::equal},
       {Operation::allreduce, choice_of(Algorithm::ring), 5, 0, 10, true, Element::sum, Shape::equal},
       {Operation::gather, choice_of(Algorithm::binomial), 7, 2, 9, false, Element::sum, Shape::equal},
-      {Operation::scatter, choice_of(Algorithm::binomial), 7, 2, 9, false, Element::sum, Shape::equal},
+      {Operation::gather, choice_of(Algorithm::binomial), 6, 1, 9, true, Element::sum, Shape::spread},
+      {Operation::scatter, choice_of(Algorithm::binomial), 7, 2, 9, false, Element::sum, Shape::spread},
       {Operation::allgather, choice_of(Algorithm::recursive), 6, 0, 9, false, Element::sum, Shape::apart},
       {Operation::allgather, choice_of(Algorithm::bruck), 6, 0, 9, true, Element::sum, Shape::equal},
       {Operation::alltoall, choice_of(Algorithm::flat), 4, 0, 9, true, Element::sum, Shape::equal},
@@ -150,32 +151,32 @@ std::string run_pair(Builder first, Builder second) {
   return Model(ranks, operator_of(Element::sum), 7).run();
 }
 
-constexpr Range in{Space::input, 0, 4}, out{Space::output, 0, 4};
+constexpr Range given{Space::input, 0, 4}, taken{Space::output, 0, 4};
 
 TEST(Model, SeesMessagesThatDoNotMatch) {
   {
     Builder first, second;
-    first.send(1, 3, in);
-    second.receive(0, 3, out);
+    first.send(1, 3, given);
+    second.receive(0, 3, taken);
     EXPECT_EQ(run_pair(std::move(first), std::move(second)), "");
   }
   {
     Builder first, second;
-    first.send(1, 3, in);
-    second.receive(0, 4, out);
+    first.send(1, 3, given);
+    second.receive(0, 4, taken);
     EXPECT_NE(run_pair(std::move(first), std::move(second)).find("hangs"), std::string::npos);
   }
   {
     Builder first, second;
-    first.send(1, 3, in);
-    second.receive(0, 3, out.part(0, 3));
+    first.send(1, 3, given);
+    second.receive(0, 3, taken.part(0, 3));
     EXPECT_NE(run_pair(std::move(first), std::move(second)).find("of 4 bytes, not 3"), std::string::npos);
   }
   {
     Builder first, second;
-    const StepId once = first.send(1, 3, in);
-    first.send(1, 3, in, {once});
-    second.receive(0, 3, out);
+    const StepId once = first.send(1, 3, given);
+    first.send(1, 3, given, {once});
+    second.receive(0, 3, taken);
     EXPECT_NE(run_pair(std::move(first), std::move(second)), "");
   }
 }
@@ -199,15 +200,15 @@ TEST(Model, SeesMessagesThatNobodyReceives) {
 
 TEST(Model, SeesRanksThatWaitForEachOther) {
   Builder first, second;
-  first.send(1, 0, in, {first.receive(1, 0, out)});
-  second.send(0, 0, in, {second.receive(0, 0, out)});
+  first.send(1, 0, given, {first.receive(1, 0, taken)});
+  second.send(0, 0, given, {second.receive(0, 0, taken)});
   EXPECT_NE(run_pair(std::move(first), std::move(second)).find("hangs: 0 of 2"), std::string::npos);
 }
 
 TEST(Model, SeesWhatIsBeyondMemory) {
   Builder first, second;
   first.send(1, 0, {Space::input, 2, 4});
-  second.receive(0, 0, out);
+  second.receive(0, 0, taken);
   EXPECT_NE(run_pair(std::move(first), std::move(second)).find("beyond"), std::string::npos);
 }
 

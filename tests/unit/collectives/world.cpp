@@ -112,7 +112,7 @@ bool World::in_place_on(int rank) const {
 /// What position `from` has for position `to`, or for all. In place, all-to-all is symmetric.
 std::uint64_t World::part_bytes(int from, int to) const {
   const std::uint64_t element = case_.bytes_of_element();
-  if (case_.shape == Shape::equal) return case_.count * element;
+  if (case_.equal_parts()) return case_.count * element;
   const bool between = case_.operation == Operation::alltoall;
   const int salt = !between ? to : case_.in_place ? from * to + from + to : 3 * from + 5 * to;
   return case_.count * element * static_cast<std::uint64_t>((salt * 7 + 3) % 5) / 2 / element * element;
@@ -121,12 +121,15 @@ std::uint64_t World::part_bytes(int from, int to) const {
 /// Where parts of these lengths are, by the case's shape.
 void World::place(Lengths& all, Parts& parts) {
   const std::size_t n = all.lengths.size();
-  if (case_.shape == Shape::equal) {
+  if (case_.equal_parts()) {
     parts.length = case_.count * case_.bytes_of_element();
+  } else {
+    parts.lengths = all.lengths.data();
+  }
+  if (case_.shape == Shape::equal) {
     all.end = parts.length * n;
     return;
   }
-  parts.lengths = all.lengths.data();
   if (case_.shape == Shape::unequal || case_.operation == Operation::reduce_scatter) {
     all.sums.assign(n, 0);
     for (std::size_t part = 0; part < n; ++part) {
@@ -207,7 +210,7 @@ void World::make_rooted(int rank) {
   Rank& own = ranks_[index(rank)];
   Call& to = calls_[index(rank)];
   const bool gathers = case_.operation == Operation::gather;
-  to.irregular = case_.shape != Shape::equal;
+  to.irregular = !case_.equal_parts();
   to.length = part_bytes(rank, rank);
   if (gathers) operands_[index(rank)] = rubbish(to.length);
   if (rank == case_.root) {

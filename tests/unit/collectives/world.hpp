@@ -17,10 +17,17 @@
 
 namespace canele::comm::collectives::model {
 
+inline constexpr Operation every_operation[] = {Operation::barrier,   Operation::bcast,    Operation::reduce,
+                                                Operation::allreduce, Operation::gather,   Operation::scatter,
+                                                Operation::allgather, Operation::alltoall, Operation::reduce_scatter,
+                                                Operation::scan,      Operation::exscan};
+inline constexpr int last_algorithm = static_cast<int>(Algorithm::halving_doubling);  ///< they begin with 1
+
 enum class Shape : std::uint8_t {
   equal,    ///< parts of one length, one after the other
+  spread,   ///< of one length, in an order of each rank's own, with gaps
   unequal,  ///< with lengths of their own, some of them 0
-  apart     ///< that, and each rank has them in an order of its own, with gaps
+  apart     ///< with lengths of their own, and spread
 };
 
 enum class Element : std::uint8_t {
@@ -39,6 +46,7 @@ struct Case {
   Shape shape = Shape::equal;
 
   bool reduces() const;
+  bool equal_parts() const { return shape == Shape::equal || shape == Shape::spread; }
   std::uint64_t bytes_of_element() const;
   std::string text() const;
 };

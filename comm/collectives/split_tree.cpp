@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The model of split trees. See split_tree.hpp (who, threads, source).
+// Surprise: with no core left for communication everything is the application's: as with the blocking collective.
+#include "comm/collectives/split_tree.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace canele::comm::collectives::split_tree {
+namespace {
+
+/// Time of one message on a level.
+double weight(std::uint32_t level, Sizes sizes) {
+  return sizes == Sizes::equal ? 1 : static_cast<double>(std::uint64_t{1} << (level - 1));
+}
+
+double visible(const Node& node, std::uint32_t split, Sizes sizes) {
+  double time = 0;
+  for (std::uint32_t level = 1; level <= std::min(split, height(node.ranks)); ++level) time += weight(level, sizes);
+  return time;
+}
+
+double hidden(const Node& node, std::uint32_t split, Sizes sizes) {
+  const std::uint32_t cores = communication_cores(node);
+  double time = 0;
+  for (std::uint32_t level = split + 1; level <= height(node.ranks); ++level) {
+    const std::uint32_t messages = messages_on(node.ranks, level);
+    time += static_cast<double>((messages + cores - 1) / cores) * weight(level, sizes);
+  }
+  return time;
+}
+
+}  // namespace
+
+std::uint32_t height(std::uint32_t ranks) {
+  std::uint32_t levels = 0;
+  for (std::uint64_t reach = 1; reach < ranks; reach *= 2) ++levels;
+  return levels;
+}
+
+std::uint32_t messages_on(std::uint32_t ranks, std::uint32_t level) {
+  assert(level >= 1);
+  std::uint32_t left = ranks;
+  for (std::uint32_t below = 1; below < level; ++below) left -= left / 2;
+  return left / 2;
+}
+
+std::uint32_t communication_cores(const Node& node) {
+  assert(node.ranks >= 1 && node.cores >= node.ranks);
+  return node.cores - node.ranks;
+}
+
+// The paper prints the inverse of the quotient; its text (fewer ranks compute longer) and its results need this one.
+double computation(const Node& node, Sizes sizes) {
+  return static_cast<double>(node.cores) / static_cast<double>(node.ranks) * blocking_time(node.cores, sizes);
+}
+
+double blocking_time(std::uint32_t ranks, Sizes sizes) { return visible({ranks, ranks}, height(ranks), sizes); }
+
+double nonblocking_time(const Node& node, std::uint32_t split, Sizes sizes) {
+  if (communication_cores(node) == 0) return blocking_time(node.ranks, sizes);
+  return visible(node, split, sizes) + hidden(node, split, sizes);
+}
+
+double overlapped_time(const Node& node, std::uint32_t split, Sizes sizes) {
+  if (communication_cores(node) == 0) return blocking_time(node.ranks, sizes) + computation(node, sizes);
+  return visible(node, split, sizes) + std::max(computation(node, sizes), hidden(node, split, sizes));
+}
+
+std::uint32_t best_split(const Node& node, Sizes sizes) {
+  // Without a core for it nothing is hidden: the application does all of it.
+  if (communication_cores(node) == 0) return height(node.ranks);
+  std::uint32_t best = 0;
+  for (std::uint32_t split = 1; split <= height(node.ranks); ++split) {
+    if (overlapped_time(node, split, sizes) < overlapped_time(node, best, sizes)) best = split;
+  }
+  return best;
+}
+
+}  // namespace canele::comm::collectives::split_tree

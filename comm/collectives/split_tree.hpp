@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Split trees: how many of the widest levels of a binomial tree the calling thread should do itself.
+//
+// Who: whoever sets Choice::late; tests. Threads: any; no state.
+// Surprise: the unit of time is one transfer of the buffer, so nothing has to be measured: the model counts messages.
+//
+// Half of all messages of a binomial tree lie in one level, the leaves'. Where all ranks of a node share a few cores
+// for communication, a level of F messages takes ceil(F / cores) turns on them, but one on the cores of the
+// application, where it cannot be hidden. So the application does the S widest levels, and the rest is hidden behind
+// its computation.
+//
+//   8 ranks, 2 communication cores     messages   on them   on the application's cores
+//     level 1: leaves                      4          2         1       S = 1: 1 visible, then 1 + 1 hidden
+//     level 2                              2          1         1       S = 0: 2 + 1 + 1 hidden
+//     level 3                              1          1         1       S = 3: blocking
+//
+// Denis, Jaeger, Jeannot, Perache, Taboada: Study on progress threads placement and dedicated cores for overlapping MPI
+// nonblocking collectives on manycore processor, 2019. Its equation 4 and its F are misprinted: see the comments there.
+#pragma once
+
+#include <cstdint>
+
+namespace canele::comm::collectives::split_tree {
+
+/// `cores` of a node, `ranks` of which run the application; the others communicate.
+struct Node {
+  std::uint32_t cores = 1, ranks = 1;
+};
+
+enum class Sizes : std::uint8_t {
+  equal,    ///< broadcast, reduction: every message is the buffer
+  doubling  ///< gather, scatter: twice as much on each level away from the leaves
+};
+
+/// H: levels of the tree.
+std::uint32_t height(std::uint32_t ranks);
+/// F: messages on level `level`, from 1, the leaves', on. By direct count: of v ranks v/2 send to another, the others
+/// stay.
+std::uint32_t messages_on(std::uint32_t ranks, std::uint32_t level);
+/// P: cores that communicate.
+std::uint32_t communication_cores(const Node& node);
+/// C: computation that would hide a blocking collective on all cores, done by fewer: it takes longer.
+double computation(const Node& node, Sizes sizes = Sizes::equal);
+
+double blocking_time(std::uint32_t ranks, Sizes sizes = Sizes::equal);
+/// With the `split` widest levels on the application's cores.
+double nonblocking_time(const Node& node, std::uint32_t split, Sizes sizes = Sizes::equal);
+/// That with the computation: what the application does, and then the longer of what is hidden and what hides it.
+double overlapped_time(const Node& node, std::uint32_t split, Sizes sizes = Sizes::equal);
+
+/// The split with the least overlapped time, the lower one of equal ones.
+std::uint32_t best_split(const Node& node, Sizes sizes = Sizes::equal);
+
+}  // namespace canele::comm::collectives::split_tree
