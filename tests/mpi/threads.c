@@ -47,9 +47,20 @@ static void collectives(int id) {
     MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comms[id]);
     CHECK_EQ(sum, size_ * (size_ - 1) / 2 * (id + 1) + size_ * round);
     if (round % 10 == 0) {
-      MPI_Comm copy;
+      MPI_Comm copy, again;
+      MPI_Group group;
+      MPI_Request requests[2];
+      int total = 0;
       MPI_Comm_dup(comms[id], &copy);
-      MPI_Barrier(copy);
+      MPI_Comm_group(MPI_COMM_WORLD, &group);
+      MPI_Comm_create_group(MPI_COMM_WORLD, group, id,
+                            &again); /* all threads in one communicator, told apart by tags */
+      MPI_Ibarrier(copy, &requests[0]);
+      MPI_Iallreduce(&mine, &total, 1, MPI_INT, MPI_SUM, again, &requests[1]);
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+      CHECK_EQ(total, sum);
+      MPI_Group_free(&group);
+      MPI_Comm_free(&again);
       MPI_Comm_free(&copy);
     }
   }
