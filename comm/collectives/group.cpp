@@ -102,13 +102,34 @@ std::uint64_t Group::describe(const std::vector<const void*>& waited, std::vecto
 
 // ---- the end
 
+/// Nobody's request ends before all who may wait for him have been told, or will be: he may leave at once.
 void Group::spread() {
   CANELE_MARK(group_is_over);
-  end_runs();
-  if (ending().code == CANELE_ECANCELED) return;  // the engine is being finalized: nobody listens any more
-  tell_others();
-  drain();
+  if (ending().code == CANELE_ECANCELED) return end_runs();  // the engine is being finalized: nobody listens any more
+  std::vector<std::shared_ptr<Group>> all = others_that_end();
+  all.push_back(shared_from_this());
+  for (const auto& group : all) {
+    group->tell_others();
+    group->drain();
+  }
+  for (const auto& group : all) group->end_runs();
 }
+
+/// The other groups that have lost the same rank, noted.
+std::vector<std::shared_ptr<Group>> Group::others_that_end() {
+  std::vector<std::shared_ptr<Group>> all;
+  const Ending why = ending();
+  if (why.code != CANELE_EPEER) return all;
+  engine.lock_for_callback();
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    auto group = std::static_pointer_cast<Group>(engine.sessions.at(i).collectives);
+    if (group != nullptr && group->has(why.rank) && group->note(why)) all.push_back(std::move(group));
+  }
+  engine.unlock();
+  return all;
+}
+
+bool Group::has(int rank) const { return position_of(ranks_, rank) < size_; }
 
 /// A run that is not in the list yet looks at over() after each receive that it posts.
 void Group::end_runs() {
@@ -163,7 +184,16 @@ void Group::drained(canele_request_t* request, unsigned events, void* argument) 
 void Group::listen() {
   engine.lock_for_callback();
   session.unmatched = unmatched;
-  if (engine.matcher.find(session.match, CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT) != nullptr) wake_to_hear();
+  engine.unlock();
+  hear_again();
+}
+
+/// A notice may have come before, or while another one was read.
+void Group::hear_again() {
+  engine.lock_for_callback();
+  const bool open = session.unmatched != nullptr;  // nobody has closed it meanwhile
+  if (open && engine.matcher.find(session.match, CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT) != nullptr)
+    wake_to_hear();
   engine.unlock();
   engine.after_submit();
 }
@@ -178,7 +208,6 @@ void Group::unmatched(Session& session, const comm::Message& message) {
 void Group::wake_to_hear() {
   if (hearing_) return;
   hearing_ = true;
-  awake_ = shared_from_this();
   hearing_task_.group = this;
   hearing_task_.prepare(hear);
   engine.tasks.submit(hearing_task_);
@@ -195,27 +224,39 @@ void Group::hear(ltask::Task& task) {
 
 void Group::heard(canele_request_t* request, unsigned, void* argument) {
   auto& group = *static_cast<Group*>(argument);
+  const std::shared_ptr<Group> self = group.shared_from_this();
   canele_status_t status{};
   canele_request_status(request, &status);
   const bool sense = group.makes_sense(status);
   if (sense && group.note({group.notice_in_.code, group.notice_in_.rank})) group.spread();
   group.engine.lock_for_callback();
-  const std::shared_ptr<Group> self = std::move(group.awake_);
   group.hearing_ = false;
   group.engine.unlock();
-  if (!group.over()) group.listen();  // another one may have come
+  if (!group.over()) group.hear_again();
 }
 
 /// A notice may be of an earlier group of this label, or not from us at all.
 bool Group::makes_sense(const canele_status_t& status) const {
   if (status.error != CANELE_OK || status.length != sizeof(Notice) || notice_in_.code >= CANELE_OK) return false;
-  return notice_in_.rank >= 0 && notice_in_.rank < engine.size && position_of(ranks_, notice_in_.rank) < size_;
+  return notice_in_.rank >= 0 && notice_in_.rank < engine.size && has(notice_in_.rank);
+}
+
+/// Under the lock. Another group has lost a rank that this one has, and whoever has noticed has not come here yet.
+bool Group::ends_with_another() {
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    const auto* const other = static_cast<const Group*>(engine.sessions.at(i).collectives.get());
+    if (other == nullptr) continue;
+    const Ending why = other->ending();
+    if (why.code == CANELE_EPEER && has(why.rank) && note(why)) return true;
+  }
+  return false;
 }
 
 bool Group::close() {
   std::shared_ptr<void> owned;
   engine.lock_for_callback();
   const bool none = runs_ == nullptr;
+  const bool must_tell = none && !over() && ends_with_another();
   if (none && !over() && !hearing_) {
     assert(session.pending == 0);
     receive_path::drop_unexpected(engine, session);
@@ -224,6 +265,7 @@ bool Group::close() {
     owned = std::move(session.collectives);
   }
   engine.unlock();
+  if (must_tell) spread();
   return none;
 }
 

@@ -4,9 +4,10 @@
 //
 // Who: api/ makes it and starts runs (run.hpp) in it.
 // Threads: any; see each part.
-// Surprise: a collective that fails on one rank ends the whole group. Who notices tells some others, and so does who is
-//     told; every collective under way then ends with the error, and so does each that is started later. A rank whose
-//     program has given up would otherwise leave the rest waiting in the next collective for what it never sends.
+// Surprise: a collective that fails on one rank ends the whole group; a rank that dies, all groups here that have it.
+//     Who notices tells some others, and so does who is told; every collective under way then ends with the error, and
+//     so does each that is started later. A rank whose program has given up would otherwise leave the rest waiting in
+//     the next collective for what it never sends.
 //
 //     Session "group:label" ──owns──▶ Group ──runs──▶ Run ⇄ Run ⇄ Run       under way here; each holds its Group
 //        │                              ▲
@@ -81,7 +82,8 @@ class Group final : public std::enable_shared_from_this<Group> {
   Ending ending() const;
   /// Of several endings the first counts. True: this one; the caller spread()s it when its own state allows.
   bool note(Ending ending);
-  /// Ends what is under way here, and tells others.
+  /// Tells others, and ends what is under way here; if a rank has died, in all groups that have it: who has heard of
+  /// it by one group may give up all.
   void spread();
   /// Begins to hear of the ends that others tell of, those included that came before the group was made here.
   void listen();
@@ -110,11 +112,15 @@ class Group final : public std::enable_shared_from_this<Group> {
     std::int32_t code, rank;
   };
   static void unmatched(Session& session, const comm::Message& message);
+  void hear_again();
   void wake_to_hear();
   static void hear(ltask::Task& task);
   static void heard(canele_request_t* request, unsigned events, void* argument);
   static void drained(canele_request_t* request, unsigned events, void* argument);
   bool makes_sense(const canele_status_t& status) const;
+  bool has(int rank) const;
+  std::vector<std::shared_ptr<Group>> others_that_end();
+  bool ends_with_another();
   void end_runs();
   void tell_others();
   void drain();
@@ -123,8 +129,7 @@ class Group final : public std::enable_shared_from_this<Group> {
   const int size_, rank_;
   std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: it goes on
   Run* runs_ = nullptr;                   ///< under the lock
-  bool hearing_ = false;                  ///< under the lock: a notice has come, and has not been read yet
-  std::shared_ptr<Group> awake_;          ///< itself, while it is hearing
+  bool hearing_ = false;                  ///< under the lock: a notice has come, and has not been read yet: no close()
   struct Hearing : ltask::Task {
     Group* group = nullptr;
   } hearing_task_;

@@ -111,6 +111,29 @@ TEST_F(Death, OfARankOutsideOfTheGroupIsNothingToIt) {
   for (canele_group_t* group : groups) EXPECT_EQ(canele_group_destroy(group), CANELE_OK);
 }
 
+/// Rank 0 hears of it by one group and gives up; the others wait for it in another one.
+TEST_F(Death, EndsAllGroupsThatHaveTheRank) {
+  std::vector<canele_group_t*> groups(victim);
+  std::vector<canele_request_t> requests(victim);
+  for (int rank = 0; rank < victim; ++rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    ASSERT_EQ(canele_group_create(ranks_.job.handle(rank), "second", nullptr, 0, &groups[i]), CANELE_OK);
+  }
+  const canele_collective_options_t chain = options_of(CANELE_ALGORITHM_CHAIN);
+  char word[8] = {};
+  for (const std::size_t i : {1u, 2u, 3u}) {  // each waits for one that lives
+    ASSERT_EQ(canele_ibcast(groups[i], word, sizeof word, 0, &chain, &requests[i]), CANELE_OK);
+  }
+  for (int i = 0; i < 100; ++i) ranks_.job.step_all();
+  Everywhere first(ranks_, {Op::reduce, size, 10, 0});
+  const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
+  first.start(0, &flat);
+  die();
+  ends_with_the_victim(first.request(0), "the first group");
+  for (const std::size_t i : {1u, 2u, 3u}) ends_with_the_victim(requests[i], "the second");
+  for (canele_group_t* group : groups) EXPECT_EQ(canele_group_destroy(group), CANELE_OK);
+}
+
 /// Whoever makes a group hears of an end that came before.
 TEST_F(Death, IsHeardByWhoComesLate) {
   std::vector<canele_group_t*> groups(size);
