@@ -65,6 +65,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::unexpected_per_peer, "UNEXPECTED_PER_PEER"},
       {Setting::multicast, "MULTICAST"},
       {Setting::multicast_memory, "MULTICAST_MEMORY"},
+      {Setting::collectives, "COLLECTIVES"},
       {Setting::push, "PUSH"},
       {Setting::checksum, "CHECKSUM"},
       {Setting::spin, "SPIN"},
