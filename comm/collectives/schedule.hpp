@@ -80,8 +80,8 @@ class Schedule {
   std::uint32_t window_ = 0;
 };
 
-/// Puts a schedule together. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start at
-/// once, in the order in which they were added (receives before sends).
+/// Puts a schedule together. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start
+/// at once, in the order in which they were added (receives before sends).
 class Builder {
  public:
   using Needs = std::initializer_list<StepId>;
