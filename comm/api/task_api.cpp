@@ -77,11 +77,11 @@ int find_place(Engine& engine, canele_place kind, int index, int* place) {
     ltask::Topology::Kind kind;
     const char* name;
   };
-  using Parts = ltask::Topology::Kind;
-  constexpr Kind kinds[] = {{CANELE_PLACE_PACKAGE, Parts::package, "package"},
-                            {CANELE_PLACE_NUMA_NODE, Parts::numa_node, "NUMA node"},
-                            {CANELE_PLACE_CORE, Parts::core, "core"},
-                            {CANELE_PLACE_UNIT, Parts::unit, "PU"}};
+  using Part = ltask::Topology::Kind;
+  constexpr Kind kinds[] = {{CANELE_PLACE_PACKAGE, Part::package, "package"},
+                            {CANELE_PLACE_NUMA_NODE, Part::numa_node, "NUMA node"},
+                            {CANELE_PLACE_CORE, Part::core, "core"},
+                            {CANELE_PLACE_UNIT, Part::unit, "PU"}};
   for (const Kind& one : kinds) {
     if (one.number != kind) continue;
     const std::optional<int> found = places_of(engine).find(one.kind, index);

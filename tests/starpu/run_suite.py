@@ -138,7 +138,8 @@ def environment(options, counters):
     if options.strategy:
         values["CANELE_STRATEGY"] = options.strategy
     if options.nobind:
-        values["STARPU_MPI_NOBIND"] = "1"
+        # StarPU 1.4 looks up the core of its thread even if it does not bind it, and aborts without one.
+        values.update({"STARPU_MPI_NOBIND": "1", "STARPU_MPI_THREAD_CPUID": "0"})
     if options.hooks:
         values.update({"STARPU_MPI_NMAD_PROG_HOOKS": "FORCED", "STARPU_MPI_NMAD_IDLE_HOOKS": "FORCED"})
     return values
