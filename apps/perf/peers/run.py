@@ -168,16 +168,21 @@ def find_tool(prefix, name):
     return shutil.which(name)
 
 
-def find_contenders(options):
-    """All that are wanted and present; says which are not, and why."""
+def find_libraries(options):
+    """Of each MPI: compiler, launcher, how it is told which way the bytes go."""
     run, compiler = find_tool(options.prefix, "canele-run"), find_tool(options.prefix, "canele-mpicc")
     ours = {"CANELE_DRIVERS": options.driver} if options.driver else {}
-    libraries = {
+    return {
         "canele-mpi": (compiler, [run or "canele-run"], {options.driver: ([], ours)}),
         "openmpi": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, OPENMPI_DRIVER),
         "openmpi-ucx": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, UCX_DRIVER),
         "mpich": (shutil.which("mpicc.mpich"), ["mpiexec.mpich"], MPICH_DRIVER),
     }
+
+
+def find_contenders(options):
+    """All that are wanted and present; says which are not, and why."""
+    libraries = find_libraries(options)
 
     def makers(name):
         if options.benchmark != "broadcast":

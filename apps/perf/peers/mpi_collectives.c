@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mpi_collectives.c - what blocking collectives cost with any MPI.
+ *
+ * Who: collectives.py builds it with each MPI's compiler. Threads: one.
+ * Surprise: a time is that of the slowest rank over a row of calls without a barrier between them, so that a root may
+ *   run ahead where the operation lets it; the first calls of each case are not timed, and the last one of those is
+ *   checked.
+ *
+ * mpi_collectives <batches> <operations> <sizes>     lists with commas; sizes in bytes, multiples of 8, of one part
+ * Rank 0 prints a line for each operation and size: both, and us per call of each batch.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WARM_UP = 5 };
+
+struct plan {
+  int rank, ranks, count; /* words of a part */
+  int64_t *in, *out;      /* a part for each rank */
+};
+
+static void fail(const char *what, const char *which) {
+  fprintf(stderr, "mpi_collectives: %s%s\n", what, which);
+  MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static double now_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static void barrier(const struct plan *p) {
+  (void)p;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+static void bcast(const struct plan *p) {
+  MPI_Bcast(p->rank == 0 ? p->in : p->out, p->count, MPI_INT64_T, 0, MPI_COMM_WORLD);
+}
+static void reduce(const struct plan *p) {
+  MPI_Reduce(p->in, p->out, p->count, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+static void allreduce(const struct plan *p) {
+  MPI_Allreduce(p->in, p->out, p->count, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+}
+static void gather(const struct plan *p) {
+  MPI_Gather(p->in, p->count, MPI_INT64_T, p->out, p->count, MPI_INT64_T, 0, MPI_COMM_WORLD);
+}
+static void scatter(const struct plan *p) {
+  MPI_Scatter(p->in, p->count, MPI_INT64_T, p->out, p->count, MPI_INT64_T, 0, MPI_COMM_WORLD);
+}
+static void allgather(const struct plan *p) {
+  MPI_Allgather(p->in, p->count, MPI_INT64_T, p->out, p->count, MPI_INT64_T, MPI_COMM_WORLD);
+}
+static void alltoall(const struct plan *p) {
+  MPI_Alltoall(p->in, p->count, MPI_INT64_T, p->out, p->count, MPI_INT64_T, MPI_COMM_WORLD);
+}
+static void reduce_scatter(const struct plan *p) {
+  MPI_Reduce_scatter_block(p->in, p->out, p->count, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+}
+static void scan(const struct plan *p) { MPI_Scan(p->in, p->out, p->count, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD); }
+
+/* Rank r has in[i] = 1000 r + i / count in word i: the sum of a part over all ranks, and the part of each, are known.
+ */
+static const struct operation {
+  const char *name;
+  void (*call)(const struct plan *);
+  enum { NOTHING, SAME, SUM, MY_SUM, PREFIX, ALL, EXCHANGED } result;
+  int at_root; /* only there */
+} operations[] = {
+    {"barrier", barrier, NOTHING, 0},
+    {"bcast", bcast, SAME, 0},
+    {"reduce", reduce, SUM, 1},
+    {"allreduce", allreduce, SUM, 0},
+    {"gather", gather, ALL, 1},
+    {"scatter", scatter, EXCHANGED, 0},
+    {"allgather", allgather, ALL, 0},
+    {"alltoall", alltoall, EXCHANGED, 0},
+    {"reduce_scatter", reduce_scatter, MY_SUM, 0},
+    {"scan", scan, PREFIX, 0},
+};
+
+static const struct operation *find(const char *name) {
+  for (size_t i = 0; i < sizeof operations / sizeof *operations; ++i) {
+    if (strcmp(operations[i].name, name) == 0) return &operations[i];
+  }
+  fail("no such operation: ", name);
+  return NULL;
+}
+
+/* Word 0 of part `part` of the result. */
+static int64_t expected(const struct plan *p, const struct operation *what, int part) {
+  const int64_t all = 1000 * (int64_t)p->ranks * (p->ranks - 1) / 2;
+  switch (what->result) {
+    case SUM:
+      return all;
+    case MY_SUM:
+      return all + (int64_t)p->ranks * p->rank;
+    case PREFIX:
+      return 1000 * (int64_t)p->rank * (p->rank + 1) / 2;
+    case ALL:
+      return 1000 * (int64_t)part;
+    case EXCHANGED:
+      return strcmp(what->name, "alltoall") == 0 ? 1000 * (int64_t)part + p->rank : p->rank;
+    default:
+      return 0;
+  }
+}
+
+static void check(const struct plan *p, const struct operation *what) {
+  if (what->result == NOTHING || (what->at_root && p->rank != 0) || (what->result == SAME && p->rank == 0)) return;
+  const int parts = what->result == ALL || strcmp(what->name, "alltoall") == 0 ? p->ranks : 1;
+  for (int part = 0; part < parts; ++part) {
+    for (int i = 0; i<p->count; i += p->count> 1 ? p->count - 1 : 1) {
+      const int64_t found = p->out[(size_t)part * (size_t)p->count + (size_t)i];
+      if (found != expected(p, what, part)) fail("a wrong result of ", what->name);
+    }
+  }
+}
+
+static void measure(struct plan *p, const struct operation *what, int size, int batches) {
+  const int calls = size <= 1024 ? 400 : size <= 65536 ? 100 : size <= 1 << 20 ? 20 : 5;
+  p->count = size / 8;
+  for (size_t i = 0; i < (size_t)p->count * (size_t)p->ranks; ++i) {
+    p->in[i] = 1000 * (int64_t)p->rank + (int64_t)(i / (size_t)p->count);
+    p->out[i] = -1;
+  }
+  for (int i = 0; i < WARM_UP; ++i) what->call(p);
+  check(p, what);
+  if (p->rank == 0) printf("%s %d", what->name, size);
+  for (int batch = 0; batch < batches; ++batch) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = now_us();
+    for (int i = 0; i < calls; ++i) what->call(p);
+    double time = (now_us() - begin) / calls, slowest = 0;
+    MPI_Reduce(&time, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (p->rank == 0) printf(" %.9g", slowest);
+  }
+  if (p->rank == 0) printf("\n");
+}
+
+static int number(const char *text, int least) {
+  char *end;
+  errno = 0;
+  const long value = strtol(text, &end, 10);
+  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1 << 26) fail("no such number: ", text);
+  return (int)value;
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  if (argc != 4) fail("wanted: <batches> <operations> <sizes>", "");
+  struct plan plan = {0};
+  MPI_Comm_rank(MPI_COMM_WORLD, &plan.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &plan.ranks);
+  const int batches = number(argv[1], 1);
+  char *next_size = NULL, *next_name = NULL;
+  for (char *size = strtok_r(argv[3], ",", &next_size); size != NULL; size = strtok_r(NULL, ",", &next_size)) {
+    const int bytes = number(size, 8);
+    if (bytes % 8 != 0) fail("no multiple of 8: ", size);
+    plan.in = malloc((size_t)bytes * (size_t)plan.ranks);
+    plan.out = malloc((size_t)bytes * (size_t)plan.ranks);
+    if (plan.in == NULL || plan.out == NULL) fail("no memory for parts of ", size);
+    char *const names = strdup(argv[2]);
+    for (char *name = strtok_r(names, ",", &next_name); name != NULL; name = strtok_r(NULL, ",", &next_name)) {
+      measure(&plan, find(name), bytes, batches);
+    }
+    free(names);
+    free(plan.in);
+    free(plan.out);
+  }
+  MPI_Finalize();
+  return 0;
+}
