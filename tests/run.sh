@@ -279,12 +279,12 @@ run_seeds() {
   return "$status"
 }
 
-# run_others FLOODS STARTUPS: so many fresh seeds of the other workloads that faults strike.
+# run_others FLOODS STARTUPS COLLECTIVES: so many fresh seeds of the other workloads that faults strike.
 run_others() {
   local first status=0 workload
-  local -A runs=([flood]=$1 [startup]=$2)
+  local -A runs=([flood]=$1 [startup]=$2 [collectives]=$3)
   first=$(seed_of_commit)
-  for workload in flood startup; do
+  for workload in flood startup collectives; do
     one_check streamed "$logs/simulation-$workload.log" "$here/with-timeout" $((120 + runs[$workload] * 2)) \
       "$root/build/release/bin/canele-sim" --workload "$workload" --seed "$first" --runs "${runs[$workload]}" ||
       status=1
@@ -305,7 +305,7 @@ run_scale() {
 run_simulation() {
   local status=0
   run_seeds simulation 240 || status=1
-  run_others 20 80 || status=1
+  run_others 20 80 100 || status=1
   run_scale 256 || status=1
   return "$status"
 }

@@ -41,10 +41,10 @@ struct Arguments {
 };
 
 const std::map<std::string, Workload> workloads = {
-    {name_of(Workload::random), Workload::random},    {name_of(Workload::flood), Workload::flood},
-    {name_of(Workload::startup), Workload::startup},  {name_of(Workload::multicast), Workload::multicast},
-    {name_of(Workload::mixed), Workload::mixed},      {name_of(Workload::scale), Workload::scale},
-    {name_of(Workload::cholesky), Workload::cholesky}};
+    {name_of(Workload::random), Workload::random},     {name_of(Workload::flood), Workload::flood},
+    {name_of(Workload::startup), Workload::startup},   {name_of(Workload::multicast), Workload::multicast},
+    {name_of(Workload::mixed), Workload::mixed},       {name_of(Workload::scale), Workload::scale},
+    {name_of(Workload::cholesky), Workload::cholesky}, {name_of(Workload::collectives), Workload::collectives}};
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   if (list == "default") {
@@ -266,7 +266,8 @@ int main(int argc, char** argv) {
                  "startup: ranks that come late, leave early, die at the start; "
                  "multicast: as random, and multicasts; mixed: random or multicast, by the seed; "
                  "scale: thousands of engines, without faults; "
-                 "cholesky: the messages of a tile Cholesky, without faults")
+                 "cholesky: the messages of a tile Cholesky, without faults; "
+                 "collectives: collectives of all kinds, while everything goes wrong")
       ->check(CLI::IsMember(workloads))
       ->capture_default_str();
   app.add_option("--partners", arguments.run.partners, "scale: that each rank chooses")->check(CLI::Range(1, 1000));

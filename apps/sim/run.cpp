@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apps/sim/cholesky.hpp"
+#include "apps/sim/collectives.hpp"
 #include "apps/sim/marks.hpp"
 #include "apps/sim/scale.hpp"
 #include "apps/sim/traffic.hpp"
@@ -90,6 +91,21 @@ void make_start_hard(WorldOptions& world, Dice& dice) {
   world.deaths_break_fences = dice.under(4) == 0;
 }
 
+const char* name_of_helper(unsigned kind) {
+  switch (kind) {
+    case CANELE_WORKER_AUTO:
+      return ", helper on demand";
+    case CANELE_WORKER_IDLE:
+      return ", helper on idle cores";
+    case CANELE_WORKER_TIMER:
+      return ", helper by a timer";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
 WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   WorldOptions world;
   world.seed = options.seed;
@@ -115,6 +131,26 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   if (options.workload == Workload::startup) make_start_hard(world, dice);
   return world;
 }
+
+std::string describe(const WorldOptions& world) {
+  std::string text = std::to_string(world.ranks) + " ranks, " + std::to_string(world.ranks_per_node) + " per node, " +
+                     world.strategy + (world.worker ? ", worker" : ", no worker") + name_of_helper(world.helper) +
+                     (world.checksums ? ", checksums" : "") + ", networks";
+  for (const Network& one : world.networks) {
+    text += std::string(one.with_previous ? "+" : " ") + name_of(one.options.kind);
+  }
+  return text;
+}
+
+void check_warnings(World& world, const std::map<std::string, std::uint64_t>& injected) {
+  using drivers::sim::Fault;
+  constexpr std::array<Fault, 4> costly = {Fault::rail_loss, Fault::truncated, Fault::corrupt, Fault::payload};
+  const auto struck = [&](Fault fault) { return injected.contains(drivers::sim::name_of(fault)); };
+  if (world.deaths() > 0 || std::any_of(costly.begin(), costly.end(), struck)) return;
+  if (!world.first_warning().empty()) world.complain(world.first_warning() + ", and nothing was lost");
+}
+
+namespace {
 
 PlanOptions choose_plan(const RunOptions& options, int ranks, Dice& dice) {
   PlanOptions plan;
@@ -158,38 +194,6 @@ void quarantine(World& world, Oracle& oracle, int from, int to) {
   world.timeline.after(world.dice.under(1'000'000), [&world, from, to] {
     for (const auto& fabric : world.fabrics()) fabric->cut(from, to);
   });
-}
-
-const char* name_of_helper(unsigned kind) {
-  switch (kind) {
-    case CANELE_WORKER_AUTO:
-      return ", helper on demand";
-    case CANELE_WORKER_IDLE:
-      return ", helper on idle cores";
-    case CANELE_WORKER_TIMER:
-      return ", helper by a timer";
-    default:
-      return "";
-  }
-}
-
-std::string describe(const WorldOptions& world) {
-  std::string text = std::to_string(world.ranks) + " ranks, " + std::to_string(world.ranks_per_node) + " per node, " +
-                     world.strategy + (world.worker ? ", worker" : ", no worker") + name_of_helper(world.helper) +
-                     (world.checksums ? ", checksums" : "") + ", networks";
-  for (const Network& one : world.networks) {
-    text += std::string(one.with_previous ? "+" : " ") + name_of(one.options.kind);
-  }
-  return text;
-}
-
-/// Who warns where nothing has struck that costs a connection, warns of how others leave.
-void check_warnings(World& world, const std::map<std::string, std::uint64_t>& injected) {
-  using drivers::sim::Fault;
-  constexpr std::array<Fault, 4> costly = {Fault::rail_loss, Fault::truncated, Fault::corrupt, Fault::payload};
-  const auto struck = [&](Fault fault) { return injected.contains(drivers::sim::name_of(fault)); };
-  if (world.deaths() > 0 || std::any_of(costly.begin(), costly.end(), struck)) return;
-  if (!world.first_warning().empty()) world.complain(world.first_warning() + ", and nothing was lost");
 }
 
 using TrafficRanks = std::vector<std::unique_ptr<TrafficRank>>;
@@ -263,8 +267,8 @@ Outcome run_traffic(const RunOptions& options) {
 }  // namespace
 
 const char* name_of(Workload workload) {
-  constexpr std::array<const char*, 7> names = {"random", "flood", "startup", "multicast",
-                                                "mixed",  "scale", "cholesky"};
+  constexpr std::array<const char*, 8> names = {"random", "flood", "startup",  "multicast",
+                                                "mixed",  "scale", "cholesky", "collectives"};
   return names[static_cast<std::size_t>(workload)];
 }
 
@@ -286,6 +290,7 @@ Outcome run(const RunOptions& given) {
   }
   if (options.workload == Workload::scale) return run_scale(options);
   if (options.workload == Workload::cholesky) return run_cholesky(options);
+  if (options.workload == Workload::collectives) return run_collectives(options);
   return run_traffic(options);
 }
 

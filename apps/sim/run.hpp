@@ -17,13 +17,14 @@
 namespace canele::sim {
 
 enum class Workload : std::uint8_t {
-  random,     ///< everything at random, while everything goes wrong that may
-  flood,      ///< the same, but most of it goes to few ranks, which post their receives late
-  startup,    ///< the same, but little of it: ranks come late, leave early, and die before all are there
-  multicast,  ///< as random, and multicasts
-  mixed,      ///< by the seed: random or multicast
-  scale,      ///< thousands of engines, a few partners each
-  cholesky    ///< the messages of a tile Cholesky
+  random,      ///< everything at random, while everything goes wrong that may
+  flood,       ///< the same, but most of it goes to few ranks, which post their receives late
+  startup,     ///< the same, but little of it: ranks come late, leave early, and die before all are there
+  multicast,   ///< as random, and multicasts
+  mixed,       ///< by the seed: random or multicast
+  scale,       ///< thousands of engines, a few partners each
+  cholesky,    ///< the messages of a tile Cholesky
+  collectives  ///< collectives of all kinds, while everything goes wrong
 };
 
 const char* name_of(Workload workload);
@@ -57,6 +58,12 @@ struct Outcome {
   std::string trace_json;      ///< the last events of all engines, if asked for
   std::string report;          ///< figures, for people
 };
+
+/// What the seed chooses of a world, for workloads in which faults strike.
+WorldOptions choose_world(const RunOptions& options, Dice& dice);
+std::string describe(const WorldOptions& world);
+/// Who warns where nothing has struck that costs a connection, warns of how others leave.
+void check_warnings(World& world, const std::map<std::string, std::uint64_t>& injected);
 
 /// What the world itself has to say, at the end of a run: complaints, trace, counts.
 void note_world(const World& world, Outcome* outcome);

@@ -53,7 +53,7 @@ collectives::Network network_of(const Engine& engine) {
 
 int make_group(Engine& engine, const std::string& label, std::vector<int> ranks, canele_group_t** group) {
   int code = CANELE_OK;
-  Session* const session = open_session(engine, "group:" + label, CANELE_ORDER_PER_TAG, &code);
+  Session* const session = open_session(engine, std::string(Group::label_prefix) + label, CANELE_ORDER_PER_TAG, &code);
   if (session == nullptr) return no_group(code, canele_error_detail());
   const auto made = std::make_shared<Group>(engine, *session, std::move(ranks));
   std::string why;

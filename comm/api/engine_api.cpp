@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "comm/api/api.hpp"
 #include "comm/api/worker_place.hpp"
+#include "comm/collectives/drain.hpp"
 #include "comm/collectives/forced.hpp"
+#include "comm/collectives/group.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
@@ -223,6 +226,7 @@ int canele_finalize(canele_engine_t* engine) {
     return error(CANELE_EBUSY, "canele_finalize: " + std::to_string(tasks) +
                                    " tasks of the program have not ended: cancel them, and make progress");
   }
+  const std::deque<collectives::Drain> drains = collectives::drain_idle_groups(e);  // until the engine is gone
   const int code = leave(e);
   dump_counters(e);
   dump_trace(e);
@@ -256,7 +260,7 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
     return error(CANELE_EINVAL, "canele_session_open: a label has 1 to " + std::to_string(longest) + " bytes, not " +
                                     std::to_string(name.size()));
   }
-  if (name.starts_with("group:")) {
+  if (name.starts_with(collectives::Group::label_prefix)) {
     return error(CANELE_EINVAL, "canele_session_open: labels that begin with \"group:\" are those of groups");
   }
   if ((flags & ~static_cast<unsigned>(CANELE_ORDER_ACROSS_TAGS)) != 0) {

@@ -11,7 +11,6 @@
 #include "comm/api/api.hpp"
 #include "comm/collectives/run.hpp"
 #include "comm/protocol/receive_path.hpp"
-#include "ltask/mark.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -104,13 +103,12 @@ std::uint64_t Group::describe(const std::vector<const void*>& waited, std::vecto
 
 /// Nobody's request ends before all who may wait for him have been told, or will be: he may leave at once.
 void Group::spread() {
-  CANELE_MARK(group_is_over);
   if (ending().code == CANELE_ECANCELED) return end_runs();  // the engine is being finalized: nobody listens any more
   std::vector<std::shared_ptr<Group>> all = others_that_end();
   all.push_back(shared_from_this());
   for (const auto& group : all) {
     group->tell_others();
-    group->drain();
+    group->drain_.start(group->session);
   }
   for (const auto& group : all) group->end_runs();
 }
@@ -151,7 +149,7 @@ void Group::tell_others() {
   std::vector<int> whom;
   for (int distance = 1; distance < size_; distance *= 2) {
     for (const int position : {(rank_ + distance) % size_, (rank_ + size_ - distance) % size_}) {
-      if (why.code != CANELE_EPEER || world(position) != why.rank) whom.push_back(world(position));
+      whom.push_back(world(position));  // who is said to be lost, too: it may live, and only some have lost it
     }
   }
   std::sort(whom.begin(), whom.end());
@@ -160,23 +158,6 @@ void Group::tell_others() {
   for (std::size_t i = 0; i < whom.size(); ++i) {
     canele_isend(api::public_of(session), whom[i], notice_tag, &notice_out_, sizeof notice_out_, &told_[i]);
   }
-}
-
-/// Takes the next message that no receive has asked for, whatever it is, and drops it when it is there.
-void Group::drain() {
-  const int code = canele_irecv_late(api::public_of(session), CANELE_ANY_SOURCE, 0, CANELE_TAG_ANY, &drain_request_);
-  assert(code == CANELE_OK && "the session of a group that is over stays open");
-  if (code != CANELE_OK) return;
-  canele_request_on_event(&drain_request_, CANELE_EVENT_HEADER | CANELE_EVENT_FINALIZED, drained, this);
-}
-
-void Group::drained(canele_request_t* request, unsigned events, void* argument) {
-  if ((events & CANELE_EVENT_HEADER) != 0) {
-    const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
-    canele_receive_bind(request, &nothing);
-  }
-  if ((events & CANELE_EVENT_FINALIZED) == 0 || request_of(request).cancelled) return;
-  static_cast<Group*>(argument)->drain();
 }
 
 // ---- hearing of it

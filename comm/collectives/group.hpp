@@ -28,9 +28,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/drain.hpp"
 #include "comm/collectives/forced.hpp"
 #include "comm/collectives/schedule.hpp"
 #include "comm/core/engine.hpp"
@@ -68,6 +70,7 @@ class ScheduleCache {
 
 class Group final : public std::enable_shared_from_this<Group> {
  public:
+  static constexpr std::string_view label_prefix = "group:";  ///< of its session
   static constexpr std::uint64_t notice_tag = ~std::uint64_t{0};
 
   /// ranks: empty means all of the job, in order.
@@ -116,14 +119,12 @@ class Group final : public std::enable_shared_from_this<Group> {
   void wake_to_hear();
   static void hear(ltask::Task& task);
   static void heard(canele_request_t* request, unsigned events, void* argument);
-  static void drained(canele_request_t* request, unsigned events, void* argument);
   bool makes_sense(const canele_status_t& status) const;
   bool has(int rank) const;
   std::vector<std::shared_ptr<Group>> others_that_end();
   bool ends_with_another();
   void end_runs();
   void tell_others();
-  void drain();
 
   const std::vector<int> ranks_;
   const int size_, rank_;
@@ -134,7 +135,8 @@ class Group final : public std::enable_shared_from_this<Group> {
     Group* group = nullptr;
   } hearing_task_;
   Notice notice_in_{}, notice_out_{};
-  canele_request_t notice_request_{}, drain_request_{};
+  canele_request_t notice_request_{};
+  Drain drain_;
   std::unique_ptr<canele_request_t[]> told_;  ///< sends of the notice
 };
 

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The workload of collectives; see collectives.hpp (who, threads).
+// Surprise: a rank that comes back as another process does nothing: the groups that had the old one are over.
+#include "apps/sim/collectives.hpp"
+
+#include <canele/collectives.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "apps/sim/marks.hpp"
+#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/forced.hpp"
+
+namespace canele::sim {
+namespace {
+
+using comm::collectives::Algorithm;
+using comm::collectives::Operation;
+using Words = std::vector<std::int64_t>;
+
+constexpr int operations = static_cast<int>(Operation::exscan) + 1;
+
+/// One collective, as all of its group know it.
+struct Round {
+  int number = 0, group = 0, root = 0;
+  Operation operation = Operation::barrier;
+  std::size_t count = 0;  ///< words of a part
+  int algorithm = 0;
+};
+
+/// What all ranks do, drawn once.
+struct CollectivePlan {
+  std::vector<int> some;  ///< the second group; the first has all
+  std::vector<Round> rounds;
+
+  CollectivePlan(int ranks, int wanted, Dice dice) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (rank == 0 || dice.under(2) == 0) some.push_back(rank);
+    }
+    std::rotate(some.begin(), some.begin() + static_cast<std::ptrdiff_t>(dice.under(some.size())), some.end());
+    for (int number = 0; number < wanted; ++number) rounds.push_back(draw(number, ranks, dice));
+  }
+
+ private:
+  Round draw(int number, int ranks, Dice& dice) const {
+    constexpr std::uint64_t longest[] = {1, 8, 300, 9000};
+    Round round;
+    round.number = number;
+    round.group = static_cast<int>(dice.under(2));
+    const std::size_t size = round.group == 0 ? static_cast<std::size_t>(ranks) : some.size();
+    round.root = static_cast<int>(dice.under(size));
+    round.operation = static_cast<Operation>(dice.under(operations));
+    round.count = dice.under(longest[dice.under(std::size(longest))] + 1);
+    const auto algorithm = static_cast<Algorithm>(dice.under(comm::collectives::algorithms));
+    if (dice.under(2) == 0 && comm::collectives::has(round.operation, algorithm))
+      round.algorithm = static_cast<int>(algorithm);
+    return round;
+  }
+};
+
+/// Word i of what position p gives to position q.
+std::int64_t given(const Round& round, int p, int q, std::size_t i) {
+  return std::int64_t{1'000'003} * round.number + std::int64_t{1009} * p + std::int64_t{31} * q +
+         static_cast<std::int64_t>(i);
+}
+
+/// The same, of the positions [0, end) together.
+std::int64_t together(const Round& round, int end, int q, std::size_t i) {
+  return end * given(round, 0, q, i) + std::int64_t{1009} * end * (end - 1) / 2;
+}
+
+class CollectiveRank {
+ public:
+  CollectiveRank(World& world, const CollectivePlan& plan, const FaultPlan& faults, int rank, Dice dice)
+      : world_(world), plan_(plan), faults_(faults), rank_(rank), dice_(dice) {}
+
+  void run(canele_engine_t* engine) {
+    canele_operator_of(CANELE_SUM, CANELE_INT64, &sum_);
+    const bool in_some = std::find(plan_.some.begin(), plan_.some.end(), rank_) != plan_.some.end();
+    must(canele_group_create(engine, "all", nullptr, 0, &groups_[0]));
+    if (in_some) must(canele_group_create(engine, "some", plan_.some.data(), plan_.some.size(), &groups_[1]));
+    const std::size_t most = dice_.between(1, 4);
+    for (const Round& round : plan_.rounds) {
+      if (groups_[round.group] == nullptr || given_up_[round.group]) continue;
+      if (dice_.under(3) == 0) world_.pause_for(dice_.under(30'000));
+      start(round);
+      while (under_way_.size() >= most) end_one();
+    }
+    while (!under_way_.empty()) end_one();
+    for (canele_group_t* const group : groups_) must(canele_group_destroy(group));
+  }
+  std::uint64_t completed = 0;
+  std::string state() const {
+    std::string text = "rank " + std::to_string(rank_) + " waits for the collectives";
+    for (const auto& one : under_way_) text += " " + std::to_string(one->round.number);
+    return text;
+  }
+
+ private:
+  struct Pending {
+    Round round;
+    int position = 0, size = 0;
+    Words in, out;
+    canele_request_t request{};
+  };
+
+  void must(int code) {
+    if (code != CANELE_OK) world_.complain("rank " + std::to_string(rank_) + ": " + canele_error_detail());
+  }
+
+  void start(const Round& round) {
+    auto one = std::make_unique<Pending>();
+    canele_group_t* const group = groups_[round.group];
+    one->round = round;
+    one->position = canele_group_rank(group);
+    one->size = canele_group_size(group);
+    for (int q = 0; q < one->size; ++q) {
+      for (std::size_t i = 0; i < round.count; ++i) one->in.push_back(given(round, one->position, q, i));
+    }
+    one->out.assign(one->in.size(), -1);
+    if (round.operation == Operation::bcast && one->position == round.root) one->out = one->in;
+    must(call(group, *one));
+    under_way_.push_back(std::move(one));
+  }
+
+  int call(canele_group_t* group, Pending& one) {
+    canele_collective_options_t options{};
+    options.struct_size = sizeof options;
+    options.algorithm = one.round.algorithm;
+    const std::size_t bytes = one.round.count * sizeof(std::int64_t), count = one.round.count;
+    const canele_parts_t parts{bytes, nullptr, nullptr};
+    const void* const in = one.in.data();
+    void* const out = one.out.data();
+    canele_request_t* const request = &one.request;
+    switch (one.round.operation) {
+      case Operation::barrier:
+        return canele_ibarrier(group, &options, request);
+      case Operation::bcast:
+        return canele_ibcast(group, out, bytes, one.round.root, &options, request);
+      case Operation::reduce:
+        return canele_ireduce(group, in, out, count, &sum_, one.round.root, &options, request);
+      case Operation::allreduce:
+        return canele_iallreduce(group, in, out, count, &sum_, &options, request);
+      case Operation::gather:
+        return canele_igather(group, in, bytes, out, &parts, one.round.root, &options, request);
+      case Operation::scatter:
+        return canele_iscatter(group, in, &parts, out, bytes, one.round.root, &options, request);
+      case Operation::allgather:
+        return canele_iallgather(group, in, out, &parts, &options, request);
+      case Operation::alltoall:
+        return canele_ialltoall(group, in, &parts, out, &parts, &options, request);
+      case Operation::reduce_scatter:
+        return canele_ireduce_scatter(group, in, out, count, nullptr, &sum_, &options, request);
+      case Operation::scan:
+        return canele_iscan(group, in, out, count, &sum_, &options, request);
+      case Operation::exscan:
+        return canele_iexscan(group, in, out, count, &sum_, &options, request);
+    }
+    return CANELE_EINVAL;
+  }
+
+  /// Waits for one of those under way, any of them.
+  void end_one() {
+    const auto which = under_way_.begin() + static_cast<std::ptrdiff_t>(dice_.under(under_way_.size()));
+    const std::unique_ptr<Pending> one = std::move(*which);
+    under_way_.erase(which);
+    canele_status_t status{};
+    canele_wait(&one->request, &status);
+    if (status.error == CANELE_OK) {
+      check(*one);
+      ++completed;
+      world_.trace(static_cast<std::uint64_t>(one->round.number));
+    } else {
+      given_up_[one->round.group] = true;
+      if (!may_fail(status.error)) wrong(*one, std::string("ended with ") + canele_error_string(status.error));
+    }
+  }
+
+  bool may_fail(int error) const {
+    if (error == CANELE_ENOMEM) return faults_.memory > 0;
+    const bool cut = faults_.rails > 0 || faults_.payload > 0;
+    return (error == CANELE_EPEER && (world_.deaths() > 0 || cut)) || (error == CANELE_EDRIVER && cut);
+  }
+
+  void wrong(const Pending& one, const std::string& what) {
+    world_.complain("rank " + std::to_string(rank_) + ", collective " + std::to_string(one.round.number) + " (" +
+                    std::string(comm::collectives::name_of(one.round.operation)) + "): " + what);
+  }
+
+  /// Every word that the operation gives to this position.
+  void check(const Pending& one) {
+    const Round& r = one.round;
+    const int p = one.position, n = one.size;
+    const bool root = p == r.root;
+    const auto is = [&](int part, auto expected) {
+      for (std::size_t i = 0; i < r.count; ++i) {
+        const std::int64_t found = one.out[static_cast<std::size_t>(part) * r.count + i];
+        if (found != expected(i)) return wrong(one, "word " + std::to_string(i) + " of part " + std::to_string(part));
+      }
+    };
+    if (r.operation == Operation::bcast) is(0, [&](std::size_t i) { return given(r, r.root, 0, i); });
+    if ((r.operation == Operation::reduce && root) || r.operation == Operation::allreduce)
+      is(0, [&](std::size_t i) { return together(r, n, 0, i); });
+    if (r.operation == Operation::scatter) is(0, [&](std::size_t i) { return given(r, r.root, p, i); });
+    if (r.operation == Operation::reduce_scatter) is(0, [&](std::size_t i) { return together(r, n, p, i); });
+    if (r.operation == Operation::scan) is(0, [&](std::size_t i) { return together(r, p + 1, 0, i); });
+    if (r.operation == Operation::exscan && p > 0) is(0, [&](std::size_t i) { return together(r, p, 0, i); });
+    for (int q = 0; q < n; ++q) {
+      if ((r.operation == Operation::gather && root) || r.operation == Operation::allgather)
+        is(q, [&](std::size_t i) { return given(r, q, 0, i); });
+      if (r.operation == Operation::alltoall) is(q, [&](std::size_t i) { return given(r, q, p, i); });
+    }
+  }
+
+  World& world_;
+  const CollectivePlan& plan_;
+  const FaultPlan& faults_;
+  const int rank_;
+  Dice dice_;
+  canele_operator_t sum_{};
+  canele_group_t* groups_[2] = {nullptr, nullptr};
+  std::vector<std::unique_ptr<Pending>> under_way_;
+  bool given_up_[2] = {false, false};
+};
+
+/// Each rank that has not come to an end, and what it waits for.
+std::string waits_for(const World& world, const std::vector<std::unique_ptr<CollectiveRank>>& ranks) {
+  std::string text;
+  for (int rank = 0; rank < world.options().ranks; ++rank) {
+    if (world.is_running(rank) && !world.is_through(rank))
+      text += ranks[static_cast<std::size_t>(rank)]->state() + "\n";
+  }
+  return text + world.wait_graph();
+}
+
+}  // namespace
+
+Outcome run_collectives(const RunOptions& options) {
+  Dice dice = Dice(options.seed).split(7);
+  World world(choose_world(options, dice));
+  const int size = world.options().ranks;
+  const int rounds = options.messages != 0 ? options.messages : static_cast<int>(dice.between(3, 40));
+  const CollectivePlan plan(size, rounds, dice.split(21));
+  const Plan no_messages;
+  Oracle oracle(world, no_messages);
+  FaultPlan faults = options.faults;
+  faults.hostile = 0;  // what is damaged without a checksum is as good as data
+  Adversary adversary(world, oracle, faults, options.ticks >> dice.under(8));
+  world.on_spoiled = [&](int from, int to) { adversary.note_loss(from, to); };
+  std::vector<std::unique_ptr<CollectiveRank>> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(std::make_unique<CollectiveRank>(world, plan, faults, rank,
+                                                     dice.split(100 + static_cast<std::uint64_t>(rank))));
+  }
+  adversary.begin();
+  begin_buggify(options.seed, options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3), options.faults.memory / 3);
+  world.start([&](int rank, canele_engine_t* engine) {
+    if (world.life(rank) == 0) ranks[static_cast<std::size_t>(rank)]->run(engine);  // who comes back has missed it
+  });
+  const bool rest = world.run(options.ticks + options.patience);
+  end_buggify();
+  Outcome outcome;
+  outcome.world = describe(world.options()) + ", " + std::to_string(rounds) + " collectives";
+  outcome.injected = adversary.injected();
+  if (rest) {
+    check_warnings(world, outcome.injected);
+  } else if (world.complaints().empty()) {
+    world.complain("the world has not come to rest");
+    outcome.wait_graph = waits_for(world, ranks);
+  }
+  note_world(world, &outcome);
+  outcome.good = outcome.complaints.empty();
+  for (const auto& rank : ranks) outcome.completed += rank->completed;
+  return outcome;
+}
+
+}  // namespace canele::sim
