@@ -84,7 +84,8 @@ def print_report(options, contenders, rows):
         print(json.dumps({**about, "rows": rows}, indent=2))
         return
     print(f"collectives over {options.driver}, us per call: median (p10 to p90)")
-    print(f"{'ranks':>5} {'operation':<14} {'bytes':>8}" + "".join(f"{one.name:>28}" for one in contenders) + "   ahead")
+    names = "".join(f"{one.name:>28}" for one in contenders)
+    print(f"{'ranks':>5} {'operation':<14} {'bytes':>8}{names}   ahead")
     for row in rows:
         cells = ["{:.2f} ({:.2f} to {:.2f})".format(*row["us"][one.name]) if one.name in row["us"] else "-"
                  for one in contenders]
