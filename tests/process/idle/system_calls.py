@@ -7,7 +7,9 @@ Surprise: a run of few messages is subtracted from one of many, so that the star
 bound instead of zero, one call in MESSAGES_A_CALL messages and CALLS_A_SECOND: the driver looks at its sockets some
 thousand times a second, and who loses its core to others sleeps, which takes some calls, and a second may pass between
 few messages on a machine that is busy. Beside a worker strace is of no use: it makes every call so slow that the time
-for which a thread yields is over after a few; there count_calls.c counts, and yields do not count.
+for which a thread yields is over after a few; there count_calls.c counts, and yields do not count. Who has lost the
+core for a millisecond to something else sleeps for a while instead of yielding; so on a busy machine the count is taken
+anew, three times at most: a call that each message needs shows in all of them.
 """
 import argparse
 import collections
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import time
 
-FEW, MESSAGES_A_CALL, CALLS_A_SECOND = 20_000, 20, 10_000
+FEW, MESSAGES_A_CALL, CALLS_A_SECOND, ATTEMPTS = 20_000, 20, 10_000, 3
 TIME_LIMIT = 100
 # Functions of the C library that enter the kernel, and may be called for a message.
 CALLS = set("""epoll_pwait epoll_pwait2 epoll_wait epoll_ctl read pread write pwrite readv writev preadv pwritev poll
@@ -88,8 +90,24 @@ def strace_works():
     return "" if tried.returncode == 0 else f"strace may not trace here: {tried.stderr.strip()}"
 
 
+def excess(options):
+    """How many calls more than the bound allows; prints what was counted."""
+    more = 200_000 if options.preload else 1_000_000  # a worker that shares its core is slow
+    counted = []
+    for messages in (FEW, FEW + more):
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="canele-calls-") as place:
+            counted.append((count_by_library if options.preload else count_by_strace)(options, messages, place))
+        seconds = time.monotonic() - start
+    few, many = counted
+    extra = {name: many[name] - few[name] for name in many if many[name] > few[name]}
+    bound = more / MESSAGES_A_CALL + CALLS_A_SECOND * seconds
+    print(f"{options.worker}: {more} messages more, {sum(extra.values())} calls more (limit {bound:.0f}): {extra}")
+    return sum(extra.values()) - bound
+
+
 def main():
-    """Exit code 1 if there are more calls than the bound allows."""
+    """Exit code 1 if there are more calls than the bound allows, each time."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--worker", default="none")
     parser.add_argument("--preload", help="the library made of count_calls.c")
@@ -103,19 +121,10 @@ def main():
     elif why := strace_works():
         print(why)
         return 77
-    # A worker that shares its core is slow.
-    more = 200_000 if options.preload else 1_000_000
-    counted = []
-    for messages in (FEW, FEW + more):
-        start = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="canele-calls-") as place:
-            counted.append((count_by_library if options.preload else count_by_strace)(options, messages, place))
-        seconds = time.monotonic() - start
-    few, many = counted
-    extra = {name: many[name] - few[name] for name in many if many[name] > few[name]}
-    bound = more / MESSAGES_A_CALL + CALLS_A_SECOND * seconds
-    print(f"{options.worker}: {more} messages more, {sum(extra.values())} calls more (limit {bound:.0f}): {extra}")
-    return 1 if sum(extra.values()) > bound else 0
+    results = []
+    while len(results) < ATTEMPTS and (not results or results[-1] > 0):
+        results.append(excess(options))
+    return 1 if min(results) > 0 else 0
 
 
 if __name__ == "__main__":
