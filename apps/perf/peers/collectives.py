@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import run
+from progress import run_rounds
 
 OPERATIONS = "barrier,bcast,reduce,allreduce,gather,scatter,allgather,alltoall,reduce_scatter,scan"
 CONTENDERS = [name for name in run.CONTENDERS if name != "canele"]
@@ -39,27 +40,10 @@ def make_contender(options, name, compiler, launch, how):
     return run.Contender(name, command, environment, parse), ""
 
 
-def run_rounds(options, contenders):
-    """How many jobs have failed; who fails is not asked for that number of ranks again."""
-    failed = set()
-    for number in range(options.rounds):
-        for ranks in options.ranks:
-            for contender in contenders:
-                if (contender.name, ranks) in failed:
-                    continue
-                try:
-                    contender.run(ranks, options.time_limit)
-                except RuntimeError as problem:
-                    print(problem, file=sys.stderr)
-                    failed.add((contender.name, ranks))
-        print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
-    return len(failed)
-
-
 def summarise(options, contenders):
     """A row for each number of ranks, operation and size; a barrier has one size."""
     rows = []
-    for ranks in options.ranks:
+    for ranks in options.cases:
         cases = {}
         for contender in contenders:
             for job in contender.samples.get(ranks, []):
@@ -107,7 +91,7 @@ def parse_arguments():
     parser.add_argument("--driver", choices=["shm", "tcp"], default="shm")
     parser.add_argument("--operations", default=OPERATIONS, help="default: all")
     parser.add_argument("--size", default="8,1024,65536,1048576,4194304", help="bytes of a part (default %(default)s)")
-    parser.add_argument("--ranks", type=numbers, default=[2, 4, 8], help="default 2,4,8")
+    parser.add_argument("--ranks", type=numbers, default=[2, 4, 8], dest="cases", help="default 2,4,8")
     parser.add_argument("--rounds", type=int, default=3, help="how often each runs (default %(default)s)")
     parser.add_argument("--batches", type=int, default=5, help="batches per run (default %(default)s)")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
@@ -121,7 +105,7 @@ def parse_arguments():
         parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
     if any(size < 8 or size % 8 != 0 for size in numbers(options.size)):
         parser.error("sizes are multiples of 8")
-    if options.rounds < 1 or options.batches < 1 or min(options.ranks) < 1:
+    if options.rounds < 1 or options.batches < 1 or min(options.cases) < 1:
         parser.error("at least one round, batch and rank are needed")
     return options
 
