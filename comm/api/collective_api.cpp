@@ -61,7 +61,9 @@ int make_group(Engine& engine, const std::string& label, std::vector<int> ranks,
       collectives::parse_forced(engine.settings->text(Setting::collectives), &made->forced, &why);
   assert(well && "canele_init has checked it");
   made->network = network_of(engine);
+  engine.lock_for_callback();  // other groups look for this one when a rank dies
   session->collectives = made;
+  engine.unlock();
   made->listen();
   *group = reinterpret_cast<canele_group_t*>(made.get());
   return CANELE_OK;
