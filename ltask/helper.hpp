@@ -92,6 +92,7 @@ class Helper {
   bool asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
   /// It makes progress now. For reports.
   bool helping() const noexcept { return self_.load(std::memory_order_relaxed) != nullptr; }
+  std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
   /// True if the calling thread is helping.
   bool is_caller() const noexcept;
 

@@ -33,8 +33,11 @@ class Pressure {
     const std::uint64_t span = again ? std::min(2 * before, at_most) : at_first;
     span_.store(span, std::memory_order_relaxed);
     until_.store(now + span, std::memory_order_relaxed);
+    times_.fetch_add(1, std::memory_order_relaxed);
     seen_.store(true, std::memory_order_relaxed);
   }
+  /// How often it was seen.
+  std::uint64_t times() const noexcept { return times_.load(std::memory_order_relaxed); }
   bool holds(std::uint64_t now) const noexcept { return now < until_.load(std::memory_order_relaxed); }
   /// A thread begins to wait, `alone` on its core but for those who compute. Costs nothing as long as there is no
   /// pressure.
@@ -49,7 +52,7 @@ class Pressure {
   void change_turns(Platform& platform, bool alone) noexcept;
 
   std::atomic<bool> seen_{false};
-  std::atomic<std::uint64_t> until_{0}, span_{10'000'000};
+  std::atomic<std::uint64_t> until_{0}, span_{10'000'000}, times_{0};
 };
 
 class Idle {

@@ -58,6 +58,7 @@ class Worker {
   std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_relaxed); }
   /// True if the calling thread is this worker.
   bool is_caller() const noexcept;
+  std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
   /// OS name of the thread, 0 if there is none.
   long native_id() const;
 

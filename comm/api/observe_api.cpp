@@ -145,6 +145,7 @@ drivers::Driver::Counters counters_of(Engine& engine, const DriverSlot& slot) {
 
 /// Under the lock: a counter of the whole engine.
 std::uint64_t read(const Engine& engine, Counter counter) {
+  if (counter == Counter::turns_lost) return engine.turns_lost();
   if (counter >= Counter::per_peer_count) return engine.counters.read(counter);
   std::uint64_t sum = 0;
   for (const auto& peer : engine.active_peers) sum += peer->counters.read(counter);

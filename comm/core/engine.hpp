@@ -140,6 +140,10 @@ class Engine final : public ltask::Helped {
   /// What is reached through memory moves its data without us, mostly; a helper that takes part there takes a core from
   /// the program, and gains little.
   bool in_haste() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
+  /// How often a thread that polls has lost its core to others for long.
+  std::uint64_t turns_lost() const noexcept {
+    return worker.turns_lost() + helper.turns_lost() + waiters.pressure.times();
+  }
   /// A thread that is going to wait polls itself: the helper leaves the drivers to it.
   void relieve_helper();
   /// Polls memory-only drivers under one hold of the lock until `word` has a bit of `mask`; true if it has. Gives up

@@ -46,6 +46,7 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"worker_parks", "times the worker went to sleep"},
     {"worker_wakes", "times the worker was woken"},
     {"waiter_parks", "times a waiting thread went to sleep"},
+    {"turns_lost", "times a thread that polls found that others had had its core for over a millisecond"},
     {"peers_failed", "peers that died or broke the protocol"},
     {"rails_failed", "rails that died while their peer lived on by others"},
     {"frames_refused", "connections closed because of bytes that make no sense"},

@@ -51,6 +51,7 @@ enum class Counter : int {
   worker_parks,
   worker_wakes,
   waiter_parks,
+  turns_lost,  ///< gathered from the threads that poll
   peers_failed,
   rails_failed,    ///< rails that died while their peer lived on by others
   frames_refused,  ///< connections closed because of nonsense

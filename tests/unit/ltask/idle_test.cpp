@@ -48,6 +48,7 @@ TEST_F(Idling, YieldsOnceToWhoKeepsTheCoreAndThenSleepsAtOnce) {
   platform.a_yield_takes = turn;
   EXPECT_EQ(until_sleep().yields, 1);
   EXPECT_TRUE(pressure.holds(platform.now));
+  EXPECT_EQ(pressure.times(), 1u);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(until_sleep().yields, 0);
 }
 
