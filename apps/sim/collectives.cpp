@@ -132,6 +132,7 @@ class CollectiveRank {
     canele_collective_options_t options{};
     options.struct_size = sizeof options;
     options.algorithm = one.round.algorithm;
+    options.blocking = dice_.under(3) == 0 ? 1 : 0;
     const std::size_t bytes = one.round.count * sizeof(std::int64_t), count = one.round.count;
     const canele_parts_t parts{bytes, nullptr, nullptr};
     const void* const in = one.in.data();

@@ -8,11 +8,13 @@
 #include <new>
 
 #include "comm/api/api.hpp"
+#include "comm/collectives/direct.hpp"
 
 namespace canele::comm::api {
 
 using collectives::Algorithm;
 using collectives::Choice;
+using collectives::Direct;
 using collectives::Group;
 using collectives::Operation;
 using collectives::Parts;
@@ -92,29 +94,29 @@ std::uint64_t Collective::extent(const Parts& parts) const {
   return end;
 }
 
+int Collective::no_option(const std::string& words) const {
+  return error(CANELE_EINVAL, std::string(name_) + ": options->" + words);
+}
+
 /// In: what options and the setting say. Out: that, or an error.
 int Collective::choice(Choice* asked) const {
   asked->algorithm = group_->forced[static_cast<std::size_t>(call.operation)];
   asked->radix = 0;
   if (options_ == nullptr) return CANELE_OK;
-  const std::string name = std::string(name_) + ": options->";
-  if (options_->struct_size < sizeof *options_) {
-    return error(CANELE_EINVAL, name + "struct_size must be sizeof(canele_collective_options_t)");
-  }
+  if (options_->struct_size < sizeof *options_)
+    return no_option("struct_size must be sizeof(canele_collective_options_t)");
   const bool exists = options_->algorithm >= 0 && options_->algorithm < collectives::algorithms;
   const auto algorithm = static_cast<Algorithm>(exists ? options_->algorithm : 0);
   if (!exists || (algorithm != Algorithm::automatic && !collectives::has(call.operation, algorithm))) {
-    return error(CANELE_EINVAL, name + "algorithm is " + std::to_string(options_->algorithm) + "; " +
-                                    std::string(collectives::name_of(call.operation)) + " has " +
-                                    collectives::algorithms_of(call.operation));
+    return no_option("algorithm is " + std::to_string(options_->algorithm) + "; " +
+                     std::string(collectives::name_of(call.operation)) + " has " +
+                     collectives::algorithms_of(call.operation));
   }
   constexpr int widest = 64;
-  if (options_->radix != 0 && (options_->radix < 2 || options_->radix > widest)) {
-    return error(CANELE_EINVAL, name + "radix is " + std::to_string(options_->radix) + ", must be 0 or 2 to 64");
-  }
-  if (options_->window < 0) {
-    return error(CANELE_EINVAL, name + "window is " + std::to_string(options_->window) + ", must not be negative");
-  }
+  if (options_->radix != 0 && (options_->radix < 2 || options_->radix > widest))
+    return no_option("radix is " + std::to_string(options_->radix) + ", must be 0 or 2 to 64");
+  if (options_->window < 0)
+    return no_option("window is " + std::to_string(options_->window) + ", must not be negative");
   if (algorithm != Algorithm::automatic) asked->algorithm = algorithm;
   asked->radix = static_cast<std::uint32_t>(options_->radix);
   asked->segment = options_->segment;
@@ -126,19 +128,49 @@ int Collective::begin() {
   Choice asked;
   if (code_ == CANELE_OK) code_ = choice(&asked);
   if (code_ != CANELE_OK) return code_;
-  if (options_ != nullptr) work.priority = options_->priority;
-  std::shared_ptr<const collectives::Schedule> schedule;
-  try {
-    schedule = group_->schedules.find_or_build(call, asked, group_->network);
-  } catch (const std::bad_alloc&) {
-    return error(CANELE_ENOMEM, std::string(name_) + ": no memory for its schedule");
+  const bool blocking = options_ != nullptr && options_->blocking != 0;
+  if (blocking && callback_depth() != 0) {
+    return error(CANELE_EDEADLK, std::string(name_) +
+                                     ": a blocking call inside a completion callback would wait for "
+                                     "itself");
   }
+  if (options_ != nullptr) work.priority = options_->priority;
+  const std::shared_ptr<const collectives::Schedule>* schedule = nullptr;
+  try {
+    schedule = &group_->schedules.find_or_build(call, asked, group_->network);
+  } catch (const std::bad_alloc&) {
+    return no_memory("schedule");
+  }
+  const bool told = request_->word.load(std::memory_order_relaxed) >> RequestWord::wanted_shift != 0;
+  if (blocking && !told && Direct::suits(**schedule)) return carry_out(**schedule);
   prepare_send(*request_, group_->session, group_->engine.rank, group_->started,
                canele_data_contiguous(nullptr, call.length), 0);
-  if (collectives::start(*group_, std::move(schedule), work, *request_)) return CANELE_OK;
-  request_->stage = Request::Stage::idle;
-  request_->kind = Request::Kind::null;
-  return error(CANELE_ENOMEM, std::string(name_) + ": no memory for its messages");
+  if (!collectives::start(*group_, *schedule, work, *request_)) {
+    request_->stage = Request::Stage::idle;
+    request_->kind = Request::Kind::null;
+    return no_memory("messages");
+  }
+  if (blocking) canele_wait(public_of(*request_), nullptr);
+  return CANELE_OK;
+}
+
+int Collective::no_memory(const char* whose) const {
+  return error(CANELE_ENOMEM, std::string(name_) + ": no memory for its " + whose);
+}
+
+/// On this thread.
+int Collective::carry_out(const collectives::Schedule& schedule) {
+  const std::uint64_t number = group_->started;
+  const collectives::Ending ending = group_->direct().carry_out(schedule, work);
+  if (ending.code == CANELE_ENOMEM) return no_memory("scratch");
+  Request& request = *request_;
+  prepare_outcome(request, group_->session, Request::Kind::send);
+  request.rank = ending.code == CANELE_OK ? group_->engine.rank : ending.rank;
+  request.status_error = ending.code;
+  request.status_tag = number;
+  request.status_length = call.length;
+  request.word.store(event::finalized, std::memory_order_release);
+  return CANELE_OK;
 }
 
 }  // namespace canele::comm::api

@@ -61,6 +61,9 @@ class Collective {
 
  private:
   int choice(collectives::Choice* asked) const;
+  int carry_out(const collectives::Schedule& schedule);
+  int no_option(const std::string& words) const;
+  int no_memory(const char* whose) const;
 
   const char* const name_;
   collectives::Group* const group_;

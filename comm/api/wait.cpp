@@ -84,7 +84,8 @@ class Wait {
     return std::any_of(targets_, targets_ + count_, [](const Target& t) { return t.done(); });
   }
   /// Cheap for many targets: the parker knows.
-  bool done_quickly() const { return count_ == 1 ? targets_[0].done() : parker_->signaled() && done(); }
+  bool done_quickly() const { return few() ? done() : parker_->signaled() && done(); }
+  bool few() const { return count_ <= 8; }
   bool late() { return deadline_ != 0 && platform().now_ns() >= deadline_; }
 
   /// The worker polls, or sleeps with every wake-up armed. Asked again after each park: its epoch must have moved.
@@ -153,7 +154,7 @@ class Wait {
   /// rely on whoever polls.
   void poll() {
     ltask::Idle idle(platform(), engine_->idle, engine_->waiters.pressure);
-    if (count_ > 1 && !attach()) return;
+    if (!few() && !attach()) return;
     while (!done_quickly() && !late()) {
       const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
       int did = engine_->advance();
@@ -264,7 +265,15 @@ class Wait {
 /// The short wait: this thread polls, and the event happens while it may still spin.
 [[gnu::always_inline]] inline bool arrives_soon(Engine* engine, const Target& target) {
   return engine != nullptr && callback_depth() == 0 && !engine->worker.active() &&
-         engine->spin_until(*target.word, target.mask);
+         engine->spin_until(
+             [word = target.word, mask = target.mask] { return (word->load(std::memory_order_relaxed) & mask) != 0; });
+}
+
+/// The same for several.
+bool one_arrives_soon(Engine* engine, const Target* targets, std::size_t count) {
+  return engine != nullptr && callback_depth() == 0 && !engine->worker.active() && engine->spin_until([=] {
+    return std::any_of(targets, targets + count, [](const Target& t) { return t.done(); });
+  });
 }
 
 [[gnu::noinline]] int block(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
@@ -285,7 +294,9 @@ class Wait {
 }  // namespace
 
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in) {
-  if (count == 1 && arrives_soon(engine, targets[0])) return CANELE_OK;
+  constexpr std::size_t few = 32;  // that a spin may look at
+  if (count == 1 ? arrives_soon(engine, targets[0]) : count <= few && one_arrives_soon(engine, targets, count))
+    return CANELE_OK;
   return block(engine, targets, count, deadline_ns, in);
 }
 

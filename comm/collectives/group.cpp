@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "comm/api/api.hpp"
+#include "comm/collectives/direct.hpp"
 #include "comm/collectives/run.hpp"
 #include "comm/protocol/receive_path.hpp"
 
@@ -45,18 +46,19 @@ bool names_memory(const Parts& parts) {
 
 }  // namespace
 
-std::shared_ptr<const Schedule> ScheduleCache::find_or_build(const Call& call, const Choice& asked,
-                                                             const Network& network) {
+const std::shared_ptr<const Schedule>& ScheduleCache::find_or_build(const Call& call, const Choice& asked,
+                                                                    const Network& network) {
   const bool keep = !names_memory(call.input) && !names_memory(call.output);
   for (const Entry& one : entries_) {
     if (keep && one.schedule != nullptr && same(one.call, call) && same(one.asked, asked)) return one.schedule;
   }
   ++built_;
   auto schedule = std::make_shared<const Schedule>(schedule_of(call, choose(call, asked, network)));
-  if (!keep) return schedule;
-  entries_[next_] = {call, asked, schedule};
+  if (!keep) return not_kept_ = std::move(schedule);
+  Entry& oldest = entries_[next_];
   next_ = (next_ + 1) % entries;
-  return schedule;
+  oldest = {call, asked, std::move(schedule)};
+  return oldest.schedule;
 }
 
 Group::Group(Engine& owner, Session& opened, std::vector<int> members)
@@ -65,6 +67,13 @@ Group::Group(Engine& owner, Session& opened, std::vector<int> members)
       ranks_(std::move(members)),
       size_(ranks_.empty() ? owner.size : static_cast<int>(ranks_.size())),
       rank_(position_of(ranks_, owner.rank)) {}
+
+Group::~Group() = default;
+
+Direct& Group::direct() {
+  if (direct_ == nullptr) direct_ = std::make_unique<Direct>(*this);
+  return *direct_;
+}
 
 Ending Group::ending() const {
   const std::uint64_t word = ending_.load(std::memory_order_seq_cst);
@@ -131,6 +140,8 @@ bool Group::has(int rank) const { return position_of(ranks_, rank) < size_; }
 
 /// A run that is not in the list yet looks at over() after each receive that it posts.
 void Group::end_runs() {
+  const std::uint64_t before = ended.fetch_or(ended_bit, std::memory_order_acq_rel);
+  if (ltask::Parker* const waiter = RequestWord::parker(before); waiter != nullptr) waiter->signal(engine.platform);
   std::vector<Run*> under_way;
   engine.lock_for_callback();
   for (Run* run = runs_; run != nullptr; run = run->next) {

@@ -41,6 +41,7 @@
 namespace canele::comm::collectives {
 
 struct Run;
+class Direct;
 
 /// Why a group is over.
 struct Ending {
@@ -54,7 +55,8 @@ struct Ending {
 class ScheduleCache {
  public:
   static constexpr std::size_t entries = 8;
-  std::shared_ptr<const Schedule> find_or_build(const Call& call, const Choice& asked, const Network& network);
+  /// The result is valid until the next call; who needs it for longer shares it.
+  const std::shared_ptr<const Schedule>& find_or_build(const Call& call, const Choice& asked, const Network& network);
   std::uint64_t built() const { return built_; }
 
  private:
@@ -64,6 +66,7 @@ class ScheduleCache {
     std::shared_ptr<const Schedule> schedule;
   };
   std::array<Entry, entries> entries_{};
+  std::shared_ptr<const Schedule> not_kept_;
   std::size_t next_ = 0;  ///< the oldest
   std::uint64_t built_ = 0;
 };
@@ -75,6 +78,7 @@ class Group final : public std::enable_shared_from_this<Group> {
 
   /// ranks: empty means all of the job, in order.
   Group(Engine& owner, Session& opened, std::vector<int> members);
+  ~Group();
 
   int size() const { return size_; }
   int rank() const { return rank_; }
@@ -104,11 +108,17 @@ class Group final : public std::enable_shared_from_this<Group> {
   Engine& engine;
   Session& session;
 
+  /// A word to wait for: `ended_bit` is set when the group is over, beside whatever ends what is under way.
+  static constexpr std::uint64_t ended_bit = 1;
+  std::atomic<std::uint64_t> ended{0};
+
   // ---- for one thread at a time: the ranks of a group start its collectives in the same order
   Forced forced;
   Network network;
   ScheduleCache schedules;
   std::uint64_t started = 0;
+  /// Made for the first call that blocks.
+  Direct& direct();
 
  private:
   struct Notice {
@@ -137,6 +147,7 @@ class Group final : public std::enable_shared_from_this<Group> {
   Notice notice_in_{}, notice_out_{};
   canele_request_t notice_request_{};
   Drain drain_;
+  std::unique_ptr<Direct> direct_;
   std::unique_ptr<canele_request_t[]> told_;  ///< sends of the notice
 };
 

@@ -18,46 +18,6 @@
 namespace canele::comm::collectives {
 namespace {
 
-constexpr int tag_shift = 24;
-static_assert(slots == 1u << tag_shift);
-
-bool is_message(const Step& step) { return step.action == Action::send || step.action == Action::receive; }
-
-/// `to` = to op from, where the operator is from op to: by way of memory of our own, for `from` may be the user's
-/// input.
-void append_in_order(const canele_operator_t& combine, const std::byte* from, std::byte* to, std::uint64_t bytes) {
-  constexpr std::size_t at_a_time = 8192;
-  alignas(64) std::byte some[at_a_time];
-  std::unique_ptr<std::byte[]> long_element;
-  std::byte* buffer = some;
-  if (combine.element > at_a_time) {
-    long_element = std::make_unique<std::byte[]>(combine.element);
-    buffer = long_element.get();
-  }
-  const std::size_t most = std::max<std::size_t>(1, at_a_time / combine.element) * combine.element;
-  for (std::uint64_t done = 0; done < bytes;) {
-    const std::size_t now = std::min<std::uint64_t>(most, bytes - done);
-    std::memcpy(buffer, from + done, now);
-    combine.combine(to + done, buffer, now / combine.element, combine.argument);
-    std::memcpy(to + done, buffer, now);
-    done += now;
-  }
-}
-
-void do_here(Run& run, const Step& step) {
-  if (step.action == Action::join || step.to.length == 0) return;
-  const std::byte* const from = run.at(step.from);
-  std::byte* const to = run.at(step.to);
-  const canele_operator_t& combine = run.work.combine;
-  if (step.action == Action::copy) {
-    std::memcpy(to, from, step.to.length);
-  } else if (step.action == Action::combine || combine.commutes != 0) {
-    combine.combine(from, to, step.to.length / combine.element, combine.argument);
-  } else {
-    append_in_order(combine, from, to, step.to.length);
-  }
-}
-
 /// For a few instructions.
 class WindowLock {
  public:
@@ -110,12 +70,12 @@ class Worklist {
     const Step& step = run_.steps()[id];
     if (run_.group->over()) return skip(id);
     if (!is_message(step)) {
-      do_here(run_, step);
+      do_here(run_.place(), step);
       return ended(id);
     }
     if (step.action == Action::send && !admit(run_, id)) return;
     Transfer& transfer = run_.transfers[run_.states[id].transfer];
-    const int code = post(step, transfer);
+    const int code = post_message(*run_.group, run_.place(), step, run_.number, &transfer.request);
     if (code != CANELE_OK) return failed(id, {code, run_.group->world(step.peer)});
     if (request_of(&transfer.request).finalized()) return message_ended(id);
     canele_request_on_event(&transfer.request, CANELE_EVENT_FINALIZED, told, &transfer);
@@ -126,11 +86,8 @@ class Worklist {
 
   /// The message of this step has ended, well or not.
   void message_ended(StepId id) {
-    const Step& step = run_.steps()[id];
     const Request& request = request_of(&run_.transfers[run_.states[id].transfer].request);
-    Ending ending{request.status_error, run_.group->world(step.peer)};
-    const bool odd = step.action == Action::receive && request.status_length != step.to.length;
-    if (ending.code == CANELE_ETRUNC || (ending.code == CANELE_OK && odd)) ending.code = CANELE_EPROTOCOL;
+    const Ending ending = ending_of(*run_.group, run_.steps()[id], request);
     return ending.code == CANELE_OK ? ended(id) : failed(id, ending);
   }
 
@@ -153,22 +110,6 @@ class Worklist {
   }
 
  private:
-  int post(const Step& step, Transfer& transfer) const {
-    canele_session_t* const session = api::public_of(run_.group->session);
-    const int peer = run_.group->world(step.peer);
-    const std::uint64_t tag = run_.number << tag_shift | step.slot;
-    if (step.action == Action::receive) {
-      return canele_irecv(session, peer, tag, CANELE_TAG_EXACT, run_.at(step.to), step.to.length, &transfer.request);
-    }
-    if (run_.work.priority == 0)
-      return canele_isend(session, peer, tag, run_.at(step.from), step.from.length, &transfer.request);
-    canele_send_options_t options{};
-    options.struct_size = sizeof options;
-    options.priority = run_.work.priority;
-    const canele_data_t data = canele_data_contiguous(run_.at(step.from), step.from.length);
-    return canele_isend_data(session, peer, tag, &data, &options, &transfer.request);
-  }
-
   void skip(StepId id) {
     run_.failed.store(true, std::memory_order_relaxed);
     ended(id);
@@ -211,14 +152,8 @@ void destroy(Run& run) {
 /// Where the parts of a run's memory are, from its beginning.
 struct Places {
   std::size_t states = 0, transfers = 0, waiting = 0, scratch = 0, all = 0;
-  std::uint32_t transfer_count = 0;
 
   explicit Places(const Schedule& schedule) {
-    std::size_t sends = 0;
-    for (const Step& step : schedule.steps()) {
-      transfer_count += is_message(step) ? 1 : 0;
-      sends += step.action == Action::send ? 1 : 0;
-    }
     std::size_t end = sizeof(Run);
     const auto take = [&end](std::size_t bytes) {
       const std::size_t begin = (end + 63) / 64 * 64;
@@ -226,8 +161,8 @@ struct Places {
       return begin;
     };
     states = take(schedule.steps().size() * sizeof(StepState));
-    transfers = take(transfer_count * sizeof(Transfer));
-    waiting = take(schedule.window() == 0 ? 0 : sends * sizeof(StepId));
+    transfers = take(schedule.messages() * sizeof(Transfer));
+    waiting = take(schedule.window() == 0 ? 0 : schedule.messages() * sizeof(StepId));
     scratch = take(schedule.scratch_bytes());
     all = end;
   }
@@ -244,7 +179,7 @@ Run* make(Group& group, std::shared_ptr<const Schedule> schedule, const Work& wo
   run->transfers = reinterpret_cast<Transfer*>(base + plan.transfers);
   run->waiting = reinterpret_cast<StepId*>(base + plan.waiting);
   run->scratch = base + plan.scratch;
-  std::memset(base + plan.transfers, 0, plan.transfer_count * sizeof(Transfer));
+  std::memset(base + plan.transfers, 0, run->schedule->messages() * sizeof(Transfer));
   for (StepId id = 0; id < steps.size(); ++id) {
     StepState* const state = new (&run->states[id]) StepState;
     state->pending.store(steps[id].needs, std::memory_order_relaxed);
@@ -273,18 +208,6 @@ Run::Run(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const 
   begins.call = begin;
   ends.call = end;
   freeing.run = this;
-}
-
-std::byte* Run::at(const Range& range) const {
-  switch (range.space) {
-    case Space::input:
-      return const_cast<std::byte*>(work.input) + range.offset;  // nobody writes there: see schedule.cpp
-    case Space::output:
-      return work.output + range.offset;
-    case Space::scratch:
-      break;
-  }
-  return scratch + range.offset;
 }
 
 bool Run::hold() {
@@ -337,14 +260,12 @@ bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& w
   user.stage = Request::Stage::moving;
   group.engine.submit(run->begins);
   Worklist list(*run);
-  const std::span<const Step> steps = run->steps();
-  for (const Action action : {Action::receive, Action::send}) {
-    for (StepId id = 0; id < steps.size(); ++id) {
-      if (steps[id].needs == 0 && steps[id].action == action) list.begin(id);
+  for (const StepId id : run->schedule->first()) {
+    if (is_message(run->steps()[id])) {
+      list.begin(id);
+    } else {
+      list.push(id);
     }
-  }
-  for (StepId id = 0; id < steps.size(); ++id) {
-    if (steps[id].needs == 0 && !is_message(steps[id])) list.push(id);
   }
   list.finish(1);
   return true;

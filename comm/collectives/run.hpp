@@ -8,7 +8,7 @@
 // Surprise: nobody owns a run, it ends with its last event. `left` counts the steps that have not ended, and one for
 //     whoever must not lose it meanwhile: the call that still posts, and who ends the group.
 //
-//     one allocation:   Run │ StepState × steps │ Transfer × messages │ waiting × sends │ scratch
+//     one allocation:   Run │ StepState × steps │ Transfer × messages │ waiting × messages │ scratch
 //                              pending: needs        request ─event─▶ callback     sends that the
 //                              that have not           ▲                │          window keeps back
 //                              ended                   └── run, step ───┘
@@ -19,7 +19,7 @@
 //     says so); to begin a step inside the loop that ends another (a chain of local steps would be a recursion).
 #pragma once
 
-#include <canele/collectives.h>
+#include <canele/canele.h>
 
 #include <atomic>
 #include <cstddef>
@@ -28,17 +28,10 @@
 
 #include "comm/collectives/group.hpp"
 #include "comm/collectives/schedule.hpp"
+#include "comm/collectives/steps.hpp"
 #include "comm/core/request.hpp"
 
 namespace canele::comm::collectives {
-
-/// What a collective works on.
-struct Work {
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
-  canele_operator_t combine{};  ///< of reductions
-  std::int32_t priority = 0;    ///< of its messages
-};
 
 /// Begins the next collective of the group; `user` has been made ready as a send of the group's session. From now on it
 /// ends by itself. False: no memory, nothing has been done.
@@ -66,7 +59,7 @@ struct Run {
   Run(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const Work& on, Request& whose);
 
   std::span<const Step> steps() const { return schedule->steps(); }
-  std::byte* at(const Range& range) const;
+  Place place() const { return {work, scratch}; }
 
   /// For who ends the group: false: it has ended. Else release(1) afterwards.
   bool hold();

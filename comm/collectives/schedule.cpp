@@ -43,6 +43,7 @@ StepId Builder::add(Step step, Needs needs) {
   const auto id = static_cast<StepId>(schedule_.steps_.size());
   step.late = late_;
   schedule_.steps_.push_back(step);
+  if (step.action == Action::send || step.action == Action::receive) ++schedule_.messages_;
   for (const StepId need : needs) add_need(id, need);
   return id;
 }
@@ -94,7 +95,20 @@ Schedule Builder::build() && {
     for (; edge != edges_.end() && edge->first == id; ++edge) schedule_.after_.push_back(edge->second);
     step.end_after = static_cast<std::uint32_t>(schedule_.after_.size());
   }
+  find_first();
   return std::move(schedule_);
+}
+
+void Builder::find_first() {
+  const auto add_all = [this](auto wanted) {
+    for (StepId id = 0; id < schedule_.steps_.size(); ++id) {
+      const Step& step = schedule_.steps_[id];
+      if (step.needs == 0 && wanted(step.action)) schedule_.first_.push_back(id);
+    }
+  };
+  add_all([](Action action) { return action == Action::receive; });
+  add_all([](Action action) { return action == Action::send; });
+  add_all([](Action action) { return action != Action::receive && action != Action::send; });
 }
 
 }  // namespace canele::comm::collectives

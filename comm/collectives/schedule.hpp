@@ -68,6 +68,10 @@ class Schedule {
   std::span<const StepId> after(const Step& step) const {
     return std::span(after_).subspan(step.first_after, step.end_after - step.first_after);
   }
+  /// The steps that need nothing, in the order of starting: receives, sends, others.
+  std::span<const StepId> first() const { return first_; }
+  /// How many steps are messages.
+  std::uint32_t messages() const { return messages_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
   /// Sends under way at a time, at most; 0: no limit. The run keeps it, in the order of the steps.
   std::uint32_t window() const { return window_; }
@@ -75,9 +79,9 @@ class Schedule {
  private:
   friend class Builder;
   std::vector<Step> steps_;
-  std::vector<StepId> after_;
+  std::vector<StepId> after_, first_;
   std::uint64_t scratch_ = 0;
-  std::uint32_t window_ = 0;
+  std::uint32_t window_ = 0, messages_ = 0;
 };
 
 /// Puts a schedule together. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start
@@ -104,6 +108,7 @@ class Builder {
 
  private:
   StepId add(Step step, Needs needs);
+  void find_first();
   Schedule schedule_;
   std::vector<std::pair<StepId, StepId>> edges_;  // need, step
   bool late_ = false;

@@ -146,9 +146,10 @@ class Engine final : public ltask::Helped {
   }
   /// A thread that is going to wait polls itself: the helper leaves the drivers to it.
   void relieve_helper();
-  /// Polls memory-only drivers under one hold of the lock until `word` has a bit of `mask`; true if it has. Gives up
+  /// Polls memory-only drivers under one hold of the lock until `happened()`; true if it has. Gives up
   /// soon, and at once if the lock is taken or there is work that the lock forbids.
-  bool spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask);
+  template <typename Done>
+  bool spin_until(Done happened);
   /// Other threads wait, too. False: they need the core more.
   bool may_spin_beside(int others);
 

@@ -11,7 +11,8 @@
 
 namespace canele::comm {
 
-[[gnu::always_inline]] inline bool Engine::spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t mask) {
+template <typename Done>
+[[gnu::always_inline]] inline bool Engine::spin_until(Done happened) {
   constexpr int long_spin = 2048, short_spin = 32, few_more = 6;  // polls of up to a hundred nanoseconds
   const int others = waiters.present();
   waiters.pressure.follow(platform, others == 0 && !crowded);
@@ -20,11 +21,11 @@ namespace canele::comm {
   if (!try_lock()) return false;
   bool done = false;
   int turns = others != 0 || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
-  if (crowded) turns = 1;
+  if (crowded) turns = 2;  // a switch to another rank costs as much as many; but two are enough for what is on its way
   for (; turns > 0; --turns) {
     int events = 0;
     for (DriverSlot* slot : polled_slots) events += slot->driver->poll(packets_per_poll);
-    done = (word.load(std::memory_order_relaxed) & mask) != 0;
+    done = happened();
     if (others != 0 && events > 0 && turns > few_more) turns = few_more;  // if not for us, it was for one of them
     if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());

@@ -12,6 +12,9 @@
 namespace canele::mpi {
 namespace {
 
+/// The engine then carries it out on this thread.
+constexpr canele_collective_options_t blocking = {sizeof(canele_collective_options_t), 0, 0, 0, 0, 0, 1};
+
 template <class... Parameters, class... Arguments>
 int run_collective(const char* function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
                    Arguments... arguments) {
@@ -22,7 +25,7 @@ int run_collective(const char* function, MPI_Comm handle, int (*start)(const Sta
   if (code != MPI_SUCCESS) return call.end(code, comm);
   Transfer transfer;
   Staging staging;
-  code = start(Start{*comm, &transfer.engine, staging}, arguments...);
+  code = start(Start{*comm, &transfer.engine, staging, &blocking}, arguments...);
   if (code != MPI_SUCCESS) return call.end(code, comm);
   canele_status_t outcome{};
   transfer.wait(&outcome);

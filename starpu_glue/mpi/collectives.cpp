@@ -97,7 +97,7 @@ int gather(const Start& start, const Asked& own, const Data& all, int root) {
   if (rank != root) output.parts.length = input.parts.length;
   const canele_parts_t* known = rank == root || has_equal_parts(all) ? &output.parts : nullptr;
   return from_engine(canele_igather(start.comm.group(), input_of(own.memory, input), input.parts.length, output.memory,
-                                    known, root, nullptr, start.request));
+                                    known, root, start.options, start.request));
 }
 
 template <class Data>
@@ -119,7 +119,7 @@ int scatter(const Start& start, const Data& all, const Asked& own, int root) {
   if (rank != root) input.parts.length = output.parts.length;
   const canele_parts_t* known = rank == root || has_equal_parts(all) ? &input.parts : nullptr;
   return from_engine(canele_iscatter(start.comm.group(), input.memory, known, output.memory, output.parts.length, root,
-                                     nullptr, start.request));
+                                     start.options, start.request));
 }
 
 template <class Data>
@@ -133,7 +133,7 @@ int allgather(const Start& start, const Asked& own, const Data& all) {
   }
   if (code != MPI_SUCCESS) return code;
   return from_engine(canele_iallgather(start.comm.group(), input_of(own.memory, input), output.memory, &output.parts,
-                                       nullptr, start.request));
+                                       start.options, start.request));
 }
 
 template <class Data>
@@ -149,7 +149,7 @@ int alltoall(const Start& start, const Data& send, const Data& receive) {
   }
   if (code != MPI_SUCCESS) return code;
   return from_engine(canele_ialltoall(start.comm.group(), input_of(send.memory, input),
-                                      here ? &output.parts : &input.parts, output.memory, &output.parts, nullptr,
+                                      here ? &output.parts : &input.parts, output.memory, &output.parts, start.options,
                                       start.request));
 }
 
@@ -204,7 +204,7 @@ int check_count(std::int64_t count, const char* what) {
 }  // namespace
 
 int start_barrier(const Start& start) {
-  return from_engine(canele_ibarrier(start.comm.group(), nullptr, start.request));
+  return from_engine(canele_ibarrier(start.comm.group(), start.options, start.request));
 }
 
 int start_bcast(const Start& start, Asked data, int root) {
@@ -219,7 +219,7 @@ int start_bcast(const Start& start, Asked data, int root) {
   }
   if (code != MPI_SUCCESS) return code;
   return from_engine(
-      canele_ibcast(start.comm.group(), engine.memory, engine.parts.length, root, nullptr, start.request));
+      canele_ibcast(start.comm.group(), engine.memory, engine.parts.length, root, start.options, start.request));
 }
 
 int start_gather(const Start& start, Asked own, Asked all, int root) { return gather(start, own, all, root); }
@@ -241,7 +241,7 @@ int start_reduce(const Start& start, const void* send, void* receive, int count,
   }
   if (code != MPI_SUCCESS) return code;
   return from_engine(canele_ireduce(start.comm.group(), engine.input, engine.output, engine.count, &engine.op, root,
-                                    nullptr, start.request));
+                                    start.options, start.request));
 }
 
 int start_allreduce(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
@@ -250,7 +250,7 @@ int start_allreduce(const Start& start, const void* send, void* receive, int cou
   if (code == MPI_SUCCESS) code = take_reduction(start, {send, receive, count, count, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
   return from_engine(canele_iallreduce(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
-                                       nullptr, start.request));
+                                       start.options, start.request));
 }
 
 int start_reduce_scatter(const Start& start, const void* send, void* receive, const int* counts, MPI_Datatype type,
@@ -267,7 +267,7 @@ int start_reduce_scatter(const Start& start, const void* send, void* receive, co
   if (code != MPI_SUCCESS) return code;
   if (engine.count == 0) lengths.assign(lengths.size(), 0);  // elements of no bytes
   return from_engine(canele_ireduce_scatter(start.comm.group(), engine.input, engine.output, 0, lengths.data(),
-                                            &engine.op, nullptr, start.request));
+                                            &engine.op, start.options, start.request));
 }
 
 int start_reduce_scatter_block(const Start& start, const void* send, void* receive, int count, MPI_Datatype type,
@@ -280,8 +280,8 @@ int start_reduce_scatter_block(const Start& start, const void* send, void* recei
   }
   if (code != MPI_SUCCESS) return code;
   return from_engine(canele_ireduce_scatter(start.comm.group(), engine.input, engine.output,
-                                            engine.count / static_cast<std::size_t>(size), nullptr, &engine.op, nullptr,
-                                            start.request));
+                                            engine.count / static_cast<std::size_t>(size), nullptr, &engine.op,
+                                            start.options, start.request));
 }
 
 int start_scan(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
@@ -289,8 +289,8 @@ int start_scan(const Start& start, const void* send, void* receive, int count, M
   int code = check_count(count, "count");
   if (code == MPI_SUCCESS) code = take_reduction(start, {send, receive, count, count, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
-  return from_engine(
-      canele_iscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op, nullptr, start.request));
+  return from_engine(canele_iscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
+                                  start.options, start.request));
 }
 
 int start_exscan(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
@@ -299,8 +299,8 @@ int start_exscan(const Start& start, const void* send, void* receive, int count,
   const int results = start.comm.rank() == 0 ? 0 : count;  // MPI leaves the first rank's buffer alone
   if (code == MPI_SUCCESS) code = take_reduction(start, {send, receive, count, results, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
-  return from_engine(canele_iexscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op, nullptr,
-                                    start.request));
+  return from_engine(canele_iexscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
+                                    start.options, start.request));
 }
 
 }  // namespace canele::mpi

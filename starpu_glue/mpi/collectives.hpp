@@ -17,6 +17,7 @@ struct Start {
   Communicator& comm;
   canele_request_t* request;
   Staging& staging;
+  const canele_collective_options_t* options = nullptr;
 };
 
 /// Data as a call names it: `count` elements, for one rank or for each.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * collectives.h - operations in which every rank of a group takes part, all of them non-blocking.
+ * collectives.h - operations in which every rank of a group takes part, all of them non-blocking, unless asked to block.
  *
  * What: groups of ranks; barrier, broadcast, reductions, gather, scatter, all-to-all and scans. Each call computes its
  * whole schedule, starts what can start and returns; the rest follows from the events of its messages, on whatever
@@ -141,6 +141,10 @@ typedef struct canele_collective_options {
   size_t segment;   /**< bytes that are handed on at a time, in trees and chains */
   int window;       /**< alltoall: sends under way at a time, at most */
   int32_t priority; /**< of its messages */
+  /** Not 0: the call returns when the collective has ended here, and the request is finalized then: see its status. The
+   * calling thread carries it out itself where that is faster. In a completion callback: CANELE_EDEADLK. Ranks may
+   * differ in this. */
+  int blocking;
 } canele_collective_options_t;
 
 /* ------------------------------------------------------------------------------------------- collectives */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A rank that does collectives drawn from a seed: every operation, every algorithm, up to 1 MiB, several at a time, in
-// two groups, arriving when it likes and waiting in any order. Or until one rank is killed.
+// two groups, arriving when it likes and waiting in any order, some in the call itself. Or until one rank is killed.
 //
 // Who: collectives_test.py, under canele-run. Arguments: "run" SEED ROUNDS, or "death" SEED VICTIM.
 // Threads: the main thread; in "death" one more, which kills the process.
@@ -121,6 +121,7 @@ class Rank {
       options.algorithm = static_cast<int>(plan_() % (CANELE_ALGORITHM_HALVING_DOUBLING + 1));
       options.segment = plan_() % 2 == 0 ? 0 : std::size_t{1} << (10 + plan_() % 8);
       options.window = static_cast<int>(plan_() % 4);
+      options.blocking = own_() % 3 == 0 ? 1 : 0;
       pause();
       pending_.push_back(std::make_unique<Pending>(one, canele_group_rank(group)));
       Pending& next = *pending_.back();

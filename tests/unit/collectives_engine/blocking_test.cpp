@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Collectives that the calling thread carries out: their results, alone and beside others that are under way; where
+// they may not be; and that they end when the group does.
+//
+// Who: unit_collectives_engine. Threads: one for each rank.
+// Surprise: every thread ends with a barrier that does not block, for others may still need its engine.
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "comm/api/collective_call.hpp"
+#include "ranks.hpp"
+
+namespace canele::test {
+namespace {
+
+canele_collective_options_t blocking(int algorithm = 0) {
+  canele_collective_options_t options = options_of(algorithm);
+  options.blocking = 1;
+  return options;
+}
+
+/// work(rank) on a thread for each rank.
+void on_all(Ranks& ranks, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      work(rank);
+      canele_request_t last{};
+      canele_ibarrier(ranks.group(rank), nullptr, &last);
+      canele_wait(&last, nullptr);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// "" or what is wrong with this rank's part of it.
+std::string one_call(Ranks& ranks, int rank, const Case& what, const canele_collective_options_t& options) {
+  Side side(what, rank);
+  canele_request_t request{};
+  if (side.start(ranks.group(rank), &options, &request) != CANELE_OK) return canele_error_detail();
+  if (options.blocking != 0 && !comm::request_of(&request).finalized()) return "returned before its end";
+  if (canele_wait(&request, nullptr) != CANELE_OK) return canele_error_detail();
+  return side.check();
+}
+
+TEST(Blocking, GivesWhatTheOracleGivesWithEveryAlgorithm) {
+  for (const int size : {2, 3, 8}) {
+    Ranks ranks(job_of("shm", size));
+    on_all(ranks, [&](int rank) {
+      for (int op = 0; op < op_count; ++op) {
+        for (int algorithm = 0; algorithm < comm::collectives::algorithms; ++algorithm) {
+          const bool there =
+              algorithm == 0 || comm::collectives::has(static_cast<comm::collectives::Operation>(op),
+                                                       static_cast<comm::collectives::Algorithm>(algorithm));
+          for (const std::size_t length : {0, 1, 1000, 9000}) {
+            if (!there) continue;
+            canele_collective_options_t options = blocking(algorithm);
+            options.window = algorithm % 3;
+            const Case one{static_cast<Op>(op), size, length, size - 1, length == 1000, false, length == 9000};
+            EXPECT_EQ(one_call(ranks, rank, one, options), "") << op_names[op] << " by algorithm " << algorithm;
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST(Blocking, RanksMayDifferAndOthersMayBeUnderWay) {
+  constexpr int size = 4;
+  Ranks ranks(job_of("shm", size));
+  on_all(ranks, [&](int rank) {
+    for (int round = 0; round < 200; ++round) {
+      const Case longer{Op::allreduce, size, 5000, 0, false, false, true};
+      Side beside(longer, rank);
+      canele_request_t request{};
+      EXPECT_EQ(beside.start(ranks.group(rank), nullptr, &request), CANELE_OK);
+      const Case one{static_cast<Op>(round % op_count), size, static_cast<std::size_t>(round), round % size};
+      const bool blocks = (round + rank) % 3 != 0;
+      EXPECT_EQ(one_call(ranks, rank, one, blocks ? blocking() : options_of(0)), "") << "round " << round;
+      EXPECT_EQ(canele_wait(&request, nullptr), CANELE_OK);
+      EXPECT_EQ(beside.check(), "");
+    }
+  });
+}
+
+TEST(Blocking, OfManyMessagesIsCarriedOutByTheirEvents) {
+  constexpr int size = 2;
+  Ranks ranks(job_of("shm", size));
+  on_all(ranks, [&](int rank) {
+    canele_collective_options_t options = blocking();
+    options.segment = 1024;
+    const Case one{Op::bcast, size, 100'000 / Side::element};
+    EXPECT_EQ(one_call(ranks, rank, one, options), "");
+  });
+}
+
+TEST(Blocking, IsRefusedInACallback) {
+  Ranks ranks(job_of("shm", 2));
+  Everywhere all(ranks, {Op::barrier, 2});
+  struct Inside {
+    canele_group_t* group;
+    canele_request_t request;
+    int code;
+    std::string detail;
+  } inside{ranks.group(0), {}, CANELE_OK, ""};
+  all.start_all();
+  canele_request_on_event(
+      &all.request(0), CANELE_EVENT_FINALIZED,
+      [](canele_request_t*, unsigned, void* argument) {
+        auto& in = *static_cast<Inside*>(argument);
+        const canele_collective_options_t options = blocking();
+        in.code = canele_ibarrier(in.group, &options, &in.request);
+        in.detail = canele_error_detail();
+      },
+      &inside);
+  all.finish("barrier");
+  ASSERT_TRUE(ranks.job.until([&] { return inside.code != CANELE_OK; }));
+  EXPECT_EQ(inside.code, CANELE_EDEADLK);
+  EXPECT_NE(inside.detail.find("canele_ibarrier: a blocking call"), std::string::npos) << inside.detail;
+}
+
+TEST(Blocking, EndsWithItsGroup) {
+  constexpr int size = 3, wrong_one = 2;
+  Ranks ranks(job_of("tcp", size, {"CANELE_VERBOSE=0"}));
+  std::atomic<int> ended{0};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < wrong_one; ++rank) {
+    threads.emplace_back([&, rank] {
+      const canele_collective_options_t options = blocking(CANELE_ALGORITHM_FLAT);
+      std::uint64_t word = 0;
+      canele_request_t request{}, later{};
+      canele_status_t status{};
+      EXPECT_EQ(canele_ibcast(ranks.group(rank), &word, sizeof word, wrong_one, &options, &request), CANELE_OK);
+      canele_request_status(&request, &status);
+      EXPECT_EQ(status.error, CANELE_EPROTOCOL);
+      EXPECT_EQ(status.source, wrong_one);
+      const canele_collective_options_t plain = blocking();
+      EXPECT_EQ(canele_ibarrier(ranks.group(rank), &plain, &later), CANELE_OK) << "it is over: nobody is waited for";
+      canele_request_status(&later, &status);
+      EXPECT_EQ(status.error, CANELE_EPROTOCOL);
+      ++ended;
+    });
+  }
+  // Rank 0 is sent too little; rank 1 nothing, and hears of it.
+  canele_request_t wrong{};
+  std::uint32_t half = 0;
+  EXPECT_EQ(canele_isend(comm::api::public_of(comm::api::group_of(ranks.group(wrong_one)).session), 0, 0, &half,
+                         sizeof half, &wrong),
+            CANELE_OK);
+  while (ended < wrong_one) ranks.job.engine(wrong_one).step();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(canele_wait(&wrong, nullptr), CANELE_OK);
+}
+
+}  // namespace
+}  // namespace canele::test
