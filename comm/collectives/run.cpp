@@ -18,6 +18,8 @@
 namespace canele::comm::collectives {
 namespace {
 
+constexpr std::uint64_t most_in_call = 64 * 1024;  // of local steps; more is left to who makes progress
+
 /// For a few instructions.
 class WindowLock {
  public:
@@ -84,6 +86,9 @@ class Worklist {
     if (run_.group->over()) canele_cancel(&transfer.request);  // who ended the group may have missed it
   }
 
+  /// A local step has been done elsewhere.
+  void end_local(StepId id) { run_.group->over() ? skip(id) : ended(id); }
+
   /// The message of this step has ended, well or not.
   void message_ended(StepId id) {
     const Request& request = request_of(&run_.transfers[run_.states[id].transfer].request);
@@ -142,6 +147,42 @@ void told(canele_request_t*, unsigned, void* argument) {
   Worklist work(*transfer.run);
   work.message_ended(transfer.step);
   work.finish(0);
+}
+
+/// Bytes that the call would have to move before it returns.
+std::uint64_t local_bytes(const Run& run) {
+  std::uint64_t bytes = 0;
+  for (const StepId id : run.schedule->first_locals()) bytes += run.steps()[id].to.length;
+  return bytes;
+}
+
+/// A chunk of a local step; then submits itself again, or ends the step and goes to the next one.
+void do_locals(ltask::Task& task) {
+  constexpr std::uint64_t chunk = 256 * 1024;
+  auto& locals = static_cast<Run::Locals&>(task);
+  Run& run = *locals.run;
+  const std::span<const StepId> all = run.schedule->first_locals();
+  Worklist list(run);
+  if (locals.ended == all.size()) return list.finish(1);
+  const StepId id = all[locals.ended];
+  Step part = run.steps()[id];
+  const std::uint64_t element = std::max<std::uint64_t>(1, run.work.combine.element);
+  const std::uint64_t most = std::max(element, chunk / element * element), left = part.to.length - locals.done;
+  part.from.offset += locals.done;
+  part.to.offset += locals.done;
+  part.to.length = std::min(most, left);
+  if (!run.group->over()) do_here(run.place(), part);
+  locals.done += part.to.length;
+  Engine& engine = run.group->engine;
+  engine.watch.moved();
+  if (left <= most) {
+    list.end_local(id);
+    ++locals.ended;
+    locals.done = 0;
+  }
+  list.finish(0);
+  locals.prepare(do_locals);
+  engine.tasks.submit(locals);
 }
 
 void destroy(Run& run) {
@@ -208,6 +249,7 @@ Run::Run(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const 
   begins.call = begin;
   ends.call = end;
   freeing.run = this;
+  locals.run = this;
 }
 
 bool Run::hold() {
@@ -260,13 +302,15 @@ bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& w
   user.stage = Request::Stage::moving;
   group.engine.submit(run->begins);
   Worklist list(*run);
-  for (const StepId id : run->schedule->first()) {
-    if (is_message(run->steps()[id])) {
-      list.begin(id);
-    } else {
-      list.push(id);
-    }
+  for (const StepId id : run->schedule->first_messages()) list.begin(id);
+  if (local_bytes(*run) > most_in_call) {  // what the call has held of the run is theirs now
+    list.finish(0);
+    run->locals.prepare(do_locals);
+    group.engine.tasks.submit(run->locals);
+    group.engine.leave_tasks();
+    return true;
   }
+  for (const StepId id : run->schedule->first_locals()) list.push(id);
   list.finish(1);
   return true;
 }

@@ -89,6 +89,12 @@ struct Run {
   StepId* waiting = nullptr;  ///< a heap, the first step on top
 
   Op begins, ends;
+  /// The local steps that need nothing, where they are long: chunk by chunk, by who makes progress, not in the call.
+  struct Locals : ltask::Task {
+    Run* run = nullptr;
+    std::size_t ended = 0;
+    std::uint64_t done = 0;  ///< bytes of the next one
+  } locals;
   struct Freeing : ltask::Task {
     Run* run = nullptr;
   } freeing;

@@ -108,6 +108,7 @@ void Builder::find_first() {
   };
   add_all([](Action action) { return action == Action::receive; });
   add_all([](Action action) { return action == Action::send; });
+  schedule_.first_message_count_ = schedule_.first_.size();
   add_all([](Action action) { return action != Action::receive && action != Action::send; });
 }
 

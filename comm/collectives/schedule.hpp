@@ -70,6 +70,8 @@ class Schedule {
   }
   /// The steps that need nothing, in the order of starting: receives, sends, others.
   std::span<const StepId> first() const { return first_; }
+  std::span<const StepId> first_messages() const { return first().first(first_message_count_); }
+  std::span<const StepId> first_locals() const { return first().subspan(first_message_count_); }
   /// How many steps are messages.
   std::uint32_t messages() const { return messages_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
@@ -82,6 +84,7 @@ class Schedule {
   std::vector<StepId> after_, first_;
   std::uint64_t scratch_ = 0;
   std::uint32_t window_ = 0, messages_ = 0;
+  std::size_t first_message_count_ = 0;
 };
 
 /// Puts a schedule together. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start

@@ -171,6 +171,12 @@ class Engine final : public ltask::Helped {
     if (length >= takes_long && helper.dozes() && in_haste()) [[unlikely]]
       helper.hasten();
   }
+  /// After tasks were submitted that the calling thread shall not do itself.
+  void leave_tasks() {
+    sleeper.wake();
+    if (helper.parked()) helper.summon();
+    if (helper.dozes() && in_haste()) helper.hasten();
+  }
   /// Hands staged packets to drivers that make system calls. Never under the lock.
   void serve_drivers();
 
