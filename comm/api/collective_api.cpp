@@ -45,7 +45,7 @@ collectives::Network network_of(const Engine& engine) {
       const drivers::Capabilities& capabilities = slot->driver->capabilities();
       if (capabilities.reaches_self || slot->memory_only() != memory) continue;
       const strategies::Costs costs = costs_of(Samples{}, "", capabilities);
-      return {costs.latency_ns, costs.gap_ns, costs.bytes_per_second};
+      return {costs.latency_ns, costs.gap_ns, costs.bytes_per_second, one_host ? engine.platform.processors() : 0};
     }
   }
   return {};

@@ -91,6 +91,7 @@ struct Choice {
 /// What one message costs, as the driver declares it; the same on all ranks.
 struct Network {
   std::uint64_t latency_ns = 1000, gap_ns = 300, bytes_per_second = 10'000'000'000;
+  unsigned units = 0;  ///< processing units of the one host that has all ranks; 0: they are on several
 };
 
 /// Whether the operation has it.

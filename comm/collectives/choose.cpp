@@ -4,7 +4,8 @@
 // Surprise: all ranks compute this for themselves and must agree, so nothing in it depends on the rank, on lengths that
 //     only some know, or on anything measured; candidates are few, in a fixed order, and of equal ones the first wins.
 //
-// The model is Hockney's with the gap of LogGP: a message of m bytes takes a + m b, and the next one of the same rank
+// Where ranks share processing units another model counts: crowded.hpp. Elsewhere
+// the model is Hockney's with the gap of LogGP: a message of m bytes takes a + m b, and the next one of the same rank
 // may begin max(g, m b) after it. A rank sends and receives at the same time. Combining or copying a byte costs what
 // memory does. n ranks, d = ceil(log2 n) rounds, q segments of s bytes:
 //
@@ -24,11 +25,10 @@
 
 #include "comm/collectives/algorithms.hpp"
 #include "comm/collectives/algorithms/build.hpp"
+#include "comm/collectives/crowded.hpp"
 
 namespace canele::comm::collectives {
 namespace {
-
-constexpr double memory_ns_per_byte = 0.1;  // 10 GB/s: read two, write one
 
 /// What messages cost, and what the call is to the model.
 struct Model {
@@ -228,6 +228,17 @@ double expected_time(const Model& model, const Call& call, const Bytes& bytes, c
   return chain_time(model, bytes.all, choice, memory_ns_per_byte, model.n - 1, 1);
 }
 
+/// There are units, but fewer than ranks.
+bool crowded(const Call& call, const Network& network) {
+  return network.units != 0 && static_cast<unsigned>(call.size) > network.units;
+}
+
+double expected_time(const Model& model, const Call& call, const Bytes& bytes, const Choice& choice,
+                     const Network& network) {
+  if (!crowded(call, network)) return expected_time(model, call, bytes, choice);
+  return crowded_time(totals_of(call, choice, bytes.all, bytes.longest), network);
+}
+
 /// Whether it can be done at all: an order that must be kept, lengths that nobody knows, slots.
 bool possible(const Call& call, Algorithm algorithm) {
   const bool ring =
@@ -293,7 +304,7 @@ std::uint32_t window_for(const Model& m, double bytes) {
 class Search {
  public:
   Search(const Call& call, const Choice& asked, const Network& network)
-      : call_(call), asked_(asked), model_(call, network), bytes_(bytes_of(call)) {}
+      : call_(call), asked_(asked), network_(network), model_(call, network), bytes_(bytes_of(call)) {}
 
   void algorithm(Algorithm algorithm) {
     constexpr std::uint32_t radices[] = {4, 8, 16};
@@ -301,7 +312,7 @@ class Search {
     choice.algorithm = algorithm;
     choice.late = has_levels(call_, algorithm) ? asked_.late : 0;
     if (call_.operation == Operation::alltoall && algorithm == Algorithm::flat) {
-      choice.window = asked_.window != 0 ? asked_.window : window_for(model_, bytes_.longest);
+      choice.window = asked_.window != 0 ? asked_.window : window();
     }
     if (algorithm != Algorithm::k_nomial) return segments(choice);
     for (const std::uint32_t radix : radices) {
@@ -312,6 +323,10 @@ class Search {
   const Choice& best() const { return best_; }
 
  private:
+  /// On a crowded host each wait for one that has ended would be a turn.
+  std::uint32_t window() const {
+    return crowded(call_, network_) ? static_cast<std::uint32_t>(call_.size) : window_for(model_, bytes_.longest);
+  }
   void segments(Choice choice) {
     if (!has_segments(call_, choice.algorithm)) return consider(choice);
     choice.segment = asked_.segment;
@@ -326,7 +341,7 @@ class Search {
     }
   }
   void consider(const Choice& choice) {
-    const double time = expected_time(model_, call_, bytes_, choice);
+    const double time = expected_time(model_, call_, bytes_, choice, network_);
     if (best_.algorithm != Algorithm::automatic && time >= least_) return;
     least_ = time;
     best_ = choice;
@@ -334,6 +349,7 @@ class Search {
 
   const Call& call_;
   const Choice& asked_;
+  const Network& network_;
   Model model_;
   Bytes bytes_;
   Choice best_;
@@ -343,7 +359,7 @@ class Search {
 }  // namespace
 
 double time_of(const Call& call, const Choice& choice, const Network& network) {
-  return call.size == 1 ? 0 : expected_time(Model(call, network), call, bytes_of(call), choice);
+  return call.size == 1 ? 0 : expected_time(Model(call, network), call, bytes_of(call), choice, network);
 }
 
 Choice choose(const Call& call, const Choice& asked, const Network& network) {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The sums of a crowded host are those of the schedules, and what they choose takes few turns.
+//
+// Who: ctest. Threads: one.
+// Surprise: only powers of two are exact; see crowded.cpp.
+#include "comm/collectives/crowded.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/collectives/clock.hpp"
+#include "tests/unit/collectives/world.hpp"
+
+namespace canele::comm::collectives::model {
+namespace {
+
+constexpr std::uint64_t part = 4096;
+
+Call call_for(Operation operation, int size, std::uint64_t length) {
+  Call call;
+  call.operation = operation;
+  call.size = size;
+  call.length = length;
+  call.element = 4;
+  call.input.length = call.output.length = length;
+  return call;
+}
+
+bool has_parts(Operation operation) {
+  return operation == Operation::allgather || operation == Operation::reduce_scatter;
+}
+
+Totals counted(const Call& call, const Choice& choice) {
+  Totals totals;
+  for (const Schedule& schedule : schedules_of(call, choice)) {
+    for (const Step& step : schedule.steps()) {
+      if (step.action == Action::send) totals.messages += 1, totals.bytes += static_cast<double>(step.from.length);
+      if (step.action == Action::combine || step.action == Action::append)
+        totals.work += static_cast<double>(step.to.length);
+    }
+  }
+  return totals;
+}
+
+bool combines(Operation operation) {
+  return operation == Operation::reduce || operation == Operation::allreduce || operation == Operation::reduce_scatter;
+}
+
+TEST(Crowded, SumsAreThoseOfTheSchedules) {
+  for (const Operation operation : every_operation) {
+    for (int which = 1; which <= last_algorithm; ++which) {
+      for (const int n : {2, 4, 8, 16}) {
+        Choice asked;
+        asked.algorithm = static_cast<Algorithm>(which);
+        if (!has(operation, asked.algorithm)) continue;
+        const Call call = call_for(operation, n, part);
+        const Choice choice = choose(call, asked, Network{150, 40, 10'000'000'000, 1});
+        const double all = has_parts(operation) ? double{part} * n : double{part};
+        const Totals said = totals_of(call, choice, all, part), found = counted(call, choice);
+        const std::string what = std::string(name_of(operation)) + " " + std::string(name_of(choice.algorithm)) + ", " +
+                                 std::to_string(n) + " ranks";
+        EXPECT_EQ(said.messages, found.messages) << what;
+        EXPECT_EQ(said.bytes, found.bytes) << what;
+        if (combines(operation)) {
+          EXPECT_EQ(said.work, found.work) << what;
+        }
+      }
+    }
+  }
+}
+
+TEST(Crowded, NothingIsCutIntoSegmentsAndNoWindowHoldsUp) {
+  const Network two_units{150, 40, 10'000'000'000, 2};
+  for (const int n : {3, 4, 8}) {
+    EXPECT_EQ(choose(call_for(Operation::bcast, n, 1 << 20), {}, two_units).segment, 0u);
+    EXPECT_EQ(choose(call_for(Operation::scan, n, 1 << 20), {}, two_units).algorithm, Algorithm::chain);
+    EXPECT_EQ(choose(call_for(Operation::allreduce, n, 8), {}, two_units).algorithm, Algorithm::recursive);
+    EXPECT_NE(choose(call_for(Operation::allreduce, n, 1 << 20), {}, two_units).algorithm, Algorithm::recursive);
+    EXPECT_GE(choose(call_for(Operation::alltoall, n, 1 << 20), {}, two_units).window, static_cast<unsigned>(n - 1));
+  }
+  const Network enough{150, 40, 10'000'000'000, 8};
+  EXPECT_NE(choose(call_for(Operation::bcast, 8, 1 << 20), {}, enough).segment, 0u) << "a core for each";
+}
+
+}  // namespace
+}  // namespace canele::comm::collectives::model
