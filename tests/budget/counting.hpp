@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Counting: steps of the path of a message, one after the other, of which callgrind counts one.
+//
+// Who: path_budget, mpi_budget. Threads: one.
+// Surprise: before a counted step the simulated cache is emptied, by a walk that is not counted. So its misses are the
+//     lines that the step touches, each once. The frame above a step begins with a line of its own, or where the stack
+//     begins (names in the environment!) would decide how many lines a step's variables are in.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else  // it builds, and counts nothing
+#define CALLGRIND_TOGGLE_COLLECT static_cast<void>(0)
+#define CALLGRIND_DUMP_STATS_AT(name) static_cast<void>(name)
+#define RUNNING_ON_VALGRIND 0
+#endif
+
+namespace canele::test::budget {
+
+inline void must(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "budget: %s\n", what);
+  std::exit(1);
+}
+
+template <typename World>
+struct Step {
+  const char* name;  ///< nullptr: it is never counted
+  void (*run)(World&);
+};
+
+/// Reads more than the simulated cache holds: budget_test.py says `--D1`.
+[[gnu::noinline]] inline void empty_cache() {
+  constexpr std::size_t size = 256 << 10, line = 64;
+  alignas(line) static char lines[size];
+  for (std::size_t at = 0; at < size; at += line) *const_cast<volatile char*>(lines + at);
+}
+
+template <typename World>
+[[gnu::noinline]] void run_counted(const Step<World>& step, World& world) {
+  alignas(64) char own_line[64];
+  asm volatile("" : : "r"(own_line) : "memory");
+  empty_cache();
+  CALLGRIND_TOGGLE_COLLECT;
+  step.run(world);
+  CALLGRIND_TOGGLE_COLLECT;
+}
+
+/// Each step in its turn is the counted one, `rounds` times. What was counted is dumped as "CASE STEP ROUNDS MESSAGES".
+template <typename World>
+void count(const std::string& name, World& world, const std::vector<Step<World>>& steps, int messages_a_round,
+           int rounds = 64) {
+  for (const Step<World>& counted : steps) {
+    if (counted.name == nullptr) continue;
+    for (int round = 0; round < rounds; ++round) {
+      for (const Step<World>& step : steps) {
+        if (&step == &counted) {
+          run_counted(step, world);
+        } else {
+          step.run(world);
+        }
+      }
+    }
+    const std::string title =
+        name + " " + counted.name + " " + std::to_string(rounds) + " " + std::to_string(rounds * messages_a_round);
+    CALLGRIND_DUMP_STATS_AT(title.c_str());
+  }
+}
+
+}  // namespace canele::test::budget

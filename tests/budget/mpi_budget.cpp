@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// mpi_budget: messages of a process to itself by the MPI functions, for callgrind to count what these add.
+//
+// Usage: valgrind --tool=callgrind --collect-atstart=no ... mpi_budget
+// Who: budget_test.py, which takes the engine's part off. Threads: one.
+// Surprise: MPI has one engine in a process, so the message is to itself. What the MPI functions do is the same.
+#include <mpi.h>
+
+#include <array>
+
+#include "counting.hpp"
+
+namespace canele::test::budget {
+namespace {
+
+constexpr int most = 64;
+
+struct World {
+  int count = 1;
+  std::array<std::array<char, 8>, most> out{}, in{};
+  std::array<MPI_Request, most> receives{}, sends{};
+};
+
+void receive(World& w) {
+  for (int i = 0; i < w.count; ++i) MPI_Irecv(w.in[i].data(), 8, MPI_CHAR, 0, i, MPI_COMM_WORLD, &w.receives[i]);
+}
+void send(World& w) {
+  for (int i = 0; i < w.count; ++i) MPI_Isend(w.out[i].data(), 8, MPI_CHAR, 0, i, MPI_COMM_WORLD, &w.sends[i]);
+}
+void wait_receives(World& w) { MPI_Waitall(w.count, w.receives.data(), MPI_STATUSES_IGNORE); }
+void wait_sends(World& w) { MPI_Waitall(w.count, w.sends.data(), MPI_STATUSES_IGNORE); }
+void check(World& w) {
+  for (int i = 0; i < w.count; ++i) must(w.in[i] == w.out[i], "a message has not arrived");
+  for (int i = 0; i < w.count; ++i) ++w.out[i][0];
+}
+void send_at_once(World& w) { MPI_Send(w.out[0].data(), 8, MPI_CHAR, 0, 0, MPI_COMM_WORLD); }
+void receive_at_once(World& w) { MPI_Recv(w.in[0].data(), 8, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
+void nothing(World&) {}
+
+void count_all() {
+  static World w;
+  const std::vector<Step<World>> steps = {
+      {"irecv", receive}, {"isend", send}, {"waitall", wait_receives}, {nullptr, wait_sends}, {nullptr, check}};
+  for (int i = 0; i < 1000; ++i) {
+    for (const Step<World>& step : steps) step.run(w);
+  }
+  count("none", w, {{"nothing", nothing}}, 1);
+  count("mpi-8", w, steps, 1);
+  count("mpi-8", w, {{"send", send_at_once}, {"recv", receive_at_once}, {nullptr, check}}, 1);
+  w.count = most;
+  count("mpi-64x8", w, steps, most);
+}
+
+}  // namespace
+}  // namespace canele::test::budget
+
+int main(int count, char** arguments) {
+  MPI_Init(&count, &arguments);
+  canele::test::budget::count_all();
+  return MPI_Finalize();
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// path_budget: messages from one engine to another in this thread, through shared memory, for callgrind to count.
+//
+// Usage: valgrind --tool=callgrind --collect-atstart=no ... path_budget
+// Who: budget_test.py. Threads: one; two more while the engines start, one to take a lock away from this one.
+// Surprise: both engines are of one process, so what a step touches is of the side whose step it is, but for the ring.
+//     Nothing is timed: while steps are counted the clock stands, or how slow callgrind is would decide how often the
+//     driver looks at its sockets.
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "counting.hpp"
+#include "tests/unit/engine/local_job.hpp"
+
+namespace {
+std::atomic<bool> clock_stands{false};
+}
+
+/// In place of the C library's.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  static timespec stopped_at{};
+  if (clock_stands) {
+    *time = stopped_at;
+    return 0;
+  }
+  const auto code = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
+  stopped_at = *time;
+  return code;
+}
+
+namespace canele::test::budget {
+namespace {
+
+constexpr std::size_t most = 64;         ///< outstanding at a time
+constexpr std::size_t large = 64 << 10;  ///< by rendezvous
+
+struct alignas(64) Line {
+  std::array<std::byte, 64> bytes;
+};
+
+/// Rank 0 sends to rank 1: so many messages of one size at a time, each with a tag of its own.
+struct World {
+  explicit World(const JobOptions& options) : job(options), session(job.open("budget")) {}
+
+  const void* out(std::size_t i) const { return buffers[0].data() + i * stride() / sizeof(Line); }
+  void* in(std::size_t i) { return buffers[1].data() + i * stride() / sizeof(Line); }
+  std::size_t stride() const { return (size + sizeof(Line) - 1) / sizeof(Line) * sizeof(Line); }
+  canele_engine_t* sender() { return job.handle(0); }
+  canele_engine_t* receiver() { return job.handle(1); }
+
+  /// Another size and number from now on.
+  World& with(std::size_t new_size, std::size_t new_count = 1) {
+    size = new_size;
+    count = new_count;
+    return *this;
+  }
+
+  LocalJob job;
+  std::vector<canele_session_t*> session;
+  std::size_t size = 8, count = 1;
+  std::array<canele_request_t, most> sends{}, receives{};
+  std::array<std::vector<Line>, 2> buffers = {std::vector<Line>(large / sizeof(Line)),
+                                              std::vector<Line>(large / sizeof(Line))};
+  int callbacks = 0;
+};
+
+void post(World& w) {
+  for (std::size_t i = 0; i < w.count; ++i)
+    canele_irecv(w.session[1], 0, i, CANELE_TAG_EXACT, w.in(i), w.size, &w.receives[i]);
+}
+void send(World& w) {
+  for (std::size_t i = 0; i < w.count; ++i) canele_isend(w.session[0], 1, i, w.out(i), w.size, &w.sends[i]);
+}
+/// One look: it is there, and delivered.
+void test(World& w) {
+  int done = 0;
+  canele_test(&w.receives[0], &done, nullptr);
+  must(done == 1, "one look has not delivered the message");
+}
+void wait(World& w) { canele_wait(&w.receives[0], nullptr); }
+void wait_all(World& w) {
+  std::array<canele_request_t*, most> all;
+  for (std::size_t i = 0; i < w.count; ++i) all[i] = &w.receives[i];
+  canele_wait_all(w.count, all.data(), nullptr);
+}
+/// As many looks as it takes: one takes at most 32 packets.
+void arrive(World& w) {
+  for (std::size_t taken = 0; taken < w.count; taken += 32) canele_progress(w.receiver());
+}
+void look(World& w) { must(canele_progress(w.receiver()) == 0, "a look that should be in vain has found something"); }
+void ask(World& w) {
+  const auto callback = [](canele_request_t*, unsigned, void* world) { ++static_cast<World*>(world)->callbacks; };
+  canele_request_on_event(&w.receives[0], CANELE_EVENT_FINALIZED, callback, &w);
+}
+/// Turns of both, the receiver's first, until the message is there and its send over.
+void both(World& w) {
+  const auto over = [](const canele_request_t& request) { return comm::request_of(&request).finalized(); };
+  while (!over(w.receives[0]) || !over(w.sends[0])) {
+    canele_progress(w.receiver());
+    canele_progress(w.sender());
+  }
+}
+/// Not counted: the round ends as it must, and the next one sends something else.
+void finish(World& w) {
+  for (std::size_t i = 0; i < w.count; ++i) {
+    must(canele_wait(&w.receives[i], nullptr) == CANELE_OK && canele_wait(&w.sends[i], nullptr) == CANELE_OK,
+         "a message has failed");
+    must(std::memcmp(w.in(i), w.out(i), w.size) == 0, "a message has arrived changed");
+  }
+  for (int i = 0; i < 3; ++i) w.job.step_all();
+  auto& bytes = w.buffers[0].front().bytes;
+  bytes.front() = static_cast<std::byte>(std::to_integer<int>(bytes.front()) + 1);
+}
+void finish_called(World& w) {
+  must(std::exchange(w.callbacks, 0) == 1, "the callback has not run once");
+  finish(w);
+}
+void nothing(World&) {}
+
+using Steps = std::vector<Step<World>>;
+const Steps posted = {{"post", post}, {"send", send}, {"receive", test}, {nullptr, finish}};
+const Steps unexpected = {{"send", send}, {"store", arrive}, {"take", post}, {nullptr, finish}};
+
+void exchange(World& w, const Steps& steps, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    for (const Step<World>& step : steps) step.run(w);
+  }
+}
+
+/// Each engine's lock is this thread's own: it is entered by plain stores (ltask/submit_lock.hpp).
+void own_the_locks(World& w) {
+  for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).favour_one_thread(true);
+  constexpr int enough = 5000;  // in a row
+  for (int i = 0; i < enough; ++i) w.job.step_all();
+}
+
+/// ... or is taken by atomic operations, as beside a worker, and where threads share an engine.
+void share_the_locks(World& w) {
+  for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).favour_one_thread(false);
+  std::thread([&] { w.job.step_all(); }).join();
+}
+
+void count_small(World& w) {
+  count("none", w, {{"nothing", nothing}}, 1);
+  count("none", w, {{"look", look}}, 1);
+  count("8-posted", w.with(8), posted, 1);
+  count("8-posted", w, {{nullptr, post}, {nullptr, send}, {"wait", wait}, {nullptr, finish}}, 1);
+  count("8-posted", w, {{nullptr, post}, {"ask", ask}, {nullptr, send}, {"call", arrive}, {nullptr, finish_called}}, 1);
+  count("8-unexpected", w, unexpected, 1);
+  count("1024-posted", w.with(1024), posted, 1);
+  count("1024-unexpected", w, unexpected, 1);
+  count("64x8-posted", w.with(8, most), {{"post", post}, {"send", send}, {"wait-all", wait_all}, {nullptr, finish}},
+        most);
+  count("64x8-unexpected", w, unexpected, most);
+}
+
+void count_large(const std::string& name, World& w) {
+  count(name + "-posted", w, {{"post", post}, {"send", send}, {"both", both}, {nullptr, finish}}, 1, 16);
+  count(name + "-unexpected", w, {{"send", send}, {"store", arrive}, {"take", post}, {"both", both}, {nullptr, finish}},
+        1, 16);
+}
+
+/// They connect, and the locks are this thread's.
+void prepare(World& w) {
+  const Steps whole = {{nullptr, post}, {nullptr, send}, {nullptr, both}};
+  exchange(w, whole, 64);
+  own_the_locks(w);
+  exchange(w.with(large), whole, 8);
+}
+
+void count_all() {
+  World mapped({}), ring({.settings = {"CANELE_SHM_CMA=off"}});
+  prepare(mapped);
+  prepare(ring);
+  clock_stands = true;
+  count_small(mapped);
+  count_large("65536-mapped", mapped.with(large));
+  count_large("65536-ring", ring.with(large));
+  share_the_locks(mapped);
+  count("8-shared-lock", mapped.with(8), posted, 1);
+  clock_stands = false;
+  must(!testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed(), "the job has failed");
+}
+
+}  // namespace
+}  // namespace canele::test::budget
+
+int main() { canele::test::budget::count_all(); }
