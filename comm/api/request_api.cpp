@@ -52,13 +52,13 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return CANELE_OK;
 }
 
-/// The whole life of a small send in one hold of the lock, where nothing stands in its way. False: nothing was done.
+/// The whole life of an eager send in one hold of the lock, where nothing stands in its way. False: nothing was done.
 bool send_at_once(Session& session, int destination, std::uint64_t tag, const void* buffer, std::size_t length,
                   Request& request) {
   Engine& engine = *session.engine;
   const std::uint64_t before = request.word.load(std::memory_order_relaxed);
   const bool plain = RequestWord::happened(before) != 0 || before == 0;  // nobody waits for its events
-  if (length > Rail::longest_inline || !plain || request.stage != Request::Stage::idle || !session.open ||
+  if (length > Rail::longest_at_once || !plain || request.stage != Request::Stage::idle || !session.open ||
       destination < 0 || destination >= engine.size || !engine.try_lock_to_post()) {
     return false;
   }

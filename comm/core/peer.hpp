@@ -72,6 +72,7 @@ struct InFlight {
 
 struct Rail : InFlight {
   static constexpr std::size_t longest_inline = 128;  ///< no driver's inline message is longer
+  static constexpr std::size_t longest_at_once = 16 * 1024;
   enum class State : std::uint8_t {
     idle,     ///< takes a packet
     connect,  ///< system-call driver: waits for its server to connect
@@ -85,7 +86,8 @@ struct Rail : InFlight {
   bool up = false;                   ///< connected
   bool dead = false;                 ///< has failed: nothing more comes or goes
   bool local = false;                ///< what goes there does not leave this host; known once connected
-  std::size_t inline_below = 0;      ///< shorter messages go in one inline send; 0: no short cut
+  std::size_t inline_below = 0;      ///< shorter messages go in one inline send,
+  std::size_t at_once_below = 0;     ///< others that are shorter than this in a packet of their own; 0: no short cut
   bool full = false;                 ///< the driver said full; ready() will come
   bool said_closing = false;         ///< it carries nothing more of ours
   bool lulled = false;               ///< in the engine's list of rails that wait for the next progress call

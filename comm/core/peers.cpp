@@ -266,10 +266,18 @@ static std::size_t inline_below(const Engine& engine, const DriverSlot& slot) {
   return std::min(limit, room - sizeof(wire::Head)) + 1;
 }
 
+/// ... and those in a packet of their own, written where the driver wants it.
+static std::size_t at_once_below(const Engine& engine, const DriverSlot& slot) {
+  if (!slot.memory_only() || !slot.driver->capabilities().reserves) return 0;
+  return std::min(send_path::eager_limit(engine, slot), Rail::longest_at_once) + 1;
+}
+
 void set_inline_limit(Engine& engine, Rail& rail) {
   const Adverts* adverts = rail.peer->adverts.get();
   const bool watch = adverts != nullptr && !adverts->theirs.empty();  // each envelope may be for one of them
-  rail.inline_below = watch || engine.event_log != nullptr ? 0 : inline_below(engine, *rail.slot);
+  const bool short_cut = !watch && engine.event_log == nullptr;
+  rail.inline_below = short_cut ? inline_below(engine, *rail.slot) : 0;
+  rail.at_once_below = short_cut ? std::max(rail.inline_below, at_once_below(engine, *rail.slot)) : 0;
 }
 
 /// The best of the rails that are up carries large transfers: if all of them were measured, the one that is through

@@ -224,6 +224,15 @@ inline bool is_one_eager(const Head& head, std::size_t size) {
   return payload < long_size && type_and_size == (static_cast<std::uint64_t>(Type::eager) | payload << 8);
 }
 
+/// The payload of a packet that begins with `head` if it is a single eager message that is not short; else empty.
+inline std::span<const std::byte> one_long_eager(const Head& head, std::span<const std::byte> packet) {
+  std::uint32_t size = 0;
+  constexpr std::size_t start = sizeof head + sizeof size;
+  if (head.type != Type::eager || head.size != long_size || packet.size() < start) return {};
+  std::memcpy(&size, packet.data() + sizeof head, sizeof size);
+  return size == packet.size() - start ? packet.subspan(start) : std::span<const std::byte>{};
+}
+
 /// Reads a structure from the front of a payload; false if it is too short.
 template <typename T>
 bool take(std::span<const std::byte>& payload, T& value) {

@@ -25,7 +25,7 @@ using Payload = std::span<const std::byte>;
 // --------------------------------------------------------------------------------
 
 /// A packet of several chunks, or of one that is no short message.
-const char* several_chunks(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes);
+const char* other_packet(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes);
 /// Step 5 for an eager message that nobody waits for, or only a late receive.
 const char* keep_eager(Engine& engine, Peer& peer, Session& session, const wire::Head& head, Payload payload,
                        std::uint64_t handle, PostedNode* node);
@@ -182,7 +182,7 @@ inline bool is_simple(const Engine& engine, const Request& request, const canele
   wire::Head head;
   if (!wire::peek(bytes, head)) [[unlikely]]
     return "a packet is shorter than the head of a chunk";
-  if (!wire::is_one_eager(head, bytes.size())) return several_chunks(engine, peer, head, bytes);
+  if (!wire::is_one_eager(head, bytes.size())) return other_packet(engine, peer, head, bytes);
   return deliver_eager(engine, peer, head, bytes.subspan(sizeof head), 0);
 }
 

@@ -390,8 +390,12 @@ void wait(Engine& engine, Request& request) {
 
 }  // namespace
 
-[[gnu::noinline]] const char* several_chunks(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes) {
+[[gnu::noinline]] const char* other_packet(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes) {
   engine.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
+  if (const Payload payload = wire::one_long_eager(first, bytes); !payload.empty()) {
+    CANELE_MARK(packet_is_one_long_eager);
+    return deliver_eager(engine, peer, first, payload, 0);
+  }
   if (first.type == wire::Type::numbered && first.size == 0) {
     return bundle::arrived(engine, peer, first, bytes.subspan(sizeof first));
   }

@@ -19,25 +19,28 @@
 #include "comm/protocol/flow_out.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/shared_copy.hpp"
+#include "comm/protocol/short_cut.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm::send_path {
 
 using strategies::Item;
 
+std::size_t eager_limit(const Engine& engine, const DriverSlot& slot) {
+  constexpr std::size_t heads = sizeof(wire::Head) + wire::chunk_size(wire::long_size) + sizeof(std::uint64_t);
+  const std::size_t room = slot.driver->capabilities().max_packet - heads;
+  return engine.eager_setting != 0 ? std::min<std::size_t>(room, engine.eager_setting) : room;
+}
+
 std::size_t eager_limit(const Engine& engine, const Peer& peer) {
   std::size_t limit = ~std::size_t{0};
-  const auto fits = [&](const DriverSlot& slot) {
-    const std::size_t heads = sizeof(wire::Head) + wire::chunk_size(wire::long_size) + sizeof(std::uint64_t);
-    const std::size_t room = slot.driver->capabilities().max_packet - heads;
-    limit = std::min(limit, room);
-  };
+  const auto fits = [&](const DriverSlot& slot) { limit = std::min(limit, eager_limit(engine, slot)); };
   const DriverSlot* const known = peer.rail->slot;
   const bool settled = known != nullptr && peer.state == Peer::State::up;
   for (const auto& slot : engine.slots) {  // it may have to go by any of a group, or of those not tried yet
     if (known == nullptr || slot->group == known->group || (!settled && slot->group > known->group)) fits(*slot);
   }
-  return engine.eager_setting != 0 ? std::min<std::size_t>(limit, engine.eager_setting) : limit;
+  return limit;
 }
 
 /// In: a peer that may not have heard of the session. Out: it will, before the next envelope.
@@ -47,6 +50,25 @@ void announce(Engine& engine, Peer& peer, const Session& session) {
   peer.announced[session.number] = session.epoch;
   control(engine, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.number),
           session.label.data(), session.label.size());
+}
+
+bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::uint64_t tag, const void* buffer,
+                     std::size_t length) {
+  drivers::Driver& driver = *peer.rail->slot->driver;
+  const std::size_t size = wire::chunk_size(length);
+  const std::span<std::byte> room = driver.reserve(peer.rank, size);
+  if (room.empty()) {
+    CANELE_MARK(packet_at_once_found_full);
+    peer.rail->full = true;
+    return false;
+  }
+  CANELE_MARK(left_in_packet_at_once);
+  const auto number = static_cast<std::uint16_t>(session.number);
+  std::byte* const payload = wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
+  std::memcpy(payload, buffer, length);
+  driver.commit(peer.rank, size);
+  note_departure(engine, peer, session, tag, length);
+  return true;
 }
 
 namespace {

@@ -21,8 +21,9 @@ namespace canele::comm::send_path {
 void accept(Engine& engine, Request& request);
 /// The first part of it. False: the send has ended, or is withheld.
 bool admit(Engine& engine, Request& request);
-/// Longest message that goes eagerly.
+/// Longest message that goes eagerly; by this driver.
 std::size_t eager_limit(const Engine& engine, const Peer& peer);
+std::size_t eager_limit(const Engine& engine, const DriverSlot& slot);
 
 /// The rest of it, once the envelope may leave.
 void join_backlog(Engine& engine, Peer& peer, Request& request);
