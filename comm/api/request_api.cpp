@@ -91,9 +91,12 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
 [[gnu::always_inline]] inline bool accept_or_defer(Engine& engine, const Posting& posting) {
   engine.counters.add(Counter::lock_taken);
   const bool many = engine.matcher.is_large() || CANELE_BUGGIFY(pipeline_of_few);
-  if (many && PostPipeline::takes(engine, posting)) [[unlikely]] {
-    engine.posts.add(engine, posting);
-    return false;
+  if (many) [[unlikely]] {
+    const Posting in_memory = posting;  // or `posting` had to be there, too, and not in registers
+    if (PostPipeline::takes(engine, in_memory)) {
+      engine.posts.add(engine, in_memory);
+      return false;
+    }
   }
   if (!engine.posts.empty()) [[unlikely]]
     engine.posts.settle(engine);

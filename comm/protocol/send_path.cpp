@@ -54,6 +54,7 @@ void announce(Engine& engine, Peer& peer, const Session& session) {
 
 bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::uint64_t tag, const void* buffer,
                      std::size_t length) {
+  if (length >= peer.rail->at_once_below) return false;
   drivers::Driver& driver = *peer.rail->slot->driver;
   const std::size_t size = wire::chunk_size(length);
   const std::span<std::byte> room = driver.reserve(peer.rank, size);

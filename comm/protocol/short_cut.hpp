@@ -16,7 +16,7 @@ namespace canele::comm::send_path {
 
 /// May a message of `length` bytes overtake the pump? Only if no other message of any kind waits for it.
 inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t length) {
-  if (peer == nullptr || peer->state != Peer::State::up || length >= peer->rail->at_once_below) return false;
+  if (peer == nullptr || peer->state != Peer::State::up) return false;
   const Rail& rail = *peer->rail;
   // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
   return rail.state == Rail::State::idle && !rail.full && !peer->dirty && session.number < peer->announced.size() &&
@@ -45,7 +45,8 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
   Peer* peer = engine.peers[destination];
   if (!way_is_clear(peer, session, length) || CANELE_BUGGIFY(long_way)) [[unlikely]]
     return false;
-  if (length >= peer->rail->inline_below) return leave_in_packet(engine, *peer, session, tag, buffer, length);
+  if (length >= peer->rail->inline_below) [[unlikely]]
+    return leave_in_packet(engine, *peer, session, tag, buffer, length);
   const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
                                     static_cast<std::uint8_t>(length)});
   Rail& rail = *peer->rail;

@@ -6,7 +6,6 @@
 // Surprise: the functions for several requests make progress once, then only look: N requests cost one poll.
 #include <cstddef>
 #include <memory>
-#include <vector>
 
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/request.hpp"
@@ -14,6 +13,33 @@
 
 namespace canele::mpi {
 namespace {
+
+/// As many pointers as the caller has requests; those of most calls are on the stack.
+template <typename T>
+class Pointers {
+ public:
+  Pointers() = default;
+  Pointers(const Pointers&) = delete;
+  Pointers& operator=(const Pointers&) = delete;
+
+  void resize(std::size_t size) {
+    if (size > few) many_ = std::make_unique<T*[]>(size);
+    size_ = size;
+  }
+  std::size_t size() const { return size_; }
+  T** data() { return many_ != nullptr ? many_.get() : few_; }
+  T* const* data() const { return many_ != nullptr ? many_.get() : few_; }
+  T* const* begin() const { return data(); }
+  T* const* end() const { return data() + size_; }
+  T*& operator[](std::size_t i) { return data()[i]; }
+  T* operator[](std::size_t i) const { return data()[i]; }
+
+ private:
+  static constexpr std::size_t few = 64;
+  std::size_t size_ = 0;
+  std::unique_ptr<T*[]> many_;
+  T* few_[few];  // not initialised: 64 stores would cost more than most calls
+};
 
 /// The requests of a call, looked up once. Entry i is null for MPI_REQUEST_NULL.
 class Selection {
@@ -39,12 +65,12 @@ class Selection {
   }
 
   /// What the engine waits for: null entries are skipped by it.
-  std::vector<canele_request_t*> engine_requests() const {
-    std::vector<canele_request_t*> pointers(requests_.size(), nullptr);
+  void list_for_engine(Pointers<canele_request_t>* pointers) const {
+    pointers->resize(requests_.size());
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (requests_[i] != nullptr && !requests_[i]->to_nobody) pointers[i] = &requests_[i]->transfer.engine;
+      const bool pending = requests_[i] != nullptr && !requests_[i]->to_nobody;
+      (*pointers)[i] = pending ? &requests_[i]->transfer.engine : nullptr;
     }
-    return pointers;
   }
 
   bool has_immediate() const {
@@ -55,7 +81,7 @@ class Selection {
   }
 
  private:
-  std::vector<Request*> requests_;
+  Pointers<Request> requests_;
   std::size_t active_ = 0;
 };
 
@@ -71,7 +97,8 @@ void poll_once() {
 /// Blocks until one of the requests is done (at least one is active).
 void wait_for_one(const Selection& selection) {
   if (selection.has_immediate()) return;
-  const auto pointers = selection.engine_requests();
+  Pointers<canele_request_t> pointers;
+  selection.list_for_engine(&pointers);
   std::size_t index = 0;
   if (canele_wait_any(pointers.size(), pointers.data(), &index, nullptr) == CANELE_EDEADLK) {
     fatal("a call that blocks was made inside a completion callback");
@@ -181,7 +208,8 @@ extern "C" int PMPI_Waitall(int count, MPI_Request* requests, MPI_Status* status
   Communicator* comm = selection.comm();
   const MPI_Errhandler handler = comm == nullptr ? MPI_ERRORS_RETURN : comm->error_handler();
   if (comm != nullptr) {
-    const auto pointers = selection.engine_requests();
+    Pointers<canele_request_t> pointers;
+    selection.list_for_engine(&pointers);
     if (canele_wait_all(pointers.size(), pointers.data(), nullptr) == CANELE_EDEADLK) {
       fatal("a call that blocks was made inside a completion callback");
     }

@@ -22,6 +22,9 @@ int Transfer::send(canele_session_t* session, int destination, std::uint64_t tag
                    bool synchronous) {
   payload = Payload(buffer.memory, static_cast<std::size_t>(buffer.count), *buffer.type);
   const canele_data_t data = payload.describe();
+  if (data.segments == nullptr && !synchronous) {
+    return from_engine(canele_isend(session, destination, tag, data.base, data.length, &engine));  // has a short cut
+  }
   canele_send_options_t options{};
   options.struct_size = sizeof options;
   if (synchronous) options.flags = CANELE_SEND_SYNCHRONOUS;
@@ -32,6 +35,9 @@ int Transfer::receive(canele_session_t* session, int source, std::uint64_t tag, 
                       const Buffer& buffer) {
   payload = Payload(buffer.memory, static_cast<std::size_t>(buffer.count), *buffer.type);
   const canele_data_t data = payload.describe();
+  if (data.segments == nullptr) {
+    return from_engine(canele_irecv(session, source, tag, mask, data.base, data.length, &engine));
+  }
   return from_engine(canele_irecv_data(session, source, tag, mask, &data, &engine));
 }
 

@@ -100,6 +100,10 @@ struct Type {
   std::string name;
 
   std::ptrdiff_t extent() const { return upper - lower; }
+  /// Elements follow each other without a gap: any number of them is one run.
+  bool dense() const {
+    return many.empty() && single.contiguous() && static_cast<std::ptrdiff_t>(single.block) == extent();
+  }
   std::span<const Run> runs() const {
     return many.empty() ? std::span<const Run>(&single, size != 0 ? 1 : 0) : std::span<const Run>(many);
   }
@@ -134,7 +138,8 @@ struct Payload {
 
   Payload() = default;
   Payload(const void* memory, std::size_t count, const Type& type)
-      : layout(repeat(type, 0, count, type.extent())),
+      : layout(type.dense() ? Run{0, type.single.first, 0, 1, type.size * count, nullptr}
+                            : repeat(type, 0, count, type.extent())),
         base(static_cast<char*>(const_cast<void*>(memory))),
         length(type.size * count) {}
 

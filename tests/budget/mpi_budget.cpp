@@ -10,6 +10,7 @@
 #include <array>
 
 #include "counting.hpp"
+#include "still_clock.hpp"
 
 namespace canele::test::budget {
 namespace {
@@ -45,11 +46,13 @@ void count_all() {
   for (int i = 0; i < 1000; ++i) {
     for (const Step<World>& step : steps) step.run(w);
   }
+  stop_clock(true);
   count("none", w, {{"nothing", nothing}}, 1);
   count("mpi-8", w, steps, 1);
   count("mpi-8", w, {{"send", send_at_once}, {"recv", receive_at_once}, {nullptr, check}}, 1);
   w.count = most;
   count("mpi-64x8", w, steps, most);
+  stop_clock(false);
 }
 
 }  // namespace

@@ -7,33 +7,13 @@
 // Surprise: both engines are of one process, so what a step touches is of the side whose step it is, but for the ring.
 //     Nothing is timed: while steps are counted the clock stands, or how slow callgrind is would decide how often the
 //     driver looks at its sockets.
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <thread>
 
 #include "counting.hpp"
+#include "still_clock.hpp"
 #include "tests/unit/engine/local_job.hpp"
-
-namespace {
-std::atomic<bool> clock_stands{false};
-}
-
-/// In place of the C library's.
-extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  static timespec stopped_at{};
-  if (clock_stands) {
-    *time = stopped_at;
-    return 0;
-  }
-  const auto code = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
-  stopped_at = *time;
-  return code;
-}
 
 namespace canele::test::budget {
 namespace {
@@ -179,13 +159,13 @@ void count_all() {
   World mapped({}), ring({.settings = {"CANELE_SHM_CMA=off"}});
   prepare(mapped);
   prepare(ring);
-  clock_stands = true;
+  stop_clock(true);
   count_small(mapped);
   count_large("65536-mapped", mapped.with(large));
   count_large("65536-ring", ring.with(large));
   share_the_locks(mapped);
   count("8-shared-lock", mapped.with(8), posted, 1);
-  clock_stands = false;
+  stop_clock(false);
   must(!testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed(), "the job has failed");
 }
 
