@@ -242,5 +242,30 @@ TEST(PeerEnd, RequestsOfADeadPeerEndAndTheOthersGoOn) {
   EXPECT_EQ(got[1], 5);
 }
 
+/// What is not exactly one long eager message goes to the loop over chunks, which says what is wrong.
+TEST(OneLongEager, IsExactlyOne) {
+  using comm::wire::Type;
+  constexpr std::size_t length = 300;
+  std::vector<std::byte> packet(comm::wire::chunk_size(length));
+  const auto head_of = [&](Type type, std::size_t payload) {
+    comm::wire::put_head(packet.data(), {7, 1, 2, type, 0}, payload);
+    comm::wire::Head head;
+    comm::wire::peek(packet, head);
+    return head;
+  };
+  const auto found = [&](Type type, std::size_t payload, std::size_t cut) {
+    const comm::wire::Head head = head_of(type, payload);
+    return comm::wire::one_long_eager(head, std::span(packet).first(packet.size() - cut)).size();
+  };
+  EXPECT_EQ(found(Type::eager, length, 0), length);
+  EXPECT_EQ(found(Type::eager, length + 1, 0), 0u);
+  EXPECT_EQ(found(Type::eager, length - 1, 0), 0u);  // and something behind it
+  EXPECT_EQ(found(Type::eager_sync, length, 0), 0u);
+  EXPECT_EQ(found(Type::rts, length, 0), 0u);
+  EXPECT_EQ(found(Type::eager, length, 1), 0u);
+  EXPECT_EQ(found(Type::eager, length, length + 2), 0u);  // within the size
+  EXPECT_EQ(found(Type::eager, 8, 0), 0u);
+}
+
 }  // namespace
 }  // namespace canele::test
