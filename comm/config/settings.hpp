@@ -41,6 +41,7 @@ enum class Setting : int {
   start_timeout,        ///< seconds to wait for all ranks at start
   finalize_timeout,     ///< seconds to wait for all ranks at the end
   counters,             ///< file to write the counters to at finalize; "%r" becomes the rank; "" none; "-" stderr
+  profile,              ///< file to write the profile of MPI functions to at MPI_Finalize; as counters
   trace,                ///< file to write the last events to at finalize; as counters
   trace_events,         ///< how many of them
   verbose,              ///< 0 errors, 1 warnings, 2 info, 3 debug

@@ -198,6 +198,14 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
       "the ranks overwrite each other. Empty: nothing is written.",
       "file name | - (stderr)"},
      SettingKind::text},
+    {{"PROFILE", "", "",
+      "File that a profile of the MPI functions is written to, as JSON, in MPI_Finalize; %r becomes the rank: calls "
+      "and "
+      "times of each function, in classes, and the program's own time, for canele-model. Each call then reads the "
+      "clock "
+      "twice, some 50 ns. Empty: nothing is counted. Programs on the native API have no profile.",
+      "file name | - (stderr)"},
+     SettingKind::text},
     {{"TRACE", "", "",
       "File that the last events (messages posted, matched and done, packets, peers, the worker's sleep) are "
       "written to "

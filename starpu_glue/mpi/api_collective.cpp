@@ -16,7 +16,7 @@ namespace {
 constexpr canele_collective_options_t blocking = {sizeof(canele_collective_options_t), 0, 0, 0, 0, 0, 1};
 
 template <class... Parameters, class... Arguments>
-int run_collective(const char* function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
+int run_collective(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
                    Arguments... arguments) {
   const Call call(function);
   Communicator* comm = nullptr;
@@ -33,8 +33,8 @@ int run_collective(const char* function, MPI_Comm handle, int (*start)(const Sta
 }
 
 template <class... Parameters, class... Arguments>
-int begin_collective(const char* function, MPI_Comm handle, MPI_Request* made,
-                     int (*start)(const Start&, Parameters...), Arguments... arguments) {
+int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int (*start)(const Start&, Parameters...),
+                     Arguments... arguments) {
   const Call call(function);
   Communicator* comm = nullptr;
   Request* request = nullptr;

@@ -34,7 +34,7 @@ int hand_out(int code, const Type* made, MPI_Datatype* handle) {
 
 /// Runs `make(element, &made)` and hands the handle out.
 template <class Make>
-int derive(const char* function, MPI_Datatype element, MPI_Datatype* handle, Make make) {
+int derive(Function function, MPI_Datatype element, MPI_Datatype* handle, Make make) {
   const Call call(function);
   Type* found = nullptr;
   Type* made = nullptr;

@@ -128,10 +128,10 @@ void warn(const char* format, ...) {
   va_end(arguments);
 }
 
-Call::Call(const char* function) : function_(function) {
+Call::Call(Function function) : Call(function, 0) {
   const Phase now = phase();
   if (now == Phase::running) return;
-  fatal("%s was called %s", function, now == Phase::before ? "before MPI_Init" : "after MPI_Finalize");
+  fatal("%s was called %s", function_, now == Phase::before ? "before MPI_Init" : "after MPI_Finalize");
 }
 
 MPI_Errhandler Call::handler_of(const Communicator* comm) {

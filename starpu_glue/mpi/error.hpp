@@ -9,6 +9,8 @@
 
 #include <mpi.h>
 
+#include "starpu_glue/mpi/profile.hpp"
+
 namespace canele::mpi {
 
 /// Keeps the detail ("printf" text: what was wrong, what would be right) and returns `code`.
@@ -34,12 +36,13 @@ void describe_error(int code, char* text, int size);
 
 class Communicator;
 
-/// One MPI call: checks that MPI runs, names the function in errors, applies the error handler at the end.
+/// One MPI call: checks that MPI runs, names the function in errors and in the profile, applies the error handler at
+/// the end.
 class Call {
  public:
-  explicit Call(const char* function);
+  explicit Call(Function function);
   /// For calls that are legal at any time.
-  static Call any_time(const char* function) { return Call(function, 0); }
+  static Call any_time(Function function) { return Call(function, 0); }
 
   /// Returns `code` after the communicator's error handler (null: MPI_COMM_WORLD's) had its say.
   int end(int code, const Communicator* comm = nullptr) const {
@@ -52,10 +55,11 @@ class Call {
   }
 
  private:
-  Call(const char* function, int) : function_(function) {}
+  Call(Function function, int) : profiled_(function), function_(function.name()) {}
   static MPI_Errhandler handler_of(const Communicator* comm);
   [[noreturn]] void end_job(int code) const;
 
+  profile::Profiled profiled_;  // first: all that the call does is inside
   const char* function_;
 };
 

@@ -26,6 +26,7 @@ int take_request(Communicator& comm, bool receive, bool to_nobody, bool collecti
   request->receive = receive;
   request->to_nobody = to_nobody;
   request->collective = collective;
+  request->started.note();
   comm.add_reference();
   *made = request;
   return MPI_SUCCESS;
@@ -40,6 +41,7 @@ int new_request(const Endpoint& endpoint, const Buffer& buffer, bool receive, Re
 }
 
 void free_request(Request& request) {
+  request.started.completed();
   if (request.type != nullptr) drop_reference(*request.type);
   request.staging.reset();
   Communicator* comm = request.comm;

@@ -11,6 +11,7 @@
 #include <mpi.h>
 
 #include "starpu_glue/mpi/communicator.hpp"
+#include "starpu_glue/mpi/profile.hpp"
 #include "starpu_glue/mpi/staging.hpp"
 #include "starpu_glue/mpi/transfer.hpp"
 
@@ -22,6 +23,7 @@ struct Request {
   Type* type = nullptr;          ///< counted; none for a collective
   Communicator* comm = nullptr;  ///< counted
   MPI_Request handle = MPI_REQUEST_NULL;
+  profile::Started started;
   bool receive = false;
   bool to_nobody = false;  ///< MPI_PROC_NULL: complete from the start
   bool collective = false;

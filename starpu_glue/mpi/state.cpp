@@ -16,6 +16,7 @@
 
 #include "starpu_glue/mpi/communicator.hpp"
 #include "starpu_glue/mpi/error.hpp"
+#include "starpu_glue/mpi/profile.hpp"
 
 namespace canele::mpi {
 namespace {
@@ -37,6 +38,12 @@ std::string strategy_setting() {
   warn("NMAD_STRATEGY=%s is unknown here and ignored; known are prio, aggreg, default (or set CANELE_STRATEGY)",
        wanted);
   return "";
+}
+
+/// The file of CANELE_PROFILE, or nullptr.
+const char* profile_file() {
+  const char* file = std::getenv("CANELE_PROFILE");
+  return file == nullptr || *file == '\0' ? nullptr : file;
 }
 
 bool is_set(const char* variable) {
@@ -84,6 +91,7 @@ int start() {
   }
   main_thread.store(pthread_self(), std::memory_order_release);
   running.store(made, std::memory_order_release);
+  if (profile_file() != nullptr) profile::start();
   current.store(Phase::running, std::memory_order_release);
   return MPI_SUCCESS;
 }
@@ -93,6 +101,7 @@ int stop() {
   if (!current.compare_exchange_strong(expected, Phase::ending)) {
     return fail(MPI_ERR_OTHER, "MPI_Finalize is running already in another thread");
   }
+  if (const char* file = profile_file()) profile::stop(file, canele_rank(engine()), canele_size(engine()));
   canele_engine_t* last = running.exchange(nullptr, std::memory_order_seq_cst);
   for (int inside = users.load(std::memory_order_seq_cst); inside != 0; inside = users.load()) users.wait(inside);
   close_groups();

@@ -21,7 +21,7 @@ namespace {
 constinit std::mutex opening;
 constinit nm_session_s* all_sessions = nullptr;
 
-mpi::Communicator& communicator(const char* function, MPI_Comm comm) {
+mpi::Communicator& communicator(mpi::Function function, MPI_Comm comm) {
   const mpi::Call call(function);
   mpi::Communicator* found = nullptr;
   const int code = mpi::get_communicator(comm, &found);

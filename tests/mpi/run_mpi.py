@@ -3,6 +3,7 @@
 
 Surprise: a program that must die is also given no way to end well: it waits for a message that nobody sends.
 """
+import json
 import os
 import re
 import subprocess
@@ -77,6 +78,61 @@ class Settings(unittest.TestCase):
         chosen, text = self.strategy(NMAD_STRATEGY="nonsense")
         self.assertEqual(chosen, fallback)
         self.assertRegex(text, "NMAD_STRATEGY=nonsense is unknown.*prio, aggreg, default")
+
+
+class Profile(unittest.TestCase):
+    """CANELE_PROFILE: calls, classes, times that are no one's twice."""
+
+    RANKS = 2
+
+    def profiles(self, **variables):
+        with tempfile.TemporaryDirectory() as directory:
+            result = run(RUN, "-n", str(self.RANKS), os.path.join(BIN, "mpi_profile"),
+                         env={**os.environ, "CANELE_PROFILE": f"{directory}/profile-%r.json", **variables})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            found = []
+            for rank in range(self.RANKS):
+                with open(f"{directory}/profile-{rank}.json", encoding="utf-8") as file:
+                    found.append(json.load(file))
+            return found
+
+    def test_counts(self):
+        for rank, profile in enumerate(self.profiles()):
+            self.assertEqual((profile["canele_profile"], profile["rank"], profile["ranks"]), (1, rank, self.RANKS))
+            counts = {one["name"]: one["count"] for one in profile["functions"]}
+            self.assertEqual(counts, {
+                "MPI_Comm_rank": 1, "MPI_Comm_size": 1, "MPI_Irecv": 5, "MPI_Isend": 5, "MPI_Waitall": 5, "MPI_Test": 7,
+                "MPI_Op_create": 1, "MPI_Reduce_local": 1, "MPI_Type_size": 3, "MPI_Op_free": 1, "MPI_Sendrecv": 4,
+                "MPI_Barrier": 1})
+            classes = {name: one["count"] for name, one in profile["classes"].items()}
+            self.assertEqual(classes, {"blocking": 5, "init": 10, "test": 7, "wait": 5, "other": 8})
+            between = profile["between_call_and_wait"]
+            self.assertEqual((between["count"], between["by_other_threads"]), (10, 0))
+            self.assertGreater(between["min_s"], 0)
+
+    def test_times(self):
+        """Of a thread they add up to what it spent in MPI, which is no more than the wall time."""
+        for profile in self.profiles():
+            functions, classes = profile["functions"], profile["classes"]
+            main, others = [[one["mpi_s"] for one in profile["threads"] if one["main"] == which] for which in (1, 0)]
+            self.assertEqual((len(main), len(others), profile["threads_not_counted"]), (1, 1, 0))
+            self.assertEqual(main[0], profile["mpi_s"])
+            self.assertLessEqual(max(main + others), profile["wall_s"])
+            total = sum(one["total_s"] for one in functions)
+            self.assertAlmostEqual(total, sum(main + others), delta=1e-7)
+            self.assertAlmostEqual(total, sum(one["total_s"] for one in classes.values()), delta=1e-7)
+            self.assertAlmostEqual(profile["mpi_s"] + profile["application_s"], profile["wall_s"], delta=1e-7)
+            self.assertLessEqual(profile["overlappable_s"], profile["application_s"])
+            self.assertGreaterEqual(profile["overlappable_s"], profile["between_call_and_wait"]["max_s"])
+            for one in functions:
+                self.assertLessEqual(one["min_s"] * one["count"], one["total_s"] + 1e-7, one)
+                self.assertGreaterEqual(one["max_s"] * one["count"], one["total_s"] - 1e-7, one)
+
+    def test_a_file_that_cannot_be_written_is_told(self):
+        result = run(os.path.join(BIN, "mpi_environment"), "1",
+                     env={**os.environ, "CANELE_PROFILE": "/no/such/directory/profile.json"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"the profile \(CANELE_PROFILE\) could not be written to /no/such/directory/p")
 
 
 class Wrappers(unittest.TestCase):

@@ -72,6 +72,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::start_timeout, "START_TIMEOUT"},
       {Setting::finalize_timeout, "FINALIZE_TIMEOUT"},
       {Setting::counters, "COUNTERS"},
+      {Setting::profile, "PROFILE"},
       {Setting::trace, "TRACE"},
       {Setting::trace_events, "TRACE_EVENTS"},
       {Setting::verbose, "VERBOSE"},

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The tables of a profile, and the JSON made of them.
+//
+// Who: see profile.hpp. Threads: each writes its own table; MPI_Finalize reads all.
+// Surprise: numbers are atomic although one thread writes each: a program that ends MPI while another thread is still
+//     inside gets a number that is a little old, and no undefined behaviour. Nothing is locked, neither is any line
+//     shared, but that of the count of requests in flight.
+#include "starpu_glue/mpi/profile.hpp"
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <new>
+#include <string>
+
+#include "starpu_glue/mpi/error.hpp"
+
+namespace canele::mpi::profile {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+std::uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+/// One thread writes, another may read.
+class Number {
+ public:
+  std::uint64_t get() const { return value_.load(relaxed); }
+  void set(std::uint64_t value) { value_.store(value, relaxed); }
+  void add(std::uint64_t more) { set(get() + more); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+struct Tally {
+  Number count, total_ns, least_ns, most_ns;
+
+  void take(std::uint64_t ns) {
+    if (count.get() == 0 || ns < least_ns.get()) least_ns.set(ns);
+    if (ns > most_ns.get()) most_ns.set(ns);
+    count.add(1);
+    total_ns.add(ns);
+  }
+  void merge(const Tally& other) {
+    if (other.count.get() == 0) return;
+    if (count.get() == 0 || other.least_ns.get() < least_ns.get()) least_ns.set(other.least_ns.get());
+    if (other.most_ns.get() > most_ns.get()) most_ns.set(other.most_ns.get());
+    count.add(other.count.get());
+    total_ns.add(other.total_ns.get());
+  }
+  void clear() {
+    for (Number* one : {&count, &total_ns, &least_ns, &most_ns}) one->set(0);
+  }
+};
+
+/// Of one thread at a time; the next one goes on with it.
+struct Table {
+  std::atomic<bool> taken{true};
+  Table* next = nullptr;
+  Tally functions[kFunctionCount];
+  Tally between;      ///< the program's own time from a request's start to the call that completes it
+  Number elsewhere;   ///< requests that another thread has completed
+  Number mpi_ns;      ///< inside MPI
+  Number overlap_ns;  ///< outside while a request was in flight
+  // The thread's own:
+  Profiled* innermost = nullptr;
+  std::uint64_t application_ns = 0;  ///< outside MPI
+  std::uint64_t left_ns = 0;         ///< when it left MPI; 0: not yet
+  std::uint64_t visits = 0;          ///< how often it has entered
+
+  void clear() {
+    for (Tally& one : functions) one.clear();
+    between.clear();
+    for (Number* one : {&elsewhere, &mpi_ns, &overlap_ns}) one->set(0);
+    innermost = nullptr;
+    application_ns = left_ns = visits = 0;
+  }
+};
+
+constinit std::atomic<bool> on{false};
+
+namespace {
+
+constinit std::atomic<Table*> all{nullptr};
+constinit std::atomic<std::size_t> tables{0}, refused{0};
+constinit std::atomic<std::int64_t> in_flight{0};
+constinit std::uint64_t began_ns = 0;
+constinit Table* main_table = nullptr;
+
+/// A table that no thread has any more, or a new one; nullptr if there are too many.
+Table* take_table() {
+  for (Table* table = all.load(std::memory_order_acquire); table != nullptr; table = table->next) {
+    bool taken = false;
+    if (!table->taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) continue;
+    table->innermost = nullptr;
+    table->left_ns = 0;
+    return table;
+  }
+  if (tables.fetch_add(1, relaxed) >= kMostThreads) {
+    tables.fetch_sub(1, relaxed);
+    return nullptr;
+  }
+  auto* made = new (std::nothrow) Table;
+  if (made == nullptr) return nullptr;
+  made->next = all.load(relaxed);
+  while (!all.compare_exchange_weak(made->next, made, std::memory_order_release, relaxed)) {
+  }
+  return made;
+}
+
+/// Gives the table back when the thread ends.
+struct Lease {
+  Table* table = nullptr;
+  bool refused = false;
+
+  ~Lease() {
+    if (table != nullptr) table->taken.store(false, std::memory_order_release);
+  }
+  Table* get() {
+    if (table != nullptr || refused) return table;
+    table = take_table();
+    refused = table == nullptr;
+    if (refused) profile::refused.fetch_add(1, relaxed);
+    return table;
+  }
+};
+thread_local Lease lease;
+
+double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+[[gnu::format(printf, 2, 3)]] void append(std::string* text, const char* format, ...) {
+  char line[256];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  *text += line;
+}
+
+/// "count": 3, "total_s": ..., without braces.
+void append_tally(std::string* text, const Tally& tally) {
+  append(text, "\"count\": %llu, \"total_s\": %.9f, \"min_s\": %.9f, \"max_s\": %.9f",
+         static_cast<unsigned long long>(tally.count.get()), seconds(tally.total_ns.get()),
+         seconds(tally.least_ns.get()), seconds(tally.most_ns.get()));
+}
+
+/// The functions that were called, in "functions", and the sums of their classes, in "classes".
+void append_functions(std::string* text, const Tally (&functions)[kFunctionCount]) {
+  Tally classes[kCallClasses];
+  const char* separator = "";
+  std::size_t index = 0;
+  *text += "  \"functions\": [";
+  for (std::size_t of = 0; of < kCallClasses; ++of) {
+    const std::string_view names = kFunctionsOfClass[of];
+    for (std::size_t from = 1; from < names.size(); ++index) {
+      const std::size_t end = names.find(' ', from);
+      const std::string name(names.substr(from, end - from));
+      from = end + 1;
+      if (functions[index].count.get() == 0) continue;
+      classes[of].merge(functions[index]);
+      append(text, "%s\n    {\"name\": \"%s\", \"class\": \"%s\", ", separator, name.c_str(),
+             kCallClassNames[of].data());
+      append_tally(text, functions[index]);
+      *text += "}";
+      separator = ",";
+    }
+  }
+  *text += "\n  ],\n  \"classes\": {";
+  for (std::size_t of = 0; of < kCallClasses; ++of) {
+    append(text, "%s\n    \"%s\": {", of == 0 ? "" : ",", kCallClassNames[of].data());
+    append_tally(text, classes[of]);
+    *text += "}";
+  }
+  *text += "\n  }\n}\n";
+}
+
+/// `wall_ns`: from the end of MPI_Init to the beginning of MPI_Finalize.
+std::string json(int rank, int ranks, std::uint64_t wall_ns) {
+  static Table sum;  // too large for a stack; one thread writes a profile
+  sum.clear();
+  std::string text, threads;
+  for (const Table* table = all.load(std::memory_order_acquire); table != nullptr; table = table->next) {
+    for (std::size_t i = 0; i < kFunctionCount; ++i) sum.functions[i].merge(table->functions[i]);
+    sum.between.merge(table->between);
+    sum.elsewhere.add(table->elsewhere.get());
+    append(&threads, "%s{\"main\": %s, \"mpi_s\": %.9f}", threads.empty() ? "" : ", ",
+           table == main_table ? "true" : "false", seconds(table->mpi_ns.get()));
+  }
+  const std::uint64_t mpi_ns = main_table == nullptr ? 0 : main_table->mpi_ns.get();
+  append(&text, "{\n  \"canele_profile\": 1, \"rank\": %d, \"ranks\": %d, \"wall_s\": %.9f,\n", rank, ranks,
+         seconds(wall_ns));
+  append(&text, "  \"mpi_s\": %.9f, \"application_s\": %.9f, \"overlappable_s\": %.9f,\n", seconds(mpi_ns),
+         seconds(wall_ns - mpi_ns), main_table == nullptr ? 0 : seconds(main_table->overlap_ns.get()));
+  text += "  \"threads\": [" + threads + "],\n";
+  append(&text, "  \"threads_not_counted\": %zu,\n  \"between_call_and_wait\": {", refused.load(relaxed));
+  append_tally(&text, sum.between);
+  append(&text, ", \"by_other_threads\": %llu},\n", static_cast<unsigned long long>(sum.elsewhere.get()));
+  append_functions(&text, sum.functions);
+  return text;
+}
+
+bool write(const char* pattern, int rank, const std::string& text) {
+  std::string name(pattern);
+  for (std::size_t at = name.find("%r"); at != std::string::npos; at = name.find("%r", at)) {
+    name.replace(at, 2, std::to_string(rank));
+  }
+  std::FILE* file = name == "-" ? stderr : std::fopen(name.c_str(), "w");
+  if (file != nullptr) {
+    bool good = std::fputs(text.c_str(), file) >= 0;
+    good = (file == stderr ? std::fflush(file) : std::fclose(file)) == 0 && good;
+    if (good) return true;
+  }
+  warn("the profile (CANELE_PROFILE) could not be written to %s: %s", name.c_str(), std::strerror(errno));
+  return false;
+}
+
+}  // namespace
+
+void start() {
+  for (Table* table = all.load(std::memory_order_acquire); table != nullptr; table = table->next) table->clear();
+  refused.store(0, relaxed);
+  in_flight.store(0, relaxed);
+  main_table = lease.get();
+  began_ns = now_ns();
+  if (main_table != nullptr) main_table->left_ns = began_ns;
+  on.store(true, std::memory_order_release);
+}
+
+bool stop(const char* pattern, int rank, int ranks) {
+  on.store(false, relaxed);
+  return write(pattern, rank, json(rank, ranks, now_ns() - began_ns));
+}
+
+void Profiled::enter(Function function) {
+  begin_ns_ = now_ns();
+  table_ = lease.get();
+  if (table_ == nullptr) return;
+  outer_ = table_->innermost;
+  inner_ns_ = 0;
+  function_ = function.index();
+  table_->innermost = this;
+  if (outer_ != nullptr) return;
+  ++table_->visits;
+  if (table_->left_ns == 0) return;
+  const std::uint64_t outside = begin_ns_ - table_->left_ns;
+  table_->application_ns += outside;
+  if (in_flight.load(relaxed) > 0) table_->overlap_ns.add(outside);
+}
+
+void Profiled::leave() {
+  const std::uint64_t now = now_ns(), spent = now - begin_ns_;
+  table_->functions[function_].take(spent - inner_ns_);
+  table_->innermost = outer_;
+  if (outer_ != nullptr) {
+    outer_->inner_ns_ += spent;
+    return;
+  }
+  table_->mpi_ns.add(spent);
+  table_->left_ns = now;
+}
+
+void Started::note_now() {
+  table_ = lease.get();
+  if (table_ == nullptr) return;
+  application_ns_ = table_->application_ns;
+  visit_ = table_->visits;
+  in_flight.fetch_add(1, relaxed);
+}
+
+void Started::completed_now() {
+  in_flight.fetch_sub(1, relaxed);
+  Table* own = lease.get();
+  if (own == table_) {
+    if (own->visits != visit_) own->between.take(own->application_ns - application_ns_);
+  } else if (own != nullptr) {
+    own->elsewhere.add(1);
+  }
+  table_ = nullptr;
+}
+
+}  // namespace canele::mpi::profile
