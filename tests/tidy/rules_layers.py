@@ -9,8 +9,8 @@ it cannot.
 import re
 
 PUBLIC = re.compile(r"comm/include/canele/(canele|collectives)\.(h|hpp)$")
-# The tools that may look inside: through the target canele_internal.
-INTERNALS = re.compile(r"^(apps/sim/|apps/perf/matcher|tests/)")
+# The tools that may look inside: through the target canele_internal (apps/model: compiles two sources of the engine).
+INTERNALS = re.compile(r"^(apps/sim/|apps/perf/matcher|apps/model/(split_tree|placement)\.cpp$|tests/)")
 # Where ltask touches the system: the platform, the epoll that a worker parks in, and one process id for hwloc.
 LTASK_SYSTEM = re.compile(r"^ltask/(posix_\w+|sleeper|topology)\.cpp$")
 STANDARD_C = {

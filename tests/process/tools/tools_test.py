@@ -11,6 +11,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
@@ -453,6 +454,79 @@ class TraceTest(unittest.TestCase):
         self.assertIn('cannot write the trace (CANELE_TRACE) to "/no/such/place/0.json"', errors)
         _, errors = run("canele-hello", CANELE_TRACE_EVENTS="3", code=1)
         self.assertIn("CANELE_TRACE_EVENTS", errors)
+
+
+class ModelTest(unittest.TestCase):
+    """canele-model: the thesis's values, our profiles, tables, wrong input. The figures are unit tests' affair."""
+
+    THESIS = SOURCE / "apps/model/thesis.json"
+
+    def test_values(self):
+        text, _ = run("canele-model", "--json", "dedicated", "--values", str(self.THESIS), "--alpha", "0,1")
+        judged = json.loads(text)
+        self.assertEqual(len(judged), 6)
+        for one in judged:
+            self.assertEqual([p["alpha"] for p in one["predictions"]], [0, 1])
+            for prediction in one["predictions"]:
+                self.assertAlmostEqual(sum(prediction["terms"].values()), prediction["total_s"])
+                self.assertAlmostEqual(prediction["total_s"] / one["measured_s"] - 1, prediction["error"])
+        text, _ = run("canele-model", "dedicated", "--values", str(self.THESIS), "--alpha", "0:1:0.25")
+        for word in ("predicted, s", "speed-up", "does not follow from its printed parameters", "warning: "):
+            self.assertIn(word, text)
+
+    @unittest.skipUnless((BIN / "mpi_profile").exists(), "built without the MPI functions")
+    def test_a_profile(self):
+        with tempfile.TemporaryDirectory() as place:
+            run("canele-run", "-n", "2", str(BIN / "mpi_profile"), CANELE_PROFILE=f"{place}/%r.json")
+            files = [f"{place}/0.json", f"{place}/1.json"]
+            text, _ = run("canele-model", "dedicated", "--profile", *files, "--cores", "4", "--measured", "1")
+            for word in ("2 ranks: 4 cores, 1 dedicated", "x 4/3", "measured, s", "error", "nothing hidden unless",
+                         "other threads than the main one"):
+                self.assertIn(word, text)
+            judged = json.loads(run("canele-model", "dedicated", "--profile", *files, "--cores", "4", "--json",
+                                    "--least-profile", *files, "--measured-profile", *files)[0])[0]
+            self.assertEqual(judged["run"]["init"]["count"], 10)
+            self.assertAlmostEqual(judged["measured_s"], judged["run"]["time_s"])
+            _, errors = run("canele-model", "dedicated", "--profile", *files, code=1)
+            self.assertIn("give --cores", errors)
+            _, errors = run("canele-model", "dedicated", "--profile", *files, "--cores", "1", code=1)
+            self.assertIn("none would be left to compute", errors)
+
+    def test_tables(self):
+        tables = json.loads(run("canele-model", "split-tree", "--cores", "16", "--json")[0])
+        self.assertEqual([row["ranks"] for row in tables["rows"]], list(range(8, 16)))
+        with tempfile.TemporaryDirectory() as place:
+            text, _ = run("canele-model", "split-tree", "--variable", "--plot", f"{place}/a.svg")
+            self.assertRegex(text, r"best of all: \d+ ranks, S = \d")
+            self.assertTrue(xml.etree.ElementTree.parse(f"{place}/a.svg").getroot().tag.endswith("svg"))
+        text, _ = run("canele-model", "placement", "--cores", "64", "--ranks", "62")
+        self.assertIn("neighbours on one core: bind 0, numa 60, odd-even 0", text)
+
+    def test_wrong_input_is_told(self):
+        for arguments, answer in (
+            (["dedicated"], "give --profile or --values"),
+            (["dedicated", "--values", str(self.THESIS), "--alpha", "2"], "right would be a share from 0 to 1"),
+            (["dedicated", "--values", str(SOURCE / "README.md")], "is not JSON"),
+            (["dedicated", "--values", str(self.THESIS), "--measured", "1"], "of one run"),
+            (["split-tree", "--cores", "8", "--to", "8"], "--to below the cores"),
+            (["split-tree", "--plot", "a.png"], "ends in .svg"),
+            (["placement", "--cores", "4", "--ranks", "5"], "5 ranks on 4 cores"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assertIn(answer, run("canele-model", *arguments, code=1)[1])
+
+    @plain_build_only
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two processing units")
+    def test_a_program_is_predicted_and_measured(self):
+        done = subprocess.run([SOURCE / "apps/model/predict.py", "--prefix", BIN.parent, "--batches", "1", "--rounds",
+                               "2", "--compute", "1", "--size", "100000", "--json"], timeout=TIME_LIMIT, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)
+        self.assertEqual([(row["program"], row["alpha"]) for row in rows],
+                         [("early", 0), ("tests", 0), ("blocking", 0), ("blocking", 1), ("late", 0)])
+        for row in rows:
+            self.assertIn("error", row["judged"]["predictions"][0])
 
 
 class ExamplesTest(unittest.TestCase):
