@@ -166,6 +166,8 @@ RULES = [
             ({"comm/core/a.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 1),
             ({"comm/core/registry.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 0),
             ({"apps/x/a.cpp": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
+            ({"apps/model/placement.cpp": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 0),
+            ({"apps/model/main.cpp": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
             ({"apps/x/a.cpp": "#include <canele/canele.h>\n", "comm/include/canele/canele.h": ""}, 0),
             ({"starpu_glue/a.cpp": "#include <ltask/t.hpp>\n", "ltask/t.hpp": ""}, 1),
             ({"starpu_glue/a.cpp": "#include <canele/collectives.h>\n", "comm/include/canele/collectives.h": ""}, 0),
