@@ -24,7 +24,7 @@ namespace {
 
 using namespace canele::perf;
 
-/// Overlap, threads, overload, availability, alltoall, silence.
+/// Overlap, threads, overload, availability, alltoall, silence, clock.
 int progress_in_job(const Options& options) {
   const progress::Clock clock;
   const double calm = progress::us_per_turn(clock);  // no library yet

@@ -173,7 +173,7 @@ void add_broadcast(CLI::App& app, Options& options) {
 /// Those that the peers' programs have, too; ours can choose the driver.
 void add_progress(CLI::App& app, Options& options) {
   progress::add_subcommands(app, options.progress);
-  for (const char* const name : {"overlap", "threads", "overload", "availability", "alltoall", "silence"}) {
+  for (const char* const name : {"overlap", "threads", "overload", "availability", "alltoall", "silence", "clock"}) {
     CLI::App* const sub = app.get_subcommand(name);
     sub->add_option("--driver", options.driver, "CANELE_DRIVERS, e.g. shm or tcp (default: as configured)");
     sub->parse_complete_callback([&options] { options.benchmark = Benchmark::progress; });

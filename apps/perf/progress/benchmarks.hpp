@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The benchmarks of progress: each on two ranks of one host (alltoall, silence: on many), through a Link.
+// The benchmarks of progress: each on two ranks of one host (alltoall, silence, clock: on many), through a Link.
 //
 // Who: run(), by main of canele-perf or of a peer's program, on both ranks. Threads: the main thread; they start
 // others. Surprise: only rank 0 decides and reports; rank 1 does what it is told (overlap, availability) or what the
@@ -31,6 +31,7 @@ void overload(Bench& bench);
 void availability(Bench& bench);
 void alltoall(Bench& bench);
 void silence(Bench& bench);
+void clocks(Bench& bench);
 
 /// Pins this thread and runs what options.benchmark names. Throws std::runtime_error with what is wrong.
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm);

@@ -25,13 +25,12 @@ class Clock {
     using namespace std::chrono;
     constexpr auto long_enough = milliseconds(50);
     by_cycles_ = constant_counter();
-    const auto begin = steady_clock::now();
-    const std::uint64_t first = now();
-    while (steady_clock::now() - begin < long_enough) {
+    const Both begin = read_both();
+    while (steady_clock::now() - begin.time < long_enough) {
     }
-    const std::uint64_t last = now();
+    const Both end = read_both();
     us_per_tick_ =
-        duration<double, std::micro>(steady_clock::now() - begin).count() / static_cast<double>(last - first);
+        duration<double, std::micro>(end.time - begin.time).count() / static_cast<double>(end.tick - begin.tick);
   }
 
   /// Ticks since some date, the same one on all ranks of this host.
@@ -45,6 +44,25 @@ class Clock {
   std::uint64_t ticks(double us) const { return static_cast<std::uint64_t>(us / us_per_tick_); }
 
  private:
+  struct Both {
+    std::uint64_t tick;
+    std::chrono::steady_clock::time_point time;
+  };
+  /// Both clocks at one moment: of several readings the quickest, since a thread may lose its core between them.
+  Both read_both() const {
+    constexpr int tries = 20;
+    Both best{};
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int i = 0; i < tries; ++i) {
+      const std::uint64_t before = now();
+      const auto time = std::chrono::steady_clock::now();
+      const std::uint64_t took = now() - before;
+      if (took >= least) continue;
+      least = took;
+      best = {before + took / 2, time};
+    }
+    return best;
+  }
   static bool constant_counter() {
 #if defined(__x86_64__)
     std::ifstream info("/proc/cpuinfo");

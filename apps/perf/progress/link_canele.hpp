@@ -34,6 +34,7 @@ class Link {
         canele_irecv(session_, from, static_cast<std::uint64_t>(tag), CANELE_TAG_EXACT, data, size, &request),
         "canele_irecv");
   }
+  void barrier() { canele::detail::check(canele_barrier(session_), "canele_barrier"); }
   void wait(Request& request) { canele::detail::check(canele_wait(&request, nullptr), "canele_wait"); }
 
  private:

@@ -49,6 +49,7 @@ class Link {
   void irecv(int from, int tag, void* data, std::size_t size, Request& request) {
     MPI_Irecv(data, static_cast<int>(size), MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
   }
+  void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
   void wait(Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
 
  private:

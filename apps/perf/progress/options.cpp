@@ -60,6 +60,21 @@ const char* const silence_help =
     "  futex, epoll  a bare wake-up of a thread that has slept as long on the same core, in the same run\n"
     "  to_futex, to_epoll  first, to those";
 
+const char* const clock_help =
+    "Each rank's clock against rank 0's, by round trips: twice, --seconds apart, then the starts, then once more. A "
+    "row "
+    "for\neach rank, times in us; bound: the error is not larger, whatever the network does; error: the truth, known "
+    "on "
+    "one host.\n"
+    "  offset, drift_ppm     this clock less rank 0's; what it runs fast by; drift_bound: of its error\n"
+    "  bound, error          of one synchronisation\n"
+    "  between_bound, _error the worst of all dates between two synchronisations, by interpolation\n"
+    "  ahead_bound, _error   of the last date, by extrapolation of the first two\n"
+    "  once_error            the same by the first offset alone, as if there were no drift\n"
+    "Then a row for each way to start together: spread (median, p10, p90, most) of the dates at which ranks leave a "
+    "barrier,\nand at which they begin by an agreed date of the extrapolated clock; bound: of the error of a spread; "
+    "missed: starts\nthat do not count, because the date had passed on a rank when it heard of it.";
+
 CLI::App* add_common(CLI::App& app, Options& options, const char* name, const char* help, const char* footer,
                      int batches, void (*complete)(Options&)) {
   CLI::App* sub = app.add_subcommand(name, help);
@@ -169,6 +184,31 @@ void add_silence(CLI::App& app, Options& options) {
   sub->add_option("--seconds", options.seconds, "Length of a silence (default: 1)")->check(CLI::Range(0.001, 3600.0));
 }
 
+void add_clock(CLI::App& app, Options& options) {
+  CLI::App* sub = add_common(app, options, "clock", "One clock for all ranks, and starts at an agreed date", clock_help,
+                             200, [](Options& o) {
+                               if (o.ranks == 0) o.ranks = 2;
+                               if (o.seconds == 0) o.seconds = 1;
+                             });
+  sub->add_option("--ranks", options.ranks, "Ranks to start (default: 2)")->check(CLI::Range(2, 1000));
+  sub->add_option("--seconds", options.seconds, "Between the first two synchronisations (default: 1)")
+      ->check(CLI::Range(0.001, 3600.0));
+  sub->add_option("--trips", options.trips, "Round trips of each rank, each time")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  sub->add_option("--margin", options.margin_us,
+                  "The first date lies so far ahead, us; twice as far after each missed one")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  sub->add_option("--offset", options.offset_s, "Clocks are set wrong by up to so many seconds, on purpose")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  sub->add_option("--drift", options.drift_ppm, "Clocks run wrong by up to so many ppm, on purpose")
+      ->check(CLI::Range(0.0, 200.0))
+      ->capture_default_str();
+  sub->add_option("--seed", options.seed, "Of whose clock is how wrong")->capture_default_str();
+}
+
 }  // namespace
 
 void add_subcommands(CLI::App& app, Options& options) {
@@ -178,6 +218,7 @@ void add_subcommands(CLI::App& app, Options& options) {
   add_availability(app, options);
   add_alltoall(app, options);
   add_silence(app, options);
+  add_clock(app, options);
 }
 
 }  // namespace canele::perf::progress

@@ -16,7 +16,7 @@ class App;
 namespace canele::perf::progress {
 
 struct Options {
-  std::string benchmark;  ///< overlap, threads, overload, availability, alltoall, silence; "": none of these
+  std::string benchmark;  ///< overlap, threads, overload, availability, alltoall, silence, clock; "": none of these
   std::vector<std::uint64_t> sizes;
   std::vector<std::string> sides;     ///< overlap: who computes; availability: who is looked at
   std::vector<std::string> patterns;  ///< threads
@@ -27,6 +27,10 @@ struct Options {
   int rounds = 0;      ///< ping-pongs of a batch; 0: chosen
   int ranks = 0;       ///< to be started; 0: chosen, at least 2
   double seconds = 0;  ///< threads, N-to-N: length of a batch; silence: of one; 0: chosen
+                       ///< clock: between the first two synchronisations
+  int trips = 1000;    ///< clock: of each rank, each time
+  double margin_us = 200, offset_s = 0, drift_ppm = 0;  ///< clock
+  std::uint64_t seed = 1;                               ///< clock: of what is wrong with whose clock
   bool pin = true;
   bool json = false;
 };

@@ -43,8 +43,9 @@ void pin_thread(int core) {
 }  // namespace
 
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm) {
-  const bool many = options.benchmark == "alltoall" || options.benchmark == "silence";
-  if (link.local_size() != link.size() || (link.size() != 2 && !many)) {
+  const bool clock_of_all = options.benchmark == "clock";  // the only one that hosts may share
+  const bool many = options.benchmark == "alltoall" || options.benchmark == "silence" || clock_of_all;
+  if ((link.local_size() != link.size() && !clock_of_all) || (link.size() != 2 && !many)) {
     throw std::runtime_error((many ? "ranks" : "two ranks") + std::string(" on one host are needed, and there are ") +
                              std::to_string(link.size()) + ", " + std::to_string(link.local_size()) + " of them here");
   }
@@ -57,6 +58,7 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
   if (options.benchmark == "availability") availability(bench);
   if (options.benchmark == "alltoall") alltoall(bench);
   if (options.benchmark == "silence") silence(bench);
+  if (clock_of_all) clocks(bench);
 }
 
 }  // namespace canele::perf::progress

@@ -190,8 +190,22 @@ class ProgressTest(unittest.TestCase):
         for figure in ("first", "futex", "epoll", "to_futex", "to_epoll"):
             self.assertGreater(row["figures"][figure], 0, figure)
 
+    def test_clock(self):
+        rows = self.rows("clock", "--driver", "shm", "--ranks", "3", "--seconds", "0.05", "--batches", "3", "--trips",
+                         "100", "--offset", "2", "--drift", "100", "--seed", "5")
+        self.assertEqual([row.get("rank", row.get("start")) for row in rows], [1, 2, "barrier", "agreed-date"])
+        for row in rows[:2]:
+            figures = row["figures"]
+            self.assertGreater(abs(figures["offset"]), 1000)
+            for which in ("", "between_", "ahead_"):  # bounds hold on any machine, however busy
+                self.assertLessEqual(figures[which + "error"], figures[which + "bound"] + 0.01, which)
+        for row in rows[2:]:
+            self.assertEqual(len(row["samples"]["spreads"]), 3)
+            self.assertLessEqual({"median", "p10", "p90", "most", "bound", "missed"}, set(row["figures"]))
+
     def test_the_help_defines_the_figures(self):
-        for name, word in (("overlap", "r_overhead"), ("threads", "p99_to_median"), ("availability", "overhead")):
+        for name, word in (("overlap", "r_overhead"), ("threads", "p99_to_median"), ("availability", "overhead"),
+                           ("clock", "between_bound")):
             self.assertIn(word, run("canele-perf", name, "--help")[0])
 
     def test_bad_input(self):
