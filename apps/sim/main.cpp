@@ -20,6 +20,7 @@
 #include <string>
 
 #include "apps/cholesky/way.hpp"
+#include "apps/sim/cores_options.hpp"
 #include "apps/sim/marks.hpp"
 #include "apps/sim/run.hpp"
 #include "apps/sim/shrink.hpp"
@@ -30,6 +31,8 @@ using namespace canele::sim;
 
 struct Arguments {
   RunOptions run;
+  CoresOptions cores;
+  std::string node_ranks, splits;
   std::uint64_t runs = 1;
   std::string workload = "random";
   std::string faults = "default";
@@ -44,7 +47,8 @@ const std::map<std::string, Workload> workloads = {
     {name_of(Workload::random), Workload::random},     {name_of(Workload::flood), Workload::flood},
     {name_of(Workload::startup), Workload::startup},   {name_of(Workload::multicast), Workload::multicast},
     {name_of(Workload::mixed), Workload::mixed},       {name_of(Workload::scale), Workload::scale},
-    {name_of(Workload::cholesky), Workload::cholesky}, {name_of(Workload::collectives), Workload::collectives}};
+    {name_of(Workload::cholesky), Workload::cholesky}, {name_of(Workload::collectives), Workload::collectives},
+    {name_of(Workload::cores), Workload::cores}};
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   if (list == "default") {
@@ -256,6 +260,57 @@ void add_cholesky_options(CLI::App& app, CholeskyOptions* options) {
       ->capture_default_str();
 }
 
+void add_cores_options(CLI::App& app, Arguments* arguments) {
+  CLI::Option_group& group = *app.add_option_group("cores", "of that workload; times are in units of one message");
+  CoresOptions& options = arguments->cores;
+  const CLI::Range rate(1e-3, 1e6);
+  group.add_option("--operation", options.operation, "bcast, reduce, gather, scatter, scan …")->capture_default_str();
+  group
+      .add_option("--algorithm", options.algorithm, "auto: binomial trees, chains for scans, or what the engine takes")
+      ->capture_default_str();
+  group.add_option("--size", options.size, "of the buffer, or of each part, bytes")
+      ->transform(CLI::AsSizeValue(false) & CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40U))
+      ->capture_default_str();
+  group.add_option("--segment", options.segment, "of a chain, bytes; 0: whole")->transform(CLI::AsSizeValue(false));
+  group.add_option("--nodes", options.nodes)->check(CLI::Range(1, 1024))->capture_default_str();
+  group.add_option("--node-cores", options.cores, "of each node")->check(CLI::Range(1, 1024))->capture_default_str();
+  group.add_option("--node-ranks", arguments->node_ranks,
+                   "that compute on each node, as 51,57-62 (default: from half of the cores to all but two)");
+  group.add_option("--split", arguments->splits,
+                   "S: widest levels of the tree that are for the calling threads (default: 0-3)");
+  group
+      .add_option("--placing", options.placings, "of the other steps: bind, numa, nearest, odd-even, shared (default)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"bind", "numa", "nearest", "odd-even", "shared"}));
+  group.add_option("--core-bandwidth", options.core_gigabytes, "that a core copies, GB/s")
+      ->check(rate)
+      ->capture_default_str();
+  group.add_option("--copies", options.copies, "of a message: 1, by either side; 2, by both, at the same time")
+      ->check(CLI::Range(1, 2))
+      ->capture_default_str();
+  group.add_flag("--levels-apart", options.levels_apart, "a level begins when the one before has ended, everywhere");
+  group.add_option("--computation", options.computation, "times what would hide the blocking collective on all cores")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  group.add_option("--nic-bandwidth", options.nic_gigabytes, "of a node's card, GB/s each way")
+      ->check(rate)
+      ->capture_default_str();
+  group.add_option("--nic-latency", options.nic_us, "us")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+  group.add_flag("--json", options.json, "print JSON");
+}
+
+int run_on_modelled_cores(Arguments* arguments) {
+  std::string wrong;
+  const auto read = [&](const char* option, const std::string& text, std::vector<std::uint32_t>* numbers) {
+    if (!text.empty() && !read_ids(text, numbers)) wrong = option + (": \"" + text + "\" is no list, as 51,57-62");
+  };
+  read("--node-ranks", arguments->node_ranks, &arguments->cores.ranks);
+  read("--split", arguments->splits, &arguments->cores.splits);
+  if (wrong.empty()) wrong = run_cores(arguments->cores);
+  if (!wrong.empty()) std::fprintf(stderr, "canele-sim: %s\n", wrong.c_str());
+  return wrong.empty() ? 0 : 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -267,7 +322,8 @@ int main(int argc, char** argv) {
                  "multicast: as random, and multicasts; mixed: random or multicast, by the seed; "
                  "scale: thousands of engines, without faults; "
                  "cholesky: the messages of a tile Cholesky, without faults; "
-                 "collectives: collectives of all kinds, while everything goes wrong")
+                 "collectives: collectives of all kinds, while everything goes wrong; "
+                 "cores: how long one takes on modelled cores that compute, too; without faults, and without engines")
       ->check(CLI::IsMember(workloads))
       ->capture_default_str();
   app.add_option("--partners", arguments.run.partners, "scale: that each rank chooses")->check(CLI::Range(1, 1000));
@@ -294,6 +350,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--setting", arguments.run.settings, "of all engines, as CANELE_NAME=value; may be repeated");
   add_cholesky_options(app, &arguments.run.cholesky);
+  add_cores_options(app, &arguments);
   app.add_flag("--verbose", arguments.run.verbose, "log of the engines, on standard error");
   CLI11_PARSE(app, argc, argv);
   arguments.run.workload = workloads.at(arguments.workload);
@@ -306,6 +363,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "canele-sim: --keep: \"%s\" is no list of messages, as 3,7-9\n", arguments.keep.c_str());
     return 2;
   }
+  if (arguments.run.workload == Workload::cores) return run_on_modelled_cores(&arguments);
   if (!arguments.trace.empty() && (arguments.runs != 1 || arguments.run.workload == Workload::scale)) {
     std::fprintf(stderr, "canele-sim: --trace is for one run, and not for --workload scale\n");
     return 2;

@@ -267,8 +267,8 @@ Outcome run_traffic(const RunOptions& options) {
 }  // namespace
 
 const char* name_of(Workload workload) {
-  constexpr std::array<const char*, 8> names = {"random", "flood", "startup",  "multicast",
-                                                "mixed",  "scale", "cholesky", "collectives"};
+  constexpr std::array<const char*, 9> names = {"random", "flood",    "startup",     "multicast", "mixed",
+                                                "scale",  "cholesky", "collectives", "cores"};
   return names[static_cast<std::size_t>(workload)];
 }
 

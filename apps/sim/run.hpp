@@ -17,14 +17,15 @@
 namespace canele::sim {
 
 enum class Workload : std::uint8_t {
-  random,      ///< everything at random, while everything goes wrong that may
-  flood,       ///< the same, but most of it goes to few ranks, which post their receives late
-  startup,     ///< the same, but little of it: ranks come late, leave early, and die before all are there
-  multicast,   ///< as random, and multicasts
-  mixed,       ///< by the seed: random or multicast
-  scale,       ///< thousands of engines, a few partners each
-  cholesky,    ///< the messages of a tile Cholesky
-  collectives  ///< collectives of all kinds, while everything goes wrong
+  random,       ///< everything at random, while everything goes wrong that may
+  flood,        ///< the same, but most of it goes to few ranks, which post their receives late
+  startup,      ///< the same, but little of it: ranks come late, leave early, and die before all are there
+  multicast,    ///< as random, and multicasts
+  mixed,        ///< by the seed: random or multicast
+  scale,        ///< thousands of engines, a few partners each
+  cholesky,     ///< the messages of a tile Cholesky
+  collectives,  ///< collectives of all kinds, while everything goes wrong
+  cores         ///< collectives on modelled cores; no run of a world: see cores_options.hpp
 };
 
 const char* name_of(Workload workload);

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Collectives on modelled cores: overlapped times by number of ranks, split and placing, beside the model of split
+// trees (comm/collectives/split_tree.hpp). See core_model.hpp for what is simulated.
+//
+// Who: canele-sim. Threads: one.
+// Surprise: times are in units of one message of the buffer, as the model's. The computation is what would hide the
+//     blocking collective on all cores of a node, done by fewer; how long that takes is simulated, too.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "apps/sim/core_model.hpp"
+#include "apps/sim/cores_options.hpp"
+#include "comm/collectives/algorithms.hpp"
+#include "comm/collectives/split_tree.hpp"
+
+namespace canele::sim {
+namespace {
+
+namespace collectives = comm::collectives;
+namespace split_tree = comm::collectives::split_tree;
+using collectives::Algorithm;
+using collectives::Operation;
+
+constexpr std::array<const char*, 5> placing_names = {"bind", "numa", "nearest", "odd-even", "shared"};
+
+struct Row {
+  Placing placing = Placing::shared;
+  std::uint32_t ranks = 0;
+  double computation = 0, alone = 0;  ///< alone: S = 0, nobody computes
+  std::vector<double> overlapped;     ///< by split
+  std::vector<double> model;          ///< the same; empty: there is none
+  double busy = 0;                    ///< communication cores, of the time alone
+
+  /// Reynier's, of the first split: 0: overlapped, 1: one after the other.
+  double r_overhead() const {
+    const double less = std::min(computation, alone);
+    const double more = overlapped.front() - std::max(computation, alone);
+    constexpr double nothing = 1e-9;
+    return less == 0 || std::abs(more) < nothing ? 0 : more / less;
+  }
+};
+
+/// The place of the least; of equal ones the first.
+std::size_t best_of(const std::vector<double>& times) {
+  constexpr double same = 1e-9;
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    if (times[i] < times[best] - same) best = i;
+  }
+  return best;
+}
+
+class Cores {
+ public:
+  explicit Cores(const CoresOptions& options) : options_(options) {}
+
+  /// "" or what is wrong.
+  std::string read();
+  std::vector<Row> run();
+  void print(const std::vector<Row>& rows) const;
+  void print_json(const std::vector<Row>& rows) const;
+
+ private:
+  bool all_to_one() const { return operation_ == Operation::reduce || operation_ == Operation::gather; }
+  bool rooted() const { return all_to_one() || operation_ == Operation::bcast || operation_ == Operation::scatter; }
+  bool splits() const { return rooted() && choice_.algorithm == Algorithm::binomial; }
+  split_tree::Sizes sizes() const {
+    const bool parts = operation_ == Operation::gather || operation_ == Operation::scatter;
+    return parts ? split_tree::Sizes::doubling : split_tree::Sizes::equal;
+  }
+  double unit_ns() const { return static_cast<double>(options_.size) / options_.core_gigabytes; }
+  CoreMachine machine_of(Placing placing, std::uint32_t ranks) const;
+  /// In units.
+  CoreTimes simulate(const CoreMachine& machine, std::uint32_t split, double computation) const;
+  Row row_of(Placing placing, std::uint32_t ranks) const;
+  std::string best_by_ranks(const std::vector<Row>& rows, Placing placing, std::vector<double> Row::*times) const;
+
+  CoresOptions options_;
+  Operation operation_ = Operation::reduce;
+  collectives::Choice choice_;
+  std::vector<Placing> placings_;
+  double blocking_ = 0;  // on all cores of a node
+};
+
+std::string Cores::read() {
+  constexpr std::array<Operation, 10> all = {
+      Operation::bcast,     Operation::reduce,   Operation::allreduce,      Operation::gather, Operation::scatter,
+      Operation::allgather, Operation::alltoall, Operation::reduce_scatter, Operation::scan,   Operation::exscan};
+  const auto* const found =
+      std::find_if(all.begin(), all.end(), [&](Operation one) { return name_of(one) == options_.operation; });
+  if (found == all.end()) return "--operation: \"" + options_.operation + "\" is none of bcast, reduce, scan …";
+  operation_ = *found;
+  choice_.algorithm = collectives::algorithm_named(options_.algorithm);
+  if (choice_.algorithm == Algorithm::automatic && options_.algorithm != "auto") {
+    return "--algorithm: \"" + options_.algorithm + "\" is none; there are auto, binomial, chain, recursive …";
+  }
+  const bool scans = operation_ == Operation::scan || operation_ == Operation::exscan;
+  if (choice_.algorithm == Algorithm::automatic && rooted()) choice_.algorithm = Algorithm::binomial;
+  if (choice_.algorithm == Algorithm::automatic && scans) choice_.algorithm = Algorithm::chain;
+  if (choice_.algorithm != Algorithm::automatic && !has(operation_, choice_.algorithm)) {
+    return "--algorithm: a " + options_.operation + " has no " + options_.algorithm;
+  }
+  choice_.segment = options_.segment;
+  if (options_.ranks.empty()) {
+    for (std::uint32_t ranks = (options_.cores + 1) / 2; ranks + 2 <= options_.cores; ++ranks) {
+      options_.ranks.push_back(ranks);
+    }
+  }
+  for (const std::uint32_t ranks : options_.ranks) {
+    if (ranks >= 1 && ranks <= options_.cores && ranks * options_.nodes >= 2) continue;
+    return fmt::format("--node-ranks: {} of {} cores: a node has from 1 to that many, and a job at least 2", ranks,
+                       options_.cores);
+  }
+  if (options_.splits.empty()) options_.splits = splits() ? std::vector<std::uint32_t>{0, 1, 2, 3} : std::vector{0U};
+  if (!splits() && options_.splits != std::vector{0U}) return "--split: only binomial trees from a root can be split";
+  if (!splits() && options_.levels_apart) return "--levels-apart: only binomial trees from a root have such levels";
+  if (options_.placings.empty()) options_.placings = {"shared"};
+  for (const std::string& name : options_.placings) {
+    placings_.push_back(
+        static_cast<Placing>(std::find(placing_names.begin(), placing_names.end(), name) - placing_names.begin()));
+  }
+  return "";
+}
+
+CoreMachine Cores::machine_of(Placing placing, std::uint32_t ranks) const {
+  CoreMachine machine;
+  machine.nodes = options_.nodes, machine.cores = options_.cores, machine.ranks = ranks;
+  machine.placing = placing;
+  machine.byte_ns = 1 / options_.core_gigabytes;
+  machine.two_copies = options_.copies == 2;
+  machine.nic_byte_ns = 1 / options_.nic_gigabytes;
+  machine.nic_latency_ns = options_.nic_us * 1000;
+  return machine;
+}
+
+CoreTimes Cores::simulate(const CoreMachine& machine, std::uint32_t split, double computation) const {
+  collectives::Call call;
+  call.operation = operation_;
+  call.size = static_cast<int>(machine.nodes * machine.ranks);
+  call.length = call.input.length = call.output.length = options_.size;
+  collectives::Choice choice = collectives::choose(call, choice_, {});
+  choice.late = split;
+  choice.segment = options_.segment;
+  std::vector<collectives::Schedule> schedules;
+  for (call.rank = 0; call.rank < call.size; ++call.rank) schedules.push_back(schedule_of(call, choice));
+  CoreCourse course;
+  course.late_first = all_to_one();
+  course.computation_ns = computation * unit_ns();
+  if (options_.levels_apart) course.levels_apart = all_to_one() ? 1 : -1;
+  const CoreTimes times = run_on_cores(machine, course, schedules);
+  return {times.end_ns / unit_ns(), times.busy_ns / unit_ns()};
+}
+
+Row Cores::row_of(Placing placing, std::uint32_t ranks) const {
+  const CoreMachine machine = machine_of(placing, ranks);
+  Row row;
+  row.placing = placing;
+  row.ranks = ranks;
+  row.computation = options_.computation * blocking_ * options_.cores / ranks;
+  const CoreTimes alone = simulate(machine, 0, 0);
+  row.alone = alone.end_ns;
+  const std::uint32_t left = (options_.cores - ranks) * options_.nodes;
+  if (left > 0) row.busy = alone.busy_ns / alone.end_ns / left;
+  const bool modelled = splits() && options_.nodes == 1 && options_.copies == 1 && options_.computation == 1;
+  for (const std::uint32_t split : options_.splits) {
+    row.overlapped.push_back(simulate(machine, split, row.computation).end_ns);
+    if (modelled) row.model.push_back(split_tree::overlapped_time({options_.cores, ranks}, split, sizes()));
+  }
+  return row;
+}
+
+std::vector<Row> Cores::run() {
+  blocking_ = simulate(machine_of(Placing::bind, options_.cores), 0, 0).end_ns;
+  std::vector<Row> rows;
+  for (const Placing placing : placings_) {
+    for (const std::uint32_t ranks : options_.ranks) rows.push_back(row_of(placing, ranks));
+  }
+  return rows;
+}
+
+/// "0: 33-51, 1: 52-57, …": for which ranks which split is the best.
+std::string Cores::best_by_ranks(const std::vector<Row>& rows, Placing placing, std::vector<double> Row::*times) const {
+  std::string text;
+  std::optional<std::uint32_t> split;
+  std::uint32_t first = 0, last = 0;
+  const auto close = [&] {
+    if (!split) return;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", *split, first);
+    if (last != first) text += fmt::format("-{}", last);
+  };
+  for (const Row& row : rows) {
+    if (row.placing != placing) continue;
+    const std::uint32_t best = options_.splits[best_of(row.*times)];
+    if (split != best) {
+      close();
+      split = best;
+      first = row.ranks;
+    }
+    last = row.ranks;
+  }
+  close();
+  return text;
+}
+
+void Cores::print(const std::vector<Row>& rows) const {
+  const bool modelled = !rows.front().model.empty();
+  fmt::print(
+      "{}, {} bytes, {} node{} of {} cores, {} cop{} of a message{}; unit {:.1f} us; blocking on all cores {:.2f}\n",
+      options_.operation, options_.size, options_.nodes, options_.nodes == 1 ? "" : "s", options_.cores,
+      options_.copies, options_.copies == 1 ? "y" : "ies", options_.levels_apart ? ", levels apart" : "",
+      unit_ns() / 1e3, blocking_);
+  std::string head = fmt::format("{:<9}{:>6}{:>6}{:>9}{:>9}{:>7}{:>7}", "placing", "ranks", "left", "compute", "alone",
+                                 "busy", "r_over");
+  for (const std::uint32_t split : options_.splits) {
+    head += fmt::format("{:>9}", fmt::format("S={}", split));
+    if (modelled) head += fmt::format("{:>8}", "model");
+  }
+  fmt::print("{}{:>6}{}\n", head, "best", modelled ? " model" : "");
+  for (const Row& row : rows) {
+    fmt::print("{:<9}{:>6}{:>6}{:>9.3f}{:>9.3f}{:>7.2f}{:>7.2f}", placing_names[static_cast<std::size_t>(row.placing)],
+               row.ranks, options_.cores - row.ranks, row.computation, row.alone, row.busy, row.r_overhead());
+    for (std::size_t i = 0; i < row.overlapped.size(); ++i) {
+      fmt::print("{:>9.3f}", row.overlapped[i]);
+      if (modelled) fmt::print("{:>8.3f}", row.model[i]);
+    }
+    fmt::print("{:>6}", options_.splits[best_of(row.overlapped)]);
+    if (modelled) fmt::print("{:>6}", options_.splits[best_of(row.model)]);
+    fmt::print("\n");
+  }
+  if (options_.splits.size() == 1) return;
+  for (const Placing placing : placings_) {
+    fmt::print("best split by ranks, {}: {}\n", placing_names[static_cast<std::size_t>(placing)],
+               best_by_ranks(rows, placing, &Row::overlapped));
+  }
+  if (modelled) fmt::print("best split by ranks, model: {}\n", best_by_ranks(rows, placings_.front(), &Row::model));
+}
+
+void Cores::print_json(const std::vector<Row>& rows) const {
+  nlohmann::ordered_json all = {
+      {"operation", options_.operation}, {"size", options_.size},     {"nodes", options_.nodes},
+      {"cores", options_.cores},         {"copies", options_.copies}, {"levels_apart", options_.levels_apart},
+      {"unit_us", unit_ns() / 1e3},      {"blocking", blocking_},     {"splits", options_.splits}};
+  for (const Row& row : rows) {
+    nlohmann::ordered_json one = {{"placing", placing_names[static_cast<std::size_t>(row.placing)]},
+                                  {"ranks", row.ranks},
+                                  {"computation", row.computation},
+                                  {"alone", row.alone},
+                                  {"busy", row.busy},
+                                  {"r_overhead", row.r_overhead()},
+                                  {"overlapped", row.overlapped},
+                                  {"best", options_.splits[best_of(row.overlapped)]}};
+    if (!row.model.empty()) {
+      one["model"] = row.model;
+      one["model_best"] = options_.splits[best_of(row.model)];
+    }
+    all["rows"].push_back(one);
+  }
+  fmt::print("{}\n", all.dump(2));
+}
+
+}  // namespace
+
+std::string run_cores(const CoresOptions& options) {
+  Cores cores(options);
+  if (std::string wrong = cores.read(); !wrong.empty()) return wrong;
+  const std::vector<Row> rows = cores.run();
+  options.json ? cores.print_json(rows) : cores.print(rows);
+  return "";
+}
+
+}  // namespace canele::sim
