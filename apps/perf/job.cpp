@@ -6,14 +6,12 @@
 // Surprise: only this thread is pinned; the library's own threads stay where the library puts them, as for any program.
 #include "job.hpp"
 
-#include <sched.h>
-
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <utility>
+
+#include "pin.hpp"
 
 namespace canele::perf {
 namespace {
@@ -23,27 +21,11 @@ std::vector<std::string> with_driver(std::vector<std::string> settings, const st
   return settings;
 }
 
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) cores.push_back(i);
-  }
-  return cores;
-}
-
 /// Pins the calling thread; returns the core.
-int pin_thread(const std::vector<int>& cores, int local_rank) {
+int pin_rank(const std::vector<int>& cores, int local_rank) {
   if (cores.empty()) throw std::runtime_error("cannot find out which cores this process may use");
   const int core = cores[static_cast<std::size_t>(local_rank) % cores.size()];
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (core < CPU_SETSIZE) CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) {
-    throw std::runtime_error("cannot pin rank to core " + std::to_string(core) + ": " + std::strerror(errno) +
-                             "; --cores names others, --no-pin does without");
-  }
+  pin_thread({core});
   return core;
 }
 
@@ -60,7 +42,7 @@ Job::Job(const Options& options, std::vector<std::string> settings)
 
 void Job::pin(const Options& options) {
   int own = -1;
-  if (options.pin) own = pin_thread(options.cores.empty() ? allowed_cores() : options.cores, engine.local_rank());
+  if (options.pin) own = pin_rank(options.cores.empty() ? allowed_cores() : options.cores, engine.local_rank());
   auto received = session.irecv(peer(), 1, canele::one(cores_[peer()]));
   session.send(peer(), 1, canele::one(own));
   received.wait();

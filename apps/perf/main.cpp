@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // canele-perf: latency, bandwidth and message rate between two ranks, beside the machine's floor; samples of all
-// drivers, for the engine; matching among many receives; floods of messages that nobody has asked for; broadcasts.
+// drivers, for the engine; matching among many receives; floods of messages that nobody has asked for; broadcasts;
+// collectives.
 //
 // Who: users and the peers' runner. Threads: the main thread, and what the library starts.
 // Surprise: alone, it replaces itself by canele-run, which starts it twice.
@@ -15,6 +16,7 @@
 #include "launch.hpp"
 #include "match.hpp"
 #include "measure.hpp"
+#include "nbc/nbc.hpp"
 #include "options.hpp"
 #include "progress/benchmarks.hpp"
 #include "report.hpp"
@@ -49,6 +51,7 @@ int run(Options options) {
   if (options.benchmark == Benchmark::flood) return flood(options);
   if (options.benchmark == Benchmark::broadcast) return broadcast(options);
   if (options.benchmark == Benchmark::progress) return progress_in_job(options);
+  if (options.benchmark == Benchmark::nbc) return nbc::in_job(options.nbc, options.driver);
   if (options.benchmark == Benchmark::sample) options.driver = only_driver(options);
   Job job(options, matching ? match_settings(options) : std::vector<std::string>{});
   try {
@@ -80,6 +83,7 @@ int main(int argc, char** argv) {
     if (options.benchmark == Benchmark::sample) return sample_each(options);
     if (options.benchmark == Benchmark::flood) return flood_each(options);
     if (options.benchmark == Benchmark::broadcast) return broadcast_each(options);
+    if (options.benchmark == Benchmark::nbc) return nbc::each_configuration(options.nbc, {argv + 1, argv + argc});
     std::fprintf(stderr, "canele-perf: %s\n",
                  start_job({argv + 1, argv + argc}, std::max(2, options.progress.ranks)).c_str());
   } catch (const std::exception& problem) {

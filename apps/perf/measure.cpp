@@ -43,6 +43,7 @@ double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {
     case Benchmark::flood:
     case Benchmark::broadcast:
     case Benchmark::progress:
+    case Benchmark::nbc:
       break;
   }
   return ns;

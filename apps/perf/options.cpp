@@ -180,6 +180,13 @@ void add_progress(CLI::App& app, Options& options) {
   }
 }
 
+void add_nbc(CLI::App& app, Options& options) {
+  nbc::add_subcommand(app, options.nbc);
+  CLI::App* const sub = app.get_subcommand("nbc");
+  sub->add_option("--driver", options.driver, "CANELE_DRIVERS, e.g. shm or tcp (default: as configured)");
+  sub->parse_complete_callback([&options] { options.benchmark = Benchmark::nbc; });
+}
+
 }  // namespace
 
 int Options::window() const {
@@ -190,6 +197,7 @@ int Options::window() const {
     case Benchmark::flood:
     case Benchmark::broadcast:
     case Benchmark::progress:
+    case Benchmark::nbc:
       return 1;
     case Benchmark::bandwidth:
       return 16;
@@ -224,6 +232,8 @@ const char* name_of(Benchmark benchmark) {
       return "broadcast";
     case Benchmark::progress:
       return "progress";
+    case Benchmark::nbc:
+      return "nbc";
   }
   return "";
 }
@@ -234,6 +244,7 @@ const char* unit_of(Benchmark benchmark) {
     case Benchmark::sample:
     case Benchmark::broadcast:
     case Benchmark::progress:
+    case Benchmark::nbc:
       return "us";
     case Benchmark::match:
       return "ns";
@@ -261,6 +272,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_flood(app, *options);
   add_broadcast(app, *options);
   add_progress(app, *options);
+  add_nbc(app, *options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

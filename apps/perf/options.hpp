@@ -14,11 +14,12 @@
 #include "broadcast_options.hpp"
 #include "flood_options.hpp"
 #include "match_plan.hpp"
+#include "nbc/options.hpp"
 #include "progress/options.hpp"
 
 namespace canele::perf {
 
-enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast, progress };
+enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast, progress, nbc };
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
@@ -35,6 +36,7 @@ struct Options {
   FloodOptions flood;
   BroadcastOptions broadcast;
   progress::Options progress;  ///< overlap, threads, overload, availability
+  nbc::Options nbc;
 
   /// Messages in flight before the receiver answers; 1 for the ping-pong.
   int window() const;

@@ -4,40 +4,18 @@
 // Surprise: the process is pinned, all of its threads and those to come, those of the library included: what a rank
 // uses
 //     is then one core, as the launchers of MPIs bind it.
-#include <dirent.h>
-#include <sched.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 
+#include "../pin.hpp"
 #include "benchmarks.hpp"
 
 namespace canele::perf::progress {
 namespace {
 
 int core_of(const Options& options, int local_rank) {
-  const auto place = static_cast<std::size_t>(local_rank);
-  if (!options.cores.empty()) return options.cores[place % options.cores.size()];
-  cpu_set_t set;
-  std::vector<int> allowed;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-      if (CPU_ISSET(i, &set)) allowed.push_back(i);
-    }
-  }
-  if (allowed.empty()) throw std::runtime_error("cannot find out which cores this process may use");
-  return allowed[place % allowed.size()];
-}
-
-void pin_thread(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (core < CPU_SETSIZE) CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof set, &set) == 0) return;
-  throw std::runtime_error("cannot pin to core " + std::to_string(core) + ": " + std::strerror(errno) +
-                           "; --cores names others, --no-pin does without");
+  const std::vector<int> cores = options.cores.empty() ? allowed_cores() : options.cores;
+  if (cores.empty()) throw std::runtime_error("cannot find out which cores this process may use");
+  return cores[static_cast<std::size_t>(local_rank) % cores.size()];
 }
 
 }  // namespace
@@ -49,7 +27,7 @@ void run(Link& link, const Clock& clock, const Options& options, double us_per_t
     throw std::runtime_error((many ? "ranks" : "two ranks") + std::string(" on one host are needed, and there are ") +
                              std::to_string(link.size()) + ", " + std::to_string(link.local_size()) + " of them here");
   }
-  if (options.pin) pin_thread(core_of(options, link.local_rank()));
+  if (options.pin) pin_thread({core_of(options, link.local_rank())});
   Report report(options.json);
   Bench bench{link, clock, options, report, us_per_turn(clock), us_per_turn_calm};
   if (options.benchmark == "overlap") overlap(bench);

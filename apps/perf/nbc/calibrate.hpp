@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Calibration: how much of something takes as long as is wanted.
+//
+// Who: nbc, for the size of a collective and for the work. Threads: one.
+// Surprise: time may jump with the amount (where the protocol changes), so that no amount comes near: then the nearest
+//     is kept, and all that is computed later uses the time measured, not the one wanted.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace canele::perf::nbc {
+
+struct Range {
+  std::uint64_t least, most;
+};
+
+struct Calibrated {
+  std::uint64_t amount;
+  double time;  ///< that was measured
+};
+
+inline bool within_tenth(double time, double target) { return std::abs(time - target) < 0.1 * target; }
+
+/// Time grows with the amount: in proportion at first, then between the nearest that were too little and too much.
+template <typename Measure>
+Calibrated calibrate(double target, std::uint64_t guess, Range allowed, Measure&& measure) {
+  constexpr int most_tries = 12;
+  double below = 0, above = 0;  // amounts; 0: none yet
+  Calibrated best{0, 0};
+  double amount = static_cast<double>(guess);
+  for (int i = 0; i < most_tries; ++i) {
+    const std::uint64_t now = std::clamp(static_cast<std::uint64_t>(amount), allowed.least, allowed.most);
+    if (now == best.amount) break;  // a limit, or nothing is left between
+    const double time = measure(now);
+    if (best.amount == 0 || std::abs(time - target) < std::abs(best.time - target)) best = {now, time};
+    if (within_tenth(time, target)) break;
+    (time < target ? below : above) = static_cast<double>(now);
+    amount = static_cast<double>(now) * target / time;
+    if (below > 0 && above > 0 && (amount <= below || amount >= above)) amount = std::sqrt(below * above);
+  }
+  return best;
+}
+
+}  // namespace canele::perf::nbc

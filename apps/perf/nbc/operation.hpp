@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Operation: which collective, on which memory; and what it must have brought.
+//
+// Who: nbc. Threads: one.
+// Surprise: all of them carry doubles that are small whole numbers, so sums are exact and every one can be checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace canele::perf::nbc {
+
+enum class Operation : std::uint64_t { barrier, bcast, reduce, allreduce, allgather, alltoall };
+
+constexpr Operation all_operations[] = {Operation::barrier,   Operation::bcast,     Operation::reduce,
+                                        Operation::allreduce, Operation::allgather, Operation::alltoall};
+
+/// "bcast".
+const char* name_of(Operation operation);
+/// Of one of the names above.
+Operation operation_of(std::string_view name);
+
+/// A collective to be started: `count` doubles a part. The root is rank 0; bcast uses output only.
+struct Call {
+  Operation operation;
+  std::size_t count;
+  const double* input;
+  double* output;
+};
+
+/// The memory of one rank.
+class Buffers {
+ public:
+  Buffers(int rank, int ranks) : rank_(static_cast<std::size_t>(rank)), ranks_(static_cast<std::size_t>(ranks)) {}
+
+  /// Bytes that a rank needs for parts of `size` bytes.
+  static std::uint64_t needed(Operation operation, std::uint64_t size, int ranks);
+
+  /// Memory for parts of `size` bytes (a multiple of 8), filled anew if it is for something else than the last time or
+  /// if `afresh`: results are then not there yet.
+  Call prepare(Operation operation, std::uint64_t size, bool afresh);
+  /// What is wrong with the results; empty: nothing.
+  std::string check(const Call& call) const;
+
+ private:
+  double wanted(const Call& call, std::size_t part, std::size_t i) const;
+
+  std::size_t rank_, ranks_;
+  std::vector<double> input_, output_;
+  Call last_{};
+};
+
+}  // namespace canele::perf::nbc

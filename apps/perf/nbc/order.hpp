@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Order: what rank 0 tells all ranks to do next, beginning at an agreed date; and what they answer.
+//
+// Who: the benchmarks of this directory, on every rank. Threads: the main thread of each rank.
+// Surprise: where ranks share a core, each gives way once when its collective has been started: or else the first one
+//     would have computed before the second one starts, which no machine with a core for each would do.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../progress/link.hpp"
+#include "../progress/report.hpp"
+#include "collectives.hpp"
+#include "metrics.hpp"
+#include "operation.hpp"
+#include "solo.hpp"
+#include "work.hpp"
+
+namespace canele::perf::nbc {
+
+/// What the benchmarks of one rank use.
+struct Bench {
+  progress::Link& link;
+  Collectives& collectives;
+  const progress::Clock& clock;
+  const Options& options;
+  progress::Report& report;
+  Work& work;
+  double us_per_row;
+  double impact;  ///< r_mpi_impact, the largest of all ranks
+  bool crowded;   ///< ranks share cores
+};
+
+struct Order {
+  std::uint64_t start = 0;  ///< date in ticks; 0: end
+  Operation operation = Operation::barrier;
+  std::uint64_t size = 0;         ///< of a part
+  std::uint64_t communicate = 0;  ///< 0: only compute
+  std::uint64_t rows = 0;         ///< of the work, on each core
+  std::uint64_t delay = 0;        ///< of rank 0, in ticks
+  std::uint64_t check = 0;        ///< results are looked at, too
+};
+
+/// One rank's, in ticks.
+struct Dates {
+  std::uint64_t start = 0, called = 0, computed = 0, end = 0;
+  std::uint64_t late = 0;
+};
+
+/// In us, of all ranks.
+struct Outcome {
+  double global = 0;  ///< latest end less earliest start
+  std::vector<Phases> ranks;
+};
+
+class Orders {
+ public:
+  explicit Orders(Bench& bench) : bench_(bench), buffers_(bench.link.rank(), bench.link.size()) {}
+
+  /// Rank 0: all ranks do it; again, if one of them got to know too late.
+  Outcome give(Order order);
+  /// Rank 0: the others are told that there is no more.
+  void end();
+  /// The others: do what rank 0 says, until the end.
+  void follow();
+
+ private:
+  bool try_once(Order& order, std::vector<Dates>& dates);
+  Dates carry_out(const Order& order);
+  void wait_until(std::uint64_t date) const;
+
+  Bench& bench_;
+  Buffers buffers_;
+  double ahead_us_ = 500;
+};
+
+}  // namespace canele::perf::nbc

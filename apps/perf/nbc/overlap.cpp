@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Collectives while the ranks compute: sizes and work are calibrated, then every point is measured beside its
+// references. The figures: options.cpp.
+//
+// Who and threads: see benchmarks.hpp.
+// Surprise: the ratios of a rank are to the references of all ranks together, so that they add up to its overhead.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "../statistics.hpp"
+#include "benchmarks.hpp"
+#include "calibrate.hpp"
+
+namespace canele::perf::nbc {
+namespace {
+
+double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+/// What one point of the plane has brought, an element for each iteration.
+struct Samples {
+  std::vector<double> comm, comp, total;
+  std::vector<std::vector<Phases>> together;  ///< by iteration, by rank
+};
+
+/// Of one rank: medians over the iterations.
+Phases phases_of(const Samples& samples, std::size_t rank) {
+  std::vector<double> call, comp, wait;
+  for (const std::vector<Phases>& ranks : samples.together) {
+    call.push_back(ranks[rank].call);
+    comp.push_back(ranks[rank].comp);
+    wait.push_back(ranks[rank].wait);
+  }
+  return {median(call), median(comp), median(wait)};
+}
+
+class Overlap {
+ public:
+  Overlap(Bench& bench, Orders& orders) : bench_(bench), orders_(orders) {}
+
+  void run() {
+    for (const std::string& name : bench_.options.operations) {
+      operation_ = operation_of(name);
+      if (operation_ == Operation::barrier) {
+        point({0, repeat([this] { return comm(0); }, some)}, 0);
+        continue;
+      }
+      for (const double target : bench_.options.comms) size(target);
+    }
+  }
+
+ private:
+  static constexpr int some = 7;  // to learn how long something takes
+
+  Order order(std::uint64_t size, std::uint64_t rows) const {
+    Order one;
+    one.operation = operation_;
+    one.size = size;
+    one.communicate = 1;
+    one.rows = rows;
+    return one;
+  }
+  double comm(std::uint64_t size) { return orders_.give(order(size, 0)).global; }
+  double comp(std::uint64_t rows) {
+    Order alone = order(0, rows);
+    alone.communicate = 0;
+    return orders_.give(alone).global;
+  }
+  template <typename Measure>
+  static double repeat(Measure&& measure, int times) {
+    std::vector<double> found;
+    for (int i = 0; i < times; ++i) found.push_back(measure());
+    return median(found);
+  }
+  void size(double target);
+  void point(Calibrated size, double target);
+  Calibrated rows_for(double target);
+  void measure(std::uint64_t size, double comm_target, std::uint64_t rows, double comp_target);
+  void print(const progress::Row& keys, const Samples& samples);
+
+  Bench& bench_;
+  Orders& orders_;
+  Operation operation_ = Operation::barrier;
+  std::map<double, Calibrated> rows_;  ///< by the time that they were to take
+};
+
+/// All points with this time of the collective.
+void Overlap::size(double target) {
+  constexpr double bytes_per_us = 2'000;
+  constexpr std::uint64_t unit = sizeof(double);
+  const std::uint64_t part = Buffers::needed(operation_, unit, bench_.link.size());
+  const Range units{1, std::max<std::uint64_t>(1, bench_.options.memory / part)};
+  const auto guess = static_cast<std::uint64_t>(target * bytes_per_us) / unit;
+  Calibrated found = calibrate(target, guess, units, [this](std::uint64_t count) {
+    comm(count * unit);  // the first one touches the memory
+    return repeat([this, count] { return comm(count * unit); }, some);
+  });
+  found.amount *= unit;
+  if (!within_tenth(found.time, target)) {
+    std::fprintf(stderr, "canele-perf: %s in %.0f us: the nearest is %.0f us, with %llu bytes%s\n", name_of(operation_),
+                 target, found.time, static_cast<unsigned long long>(found.amount),
+                 found.time < target ? "; --memory allows more" : "");
+  }
+  if (found.time < target / 2) return;  // another point of the axis is nearer
+  Order checked = order(found.amount, 0);
+  checked.check = 1;
+  orders_.give(checked);
+  point(found, target);
+}
+
+/// With this size, all computations.
+void Overlap::point(Calibrated size, double target) {
+  for (const double comp_target : bench_.options.comps) {
+    measure(size.amount, target, rows_for(comp_target).amount, comp_target);
+  }
+  if (!bench_.options.comps.empty()) return;
+  for (const double ratio : bench_.options.ratios) {
+    const double comp_target = ratio * size.time;
+    measure(size.amount, target, rows_for(comp_target).amount, comp_target);
+  }
+}
+
+Calibrated Overlap::rows_for(double target) {
+  const auto known = rows_.find(target);
+  if (known != rows_.end()) return known->second;
+  const auto guess = static_cast<std::uint64_t>(target / bench_.us_per_row);
+  const Calibrated found = calibrate(target, std::max<std::uint64_t>(1, guess), {1, std::uint64_t{1} << 40},
+                                     [this](std::uint64_t rows) { return repeat([&] { return comp(rows); }, some); });
+  rows_[target] = found;
+  return found;
+}
+
+void Overlap::measure(std::uint64_t size, double comm_target, std::uint64_t rows, double comp_target) {
+  Samples samples;
+  for (int i = -bench_.options.warm_ups; i < bench_.options.iterations; ++i) {
+    const double comm_alone = comm(size), comp_alone = comp(rows);
+    const Outcome both = orders_.give(order(size, rows));
+    if (i < 0) continue;
+    samples.comm.push_back(comm_alone);
+    samples.comp.push_back(comp_alone);
+    samples.total.push_back(both.global);
+    samples.together.push_back(both.ranks);
+  }
+  progress::Row keys{"nbc",
+                     {{"configuration", bench_.options.configuration()},
+                      {"operation", name_of(operation_)},
+                      {"size", size},
+                      {"wanted_comm", comm_target},
+                      {"wanted_comp", comp_target}},
+                     {},
+                     {}};
+  print(keys, samples);
+}
+
+void Overlap::print(const progress::Row& keys, const Samples& samples) {
+  const References alone{median(samples.comp), median(samples.comm)};
+  const double total = median(samples.total), overhead = r_overhead(total, alone);
+  std::vector<double> comms, comps, overheads, calls, waits, computing;
+  for (std::size_t rank = 0; rank < samples.together.front().size(); ++rank) {
+    const Phases own = phases_of(samples, rank);
+    comms.push_back(r_comm(own, alone));
+    comps.push_back(r_comp_slowdown(own, alone));
+    overheads.push_back(r_overhead_by_ratios(comps.back(), comms.back(), alone));
+    calls.push_back(own.call / own.total());
+    waits.push_back(own.wait / own.total());
+    computing.push_back(own.comp / own.total());
+  }
+  const double comm_ratio = quantile(comms, 1), comp_ratio = quantile(comps, 1);
+  nlohmann::ordered_json ratios = {{"comm", alone.comm},
+                                   {"comp", alone.comp},
+                                   {"total", total},
+                                   {"r_overhead", overhead},
+                                   {"r_comm", comm_ratio},
+                                   {"r_comp_slowdown", comp_ratio},
+                                   {"r_mpi_impact", bench_.impact},
+                                   {"omb", omb_overlap(total, alone.comp, alone.comm)},
+                                   {"imb", imb_overlap(alone.comm, alone.comp, total)}};
+  nlohmann::ordered_json ranks = {{"median", median(overheads)},       {"least", quantile(overheads, 0)},
+                                  {"largest", quantile(overheads, 1)}, {"call", median(calls)},
+                                  {"computation", median(computing)},  {"wait", median(waits)}};
+  progress::Row row = keys;
+  if (!bench_.options.json) row.keys.erase("wanted_comm"), row.keys.erase("wanted_comp");
+  row.figures = bench_.options.all_ranks && !bench_.options.json ? ranks : ratios;
+  if (bench_.options.json) row.figures.update(ranks);
+  row.figures["diagnosis"] = name_of(diagnose(comp_ratio, comm_ratio, overhead));
+  row.samples = {{"comm", samples.comm},
+                 {"comp", samples.comp},
+                 {"total", samples.total},
+                 {"ranks", {{"r_overhead", overheads}, {"r_comm", comms}, {"r_comp_slowdown", comps}}}};
+  bench_.report.print(row);
+}
+
+}  // namespace
+
+void overlap(Bench& bench, Orders& orders) { Overlap(bench, orders).run(); }
+
+}  // namespace canele::perf::nbc

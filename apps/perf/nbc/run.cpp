@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pins, looks at the passive impact, and chooses the benchmark. Who and threads: see benchmarks.hpp.
+// Surprise: every rank measures the impact on the same core as before the library was there: that of the first rank.
+#include <algorithm>
+#include <stdexcept>
+
+#include "benchmarks.hpp"
+#include "layout.hpp"
+
+namespace canele::perf::nbc {
+namespace {
+
+constexpr int impact_tag = 13;
+
+/// Rank 0: the largest of all ranks; the others: their own.
+double largest_impact(progress::Link& link, Collectives& collectives, const Before& before) {
+  progress::Link::Request request{};
+  collectives.start({Operation::barrier, 0, nullptr, nullptr}, request);  // the library is there on all ranks
+  link.wait(request);
+  double impact = before.impact();
+  if (link.rank() != 0) {
+    progress::send(link, 0, impact_tag, &impact, sizeof impact);
+    return impact;
+  }
+  for (int rank = 1; rank < link.size(); ++rank) {
+    double theirs = 0;
+    progress::receive(link, rank, impact_tag, &theirs, sizeof theirs);
+    impact = std::max(impact, theirs);
+  }
+  return impact;
+}
+
+}  // namespace
+
+void run(progress::Link& link, Collectives& collectives, const Options& options, const Before& before) {
+  if (link.local_size() != link.size() || link.size() < 2) {
+    throw std::runtime_error("two ranks or more on one host are needed, for their clocks are compared; there are " +
+                             std::to_string(link.size()) + ", " + std::to_string(link.local_size()) + " of them here");
+  }
+  const double impact = largest_impact(link, collectives, before);
+  Work work(cores_of(options, before.allowed, link.local_rank()), options.pin);
+  progress::Report report(options.json);
+  const bool shared = crowded(options, before.allowed, link.size());
+  Bench bench{link, collectives, before.clock, options, report, work, before.us_per_row, impact, shared};
+  Orders orders(bench);
+  if (link.rank() != 0) return orders.follow();
+  (options.cresta ? cresta : overlap)(bench, orders);
+  orders.end();
+}
+
+}  // namespace canele::perf::nbc

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pinning: which cores this process may use, and one thread onto one of them.
+//
+// Who: everything that measures. Threads: any; it is the calling thread that is pinned.
+// Surprise: threads that it starts later inherit the core, those of a library included.
+#pragma once
+
+#include <sched.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace canele::perf {
+
+/// OS indexes, ascending; empty if the system does not say.
+inline std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) cores.push_back(i);
+  }
+  return cores;
+}
+
+/// Throws std::runtime_error with what is wrong.
+inline void pin_thread(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::string names;
+  for (const int core : cores) {
+    if (core >= 0 && core < CPU_SETSIZE) CPU_SET(core, &set);
+    names += (names.empty() ? "" : ",") + std::to_string(core);
+  }
+  if (sched_setaffinity(0, sizeof set, &set) == 0) return;
+  throw std::runtime_error("cannot pin to core " + names + ": " + std::strerror(errno) +
+                           "; --cores names others, --no-pin does without");
+}
+
+}  // namespace canele::perf
