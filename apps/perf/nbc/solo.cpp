@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Turns and the work alone. See solo.hpp (who, threads, and the surprise).
+// Locks and the work alone. See solo.hpp (who, threads, and the surprise).
 #include "solo.hpp"
 
 #include <fcntl.h>
@@ -14,20 +14,21 @@
 #include "../pin.hpp"
 #include "../statistics.hpp"
 #include "layout.hpp"
-#include "metrics.hpp"
 
 namespace canele::perf::nbc {
 
-Turn::Turn() : file_(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)) {
-  int code = file_ < 0 ? -1 : flock(file_, LOCK_EX);
-  while (code != 0 && file_ >= 0 && errno == EINTR) code = flock(file_, LOCK_EX);
-  if (code != 0) throw std::runtime_error(std::string("cannot lock this program's file: ") + std::strerror(errno));
+FileLock::FileLock(const char* file, Kind kind) : file_(open(file, O_RDONLY | O_CLOEXEC)) {
+  const int operation = kind == Kind::exclusive ? LOCK_EX : LOCK_SH;
+  while (file_ < 0 || flock(file_, operation) != 0) {
+    if (file_ >= 0 && errno == EINTR) continue;
+    throw std::runtime_error("cannot lock " + std::string(file) + ": " + std::strerror(errno));
+  }
 }
 
-Turn::~Turn() { close(file_); }
+FileLock::~FileLock() { close(file_); }
 
 Before::Before(const Options& options, int progress_core) : allowed(allowed_cores()), options_(options) {
-  constexpr double target_us = 5'000;
+  constexpr double target_us = 10'000;
   constexpr std::uint64_t some = 256;
   rows_ = some;
   us_per_row = measure() / static_cast<double>(some);
@@ -38,17 +39,16 @@ Before::Before(const Options& options, int progress_core) : allowed(allowed_core
 
 double Before::measure() const {
   constexpr int tries = 15;
+  constexpr double calm = 0.25;  // other ranks may still be starting
   Work work(cores_of(options_, allowed, 0), options_.pin);
-  const Turn turn;
+  const FileLock turn("/proc/self/exe", FileLock::Kind::exclusive);
   std::vector<double> times;
   for (int i = 0; i < tries; ++i) {
     const std::uint64_t begin = clock.now();
     work.run(rows_);
     times.push_back(clock.us(clock.now() - begin));
   }
-  return quantile(times, 0.5);
+  return quantile(times, calm);
 }
-
-double Before::impact() const { return r_mpi_impact(measure(), alone_); }
 
 }  // namespace canele::perf::nbc

@@ -3,23 +3,24 @@
 // What a library costs that is only there: the same work before it is started and after, a rank at a time.
 //
 // Who: main makes a Before, first of all; run() then measures again. Threads: the main thread.
-// Surprise: ranks take turns by a lock on this program's file: it is there without a library, and who waits for it
-//     sleeps.
+// Surprise: ranks take turns by locks on files: those are there without a library, and who waits for one sleeps.
 #pragma once
 
 #include "../progress/clock.hpp"
+#include "metrics.hpp"
 #include "options.hpp"
 #include "work.hpp"
 
 namespace canele::perf::nbc {
 
-/// This rank has a core for itself while it lives, as far as the other ranks of the host are concerned.
-class Turn {
+/// A lock on a file that all ranks of the host have, until the end of its life. Who waits for it sleeps.
+class FileLock {
  public:
-  Turn();
-  ~Turn();
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  enum class Kind { exclusive, shared };
+  FileLock(const char* file, Kind kind);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
 
  private:
   int file_;
@@ -31,14 +32,26 @@ class Before {
   /// Measures; then lets this thread, and so the threads to come, run anywhere again, or on `progress_core` (-1: none).
   Before(const Options& options, int progress_core);
 
-  /// The same work now, to that.
-  double impact() const;
+  /// The same work now, to that. Every rank calls it; `meet` returns when all of them have begun.
+  template <typename Meet>
+  double impact(Meet&& meet) const {
+    double with_library = 0;
+    {
+      const FileLock here(meeting_place, FileLock::Kind::shared);
+      meet();
+      with_library = measure();
+    }
+    const FileLock all_done(meeting_place, FileLock::Kind::exclusive);  // not in the library, where waiting may spin
+    return r_mpi_impact(with_library, alone_);
+  }
 
   const progress::Clock clock;
   const std::vector<int> allowed;
   double us_per_row = 0;  ///< of one thread
 
  private:
+  static constexpr const char* meeting_place = ".";  // launchers give all ranks the same working directory
+
   double measure() const;
 
   const Options& options_;
