@@ -129,8 +129,8 @@ def plot_png(maps, path):
 
 def write_png(maps, picture, path):
     """Empty, or why there is none."""
-    converters = {"rsvg-convert": ["-o", path], "inkscape": ["--pipe", "--export-type=png", f"--export-filename={path}"],
-                  "convert": ["svg:-", path]}
+    converters = {"rsvg-convert": ["-o", path], "convert": ["svg:-", path],
+                  "inkscape": ["--pipe", "--export-type=png", f"--export-filename={path}"]}
     for name, arguments in converters.items():
         if shutil.which(name) is None:
             continue
