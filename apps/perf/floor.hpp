@@ -43,6 +43,10 @@ class Floor {
   virtual double ping_pong(std::size_t size, int rounds) = 0;
   /// Nanoseconds per message of a stream of `rounds` windows of `window` messages.
   virtual double stream(std::size_t size, int window, int rounds) = 0;
+  /// What ring() measures; empty: there is no such floor here.
+  virtual std::string ring_name() const { return {}; }
+  /// Nanoseconds per message of `rounds` windows of `window` small messages, each window answered by a flag.
+  virtual double ring(std::size_t, int, int) { return 0; }
 };
 
 /// Flags and data in a memory that both ranks map. `most` is the largest size that will be asked for.

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The floor of shared memory: two flags on two cache lines; longer messages go through a shared buffer beside the flag.
+// The floor of shared memory: two flags on two cache lines; a longer message is k lines, with the flag in the first.
 //
 // Who and threads: see floor.hpp.
 // Surprise: up to 8 bytes the flag itself is the message. A stream's floor is a bare loop of process_vm_readv out of
-//     the other process; where the kernel forbids that, memcpy in one process.
+//     the other process; where the kernel forbids that, memcpy in one process. A rate's floor is a ring of such k lines
+//     with one producer.
 //
-//   rank 0 ──data[0], ping = n──▶ rank 1
-//   rank 0 ◀──pong = n, data[1]── rank 1
+//   rank 0 ──▶ data[0]: | n, bytes | bytes | … ──▶ rank 1      a line is 64 bytes; n is stored last, and polled
+//   rank 0 ◀── data[1]: | n, bytes | bytes | … ◀── rank 1
+//   ring, in data[0]:   | n, … | n + 1, … | n + 2, … | n - 1, … |   slots in turn; `pong` answers each window
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -30,13 +34,18 @@ struct Flags {
   alignas(128) std::atomic<std::uint64_t> pong;
 };
 
-constexpr std::size_t page = 4096;
+constexpr std::size_t page = 4096, line = 64;
+constexpr std::size_t ring_bytes = 64 << 10, ring_window = 64;  // every window is answered, and must fit
+constexpr std::size_t lines_of(std::size_t size) { return (sizeof(std::uint64_t) + size + line - 1) / line * line; }
 constexpr int patience = 100'000;  // loads: some 50 us
 
 class ShmFloor final : public Floor {
  public:
   ShmFloor(Job& job, std::size_t most)
-      : job_(job), patience_(job.crowded(), patience), room_((most + page - 1) / page * page) {
+      : job_(job),
+        patience_(job.crowded(), patience),
+        most_(most),
+        room_(std::max(ring_bytes, (lines_of(most) + page - 1) / page * page)) {
     char name[64] = {};
     if (job.first()) {
       snprintf(name, sizeof name, "/canele-perf-%ld-%llu", static_cast<long>(getpid()),
@@ -59,16 +68,18 @@ class ShmFloor final : public Floor {
   std::string stream_name() const override { return reads_ ? "process_vm_readv" : "memcpy inside one process"; }
 
   double ping_pong(std::size_t size, int rounds) override {
-    const std::size_t beside = size <= sizeof(std::uint64_t) ? 0 : size;
+    const bool alone = size <= sizeof(std::uint64_t);
+    const Place there = alone ? Place{&flags().ping, data(0), 0} : place(0, size);
+    const Place back = alone ? Place{&flags().pong, data(1), 0} : place(1, size);
     const std::uint64_t start = job_.engine.now();
     for (int i = 0; i < rounds; ++i) {
       ++sequence_;
       if (job_.first()) {
-        put(flags().ping, data(0), beside);
-        get(flags().pong, data(1), beside);
+        put(there);
+        get(back);
       } else {
-        get(flags().ping, data(0), beside);
-        put(flags().pong, data(1), beside);
+        get(there);
+        put(back);
       }
     }
     return static_cast<double>(job_.engine.now() - start) / rounds / 2;
@@ -88,10 +99,49 @@ class ShmFloor final : public Floor {
     return static_cast<double>(job_.engine.now() - start) / (rounds * window);
   }
 
+  std::string ring_name() const override { return room_ / lines_of(most_) < ring_window ? "" : "a bare ring"; }
+
+  double ring(std::size_t size, int window, int rounds) override {
+    assert(static_cast<std::size_t>(window) <= ring_window && size <= most_);
+    const std::size_t slot = lines_of(size), slots = room_ / slot;
+    if (job_.first()) {
+      std::memset(data(0), 0, room_);
+      flags().pong.store(0, std::memory_order_relaxed);
+    }
+    job_.session.barrier();
+    const std::uint64_t start = job_.engine.now();
+    for (sequence_ = 1; sequence_ <= static_cast<std::uint64_t>(rounds) * window; ++sequence_) {
+      const Place at = place(0, size, sequence_ % slots * slot);
+      const bool last = sequence_ % static_cast<std::uint64_t>(window) == 0;
+      if (job_.first()) {
+        put(at);
+        if (last) get({&flags().pong, data(1), 0});
+      } else {
+        get(at);
+        if (last) put({&flags().pong, data(1), 0});
+      }
+    }
+    const double ns = static_cast<double>(job_.engine.now() - start) / (static_cast<double>(rounds) * window);
+    job_.session.barrier();
+    return ns;
+  }
+
  private:
+  /// Where a message goes: its flag, and the bytes behind.
+  struct Place {
+    std::atomic<std::uint64_t>* flag;
+    std::byte* bytes;
+    std::size_t size;
+  };
+  /// Memory of a process.
+  struct Memory {
+    pid_t process = 0;
+    std::uintptr_t address = 0;
+  };
+
   /// Tells the other where our memory is, and tries to read its.
   void meet() {
-    const std::array<Place, 1> mine{{{getpid(), reinterpret_cast<std::uintptr_t>(own_.data())}}};
+    const std::array<Memory, 1> mine{{{getpid(), reinterpret_cast<std::uintptr_t>(own_.data())}}};
     if (job_.first()) {
       job_.session.send(job_.peer(), 3, mine);
       job_.session.recv(job_.peer(), 3, other_);
@@ -125,27 +175,28 @@ class ShmFloor final : public Floor {
     static_assert(sizeof(Flags) <= page);  // a new file is zero: both flags are valid from the start
   }
 
-  void put(std::atomic<std::uint64_t>& flag, std::byte* to, std::size_t beside) {
-    std::memcpy(to, own_.data(), beside);
-    flag.store(sequence_, std::memory_order_release);
+  /// `size` bytes behind a flag, in a direction's memory.
+  Place place(int direction, std::size_t size, std::size_t offset = 0) const {
+    std::byte* const start = data(direction) + offset;
+    return {reinterpret_cast<std::atomic<std::uint64_t>*>(start), start + sizeof(std::uint64_t), size};
   }
 
-  void get(std::atomic<std::uint64_t>& flag, const std::byte* from, std::size_t beside) {
-    while (flag.load(std::memory_order_acquire) != sequence_) patience_.again();
+  void put(const Place& to) {
+    std::memcpy(to.bytes, own_.data(), to.size);
+    to.flag->store(sequence_, std::memory_order_release);
+  }
+
+  void get(const Place& from) {
+    while (from.flag->load(std::memory_order_acquire) != sequence_) patience_.again();
     patience_.rewarded();
-    std::memcpy(own_.data(), from, beside);
+    std::memcpy(own_.data(), from.bytes, from.size);
   }
-
-  struct Place {
-    pid_t process = 0;
-    std::uintptr_t address = 0;
-  };
 
   Job& job_;
   Patience patience_;
-  std::array<Place, 1> other_;
+  std::array<Memory, 1> other_;
   bool reads_ = false;
-  std::size_t room_;
+  std::size_t most_, room_;
   void* memory_ = nullptr;
   std::vector<std::byte> own_;
   std::uint64_t sequence_ = 0;

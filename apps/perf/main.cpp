@@ -2,7 +2,7 @@
 //
 // canele-perf: latency, bandwidth and message rate between two ranks, beside the machine's floor; samples of all
 // drivers, for the engine; matching among many receives; floods of messages that nobody has asked for; broadcasts;
-// collectives.
+// collectives; all of it beside other libraries.
 //
 // Who: users and the peers' runner. Threads: the main thread, and what the library starts.
 // Surprise: alone, it replaces itself by canele-run, which starts it twice.
@@ -21,6 +21,7 @@
 #include "progress/benchmarks.hpp"
 #include "report.hpp"
 #include "sample.hpp"
+#include "script.hpp"
 
 namespace {
 
@@ -79,6 +80,7 @@ int main(int argc, char** argv) {
   int code = 0;
   if (!parse_options(argc, argv, &options, &code)) return code;
   try {
+    if (options.benchmark == Benchmark::script) return run_script(options);
     if (in_a_job()) return run(options);
     if (options.benchmark == Benchmark::sample) return sample_each(options);
     if (options.benchmark == Benchmark::flood) return flood_each(options);

@@ -15,16 +15,16 @@
 namespace canele::perf {
 namespace {
 
-constexpr std::uint64_t data_tag = 10, answer_tag = 11;
+constexpr std::uint64_t answer_tag = 10, data_tag = 11;  // and above
 
 void must(int code, const char* call) { canele::detail::check(code, call); }
 
-void send(Job& job, std::uint64_t tag, const void* data, std::size_t size, canele_request_t* request) {
-  must(canele_isend(job.session.native(), job.peer(), tag, data, size, request), "canele_isend");
+void send(Job& job, const Turn& turn, const void* data, std::size_t size, canele_request_t* request) {
+  must(canele_isend(turn.session, job.peer(), turn.tag, data, size, request), "canele_isend");
 }
 
-void receive(Job& job, std::uint64_t tag, void* data, std::size_t size, canele_request_t* request) {
-  must(canele_irecv(job.session.native(), job.peer(), tag, CANELE_TAG_EXACT, data, size, request), "canele_irecv");
+void receive(Job& job, const Turn& turn, void* data, std::size_t size, canele_request_t* request) {
+  must(canele_irecv(turn.session, job.peer(), turn.tag, CANELE_TAG_EXACT, data, size, request), "canele_irecv");
 }
 
 void wait(canele_request_t* request) { must(canele_wait(request, nullptr), "canele_wait"); }
@@ -44,6 +44,7 @@ double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {
     case Benchmark::broadcast:
     case Benchmark::progress:
     case Benchmark::nbc:
+    case Benchmark::script:
       break;
   }
   return ns;
@@ -59,13 +60,14 @@ double batch(Job& job, const Options& options, Stream& stream, std::uint64_t siz
 double floor_batch(Floor& floor, const Options& options, std::uint64_t size) {
   const int rounds = options.rounds(size);
   const double ns = options.benchmark == Benchmark::latency ? floor.ping_pong(size, rounds)
+                    : options.benchmark == Benchmark::rate  ? floor.ring(size, options.window(), rounds)
                                                             : floor.stream(size, options.window(), rounds);
   return ns > 0 ? in_unit(options.benchmark, ns, size) : 0;
 }
 
 Result measure_size(Job& job, const Options& options, Floor* floor, std::uint64_t size) {
   Result result{size, options.rounds(size) * options.window(), {}, {}};
-  Stream stream(size, options.window());
+  Stream stream(job, size, options.window(), options.tags, options.sessions);
   batch(job, options, stream, size);  // warm-up: connects, maps, fills caches
   if (floor != nullptr) floor_batch(*floor, options, size);
   for (int i = 0; i < options.batches; ++i) {
@@ -79,8 +81,6 @@ Result measure_size(Job& job, const Options& options, Floor* floor, std::uint64_
 std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std::string& driver, std::string* why) {
   *why = "not asked for";
   if (!options.floor) return nullptr;
-  *why = "none for message rates: it depends on how many messages share a packet";
-  if (options.benchmark == Benchmark::rate) return nullptr;
   *why = "the ranks are on two hosts";
   if (!job.same_host()) return nullptr;
   *why = "none for driver " + driver;
@@ -88,26 +88,50 @@ std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std:
   std::unique_ptr<Floor> floor;
   if (driver == "shm") floor = make_shm_floor(job, most);
   if (driver == "tcp") floor = make_tcp_floor(job, most);
+  if (floor != nullptr && options.benchmark == Benchmark::rate) {
+    *why = floor->ring_name();
+    if (why->empty()) {
+      *why = "none: how many messages share a packet is the strategy's choice, and large ones need no ring";
+      return nullptr;
+    }
+    return floor;
+  }
   if (floor != nullptr) *why = options.benchmark == Benchmark::bandwidth ? floor->stream_name() : floor->name();
   return floor;
 }
 
 }  // namespace
 
-Stream::Stream(std::size_t size, int window)
-    : out(std::max<std::size_t>(size, 1), std::byte{0x5a}), in(out.size()), requests(static_cast<std::size_t>(window)) {
+Stream::Stream(Job& job, std::size_t size, int window, std::uint64_t tags, int sessions)
+    : out(std::max<std::size_t>(size, 1), std::byte{0x5a}),
+      in(out.size()),
+      requests(static_cast<std::size_t>(window)),
+      tags_(tags),
+      sessions_{job.session.native()} {
   for (auto& request : requests) pointers.push_back(&request);
+  for (int i = 1; i < sessions; ++i) {
+    opened_.emplace_back(job.engine, ("canele-perf " + std::to_string(i)).c_str());
+    sessions_.push_back(opened_.back().native());
+  }
+}
+
+Turn Stream::next() {
+  const Turn turn{sessions_[session_], data_tag + tag_};
+  if (++tag_ == tags_) tag_ = 0;
+  if (++session_ == sessions_.size()) session_ = 0;
+  return turn;
 }
 
 // Each posts its receive while the other one's turn is under way, as osu_latency and IMB do.
 double ping_pong(Job& job, Stream& stream, std::size_t size, int rounds) {
   canele_request_t out{}, in{};
+  const Turn turn = stream.next();
   const std::uint64_t start = job.engine.now();
   for (int i = 0; i < rounds; ++i) {
-    if (job.first()) send(job, data_tag, stream.out.data(), size, &out);
-    receive(job, data_tag, stream.in.data(), size, &in);
+    if (job.first()) send(job, turn, stream.out.data(), size, &out);
+    receive(job, turn, stream.in.data(), size, &in);
     wait(&in);
-    if (!job.first()) send(job, data_tag, stream.out.data(), size, &out);
+    if (!job.first()) send(job, turn, stream.out.data(), size, &out);
     wait(&out);
   }
   return static_cast<double>(job.engine.now() - start) / rounds / 2;
@@ -119,11 +143,13 @@ double one_way(Job& job, Stream& stream, std::size_t size, int rounds) {
   const std::uint64_t start = job.engine.now();
   for (int round = 0; round < rounds; ++round) {
     for (auto& request : stream.requests) {
-      job.first() ? send(job, data_tag, stream.out.data(), size, &request)
-                  : receive(job, data_tag, stream.in.data(), size, &request);
+      const Turn turn = stream.next();
+      job.first() ? send(job, turn, stream.out.data(), size, &request)
+                  : receive(job, turn, stream.in.data(), size, &request);
     }
     must(canele_wait_all(window, stream.pointers.data(), nullptr), "canele_wait_all");
-    job.first() ? receive(job, answer_tag, nullptr, 0, &answer) : send(job, answer_tag, nullptr, 0, &answer);
+    const Turn turn{job.session.native(), answer_tag};
+    job.first() ? receive(job, turn, nullptr, 0, &answer) : send(job, turn, nullptr, 0, &answer);
     wait(&answer);
   }
   return static_cast<double>(job.engine.now() - start) / (rounds * static_cast<double>(window));

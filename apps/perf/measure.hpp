@@ -29,13 +29,28 @@ struct Results {
   std::vector<Result> sizes;
 };
 
+/// Where a message goes.
+struct Turn {
+  canele_session_t* session;
+  std::uint64_t tag;
+};
+
 /// Memory and requests of one size, made once, so that the loops allocate nothing.
-struct Stream {
+class Stream {
+ public:
+  Stream(Job& job, std::size_t size, int window, std::uint64_t tags = 1, int sessions = 1);
+  /// Sessions and tags take turns: the same at both ranks, if they send and receive as much.
+  Turn next();
+
   std::vector<std::byte> out, in;
   std::vector<canele_request_t> requests;
   std::vector<canele_request_t*> pointers;
 
-  Stream(std::size_t size, int window);
+ private:
+  std::uint64_t tags_, tag_ = 0;
+  std::vector<canele::session> opened_;
+  std::vector<canele_session_t*> sessions_;
+  std::size_t session_ = 0;
 };
 
 /// Nanoseconds one way, mean over the rounds.

@@ -47,6 +47,12 @@ void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const 
       ->transform(CLI::AsSizeValue(false));
   sub->add_flag("--json", options.json, "Print JSON, with every sample");
   sub->add_flag("!--no-floor", options.floor, "Do not measure the machine's floor");
+  if (benchmark != Benchmark::latency) {
+    sub->add_option("--tags", options.tags, "Tags that the messages take in turn")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+    sub->add_option("--sessions", options.sessions, "Sessions that the messages take in turn")
+        ->check(CLI::Range(1, 100'000));
+  }
   sub->callback([&options, benchmark, sizes = std::move(sizes)] {
     options.benchmark = benchmark;
     if (options.sizes.empty()) options.sizes = sizes;
@@ -187,6 +193,18 @@ void add_nbc(CLI::App& app, Options& options) {
   sub->parse_complete_callback([&options] { options.benchmark = Benchmark::nbc; });
 }
 
+/// Many jobs, started by a program beside this one; all words, --help too, are for that.
+void add_script(CLI::App& app, Options& options, const char* name, const char* help) {
+  CLI::App* const sub = app.add_subcommand(name, help);
+  sub->set_help_flag();
+  sub->prefix_command();
+  sub->callback([&options, sub] {
+    options.benchmark = Benchmark::script;
+    options.script = sub->get_name() + ".py";
+    options.words = sub->remaining();
+  });
+}
+
 }  // namespace
 
 int Options::window() const {
@@ -198,6 +216,7 @@ int Options::window() const {
     case Benchmark::broadcast:
     case Benchmark::progress:
     case Benchmark::nbc:
+    case Benchmark::script:
       return 1;
     case Benchmark::bandwidth:
       return 16;
@@ -234,6 +253,8 @@ const char* name_of(Benchmark benchmark) {
       return "progress";
     case Benchmark::nbc:
       return "nbc";
+    case Benchmark::script:
+      return "script";
   }
   return "";
 }
@@ -254,6 +275,8 @@ const char* unit_of(Benchmark benchmark) {
       return "MB/s";
     case Benchmark::rate:
       return "messages/s";
+    case Benchmark::script:  // each row has its own
+      break;
   }
   return "";
 }
@@ -273,6 +296,9 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_broadcast(app, *options);
   add_progress(app, *options);
   add_nbc(app, *options);
+  add_script(app, *options, "compare",
+             "All of this beside every MPI, UCX and libfabric on this machine: ahead, or behind");
+  add_script(app, *options, "growth", "What a message costs as ranks, requests, threads, tags and sessions grow");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

@@ -19,7 +19,7 @@
 
 namespace canele::perf {
 
-enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast, progress, nbc };
+enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast, progress, nbc, script };
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
@@ -32,11 +32,15 @@ struct Options {
   bool json = false;
   bool floor = true;
   bool pin = true;
+  std::uint64_t tags = 1;  ///< that the messages of a stream take in turn
+  int sessions = 1;        ///< the same
   MatchOptions match;
   FloodOptions flood;
   BroadcastOptions broadcast;
   progress::Options progress;  ///< overlap, threads, overload, availability
   nbc::Options nbc;
+  std::string script;              ///< compare, growth: the program in peers
+  std::vector<std::string> words;  ///< and its arguments
 
   /// Messages in flight before the receiver answers; 1 for the ping-pong.
   int window() const;

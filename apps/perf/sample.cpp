@@ -37,8 +37,8 @@ struct Probe {
   Stream stream;
   std::vector<double> ns = {};  ///< per message, a value per round
 
-  Probe(std::uint64_t bytes, int messages, int batch)
-      : size(bytes), window(messages), rounds(batch), stream(bytes, std::max(1, messages)) {}
+  Probe(Job& job, std::uint64_t bytes, int messages, int batch)
+      : size(bytes), window(messages), rounds(batch), stream(job, bytes, std::max(1, messages)) {}
   void run(Job& job) {
     ns.push_back(window == 0 ? ping_pong(job, stream, size, rounds) : one_way(job, stream, size, rounds));
   }
@@ -55,10 +55,10 @@ int rounds(const Options& options, std::uint64_t size, int window) {
 }
 
 /// Latency, gap, bandwidth, then one ping-pong for each size.
-std::vector<Probe> make_probes(const Options& options) {
+std::vector<Probe> make_probes(Job& job, const Options& options) {
   std::vector<Probe> probes;
   const auto add = [&](std::uint64_t size, int window) {
-    probes.emplace_back(size, window, rounds(options, size, window));
+    probes.emplace_back(job, size, window, rounds(options, size, window));
   };
   add(small, 0);
   add(small, small_window);
@@ -200,7 +200,7 @@ std::string only_driver(const Options& options) {
 }
 
 void sample(Job& job, const Options& options) {
-  std::vector<Probe> probes = make_probes(options);
+  std::vector<Probe> probes = make_probes(job, options);
   for (Probe& probe : probes) probe.run(job);  // warm-up: connects, maps, fills caches
   for (Probe& probe : probes) probe.ns.clear();
   for (int round = 0; round < options.batches; ++round) {

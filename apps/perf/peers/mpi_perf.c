@@ -5,8 +5,8 @@
  * Who: run.py builds it with each MPI's compiler and starts it on two ranks. Threads: one.
  * Surprise: it pins itself to core `rank`, like canele-perf, so that the launchers' own binding does not matter.
  *
- * mpi_perf latency|bandwidth|rate <size> <batches> <iterations per batch> <core of rank 0> <core of rank 1>
- * Rank 0 prints one line: the samples, one per batch, in us, MB/s or messages/s.
+ * mpi_perf latency|bandwidth|rate|rate-distinct <size> <batches> <iterations per batch> <core of rank 0> <core of rank
+ * 1> Rank 0 prints one line: the samples, one per batch, in us, MB/s or messages/s.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,16 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WINDOW = 64, DATA_TAG = 10, ANSWER_TAG = 11 };
+enum { MAX_WINDOW = 64, ANSWER_TAG = 10, DATA_TAG = 11 }; /* and above, if they are distinct */
 
 struct plan {
   const char *benchmark;
-  int size, batches, window, rounds, rank;
+  int size, batches, window, rounds, rank, distinct;
   char *out, *in;
 };
 
 static void usage(void) {
-  fprintf(stderr, "mpi_perf: wanted: latency|bandwidth|rate <size> <batches> <iterations> <core 0> <core 1>\n");
+  fprintf(stderr,
+          "mpi_perf: wanted: latency|bandwidth|rate|rate-distinct <size> <batches> <iterations> <core 0> <core 1>\n");
   exit(2);
 }
 
@@ -67,10 +68,11 @@ static double one_way(const struct plan *plan) {
   const double start = MPI_Wtime();
   for (int round = 0; round < plan->rounds; ++round) {
     for (int i = 0; i < plan->window; ++i) {
+      const int tag = DATA_TAG + (plan->distinct ? i : 0);
       if (plan->rank == 0) {
-        MPI_Isend(plan->out, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD, &requests[i]);
+        MPI_Isend(plan->out, plan->size, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[i]);
       } else {
-        MPI_Irecv(plan->in, plan->size, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD, &requests[i]);
+        MPI_Irecv(plan->in, plan->size, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[i]);
       }
     }
     MPI_Waitall(plan->window, requests, MPI_STATUSES_IGNORE);
@@ -95,8 +97,9 @@ static struct plan read_plan(char **argv) {
     plan.window = 1;
   } else if (strcmp(argv[1], "bandwidth") == 0) {
     plan.window = 16; /* as canele-perf */
-  } else if (strcmp(argv[1], "rate") == 0) {
+  } else if (strcmp(argv[1], "rate") == 0 || strcmp(argv[1], "rate-distinct") == 0) {
     plan.window = 64;
+    plan.distinct = strcmp(argv[1], "rate") != 0;
   } else {
     usage();
   }
@@ -104,9 +107,13 @@ static struct plan read_plan(char **argv) {
   plan.rounds = iterations < plan.window ? 1 : iterations / plan.window;
   plan.out = calloc((size_t)plan.size + 1, 1);
   plan.in = calloc((size_t)plan.size + 1, 1);
-  if (plan.out != NULL && plan.in != NULL) return plan;
-  fprintf(stderr, "mpi_perf: no memory for messages of %d bytes\n", plan.size);
-  exit(1);
+  if (plan.out == NULL || plan.in == NULL) {
+    fprintf(stderr, "mpi_perf: no memory for messages of %d bytes\n", plan.size);
+    exit(1);
+  }
+  memset(plan.out, 0x5a, (size_t)plan.size + 1); /* as canele-perf; else all its pages are the kernel's one page of 0 */
+  memset(plan.in, 0x5a, (size_t)plan.size + 1);
+  return plan;
 }
 
 int main(int argc, char **argv) {

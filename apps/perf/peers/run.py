@@ -13,183 +13,30 @@ all batches of all rounds; the ratio is to the first contender's median.
 import argparse
 import json
 import os
-import pathlib
-import shutil
-import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+# Some of these are names that the other comparisons take from here.
+from contenders import (CONTENDERS, HERE, MPICH_DRIVER, OPENMPI_DRIVER, OPENMPI_LAUNCH, SEED, Case, Contender, build,
+                        find_libraries, find_tool, make_canele, make_mpi, run_job)
+from figures import quantile
+
 UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s", "match": "ns per message", "broadcast": "us"}
 DEFAULT_SIZES = {"latency": "8,1024,65536", "bandwidth": "65536,1048576", "rate": "8", "match": "16,256,4096,16384",
                  "broadcast": "8,65536,1048576,4194304"}
 ORDERS = ["in-order", "reverse", "shuffled"]
-SEED = 1  # of shuffles
-
-CONTENDERS = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich"]
-
-# How each MPI is told which way the bytes go: launcher options, environment.
-OPENMPI_DRIVER = {
-    "shm": (["--mca", "pml", "ob1", "--mca", "btl", "self,vader"], {}),
-    "tcp": (["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"], {}),
-}
-MPICH_DRIVER = {  # Debian's is ch4:ucx
-    "shm": ([], {}),
-    "tcp": ([], {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}),
-}
-UCX = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
-UCX_DRIVER = {  # Open MPI on UCX, which it takes by itself for InfiniBand only
-    "shm": (UCX, {"UCX_TLS": "shm,self"}),
-    "tcp": (UCX, {"UCX_TLS": "tcp,self"}),
-    None: (UCX, {}),
-}
-# Above as many ranks as cores Open MPI yields by itself, which is then its best setting.
-OPENMPI_LAUNCH = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
-
-
-class Contender:
-    """One library: how to start one run of it, and the samples so far, by case.
-
-    A case is (what, number): "bytes" and a size; match: a direction and the number of receives; broadcast: the number
-    of destinations, as text, and a size."""
-
-    def __init__(self, name, command, environment, parse):
-        self.name = name
-        self.command = command  # function (case) -> argument list
-        self.environment = environment
-        self.parse = parse
-        self.samples = {}
-
-    def run(self, case, time_limit):
-        """One job; keeps its samples. Raises RuntimeError with what the job said if it fails."""
-        command = self.command(case)
-        try:
-            done = subprocess.run(command, env={**os.environ, **self.environment}, timeout=time_limit,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        except subprocess.TimeoutExpired as expired:
-            raise RuntimeError(f"{self.name}: no end after {time_limit} s: {' '.join(command)}") from expired
-        if done.returncode != 0:
-            raise RuntimeError(f"{self.name}: exit code {done.returncode} of: {' '.join(command)}\n{done.stderr}")
-        self.samples.setdefault(case, []).extend(self.parse(done.stdout))
-
-
-def iterations_for(benchmark, size):
-    """Messages per batch; the rule of canele-perf (options.cpp), so that batches are alike."""
-    if benchmark == "match":
-        return max(4096, size)
-    window = {"latency": 1, "bandwidth": 16, "rate": 64}[benchmark]
-    rounds = min((32 << 20) // (max(1, size) * window), 2000)
-    return max(1, min(rounds, max(1, 2000 // window))) * window
-
-
-def canele_broadcast(options, way):
-    """canele-perf broadcast: by `way`, auto (what its model chooses) or sends (one to each); None and why not."""
-    program = find_tool(options.prefix, "canele-perf")
-    if program is None:
-        return None, "canele-perf not found; build first, or give --prefix"
-
-    def command(case):
-        destinations, size = case
-        return [program, "broadcast", "--json", "--driver", options.driver, "--destinations", destinations, "--size",
-                str(size), "--shape", way, "--batches", str(options.batches)]
-
-    return Contender(f"canele-{way}", command, {}, lambda text: json.loads(text)["samples"][way]), ""
-
-
-def mpi_broadcast(options, name, compiler, launch, how, way):
-    """An MPI's MPI_Bcast (bcast), or an MPI_Isend to each (isend); None and why not."""
-    program, why = build(options, name, compiler, launch, "mpi_broadcast")
-    if program is None:
-        return None, why
-    extra, environment = how.get(options.driver, ([], {}))
-
-    def command(case):
-        destinations, size = case
-        return launch + ["-n", str(int(destinations) + 1)] + extra + [program, way, str(size), str(options.batches)]
-
-    return Contender(f"{name}-{way}", command, environment, lambda text: [float(word) for word in text.split()]), ""
-
-
-def build(options, name, compiler, launch, source):
-    """The program, built once per contender; None and the reason if it cannot be."""
-    if compiler is None or shutil.which(launch[0]) is None:
-        return None, "not installed"
-    program = pathlib.Path(options.work) / f"{source}.{name}"
-    if program.exists():
-        return str(program), ""
-    built = subprocess.run([compiler, "-std=c11", "-O2", str(HERE / f"{source}.c"), "-o", str(program)],
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
-
-
-def canele(options):
-    """Our native API, by canele-perf; None and the reason if it is not there."""
-    program = find_tool(options.prefix, "canele-perf")
-    if program is None:
-        return None, "canele-perf not found; build first, or give --prefix"
-
-    def command(case):
-        what, number = case
-        words = [program, options.benchmark, "--json", "--batches", str(options.batches), "--iterations",
-                 str(iterations_for(options.benchmark, number)), "--cores", ",".join(map(str, options.cores))]
-        if options.benchmark == "match":
-            words += ["--direction", what, "--receives", str(number), "--order", options.order, "--seed", str(SEED),
-                      "--no-counts"]
-        else:
-            words += ["--no-floor", "--size", str(number)]
-        return words + (["--driver", options.driver] if options.driver else [])
-
-    return Contender("canele", command, {}, lambda text: json.loads(text)["results"][0]["samples"]), ""
-
-
-def mpi(options, name, compiler, launch, how):
-    """An MPI by its compiler wrapper and launcher; None and the reason if it is not there."""
-    program, why = build(options, name, compiler, launch, "mpi_match" if options.benchmark == "match" else "mpi_perf")
-    if program is None:
-        return None, why
-    extra, environment = how.get(options.driver or None, ([], {}))
-
-    def command(case):
-        what, number = case
-        asked = [what, options.order, str(SEED)] if options.benchmark == "match" else [options.benchmark]
-        return launch + ["-n", "2"] + extra + [program, *asked, str(number), str(options.batches),
-                                 str(iterations_for(options.benchmark, number))] + [str(c) for c in options.cores]
-
-    return Contender(name, command, environment, lambda text: [float(word) for word in text.split()]), ""
-
-
-def find_tool(prefix, name):
-    """A program of ours: in --prefix, else in the newest build, else in PATH."""
-    places = [pathlib.Path(prefix) / "bin"] if prefix else []
-    places += [HERE.parents[2] / "build" / "release" / "bin"]
-    for place in places:
-        if os.access(place / name, os.X_OK):
-            return str(place / name)
-    return shutil.which(name)
-
-
-def find_libraries(options):
-    """Of each MPI: compiler, launcher, how it is told which way the bytes go."""
-    run, compiler = find_tool(options.prefix, "canele-run"), find_tool(options.prefix, "canele-mpicc")
-    ours = {"CANELE_DRIVERS": options.driver} if options.driver else {}
-    return {
-        "canele-mpi": (compiler, [run or "canele-run"], {options.driver: ([], ours)}),
-        "openmpi": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, OPENMPI_DRIVER),
-        "openmpi-ucx": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, UCX_DRIVER),
-        "mpich": (shutil.which("mpicc.mpich"), ["mpiexec.mpich"], MPICH_DRIVER),
-    }
 
 
 def find_contenders(options):
     """All that are wanted and present; says which are not, and why."""
-    libraries = find_libraries(options)
+    source = {"match": "mpi_match", "broadcast": "mpi_broadcast"}.get(options.benchmark, "mpi_perf")
 
     def makers(name):
         if options.benchmark != "broadcast":
-            return [canele(options) if name == "canele" else mpi(options, name, *libraries[name])]
+            return [make_canele(options) if name == "canele" else make_mpi(options, name, [source])]
         if name == "canele":
-            return [canele_broadcast(options, way) for way in ("auto", "sends")]
-        return [mpi_broadcast(options, name, *libraries[name], way) for way in ("bcast", "isend")]
+            return [make_canele(options, f"canele-{way}") for way in ("auto", "sends")]
+        return [make_mpi(options, name, [source], way) for way in ("bcast", "isend")]
 
     found = []
     for name in options.contenders:
@@ -214,15 +61,6 @@ def run_rounds(contenders, options):
         print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
 
 
-def quantile(samples, fraction):
-    """Interpolated between neighbours, as canele-perf does."""
-    ordered = sorted(samples)
-    place = fraction * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
-
-
 def summarise(contenders, options):
     """Rows of the report: one per case and contender."""
     rows = []
@@ -231,7 +69,7 @@ def summarise(contenders, options):
         for contender in contenders:
             samples = contender.samples[case]
             median = quantile(samples, 0.5)
-            rows.append({"what": case[0], "size": case[1], "contender": contender.name, "median": median,
+            rows.append({"what": case.what, "size": case.size, "contender": contender.name, "median": median,
                          "p10": quantile(samples, 0.1),
                          "p90": quantile(samples, 0.9), "samples": len(samples), "ratio": median / first})
     return rows
@@ -292,7 +130,8 @@ def parse_arguments():
         parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
     kinds = {"match": ["posted", "unexpected"], "broadcast": list(map(str, destinations))}.get(options.benchmark,
                                                                                                ["bytes"])
-    options.cases = [(kind, size) for kind in kinds for size in sizes]
+    options.cases = [Case(options.benchmark, options.driver, kind, size, options.batches) for kind in kinds
+                     for size in sizes]
     return options
 
 

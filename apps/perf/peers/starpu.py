@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""StarPU's Cholesky (its example mpi_cholesky) on Canelé and on Open MPI, the same StarPU, interleaved.
+"""StarPU's Cholesky (its example mpi_cholesky), or its benchmarks of communication (--bench), on Canelé and on Open
+MPI, the same StarPU, interleaved.
 
 Who: people, and the performance pages. Threads: one; one job at a time.
 Surprise: each process has as many StarPU workers as it has cores, one at least, and nothing is bound: with more threads
 than cores, and StarPU's own thread for communication beside them, binding by StarPU puts all processes on one core.
 
 The two StarPUs are what `tests/starpu/build-starpu.sh --canele PREFIX` and `... --openmpi` leave. Open MPI runs with
-mpi_yield_when_idle, its best setting here. Figures: GFlop/s, median, least and most over the rounds; the last columns
-are the ratio to Open MPI, and to one process that has all cores.
+mpi_yield_when_idle, its best setting here; with --bench both with it and without. Figures: GFlop/s, median, least and
+most over the rounds; the last columns are the ratio to Open MPI, and to one process that has all cores.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import re
 import sys
 
 import run
+import starpu_bench
 from progress import YIELD
 
 ROOT = run.HERE.parents[2]
@@ -28,9 +30,10 @@ OPENMPI_LINKS = {"shm": "self,vader", "tcp": "self,tcp"}
 
 
 def make_contender(options, name):
-    """One of canele, openmpi; None and why not."""
+    """One of canele, openmpi, with --bench also openmpi-yields; None and why not."""
     starpu = pathlib.Path(options.starpu[name]).resolve()
-    program = starpu / PROGRAM
+    folder = starpu / starpu_bench.FOLDER
+    program = folder / "sendrecv_bench" if options.bench else starpu / PROGRAM
     if not program.exists():
         return None, f"no {program}: tests/starpu/build-starpu.sh builds it"
     if name == "canele":
@@ -39,12 +42,20 @@ def make_contender(options, name):
             return None, "canele-run not found; build first, or give --prefix"
         start, environment = [launcher], {"CANELE_DRIVERS": options.driver}
     else:
-        start = [*run.OPENMPI_LAUNCH, *YIELD, "--mca", "pml", "ob1", "--mca", "btl", OPENMPI_LINKS[options.driver]]
+        yields = [] if options.bench and name == "openmpi" else YIELD
+        start = [*run.OPENMPI_LAUNCH, *yields, "--mca", "pml", "ob1", "--mca", "btl", OPENMPI_LINKS[options.driver]]
         environment = {}
-    environment |= {"STARPU_WORKERS_NOBIND": "1", "STARPU_MPI_NOBIND": "1", "STARPU_HOME": str(starpu / "home"),
-                    "OPENBLAS_NUM_THREADS": "1", "STARPU_SILENT": "1"}
+    if options.bench:  # with StarPU 1.4 and NOBIND its nmad part ends in an assertion: it asks for the place of PU -1
+        start = [*(word for word in start if word not in ("--bind-to", "none")), "--bind-to", "core"]
+    else:
+        environment |= {"STARPU_WORKERS_NOBIND": "1", "STARPU_MPI_NOBIND": "1"}
+    environment |= {"STARPU_HOME": str(starpu / "home"), "OPENBLAS_NUM_THREADS": "1", "STARPU_SILENT": "1"}
 
     def command(case):
+        if options.bench:
+            variables = [f"{name}={value}" for name, value in environment.items()]
+            return ["env", "STARPU_NCPU=1", *variables, *start, "-n", "2", str(folder / case),
+                    *(["-p"] if case == "sendrecv_bench" else [])]
         processes, size = case
         workers = max(1, len(os.sched_getaffinity(0)) // processes)
         return ["env", f"STARPU_NCPU={workers}", *start, "-n", str(processes), str(program), "-size", str(size),
@@ -111,6 +122,8 @@ def parse_arguments():
     parser.add_argument("--openmpi", default=str(ROOT / "build/starpu/openmpi"), help="the same on Open MPI")
     parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
     parser.add_argument("--driver", choices=["shm", "tcp"], default="shm")
+    parser.add_argument("--bench", nargs="?", const=",".join(starpu_bench.PROGRAMS), help="StarPU 1.4's benchmarks "
+                        "instead: sendrecv_bench, burst (default both)")
     parser.add_argument("--processes", type=numbers, default=[1, 2, 4], help="default 1,2,4")
     parser.add_argument("--size", type=numbers, default=[960, 1920, 3840], help="orders (default 960,1920,3840)")
     parser.add_argument("--block", type=int, default=320, help="order of a tile (default %(default)s)")
@@ -120,9 +133,13 @@ def parse_arguments():
     options = parser.parse_args()
     if options.rounds < 1 or options.block < 1:
         parser.error("at least one round, and blocks of at least 1, are needed")
+    if options.bench and (unknown := set(options.bench.split(",")) - set(starpu_bench.PROGRAMS)):
+        parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; known: {', '.join(starpu_bench.PROGRAMS)}")
     if uneven := [size for size in options.size if size % options.block != 0]:
         parser.error(f"{uneven[0]} is no multiple of blocks of {options.block}")
     options.starpu = {"canele": options.canele, "openmpi": options.openmpi}
+    if options.bench:
+        options.starpu["openmpi-yields"] = options.openmpi
     options.cases = list(itertools.product(options.processes, options.size))
     return options
 
@@ -137,6 +154,8 @@ def main():
             print(f"{name}: left out: {why}", file=sys.stderr)
         else:
             contenders.append(contender)
+    if options.bench and contenders:
+        return starpu_bench.bench(options, contenders)
     failures = 0
     for number in range(options.rounds if contenders else 0):
         for case, contender in itertools.product(options.cases, contenders):

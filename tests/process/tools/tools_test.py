@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
@@ -127,7 +128,11 @@ class PerfTest(unittest.TestCase):
                 self.check(report, driver, [1 << 20], True)
 
     def test_rate(self):
-        self.check(self.measure("rate", "--driver", "shm", "--iterations", "128"), "shm", [8], False)
+        self.check(self.measure("rate", "--driver", "shm", "--iterations", "128"), "shm", [8], True)
+        self.check(self.measure("rate", "--driver", "shm", "--iterations", "128", "--tags", "9"), "shm", [8], True)
+        self.check(self.measure("rate", "--driver", "tcp", "--sessions", "5", "--tags", "3"), "tcp", [8], False)
+        self.check(self.measure("rate", "--driver", "shm", "--iterations", "128", "--size", "4k"), "shm", [4096], False)
+        self.check(self.measure("rate", "--driver", "tcp", "--iterations", "128"), "tcp", [8], False)
 
     def test_table(self):
         text, _ = run("canele-perf", "latency", "--batches", "1", "--iterations", "10", "--driver", "shm")
@@ -146,6 +151,81 @@ class PerfTest(unittest.TestCase):
         self.assertIn("cannot pin", errors)
         _, errors = run("canele-run", "-n", "3", str(BIN / "canele-perf"), "latency", code=1)
         self.assertIn("two ranks are needed, and this job has 3", errors)
+
+
+class CompareTest(unittest.TestCase):
+    """Where only Python is in PATH: our programs stand beside canele-perf, all others are missing."""
+
+    def compare(self, *arguments, code=0, **environment):
+        with tempfile.TemporaryDirectory() as path:
+            os.symlink(sys.executable, pathlib.Path(path) / "python3")
+            return run("canele-perf", "compare", "--patience", "0", *arguments, code=code, PATH=path, **environment)
+
+    def test_json(self):
+        text, errors = self.compare("--only", "shm-latency-8,tcp-rate", "--rounds", "1", "--batches", "2",
+                                    "--contenders", "canele,floor,openmpi,ucx_perftest", "--json", "-",
+                                    CANELE_EAGER_LIMIT="16k")
+        result = json.loads(text)
+        self.assertEqual([row["key"] for row in result["rows"]], ["shm-latency-8", "tcp-rate-same"])
+        self.assertEqual(result["missing"]["openmpi"], "not installed")
+        self.assertIn("ucx-utils", result["missing"]["ucx_perftest"])
+        for word in ("openmpi: left out: not installed", "not passed on to the jobs: ", "CANELE_EAGER_LIMIT"):
+            self.assertIn(word, errors)
+        latency, rate = result["rows"]
+        self.assertEqual(set(latency["figures"]), {"canele", "floor"})
+        self.assertEqual(set(rate["figures"]), {"canele"})  # such a rate has no floor
+        line, = latency["verdicts"]
+        self.assertEqual((line["who"], line["best"]), ("canele", None))
+        self.assertEqual((line["target"], line["floor_target"]), (0.85, 1.35))
+        self.assertGreater(line["floor_ratio"][0], 0)
+        for record in result["records"]:
+            self.assertEqual((len(record["samples"]), record["round"]), (2, 0))
+            self.assertIsInstance(record["disturbed"], list)
+
+    def test_table_and_what_was_kept(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "kept.json")
+            told, _ = self.compare("--only", "shm-rate-same", "--rounds", "1", "--batches", "1", "--contenders",
+                                   "canele,mpich", "--json", path)
+            self.assertEqual(self.compare("--from", path)[0], told)
+        for word in ("mpich: missing: not installed", "shm rate 8 B, one tag", "nobody",
+                     "ahead in 0, behind in 0 of 1"):
+            self.assertIn(word, told)
+
+    def test_with_a_worker(self):
+        text, _ = self.compare("--worker", "bound", "--only", "shm-latency-8", "--rounds", "1", "--batches", "1",
+                               "--json", "-")
+        row, = json.loads(text)["rows"]
+        self.assertEqual(set(row["figures"]), {"canele", "canele-bound"})
+        self.assertEqual([line["who"] for line in row["verdicts"]], ["canele-bound"])
+
+    def test_names_of_rows_and_help(self):
+        self.assertIn("match-unexpected-16384", self.compare("--list")[0])
+        self.assertIn("--quick", self.compare("--help")[0])
+        self.assertIn("compare", run("canele-perf", "--help")[0])
+
+    def test_bad_input(self):
+        for arguments, word in ((["--only", "smh"], "no row begins with 'smh'; rows: shm-latency-8"),
+                                (["--contenders", "lam"], "unknown contender lam; known: canele, "),
+                                (["--cores", "0,x"], "cores are whole numbers"),
+                                (["--cores", "0"], "two cores of "),
+                                (["--rounds", "0"], "at least one round"), (["--speed"], "--speed")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(word, self.compare(*arguments, code=2)[1])
+
+
+class GrowthTest(unittest.TestCase):
+    def test_json(self):
+        text, _ = run("canele-perf", "growth", "--only", "ranks,tags,sessions,posted", "--most", "16", "--rounds", "1",
+                      "--patience", "0", "--json")
+        tables = {table["table"]: table for table in json.loads(text)["tables"]}
+        self.assertEqual({name: [row["n"] for row in table["rows"]] for name, table in tables.items()},
+                         {"ranks": [2, 4, 8, 16], "tags": [1, 16], "sessions": [1, 4, 16], "posted": [16]})
+        self.assertIsInstance(tables["tags"]["slope"], float)
+        self.assertIsNone(tables["posted"]["slope"])
+
+    def test_bad_input(self):
+        self.assertIn("unknown table size; known: ranks, ", run("canele-perf", "growth", "--only", "size", code=2)[1])
 
 
 class ProgressTest(unittest.TestCase):

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who takes part: libraries found on this machine, how their programs are built and started, and what a job printed.
+
+Who: run.py, compare.py, and the other comparisons of this directory. Threads: one; one job at a time.
+Surprise: a job of ours is told its driver by an option; the MPIs by launcher options and variables, and a variable goes
+before a command as `env NAME=value`.
+
+    Case (what is measured) ─▶ Contender.command ─▶ a job ─▶ Contender.samples_of ─▶ samples
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import typing
+
+HERE = pathlib.Path(__file__).resolve().parent
+CONTENDERS = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich"]
+SEED = 1  # of shuffles
+
+# How each MPI is told which way the bytes go: launcher options, environment.
+OPENMPI_DRIVER = {
+    "shm": (["--mca", "pml", "ob1", "--mca", "btl", "self,vader"], {}),
+    "tcp": (["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"], {}),
+}
+MPICH_DRIVER = {  # Debian's is ch4:ucx
+    "shm": ([], {}),
+    "tcp": ([], {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}),
+}
+UCX = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
+UCX_DRIVER = {  # Open MPI on UCX, which it takes by itself for InfiniBand only
+    "shm": (UCX, {"UCX_TLS": "shm,self"}),
+    "tcp": (UCX, {"UCX_TLS": "tcp,self"}),
+    None: (UCX, {}),
+}
+# Above as many ranks as cores Open MPI yields by itself, which is then its best setting.
+OPENMPI_LAUNCH = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
+OPENMPI_YIELD = ["--mca", "mpi_yield_when_idle", "1"]
+PROGRESS = ("overlap", "threads")  # of ../progress
+
+
+class Case(typing.NamedTuple):
+    """What one job measures: `what` is bytes, or distinct (tags); else a direction of match, the destinations of a
+    broadcast, a pattern of sandia or of threads, a side of overlap."""
+
+    benchmark: str
+    driver: str | None
+    what: str
+    size: int  # bytes; or the number of receives, of threads
+    batches: int = 15
+
+
+class Contender:
+    """One library: how to start one run of it, and the samples so far, by case."""
+
+    def __init__(self, name, command, environment, parse):
+        self.name = name
+        self.command = command  # function (case) -> argument list
+        self.environment = environment
+        self.parse = parse
+        self.samples = {}
+
+    def takes(self, _):
+        """Whether it can do such a case at all."""
+        return True
+
+    def samples_of(self, _, text):
+        """The samples in what a job printed."""
+        return self.parse(text)
+
+    def measure(self, case, time_limit):
+        """One job; its samples. Raises RuntimeError with what the job said if it fails."""
+        return self.samples_of(case, run_job(self.name, self.command(case), self.environment, time_limit))
+
+    def run(self, case, time_limit):
+        """One job; keeps its samples."""
+        self.samples.setdefault(case, []).extend(self.measure(case, time_limit))
+
+
+def run_job(name, command, environment, time_limit):
+    """What it printed; RuntimeError if it fails."""
+    try:
+        done = subprocess.run(command, env={**os.environ, **environment}, timeout=time_limit, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    except subprocess.TimeoutExpired as expired:
+        raise RuntimeError(f"{name}: no end after {time_limit} s: {' '.join(command)}") from expired
+    if done.returncode != 0:
+        raise RuntimeError(f"{name}: exit code {done.returncode} of: {' '.join(command)}\n{done.stderr}")
+    return done.stdout
+
+
+class Canele(Contender):
+    """Our native API, by canele-perf. `before`: a launcher and its options; canele-perf alone starts its two ranks."""
+
+    floor = ["--no-floor"]
+
+    def __init__(self, options, program, name="canele", before=()):
+        super().__init__(name, self.words, {}, None)
+        self.options, self.program, self.before = options, program, list(before)
+        self.usual_driver = None  # the one that it takes by itself, so that it need not be told
+
+    def takes(self, case):
+        return case.benchmark != "sandia"  # these are plain MPI
+
+    def words(self, case):
+        """The command of a job."""
+        told = case.driver is not None and (case.driver != self.usual_driver or case.benchmark == "broadcast")
+        driver = ["--driver", case.driver] if told else []  # alone, broadcast takes each driver in turn
+        if case.benchmark in PROGRESS:
+            return [*self.before, self.program, *progress_words(case), *driver]
+        start = [*self.before, self.program, case.benchmark, "--json", *driver]
+        if case.benchmark == "broadcast":
+            return start + ["--destinations", case.what, "--size", str(case.size), "--shape", self.shape(),
+                            "--batches", str(case.batches)]
+        pinned = [] if self.before else ["--cores", ",".join(map(str, self.options.cores))]
+        start += ["--batches", str(case.batches), "--iterations", str(iterations_for(case)), *pinned]
+        if case.benchmark == "match":
+            return start + ["--direction", case.what, "--receives", str(case.size), "--order", self.options.order,
+                            "--seed", str(SEED), "--no-counts"]
+        distinct = ["--tags", "64"] if case.what == "distinct" else []
+        return start + [*self.floor, *distinct, "--size", str(case.size)]
+
+    def shape(self):
+        """Of a broadcast: what its model chooses, or sends (one to each)."""
+        return self.name.partition("-")[2] or "auto"
+
+    def samples_of(self, case, text):
+        report = json.loads(text)
+        if case.benchmark in PROGRESS:
+            return [report["figures"][progress_figure(case)]]
+        if case.benchmark == "broadcast":
+            return report["samples"][self.shape()]
+        if case.driver not in (None, report["driver"]):
+            raise RuntimeError(f"{self.name}: {report['driver']} carried the messages, not {case.driver}")
+        return report["results"][0]["samples"]
+
+
+class Floor(Canele):
+    """What the machine allows without a library, measured by canele-perf in turns with ours; of these only the floor's
+    samples are taken, so that no batch of ours that counts has run beside it."""
+
+    floor = []
+
+    def takes(self, case):
+        return case.benchmark in ("latency", "bandwidth") or (case.benchmark, case.driver) == ("rate", "shm")
+
+    def samples_of(self, case, text):
+        return json.loads(text)["results"][0]["floor"]["samples"]
+
+
+class Mpi(Contender):
+    """An MPI: programs, by source; launcher; `how` it is told a driver, and what to do in idle moments, `yields`: both
+    {driver: (launcher options, environment)}."""
+
+    def __init__(self, options, name, programs, launch, how, way="bcast"):
+        super().__init__(name, self.words, {}, None)
+        self.options, self.programs, self.launch, self.how, self.way = options, programs, launch, how, way
+        self.yields = {}
+
+    def takes(self, case):
+        return mpi_work(case, self.options, self.way)[0] in self.programs
+
+    def words(self, case):
+        """The command of a job."""
+        extra, variables = self.how.get(case.driver, ([], {}))
+        source, ranks, asked = mpi_work(case, self.options, self.way)
+        more, others = self.yields.get(case.driver, ([], {}))
+        if case.benchmark == "threads" and self.launch == OPENMPI_LAUNCH:
+            more = OPENMPI_YIELD  # its better setting with more threads than cores
+        env = [f"{name}={value}" for name, value in {**variables, **others}.items()]
+        start = ["env", *env] if env else []
+        return [*start, *self.launch, "-n", str(ranks), *extra, *more, self.programs[source], *asked]
+
+    def samples_of(self, case, text):
+        if case.benchmark in PROGRESS:
+            return [json.loads(text)["figures"][progress_figure(case)]]
+        return [float(word) for word in text.split()]
+
+
+def mpi_work(case, options, way):
+    """(source, number of ranks, arguments) of the plain MPI program that measures a case."""
+    if case.benchmark == "broadcast":
+        return "mpi_broadcast", int(case.what) + 1, [way, str(case.size), str(case.batches)]
+    if case.benchmark in PROGRESS:
+        return "mpi_progress", 2, progress_words(case)
+    tail = [str(case.size), str(case.batches), str(iterations_for(case)), *map(str, options.cores)]
+    if case.benchmark == "match":
+        return "mpi_match", 2, [case.what, options.order, str(SEED), *tail]
+    if case.benchmark == "sandia":
+        return "mpi_sandia", 2, [case.what, *tail]
+    return "mpi_perf", 2, [case.benchmark + ("-distinct" if case.what == "distinct" else ""), *tail]
+
+
+def progress_words(case):
+    """The arguments of a program of ../progress: overlap of a side's computation; threads in a pattern."""
+    if case.benchmark == "overlap":
+        return ["overlap", "--side", case.what, "--size", str(case.size), "--ratio", "1", "--json"]
+    return ["threads", "--pattern", case.what, "--threads", str(case.size), "--json"]
+
+
+def progress_figure(case):
+    """The main one of what such a program measures."""
+    if case.benchmark == "overlap":
+        return "serial"
+    return "median" if case.what == "1-to-N" else "rate"
+
+
+def iterations_for(case):
+    """Messages per batch; the rule of canele-perf (options.cpp), so that batches are alike."""
+    if case.benchmark == "match":
+        return max(4096, case.size)
+    if case.benchmark == "sandia":
+        return 20  # windows
+    window = {"latency": 1, "bandwidth": 16, "rate": 64}[case.benchmark]
+    rounds = min((32 << 20) // (max(1, case.size) * window), 2000)
+    return max(1, min(rounds, max(1, 2000 // window))) * window
+
+
+def build(options, _, compiler, launch, source):
+    """The program, built once per compiler; None and the reason if it cannot be."""
+    if compiler is None or shutil.which(launch[0]) is None:
+        return None, "not installed"
+    program = pathlib.Path(options.work) / f"{source}.{pathlib.Path(compiler).name}"
+    if program.exists():
+        return str(program), ""
+    words = [compiler, "-std=c11", "-O2", str(HERE / f"{source}.c")]
+    if source == "mpi_progress":  # in C++, whose wrapper stands beside that for C
+        files = [HERE / "mpi_progress.cpp", *sorted((HERE.parent / "progress").glob("*.cpp"))]
+        words = [compiler.replace("mpicc", "mpicxx"), "-std=c++20", "-O2", "-pthread", "-DCANELE_PERF_MPI",
+                 *map(str, files)]
+    built = subprocess.run([*words, "-o", str(program)],
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
+
+
+def find_tool(prefix, name):
+    """A program of ours: in --prefix, else in the newest build, else in PATH."""
+    places = [pathlib.Path(prefix) / "bin"] if prefix else []
+    places += [HERE.parents[2] / "build" / "release" / "bin"]
+    for place in places:
+        if os.access(place / name, os.X_OK):
+            return str(place / name)
+    return shutil.which(name)
+
+
+def find_libraries(options):
+    """Of each MPI: compiler, launcher, how it is told which way the bytes go."""
+    run, compiler = find_tool(options.prefix, "canele-run"), find_tool(options.prefix, "canele-mpicc")
+    return {
+        "canele-mpi": (compiler, [run or "canele-run"], {driver: ([], {"CANELE_DRIVERS": driver})
+                                                        for driver in ("shm", "tcp")}),
+        "openmpi": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, OPENMPI_DRIVER),
+        "openmpi-ucx": (shutil.which("mpicc.openmpi"), OPENMPI_LAUNCH, UCX_DRIVER),
+        "mpich": (shutil.which("mpicc.mpich"), ["mpiexec.mpich"], MPICH_DRIVER),
+    }
+
+
+def make_canele(options, name="canele", before=()):
+    """Ours; None and the reason if it is not there."""
+    program = find_tool(options.prefix, "canele-perf")
+    if program is None:
+        return None, "canele-perf not found; build first, or give --prefix"
+    kind = Floor if name == "floor" else Canele
+    return kind(options, program, name, before), ""
+
+
+def make_mpi(options, name, sources, way=None):
+    """An MPI, with these programs built, as far as they can be; None and the reason if none can."""
+    compiler, launch, how = find_libraries(options)[name]
+    programs, why = {}, ""
+    for source in sources:
+        program, problem = build(options, name, compiler, launch, source)
+        if program is None:
+            why = why or problem
+        else:
+            programs[source] = program
+    if not programs:
+        return None, why
+    if why:
+        print(f"{name}: not all can be measured: {why}", file=sys.stderr)
+    return Mpi(options, f"{name}-{way}" if way else name, programs, launch, how, way or "bcast"), ""

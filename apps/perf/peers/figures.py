@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures: quantiles, ratios with their spread, verdicts. Pure functions.
+
+Who: the comparisons of this directory; tests/unit/perf/figures_test.py. Threads: none.
+Surprise: the spread of a ratio is that of the ratios of each round, whose jobs ran beside each other: what slows the
+machine for some rounds slows both sides, and cancels.
+
+A record is what one job gave: {"row", "contender", "round", "samples", "disturbed": [reasons]}.
+"""
+
+import typing
+
+OURS, OURS_MPI, FLOOR = "canele", "canele-mpi", "floor"
+
+
+class Figure(typing.NamedTuple):
+    """A median or a ratio, with the 10th and the 90th percentile."""
+
+    value: float
+    p10: float
+    p90: float
+
+
+def quantile(samples, fraction):
+    """Interpolated between neighbours, as canele-perf does."""
+    ordered = sorted(samples)
+    place = fraction * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def summary(samples):
+    """Median, 10th and 90th percentile."""
+    return Figure(*(quantile(samples, fraction) for fraction in (0.5, 0.1, 0.9)))
+
+
+def undisturbed(records):
+    """The records to count: those that nothing disturbed; all of them if that leaves fewer than half."""
+    quiet = [record for record in records if not record["disturbed"]]
+    return quiet if 2 * len(quiet) >= len(records) else records
+
+
+def pooled(records):
+    """The figure over all samples of these records."""
+    return summary([sample for record in records for sample in record["samples"]])
+
+
+def ratio(ours, theirs):
+    """Ours to theirs: median and spread over the rounds that both have; of the medians over all if there is none."""
+    def by_round(records):
+        rounds = {}
+        for record in records:
+            rounds.setdefault(record["round"], []).extend(record["samples"])
+        return {number: quantile(samples, 0.5) for number, samples in rounds.items()}
+
+    first, second = by_round(ours), by_round(theirs)
+    each = [first[number] / second[number] for number in first if number in second]
+    return summary(each or [pooled(ours).value / pooled(theirs).value])
+
+
+def best_peer(less, medians):
+    """The name with the best median among those that are neither ours nor a floor; None if there is nobody."""
+    peers = {name: value for name, value in medians.items() if name != FLOOR and not name.startswith(OURS)}
+    return (min if less else max)(peers, key=peers.get) if peers else None
+
+
+def verdict(less, value, target):
+    """("ahead" or "behind", whether the target is met; None without one): `value` is ours to theirs."""
+    ahead = value <= 1 if less else value >= 1
+    met = None if target is None else value <= target if less else value >= target
+    return "ahead" if ahead else "behind", met
+
+
+def judge(less, target, floor_target, records, who=OURS):
+    """How `who` stands to the best peer and to the floor in one row; `records`: {contender: its records}.
+
+    Keys: who, figure, best, best_figure, ratio, verdict, met; floor, floor_ratio, floor_met; disturbed (a count)."""
+    counted = {name: undisturbed(own) for name, own in records.items() if own}
+    if who not in counted:
+        return None
+    best = best_peer(less, {name: pooled(own).value for name, own in counted.items()})
+    row = {"who": who, "figure": pooled(counted[who]), "best": best, "ratio": None, "verdict": None, "met": None,
+           "floor": None, "floor_ratio": None, "floor_met": None, "target": target, "floor_target": floor_target,
+           "disturbed": sum(bool(record["disturbed"]) for own in records.values() for record in own)}
+    if best:
+        row["best_figure"], row["ratio"] = pooled(counted[best]), ratio(counted[who], counted[best])
+        row["verdict"], row["met"] = verdict(less, row["ratio"].value, target)
+    if FLOOR in counted:
+        row["floor"], row["floor_ratio"] = pooled(counted[FLOOR]), ratio(counted[who], counted[FLOOR])
+        row["floor_met"] = verdict(less, row["floor_ratio"].value, floor_target)[1]
+    return row
+
+
+def disturbances(limits, steal, foreign, slowdown, switches):
+    """Why a job's samples are not to be trusted, in words; empty: they are. Shares of the cores' time; witness: to its
+    best; switches: involuntary ones per second of the job."""
+    seen = {"steal": steal, "others": foreign, "witness": slowdown, "switches": switches}
+    words = {"steal": "{:.1%} of the time was stolen", "others": "others used {:.0%} of the cores",
+             "witness": "the witness loop took {:.2f} times its best", "switches": "{:.0f} involuntary switches/s"}
+    return [words[name].format(value) for name, value in seen.items() if value > limits[name]]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The machine: whether it is quiet, and whether somebody disturbed a job.
+
+Who: compare.py. Threads: one. Surprise: time that others use is what the kernel counts as busy less what our own
+children used, so that load from outside this container is seen, too, as far as /proc/stat shows it.
+"""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import typing
+
+import figures
+
+# Beyond these a sample is marked. Ticks count CPU time in steps of 10 ms, hence `others` is coarse. A launcher and two
+# ranks that spin on two cores switch some thousand times a second while they start and end.
+LIMITS = {"steal": 0.01, "others": 0.12, "witness": 1.25, "switches": 5000}
+LOOPS, LOOKS = 20_000, 5
+BESIDE_LOOKS = 200
+CALM = 0.5  # seconds to wait for the witness before a job: what the job before left behind is gone by then
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Reading(typing.NamedTuple):
+    """Sums since the start, seconds: of the machine; of this process and of its ended children."""
+
+    time: float
+    busy: float
+    steal: float
+    own: float
+    switches: int
+
+
+def read():
+    """A reading."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, softirq, steal = [int(word) * TICK for word in file.readline().split()[1:9]]
+    children, self = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
+    own = children.ru_utime + children.ru_stime + self.ru_utime + self.ru_stime
+    return Reading(time.monotonic(), user + nice + system + irq + softirq, steal, own, children.ru_nivcsw)
+
+
+class Watch:
+    """Of one run: the witness's best time, on each core."""
+
+    def __init__(self, cores, limits=None):
+        self.cores, self.limits, self.best = cores, limits or LIMITS, {}
+
+    def witness(self):
+        """The worst, over the cores, of a short loop's time to its best so far there."""
+        allowed, worst = os.sched_getaffinity(0), 1.0
+        for core in set(self.cores):
+            os.sched_setaffinity(0, {core})
+            taken = min(loop() for _ in range(LOOKS))
+            self.best[core] = min(self.best.get(core, taken), taken)
+            worst = max(worst, taken / self.best[core])
+        os.sched_setaffinity(0, allowed)
+        return worst
+
+    def between(self, before, after, slowdown):
+        """What disturbed the time between two readings, in words."""
+        wall = max(after.time - before.time, TICK)
+        cores = os.cpu_count() or 1
+        others = (after.busy - before.busy) - (after.own - before.own)
+        return figures.disturbances(self.limits, (after.steal - before.steal) / wall / cores,
+                                    max(0.0, others) / wall / cores, slowdown,
+                                    (after.switches - before.switches) / wall)
+
+    def measure(self, work):
+        """(what work() returns, what disturbed it)."""
+        end, slowdown = time.monotonic() + CALM, self.witness()
+        while slowdown > self.limits["witness"] and time.monotonic() < end:
+            slowdown = self.witness()
+        before = read()
+        done = work()
+        return done, self.between(before, read(), slowdown)
+
+    def wait_until_quiet(self, patience):
+        """Seconds waited, and what still disturbs after `patience` seconds; a look takes 0.1 s."""
+        start = time.monotonic()
+        while True:
+            before = read()
+            time.sleep(0.1)
+            seen = self.between(before, read(), self.witness())
+            waited = time.monotonic() - start
+            if not seen or waited > patience:
+                return waited, seen
+
+
+def loop():
+    """Seconds of a fixed computation of some hundred microseconds."""
+    start = time.perf_counter()
+    total = 0
+    for i in range(LOOPS):
+        total += i
+    return time.perf_counter() - start
+
+
+def slowdown_beside(cores):
+    """A loop's time on the first core while another runs on the second, to its time alone: near 2 where the two are one
+    core's two threads, whatever the system calls them. Both share that core's caches and units then."""
+    allowed, beside = os.sched_getaffinity(0), None
+    os.sched_setaffinity(0, {cores[0]})
+    try:
+        alone = min(loop() for _ in range(BESIDE_LOOKS))
+        beside = subprocess.Popen([sys.executable, "-c", "while True: pass"],
+                                  preexec_fn=lambda: os.sched_setaffinity(0, {cores[1]}))
+        return statistics.median(loop() for _ in range(BESIDE_LOOKS)) / alone
+    finally:
+        if beside is not None:
+            beside.kill()
+            beside.wait()
+        os.sched_setaffinity(0, allowed)
+
+
+def about():
+    """What the machine is, for the record."""
+    model = ""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    return {"processor": model, "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release,
+            "load": os.getloadavg()[0]}

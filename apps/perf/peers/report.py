@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report of compare.py: every figure, then the rows with their verdicts, those behind as plainly as those ahead.
+
+Who: compare.py. Threads: none.
+Surprise: "ahead" and "behind" are said of the best peer; a target may ask for more than being ahead, and is met or not.
+"""
+
+import figures
+import rows
+
+SHARED = 1.3
+
+
+def by_row(result):
+    """{key: {contender: its records}}, in the order of the rows."""
+    found = {row.key: {} for row in rows.ROWS}
+    for record in result["records"]:
+        found[record["row"]].setdefault(record["contender"], []).append(record)
+    return {key: records for key, records in found.items() if records}
+
+
+def verdicts(result):
+    """For each row: its verdicts, by our native API and by our MPI functions; and the figures of all."""
+    named = {row.key: row for row in rows.ROWS}
+    judged = []
+    for key, records in by_row(result).items():
+        row = named[key]
+        if result["worker"]:
+            lines = [beside_itself(row, records, f"{figures.OURS}-{result['worker']}")]
+        else:
+            wanted = [figures.OURS, *([figures.OURS_MPI] if row.mpi or figures.OURS not in records else [])]
+            lines = [figures.judge(row.less, row.target_of(who), row.floor_target_of(who), records, who)
+                     for who in wanted]
+        everyone = {name: {**figures.pooled(figures.undisturbed(own))._asdict(), "jobs": len(own),
+                           "disturbed": sum(bool(record["disturbed"]) for record in own)}
+                    for name, own in records.items()}
+        judged.append({"key": key, "label": row.label, "unit": row.unit[0], "less": row.less, "figures": everyone,
+                       "verdicts": [line for line in lines if line]})
+    return judged
+
+
+def beside_itself(row, records, who):
+    """What the worker changes: with it to without it."""
+    if figures.OURS not in records or who not in records:
+        return None
+    line = figures.judge(row.less, None, None, {who: records[who], "without": records[figures.OURS]}, who)
+    return {**line, "best": "canele without"}
+
+
+def spread(figure, form="{:.2f}"):
+    """A ratio with its spread."""
+    return "" if figure is None else f"{form} ({form} to {form})".format(*figure)
+
+
+def number(value):
+    """Three digits that say something."""
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def show_figures(result, judged):
+    """Medians, p10 and p90 of everybody."""
+    print("\nFigures: median (p10 to p90)")
+    for row in judged:
+        print(f"{row['label']} [{row['unit']}]")
+        for name in result["contenders"]:
+            if name in row["figures"]:
+                one = row["figures"][name]
+                marked = f"   {one['disturbed']} of {one['jobs']} jobs disturbed" if one["disturbed"] else ""
+                spread_of = f"({number(one['p10'])} to {number(one['p90'])})"
+                print(f"    {name:<14} {number(one['value']):>9} {spread_of}{marked}")
+
+
+def target_words(less, target, met):
+    """What was wanted and whether it is there."""
+    if target is None or met is None:
+        return ""
+    return f"{'<=' if less else '>='} {target:.2f} {'met' if met else 'MISSED'}"
+
+
+def show_verdicts(judged):
+    """The last table."""
+    print(f"\n{'':<33} {'by':<12} {'ours':>8} {'':<9} {'best peer':>9} {'which':<15} {'to it (spread)':<23} "
+          f"{'target':<15} {'':<7} to the floor (spread), target")
+    for row in judged:
+        for line in row["verdicts"]:
+            best = line["best"]
+            cells = [f"{row['label']:<33} {line['who']:<12} {number(line['figure'].value):>8} {row['unit']:<9}"]
+            cells.append(f"{number(line['best_figure'].value):>9} {best:<15}" if best else f"{'':>9} {'nobody':<15}")
+            cells.append(f"{spread(line['ratio']):<23} {target_words(row['less'], line['target'], line['met']):<15} "
+                         f"{line['verdict'] or '':<7}")
+            cells.append(f"{spread(line['floor_ratio'])} "
+                         f"{target_words(row['less'], line['floor_target'], line['floor_met'])}".rstrip())
+            print(" ".join(cells).rstrip())
+
+
+def show(result, judged):
+    """On the terminal."""
+    about = result["machine"]
+    print(f"{about['processor']}, {about['cores']} cores, ranks on {about['pinned']}, Linux {about['kernel']}; "
+          f"{result['rounds']} rounds of {result['batches']} batches")
+    print(f"a loop takes {about['beside']:.2f} times as long while the other core is busy"
+          + (": these two are threads of one core" if about["beside"] > SHARED else ""))
+    for name, why in result["missing"].items():
+        print(f"{name}: missing: {why.splitlines()[0]}")
+    for name, drivers in result["yields"].items():
+        print(f"{name}: " + ", ".join(f"{driver}: {setting}" for driver, setting in drivers.items()))
+    for failure in result["failures"]:
+        print(f"{failure['contender']}: failed in {failure['row']}: {failure['why']}")
+    disturbed = sum(bool(record["disturbed"]) for record in result["records"])
+    print(f"{disturbed} of {len(result['records'])} jobs were disturbed, and do not count unless most of a row's were")
+    show_figures(result, judged)
+    show_verdicts(judged)
+    lines = [line for row in judged for line in row["verdicts"]]
+    ahead, judged_lines = [line["verdict"] for line in lines], [line for line in lines if line["met"] is not None]
+    if not result["worker"]:
+        print(f"\nahead in {ahead.count('ahead')}, behind in {ahead.count('behind')} of {len(lines)}; target to the "
+              f"best peer met in {sum(line['met'] for line in judged_lines)} of {len(judged_lines)}")

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""StarPU's own benchmarks of communication, sendrecv_bench and burst, on Canelé and on Open MPI, interleaved.
+
+Who: starpu.py --bench. Threads: one; one job at a time.
+Surprise: each process has one core, which StarPU's thread for communication, its one worker and the main thread share.
+Both programs came with StarPU 1.4 (`build-starpu.sh --suite forky`). StarPU's workers are paused, as the benchmark
+itself proposes. Of a burst StarPU 1.4 tells the time; else that between its first and its last line counts.
+
+A burst is four phases of messages of 400 KB with priorities: both ways, one way, the other, both in two halves.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import time
+
+import figures
+import run
+
+FOLDER = "mpi/examples/benchs"
+PROGRAMS = ("sendrecv_bench", "burst")
+SIZES = (0, 8, 64, 1024, 4096, 65536, 1 << 20, 4 << 20)
+
+
+def sendrecv_times(text):
+    """{bytes: median us one way} of the table that sendrecv_bench prints; its header names the columns."""
+    header = next((line for line in text.splitlines() if line.startswith("#") and "median" in line), None)
+    if header is None:
+        raise RuntimeError(f"no table in what sendrecv_bench printed:\n{text}")
+    place = [cell.strip() for cell in header.split("|")].index("median")
+    rows = [line.split() for line in text.splitlines() if re.match(r"\s*\d+\s+[\d.]+\s", line)]
+    return {int(row[0]): float(row[place]) for row in rows}
+
+
+def burst_time(lines):
+    """ms of all bursts, of (seconds, line) as they came."""
+    for _, line in lines:
+        if found := re.search(r"All bursts took (\d+) ms", line):
+            return float(found[1])
+    marks = [when for when, line in lines if re.search(r"\.\s*(start|end|done)", line)]
+    if len(marks) < 2:
+        raise RuntimeError("burst printed no line at the start and the end of a phase")
+    return (max(marks) - min(marks)) * 1e3
+
+
+def measure_burst(contender, command, time_limit):
+    """[ms] of one job; its lines are read as they come."""
+    start = time.monotonic()
+    with subprocess.Popen(["timeout", str(time_limit), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, text=True) as job:
+        lines = [(time.monotonic() - start, line) for line in job.stdout]
+    if job.returncode != 0:
+        raise RuntimeError(f"{contender}: exit code {job.returncode} of: {' '.join(command)}\n"
+                           + "".join(line for _, line in lines[-20:]))
+    return [burst_time(lines)]
+
+
+def measure(contender, what, time_limit):
+    """The samples of a job, by row."""
+    command = contender.command(what)
+    if what == "burst":
+        return {"burst": measure_burst(contender.name, command, time_limit)}
+    times = sendrecv_times(run.run_job(contender.name, command, contender.environment, time_limit))
+    nearest = {size: min(times, key=lambda measured, size=size: abs(measured - size)) for size in SIZES}
+    return {f"sendrecv {size}": [times[size]] for size in sorted(set(nearest.values()))}
+
+
+def summarise(samples):
+    """Rows: {contender: median, least, most}, and the best of the others over ours: above 1 where we are ahead."""
+    rows = []
+    for key, by_name in samples.items():
+        values = {name: [figures.quantile(own, q) for q in (0.5, 0, 1)] for name, own in by_name.items()}
+        ours, others = values.get("canele"), [value[0] for name, value in values.items() if name != "canele"]
+        rows.append({"row": key, "figures": values, "ahead": min(others) / ours[0] if ours and others else None})
+    return rows
+
+
+def print_report(options, rows):
+    """A table, or JSON."""
+    if options.json:
+        print(json.dumps({"driver": options.driver, "rounds": options.rounds, "rows": rows}, indent=2))
+        return
+    names = list(dict.fromkeys(name for row in rows for name in row["figures"]))
+    print(f"StarPU's benchmarks over {options.driver}: us one way by bytes, ms of all bursts: median (least to most)")
+    print(f"{'':<20}" + "".join(f"{name:>32}" for name in names) + f"{'to the best':>14}")
+    for row in rows:
+        cells = ["{:.4g} ({:.4g} to {:.4g})".format(*row["figures"][name]) if name in row["figures"] else "-"
+                 for name in names]
+        word = "" if row["ahead"] is None else f"{row['ahead']:.2f} {'ahead' if row['ahead'] >= 1 else 'behind'}"
+        print(f"{row['row']:<20}" + "".join(f"{cell:>32}" for cell in cells) + f"{word:>14}")
+
+
+def bench(options, contenders):
+    """A B C A B C ...; exit code 1 if a job failed."""
+    samples, failures = {}, 0
+    for number in range(options.rounds):
+        for what in options.bench.split(","):
+            for contender in contenders:
+                try:
+                    for key, values in measure(contender, what, options.time_limit).items():
+                        samples.setdefault(key, {}).setdefault(contender.name, []).extend(values)
+                except RuntimeError as problem:
+                    print(problem, file=sys.stderr)
+                    failures += 1
+        print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
+    print_report(options, summarise(samples))
+    return 1 if failures or not samples else 0
