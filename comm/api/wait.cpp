@@ -148,6 +148,7 @@ class Wait {
     poll();
     engine_->waiters.pass_token(platform());
     engine_->run_tasks();  // nobody waits for them: see poll()
+    engine_->leave_rest();
   }
 
   /// Until this wait is over, there is nothing to poll for, or a task must be run: callbacks may take long, and others

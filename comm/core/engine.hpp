@@ -119,7 +119,16 @@ class Engine final : public ltask::Helped {
   ~Engine();
 
   // ---- progress: any thread -------------------------------------------------------------------------------------
-  int step() override { return advance() + run_tasks(); }
+  int step() override {
+    const int did = advance() + run_tasks();
+    leave_rest();
+    return did;
+  }
+  /// The calling thread may not come back soon: tasks that it has not ended are for somebody who may be asleep.
+  void leave_rest() {
+    if (has_tasks()) [[unlikely]]
+      sleeper.wake();
+  }
   /// The same in two parts: what nobody waits for, and what may take long (callbacks, large copies).
   int advance();
   int run_tasks();

@@ -9,7 +9,8 @@ it cannot.
 import re
 
 PUBLIC = re.compile(r"comm/include/canele/(canele|collectives)\.(h|hpp)$")
-# The tools that may look inside: through the target canele_internal (apps/model: compiles two sources of the engine).
+# The tools that may look inside: through the target canele_internal, or by sources of the engine that they compile
+# (apps/perf: the matcher; apps/model: two formulas).
 INTERNALS = re.compile(r"^(apps/sim/|apps/perf/matcher|apps/model/(split_tree|placement)\.cpp$|tests/)")
 # Where ltask touches the system: the platform, the epoll that a worker parks in, and one process id for hwloc.
 LTASK_SYSTEM = re.compile(r"^ltask/(posix_\w+|sleeper|topology)\.cpp$")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * collectives.h - operations in which every rank of a group takes part, all of them non-blocking, unless asked to block.
+ * collectives.h - operations in which every rank of a group takes part; they do not block unless asked to.
  *
  * What: groups of ranks; barrier, broadcast, reductions, gather, scatter, all-to-all and scans. Each call computes its
  * whole schedule, starts what can start and returns; the rest follows from the events of its messages, on whatever

@@ -9,8 +9,8 @@ thousand times a second, and who loses its core to others sleeps, which takes so
 few messages on a machine that is busy. Beside a worker strace is of no use: it makes every call so slow that the time
 for which a thread yields is over after a few; there count_calls.c counts, and yields do not count. Who has lost the
 core to something else for a millisecond (counter turns_lost) sleeps instead of yielding for up to a second: a wait, a
-doorbell and more for each message. So on a busy machine the count is taken anew, three times at most, and if it was busy
-each time the bound is that of threads that sleep. That none sleeps without a turn lost is unit_ltask's, on a clock.
+doorbell and more for each message. So on a busy machine the count is taken anew, three times at most, and if it was
+busy each time the bound is that of threads that sleep. That none sleeps without a turn lost is unit_ltask's to show.
 """
 import argparse
 import collections

@@ -39,5 +39,31 @@ TEST(Sleep, EndsWithTheFirstMessageToOneself) {
   ASSERT_TRUE(job.finish(send));
 }
 
+/// A worker may have gone to sleep while this thread ran a chunk of a long copy; the next ones are left in the queue.
+TEST(Sleep, EndsWhenAThreadLeavesATaskThatItHasNotEnded) {
+  LocalJob job({1, {comm::find_driver("self")}, "aggregate", {}});
+  comm::Engine& engine = job.engine(0);
+  struct Long : ltask::Task {
+    comm::Engine* engine = nullptr;
+    int chunks = 0;
+  } copy;
+  copy.engine = &engine;
+  const auto chunk = [](ltask::Task& task) {
+    auto& self = static_cast<Long&>(task);
+    if (++self.chunks == 1000) return;
+    self.prepare(self.function);
+    self.engine->tasks.submit(self);
+  };
+  copy.prepare(chunk);
+  engine.tasks.submit(copy);
+  ASSERT_TRUE(engine.sleeper.try_claim()) << "as a worker that saw no task: this one is being run";
+  engine.step();
+  ASSERT_TRUE(engine.has_tasks()) << "some are left";
+  engine.sleeper.sleep(3'600'000'000'000);  // an hour: the test's limit comes first
+  engine.sleeper.release();
+  while (engine.has_tasks()) engine.step();
+  EXPECT_EQ(copy.chunks, 1000);
+}
+
 }  // namespace
 }  // namespace canele::test
