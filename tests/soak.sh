@@ -100,6 +100,11 @@ soak_stress() {
     CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-stress-$driver-disturbed.log" \
       "$here/process/stress/stress_test.py" --driver "$driver" --seeds 3 --first-seed 2000 --disturb || status=1
   done
+  for driver in shm tcp; do
+    CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-collectives-$driver.log" \
+      "$here/process/collectives/collectives_test.py" --driver "$driver" --first-seed 3000 --times 24 --rounds 20 \
+      --longest 16777216 || status=1
+  done
   for worker in none auto bound bound+idle; do
     CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-parking-$worker.log" \
       "$here/process/parking/parking_test.py" --driver shm --worker "$worker" --rounds 100000 --seed 1000 \

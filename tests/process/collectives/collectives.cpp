@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A rank that does collectives drawn from a seed: every operation, every algorithm, up to 1 MiB, several at a time, in
-// two groups, arriving when it likes and waiting in any order, some in the call itself. Or until one rank is killed.
+// A rank that does collectives drawn from a seed: every operation, every algorithm, up to 1 MiB or as many bytes as
+// the caller says, several at a time, in two groups, arriving when it likes and waiting in any order, some in the call
+// itself. Or until one rank is killed.
 //
-// Who: collectives_test.py, under canele-run. Arguments: "run" SEED ROUNDS, or "death" SEED VICTIM.
+// Who: collectives_test.py, under canele-run. Arguments: "run" SEED ROUNDS [LONGEST], or "death" SEED VICTIM.
 // Threads: the main thread; in "death" one more, which kills the process.
 // Surprise: all ranks draw the same collectives, each its own delays. Exit code 9: this rank saw something wrong.
 #include <canele/collectives.h>
@@ -49,7 +50,8 @@ struct Pending {
 
 class Rank {
  public:
-  explicit Rank(unsigned seed) : plan_(seed) {
+  Rank(unsigned seed, std::size_t longest) : plan_(seed) {
+    while (std::size_t{8} << lengths_ <= longest) ++lengths_;
     must(canele_init(nullptr, &engine_), "init");
     rank_ = canele_rank(engine_);
     size_ = canele_size(engine_);
@@ -99,7 +101,7 @@ class Rank {
   Case draw() {
     Case one;
     one.op = static_cast<Op>(plan_() % canele::test::op_count);
-    const std::size_t most = (std::size_t{1} << (plan_() % 18)) - 1;  // elements of 8 bytes: up to 1 MiB
+    const std::size_t most = (std::size_t{1} << (plan_() % lengths_)) - 1;  // elements of 8 bytes
     one.length = plan_() % (most + 1);
     const bool parts = one.op >= Op::gather && one.op <= Op::reduce_scatter;
     if (parts) one.length /= static_cast<std::size_t>(size_);
@@ -166,6 +168,7 @@ class Rank {
   canele_engine_t* engine_ = nullptr;
   canele_group_t* groups_[2] = {};
   int rank_ = 0, size_ = 1;
+  unsigned lengths_ = 0;  ///< powers of two, from one element to the longest
   std::mt19937 plan_, own_;
   std::vector<std::unique_ptr<Pending>> pending_;
   unsigned done_ = 0;
@@ -175,9 +178,9 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) wrong("usage: process_collectives run SEED ROUNDS | death SEED VICTIM");
+  if (argc != 4 && argc != 5) wrong("usage: process_collectives run SEED ROUNDS [LONGEST] | death SEED VICTIM");
   const auto seed = static_cast<unsigned>(std::atoi(argv[2]));
   const int last = std::atoi(argv[3]);
-  Rank rank(seed);
+  Rank rank(seed, argc == 5 ? std::strtoull(argv[4], nullptr, 10) : 1 << 20);
   return argv[1][0] == 'd' ? rank.mourn(last) : rank.run(static_cast<unsigned>(last));
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Collectives drawn from a seed among 2, 4, 5 and 8 processes; or one of them is killed, and all others are told.
 
-Usage: collectives_test.py --driver NAME [--death] [--times N] [--rounds N] [--first-seed S]
+Usage: collectives_test.py --driver NAME [--death] [--times N] [--rounds N] [--first-seed S] [--longest BYTES]
 Who: ctest, some seeds per driver. CANELE_TEST_BIN: where the programs are.
 Surprise: the seed decides what is done, who dies and when, so a failure prints the command that runs it alone.
 """
@@ -33,7 +33,7 @@ def run_one(options, seed):
         line = re.compile(rf"^rank \d+: lost {victim} after (\d+) collectives$", re.MULTILINE)
     else:
         victim = None
-        command += [str(BIN / "process_collectives"), "run", str(seed), str(options.rounds)]
+        command += [str(BIN / "process_collectives"), "run", str(seed), str(options.rounds), str(options.longest)]
         line = re.compile(r"^rank \d+: (\d+) collectives$", re.MULTILINE)
     result = subprocess.run([str(WRAPPER), "100", *command], capture_output=True, text=True, check=False)
     done = [int(number) for number in line.findall(result.stdout)]
@@ -50,6 +50,7 @@ def main():
     parser.add_argument("--times", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--longest", type=int, default=1 << 20, help="bytes of a buffer (1 MiB)")
     options = parser.parse_args()
     for seed in range(options.first_seed, options.first_seed + options.times):
         problem, done = run_one(options, seed)
