@@ -249,8 +249,8 @@ TEST(OneLongEager, IsExactlyOne) {
   std::vector<std::byte> packet(comm::wire::chunk_size(length));
   const auto head_of = [&](Type type, std::size_t payload) {
     comm::wire::put_head(packet.data(), {7, 1, 2, type, 0}, payload);
-    comm::wire::Head head;
-    comm::wire::peek(packet, head);
+    comm::wire::Head head{};
+    EXPECT_TRUE(comm::wire::peek(packet, head));
     return head;
   };
   const auto found = [&](Type type, std::size_t payload, std::size_t cut) {
