@@ -115,13 +115,8 @@ def main():
     options = parse_arguments()
     libraries = run.find_libraries(options)
     with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
-        contenders = []
-        for name in options.contenders.split(","):
-            contender, why = make_contender(options, name, *libraries[name])
-            if contender is None:
-                print(f"{name}: left out: {why}", file=sys.stderr)
-            else:
-                contenders.append(contender)
+        contenders = run.gather((name, make_contender(options, name, *libraries[name]))
+                                for name in options.contenders.split(","))
         if not contenders:
             print("collectives.py: nobody is left to compare", file=sys.stderr)
             return 1

@@ -218,19 +218,40 @@ def iterations_for(case):
     return max(1, min(rounds, max(1, 2000 // window))) * window
 
 
+def build_cpp(options, name, compiler, files):
+    """The program `name` of these files in C++, with any MPI, built once; None and the reason if it cannot be."""
+    if compiler is None:
+        return None, "not installed"
+    program = pathlib.Path(options.work) / name
+    if program.exists():
+        return str(program), ""
+    built = subprocess.run([compiler, "-DCANELE_PERF_MPI", "-std=c++20", "-O2", "-pthread", *map(str, files), "-o",
+                            str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
+
+
+def build_progress(options, library, compiler):
+    """../progress on that MPI."""
+    files = [HERE / "mpi_progress.cpp", *sorted((HERE.parent / "progress").glob("*.cpp"))]
+    return build_cpp(options, f"mpi_progress.{library}", compiler, files)
+
+
+def cpp_compilers(options):
+    """{library: its C++ wrapper, None if it is not there}."""
+    return {"canele-mpi": find_tool(options.prefix, "canele-mpicxx"), "openmpi": shutil.which("mpicxx.openmpi"),
+            "mpich": shutil.which("mpicxx.mpich")}
+
+
 def build(options, _, compiler, launch, source):
     """The program, built once per compiler; None and the reason if it cannot be."""
     if compiler is None or shutil.which(launch[0]) is None:
         return None, "not installed"
+    if source == "mpi_progress":  # in C++, whose wrapper stands beside that for C
+        return build_progress(options, pathlib.Path(compiler).name, compiler.replace("mpicc", "mpicxx"))
     program = pathlib.Path(options.work) / f"{source}.{pathlib.Path(compiler).name}"
     if program.exists():
         return str(program), ""
-    words = [compiler, "-std=c11", "-O2", str(HERE / f"{source}.c")]
-    if source == "mpi_progress":  # in C++, whose wrapper stands beside that for C
-        files = [HERE / "mpi_progress.cpp", *sorted((HERE.parent / "progress").glob("*.cpp"))]
-        words = [compiler.replace("mpicc", "mpicxx"), "-std=c++20", "-O2", "-pthread", "-DCANELE_PERF_MPI",
-                 *map(str, files)]
-    built = subprocess.run([*words, "-o", str(program)],
+    built = subprocess.run([compiler, "-std=c11", "-O2", str(HERE / f"{source}.c"), "-o", str(program)],
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
 
@@ -243,6 +264,17 @@ def find_tool(prefix, name):
         if os.access(place / name, os.X_OK):
             return str(place / name)
     return shutil.which(name)
+
+
+def gather(made):
+    """Of (name, (contender or None, why)) those that are there; who is not is named."""
+    found = []
+    for name, (contender, why) in made:
+        if contender is None:
+            print(f"{name}: left out: {why}", file=sys.stderr)
+        else:
+            found.append(contender)
+    return found
 
 
 def find_libraries(options):

@@ -10,13 +10,9 @@
  * Rank 0 prints one line: us from the start to the last one's arrival, of each round but the first twenty.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <mpi.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "mpi_common.h"
 
 enum { WARM_UP = 20, DATA_TAG = 10, TIME_TAG = 11 };
 
@@ -30,20 +26,6 @@ struct plan {
 static void usage(void) {
   fprintf(stderr, "mpi_broadcast: wanted: bcast|isend <size> <rounds>\n");
   exit(2);
-}
-
-static int number(const char *text, int least) {
-  char *end;
-  errno = 0;
-  const long value = strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1 << 30) usage();
-  return (int)value;
-}
-
-static double now_us(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
 static uint64_t word(int round, size_t at) { return ((uint64_t)round + at) * 0x9e3779b97f4a7c15u; }
@@ -95,7 +77,7 @@ static void follow(const struct plan *plan, int round) {
 }
 
 static struct plan read_plan(char **argv) {
-  struct plan plan = {.size = number(argv[2], 0), .rounds = number(argv[3], 1) + WARM_UP};
+  struct plan plan = {.size = number(argv[2], 0, usage), .rounds = number(argv[3], 1, usage) + WARM_UP};
   plan.collective = strcmp(argv[1], "bcast") == 0;
   if (!plan.collective && strcmp(argv[1], "isend") != 0) usage();
   MPI_Comm_rank(MPI_COMM_WORLD, &plan.rank);

@@ -11,13 +11,9 @@
  * Rank 0 prints one line: the samples, one per batch, in ns per message.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <mpi.h>
-#include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "mpi_common.h"
 
 enum { WINDOW = 64, DATA = 0, CONTROL = 1, GO_TAG = 30, MARKER_TAG = 31 };
 
@@ -34,23 +30,6 @@ static void usage(void) {
           "mpi_match: wanted: posted|unexpected in-order|reverse|shuffled <seed> <N> <batches> <messages> <core 0> "
           "<core 1>\n");
   exit(2);
-}
-
-static int number(const char *text, int least) {
-  char *end;
-  errno = 0;
-  const long value = strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1 << 30) usage();
-  return (int)value;
-}
-
-static void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof set, &set) == 0) return;
-  fprintf(stderr, "mpi_match: cannot pin to core %d: %s\n", core, strerror(errno));
-  MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 /* As match_plan.cpp. */
@@ -169,11 +148,12 @@ static double sample(const struct plan *plan) {
 int main(int argc, char **argv) {
   int ranks;
   if (argc != 9 || (strcmp(argv[1], "posted") != 0 && strcmp(argv[1], "unexpected") != 0)) usage();
-  struct plan plan = {
-      .unexpected = strcmp(argv[1], "unexpected") == 0, .count = number(argv[4], 1), .batches = number(argv[5], 1)};
-  const int messages = number(argv[6], 1);
+  struct plan plan = {.unexpected = strcmp(argv[1], "unexpected") == 0,
+                      .count = number(argv[4], 1, usage),
+                      .batches = number(argv[5], 1, usage)};
+  const int messages = number(argv[6], 1, usage);
   uint32_t *const first = in_order(plan.count), *const then =
-                                                    ordered(argv[2], plan.count, (uint64_t)number(argv[3], 0));
+                                                    ordered(argv[2], plan.count, (uint64_t)number(argv[3], 0, usage));
   plan.rounds = messages < plan.count ? 1 : messages / plan.count;
   plan.posts = plan.unexpected ? then : first;
   plan.sends = plan.unexpected ? first : then;
@@ -185,7 +165,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "mpi_match: two ranks are needed, not %d\n", ranks);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  pin(number(argv[7 + plan.rank], 0));
+  pin("mpi_match", number(argv[7 + plan.rank], 0, usage));
   check_tags(&plan);
   MPI_Comm_dup(MPI_COMM_WORLD, &plan.comm[DATA]);
   MPI_Comm_dup(MPI_COMM_WORLD, &plan.comm[CONTROL]);

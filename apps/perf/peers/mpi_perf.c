@@ -9,12 +9,7 @@
  * 1> Rank 0 prints one line: the samples, one per batch, in us, MB/s or messages/s.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <mpi.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "mpi_common.h"
 
 enum { MAX_WINDOW = 64, ANSWER_TAG = 10, DATA_TAG = 11 }; /* and above, if they are distinct */
 
@@ -28,23 +23,6 @@ static void usage(void) {
   fprintf(stderr,
           "mpi_perf: wanted: latency|bandwidth|rate|rate-distinct <size> <batches> <iterations> <core 0> <core 1>\n");
   exit(2);
-}
-
-static int number(const char *text, int least) {
-  char *end;
-  errno = 0;
-  const long value = strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1 << 30) usage();
-  return (int)value;
-}
-
-static void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof set, &set) == 0) return;
-  fprintf(stderr, "mpi_perf: cannot pin to core %d: %s\n", core, strerror(errno));
-  MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 /* Seconds of one message one way. */
@@ -92,7 +70,7 @@ static double sample(const struct plan *plan) {
 }
 
 static struct plan read_plan(char **argv) {
-  struct plan plan = {.benchmark = argv[1], .size = number(argv[2], 0), .batches = number(argv[3], 1)};
+  struct plan plan = {.benchmark = argv[1], .size = number(argv[2], 0, usage), .batches = number(argv[3], 1, usage)};
   if (strcmp(argv[1], "latency") == 0) {
     plan.window = 1;
   } else if (strcmp(argv[1], "bandwidth") == 0) {
@@ -103,7 +81,7 @@ static struct plan read_plan(char **argv) {
   } else {
     usage();
   }
-  const int iterations = number(argv[4], 1);
+  const int iterations = number(argv[4], 1, usage);
   plan.rounds = iterations < plan.window ? 1 : iterations / plan.window;
   plan.out = calloc((size_t)plan.size + 1, 1);
   plan.in = calloc((size_t)plan.size + 1, 1);
@@ -127,7 +105,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "mpi_perf: two ranks are needed, not %d\n", ranks);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  pin(number(argv[5 + plan.rank], 0));
+  pin("mpi_perf", number(argv[5 + plan.rank], 0, usage));
   sample(&plan); /* warm-up */
   for (int i = 0; i < plan.batches; ++i) {
     const double value = sample(&plan);

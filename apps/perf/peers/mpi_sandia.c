@@ -16,12 +16,7 @@
  * Rank 0 prints one line: the samples, one per batch, in messages/s that a rank sends. Ranks without a core float.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <mpi.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "mpi_common.h"
 
 enum { MESSAGES = 64, PEERS = 6, TAG = 10, CACHE = 16 << 20 };
 
@@ -39,23 +34,6 @@ static void usage(void) {
       stderr,
       "mpi_sandia: wanted: single|pair|prepost|allstart|cold <size> <batches> <iterations> <core 0> <core 1> ...\n");
   exit(2);
-}
-
-static int number(const char *text, int least) {
-  char *end;
-  errno = 0;
-  const long value = strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1 << 30) usage();
-  return (int)value;
-}
-
-static void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof set, &set) == 0) return;
-  fprintf(stderr, "mpi_sandia: cannot pin to core %d: %s\n", core, strerror(errno));
-  MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 /* Whom we send to: neighbours on both sides in turn, +1, -1, +2 ... as far as there are any. */
@@ -180,11 +158,13 @@ int main(int argc, char **argv) {
   if (argc < 7) usage();
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; ++i) known |= strcmp(argv[1], patterns[i]) == 0;
   if (!known) usage();
-  struct plan plan = {
-      .pattern = argv[1], .size = number(argv[2], 0), .batches = number(argv[3], 1), .iterations = number(argv[4], 1)};
+  struct plan plan = {.pattern = argv[1],
+                      .size = number(argv[2], 0, usage),
+                      .batches = number(argv[3], 1, usage),
+                      .iterations = number(argv[4], 1, usage)};
   MPI_Init(&argc, &argv);
   set_up(&plan);
-  if (5 + plan.rank < argc) pin(number(argv[5 + plan.rank], 0));
+  if (5 + plan.rank < argc) pin("mpi_sandia", number(argv[5 + plan.rank], 0, usage));
   sample(&plan); /* warm-up */
   for (int i = 0; i < plan.batches; ++i) {
     const double value = sample(&plan);

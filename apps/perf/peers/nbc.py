@@ -15,14 +15,11 @@ import argparse
 import itertools
 import json
 import os
-import pathlib
-import shutil
-import subprocess
 import sys
 import tempfile
 
 import run
-from progress import YIELD, run_rounds
+from progress import run_rounds
 
 OPERATIONS = "bcast,reduce,allreduce,allgather,alltoall"
 # Who: (library, configuration, environment).
@@ -37,19 +34,12 @@ CONTENDERS = {
 SOURCES = ["options", "layout", "metrics", "operation", "work", "solo", "order", "overlap", "cresta", "run"]
 
 
-def build(options, library, compiler):
+def build(options, library):
     """../nbc on that MPI, once; None and the reason if it cannot be built."""
-    if compiler is None:
-        return None, "not installed"
-    program = pathlib.Path(options.work) / f"mpi_nbc.{library}"
-    if program.exists():
-        return str(program), ""
     perf = run.HERE.parent
-    sources = [run.HERE / "mpi_nbc.cpp", perf / "progress" / "report.cpp",
-               *(perf / "nbc" / f"{name}.cpp" for name in SOURCES)]
-    built = subprocess.run([compiler, "-DCANELE_PERF_MPI", "-std=c++20", "-O2", *map(str, sources), "-o", str(program),
-                            "-pthread"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
+    files = [run.HERE / "mpi_nbc.cpp", perf / "progress" / "report.cpp",
+             *(perf / "nbc" / f"{name}.cpp" for name in SOURCES)]
+    return run.build_cpp(options, f"mpi_nbc.{library}", run.cpp_compilers(options)[library], files)
 
 
 def launch_of(options, library):
@@ -60,7 +50,7 @@ def launch_of(options, library):
                                                                        "CANELE_WORKER_CORE": str(options.worker_core)}
     extra, environment = {"openmpi": run.OPENMPI_DRIVER, "mpich": run.MPICH_DRIVER}[library][options.driver]
     if library == "openmpi":
-        return [*run.OPENMPI_LAUNCH, *YIELD, *count, *extra], environment
+        return [*run.OPENMPI_LAUNCH, *run.OPENMPI_YIELD, *count, *extra], environment
     return ["mpiexec.mpich", *count, *extra], environment
 
 
@@ -73,9 +63,7 @@ def make_contender(options, name):
             return None, "canele-perf not found; build first, or give --prefix"
         before = [program, "nbc", "--driver", options.driver]
     else:
-        compilers = {"canele-mpi": run.find_tool(options.prefix, "canele-mpicxx"),
-                     "openmpi": shutil.which("mpicxx.openmpi"), "mpich": shutil.which("mpicxx.mpich")}
-        program, why = build(options, library, compilers[library])
+        program, why = build(options, library)
         if program is None:
             return None, why
         launch, more = launch_of(options, library)
@@ -157,13 +145,7 @@ def parse_arguments():
 
 def measure(options):
     """Builds, runs, reports. Exit code 1 if a wanted contender failed in its run."""
-    contenders = []
-    for name in options.contenders:
-        contender, why = make_contender(options, name)
-        if contender is None:
-            print(f"{name}: left out: {why}", file=sys.stderr)
-        else:
-            contenders.append(contender)
+    contenders = run.gather((name, make_contender(options, name)) for name in options.contenders)
     if not contenders:
         print("nbc.py: nobody is left to compare", file=sys.stderr)
         return 1

@@ -15,9 +15,6 @@ of the others. Open MPI yields when idle where that is its better setting: with 
 import argparse
 import itertools
 import json
-import pathlib
-import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -38,18 +35,6 @@ CASES = {
 }
 MANY = ("alltoall", "silence")  # with as many ranks as are wanted
 CONTENDERS = ["canele", "canele-mpi", "openmpi", "mpich"]
-YIELD = ["--mca", "mpi_yield_when_idle", "1"]
-
-
-def build(options, name, compiler):
-    """../progress on that MPI; None and the reason if it cannot be built."""
-    if compiler is None:
-        return None, "not installed"
-    program = pathlib.Path(options.work) / f"mpi_progress.{name}"
-    sources = [run.HERE / "mpi_progress.cpp", *sorted((run.HERE.parent / "progress").glob("*.cpp"))]
-    built = subprocess.run([compiler, "-DCANELE_PERF_MPI", "-std=c++20", "-O2", *map(str, sources), "-o", str(program),
-                            "-pthread"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return (str(program), "") if built.returncode == 0 else (None, f"{compiler} failed:\n{built.stdout}")
 
 
 def launch_of(options, name, extra):
@@ -58,7 +43,7 @@ def launch_of(options, name, extra):
     if name == "canele-mpi":
         return [run.find_tool(options.prefix, "canele-run"), *count]
     if name == "openmpi":
-        yields = YIELD if options.benchmark in ("threads", "alltoall", "silence") else []
+        yields = run.OPENMPI_YIELD if options.benchmark in ("threads", "alltoall", "silence") else []
         return [*run.OPENMPI_LAUNCH, *yields, *count, *extra]
     return ["mpiexec.mpich", *count, *extra]
 
@@ -74,9 +59,7 @@ def make_contender(options, name):
             before += ["--ranks", str(options.ranks)]
         environment = {}
     else:
-        compilers = {"canele-mpi": run.find_tool(options.prefix, "canele-mpicxx"),
-                     "openmpi": shutil.which("mpicxx.openmpi"), "mpich": shutil.which("mpicxx.mpich")}
-        program, why = build(options, name, compilers[name])
+        program, why = run.build_progress(options, name, run.cpp_compilers(options)[name])
         if program is None:
             return None, why
         how = {"openmpi": run.OPENMPI_DRIVER, "mpich": run.MPICH_DRIVER}.get(name, {})
@@ -180,13 +163,7 @@ def main():
     """Builds, runs, reports. Exit code 1 if a wanted contender failed in its run."""
     options = parse_arguments()
     with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
-        contenders = []
-        for name in options.contenders:
-            contender, why = make_contender(options, name)
-            if contender is None:
-                print(f"{name}: left out: {why}", file=sys.stderr)
-            else:
-                contenders.append(contender)
+        contenders = run.gather((name, make_contender(options, name)) for name in options.contenders)
         if not contenders:
             print("progress.py: nobody is left to compare", file=sys.stderr)
             return 1

@@ -17,8 +17,9 @@ import sys
 import tempfile
 
 # Some of these are names that the other comparisons take from here.
-from contenders import (CONTENDERS, HERE, MPICH_DRIVER, OPENMPI_DRIVER, OPENMPI_LAUNCH, SEED, Case, Contender, build,
-                        find_libraries, find_tool, make_canele, make_mpi, run_job)
+from contenders import (CONTENDERS, HERE, MPICH_DRIVER, OPENMPI_DRIVER, OPENMPI_LAUNCH, OPENMPI_YIELD, SEED, Case,
+                        Contender, build, build_cpp, build_progress, cpp_compilers, find_libraries, find_tool, gather,
+                        make_canele, make_mpi, run_job)
 from figures import quantile
 
 UNITS = {"latency": "us", "bandwidth": "MB/s", "rate": "messages/s", "match": "ns per message", "broadcast": "us"}
@@ -38,14 +39,7 @@ def find_contenders(options):
             return [make_canele(options, f"canele-{way}") for way in ("auto", "sends")]
         return [make_mpi(options, name, [source], way) for way in ("bcast", "isend")]
 
-    found = []
-    for name in options.contenders:
-        for contender, why in makers(name):
-            if contender is None:
-                print(f"{name}: left out: {why}", file=sys.stderr)
-            else:
-                found.append(contender)
-    return found
+    return gather((name, made) for name in options.contenders for made in makers(name))
 
 
 def run_rounds(contenders, options):

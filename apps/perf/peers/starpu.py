@@ -22,7 +22,6 @@ import sys
 
 import run
 import starpu_bench
-from progress import YIELD
 
 ROOT = run.HERE.parents[2]
 PROGRAM = "mpi/examples/matrix_decomposition/mpi_cholesky"
@@ -42,7 +41,7 @@ def make_contender(options, name):
             return None, "canele-run not found; build first, or give --prefix"
         start, environment = [launcher], {"CANELE_DRIVERS": options.driver}
     else:
-        yields = [] if options.bench and name == "openmpi" else YIELD
+        yields = [] if options.bench and name == "openmpi" else run.OPENMPI_YIELD
         start = [*run.OPENMPI_LAUNCH, *yields, "--mca", "pml", "ob1", "--mca", "btl", OPENMPI_LINKS[options.driver]]
         environment = {}
     if options.bench:  # with StarPU 1.4 and NOBIND its nmad part ends in an assertion: it asks for the place of PU -1
@@ -147,13 +146,7 @@ def parse_arguments():
 def main():
     """Runs, reports. Exit code 1 if a run failed, or nobody can."""
     options = parse_arguments()
-    contenders = []
-    for name in options.starpu:
-        contender, why = make_contender(options, name)
-        if contender is None:
-            print(f"{name}: left out: {why}", file=sys.stderr)
-        else:
-            contenders.append(contender)
+    contenders = run.gather((name, make_contender(options, name)) for name in options.starpu)
     if options.bench and contenders:
         return starpu_bench.bench(options, contenders)
     failures = 0

@@ -17,17 +17,6 @@
 namespace canele::comm::collectives::model {
 namespace {
 
-Call collective(Operation operation, int size, std::uint64_t length) {
-  Call call;
-  call.operation = operation;
-  call.size = size;
-  call.length = length;
-  call.element = 4;
-  call.root = size / 2;
-  call.input.length = call.output.length = length;
-  return call;
-}
-
 bool same(const Choice& a, const Choice& b) {
   return a.algorithm == b.algorithm && a.radix == b.radix && a.segment == b.segment && a.window == b.window &&
          a.late == b.late;

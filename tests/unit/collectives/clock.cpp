@@ -139,6 +139,17 @@ class Clock {
 
 double time_of(const std::vector<Schedule>& schedules, const Costs& costs) { return Clock(schedules, costs).run(); }
 
+Call collective(Operation operation, int size, std::uint64_t length) {
+  Call call;
+  call.operation = operation;
+  call.size = size;
+  call.length = length;
+  call.element = 4;
+  call.root = size / 2;
+  call.input.length = call.output.length = length;
+  return call;
+}
+
 std::vector<Schedule> schedules_of(Call call, const Choice& choice) {
   std::vector<Schedule> schedules;
   for (call.rank = 0; call.rank < call.size; ++call.rank) schedules.push_back(schedule_of(call, choice));

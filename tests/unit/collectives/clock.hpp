@@ -21,6 +21,8 @@ struct Costs {
 
 double time_of(const std::vector<Schedule>& schedules, const Costs& costs);
 
+/// A call of a rank of so many, whose root is in the middle; elements have 4 bytes, and all parts are equal.
+Call collective(Operation operation, int size, std::uint64_t length);
 /// The schedules of all ranks, if their arguments differ in the rank only.
 std::vector<Schedule> schedules_of(Call call, const Choice& choice);
 

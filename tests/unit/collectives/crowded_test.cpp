@@ -16,16 +16,6 @@ namespace {
 
 constexpr std::uint64_t part = 4096;
 
-Call call_for(Operation operation, int size, std::uint64_t length) {
-  Call call;
-  call.operation = operation;
-  call.size = size;
-  call.length = length;
-  call.element = 4;
-  call.input.length = call.output.length = length;
-  return call;
-}
-
 bool has_parts(Operation operation) {
   return operation == Operation::allgather || operation == Operation::reduce_scatter;
 }
@@ -53,7 +43,7 @@ TEST(Crowded, SumsAreThoseOfTheSchedules) {
         Choice asked;
         asked.algorithm = static_cast<Algorithm>(which);
         if (!has(operation, asked.algorithm)) continue;
-        const Call call = call_for(operation, n, part);
+        const Call call = collective(operation, n, part);
         const Choice choice = choose(call, asked, Network{150, 40, 10'000'000'000, 1});
         const double all = has_parts(operation) ? double{part} * n : double{part};
         const Totals said = totals_of(call, choice, all, part), found = counted(call, choice);
@@ -72,14 +62,14 @@ TEST(Crowded, SumsAreThoseOfTheSchedules) {
 TEST(Crowded, NothingIsCutIntoSegmentsAndNoWindowHoldsUp) {
   const Network two_units{150, 40, 10'000'000'000, 2};
   for (const int n : {3, 4, 8}) {
-    EXPECT_EQ(choose(call_for(Operation::bcast, n, 1 << 20), {}, two_units).segment, 0u);
-    EXPECT_EQ(choose(call_for(Operation::scan, n, 1 << 20), {}, two_units).algorithm, Algorithm::chain);
-    EXPECT_EQ(choose(call_for(Operation::allreduce, n, 8), {}, two_units).algorithm, Algorithm::recursive);
-    EXPECT_NE(choose(call_for(Operation::allreduce, n, 1 << 20), {}, two_units).algorithm, Algorithm::recursive);
-    EXPECT_GE(choose(call_for(Operation::alltoall, n, 1 << 20), {}, two_units).window, static_cast<unsigned>(n - 1));
+    EXPECT_EQ(choose(collective(Operation::bcast, n, 1 << 20), {}, two_units).segment, 0u);
+    EXPECT_EQ(choose(collective(Operation::scan, n, 1 << 20), {}, two_units).algorithm, Algorithm::chain);
+    EXPECT_EQ(choose(collective(Operation::allreduce, n, 8), {}, two_units).algorithm, Algorithm::recursive);
+    EXPECT_NE(choose(collective(Operation::allreduce, n, 1 << 20), {}, two_units).algorithm, Algorithm::recursive);
+    EXPECT_GE(choose(collective(Operation::alltoall, n, 1 << 20), {}, two_units).window, static_cast<unsigned>(n - 1));
   }
   const Network enough{150, 40, 10'000'000'000, 8};
-  EXPECT_NE(choose(call_for(Operation::bcast, 8, 1 << 20), {}, enough).segment, 0u) << "a core for each";
+  EXPECT_NE(choose(collective(Operation::bcast, 8, 1 << 20), {}, enough).segment, 0u) << "a core for each";
 }
 
 }  // namespace
