@@ -29,6 +29,10 @@
 // After the heavy fence one of the two sees what the other has written, or both do; then the claim decides who holds
 // the word, which is taken in the ordinary way from then on. A bias that was taken away is harder to get the next time.
 //
+// What the lock protects, and others change without it by atomic operations, an owner may change by plain steps, for
+// others visit: from a visit's begin to its end no thread is given the bias, and one that has it loses it. (Who is the
+// owner enters instead.)
+//
 // Rejected: an exchange-then-link queue (a descheduled pusher hides every later entry), and a lock beside a queue
 //     (the holder can look, unlock, and leave a post behind that was pushed in between). Of biases: a flag of the
 //     lock's that all owners share (a former owner that was descheduled in between resets it under the next one), and
@@ -63,7 +67,7 @@ class BasicSubmitLock {
 
   /// Takes the lock (true), or links `node` for the holder (false).
   bool enter_or_push(Node& node) noexcept {
-    if (enter_as_owner()) return true;
+    if (try_enter_as_owner()) return true;
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     for (;;) {
       if (seen == free_word) {
@@ -84,13 +88,25 @@ class BasicSubmitLock {
   }
 
   bool try_enter() noexcept {
-    if (enter_as_owner()) return true;
+    if (try_enter_as_owner()) return true;
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     if (seen == biased_word) [[unlikely]]
       return take_bias_away();
     return seen == free_word &&
            word_.compare_exchange_strong(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed) &&
            note_entry();
+  }
+
+  /// Takes it if the bias is the caller's.
+  bool try_enter_as_owner() noexcept {
+    Owner* const owner = bias_.load(std::memory_order_acquire);
+    if (owner == nullptr || owner->thread != Fences::self()) return false;
+    owner->inside.store(true, std::memory_order_relaxed);
+    Fences::light();
+    if (bias_.load(std::memory_order_acquire) == owner) [[likely]]
+      return true;
+    owner->inside.store(false, std::memory_order_release);
+    return claim(*owner);
   }
 
   /// For the holder: gives the lock up and returns nullptr; or keeps it and returns what was linked, oldest first.
@@ -130,6 +146,15 @@ class BasicSubmitLock {
     return reversed;
   }
 
+  /// For the holder: it has entered as owner, so nobody who visits is past the begin of the visit.
+  bool has_owner() const noexcept { return entered_by_ != nullptr; }
+  /// True: there may be an owner. Then the visitor takes the lock, and leaves it, before it changes anything.
+  bool begin_visit() noexcept {
+    visitors_.fetch_add(1, std::memory_order_seq_cst);
+    return may_be_biased_.load(std::memory_order_seq_cst);
+  }
+  void end_visit() noexcept { visitors_.fetch_sub(1, std::memory_order_release); }
+
   /// For tests, when no thread uses it.
   bool taken() const noexcept { return word_.load(std::memory_order_relaxed) == taken_word || pending(); }
   bool biased() const noexcept { return word_.load(std::memory_order_relaxed) == biased_word; }
@@ -146,22 +171,12 @@ class BasicSubmitLock {
     std::atomic<bool> inside{false}, claimed{false}, over{false};
   };
 
-  bool enter_as_owner() noexcept {
-    Owner* const owner = bias_.load(std::memory_order_acquire);
-    if (owner == nullptr || owner->thread != Fences::self()) return false;
-    owner->inside.store(true, std::memory_order_relaxed);
-    Fences::light();
-    if (bias_.load(std::memory_order_acquire) == owner) [[likely]]
-      return true;
-    owner->inside.store(false, std::memory_order_release);
-    return claim(*owner);
-  }
-
   /// The word is taken, and nobody holds it: the owner shall, if it was inside or on its way, or who took the bias
   /// away.
   [[gnu::cold, gnu::noinline]] bool claim(Owner& owner) noexcept {
     if (owner.claimed.exchange(true, std::memory_order_acq_rel)) return false;
     entered_by_ = nullptr;
+    may_be_biased_.store(false, std::memory_order_release);
     row_needed_ = std::min(2 * row_needed_, most_needed_);
     row_ = 0;
     return true;
@@ -189,7 +204,7 @@ class BasicSubmitLock {
   [[gnu::cold, gnu::noinline]] bool leave_biased() noexcept {
     std::uintptr_t seen = taken_word;
     row_ = 0;
-    Owner* const owner = own_bias();
+    Owner* const owner = bias_is_welcome() ? own_bias() : nullptr;
     if (owner == nullptr)
       return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
     entered_by_ = owner;
@@ -199,6 +214,14 @@ class BasicSubmitLock {
     bias_.store(nullptr, std::memory_order_relaxed);
     owner->over.store(true, std::memory_order_relaxed);  // nobody has seen it: the word never said so
     entered_by_ = nullptr;
+    return false;
+  }
+
+  /// For the holder, who is about to give itself the bias: nobody visits, or will without a look at the lock.
+  bool bias_is_welcome() noexcept {
+    may_be_biased_.store(true, std::memory_order_seq_cst);
+    if (visitors_.load(std::memory_order_seq_cst) == 0) return true;
+    may_be_biased_.store(false, std::memory_order_release);
     return false;
   }
 
@@ -224,7 +247,9 @@ class BasicSubmitLock {
   Owner* entered_by_ = nullptr;        ///< from here on the holder's: the bias in force when it entered
   const void* last_ = nullptr;         ///< who entered in the ordinary way last, and how often in a row
   std::uint32_t row_ = 0, row_needed_ = 0, most_needed_ = longest_row;
-  std::size_t owner_count_ = 0;  ///< so far
+  std::size_t owner_count_ = 0;             ///< so far
+  std::atomic<bool> may_be_biased_{false};  ///< true from before a bias is given until it has been taken away
+  std::atomic<std::uint32_t> visitors_{0};
   alignas(64) Owner owners_[most_owners];
 };
 using SubmitLock = BasicSubmitLock<AsymmetricFences>;

@@ -57,6 +57,9 @@ int check_data(const canele_data_t* data, const char* call);
 int check_header(std::size_t header, std::size_t length, const char* call);
 [[gnu::cold]] int refuse(const Request* request, const Session* session);
 
+/// What ends a wait for the request, which has been posted.
+inline Target end_of(Request& request) { return {&request.word, event::finalized, request.engine}; }
+
 /// Makes the first line of a postable request ready: all that a receive needs whose message is there.
 inline void prepare_outcome(Request& request, Session& session, Request::Kind kind) {
   const std::uint64_t before = request.word.load(std::memory_order_relaxed);

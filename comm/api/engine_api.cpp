@@ -162,7 +162,7 @@ int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blo
   }
   *posted = code == CANELE_OK;
   if (code != CANELE_OK) return code;
-  Target arrived{&request_of(&receive).word, event::finalized}, sent{&request_of(&send).word, event::finalized};
+  Target arrived = end_of(request_of(&receive)), sent = end_of(request_of(&send));
   code = wait_for_one(&engine, &arrived, 1, deadline_ns, in);
   if (code == CANELE_ETIMEOUT) {
     error(code, "rank " + std::to_string(from) + " has not arrived");

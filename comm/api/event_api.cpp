@@ -98,7 +98,7 @@ uint16_t canele_condition_test(const canele_condition_t* condition, uint16_t mas
 int canele_condition_wait(canele_engine_t* engine, canele_condition_t* condition, uint16_t mask) {
   if (condition == nullptr || mask == 0)
     return error(CANELE_EINVAL, "canele_condition_wait: condition and mask must be given");
-  Target target{&reinterpret_cast<Condition*>(condition)->word, mask};
+  Target target{&reinterpret_cast<Condition*>(condition)->word, mask, nullptr};
   if (target.done()) return CANELE_OK;
   return wait_for_one(engine != nullptr ? &engine_of(engine) : nullptr, &target, 1, 0, Blocked::In::condition);
 }

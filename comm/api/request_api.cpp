@@ -87,23 +87,20 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   return error(CANELE_EINVAL, std::string(call) + ": length is not 0 but buffer is NULL");
 }
 
-/// Under the lock. True: see accept_in_line().
-[[gnu::always_inline]] inline bool accept_or_defer(Engine& engine, const Posting& posting) {
+/// Under the lock.
+[[gnu::always_inline]] inline receive_path::Accepted accept_or_defer(Engine& engine, const Posting& posting) {
   engine.counters.add(Counter::lock_taken);
   const bool many = engine.matcher.is_large() || CANELE_BUGGIFY(pipeline_of_few);
   if (many) [[unlikely]] {
     const Posting in_memory = posting;  // or `posting` had to be there, too, and not in registers
     if (PostPipeline::takes(engine, in_memory)) {
       engine.posts.add(engine, in_memory);
-      return false;
+      return receive_path::Accepted::other;
     }
   }
   if (!engine.posts.empty()) [[unlikely]]
     engine.posts.settle(engine);
-  engine.being_posted = posting.request;  // nobody else knows it yet
-  const bool over = receive_path::accept_in_line(engine, posting);
-  engine.being_posted = nullptr;
-  return over;
+  return receive_path::accept_in_line(engine, posting);
 }
 
 /// Inline: `data` then stays in registers, and is not copied out of memory that it has not reached yet.
@@ -120,8 +117,13 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
   const Posting posting{request, session, tag & mask, mask, source, data};
   const bool quiet = request->word.load(std::memory_order_relaxed) == 0;  // no callback is due, whatever happens
   if (engine.try_lock_to_post()) {
-    const bool over = accept_or_defer(engine, posting);
-    if (engine.unlock_idle() && over && quiet) return CANELE_OK;
+    const receive_path::Accepted accepted = accept_or_defer(engine, posting);
+    const bool idle = engine.unlock_idle();
+    if (idle && accepted == receive_path::Accepted::over && quiet) return CANELE_OK;
+    if (idle && accepted == receive_path::Accepted::waits) {
+      engine.summon_helper();
+      return CANELE_OK;
+    }
   } else {
     receive_path::fill(posting);
     request->PostOp::kind = OpKind::receive;
@@ -286,15 +288,40 @@ int canele_receive_envelope(const canele_request_t* request, canele_status_t* st
   return CANELE_OK;
 }
 
+namespace {
+
+/// False: it has ended, or somebody else cancels it.
+bool announce_cancel(Request& r) {
+  std::uint64_t seen = r.word.load(std::memory_order_acquire);
+  if ((seen & event::finalized) != 0) return false;
+  const WordVisit visit(r.engine);
+  do {
+    if ((seen & (event::finalized | RequestWord::cancel_bit)) != 0) return false;
+  } while (!r.word.compare_exchange_weak(seen, seen | RequestWord::cancel_bit, std::memory_order_acq_rel));
+  return true;
+}
+
+/// Notes the events that a callback is wanted for. True: some have happened, and the caller has to queue it.
+bool want_events(Request& r, unsigned mask) {
+  std::uint64_t seen = r.word.load(std::memory_order_acquire);
+  const bool pending = r.kind != Request::Kind::null && (seen & event::finalized) == 0;  // or its engine may be gone
+  const WordVisit visit(pending ? r.engine : nullptr);
+  std::uint64_t next;
+  do {
+    next = seen | (std::uint64_t{mask} << RequestWord::wanted_shift);
+    if (RequestWord::due(next) != 0) next |= RequestWord::queued_bit;
+  } while (!r.word.compare_exchange_weak(seen, next, std::memory_order_acq_rel));
+  return (next & RequestWord::queued_bit) != 0 && (seen & RequestWord::queued_bit) == 0;
+}
+
+}  // namespace
+
 int canele_cancel(canele_request_t* request) {
   if (request == nullptr || request_of(request).kind != Request::Kind::receive) {
     return error(CANELE_EINVAL, "canele_cancel: only receives can be cancelled");
   }
   Request& r = request_of(request);
-  std::uint64_t seen = r.word.load(std::memory_order_acquire);
-  do {
-    if ((seen & (event::finalized | RequestWord::cancel_bit)) != 0) return CANELE_OK;
-  } while (!r.word.compare_exchange_weak(seen, seen | RequestWord::cancel_bit, std::memory_order_acq_rel));
+  if (!announce_cancel(r)) return CANELE_OK;
   Engine& engine = *r.engine;
   r.CancelOp::kind = OpKind::cancel;
   engine.submit(static_cast<CancelOp&>(r));
@@ -360,13 +387,7 @@ int canele_request_on_event(canele_request_t* request, unsigned mask, canele_cal
   r.callback = callback;
   r.argument = argument;
   Engine* const engine = r.engine;  // the request may be gone when its callback has run
-  std::uint64_t seen = r.word.load(std::memory_order_acquire);
-  std::uint64_t next;
-  do {
-    next = seen | (std::uint64_t{mask} << RequestWord::wanted_shift);
-    if (RequestWord::due(next) != 0) next |= RequestWord::queued_bit;
-  } while (!r.word.compare_exchange_weak(seen, next, std::memory_order_acq_rel));
-  if ((next & RequestWord::queued_bit) != 0 && (seen & RequestWord::queued_bit) == 0) {
+  if (want_events(r, mask)) {
     engine->queue_delivery(r);
     engine->after_submit();
   }

@@ -224,6 +224,7 @@ class Wait {
       parker_->reset();
       const std::uint64_t name = reinterpret_cast<std::uintptr_t>(parker_) << RequestWord::parker_shift;
       for (std::size_t i = 0; i < count_; ++i) {
+        const WordVisit visit(targets_[i].writer);
         std::uint64_t seen = targets_[i].word->load(std::memory_order_acquire);
         while ((seen & targets_[i].mask) == 0) {
           if (targets_[i].word->compare_exchange_weak(seen, (seen & RequestWord::low_bits) | name,
@@ -288,7 +289,7 @@ bool one_arrives_soon(Engine* engine, const Target* targets, std::size_t count) 
 }
 
 [[gnu::noinline]] int block_for(Request& request) {
-  Target target{&request.word, event::finalized};
+  Target target = end_of(request);
   return block(request.engine, &target, 1, 0, Blocked::In::wait);
 }
 
@@ -363,7 +364,7 @@ int canele_wait(canele_request_t* request, canele_status_t* status) {
     if (status != nullptr) *status = canele_status_t{};
     return CANELE_OK;
   }
-  if (!r.finalized() && !arrives_soon(r.engine, {&r.word, event::finalized})) {
+  if (!r.finalized() && !arrives_soon(r.engine, end_of(r))) {
     const int code = block_for(r);
     if (code != CANELE_OK) [[unlikely]]
       return code;
@@ -403,7 +404,7 @@ int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* ind
       return canele_wait(requests[i], status);
     }
     engine = r.engine;
-    targets.push_back({&r.word, event::finalized});
+    targets.push_back(end_of(r));
     places.push_back(i);
   }
   if (targets.empty()) {

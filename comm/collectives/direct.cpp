@@ -123,9 +123,9 @@ void Direct::await_one() {
   std::array<Target, most_messages + 1> targets;
   std::size_t count = 0;
   for (; count < under_way_count_; ++count) {
-    targets[count] = {&request_of(&transfers_[under_way_[count]].request).word, event::finalized};
+    targets[count] = api::end_of(request_of(&transfers_[under_way_[count]].request));
   }
-  if (!cancelled_) targets[count++] = {&group_.ended, Group::ended_bit};
+  if (!cancelled_) targets[count++] = {&group_.ended, Group::ended_bit, nullptr};
   [[maybe_unused]] const int code = api::wait_for_one(&group_.engine, targets.data(), count, 0);
   assert(code == CANELE_OK && "no deadline, and the call has refused to block in a callback");
 }

@@ -83,17 +83,23 @@ inline std::size_t gather(const canele_data_t& d, std::size_t offset, std::size_
   });
 }
 
-/// Copies `in` to [offset, …) of the described memory; what does not fit is left out. Returns the bytes copied.
-inline std::size_t scatter(const canele_data_t& d, std::size_t offset, const std::byte* in, std::size_t size) {
-  if (d.segments == nullptr) {
-    size = offset >= d.length ? 0 : std::min(size, d.length - offset);
-    copy(static_cast<std::byte*>(d.base) + offset, in, size);
-    return size;
-  }
+/// scatter() for memory that is described by pieces.
+[[gnu::noinline]] inline std::size_t scatter_pieces(const canele_data_t& d, std::size_t offset, const std::byte* in,
+                                                    std::size_t size) {
   return each_piece(d, offset, size, [&](void* memory, std::size_t n) {
     if (n != 0) std::memcpy(memory, in, n);
     in += n;
   });
+}
+
+/// Copies `in` to [offset, …) of the described memory; what does not fit is left out. Returns the bytes copied.
+[[gnu::always_inline]] inline std::size_t scatter(const canele_data_t& d, std::size_t offset, const std::byte* in,
+                                                  std::size_t size) {
+  if (d.segments != nullptr) [[unlikely]]
+    return scatter_pieces(d, offset, in, size);
+  size = offset >= d.length ? 0 : std::min(size, d.length - offset);
+  copy(static_cast<std::byte*>(d.base) + offset, in, size);
+  return size;
 }
 
 }  // namespace canele::comm::data

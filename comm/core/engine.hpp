@@ -175,15 +175,19 @@ class Engine final : public ltask::Helped {
     }
     if (tasks.has_work()) [[unlikely]]
       run_or_leave_tasks();
-    if (helper.parked()) [[unlikely]]
-      helper.summon();
+    summon_helper();
     if (length >= takes_long && helper.dozes() && in_haste()) [[unlikely]]
       helper.hasten();
+  }
+  /// There is something to wait for: a helper that has gone to sleep for want of that is needed.
+  void summon_helper() {
+    if (helper.parked()) [[unlikely]]
+      helper.summon();
   }
   /// After tasks were submitted that the calling thread shall not do itself.
   void leave_tasks() {
     sleeper.wake();
-    if (helper.parked()) helper.summon();
+    summon_helper();
     if (helper.dozes() && in_haste()) helper.hasten();
   }
   /// Hands staged packets to drivers that make system calls. Never under the lock.
@@ -209,6 +213,11 @@ class Engine final : public ltask::Helped {
   void lock_for_callback();
   /// Whether one thread may have the lock for less, as long as no other wants it. Not while a worker wants it, too.
   void favour_one_thread(bool yes);
+  /// No other thread is so favoured any more, and who was has left the lock.
+  void part_with_owner() {
+    lock_for_callback();
+    unlock();
+  }
   void unlock() { unlock_idle(); }
   /// The same; true: nothing was left to be done, neither then nor by the caller outside the lock.
   bool unlock_idle() {
@@ -230,8 +239,8 @@ class Engine final : public ltask::Helped {
   /// Publishes events of a request; queues its callback; wakes its waiter.
   void publish(Request& request, unsigned events) {
     std::uint64_t seen = request.word.load(std::memory_order_relaxed);
-    if (seen == 0) {                   // nobody wants a callback, waits asleep, or cancels: the common case
-      if (&request == being_posted) {  // its poster is this thread: no need for an atomic operation
+    if (seen == 0) {           // nobody wants a callback, waits asleep, or cancels: the common case
+      if (lock.has_owner()) {  // nor can anybody come to, see WordVisit: no need for an atomic operation
         request.word.store(events, std::memory_order_release);
         return;
       }
@@ -240,19 +249,15 @@ class Engine final : public ltask::Helped {
     publish_to_listeners(request, events);
   }
   void finish(Request& request, int error) {
-    assert(request.stage != Request::Stage::idle && "a request ends once");
-    request.status_error = error;
-    request.stage = Request::Stage::idle;
-    --request.session->pending;
-    if (error != CANELE_OK) [[unlikely]]
-      count_failure(error);
-    if (request.kind == Request::Kind::receive) {
-      publish(request, event::received | event::finalized);
-    } else {
-      --pending_sends;
-      trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
-      publish(request, event::finalized);
-    }
+    if (request.kind == Request::Kind::receive) return finish_receive(request, error);
+    note_outcome(request, error);
+    --pending_sends;
+    trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
+    publish(request, event::finalized);
+  }
+  [[gnu::always_inline]] void finish_receive(Request& request, int error) {
+    note_outcome(request, error);
+    publish(request, event::received | event::finalized);
   }
   /// Every request that needs the peer ends with `error`, but for those whose memory a driver still has: they end when
   /// it gives that back. lost: it did not leave in good order. by: the driver that has given back all of it already.
@@ -332,10 +337,9 @@ class Engine final : public ltask::Helped {
   std::vector<std::byte> bulk_staging;  ///< see pump.cpp
   std::vector<Peer*> dirty;
   Departures departures;
-  std::vector<Rail*> lulled;              ///< rails that wait for the next progress call
-  bool lulls_over = false;                ///< it is that call
-  const Request* being_posted = nullptr;  ///< run inline by its poster: nobody else knows it yet
-  std::uint64_t pending_sends = 0;        ///< not finalized
+  std::vector<Rail*> lulled;        ///< rails that wait for the next progress call
+  bool lulls_over = false;          ///< it is that call
+  std::uint64_t pending_sends = 0;  ///< not finalized
   Stage stage = Stage::running;
   std::uint64_t resolving = 0;  ///< questions to the launcher under way
   std::uint64_t pulls = 0;      ///< copies under way
@@ -357,6 +361,14 @@ class Engine final : public ltask::Helped {
   [[gnu::cold]] void trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag,
                                   std::uint64_t length);
   void run_or_leave_tasks();
+  [[gnu::always_inline]] void note_outcome(Request& request, int error) {
+    assert(request.stage != Request::Stage::idle && "a request ends once");
+    request.status_error = error;
+    request.stage = Request::Stage::idle;
+    --request.session->pending;
+    if (error != CANELE_OK) [[unlikely]]
+      count_failure(error);
+  }
   void publish_to_listeners(Request& request, unsigned events);
   void count_failure(int error);
   Peer& first_contact(int to);
@@ -371,6 +383,27 @@ class Engine final : public ltask::Helped {
       seen_epoch_{0};            ///< of all drivers, of the worker, as a helper has seen them
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or nobody wants to know
   void run_linked(ltask::SubmitLock::Node* node);
+};
+
+/// For who changes the word of a pending request without the lock: as long as one lives no other thread writes a word
+/// that is 0 by a plain store. No engine: no need.
+class WordVisit {
+ public:
+  explicit WordVisit(Engine* engine) : engine_(engine) {
+    if (engine_ == nullptr) return;
+    inside_ = engine_->lock.try_enter_as_owner();
+    if (!inside_ && engine_->lock.begin_visit()) engine_->part_with_owner();
+  }
+  ~WordVisit() {
+    if (inside_) engine_->unlock();
+    if (!inside_ && engine_ != nullptr) engine_->lock.end_visit();
+  }
+  WordVisit(const WordVisit&) = delete;
+  WordVisit& operator=(const WordVisit&) = delete;
+
+ private:
+  Engine* engine_;
+  bool inside_ = false;  ///< the caller is the owner, so that nobody else writes
 };
 
 inline void Request::begin() {

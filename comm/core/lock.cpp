@@ -75,11 +75,8 @@ void Engine::submit(Op& op) {
     return;
   }
   counters.add(Counter::lock_taken);
-  if (op.kind == OpKind::send || op.kind == OpKind::receive)
-    being_posted = &static_cast<Request&>(static_cast<PostOp&>(op));
   run(op);
   pump_dirty();
-  being_posted = nullptr;
   const bool look = std::exchange(credit.just_withheld, false);
   unlock();
   if (look && callback_depth() == 0) [[unlikely]]

@@ -20,10 +20,13 @@
 
 namespace canele::comm {
 
+class Engine;
+
 /// Something a thread waits for: a word of flags whose upper 48 bits name the waiter. Requests and conditions have one.
 struct Target {
   std::atomic<std::uint64_t>* word;
   std::uint64_t mask;
+  Engine* writer;  ///< a request's: under its lock `mask` is set; nullptr: by anybody, by atomic operations
   bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
 };
 

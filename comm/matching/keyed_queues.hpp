@@ -8,10 +8,10 @@
 // Surprise: it allocates only to grow; queues and collision chains run through the nodes.
 //
 //   buckets (64 B, one cache line each)                         nodes (in requests or messages)
-//   ┌─────────────────────┬───────┬───────────────┬──────────┐      full slots in front, overflow only if all are full
-//   │ 7 × 16 bits of hash │ count │ 7 × pointer   │ overflow │──▶ head ─chain▶ head ─▶ null       (rare)
-//   └─────────────────────┴───────┴───────┬───────┴──────────┘      pointers have 48 bits
-//                                         └──▶ head ⇄ next ⇄ … ⇄ tail    FIFO of one key; head.prev ──▶ tail
+//   ┌─────────────────────┬────────┬───────────────┬──────────┐     overflow only if all slots are full
+//   │ 7 × 16 bits of hash │ unused │ 7 × pointer   │ overflow │──▶ head ─chain▶ head ─▶ null      (rare)
+//   └─────────────────────┴────────┴───────┬───────┴──────────┘     pointers have 48 bits
+//                                          └──▶ head ⇄ next ⇄ … ⇄ tail    FIFO of one key; head.prev ──▶ tail
 //
 // All seven hashes of a bucket are compared at once, so that a full bucket costs no more instructions than an empty
 // one. Growth doubles the array and moves one old bucket per insertion; until all are moved a bucket is looked up
@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -58,12 +59,13 @@ struct MatchKey {
 /// One cache line of the table.
 struct alignas(64) MatchBucket {
   static constexpr unsigned slot_count = 7;
-  std::uint16_t marks[slot_count];  // bits of the hash, never 0; 0 = free
-  std::uint16_t count;              // of the full slots, which are in front
-  unsigned char pointers[8 * 6];    // of the slots' heads, 48 bits each, then the overflow's
+  static constexpr std::uint16_t free_mark = 0;
+  std::uint16_t marks[slot_count];  // bits of the hash, or free_mark
+  std::uint16_t unused;
+  unsigned char pointers[8 * 6];  // of the slots' heads, 48 bits each, then the overflow's
 
   static std::uint16_t mark(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash >> 48 | 1); }
-  /// The slots with that mark: two equal bits for each.
+  /// The slots with that mark, which may be free_mark: two equal bits for each.
   unsigned having(std::uint16_t wanted) const noexcept {
 #ifdef __SSE2__
     const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(marks));
@@ -143,8 +145,10 @@ class KeyedQueues {
     const unsigned same = b.having(MatchBucket::mark(h));
     return same != 0 ? b.head(static_cast<unsigned>(std::countr_zero(same)) / 2) : nullptr;
   }
-  /// Appends to the FIFO of the node's key.
-  void push(MatchNode& node);
+  /// Appends to the FIFO of the node's key; the second, where the caller has it at hand: to read it out of a node that
+  /// was just written, piece by piece, would wait until the pieces have left the store buffer.
+  void push(MatchNode& node) { push(node, Filing::key(node)); }
+  void push(MatchNode& node, const MatchKey& key);
   /// Takes the first node of its FIFO out, which find() has just found at `place`.
   void remove_first(MatchNode& node, const Place& place) noexcept;
   /// Takes the node out, wherever in its FIFO it is.
@@ -188,17 +192,20 @@ class KeyedQueues {
       return find(key, place);
     }
   }
-  void append(MatchNode& head, MatchNode& node) noexcept;
-  /// Keeps the full slots of a bucket in front.
-  void close_gap(MatchBucket& b, unsigned hole) noexcept;
+  /// Its head is gone: one of the overflow, if there is any, takes its place.
+  void vacate(MatchBucket& b, unsigned slot) noexcept;
   void count_probe() const noexcept {
     if constexpr (Counting::on) ++tally_.probes, ++tally_.lines;
   }
   void count_compared() const noexcept {
     if constexpr (Counting::on) ++tally_.probes, ++tally_.lines, ++tally_.attempts;
   }
-  /// Into the first free slot of its bucket, else in front of the overflow.
+  /// Into a free slot of its bucket, else in front of the overflow.
   static void insert_head(MatchBucket& b, MatchNode& head, std::uint64_t hash) noexcept;
+  [[gnu::noinline]] void make_room() {
+    if (old_ == nullptr) grow();
+    move_one();
+  }
   void grow();
   void move_one() noexcept;
 
@@ -239,38 +246,29 @@ template <typename Filing, typename Counting>
 }
 
 template <typename Filing, typename Counting>
-void KeyedQueues<Filing, Counting>::append(MatchNode& head, MatchNode& node) noexcept {
-  MatchLinks& first = links(head);
-  links(node).prev = first.prev;
-  links(*first.prev).next = &node;
-  first.prev = &node;
-}
-
-template <typename Filing, typename Counting>
-void KeyedQueues<Filing, Counting>::push(MatchNode& node) {
-  if (keys_ >= limit_) [[unlikely]] {
-    if (old_ == nullptr) grow();
-    move_one();
-  }
-  links(node) = MatchLinks{};
+[[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::push(MatchNode& node, const MatchKey& key) {
+  if (keys_ >= limit_) [[unlikely]]
+    make_room();
   Place place;
-  if (MatchNode* head = find_to_change(Filing::key(node), place); head != nullptr) {
-    append(*head, node);
+  MatchNode* const head = find_to_change(key, place);
+  if (head == nullptr) {
+    links(node) = {&node, nullptr, nullptr};
+    ++keys_;
+    insert_head(*place.bucket, node, place.hash);
     return;
   }
-  links(node).prev = &node;
-  ++keys_;
-  insert_head(*place.bucket, node, place.hash);
+  MatchNode* const last = std::exchange(links(*head).prev, &node);
+  links(node) = {last, nullptr, nullptr};
+  links(*last).next = &node;
 }
 
 template <typename Filing, typename Counting>
 [[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::insert_head(MatchBucket& b, MatchNode& head,
                                                                               std::uint64_t h) noexcept {
-  const unsigned slot = b.count;
-  if (slot != MatchBucket::slot_count) [[likely]] {
+  if (const unsigned free = b.having(MatchBucket::free_mark); free != 0) [[likely]] {
+    const unsigned slot = static_cast<unsigned>(std::countr_zero(free)) / 2;
     b.marks[slot] = MatchBucket::mark(h);
     b.set_head(slot, &head);
-    b.count = static_cast<std::uint16_t>(slot + 1);
     return;
   }
   links(head).chain = b.overflow();
@@ -278,19 +276,13 @@ template <typename Filing, typename Counting>
 }
 
 template <typename Filing, typename Counting>
-[[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::close_gap(MatchBucket& b, unsigned hole) noexcept {
-  if (MatchNode* head = b.overflow(); head != nullptr) [[unlikely]] {  // all slots are full: one of it takes the place
+[[gnu::always_inline]] inline void KeyedQueues<Filing, Counting>::vacate(MatchBucket& b, unsigned slot) noexcept {
+  b.marks[slot] = MatchBucket::free_mark;
+  if (MatchNode* const head = b.overflow(); head != nullptr) [[unlikely]] {
     b.set_overflow(links(*head).chain);
     links(*head).chain = nullptr;
-    b.marks[hole] = MatchBucket::mark(hash(Filing::key(*head)));
-    b.set_head(hole, head);
-    return;
+    insert_head(b, *head, hash(Filing::key(*head)));
   }
-  const unsigned last = b.count - 1u;
-  b.marks[hole] = b.marks[last];
-  b.set_head(hole, b.head(last));
-  b.marks[last] = 0;
-  b.count = static_cast<std::uint16_t>(last);
 }
 
 template <typename Filing, typename Counting>
@@ -315,7 +307,7 @@ template <typename Filing, typename Counting>
   } else if (follower != nullptr) {
     place.bucket->set_head(place.slot, follower);
   } else {
-    close_gap(*place.bucket, place.slot);
+    vacate(*place.bucket, place.slot);
   }
 }
 
@@ -358,7 +350,9 @@ void KeyedQueues<Filing, Counting>::move_one() noexcept {
     insert_head(bucket(h), head, h);
     if constexpr (Counting::on) ++tally_.moved;
   };
-  for (unsigned slot = 0; slot < from.count; ++slot) insert(*from.head(slot));
+  for (unsigned slot = 0; slot < MatchBucket::slot_count; ++slot) {
+    if (from.marks[slot] != MatchBucket::free_mark) insert(*from.head(slot));
+  }
   for (MatchNode* head = from.overflow(); head != nullptr;) {
     MatchNode* following = links(*head).chain;
     links(*head).chain = nullptr;
@@ -381,8 +375,8 @@ void KeyedQueues<Filing, Counting>::each_while(Visit visit) const {
     return true;
   };
   const auto walk = [&](const MatchBucket& b) {
-    for (unsigned slot = 0; slot < b.count; ++slot) {
-      if (!queue(b.head(slot))) return false;
+    for (unsigned slot = 0; slot < MatchBucket::slot_count; ++slot) {
+      if (b.marks[slot] != MatchBucket::free_mark && !queue(b.head(slot))) return false;
     }
     for (MatchNode* head = b.overflow(); head != nullptr; head = links(*head).chain) {
       if (!queue(head)) return false;

@@ -52,19 +52,12 @@ BasicMatcher<Counting>::~BasicMatcher() = default;
 /// A part of post(), too.
 template <typename Counting>
 [[gnu::always_inline]] inline void BasicMatcher<Counting>::queue_in_line(MatchSession& session, PostedNode& receive) {
-  receive.session = session.id;
-  receive.posted = true;
   const MatchClass match_class = classify(receive.source, receive.mask);
-  receive.match_class = static_cast<std::uint8_t>(match_class);
-  receive.stamp = ++stamp_;
+  if (match_class == MatchClass::exact) [[likely]]
+    return queue_exact(session, receive, receive.tag, receive.source);
+  stamp(session, receive, match_class);
   if (session.only != nullptr) file_only(session);
-  if (match_class != MatchClass::exact) [[unlikely]] {
-    post_inexact(session, receive, match_class);
-  } else if (session.posted == 0) {
-    session.only = &receive;
-  } else {
-    exact_.push(receive);
-  }
+  post_inexact(session, receive, match_class);
   receive.queued = true;
   ++session.posted;
 }
@@ -103,7 +96,7 @@ template <typename Counting>
 
 template <typename Counting>
 void BasicMatcher<Counting>::file_only(MatchSession& session) {
-  exact_.push(*session.only);
+  exact_.push(*session.only, {session.only->tag, session.id, session.only->source});
   session.only = nullptr;
 }
 

@@ -87,6 +87,19 @@ class BasicMatcher {
   /// The rest of post() for a receive that no message waits for.
   void queue(MatchSession& session, PostedNode& receive);
 
+  /// The short way of post(), in line: an exact receive of a session that no message waits in. True: it is queued; all
+  /// of its node has been written.
+  bool queue_quickly(MatchSession& session, PostedNode& receive, std::uint64_t tag, std::uint64_t mask,
+                     std::int32_t source) {
+    const bool exact = mask == ~std::uint64_t{0} && source != rank_any;
+    if (!exact || session.unexpected != 0 || other_ != nullptr || Counting::on) return false;
+    receive.tag = tag;
+    receive.mask = mask;
+    receive.source = source;
+    queue_exact(session, receive, tag, source);
+    return true;
+  }
+
   /// A message arrives: the receive that takes it, already taken out, or nullptr.
   PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
     // A lone receive is in no structure. In line: to call what follows costs as much.
@@ -225,6 +238,26 @@ class BasicMatcher {
   void file_only(MatchSession& session);
   void post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class);
   void queue_in_line(MatchSession& session, PostedNode& receive);
+  void stamp(const MatchSession& session, PostedNode& receive, MatchClass match_class) noexcept {
+    receive.session = session.id;
+    receive.posted = true;
+    receive.match_class = static_cast<std::uint8_t>(match_class);
+    receive.stamp = ++stamp_;
+  }
+  /// Tag and source are the node's.
+  [[gnu::always_inline]] void queue_exact(MatchSession& session, PostedNode& receive, std::uint64_t tag,
+                                          std::int32_t source) {
+    stamp(session, receive, MatchClass::exact);
+    if (session.posted == 0) {
+      session.only = &receive;
+    } else {
+      if (session.only != nullptr) [[unlikely]]
+        file_only(session);
+      exact_.push(receive, {tag, session.id, source});
+    }
+    receive.queued = true;
+    ++session.posted;
+  }
   MatchNode* oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
                         MatchNode* exact) const noexcept;
   Arrivals& arrivals_of(MatchSession& session);

@@ -14,6 +14,7 @@
 #include "comm/core/data.hpp"
 #include "comm/core/engine.hpp"
 #include "comm/packet/wire.hpp"
+#include "comm/protocol/advert.hpp"
 #include "comm/protocol/flow_in.hpp"
 #include "ltask/mark.hpp"
 
@@ -72,7 +73,7 @@ inline int outcome_of(const Request& request) {
   return request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK;
 }
 
-inline void count(Engine& engine, const Request& request, Peer& peer, std::uint64_t bytes) {
+[[gnu::always_inline]] inline void count(Engine& engine, const Request& request, Peer& peer, std::uint64_t bytes) {
   peer.counters.add(Counter::messages_received);
   peer.counters.add(Counter::bytes_received, bytes);
   if (engine.looks_closely) [[unlikely]]
@@ -88,7 +89,8 @@ inline void count(Engine& engine, const Request& request, Peer& peer, std::uint6
 /// Step 5 for an eager message whose receive is there and has memory.
 [[gnu::always_inline]] inline void copy_eager(Engine& engine, Request& request, Peer& peer, Payload payload) {
   const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
-  count_and_finish(engine, request, peer, copied);
+  count(engine, request, peer, copied);
+  engine.finish_receive(request, payload.size() > request.data.length ? CANELE_ETRUNC : CANELE_OK);
 }
 
 /// Steps 3 to 5; `handle` is 0 unless the sender waits for the match.
@@ -129,15 +131,18 @@ inline bool is_simple(const Engine& engine, const Request& request, const canele
          message.stored <= data.length && !engine.looks_closely;
 }
 
-/// What the request of a receive needs that does not end at once.
-[[gnu::always_inline]] inline void fill(const Posting& posting) {
+/// What the request of a receive needs that does not end at once, but for the node's name.
+[[gnu::always_inline]] inline void fill_all_but_name(const Posting& posting) {
   Request& request = *posting.request;
   request.begin();
   request.data = posting.data;
   request.handle = 0;
-  request.receive.node.name(posting.source, posting.tag, posting.mask);
   request.receive.message = nullptr;
   request.receive.cast = nullptr;
+}
+[[gnu::always_inline]] inline void fill(const Posting& posting) {
+  fill_all_but_name(posting);
+  posting.request->receive.node.name(posting.source, posting.tag, posting.mask);
 }
 
 /// The message is the receive's, and both end. The receive has never been pending, and of its request only the outcome
@@ -155,25 +160,52 @@ inline bool is_simple(const Engine& engine, const Request& request, const canele
   engine.publish(request, event::received | event::finalized);
 }
 
-/// A posted receive. What is seldom, or not as simple as that, is not in line: receive_path.cpp has the rest. True: the
-/// receive has ended, and nothing else has happened.
-[[gnu::always_inline]] static inline bool accept_in_line(Engine& engine, const Posting& posting) {
+/// What has become of a posted receive.
+enum class Accepted : std::uint8_t {
+  over,   ///< it has ended, and nothing else has happened
+  waits,  ///< it is in the tables, and nothing else has happened
+  other   ///< more may have to be done outside the lock
+};
+
+/// A receive that no message can be there for, and whose sender need not hear of it. False: nothing was done but to
+/// fill the request.
+[[gnu::always_inline]] inline bool wait_in_line(Engine& engine, const Posting& posting) {
+  Request& request = *posting.request;
+  Session& session = *posting.session;
+  if (posting.data.length >= advert::least || engine.event_log != nullptr) [[unlikely]]
+    return false;
+  const Peer* const peer = posting.source >= 0 ? engine.peers[posting.source] : nullptr;
+  if (peer == nullptr || peer->gone()) [[unlikely]]
+    return false;
+  if (!engine.matcher.queue_quickly(session.match, request.receive.node, posting.tag, posting.mask, posting.source))
+    return false;
+  ++session.pending;
+  return true;
+}
+
+/// A posted receive. What is seldom, or not as simple as that, is not in line: receive_path.cpp has the rest.
+[[gnu::always_inline]] static inline Accepted accept_in_line(Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
   UnexpectedNode* found = nullptr;
   if (!engine.matcher.take_exact(posting.session->match, posting.tag, posting.mask, posting.source, &found)) {
-    fill(posting);
+    fill_all_but_name(posting);
+    if (engine.credit.starving.empty() && wait_in_line(engine, posting)) {
+      CANELE_MARK(receive_waits_at_once);
+      return Accepted::waits;
+    }
+    request.receive.node.name(posting.source, posting.tag, posting.mask);
     accept(engine, request);
-    return false;
+    return Accepted::other;
   }
   auto* const message = static_cast<Message*>(found);
   if (message != nullptr && is_simple(engine, request, posting.data, *message)) [[likely]] {
     CANELE_MARK(unexpected_taken_at_once);
     take_at_once(engine, request, posting.data.base, *message);
-    return true;
+    return Accepted::over;
   }
   fill(posting);
   accept_searched(engine, request, message);
-  return false;
+  return Accepted::other;
 }
 
 /// Step 2: a whole packet. nullptr, or what is wrong with it.

@@ -206,6 +206,67 @@ TEST(SubmitLockInEveryOrder, AnOwnerLosesItsBiasAndNothingElse) {
   in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another");
 }
 
+/// The words of requests, which the owner of the lock sets by plain stores, for others visit; after Engine::publish,
+/// Wait::attach (comm/api/wait.cpp) and WordVisit. Biased: the first thread is the owner when all begin; else it may
+/// come to be. Its last turn ends all requests. OwnToo: it waits for one of them itself.
+template <bool Biased, int Turns, bool OwnToo, std::uint32_t AtMost = 1u << 16>
+struct Visits {
+  static constexpr int done = 1;  // and above: the names of who waits
+  Visits() {
+    lock.bias_after(1, AtMost);
+    for (int i = 0; Biased && i < 2 && lock.try_enter(); ++i) lock.leave();
+    if (lock.biased() != Biased) Explorer::current()->fail("the lock does not begin as it should");
+    Explorer::current()->spawn([this] { own(); });
+    Explorer::current()->spawn([this] { attach(words[1], 3); });
+  }
+  void own() {
+    for (int turn = 1; turn <= Turns; ++turn) {
+      if (OwnToo && turn == Turns) attach(words[0], 2);
+      if (!enter()) continue;
+      for (int i = OwnToo ? 0 : 1; turn == Turns && i < 2; ++i) publish(words[i]);
+      ended = turn == Turns;
+      lock.leave();
+    }
+  }
+  /// Who fails twice gives up: there are orders enough in which nobody does.
+  bool enter() {
+    if (lock.try_enter()) return true;
+    Explorer::current()->yield();
+    return lock.try_enter();
+  }
+  void publish(std::atomic<int>& word) {
+    int seen = word.load(std::memory_order_relaxed);
+    if (seen == 0 && lock.has_owner()) return word.store(done, std::memory_order_release);
+    if (seen == 0 && word.compare_exchange_strong(seen, done, std::memory_order_acq_rel)) return;
+    woken += word.exchange(done, std::memory_order_acq_rel);
+  }
+  void attach(std::atomic<int>& word, int name) {
+    const bool inside = lock.try_enter_as_owner();
+    const bool alone = inside || !lock.begin_visit();
+    if (alone || enter()) {
+      if (!alone) lock.leave();
+      int seen = word.load(std::memory_order_acquire);
+      if (seen == 0 && word.compare_exchange_strong(seen, name, std::memory_order_acq_rel)) attached += name;
+    }
+    inside ? static_cast<void>(lock.leave()) : lock.end_visit();
+  }
+  void check() {
+    if (ended && woken != attached) Explorer::current()->fail("a thread that waits was not woken");
+    if (lock.taken()) Explorer::current()->fail("the lock stays taken");
+  }
+  ltask::BasicSubmitLock<ExploredFences> lock;
+  std::atomic<int> words[2];    // of requests that the first thread waits for, and the other
+  int woken = 0, attached = 0;  // no step is made while they change
+  bool ended = false;
+};
+
+TEST(SubmitLockInEveryOrder, WhoVisitsIsNotOverwrittenByAnOwner) {
+  in_every_order<Visits<true, 1, true>>("biased, a turn, both wait");
+  in_every_order<Visits<true, 2, true>>("biased, 2 turns, both wait");
+  in_every_order<Visits<false, 3, false>>("biased meanwhile, 3 turns, and who waits");
+  in_every_order<Visits<true, 3, false, 1>>("biased again, 3 turns, and who waits");
+}
+
 // --------------------------------------------------------------------------------------------------------- the gate
 
 /// Every thread wants something, and serves all who want if the gate is free; one comes only if it is free. After

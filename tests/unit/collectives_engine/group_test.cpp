@@ -172,7 +172,7 @@ TEST_F(Groups, AReportNamesWhoHasNotBegun) {
   all.start(1);
   for (int i = 0; i < 100; ++i) ranks_.job.step_all();
   const std::uint64_t now = posix_platform().now_ns();
-  comm::Target target{&comm::request_of(&all.request(0)).word, comm::event::finalized};
+  comm::Target target = comm::api::end_of(comm::request_of(&all.request(0)));
   comm::Blocked blocked{comm::Blocked::In::wait, now, &target, 1};
   comm::Engine& engine = ranks_.job.engine(0);
   engine.waiters.enlist(blocked);

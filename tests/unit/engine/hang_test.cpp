@@ -97,7 +97,7 @@ TEST_F(Hang, AThreadThatWaitsForAMessageIsReportedAndItsRequestMarked) {
   for (auto& other : others) canele_irecv(sessions_[0], 1, 1, CANELE_TAG_EXACT, &word_, sizeof word_, &other);
   look_for(100);
   canele_irecv(sessions_[0], 1, 7, CANELE_TAG_EXACT, &word_, sizeof word_, &receive_);
-  const comm::Target target{&comm::request_of(&receive_).word, comm::event::finalized};
+  const comm::Target target = comm::api::end_of(comm::request_of(&receive_));
   comm::Blocked blocked{comm::Blocked::In::wait, now_, &target, 1};
   job_.engine(0).waiters.enlist(blocked);
   look_for(29);
