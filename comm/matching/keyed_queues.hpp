@@ -137,6 +137,8 @@ class KeyedQueues {
     return find(key, place);
   }
   MatchNode* find(const MatchKey& key, Place& place) const noexcept;
+  /// find() where the first slot with the mark of the key, the lowest of `same`, is another key's, or there is none.
+  MatchNode* find_further(const MatchKey& key, Place& place, unsigned same) const noexcept;
   /// Sends for the bucket of the key; and, when it is there, the head that has its mark, not looked at.
   void foresee(const MatchKey& key) const noexcept { prefetch_to_write(&bucket(hash(key))); }
   const MatchNode* guess(const MatchKey& key) const noexcept {
@@ -174,7 +176,7 @@ class KeyedQueues {
     const Wide product = static_cast<Wide>(key.tag ^ seed_) * ((std::rotl(key.who, 32) << 1 | 1) ^ factor_);
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   }
-  MatchBucket& bucket(std::uint64_t h) const noexcept {
+  [[gnu::always_inline]] MatchBucket& bucket(std::uint64_t h) const noexcept {
     if (old_ != nullptr) [[unlikely]] {
       const std::size_t i = h & old_mask_;
       if (i >= moved_) return old_[i];
@@ -226,14 +228,31 @@ template <typename Filing, typename Counting>
   MatchBucket& b = bucket(place.hash);
   place.bucket = &b;
   count_probe();
-  for (unsigned same = b.having(MatchBucket::mark(place.hash)); same != 0; same &= same - 1, same &= same - 1) {
-    const unsigned slot = static_cast<unsigned>(std::countr_zero(same)) / 2;
-    MatchNode* node = b.head(slot);
+  const unsigned same = b.having(MatchBucket::mark(place.hash));
+  if (same != 0) {
+    place.slot = static_cast<unsigned>(std::countr_zero(same)) / 2;
+    MatchNode* const node = b.head(place.slot);
     count_compared();
-    if (Filing::key(*node) == key) [[likely]] {
-      place.slot = slot;
+    if (Filing::key(*node) == key) [[likely]]
       return node;
-    }
+  } else if (b.overflow() == nullptr) [[likely]] {
+    return nullptr;
+  }
+  Place further = place;  // or `place`, whose address would be known, had to be in memory
+  MatchNode* const node = find_further(key, further, same);
+  place = further;
+  return node;
+}
+
+template <typename Filing, typename Counting>
+[[gnu::noinline]] MatchNode* KeyedQueues<Filing, Counting>::find_further(const MatchKey& key, Place& place,
+                                                                         unsigned same) const noexcept {
+  const MatchBucket& b = *place.bucket;
+  while (same != 0 && (same &= same - 1, same &= same - 1) != 0) {
+    place.slot = static_cast<unsigned>(std::countr_zero(same)) / 2;
+    MatchNode* const node = b.head(place.slot);
+    count_compared();
+    if (Filing::key(*node) == key) return node;
   }
   place.slot = MatchBucket::slot_count;
   place.before = nullptr;

@@ -72,25 +72,25 @@ class BasicMatcher {
   /// taken out; or queues the receive and returns nullptr.
   UnexpectedNode* post(MatchSession& session, PostedNode& receive);
 
-  /// The short way of post(), in line: an exact receive of a session that files its messages under their exact keys
-  /// only, and has some. True: it is one; *message is what it takes, already taken out, or nullptr: it must be queued.
-  bool take_exact(MatchSession& session, std::uint64_t tag, std::uint64_t mask, std::int32_t source,
-                  UnexpectedNode** message) noexcept {
+  /// Is there a short way of post(): an exact receive of a session that files its messages under their exact keys only,
+  /// and has some?
+  bool takes_exact(const MatchSession& session, std::uint64_t mask, std::int32_t source) const noexcept {
     const bool exact = mask == ~std::uint64_t{0} && source != rank_any;
-    if (session.unexpected == 0 || !exact || session.lists_arrivals || other_ != nullptr || Counting::on) return false;
-    *message = take_by_key({tag, session.id, source});
-    if (*message == nullptr) return true;
-    (*message)->queued = false;
-    --session.unexpected;
-    return true;
+    return exact && session.unexpected != 0 && !session.lists_arrivals && other_ == nullptr && !Counting::on;
+  }
+  /// Then that is it: the message that it takes, already taken out, or nullptr: it must be queued.
+  [[gnu::noinline]] UnexpectedNode* take_exact(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
+    UnexpectedNode* const message = take_by_key({tag, session.id, source});
+    if (message != nullptr) forget_exact(session, *message);
+    return message;
   }
   /// The rest of post() for a receive that no message waits for.
   void queue(MatchSession& session, PostedNode& receive);
 
   /// The short way of post(), in line: an exact receive of a session that no message waits in. True: it is queued; all
   /// of its node has been written.
-  bool queue_quickly(MatchSession& session, PostedNode& receive, std::uint64_t tag, std::uint64_t mask,
-                     std::int32_t source) {
+  [[gnu::always_inline]] bool queue_quickly(MatchSession& session, PostedNode& receive, std::uint64_t tag,
+                                            std::uint64_t mask, std::int32_t source) {
     const bool exact = mask == ~std::uint64_t{0} && source != rank_any;
     if (!exact || session.unexpected != 0 || other_ != nullptr || Counting::on) return false;
     receive.tag = tag;
@@ -224,6 +224,10 @@ class BasicMatcher {
     if (node == nullptr || node->posted) return nullptr;
     exact_.remove_first(*node, place);
     return static_cast<UnexpectedNode*>(node);
+  }
+  static void forget_exact(MatchSession& session, UnexpectedNode& message) noexcept {
+    message.queued = false;
+    --session.unexpected;
   }
   void each_of_other(void (*visit)(void*, PostedNode&), void* context) const;
   matching::Tally tally() const noexcept;

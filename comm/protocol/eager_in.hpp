@@ -186,8 +186,8 @@ enum class Accepted : std::uint8_t {
 /// A posted receive. What is seldom, or not as simple as that, is not in line: receive_path.cpp has the rest.
 [[gnu::always_inline]] static inline Accepted accept_in_line(Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
-  UnexpectedNode* found = nullptr;
-  if (!engine.matcher.take_exact(posting.session->match, posting.tag, posting.mask, posting.source, &found)) {
+  MatchSession& session = posting.session->match;
+  if (!engine.matcher.takes_exact(session, posting.mask, posting.source)) {
     fill_all_but_name(posting);
     if (engine.credit.starving.empty() && wait_in_line(engine, posting)) {
       CANELE_MARK(receive_waits_at_once);
@@ -197,7 +197,7 @@ enum class Accepted : std::uint8_t {
     accept(engine, request);
     return Accepted::other;
   }
-  auto* const message = static_cast<Message*>(found);
+  auto* const message = static_cast<Message*>(engine.matcher.take_exact(session, posting.tag, posting.source));
   if (message != nullptr && is_simple(engine, request, posting.data, *message)) [[likely]] {
     CANELE_MARK(unexpected_taken_at_once);
     take_at_once(engine, request, posting.data.base, *message);
