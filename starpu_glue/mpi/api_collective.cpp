@@ -41,8 +41,8 @@ int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int 
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = new_collective(*comm, &request);
   if (code != MPI_SUCCESS) return call.end(code, comm);
-  code = start(Start{*comm, &request->transfer.engine, request->staging}, arguments...);
-  return call.end(settle_collective(*request, code, made), comm);
+  code = start(Start{*comm, &request->engine, request->staging}, arguments...);
+  return call.end(settle_request(*request, code, made), comm);
 }
 
 }  // namespace

@@ -3,86 +3,60 @@
 // MPI_Wait to MPI_Request_free: completion of non-blocking requests.
 //
 // Who: the program. Threads: any; one at a time per request.
-// Surprise: the functions for several requests make progress once, then only look: N requests cost one poll.
+// Surprise: the functions for several requests make progress once, then only look: N requests cost one poll. MPI_Wait,
+//     _Waitall and _Test are here twice, see short_way.hpp.
 #include <cstddef>
 #include <memory>
 
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/request.hpp"
+#include "starpu_glue/mpi/short_way.hpp"
 #include "starpu_glue/mpi/state.hpp"
 
 namespace canele::mpi {
 namespace {
 
-/// As many pointers as the caller has requests; those of most calls are on the stack.
-template <typename T>
-class Pointers {
- public:
-  Pointers() = default;
-  Pointers(const Pointers&) = delete;
-  Pointers& operator=(const Pointers&) = delete;
-
-  void resize(std::size_t size) {
-    if (size > few) many_ = std::make_unique<T*[]>(size);
-    size_ = size;
-  }
-  std::size_t size() const { return size_; }
-  T** data() { return many_ != nullptr ? many_.get() : few_; }
-  T* const* data() const { return many_ != nullptr ? many_.get() : few_; }
-  T* const* begin() const { return data(); }
-  T* const* end() const { return data() + size_; }
-  T*& operator[](std::size_t i) { return data()[i]; }
-  T* operator[](std::size_t i) const { return data()[i]; }
-
- private:
-  static constexpr std::size_t few = 64;
-  std::size_t size_ = 0;
-  std::unique_ptr<T*[]> many_;
-  T* few_[few];  // not initialised: 64 stores would cost more than most calls
-};
-
-/// The requests of a call, looked up once. Entry i is null for MPI_REQUEST_NULL.
+/// The requests of a call, looked up once.
 class Selection {
  public:
+  Selection() = default;
+  Selection(const Selection&) = delete;
+  Selection& operator=(const Selection&) = delete;
+
   int collect(int count, const MPI_Request* handles) {
     if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
-    requests_.resize(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (const int code = get_request(handles[i], &requests_[i]); code != MPI_SUCCESS) return code;
-      if (requests_[i] != nullptr) ++active_;
+    size_ = static_cast<std::size_t>(count);
+    if (size_ > few) {
+      many_ = std::make_unique<canele_request_t*[]>(size_);
+      entries_ = many_.get();
+    }
+    for (std::size_t i = 0; i < size_; ++i) {
+      Request* request = nullptr;
+      if (const int code = get_request(handles[i], &request); code != MPI_SUCCESS) return code;
+      entries_[i] = request == nullptr ? nullptr : &request->engine;
+      if (request == nullptr) continue;
+      first_ = first_ == nullptr ? request : first_;
     }
     return MPI_SUCCESS;
   }
 
-  std::size_t size() const { return requests_.size(); }
-  std::size_t active() const { return active_; }
-  Request* operator[](std::size_t i) const { return requests_[i]; }
-  Communicator* comm() const {
-    for (const Request* request : requests_) {
-      if (request != nullptr) return request->comm;
-    }
-    return nullptr;
-  }
-
-  /// What the engine waits for: null entries are skipped by it.
-  void list_for_engine(Pointers<canele_request_t>* pointers) const {
-    pointers->resize(requests_.size());
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      const bool pending = requests_[i] != nullptr && !requests_[i]->to_nobody;
-      (*pointers)[i] = pending ? &requests_[i]->transfer.engine : nullptr;
-    }
-  }
-
-  bool has_immediate() const {
-    for (const Request* request : requests_) {
-      if (request != nullptr && request->to_nobody) return true;
-    }
-    return false;
-  }
+  std::size_t size() const { return size_; }
+  /// What the engine waits for: null for MPI_REQUEST_NULL. That of a message to nobody has ended long ago.
+  canele_request_t* const* for_engine() const { return entries_; }
+  /// Entry i, null for MPI_REQUEST_NULL.
+  Request* operator[](std::size_t i) const { return entries_[i] == nullptr ? nullptr : &Request::of(*entries_[i]); }
+  bool empty() const { return first_ == nullptr; }
+  /// The error handler that counts, asked for while the communicator is there.
+  MPI_Errhandler error_handler() const { return empty() ? MPI_ERRORS_RETURN : first_->comm().error_handler(); }
 
  private:
-  Pointers<Request> requests_;
-  std::size_t active_ = 0;
+  static constexpr std::size_t few = 64;
+
+  std::size_t size_ = 0;
+  Request* first_ = nullptr;
+  canele_request_t** entries_ = few_;
+  std::unique_ptr<canele_request_t*[]> many_;
+  canele_request_t* few_[few];  // those of most calls; not initialised: 64 stores would cost more than most calls
 };
 
 MPI_Status* entry(MPI_Status* statuses, std::size_t i) {
@@ -94,14 +68,13 @@ void poll_once() {
   if (canele_worker_active(engine()) == 0) canele_progress(engine());
 }
 
-/// Blocks until one of the requests is done (at least one is active).
+[[noreturn]] void blocked_in_callback() { fatal("a call that blocks was made inside a completion callback"); }
+
+/// Blocks until one of the requests is done (there is one).
 void wait_for_one(const Selection& selection) {
-  if (selection.has_immediate()) return;
-  Pointers<canele_request_t> pointers;
-  selection.list_for_engine(&pointers);
   std::size_t index = 0;
-  if (canele_wait_any(pointers.size(), pointers.data(), &index, nullptr) == CANELE_EDEADLK) {
-    fatal("a call that blocks was made inside a completion callback");
+  if (canele_wait_any(selection.size(), selection.for_engine(), &index, nullptr) == CANELE_EDEADLK) {
+    blocked_in_callback();
   }
 }
 
@@ -155,18 +128,66 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
   return code;
 }
 
+[[gnu::noinline]] int wait_carefully(MPI_Request* handle, MPI_Status* status) {
+  const Call call("MPI_Wait");
+  Request* request = nullptr;
+  int code = get_request(*handle, &request);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code != MPI_SUCCESS) return call.end(code);
+  if (request == nullptr) {
+    fill_empty_status(status);
+    return MPI_SUCCESS;
+  }
+  canele_status_t outcome{};
+  if (!request->must(Request::nobody)) request->wait(&outcome);
+  const MPI_Errhandler handler = request->comm().error_handler();
+  code = finish(*request, outcome, handle, status);
+  return call.end_with(code, handler);
+}
+
+[[gnu::noinline]] int wait_all_carefully(int count, MPI_Request* requests, MPI_Status* statuses) {
+  const Call call("MPI_Waitall");
+  Selection selection;
+  int code = selection.collect(count, requests);
+  if (code == MPI_SUCCESS) code = may_block();
+  if (code != MPI_SUCCESS) return call.end(code);
+  const MPI_Errhandler handler = selection.error_handler();
+  if (canele_wait_all(selection.size(), selection.for_engine(), nullptr) == CANELE_EDEADLK) blocked_in_callback();
+  code = finish_all(selection, requests, statuses);
+  return call.end_with(code, handler);
+}
+
+[[gnu::noinline]] int test_carefully(MPI_Request* handle, int* flag, MPI_Status* status) {
+  const Call call("MPI_Test");
+  Request* request = nullptr;
+  if (const int code = get_request(*handle, &request); code != MPI_SUCCESS) return call.end(code);
+  *flag = 1;
+  if (request == nullptr) {
+    fill_empty_status(status);
+    return MPI_SUCCESS;
+  }
+  canele_status_t outcome{};
+  if (!request->must(Request::nobody)) {
+    const int error = canele_test(&request->engine, flag, &outcome);
+    if (error != CANELE_OK && *flag == 0) return call.end(from_engine(error), &request->comm());
+  }
+  if (*flag == 0) return MPI_SUCCESS;
+  const MPI_Errhandler handler = request->comm().error_handler();
+  const int code = finish(*request, outcome, handle, status);
+  return call.end_with(code, handler);
+}
+
 int wait_some(const Call& call, int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses,
               bool block) {
   Selection selection;
   int code = selection.collect(count, requests);
   if (code == MPI_SUCCESS && block) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code);
-  if (selection.active() == 0) {
+  if (selection.empty()) {
     *done = MPI_UNDEFINED;
     return MPI_SUCCESS;
   }
-  Communicator* comm = selection.comm();
-  const MPI_Errhandler handler = comm->error_handler();
+  const MPI_Errhandler handler = selection.error_handler();
   if (block) {
     wait_for_one(selection);
   } else {
@@ -182,40 +203,23 @@ int wait_some(const Call& call, int count, MPI_Request* requests, int* done, int
 using namespace canele::mpi;
 
 extern "C" int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
-  const Call call("MPI_Wait");
-  Request* request = nullptr;
-  int code = get_request(*handle, &request);
-  if (code == MPI_SUCCESS) code = may_block();
-  if (code != MPI_SUCCESS) return call.end(code);
-  if (request == nullptr) {
-    fill_empty_status(status);
-    return MPI_SUCCESS;
+  Request* request = find_usual(*handle);
+  if (request != nullptr && may_wait_shortly()) [[likely]] {
+    canele_status_t outcome;
+    if (canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome) == CANELE_OK) [[likely]] {
+      if (status != MPI_STATUS_IGNORE) fill_usual_status(*request, outcome, status);
+      free_usual(*request, handle);
+      return MPI_SUCCESS;
+    }
   }
-  canele_status_t outcome{};
-  if (!request->to_nobody) request->transfer.wait(&outcome);
-  const MPI_Errhandler handler = request->comm->error_handler();
-  code = finish(*request, outcome, handle, status);
-  return call.end_with(code, handler);
+  return wait_carefully(handle, status);
 }
 CANELE_MPI_NAME(Wait);
 
 extern "C" int PMPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  const Call call("MPI_Waitall");
-  Selection selection;
-  int code = selection.collect(count, requests);
-  if (code == MPI_SUCCESS) code = may_block();
-  if (code != MPI_SUCCESS) return call.end(code);
-  Communicator* comm = selection.comm();
-  const MPI_Errhandler handler = comm == nullptr ? MPI_ERRORS_RETURN : comm->error_handler();
-  if (comm != nullptr) {
-    Pointers<canele_request_t> pointers;
-    selection.list_for_engine(&pointers);
-    if (canele_wait_all(pointers.size(), pointers.data(), nullptr) == CANELE_EDEADLK) {
-      fatal("a call that blocks was made inside a completion callback");
-    }
-  }
-  code = finish_all(selection, requests, statuses);
-  return call.end_with(code, handler);
+  if (statuses == MPI_STATUSES_IGNORE && may_wait_shortly() && wait_shortly(count, requests)) [[likely]]
+    return MPI_SUCCESS;
+  return wait_all_carefully(count, requests, statuses);
 }
 CANELE_MPI_NAME(Waitall);
 
@@ -225,12 +229,12 @@ extern "C" int PMPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
   int code = selection.collect(count, requests);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code);
-  if (selection.active() == 0) {
+  if (selection.empty()) {
     *index = MPI_UNDEFINED;
     fill_empty_status(status);
     return MPI_SUCCESS;
   }
-  const MPI_Errhandler handler = selection.comm()->error_handler();
+  const MPI_Errhandler handler = selection.error_handler();
   wait_for_one(selection);
   code = finish_one(selection, requests, index, status);
   return call.end_with(code, handler);
@@ -243,23 +247,18 @@ extern "C" int PMPI_Waitsome(int count, MPI_Request* requests, int* done, int* i
 CANELE_MPI_NAME(Waitsome);
 
 extern "C" int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
-  const Call call("MPI_Test");
-  Request* request = nullptr;
-  if (const int code = get_request(*handle, &request); code != MPI_SUCCESS) return call.end(code);
-  *flag = 1;
-  if (request == nullptr) {
-    fill_empty_status(status);
-    return MPI_SUCCESS;
+  Request* request = find_usual(*handle);
+  if (request != nullptr && plain_world() != nullptr) [[likely]] {
+    canele_status_t outcome;
+    const int error = canele_test(&request->engine, flag, &outcome);
+    if (error == CANELE_OK && *flag == 0) return MPI_SUCCESS;
+    if (error == CANELE_OK && outcome.error == CANELE_OK) [[likely]] {
+      fill_usual_status(*request, outcome, status);
+      free_usual(*request, handle);
+      return MPI_SUCCESS;
+    }
   }
-  canele_status_t outcome{};
-  if (!request->to_nobody) {
-    const int error = canele_test(&request->transfer.engine, flag, &outcome);
-    if (error != CANELE_OK && *flag == 0) return call.end(from_engine(error), request->comm);
-  }
-  if (*flag == 0) return MPI_SUCCESS;
-  const MPI_Errhandler handler = request->comm->error_handler();
-  const int code = finish(*request, outcome, handle, status);
-  return call.end_with(code, handler);
+  return test_carefully(handle, flag, status);
 }
 CANELE_MPI_NAME(Test);
 
@@ -269,14 +268,13 @@ extern "C" int PMPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Sta
   int code = selection.collect(count, requests);
   if (code != MPI_SUCCESS) return call.end(code);
   *flag = 0;
-  if (selection.active() != 0) poll_once();
+  if (!selection.empty()) poll_once();
   for (std::size_t i = 0; i < selection.size(); ++i) {
     canele_status_t outcome{};
     if (selection[i] != nullptr && !is_done(*selection[i], &outcome)) return MPI_SUCCESS;
   }
   *flag = 1;
-  Communicator* comm = selection.comm();
-  const MPI_Errhandler handler = comm == nullptr ? MPI_ERRORS_RETURN : comm->error_handler();
+  const MPI_Errhandler handler = selection.error_handler();
   code = finish_all(selection, requests, statuses);
   return call.end_with(code, handler);
 }
@@ -289,11 +287,11 @@ extern "C" int PMPI_Testany(int count, MPI_Request* requests, int* index, int* f
   if (code != MPI_SUCCESS) return call.end(code);
   *flag = 1;
   *index = MPI_UNDEFINED;
-  if (selection.active() == 0) {
+  if (selection.empty()) {
     fill_empty_status(status);
     return MPI_SUCCESS;
   }
-  const MPI_Errhandler handler = selection.comm()->error_handler();
+  const MPI_Errhandler handler = selection.error_handler();
   poll_once();
   code = finish_one(selection, requests, index, status);
   *flag = *index != MPI_UNDEFINED ? 1 : 0;
@@ -312,10 +310,10 @@ extern "C" int PMPI_Cancel(MPI_Request* handle) {
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
   if (code != MPI_SUCCESS) return call.end(code);
-  if (request->collective) code = fail(MPI_ERR_REQUEST, "a collective cannot be cancelled; wait for it");
+  if (request->must(Request::collective)) code = fail(MPI_ERR_REQUEST, "a collective cannot be cancelled; wait for it");
   // A send is never cancelled: MPI lets it complete as if nothing had been asked.
-  if (request->receive && !request->to_nobody) code = from_engine(canele_cancel(&request->transfer.engine));
-  return call.end(code, request->comm);
+  if (request->is_receive && !request->must(Request::nobody)) code = from_engine(canele_cancel(&request->engine));
+  return call.end(code, &request->comm());
 }
 CANELE_MPI_NAME(Cancel);
 
@@ -332,7 +330,7 @@ extern "C" int PMPI_Request_free(MPI_Request* handle) {
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
   if (code != MPI_SUCCESS) return call.end(code);
-  const MPI_Errhandler handler = request->comm->error_handler();
+  const MPI_Errhandler handler = request->comm().error_handler();
   code = abandon(*request);
   if (code == MPI_SUCCESS) *handle = MPI_REQUEST_NULL;
   return call.end_with(code, handler);

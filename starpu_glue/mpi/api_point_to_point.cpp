@@ -3,20 +3,25 @@
 // MPI_Send to MPI_Iprobe: blocking and non-blocking messages, probing.
 //
 // Who: the program. Threads: any.
-// Surprise: a blocking call keeps its request on its own stack, so nothing is allocated.
+// Surprise: MPI_Send, _Recv, _Isend and _Irecv are here twice: the short way in the functions themselves, and the
+// careful
+//     one, which all others go, too. A blocking call has its request from the thread's free ones, or on its own stack:
+//     nothing is allocated.
 #include <sched.h>
 
 #include <climits>
 
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/request.hpp"
+#include "starpu_glue/mpi/short_way.hpp"
 #include "starpu_glue/mpi/state.hpp"
 
 namespace canele::mpi {
 namespace {
 
-int send_blocking(const Call& call, const void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                  bool synchronous) {
+[[gnu::noinline]] int send_blocking(Function function, const void* memory, int count, MPI_Datatype type, int rank,
+                                    int tag, MPI_Comm comm, bool synchronous) {
+  const Call call(function);
   Endpoint to;
   Buffer buffer;
   int code = get_destination(comm, rank, tag, &to);
@@ -30,8 +35,9 @@ int send_blocking(const Call& call, const void* memory, int count, MPI_Datatype 
   return call.end(code, to.comm);
 }
 
-int send_later(const Call& call, const void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-               bool synchronous, MPI_Request* request) {
+[[gnu::noinline]] int send_later(Function function, const void* memory, int count, MPI_Datatype type, int rank, int tag,
+                                 MPI_Comm comm, bool synchronous, MPI_Request* request) {
+  const Call call(function);
   Endpoint to;
   Buffer buffer;
   int code = get_destination(comm, rank, tag, &to);
@@ -47,35 +53,8 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   return code;
 }
 
-int probe(const Endpoint& from, int* flag, MPI_Status* status) {
-  if (from.nobody()) {
-    fill_nobody_status(status);
-    *flag = 1;
-    return MPI_SUCCESS;
-  }
-  canele_status_t outcome{};
-  const int error = canele_iprobe(from.comm->messages(), from.world_rank, from.tag, from.mask, flag, &outcome);
-  if (error == CANELE_OK && *flag != 0) fill_status(*from.comm, outcome, status);
-  return from_engine(error);
-}
-
-}  // namespace
-}  // namespace canele::mpi
-
-using namespace canele::mpi;
-
-extern "C" int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm) {
-  return send_blocking(Call("MPI_Send"), buffer, count, type, rank, tag, comm, false);
-}
-CANELE_MPI_NAME(Send);
-
-extern "C" int PMPI_Ssend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm) {
-  return send_blocking(Call("MPI_Ssend"), buffer, count, type, rank, tag, comm, true);
-}
-CANELE_MPI_NAME(Ssend);
-
-extern "C" int PMPI_Recv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                         MPI_Status* status) {
+[[gnu::noinline]] int receive_blocking(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                                       MPI_Status* status) {
   const Call call("MPI_Recv");
   Endpoint from;
   Buffer buffer;
@@ -96,22 +75,9 @@ extern "C" int PMPI_Recv(void* memory, int count, MPI_Datatype type, int rank, i
   }
   return call.end(code, from.comm);
 }
-CANELE_MPI_NAME(Recv);
 
-extern "C" int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                          MPI_Request* request) {
-  return send_later(Call("MPI_Isend"), buffer, count, type, rank, tag, comm, false, request);
-}
-CANELE_MPI_NAME(Isend);
-
-extern "C" int PMPI_Issend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                           MPI_Request* request) {
-  return send_later(Call("MPI_Issend"), buffer, count, type, rank, tag, comm, true, request);
-}
-CANELE_MPI_NAME(Issend);
-
-extern "C" int PMPI_Irecv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
-                          MPI_Request* request) {
+[[gnu::noinline]] int receive_later(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                                    MPI_Request* request) {
   const Call call("MPI_Irecv");
   Endpoint from;
   Buffer buffer;
@@ -119,6 +85,118 @@ extern "C" int PMPI_Irecv(void* memory, int count, MPI_Datatype type, int rank, 
   if (code == MPI_SUCCESS) code = get_buffer(memory, count, type, &buffer);
   if (code == MPI_SUCCESS) code = start_receive(from, buffer, request);
   return call.end(code, from.comm);
+}
+
+/// The engine has refused the message of a request that no handle names yet, or it has failed.
+[[gnu::cold, gnu::noinline]] int fail_on_short_way(Function function, Request& request, int error, MPI_Status* status) {
+  const Call call(function);
+  if (error == CANELE_EDEADLK) fatal("a call that blocks was made inside a completion callback");
+  const int code = from_engine(error);
+  const Communicator& comm = request.comm();
+  canele_status_t outcome{};
+  canele_request_status(&request.engine, &outcome);
+  if (status != MPI_STATUS_IGNORE && outcome.error == error) {
+    fill_status(comm, outcome, status);
+    status->MPI_ERROR = code;
+  }
+  free_requests.give(request);
+  return call.end(code, &comm);
+}
+
+int probe(const Endpoint& from, int* flag, MPI_Status* status) {
+  if (from.nobody()) {
+    fill_nobody_status(status);
+    *flag = 1;
+    return MPI_SUCCESS;
+  }
+  canele_status_t outcome{};
+  const int error = canele_iprobe(from.comm->messages(), from.world_rank, from.tag, from.mask, flag, &outcome);
+  if (error == CANELE_OK && *flag != 0) fill_status(*from.comm, outcome, status);
+  return from_engine(error);
+}
+
+}  // namespace
+}  // namespace canele::mpi
+
+using namespace canele::mpi;
+
+extern "C" int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm) {
+  Usual message;
+  if (message.has_destination(comm, rank, tag) && message.has_data(type, count) && may_wait_shortly()) [[likely]] {
+    if (Request* request = message.take_request(false)) [[likely]] {
+      int error = message.send(buffer, *request);
+      if (error == CANELE_OK) [[likely]]
+        error = canele_wait(&request->engine, nullptr);
+      if (error != CANELE_OK) [[unlikely]]
+        return fail_on_short_way("MPI_Send", *request, error, MPI_STATUS_IGNORE);
+      free_requests.give(*request);
+      return MPI_SUCCESS;
+    }
+  }
+  return send_blocking("MPI_Send", buffer, count, type, rank, tag, comm, false);
+}
+CANELE_MPI_NAME(Send);
+
+extern "C" int PMPI_Ssend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm) {
+  return send_blocking("MPI_Ssend", buffer, count, type, rank, tag, comm, true);
+}
+CANELE_MPI_NAME(Ssend);
+
+extern "C" int PMPI_Recv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                         MPI_Status* status) {
+  Usual message;
+  if (message.has_source(comm, rank, tag) && message.has_data(type, count) && may_wait_shortly()) [[likely]] {
+    if (Request* request = message.take_request(true)) [[likely]] {
+      canele_status_t outcome;
+      int error = message.receive(memory, *request);
+      if (error == CANELE_OK) [[likely]]
+        error = canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome);
+      if (error != CANELE_OK) [[unlikely]]
+        return fail_on_short_way("MPI_Recv", *request, error, status);
+      if (status != MPI_STATUS_IGNORE) fill_status(request->comm(), outcome, status);
+      free_requests.give(*request);
+      return MPI_SUCCESS;
+    }
+  }
+  return receive_blocking(memory, count, type, rank, tag, comm, status);
+}
+CANELE_MPI_NAME(Recv);
+
+extern "C" int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                          MPI_Request* request) {
+  Usual message;
+  if (message.has_destination(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
+    if (Request* made = message.take_request(false)) [[likely]] {
+      const int error = message.send(buffer, *made);
+      if (error != CANELE_OK) [[unlikely]]
+        return fail_on_short_way("MPI_Isend", *made, error, MPI_STATUS_IGNORE);
+      *request = RequestPool::open(*made);
+      return MPI_SUCCESS;
+    }
+  }
+  return send_later("MPI_Isend", buffer, count, type, rank, tag, comm, false, request);
+}
+CANELE_MPI_NAME(Isend);
+
+extern "C" int PMPI_Issend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                           MPI_Request* request) {
+  return send_later("MPI_Issend", buffer, count, type, rank, tag, comm, true, request);
+}
+CANELE_MPI_NAME(Issend);
+
+extern "C" int PMPI_Irecv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                          MPI_Request* request) {
+  Usual message;
+  if (message.has_source(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
+    if (Request* made = message.take_request(true)) [[likely]] {
+      const int error = message.receive(memory, *made);
+      if (error != CANELE_OK) [[unlikely]]
+        return fail_on_short_way("MPI_Irecv", *made, error, MPI_STATUS_IGNORE);
+      *request = RequestPool::open(*made);
+      return MPI_SUCCESS;
+    }
+  }
+  return receive_later(memory, count, type, rank, tag, comm, request);
 }
 CANELE_MPI_NAME(Irecv);
 
@@ -146,8 +224,8 @@ extern "C" int PMPI_Sendrecv(const void* send, int send_count, MPI_Datatype send
   Request* received = nullptr;
   get_request(request, &received);
   canele_status_t outcome{};
-  if (code != MPI_SUCCESS) canele_cancel(&received->transfer.engine);
-  if (!from.nobody()) received->transfer.wait(&outcome);
+  if (code != MPI_SUCCESS) canele_cancel(&received->engine);
+  if (!from.nobody()) received->wait(&outcome);
   const int second = finish(*received, outcome, &request, status);
   return call.end(code != MPI_SUCCESS ? code : second, to.comm);
 }

@@ -18,19 +18,21 @@
 #include <vector>
 
 #include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/handles.hpp"
+#include "starpu_glue/mpi/request.hpp"
 #include "starpu_glue/mpi/state.hpp"
 #include "starpu_glue/mpi/transfer.hpp"
 
 namespace canele::mpi {
+
+constinit CommunicatorPool communicators_pool;
+constinit std::atomic<Communicator*> world_of_plain_calls{nullptr};
+
 namespace {
 
-constinit HandlePool<std::atomic<Communicator*>, Kind::communicator, 2, 4096> communicators_pool;
-constinit std::atomic<Communicator*> world_communicator{nullptr};
-constinit std::atomic<Communicator*> self_communicator{nullptr};
 constinit std::atomic<std::uint64_t> next_number{1};
 constinit std::mutex lock;  // the list of all communicators, and names
 constinit Communicator* all = nullptr;
+constexpr MPI_Comm kPredefined[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
 
 std::string derived_label(int leader, std::uint64_t number) {
   return "mpi." + std::to_string(leader) + "." + std::to_string(number);
@@ -40,25 +42,38 @@ int open_session(canele_engine_t* engine, const std::string& label, unsigned fla
   return from_engine(canele_session_open(engine, label.c_str(), flags, session));
 }
 
+/// Makes a communicator of MPI's own under its handle, which is found when nothing can fail any more.
+int create_predefined(canele_engine_t* engine, RanksPointer ranks, int rank, MPI_Comm handle, const char* label,
+                      const char* name, Communicator** made) {
+  std::atomic<Communicator*>* slot = communicators_pool.reserved(handle_index(handle));
+  if (slot == nullptr) return fail(MPI_ERR_NO_MEM, "no memory for handles of communicators");
+  const int code = Communicator::create(engine, std::move(ranks), rank, label, made);
+  if (code != MPI_SUCCESS) return code;
+  (*made)->set_handle(handle);
+  (*made)->set_name(name);
+  slot->store(*made, std::memory_order_release);
+  return MPI_SUCCESS;
+}
+
 /// Registers a made communicator under a handle; inherits the parent's error handler.
 int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
-  MPI_Comm fresh = MPI_COMM_NULL;
-  std::atomic<Communicator*>* slot = communicators_pool.acquire(&fresh);
+  std::atomic<Communicator*>* slot = communicators_pool.take();
   if (slot == nullptr) {
     made->drop_reference();
     return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another communicator");
   }
+  close_retired();
   made->set_error_handler(parent.error_handler());
-  made->set_handle(fresh);
   slot->store(made, std::memory_order_release);
-  *handle = fresh;
+  *handle = CommunicatorPool::open(*slot);
+  made->set_handle(*handle);
   return MPI_SUCCESS;
 }
 
 }  // namespace
 
 Communicator::Communicator(RanksPointer ranks, int rank, std::string label)
-    : rank_(rank), ranks_(std::move(ranks)), label_(std::move(label)) {
+    : list_(ranks->list()), size_(ranks->size()), rank_(rank), ranks_(std::move(ranks)), label_(std::move(label)) {
   const std::lock_guard guard(lock);
   next_ = all;
   if (all != nullptr) all->previous_ = this;
@@ -84,15 +99,35 @@ int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, 
 
 void Communicator::drop_reference() {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  {
+    const std::lock_guard guard(lock);
+    retired_ = true;
+  }
+  close_retired();
+}
+
+void Communicator::close() {
   if (messages_ != nullptr) canele_session_close(messages_);
   if (group_ != nullptr) canele_group_destroy(group_);
   if (agreements_ != nullptr) canele_session_close(agreements_);
-  {
-    const std::lock_guard guard(lock);
-    (previous_ != nullptr ? previous_->next_ : all) = next_;
-    if (next_ != nullptr) next_->previous_ = previous_;
-  }
+  (previous_ != nullptr ? previous_->next_ : all) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
   delete this;
+}
+
+void close_retired() {
+  const std::lock_guard guard(lock);
+  bool any = false;
+  for (Communicator* comm = all; comm != nullptr; comm = comm->next_) {
+    comm->kept_ = false;
+    any = any || comm->retired_;
+  }
+  if (!any) return;
+  keep_communicators_in_use();
+  for (Communicator *comm = all, *next; comm != nullptr; comm = next) {
+    next = comm->next_;
+    if (comm->retired_ && !comm->kept_) comm->close();
+  }
 }
 
 int Communicator::agreements(canele_session_t** session) {
@@ -115,15 +150,6 @@ void Communicator::set_name(const char* text) {
   name_.assign(text, strnlen(text, MPI_MAX_OBJECT_NAME - 1));
 }
 
-Communicator* world() { return world_communicator.load(std::memory_order_acquire); }
-
-Communicator* find_communicator(MPI_Comm handle) {
-  if (handle == MPI_COMM_WORLD) return world();
-  if (handle == MPI_COMM_SELF) return self_communicator.load(std::memory_order_acquire);
-  std::atomic<Communicator*>* slot = communicators_pool.find(handle);
-  return slot == nullptr ? nullptr : slot->load(std::memory_order_acquire);
-}
-
 int get_communicator(MPI_Comm handle, Communicator** found) {
   *found = find_communicator(handle);
   if (*found != nullptr) return MPI_SUCCESS;
@@ -131,23 +157,21 @@ int get_communicator(MPI_Comm handle, Communicator** found) {
   return fail(MPI_ERR_COMM, "0x%x is not a communicator, or was freed", static_cast<unsigned>(handle));
 }
 
+void make_calls_plain(bool plain) { world_of_plain_calls.store(plain ? world() : nullptr, std::memory_order_release); }
+
 int open_world(canele_engine_t* engine) {
   const int rank = canele_rank(engine);
-  Communicator* made = nullptr;
-  int code = Communicator::create(engine, std::make_shared<const Ranks>(canele_size(engine)), rank, "mpi.world", &made);
+  Communicator *world = nullptr, *self = nullptr;
+  int code = create_predefined(engine, std::make_shared<const Ranks>(canele_size(engine)), rank, MPI_COMM_WORLD,
+                               "mpi.world", "MPI_COMM_WORLD", &world);
   if (code != MPI_SUCCESS) return code;
-  made->set_handle(MPI_COMM_WORLD);
-  made->set_name("MPI_COMM_WORLD");
-  Communicator* self = nullptr;
-  code = Communicator::create(engine, std::make_shared<const Ranks>(std::vector<int>{rank}), 0, "mpi.self", &self);
+  code = create_predefined(engine, std::make_shared<const Ranks>(std::vector<int>{rank}), 0, MPI_COMM_SELF, "mpi.self",
+                           "MPI_COMM_SELF", &self);
   if (code != MPI_SUCCESS) {
-    made->drop_reference();
+    world->drop_reference();
     return code;
   }
-  self->set_handle(MPI_COMM_SELF);
-  self->set_name("MPI_COMM_SELF");
-  world_communicator.store(made, std::memory_order_release);
-  self_communicator.store(self, std::memory_order_release);
+  for (const MPI_Comm handle : kPredefined) CommunicatorPool::open(*communicators_pool.reserved(handle_index(handle)));
   return MPI_SUCCESS;
 }
 
@@ -159,16 +183,12 @@ void close_groups() {
 }
 
 void forget_communicators() {
-  world_communicator.store(nullptr, std::memory_order_release);
-  self_communicator.store(nullptr, std::memory_order_release);
+  for (const MPI_Comm handle : kPredefined) CommunicatorPool::close(*communicators_pool.reserved(handle_index(handle)));
   const std::lock_guard guard(lock);
   while (all != nullptr) {
     Communicator* comm = all;
     all = comm->next_;
-    if (comm->handle_ != MPI_COMM_WORLD && comm->handle_ != MPI_COMM_SELF &&
-        communicators_pool.find(comm->handle_) != nullptr) {
-      communicators_pool.release(comm->handle_);
-    }
+    if (communicators_pool.find(comm->handle_) != nullptr) communicators_pool.release(comm->handle_);
     delete comm;
   }
 }

@@ -11,6 +11,9 @@
 //   label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
 //   label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
 //
+// Requests hold no references, as these would be two atomic operations a message. A communicator that was freed waits,
+// retired, until MPI_Comm_free or the making of another one finds that none of the requests is on it.
+//
 // The label is the same on every member without a server: "mpi.world", or "mpi.<leader>.<number>" with the leader's
 // world rank and its own running number, agreed by messages inside the parent. One session with the kind in the tag was
 // rejected: StarPU uses all 64 bits, and order across tags would void its priorities.
@@ -24,6 +27,7 @@
 #include <string>
 
 #include "starpu_glue/mpi/group.hpp"
+#include "starpu_glue/mpi/handles.hpp"
 
 struct nm_session_s;
 
@@ -35,9 +39,10 @@ class Communicator {
   static int create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label, Communicator** made);
 
   int rank() const { return rank_; }
-  int size() const { return ranks_->size(); }
+  int size() const { return size_; }
   const RanksPointer& ranks() const { return ranks_; }
-  int world_rank(int rank) const { return ranks_->world_rank(rank); }
+  bool has_rank(int rank) const { return static_cast<unsigned>(rank) < static_cast<unsigned>(size_); }
+  int world_rank(int rank) const { return list_ == nullptr ? rank : list_[rank]; }
 
   MPI_Comm handle() const { return handle_; }
   void set_handle(MPI_Comm handle) { handle_ = handle; }
@@ -58,41 +63,63 @@ class Communicator {
   std::atomic<nm_session_s*>& nmad() { return nmad_; }
 
   void add_reference() { references_.fetch_add(1, std::memory_order_relaxed); }
-  /// The last one closes what was opened.
+  /// The last one retires it: what was opened is closed as soon as no request is on it any more.
   void drop_reference();
+  /// Inside of close_retired(): a request is on it.
+  void keep() { kept_ = true; }
 
  private:
   Communicator(RanksPointer ranks, int rank, std::string label);
   ~Communicator() = default;
+  void close();
+  friend void close_retired();
   friend void close_groups();
   friend void forget_communicators();
 
+  // What a message needs; of the ranks, too.
+  canele_session_t* messages_ = nullptr;
+  const int* list_;
+  int size_;
   std::atomic<int> references_{1};
-  MPI_Comm handle_ = MPI_COMM_NULL;
+  std::atomic<MPI_Errhandler> error_handler_{MPI_ERRORS_ARE_FATAL};
   int rank_;
+  canele_group_t* group_ = nullptr;
+
+  MPI_Comm handle_ = MPI_COMM_NULL;
   RanksPointer ranks_;
   std::string label_;
-  canele_session_t* messages_ = nullptr;
-  canele_group_t* group_ = nullptr;
   canele_session_t* agreements_ = nullptr;  // guarded by the lock in communicator.cpp
   std::atomic<nm_session_s*> nmad_{nullptr};
-  std::atomic<MPI_Errhandler> error_handler_{MPI_ERRORS_ARE_FATAL};
-  std::string name_;              // guarded by the lock in communicator.cpp
-  Communicator* next_ = nullptr;  // list of all, for forget_communicators
+  std::string name_;                     // guarded by the lock in communicator.cpp
+  bool retired_ = false, kept_ = false;  // guarded by the lock in communicator.cpp
+  Communicator* next_ = nullptr;         // list of all, for forget_communicators
   Communicator* previous_ = nullptr;
 };
 
-/// MPI_COMM_WORLD while MPI runs, else nullptr.
-Communicator* world();
+using CommunicatorPool = HandlePool<std::atomic<Communicator*>, Kind::communicator, 2, 4096>;
+extern constinit CommunicatorPool communicators_pool;
 
 /// The communicator of a live handle, else nullptr.
-Communicator* find_communicator(MPI_Comm handle);
+inline Communicator* find_communicator(MPI_Comm handle) {
+  std::atomic<Communicator*>* slot = communicators_pool.find(handle);
+  return slot == nullptr ? nullptr : slot->load(std::memory_order_acquire);
+}
+
+/// MPI_COMM_WORLD while MPI runs, else nullptr.
+inline Communicator* world() { return find_communicator(MPI_COMM_WORLD); }
+
+extern constinit std::atomic<Communicator*> world_of_plain_calls;
+/// MPI_COMM_WORLD while MPI runs and no profile is wanted, so that a call has nothing to do but its work; else nullptr.
+inline Communicator* plain_world() { return world_of_plain_calls.load(std::memory_order_acquire); }
+void make_calls_plain(bool plain);
 
 /// As find_communicator, with an MPI code and detail.
 int get_communicator(MPI_Comm handle, Communicator** found);
 
 /// Makes MPI_COMM_WORLD and MPI_COMM_SELF. MPI code.
 int open_world(canele_engine_t* engine);
+/// Closes what was freed, and no request is on any more.
+void close_retired();
 /// Before the engine goes: it knows nothing of the groups.
 void close_groups();
 /// Frees every communicator; the engine, and the sessions with it, are gone.

@@ -11,6 +11,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <new>
 
 #include "starpu_glue/mpi/communicator.hpp"
 #include "starpu_glue/mpi/state.hpp"
@@ -22,7 +24,9 @@ struct LastError {
   int code = MPI_SUCCESS;
   char detail[400] = "";
 };
-thread_local LastError last_error;
+/// Made by the first error: all thread_local memory of this library lies in the little that the loader has for
+/// libraries which are opened late (see free_requests).
+thread_local std::unique_ptr<LastError> last_error;
 
 constexpr const char* kTexts[] = {
     "MPI_SUCCESS: no error",
@@ -81,11 +85,13 @@ void print(const char* prefix, const char* format, va_list arguments) {
 }  // namespace
 
 int fail(int code, const char* format, ...) {
+  if (last_error == nullptr) last_error.reset(new (std::nothrow) LastError);
+  if (last_error == nullptr) return code;
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(last_error.detail, sizeof last_error.detail, format, arguments);
+  std::vsnprintf(last_error->detail, sizeof last_error->detail, format, arguments);
   va_end(arguments);
-  last_error.code = code;
+  last_error->code = code;
   return code;
 }
 
@@ -105,8 +111,8 @@ const char* error_text(int code) {
 }
 
 void describe_error(int code, char* text, int size) {
-  if (code != MPI_SUCCESS && last_error.code == code) {
-    std::snprintf(text, static_cast<std::size_t>(size), "%s: %s", error_text(code), last_error.detail);
+  if (code != MPI_SUCCESS && last_error != nullptr && last_error->code == code) {
+    std::snprintf(text, static_cast<std::size_t>(size), "%s: %s", error_text(code), last_error->detail);
   } else {
     std::snprintf(text, static_cast<std::size_t>(size), "%s", error_text(code));
   }

@@ -8,9 +8,11 @@
 //
 //   handle   0 | kind (3 bits) | generation (4) | index (24)
 //
-//   chunks_  [0] -> slots 0..511       free_  tag | index+1 -> slot -> slot -> 0
+//   chunks_  [0] -> slots 0..511       free_  tag | index -> slot -> slot -> 0
 //            [1] -> slots 512..1023    (the tag counts pops, so that a slot which left and came back is noticed)
 //            [2] -> nullptr until needed
+//
+//   slot     word: its handle while that is live, else the complement of the next one, which no handle of it equals
 //
 // A vector under a read-write lock was rejected: StarPU makes and frees one datatype per message, from all its threads.
 // Chunks that double in size were rejected: the last one would be made in one long pause.
@@ -41,6 +43,13 @@ constexpr std::uint32_t handle_generation(int handle) {
   return static_cast<std::uint32_t>(handle) >> kIndexBits & kGenerationMask;
 }
 
+/// The handle that a slot gets after this one.
+constexpr int next_handle(int handle) {
+  constexpr std::uint32_t mask = kGenerationMask << kIndexBits, one = 1u << kIndexBits;
+  const auto bits = static_cast<std::uint32_t>(handle);
+  return static_cast<int>((bits & ~mask) | ((bits + one) & mask));
+}
+
 /// T is default-constructed once, when its chunk is made, and then reused: the owner resets it.
 /// The first `Reserved` indexes are never given out: they belong to the predefined handles of the kind.
 template <class T, Kind kKind, std::uint32_t kReserved, std::uint32_t kChunks>
@@ -52,49 +61,81 @@ class HandlePool {
 
   /// A free object and its handle; nullptr when memory or handles (512 * kChunks) run out.
   T* acquire(int* handle) noexcept {
-    Slot* slot = pop();
-    if (slot == nullptr) slot = fresh();
-    if (slot == nullptr) return nullptr;
-    const std::uint32_t state = slot->state.load(std::memory_order_relaxed) | kLive;
-    *handle = make_handle(kKind, slot->index + kReserved, state >> 1);
-    slot->state.store(state, std::memory_order_release);
-    return &slot->object;
+    T* object = take();
+    if (object != nullptr) *handle = open(*object);
+    return object;
   }
 
   /// The object named by a live handle, else nullptr.
-  T* find(int handle) noexcept {
-    if (!is_kind(handle, kKind)) return nullptr;
-    Slot* slot = slot_at(handle_index(handle) - kReserved);
-    if (slot == nullptr) return nullptr;
-    const std::uint32_t state = slot->state.load(std::memory_order_acquire);
-    const bool same = (state & kLive) != 0 && (state >> 1 & kGenerationMask) == handle_generation(handle);
-    return same ? &slot->object : nullptr;
+  [[gnu::always_inline]] T* find(int handle) noexcept {
+    Slot* slot = slot_at(handle_index(handle));
+    return slot != nullptr && slot->word.load(std::memory_order_acquire) == handle ? slot : nullptr;
   }
 
   /// Gives the object of a live handle back; the handle is stale from now on.
   void release(int handle) noexcept {
-    Slot* slot = slot_at(handle_index(handle) - kReserved);
-    const std::uint32_t state = slot->state.load(std::memory_order_relaxed);
-    slot->state.store((state & ~kLive) + 2, std::memory_order_release);  // next generation, not live
-    push(slot);
+    T& object = *slot_at(handle_index(handle));
+    close(object);
+    give(object);
   }
 
+  /// The same in two halves, for who keeps free objects of its own: one that no handle names ...
+  T* take() noexcept {
+    Slot* slot = pop();
+    return slot != nullptr ? slot : fresh();
+  }
+  void give(T& object) noexcept { push(static_cast<Slot&>(object)); }
+
+  /// ... and the handle of it: live from open() to close().
+  static int open(T& object) noexcept {
+    std::atomic<int>& word = word_of(object);
+    const int handle = ~word.load(std::memory_order_relaxed);
+    word.store(handle, std::memory_order_release);
+    return handle;
+  }
+  static void close(T& object) noexcept {
+    std::atomic<int>& word = word_of(object);
+    word.store(~next_handle(word.load(std::memory_order_relaxed)), std::memory_order_release);
+  }
+  /// The live handle of the object.
+  static int handle_of(T& object) noexcept { return word_of(object).load(std::memory_order_relaxed); }
+
+  /// The object of a predefined handle, for the owner to open() and close(); nullptr if there is no memory.
+  T* reserved(std::uint32_t index) noexcept { return has_chunk(0) ? slot_at(index) : nullptr; }
+
+  /// Calls visit(object) for each that has a live handle; others come and go meanwhile.
+  template <class Visit>
+  void each_live(Visit visit) noexcept {
+    const std::uint32_t end = used_.load(std::memory_order_acquire);
+    for (std::uint32_t index = kReserved; index < end; ++index) {
+      Slot* slot = slot_at(index);
+      if (slot->word.load(std::memory_order_acquire) > 0) visit(static_cast<T&>(*slot));
+    }
+  }
+
+  /// The highest number of objects in use at once, those that somebody keeps included.
+  std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed) - kReserved; }
+
  private:
-  static constexpr std::uint32_t kLive = 1;
   static constexpr std::uint32_t kChunkBits = 9;
   static constexpr std::uint32_t kChunkSlots = 1u << kChunkBits;
-  static_assert(kReserved < (1u << kIndexBits) && kChunks <= (1u << (kIndexBits - kChunkBits)));
-  static constexpr std::uint32_t kLimit = kChunks * kChunkSlots - kReserved;
+  static constexpr std::uint32_t kAllChunks = 1u << (kIndexBits - kChunkBits);
+  static constexpr std::uint32_t kLimit = kChunks * kChunkSlots;
+  static_assert(kReserved > 0 && kReserved < kChunkSlots && kChunks <= kAllChunks);
 
-  struct Slot {
-    std::atomic<std::uint32_t> state{0};  // generation << 1 | live
-    std::atomic<std::uint32_t> next{0};   // free list: index + 1
-    std::uint32_t index = 0;
-    T object{};
+  struct Head {
+    std::atomic<int> word{0};
+    std::atomic<std::uint32_t> next_index{0};  // its index
   };
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kAlignment = sizeof(Head) + sizeof(T) > kLine ? kLine : alignof(std::max_align_t);
+  /// The head stands in the line where the object begins.
+  struct alignas(kAlignment) Slot : Head, T {};
+
+  static std::atomic<int>& word_of(T& object) noexcept { return static_cast<Slot&>(object).word; }
 
   Slot* slot_at(std::uint32_t index) noexcept {
-    if (index >= kLimit) return nullptr;  // also where a predefined handle made the subtraction wrap
+    if (kChunks < kAllChunks && index >= kLimit) return nullptr;
     Slot* slots = chunks_[index >> kChunkBits].load(std::memory_order_acquire);
     return slots == nullptr ? nullptr : slots + (index & (kChunkSlots - 1));
   }
@@ -103,7 +144,7 @@ class HandlePool {
     std::uint32_t index = used_.load(std::memory_order_relaxed);
     do {
       if (index >= kLimit || !has_chunk(index >> kChunkBits)) return nullptr;
-    } while (!used_.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
+    } while (!used_.compare_exchange_weak(index, index + 1, std::memory_order_acq_rel));
     return slot_at(index);
   }
 
@@ -111,7 +152,9 @@ class HandlePool {
     if (chunks_[chunk].load(std::memory_order_acquire) != nullptr) return true;
     Slot* made = new (std::nothrow) Slot[kChunkSlots];
     if (made == nullptr) return false;
-    for (std::uint32_t i = 0; i < kChunkSlots; ++i) made[i].index = (chunk << kChunkBits) + i;
+    for (std::uint32_t i = 0; i < kChunkSlots; ++i) {
+      made[i].word.store(~make_handle(kKind, (chunk << kChunkBits) + i), std::memory_order_relaxed);
+    }
     Slot* expected = nullptr;
     if (!chunks_[chunk].compare_exchange_strong(expected, made, std::memory_order_acq_rel)) delete[] made;
     return true;
@@ -122,25 +165,26 @@ class HandlePool {
     for (;;) {
       const std::uint32_t index = static_cast<std::uint32_t>(head);
       if (index == 0) return nullptr;
-      Slot* slot = slot_at(index - 1);
+      Slot* slot = slot_at(index);
       const std::uint64_t tag = (head >> 32) + 1;
-      const std::uint64_t next = tag << 32 | slot->next.load(std::memory_order_relaxed);
+      const std::uint64_t next = tag << 32 | slot->next_index.load(std::memory_order_relaxed);
       if (free_.compare_exchange_weak(head, next, std::memory_order_acq_rel, std::memory_order_acquire)) return slot;
     }
   }
 
-  void push(Slot* slot) noexcept {
+  void push(Slot& slot) noexcept {
+    const std::uint32_t index = handle_index(~slot.word.load(std::memory_order_relaxed));
     std::uint64_t head = free_.load(std::memory_order_relaxed);
     std::uint64_t mine;
     do {
-      slot->next.store(static_cast<std::uint32_t>(head), std::memory_order_relaxed);
-      mine = (head & ~std::uint64_t{0xffffffff}) | (slot->index + 1);
+      slot.next_index.store(static_cast<std::uint32_t>(head), std::memory_order_relaxed);
+      mine = (head & ~std::uint64_t{0xffffffff}) | index;
     } while (!free_.compare_exchange_weak(head, mine, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
 
   std::atomic<Slot*> chunks_[kChunks]{};
   std::atomic<std::uint64_t> free_{0};
-  std::atomic<std::uint32_t> used_{0};
+  std::atomic<std::uint32_t> used_{kReserved};
 };
 
 }  // namespace canele::mpi

@@ -1,56 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Non-blocking requests: arguments, posting, outcomes.
+// Non-blocking requests: free ones, unusual ones, outcomes.
 //
 // Who: api_point_to_point.cpp, api_collective.cpp, api_completion.cpp. Threads: see request.hpp.
-// Surprise: a request holds references on its communicator and datatype, because MPI lets the program free both while
-//      the message is on its way.
+// Surprise: MPI lets the program free a communicator and a datatype while a message is on its way. The communicator
+//      then stays until no request is on it (see communicator.hpp); of the datatype a request holds a reference, but
+//      only where the engine comes back to it.
 #include "starpu_glue/mpi/request.hpp"
 
 #include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/handles.hpp"
 
 namespace canele::mpi {
+
+constinit RequestPool requests_pool;
+constinit thread_local FreeRequests free_requests;
+
 namespace {
 
-constinit HandlePool<Request, Kind::request, 1, 32768> requests_pool;
+/// Of a thread that keeps requests: its end.
+struct Leaving {
+  bool armed = false;
+  ~Leaving() {
+    if (armed) free_requests.leave();
+  }
+};
+thread_local Leaving leaving;
 
-/// A slot, with all but its type.
-int take_request(Communicator& comm, bool receive, bool to_nobody, bool collective, Request** made) {
-  MPI_Request handle = MPI_REQUEST_NULL;
-  Request* request = requests_pool.acquire(&handle);
+/// One that is to be posted, and then to be settled.
+int take_request(Communicator& comm, bool receive, std::uint8_t duties, Request** made) {
+  Request* request = free_requests.take();
   if (request == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another request");
-  request->handle = handle;
-  request->type = nullptr;
-  request->comm = &comm;
-  request->receive = receive;
-  request->to_nobody = to_nobody;
-  request->collective = collective;
-  request->started.note();
-  comm.add_reference();
+  request->on.store(&comm, std::memory_order_release);
+  request->is_receive = receive;
+  request->duties = duties;
+  if (profile::on.load(std::memory_order_relaxed)) {
+    request->started.note();
+    request->duties |= Request::profiled;
+  }
   *made = request;
   return MPI_SUCCESS;
 }
 
 int new_request(const Endpoint& endpoint, const Buffer& buffer, bool receive, Request** made) {
-  const int code = take_request(*endpoint.comm, receive, endpoint.nobody(), false, made);
-  if (code != MPI_SUCCESS) return code;
+  const std::uint8_t duties = endpoint.nobody() ? Request::nobody : 0;
+  const int code = take_request(*endpoint.comm, receive, duties, made);
+  if (code != MPI_SUCCESS || endpoint.nobody() || buffer.type->dense || buffer.type->predefined) return code;
+  (*made)->duties |= Request::typed;
   (*made)->type = const_cast<Type*>(buffer.type);
   add_reference(*(*made)->type);
   return MPI_SUCCESS;
-}
-
-void free_request(Request& request) {
-  request.started.completed();
-  if (request.type != nullptr) drop_reference(*request.type);
-  request.staging.reset();
-  Communicator* comm = request.comm;
-  requests_pool.release(request.handle);
-  comm->drop_reference();
-}
-
-void free_when_finalized(canele_request_t*, unsigned, void* argument) {
-  free_request(*static_cast<Request*>(argument));
 }
 
 int get_rank(MPI_Comm comm, int rank, bool source, Endpoint* endpoint) {
@@ -68,17 +66,43 @@ int get_rank(MPI_Comm comm, int rank, bool source, Endpoint* endpoint) {
   return MPI_SUCCESS;
 }
 
-/// Hands the handle of a request out that was posted; frees it if `code` says that it was not.
-int settle_request(Request& request, int code, MPI_Request* handle) {
-  if (code != MPI_SUCCESS) {
-    free_request(request);
-    return code;
-  }
-  *handle = request.handle;
-  return MPI_SUCCESS;
+void free_when_finalized(canele_request_t*, unsigned, void* argument) {
+  free_request(*static_cast<Request*>(argument));
 }
 
 }  // namespace
+
+bool FreeRequests::join() {
+  if (thread_ == Thread::fresh) {
+    leaving.armed = true;  // from now on it has a destructor
+    thread_ = Thread::joined;
+    room_ = kMost;
+  }
+  return thread_ == Thread::joined;
+}
+
+Request* FreeRequests::take_from_pool() {
+  Request* taken = requests_pool.take();
+  if (taken == nullptr || !join()) return taken;
+  for (int i = 1; i < kBatch; ++i) {
+    Request* another = requests_pool.take();
+    if (another == nullptr) break;
+    give(*another);
+  }
+  return taken;
+}
+
+void FreeRequests::give_to_pool(Request& request) {
+  if (!join()) return requests_pool.give(request);
+  while (room_ < kMost / 2) requests_pool.give(*take());
+  give(request);
+}
+
+void FreeRequests::leave() {
+  while (first_ != nullptr) requests_pool.give(*take());
+  room_ = 0;
+  thread_ = Thread::ended;
+}
 
 int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer) {
   const Type* found = find_type(type);
@@ -112,7 +136,7 @@ int start_send(const Endpoint& to, const Buffer& buffer, bool synchronous, MPI_R
   Request* request = nullptr;
   int code = new_request(to, buffer, false, &request);
   if (code != MPI_SUCCESS) return code;
-  if (!to.nobody()) code = request->transfer.send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
+  if (!to.nobody()) code = request->send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
   return settle_request(*request, code, handle);
 }
 
@@ -121,41 +145,60 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
   int code = new_request(from, buffer, true, &request);
   if (code != MPI_SUCCESS) return code;
   if (!from.nobody()) {
-    code = request->transfer.receive(from.comm->messages(), from.world_rank, from.tag, from.mask, buffer);
+    code = request->receive(from.comm->messages(), from.world_rank, from.tag, from.mask, buffer);
   }
   return settle_request(*request, code, handle);
 }
 
-int new_collective(Communicator& comm, Request** made) { return take_request(comm, false, false, true, made); }
+int new_collective(Communicator& comm, Request** made) { return take_request(comm, false, Request::collective, made); }
 
-int settle_collective(Request& request, int code, MPI_Request* handle) { return settle_request(request, code, handle); }
+int settle_request(Request& request, int code, MPI_Request* handle) {
+  if (code == MPI_SUCCESS) {
+    *handle = RequestPool::open(request);
+  } else {
+    if (request.duties != 0) discharge(request);
+    free_requests.give(request);
+  }
+  return code;
+}
 
-int get_request(MPI_Request handle, Request** found) {
-  *found = nullptr;
-  if (handle == MPI_REQUEST_NULL) return MPI_SUCCESS;
-  *found = requests_pool.find(handle);
-  if (*found != nullptr) return MPI_SUCCESS;
+int refuse_request(MPI_Request handle) {
   return fail(MPI_ERR_REQUEST, "0x%x is not a request, or was completed before", static_cast<unsigned>(handle));
 }
 
+void discharge(Request& request) {
+  if (request.must(Request::profiled)) request.started.completed();
+  if (request.must(Request::typed)) drop_reference(*request.type);
+  if (request.must(Request::collective)) request.staging.reset();
+  request.duties = 0;
+}
+
+void keep_communicators_in_use() {
+  requests_pool.each_live([](Request& request) { request.on.load(std::memory_order_acquire)->keep(); });
+}
+
 bool is_done(Request& request, canele_status_t* status) {
-  return request.to_nobody || canele_request_status(&request.transfer.engine, status) == CANELE_OK;
+  return request.must(Request::nobody) || canele_request_status(&request.engine, status) == CANELE_OK;
 }
 
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status) {
   int code = MPI_SUCCESS;
-  if (request.to_nobody) {
+  const bool again = RequestPool::handle_of(request) != *handle;  // the program gave it twice in one call
+  if (again) {
+    fill_empty_status(status);
+    code = refuse_request(*handle);
+  } else if (request.must(Request::nobody)) {
     fill_nobody_status(status);
-  } else if (request.receive) {
-    fill_status(*request.comm, outcome, status);
+  } else if (request.is_receive) {
+    fill_status(request.comm(), outcome, status);
     if (outcome.cancelled == 0) code = from_status(outcome.error, outcome.source);
   } else {
     fill_empty_status(status);
-    code =
-        request.collective ? complete_collective(outcome, request.staging) : from_status(outcome.error, outcome.source);
+    code = request.must(Request::collective) ? complete_collective(outcome, request.staging)
+                                             : from_status(outcome.error, outcome.source);
   }
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
-  free_request(request);
+  if (!again) free_request(request);
   *handle = MPI_REQUEST_NULL;
   return code;
 }
@@ -174,13 +217,13 @@ int complete_collective(const canele_status_t& outcome, const Staging& staging) 
 }
 
 int abandon(Request& request) {
-  if (request.collective) return fail(MPI_ERR_REQUEST, "the request of a collective cannot be freed; wait for it");
-  if (request.to_nobody) {
+  if (request.must(Request::collective))
+    return fail(MPI_ERR_REQUEST, "the request of a collective cannot be freed; wait for it");
+  if (request.must(Request::nobody)) {
     free_request(request);
     return MPI_SUCCESS;
   }
-  return from_engine(
-      canele_request_on_event(&request.transfer.engine, CANELE_EVENT_FINALIZED, free_when_finalized, &request));
+  return from_engine(canele_request_on_event(&request.engine, CANELE_EVENT_FINALIZED, free_when_finalized, &request));
 }
 
 void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status) {

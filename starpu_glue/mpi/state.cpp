@@ -19,13 +19,15 @@
 #include "starpu_glue/mpi/profile.hpp"
 
 namespace canele::mpi {
+
+constinit thread_local int CallbackScope::depth = 0;
+
 namespace {
 
 constinit std::atomic<Phase> current{Phase::before};
 constinit std::atomic<canele_engine_t*> running{nullptr};
 constinit std::atomic<int> users{0};  // EngineUse objects alive
 constinit std::atomic<pthread_t> main_thread{};
-thread_local int callback_depth = 0;
 
 /// "CANELE_STRATEGY=..." for NMAD_STRATEGY, or "".
 std::string strategy_setting() {
@@ -93,6 +95,7 @@ int start() {
   running.store(made, std::memory_order_release);
   if (profile_file() != nullptr) profile::start();
   current.store(Phase::running, std::memory_order_release);
+  if (profile_file() == nullptr) make_calls_plain(true);
   return MPI_SUCCESS;
 }
 
@@ -101,6 +104,7 @@ int stop() {
   if (!current.compare_exchange_strong(expected, Phase::ending)) {
     return fail(MPI_ERR_OTHER, "MPI_Finalize is running already in another thread");
   }
+  make_calls_plain(false);
   if (const char* file = profile_file()) profile::stop(file, canele_rank(engine()), canele_size(engine()));
   canele_engine_t* last = running.exchange(nullptr, std::memory_order_seq_cst);
   for (int inside = users.load(std::memory_order_seq_cst); inside != 0; inside = users.load()) users.wait(inside);
@@ -122,11 +126,8 @@ EngineUse::~EngineUse() {
   if (running.load(std::memory_order_seq_cst) == nullptr) users.notify_all();  // stop() may be waiting
 }
 
-CallbackScope::CallbackScope() { ++callback_depth; }
-CallbackScope::~CallbackScope() { --callback_depth; }
-
 int may_block() {
-  if (callback_depth == 0) return MPI_SUCCESS;
+  if (!CallbackScope::here()) return MPI_SUCCESS;
   return fail(MPI_ERR_OTHER, "a call that blocks was made inside a completion callback, where it could never end");
 }
 

@@ -9,6 +9,8 @@
 
 #include <canele/canele.h>
 
+#include <atomic>
+
 namespace canele::mpi {
 
 enum class Phase : int { before, running, ending, after };
@@ -41,10 +43,15 @@ class EngineUse {
 /// Marks the calling thread as inside a completion callback, where blocking calls are refused.
 class CallbackScope {
  public:
-  CallbackScope();
-  ~CallbackScope();
+  CallbackScope() { ++depth; }
+  ~CallbackScope() { --depth; }
   CallbackScope(const CallbackScope&) = delete;
   CallbackScope& operator=(const CallbackScope&) = delete;
+
+  static bool here() { return depth != 0; }
+
+ private:
+  static constinit thread_local int depth __attribute__((tls_model("initial-exec")));
 };
 
 /// MPI_SUCCESS, or an error if the calling thread is inside a completion callback: for calls that block.

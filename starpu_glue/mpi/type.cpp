@@ -12,13 +12,13 @@
 #include <limits>
 
 #include "starpu_glue/mpi/error.hpp"
-#include "starpu_glue/mpi/handles.hpp"
 #include "starpu_glue/mpi/type_build.hpp"
 
 namespace canele::mpi {
-namespace {
 
-constinit HandlePool<Type, Kind::datatype, kPredefinedTypes, 32768> types_pool;
+constinit TypePool types_pool;
+
+namespace {
 
 constexpr std::size_t kKeptCapacity = 64;
 
@@ -38,7 +38,7 @@ int new_type(int combiner, Type** made) {
   type->references.store(1, std::memory_order_relaxed);
   type->handle = handle;
   type->combiner = combiner;
-  type->explicit_bounds = false;
+  type->dense = type->explicit_bounds = false;
   type->nesting = 0;
   type->alignment = 1;
   type->size = 0;
@@ -178,6 +178,7 @@ int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, 
 /// Hands the finished type out, or frees it after an error.
 int settle(int code, Type* type, Type** made) {
   if (code == MPI_SUCCESS) {
+    type->seal();
     *made = type;
   } else {
     drop_reference(*type);
@@ -214,12 +215,6 @@ int place_vector(Type& type, std::size_t count, std::size_t block, std::ptrdiff_
 }
 
 }  // namespace
-
-Type* find_type(MPI_Datatype handle) {
-  if (!is_kind(handle, Kind::datatype)) return nullptr;
-  const std::uint32_t index = handle_index(handle);
-  return index < kPredefinedTypes ? predefined_type(index) : types_pool.find(handle);
-}
 
 void add_reference(Type& type) {
   if (!type.predefined) type.references.fetch_add(1, std::memory_order_relaxed);

@@ -30,6 +30,8 @@
 #include <string>
 #include <vector>
 
+#include "starpu_glue/mpi/handles.hpp"
+
 namespace canele::mpi {
 
 struct Type;
@@ -83,16 +85,17 @@ struct Type {
   int handle = 0;
   int combiner = MPI_COMBINER_NAMED;
   Basic basic = Basic::none;
+  bool dense = false;            ///< elements follow each other without a gap: any number of them is one block
   bool explicit_bounds = false;  ///< made from MPI_Type_create_resized: no padding is added
   bool predefined = false;
   std::uint16_t nesting = 0;
   std::uint32_t alignment = 1;
   std::size_t size = 0;  ///< packed bytes
+  Run single;            ///< the run, where there is exactly one
   std::ptrdiff_t lower = 0;
   std::ptrdiff_t upper = 0;
   std::ptrdiff_t true_lower = 0;
   std::ptrdiff_t true_upper = 0;
-  Run single;             ///< the run, where there is exactly one
   std::vector<Run> many;  ///< the runs, where there are several
   Contents contents;
   Type* inner = nullptr;        ///< a helper type that belongs to this one (counted), see make_vector
@@ -100,17 +103,26 @@ struct Type {
   std::string name;
 
   std::ptrdiff_t extent() const { return upper - lower; }
-  /// Elements follow each other without a gap: any number of them is one run.
-  bool dense() const {
-    return many.empty() && single.contiguous() && static_cast<std::ptrdiff_t>(single.block) == extent();
-  }
+  /// The last step of making one.
+  void seal() { dense = many.empty() && single.contiguous() && static_cast<std::ptrdiff_t>(single.block) == extent(); }
   std::span<const Run> runs() const {
     return many.empty() ? std::span<const Run>(&single, size != 0 ? 1 : 0) : std::span<const Run>(many);
   }
 };
 
+constexpr std::uint32_t kPredefinedTypes = 37;  ///< handle indexes 0 (null) to 36 (MPI_2INT)
+using TypePool = HandlePool<Type, Kind::datatype, kPredefinedTypes, 32768>;
+extern constinit TypePool types_pool;
+
+/// Of a handle that was not found: the predefined ones are made at the first look-up of one.
+Type* find_predefined_type(MPI_Datatype handle);
+
 /// The type of a live handle, else nullptr.
-Type* find_type(MPI_Datatype handle);
+inline Type* find_type(MPI_Datatype handle) {
+  if (Type* type = types_pool.find(handle)) [[likely]]
+    return type;
+  return find_predefined_type(handle);
+}
 
 void add_reference(Type& type);
 /// The last one gives the type back.
@@ -138,8 +150,8 @@ struct Payload {
 
   Payload() = default;
   Payload(const void* memory, std::size_t count, const Type& type)
-      : layout(type.dense() ? Run{0, type.single.first, 0, 1, type.size * count, nullptr}
-                            : repeat(type, 0, count, type.extent())),
+      : layout(type.dense ? Run{0, type.single.first, 0, 1, type.size * count, nullptr}
+                          : repeat(type, 0, count, type.extent())),
         base(static_cast<char*>(const_cast<void*>(memory))),
         length(type.size * count) {}
 

@@ -6,7 +6,6 @@
 // Surprise: the table is made at the first look-up, so that loading and unloading the library runs nothing.
 #include <complex>
 
-#include "starpu_glue/mpi/handles.hpp"
 #include "starpu_glue/mpi/type_build.hpp"
 
 namespace canele::mpi {
@@ -95,24 +94,26 @@ constexpr Row kRows[] = {
 };
 static_assert(sizeof kRows / sizeof kRows[0] == kPredefinedTypes);
 
-/// Never freed: a type may be looked at until the process ends.
-Type* make_table() {
-  Type* types = new Type[kPredefinedTypes];
-  for (std::uint32_t i = 0; i < kPredefinedTypes; ++i) {
-    Type& type = types[i];
+/// Puts them in the pool, as long as nothing finds them. False if there is no memory.
+bool make_predefined() {
+  for (std::uint32_t i = 1; i < kPredefinedTypes; ++i) {
+    Type* type = types_pool.reserved(i);
+    if (type == nullptr) return false;
     const Row& row = kRows[i];
-    type.handle = row.handle;
-    type.basic = row.basic;
-    type.predefined = true;
-    type.alignment = static_cast<std::uint32_t>(row.alignment);
-    type.size = row.size;
-    type.upper = static_cast<std::ptrdiff_t>(row.extent);
-    type.true_upper = static_cast<std::ptrdiff_t>(row.size);
-    type.single.count = 1;
-    type.single.block = row.size;
-    type.fixed_name = row.name;
+    type->handle = row.handle;
+    type->basic = row.basic;
+    type->predefined = true;
+    type->alignment = static_cast<std::uint32_t>(row.alignment);
+    type->size = row.size;
+    type->upper = static_cast<std::ptrdiff_t>(row.extent);
+    type->true_upper = static_cast<std::ptrdiff_t>(row.size);
+    type->single.count = 1;
+    type->single.block = row.size;
+    type->fixed_name = row.name;
+    type->seal();
+    TypePool::open(*type);
   }
-  return types;
+  return true;
 }
 
 constexpr bool handles_match() {
@@ -125,9 +126,10 @@ static_assert(handles_match(), "mpi.h and kRows name the types in different orde
 
 }  // namespace
 
-Type* predefined_type(std::uint32_t index) {
-  static Type* const types = make_table();
-  return index > 0 && index < kPredefinedTypes ? &types[index] : nullptr;
+Type* find_predefined_type(MPI_Datatype handle) {
+  if (!is_kind(handle, Kind::datatype) || handle_index(handle) >= kPredefinedTypes) return nullptr;
+  static const bool made = make_predefined();
+  return made ? types_pool.find(handle) : nullptr;
 }
 
 }  // namespace canele::mpi
