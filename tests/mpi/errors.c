@@ -29,6 +29,42 @@ static void arguments(void) {
   CHECK(length > 0 && (size_t)length == strlen(text) && strstr(text, "MPI_ERR_TRUNCATE") != NULL);
 }
 
+/* Handles that name no request, or none any more. */
+static void requests(void) {
+#ifdef CANELE_MPI /* others may do what they like */
+  for (int posted_first = 0; posted_first < 2; ++posted_first) {
+    int out[2] = {5, 6}, in[2] = {0, 0}, flag = 0, length;
+    char text[MPI_MAX_ERROR_STRING];
+    MPI_Request receives[2], stale, twice[2];
+    MPI_Status statuses[2];
+    if (!posted_first) MPI_Send(&out[0], 1, MPI_INT, rank_, 3, MPI_COMM_WORLD);
+    for (int i = 0; i < 2; ++i) MPI_Irecv(&in[i], 1, MPI_INT, rank_, 3 + i, MPI_COMM_WORLD, &receives[i]);
+    if (posted_first) MPI_Send(&out[0], 1, MPI_INT, rank_, 3, MPI_COMM_WORLD);
+    stale = receives[0];
+    CHECK_EQ(MPI_Wait(&receives[0], MPI_STATUS_IGNORE), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Wait(&stale, MPI_STATUS_IGNORE)), MPI_ERR_REQUEST);
+    MPI_Error_string(MPI_ERR_REQUEST, text, &length);
+    CHECK(strstr(text, "not a request, or was completed before") != NULL);
+    CHECK_EQ(class_of(MPI_Test(&stale, &flag, MPI_STATUS_IGNORE)), MPI_ERR_REQUEST);
+    CHECK_EQ(class_of(MPI_Cancel(&stale)), MPI_ERR_REQUEST);
+    CHECK_EQ(class_of(MPI_Request_free(&stale)), MPI_ERR_REQUEST);
+    MPI_Request other = (MPI_Request)MPI_INT;
+    CHECK_EQ(class_of(MPI_Wait(&other, MPI_STATUS_IGNORE)), MPI_ERR_REQUEST);
+    MPI_Send(&out[1], 1, MPI_INT, rank_, 4, MPI_COMM_WORLD);
+    twice[0] = twice[1] = receives[1];
+    if (posted_first) {
+      CHECK_EQ(class_of(MPI_Waitall(2, twice, MPI_STATUSES_IGNORE)), MPI_ERR_REQUEST);
+    } else {
+      CHECK_EQ(class_of(MPI_Waitall(2, twice, statuses)), MPI_ERR_IN_STATUS);
+      CHECK_EQ(statuses[0].MPI_ERROR, MPI_SUCCESS);
+      CHECK_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_REQUEST);
+    }
+    CHECK(twice[0] == MPI_REQUEST_NULL);
+    CHECK(in[0] == 5 && in[1] == 6);
+  }
+#endif
+}
+
 static void truncation(int sent, int room) {
   if (size_ < 2 || rank_ > 1) return;
   char *buffer = malloc((size_t)sent);
@@ -120,6 +156,7 @@ int main(int argc, char **argv) {
   CHECK(handler == MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   arguments();
+  requests();
   collectives();
   truncation(100, 10);
   truncation(1000000, 10);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * MPI_THREAD_MULTIPLE: threads exchange messages, make and free datatypes, and use communicators of their own at once.
+ * MPI_THREAD_MULTIPLE: threads exchange messages, complete each other's requests, make and free datatypes, and use
+ * communicators of their own at once.
  */
 #include <pthread.h>
 
@@ -25,6 +26,28 @@ static void ring(int id) {
     MPI_Get_count(&status, MPI_BYTE, &count);
     CHECK_EQ(count, length);
     CHECK(matches(in, (size_t)length, before + id + round));
+  }
+}
+
+/* Each thread starts requests, and completes those that its neighbour has started. */
+enum { HANDED = 40 };
+static MPI_Request handed[THREADS][2 * HANDED];
+static int handed_in[THREADS][HANDED], handed_out[THREADS][HANDED];
+static pthread_barrier_t turn;
+
+static void hand_over(int id) {
+  const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_, other = (id + 1) % THREADS;
+  for (int round = 0; round < ROUNDS / 4; ++round) {
+    for (int i = 0; i < HANDED; ++i) {
+      const int tag = 1000 + id * HANDED + i;
+      handed_out[id][i] = round * 1000 + rank_ + i;
+      MPI_Irecv(&handed_in[id][i], 1, MPI_INT, before, tag, MPI_COMM_WORLD, &handed[id][2 * i]);
+      MPI_Isend(&handed_out[id][i], 1, MPI_INT, next, tag, MPI_COMM_WORLD, &handed[id][2 * i + 1]);
+    }
+    pthread_barrier_wait(&turn);
+    MPI_Waitall(2 * HANDED, handed[other], MPI_STATUSES_IGNORE);
+    for (int i = 0; i < HANDED; ++i) CHECK_EQ(handed_in[other][i], round * 1000 + before + i);
+    pthread_barrier_wait(&turn);
   }
 }
 
@@ -69,6 +92,7 @@ static void collectives(int id) {
 static void *run(void *argument) {
   const int id = (int)(size_t)argument;
   ring(id);
+  hand_over(id);
   types(id);
   collectives(id);
   return NULL;
@@ -111,6 +135,7 @@ static void shared_receives(void) {
 int main(int argc, char **argv) {
   start(&argc, &argv);
   pthread_t threads[THREADS];
+  pthread_barrier_init(&turn, NULL, THREADS);
   for (int i = 0; i < THREADS; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
   for (size_t i = 0; i < THREADS; ++i) pthread_create(&threads[i], NULL, run, (void *)i);
   for (size_t i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 #include <thread>
 #include <vector>
@@ -66,6 +67,63 @@ TEST(Handles, RunsOutWithoutHarm) {
   for (int used : handles) pool.release(used);
   for (std::size_t i = 0; i < handles.size(); ++i) EXPECT_NE(pool.acquire(&handle), nullptr);
   EXPECT_EQ(pool.acquire(&handle), nullptr);
+}
+
+TEST(Handles, AFreeObjectHasNoHandleUntilItIsOpened) {
+  static Pool pool;
+  Item* item = pool.take();
+  ASSERT_NE(item, nullptr);
+  const int first = Pool::open(*item);
+  EXPECT_EQ(pool.find(first), item);
+  EXPECT_EQ(Pool::handle_of(*item), first);
+  Pool::close(*item);
+  EXPECT_EQ(pool.find(first), nullptr);
+  const int second = Pool::open(*item);  // the keeper uses it again, without the pool
+  EXPECT_NE(first, second);
+  EXPECT_EQ(pool.find(second), item);
+  EXPECT_EQ(pool.find(first), nullptr);
+  Pool::close(*item);
+  pool.give(*item);
+  EXPECT_EQ(pool.take(), item);
+  EXPECT_EQ(pool.used(), 1u);
+}
+
+TEST(Handles, GenerationsComeRoundWithinTheirBits) {
+  static Pool pool;
+  std::set<int> handles;
+  int handle = 0;
+  for (int i = 0; i < 40; ++i) {
+    pool.acquire(&handle);
+    EXPECT_TRUE(canele::mpi::is_kind(handle, Kind::request));
+    EXPECT_EQ(canele::mpi::handle_index(handle), 3u);
+    handles.insert(handle);
+    EXPECT_EQ(pool.find(~handle), nullptr);
+    pool.release(handle);
+    EXPECT_EQ(pool.find(~handle), nullptr);
+  }
+  EXPECT_EQ(handles.size(), 16u);
+}
+
+TEST(Handles, PredefinedOnesAreFoundOnceTheyAreOpen) {
+  static Pool pool;
+  Item* predefined = pool.reserved(2);
+  ASSERT_NE(predefined, nullptr);
+  EXPECT_EQ(pool.find(make_handle(Kind::request, 2)), nullptr);
+  EXPECT_EQ(Pool::open(*predefined), make_handle(Kind::request, 2));
+  EXPECT_EQ(pool.find(make_handle(Kind::request, 2)), predefined);
+  int handle = 0;
+  EXPECT_NE(pool.acquire(&handle), predefined);
+}
+
+TEST(Handles, EachLiveObjectIsVisited) {
+  static Pool pool;
+  int handles[5];
+  for (int& handle : handles) pool.acquire(&handle)->owner.store(1);
+  pool.release(handles[1]);
+  pool.release(handles[4]);
+  int visited = 0;
+  pool.each_live([&](Item& item) { visited += item.owner.load(); });
+  EXPECT_EQ(visited, 3);
 }
 
 TEST(Handles, EightThreadsNeverShareAnItem) {
