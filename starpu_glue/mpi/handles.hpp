@@ -81,10 +81,37 @@ class HandlePool {
 
   /// The same in two halves, for who keeps free objects of its own: one that no handle names ...
   T* take() noexcept {
-    Slot* slot = pop();
-    return slot != nullptr ? slot : fresh();
+    std::uint32_t index = 0;
+    return pop(1, &index) != 0 ? slot_at(index) : fresh();
   }
-  void give(T& object) noexcept { push(static_cast<Slot&>(object)); }
+  void give(T& object) noexcept {
+    Slot& slot = static_cast<Slot&>(object);
+    push(index_of(slot), slot);
+  }
+  /// Many by one atomic operation: at most `most` that were given back, each to keep(object); how many. And `count`,
+  /// each from next().
+  template <class Keep>
+  int take_some(int most, Keep keep) noexcept {
+    std::uint32_t first = 0;
+    const int count = pop(most, &first);
+    for (int i = 0; i < count; ++i) {
+      Slot* slot = slot_at(first);
+      first = slot->next_index.load(std::memory_order_relaxed);
+      keep(static_cast<T&>(*slot));
+    }
+    return count;
+  }
+  template <class Next>
+  void give_some(int count, Next next) noexcept {
+    Slot& last = static_cast<Slot&>(next());
+    std::uint32_t first = index_of(last);
+    for (int i = 1; i < count; ++i) {
+      Slot& slot = static_cast<Slot&>(next());
+      slot.next_index.store(first, std::memory_order_relaxed);
+      first = index_of(slot);
+    }
+    push(first, last);
+  }
 
   /// ... and the handle of it: live from open() to close().
   static int open(T& object) noexcept {
@@ -160,25 +187,34 @@ class HandlePool {
     return true;
   }
 
-  Slot* pop() noexcept {
+  /// Of a slot that no handle names.
+  static std::uint32_t index_of(const Slot& slot) noexcept {
+    return handle_index(~slot.word.load(std::memory_order_relaxed));
+  }
+
+  /// Takes the first `most` at most off the free list, where they stay linked; how many.
+  int pop(int most, std::uint32_t* first) noexcept {
     std::uint64_t head = free_.load(std::memory_order_acquire);
     for (;;) {
-      const std::uint32_t index = static_cast<std::uint32_t>(head);
-      if (index == 0) return nullptr;
-      Slot* slot = slot_at(index);
-      const std::uint64_t tag = (head >> 32) + 1;
-      const std::uint64_t next = tag << 32 | slot->next_index.load(std::memory_order_relaxed);
-      if (free_.compare_exchange_weak(head, next, std::memory_order_acq_rel, std::memory_order_acquire)) return slot;
+      *first = static_cast<std::uint32_t>(head);
+      std::uint32_t rest = *first;
+      int count = 0;
+      for (; count < most && rest != 0; ++count) {  // others may take them meanwhile: then the tag has changed
+        rest = slot_at(rest)->next_index.load(std::memory_order_relaxed);
+      }
+      if (count == 0) return 0;
+      const std::uint64_t next = ((head >> 32) + 1) << 32 | rest;
+      if (free_.compare_exchange_weak(head, next, std::memory_order_acq_rel, std::memory_order_acquire)) return count;
     }
   }
 
-  void push(Slot& slot) noexcept {
-    const std::uint32_t index = handle_index(~slot.word.load(std::memory_order_relaxed));
+  /// Puts slots, linked from `first` to `last`, onto it.
+  void push(std::uint32_t first, Slot& last) noexcept {
     std::uint64_t head = free_.load(std::memory_order_relaxed);
     std::uint64_t mine;
     do {
-      slot.next_index.store(static_cast<std::uint32_t>(head), std::memory_order_relaxed);
-      mine = (head & ~std::uint64_t{0xffffffff}) | index;
+      last.next_index.store(static_cast<std::uint32_t>(head), std::memory_order_relaxed);
+      mine = (head & ~std::uint64_t{0xffffffff}) | first;
     } while (!free_.compare_exchange_weak(head, mine, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
 

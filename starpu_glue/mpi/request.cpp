@@ -82,24 +82,28 @@ bool FreeRequests::join() {
 }
 
 Request* FreeRequests::take_from_pool() {
-  Request* taken = requests_pool.take();
-  if (taken == nullptr || !join()) return taken;
-  for (int i = 1; i < kBatch; ++i) {
-    Request* another = requests_pool.take();
-    if (another == nullptr) break;
-    give(*another);
+  if (!join()) return requests_pool.take();
+  int kept = requests_pool.take_some(kBatch, [this](Request& request) { give(request); });
+  for (; kept < kBatch; ++kept) {
+    Request* made = requests_pool.take();
+    if (made == nullptr) break;
+    give(*made);
   }
-  return taken;
+  return take_kept();
 }
 
 void FreeRequests::give_to_pool(Request& request) {
   if (!join()) return requests_pool.give(request);
-  while (room_ < kMost / 2) requests_pool.give(*take());
+  if (room_ == 0) give_half();
   give(request);
 }
 
+void FreeRequests::give_half() {
+  requests_pool.give_some(kMost / 2, [this]() -> Request& { return *take_kept(); });
+}
+
 void FreeRequests::leave() {
-  while (first_ != nullptr) requests_pool.give(*take());
+  while (first_ != nullptr) requests_pool.give(*take_kept());
   room_ = 0;
   thread_ = Thread::ended;
 }

@@ -97,6 +97,7 @@ class FreeRequests {
 
   [[gnu::cold]] Request* take_from_pool();
   [[gnu::cold]] void give_to_pool(Request& request);
+  void give_half();
   bool join();
 
   Request* first_ = nullptr;

@@ -115,6 +115,55 @@ TEST(Handles, PredefinedOnesAreFoundOnceTheyAreOpen) {
   EXPECT_NE(pool.acquire(&handle), predefined);
 }
 
+TEST(Handles, SomeAreTakenAndGivenAtOnce) {
+  static Pool pool;
+  std::vector<Item*> items;
+  const auto keep = [&](Item& item) { items.push_back(&item); };
+  EXPECT_EQ(pool.take_some(4, keep), 0);  // none was given back
+  for (int i = 0; i < 6; ++i) items.push_back(pool.take());
+  const std::set<Item*> all(items.begin(), items.end());
+  pool.give_some(6, [&]() -> Item& {
+    Item* item = items.back();
+    items.pop_back();
+    return *item;
+  });
+  EXPECT_EQ(pool.take_some(4, keep), 4);
+  EXPECT_EQ(pool.take_some(4, keep), 2);
+  EXPECT_EQ(std::set<Item*>(items.begin(), items.end()), all);
+  EXPECT_EQ(pool.take_some(4, keep), 0);
+  EXPECT_EQ(pool.used(), 6u);
+}
+
+TEST(Handles, ThreadsThatTakeAndGiveSomeNeverShareAnItem) {
+  static Pool pool;
+  std::atomic<int> shared{0};
+  std::vector<std::thread> threads;
+  for (int id = 1; id <= 4; ++id) {
+    threads.emplace_back([id, &shared] {
+      std::vector<Item*> mine;
+      for (int round = 0; round < 5000; ++round) {
+        const int wanted = 1 + (round * id) % 7;
+        int taken = pool.take_some(wanted, [&](Item& item) { mine.push_back(&item); });
+        for (; taken < wanted; ++taken) mine.push_back(pool.take());
+        for (Item* item : mine) {
+          if (item->owner.exchange(id) != 0) shared.fetch_add(1);
+        }
+        for (Item* item : mine) {
+          if (item->owner.exchange(0) != id) shared.fetch_add(1);
+        }
+        pool.give_some(wanted, [&]() -> Item& {
+          Item* item = mine.back();
+          mine.pop_back();
+          return *item;
+        });
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(shared.load(), 0);
+  EXPECT_LE(pool.used(), 4u * 7 * 2);
+}
+
 TEST(Handles, EachLiveObjectIsVisited) {
   static Pool pool;
   int handles[5];
