@@ -87,7 +87,7 @@ class BasicSubmitLock {
     }
   }
 
-  bool try_enter() noexcept {
+  [[gnu::always_inline]] bool try_enter() noexcept {
     if (try_enter_as_owner()) return true;
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     if (seen == biased_word) [[unlikely]]
