@@ -22,6 +22,7 @@
 //   numbered      packet number    upto       (none): first in its packet, see docs; `upto` acknowledges, low 32 bits
 //   seen          upto             0          (none): acknowledges numbered packets up to that number
 //   rtr           tag of receive   0          Rtr, exposure bytes: an exact receive in `session` that the peer may fill
+//   share         handle of send   0          Rtr, exposure bytes: it has met a receive, and both ends may copy it
 //   placed        key of receive   0          (none): the sender has ended the last chunk of it
 //   again         key of transfer  0          (none): the sender lost the rail of these bulk bytes: a new cts, please
 //   credit        total            0          (none): what the receiver has granted so far, see core/credit.hpp
@@ -50,7 +51,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 7;
+inline constexpr std::uint32_t version = 8;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -75,7 +76,8 @@ enum class Type : std::uint8_t {
   want,
   served,
   elsewhere,
-  closing
+  closing,
+  share
 };
 
 struct Head {
@@ -108,11 +110,12 @@ struct Rts {
 };
 static_assert(sizeof(Rts) == 32);
 
-/// Ready to receive: the offer of a posted receive. Chunks of 128 KiB, claimed in a shared line; see core/adverts.hpp.
+/// Ready to receive: the offer of a posted receive, or of one that has met its message. Chunks of 128 KiB, claimed in a
+/// shared line; see core/adverts.hpp.
 struct Rtr {
   std::uint64_t key;     ///< the receive
   std::uint64_t length;  ///< bytes that it has room for
-  std::uint32_t seen;    ///< envelopes below this number had come from the peer when it was posted
+  std::uint32_t seen;    ///< envelopes below this number had come from the peer when it was posted; share: 0
   std::uint32_t generation;
   std::uint16_t line;      ///< of the receiver's shared lines
   std::uint16_t exposure;  ///< bytes of the exposure that follow

@@ -64,6 +64,52 @@ Request* unanswered(Engine& engine, const Peer& peer, std::uint64_t handle, std:
   return is_it ? request : nullptr;
 }
 
+/// What the sender of a receive is told.
+struct Opened {
+  wire::Rtr rtr;
+  drivers::Exposure exposure;
+};
+
+/// A line for a receive, and a place among the transfers. False: none is free, or its memory cannot be exposed.
+bool open(Engine& engine, Request& request, Peer& peer, Opened& opened) {
+  Adverts& adverts = adverts_of(peer);
+  const int line = line_of(adverts, nullptr);
+  if (line < 0 || line >= peer.rail->lines.count || !expose(peer, request, opened.exposure)) return false;
+  Adverts::Mine& mine = adverts.mine[line];
+  mine.request = &request;
+  Claims(peer.rail->lines.ours[line], ++mine.generation).open();
+  request.receive.peer = &peer;
+  request.moved = request.expected = 0;  // from now on the peer may name it
+  request.handle = engine.transfers.add(request);
+  opened.rtr = {};
+  opened.rtr.key = request.handle;
+  opened.rtr.length = request.data.length;
+  opened.rtr.generation = mine.generation;
+  opened.rtr.line = static_cast<std::uint16_t>(line);
+  opened.rtr.exposure = opened.exposure.size;
+  return true;
+}
+
+void tell(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::uint16_t session, const Opened& opened) {
+  std::byte payload[sizeof opened.rtr + Adverts::exposure_room];
+  std::memcpy(payload, &opened.rtr, sizeof opened.rtr);
+  std::memcpy(payload + sizeof opened.rtr, opened.exposure.bytes, opened.exposure.size);
+  send_path::control(engine, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.exposure.size);
+}
+
+/// False: wrong lengths. `payload`: the exposure is left of it.
+bool take_rtr(std::span<const std::byte>& payload, wire::Rtr& rtr) {
+  return wire::take(payload, rtr) && payload.size() == rtr.exposure && rtr.exposure <= Adverts::exposure_room &&
+         rtr.exposure != 0 && rtr.length != 0;
+}
+
+Adverts::Theirs theirs_of(const wire::Rtr& rtr, std::uint64_t tag, std::uint32_t session,
+                          std::span<const std::byte> exposure) {
+  Adverts::Theirs offered{tag, rtr.key, rtr.length, session, rtr.generation, rtr.line, rtr.exposure, {}};
+  std::copy(exposure.begin(), exposure.end(), offered.exposure.begin());
+  return offered;
+}
+
 /// In: an offered receive that is in no table any more, and the announcement of its message. Out: both ends copy.
 void bind(Engine& engine, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
           std::span<const std::byte> exposure) {
@@ -95,31 +141,27 @@ bool pays(const Peer& peer, std::uint64_t length) {
 void offer(Engine& engine, Request& request, Peer& peer) {
   if (!shares(engine, peer) || !pays(peer, request.data.length)) return;
   if (!engine.matcher.is_next(request.session->match, request.receive.node)) return;
-  Adverts& adverts = adverts_of(peer);
-  const int line = line_of(adverts, nullptr);
-  drivers::Exposure exposure;
-  if (line < 0 || line >= peer.rail->lines.count || !expose(peer, request, exposure)) return;
+  Opened opened;
+  if (!open(engine, request, peer, opened)) return;
   CANELE_MARK(receive_offered);
-  Adverts::Mine& mine = adverts.mine[line];
-  mine.request = &request;
-  Claims(peer.rail->lines.ours[line], ++mine.generation).open();
-  request.receive.peer = &peer;
-  request.moved = request.expected = 0;  // from now on the peer may name it
-  request.handle = engine.transfers.add(request);
-
-  wire::Rtr rtr{};
-  rtr.key = request.handle;
-  rtr.length = request.data.length;
-  rtr.seen = peer.next_in;
-  rtr.generation = mine.generation;
-  rtr.line = static_cast<std::uint16_t>(line);
-  rtr.exposure = exposure.size;
-  std::byte payload[sizeof rtr + Adverts::exposure_room];
-  std::memcpy(payload, &rtr, sizeof rtr);
-  std::memcpy(payload + sizeof rtr, exposure.bytes, exposure.size);
+  opened.rtr.seen = peer.next_in;
   send_path::announce(engine, peer, *request.session);
-  send_path::control(engine, peer, wire::Type::rtr, request.receive.node.tag, 0,
-                     static_cast<std::uint16_t>(request.session->number), payload, sizeof rtr + exposure.size);
+  tell(engine, peer, wire::Type::rtr, request.receive.node.tag, static_cast<std::uint16_t>(request.session->number),
+       opened);
+}
+
+bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
+  const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
+  if (want <= shared_copy::chunk_size || !shares(engine, peer)) return false;
+  Opened opened;
+  if (!open(engine, request, peer, opened)) return false;
+  CANELE_MARK(announced_message_shared);
+  Claims claims = claims_of(peer, request);
+  claims.take();  // in the name of the sender, who may come too late to copy any
+  request.bulk_key = handle;
+  tell(engine, peer, wire::Type::share, handle, 0, opened);
+  shared_copy::receive(engine, request, peer, claims, exposure);
+  return true;
 }
 
 Claims claims_of(const Peer& peer, const Request& request) {
@@ -148,10 +190,7 @@ void forget(Engine& engine, Request& request) {
 
 const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::Rtr rtr;
-  if (!wire::take(payload, rtr) || payload.size() != rtr.exposure || rtr.exposure > Adverts::exposure_room ||
-      rtr.exposure == 0 || rtr.length == 0) {
-    return "a ready to receive has wrong lengths";
-  }
+  if (!take_rtr(payload, rtr)) return "a ready to receive has wrong lengths";
   if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) {
     return "a ready to receive names a session that was not announced";
   }
@@ -164,8 +203,7 @@ const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span
     CANELE_MARK(older_offer_replaced);
     theirs.erase(older);
   }
-  Adverts::Theirs offered{head.tag, rtr.key, rtr.length, session, rtr.generation, rtr.line, rtr.exposure, {}};
-  std::copy(payload.begin(), payload.end(), offered.exposure.begin());
+  const Adverts::Theirs offered = theirs_of(rtr, head.tag, session, payload);
   std::uint64_t handle = 0;
   switch (peer.recent.first(rtr.seen, peer.next_out, session, head.tag, &handle)) {
     case RecentEnvelopes::Answer::none:
@@ -182,6 +220,25 @@ const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span
       break;
   }
   peers::set_inline_limit(engine, *peer.rail);
+  return nullptr;
+}
+
+const char* on_share(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload) {
+  wire::Rtr rtr;
+  if (!take_rtr(payload, rtr)) return "a share has wrong lengths";
+  Request* const sent = engine.sends.find(handle);
+  if (sent == nullptr || sent->rank != peer.rank || !sent->rendezvous || !sent->announced() || sent->expected != 0) {
+    return "a share names no send that waits for an answer";
+  }
+  if (!shares(engine, peer)) return nullptr;  // then the receiver copies all
+  if (rtr.line >= peer.rail->lines.count) return "a share names a line that is not there";
+  const Claims claims(peer.rail->lines.theirs[rtr.line], rtr.generation);
+  if (sent->copying || sent->withheld || sent->part != Request::Part::none || !claims.taken()) {
+    CANELE_RARE_MARK(share_not_joined);
+    return nullptr;
+  }
+  CANELE_MARK(share_joined);
+  shared_copy::send(engine, *sent, peer, claims, theirs_of(rtr, 0, 0, payload));
   return nullptr;
 }
 

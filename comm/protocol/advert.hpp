@@ -10,6 +10,11 @@
 //   copies chunks (get) ─┐                      └─▶ copies chunks (put), when it next waits
 //                        └── the one that ends the last chunk tells the other: fin, or placed
 //
+// A message whose receive was not offered is shared when the two have met:
+//
+//   share: share(send, claims, exposure) ──────▶ on_share
+//   copies chunks (get)                           copies chunks (put)
+//
 // Who: send_path, receive_path.
 // Threads: under the engine's lock.
 // Surprise: matching is not bent. Only a receive that is the next to match for its (session, tag, source), with no
@@ -42,6 +47,10 @@ const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span
 
 /// An envelope for (session, tag) is being written. True: it is for this receive of the peer, which forgets its offer.
 bool consume(Engine& engine, Peer& peer, const Session& session, std::uint64_t tag, Adverts::Theirs* offered);
+
+/// A receive that was not offered has met the announcement of this send. True: both ends copy. False: this one must.
+bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure);
+const char* on_share(Engine& engine, Peer& peer, std::uint64_t handle, std::span<const std::byte> payload);
 
 /// The announcement of a message for a receive that was offered.
 const char* on_bound(Engine& engine, Peer& peer, const Session& session, const wire::Head& head, const wire::Rts& rts,

@@ -312,6 +312,8 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
       return nullptr;
     case wire::Type::rtr:
       return advert::on_rtr(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::share:
+      return advert::on_share(engine, peer, chunk.head.tag, chunk.payload);
     case wire::Type::placed:
       return shared_copy::on_placed(engine, peer, chunk.head.tag);
     case wire::Type::credit:

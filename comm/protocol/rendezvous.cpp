@@ -11,6 +11,7 @@
 #include "comm/core/data.hpp"
 #include "comm/multicast/relay.hpp"
 #include "comm/packet/wire.hpp"
+#include "comm/protocol/advert.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/flow_out.hpp"
 #include "comm/protocol/receive_path.hpp"
@@ -147,6 +148,7 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
   }
   const DriverSlot* slot = peer.rail->slot;
   if (!exposure.empty() && slot != nullptr && slot->mark() == exposed_by && slot->driver->capabilities().get) {
+    if (cast == nullptr && advert::share(engine, request, peer, handle, exposure)) return;
     CANELE_MARK(rendezvous_pulled);
     start_pull(engine, request, peer, handle, want, exposure);
     return;

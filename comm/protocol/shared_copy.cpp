@@ -22,8 +22,6 @@ using drivers::Access;
 using drivers::Status;
 using rendezvous::Pull;
 
-constexpr std::uint64_t chunk_size = 128 * 1024;  // part of the wire format: both ends count by it
-
 std::uint32_t chunks_of(std::uint64_t length) {
   return static_cast<std::uint32_t>((length + chunk_size - 1) / chunk_size);
 }
@@ -95,6 +93,7 @@ void received(Engine& engine, Request& request, Peer& peer, bool tell) {
     return;
   }
   CANELE_MARK(shared_copy_received);
+  engine.trace(Event::bulk_received, peer.rank, request.session, request.status_tag, want);
   if (tell) rendezvous::fin(engine, peer, request.bulk_key, CANELE_OK);
   receive_path::delivered(engine, request, peer, want);
 }

@@ -15,6 +15,8 @@
 
 namespace canele::comm::shared_copy {
 
+inline constexpr std::uint64_t chunk_size = 128 * 1024;  // part of the wire format: both ends count by it
+
 /// Receiver: the message of an offered receive is announced.
 void receive(Engine& engine, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure);
 /// Sender: the message for a receive that this end has taken is being announced. The copy begins when somebody makes

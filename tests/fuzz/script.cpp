@@ -13,7 +13,7 @@ namespace wire = comm::wire;
 /// meaning.
 wire::Type type_of(std::uint8_t byte) {
   constexpr unsigned first = static_cast<unsigned>(wire::Type::answer) + 2;
-  constexpr unsigned later = static_cast<unsigned>(wire::Type::closing) + 2 - static_cast<unsigned>(wire::Type::cast);
+  constexpr unsigned later = static_cast<unsigned>(wire::Type::share) + 2 - static_cast<unsigned>(wire::Type::cast);
   constexpr unsigned from = 240;
   return static_cast<wire::Type>(byte < from ? byte % first
                                              : static_cast<unsigned>(wire::Type::cast) + (byte - from) % later);
@@ -215,6 +215,9 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
     case wire::Type::answer:
       if (const comm::Withheld* list = job_.peer(hostile).withheld.get()) head.seq += list->batch_number;
       break;
+    case wire::Type::share:
+      head.tag = name();
+      [[fallthrough]];
     case wire::Type::rtr:
       return rtr();
     case wire::Type::cts: {

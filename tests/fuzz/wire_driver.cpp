@@ -196,7 +196,7 @@ void WireDriver::sent(std::span<const std::byte> packet) {
     const bool named = type == wire::Type::rts || type == wire::Type::cast || type == wire::Type::eager_sync ||
                        type == wire::Type::cts || type == wire::Type::want;
     if (named) wire::take(payload, name);
-    if (type == wire::Type::rtr) {
+    if (type == wire::Type::rtr || type == wire::Type::share) {
       wire::Rtr offer;
       FUZZ_CHECK(wire::take(payload, offer) && payload.size() == offer.exposure);
       offers.push_back(offer);

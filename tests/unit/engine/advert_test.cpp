@@ -247,6 +247,95 @@ TEST_F(Adverts, LengthsThatDiffer) {
   }
 }
 
+/// Messages whose receives were not offered: both ends copy as soon as the two have met.
+class Shares : public Adverts {
+ protected:
+  /// The second message of a tag has met its receive; rank 1 has said so and has copied nothing.
+  void meet(const Words& out, Words& in) {
+    post(&first_, none_);
+    post(&received_, in);
+    send(&first_sent_, none_);
+    send(&sent_, out);
+    step(0);
+    poll(1);
+    ASSERT_EQ(comm::request_of(&received_).stage, comm::Request::Stage::moving);
+  }
+  void poll(int rank) {
+    comm::Engine& engine = job_.engine(rank);
+    engine.lock_for_callback();
+    for (const auto* slot : engine.polled_slots) slot->driver->poll(64);
+    engine.unlock();
+  }
+  std::uint64_t pushed() { return count(0, comm::Counter::copies_pushed); }
+  std::uint64_t pulled() { return count(1, comm::Counter::copies_pulled); }
+
+  Words none_;
+  canele_request_t first_{}, first_sent_{};
+};
+
+TEST_F(Shares, ASenderThatComputesIsReadFrom) {
+  meet(out_, in_);
+  step(1);
+  EXPECT_TRUE(comm::request_of(&received_).finalized());
+  EXPECT_EQ(pulled(), large);
+  expect_received(received_, in_, out_);
+  ASSERT_TRUE(job_.finish(sent_));
+  EXPECT_EQ(pushed(), 0u) << "the share came when all was copied";
+}
+
+TEST_F(Shares, AReceiverThatComputesGetsItsData) {
+  meet(out_, in_);
+  step(0);
+  EXPECT_EQ(in_, out_);
+  EXPECT_TRUE(comm::request_of(&sent_).finalized());
+  EXPECT_EQ(pushed(), large);
+  EXPECT_FALSE(comm::request_of(&received_).finalized());
+  expect_received(received_, in_, out_);
+  EXPECT_EQ(pulled(), 0u);
+}
+
+TEST_F(Shares, MoreThanThereAreLines) {
+  constexpr std::size_t window = 2 * comm::Adverts::most + 5;
+  std::vector<canele_request_t> sends(window), receives(window);
+  std::vector<Words> out(window), in(window, Words(large / 8));
+  for (std::size_t i = 0; i < window; ++i) post(&receives[i], in[i]);  // one tag: only the first is offered
+  for (std::size_t i = 0; i < window; ++i) send(&sends[i], out[i] = pattern(large, i));
+  poll(1);
+  poll(0);
+  for (int i = 0; i < 8; ++i) job_.engine(i % 2).step();
+  for (std::size_t i = 0; i < window; ++i) expect_received(receives[i], in[i], out[i]);
+  for (canele_request_t& one : sends) ASSERT_TRUE(job_.finish(one));
+  EXPECT_EQ(pushed() + pulled(), window * large);
+  EXPECT_GT(pushed(), large) << "more than what was offered";
+  EXPECT_GT(pulled(), 0u);
+  for (const auto& mine : offers_to(1)->mine) EXPECT_EQ(mine.request, nullptr);
+}
+
+TEST_F(Shares, NoneOfOneChunk) {
+  const Words out = pattern(128 * 1024, 3);
+  Words in(out.size());
+  meet(out, in);
+  step(0);
+  EXPECT_EQ(pushed(), 0u);
+  expect_received(received_, in, out);
+  ASSERT_TRUE(job_.finish(sent_));
+  EXPECT_EQ(pushed(), 0u);
+}
+
+TEST_F(Shares, ThePeerDies) {
+  meet(out_, in_);
+  comm::Engine& engine = job_.engine(1);
+  engine.lock_for_callback();
+  engine.fail_peer(engine.peer(0), CANELE_EPEER, true, "a test");
+  engine.unlock();
+  step(1);
+  ASSERT_TRUE(comm::request_of(&received_).finalized());
+  EXPECT_EQ(status_of(received_).error, CANELE_EPEER);
+  std::fill(in_.begin(), in_.end(), 0);
+  step(0);
+  EXPECT_EQ(in_, Words(large / 8)) << "rank 0 lives in truth: it may not write there any more";
+}
+
 /// Two ranks whose driver says that shorter messages than `large` are cheaper by packets.
 class ShortCopiesAreDear : public Adverts {
  protected:

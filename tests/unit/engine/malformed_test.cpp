@@ -40,6 +40,12 @@ Bytes offer(const wire::Offer& place, std::uint32_t batch, std::uint16_t session
   return chunk(wire::Type::offer, 1, batch, session, payload);
 }
 
+Bytes share(std::uint64_t handle, const wire::Rtr& rtr) {
+  Bytes payload = bytes_of(rtr);
+  payload.resize(payload.size() + rtr.exposure);
+  return chunk(wire::Type::share, handle, 0, 0, payload);
+}
+
 class Malformed : public testing::Test {
  protected:
   Malformed() : s_(job_.open("s")) {
@@ -82,6 +88,9 @@ TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
       chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),     // exposure missing
       chunk(wire::Type::rtr, 1, 0, 999, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 0, 0})),    // session not announced
       chunk(wire::Type::rtr, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 60000, 0, 0})),  // no such line
+      chunk(wire::Type::share, 1, 0, 0, Bytes(10)),
+      chunk(wire::Type::share, 1, 0, 0, bytes_of(wire::Rtr{1, 10, 0, 1, 0, 30, 0})),  // exposure missing
+      share(12345, wire::Rtr{1, 10, 0, 1, 0, 16, 0}),                                 // no such send
       chunk(wire::Type::placed, 12345, 0, 0, Bytes(4)),
       chunk(wire::Type::placed, 12345, 0, 0, Bytes(1)),
       chunk(wire::Type::credit, 1, 0, 0, none),         // less than before
