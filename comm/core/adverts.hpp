@@ -11,7 +11,11 @@
 //                │                                                                │
 //                └────────── shared line i of the receiver ◀── Claims ────────────┘
 //
-//   word 0:  generation 32 │ taken 1 │ next chunk 31        word 1:  generation 32 │ failed 1 │ chunks done 31
+//   word 0:  generation 32 │ taken 1 │ claimed from the back 15 │ from the front 16
+//   word 1:  generation 32 │ failed 1 │ chunks done 31
+//
+// The receiver takes chunks from the front, the sender from the back, so each goes on where its last copy ended, and of
+// memory that is used again each writes what its own caches hold.
 //
 // Rejected: claims by packets (the side that computes would have to answer); a flag per chunk (the number is enough:
 //     nobody reads a part of a message).
@@ -52,19 +56,30 @@ class Claims {
   /// Receiver: no further chunk may be claimed, whoever has taken it.
   void revoke() { next_->store(generation_ | most, std::memory_order_release); }
 
-  /// The next chunk that nobody copies yet, or `chunks`: there is none. Who has a chunk must call copied().
-  std::uint32_t claim(std::uint32_t chunks) {
+  /// Most chunks that a transfer can have.
+  static constexpr std::uint32_t most_chunks = 0x7fff;
+  enum class From : std::uint8_t { front, back };
+  struct Range {
+    std::uint32_t first = 0, count = 0;  ///< count 0: there is none
+  };
+  /// Chunks that nobody copies yet. Who has some must call copied().
+  Range claim(From from, std::uint32_t chunks) {
+    constexpr std::uint32_t many = 6;  // then two at a time cost one system call less; else the ends share better
     std::uint64_t seen = next_->load(std::memory_order_relaxed);
     for (;;) {
-      const auto chunk = static_cast<std::uint32_t>(seen & most);
-      if ((seen & ~std::uint64_t{most}) != (generation_ | taken_bit) || chunk >= chunks) return chunks;
-      if (next_->compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) return chunk;
+      const auto front = static_cast<std::uint32_t>(seen & 0xffff),
+                 back = static_cast<std::uint32_t>(seen >> 16 & 0x7fff);
+      if ((seen & ~std::uint64_t{most}) != (generation_ | taken_bit) || front + back >= chunks) return {};
+      const std::uint32_t count = chunks - front - back >= many ? 2 : 1;
+      const std::uint64_t then = seen + (std::uint64_t{count} << (from == From::front ? 0 : 16));
+      if (!next_->compare_exchange_weak(seen, then, std::memory_order_acq_rel)) continue;
+      return {from == From::front ? front : chunks - back - count, count};
     }
   }
-  /// A claimed chunk is where it belongs, or could not be copied. True: it was the last of all.
-  bool copied(bool well, std::uint32_t chunks) {
+  /// Claimed chunks are where they belong, or could not be copied. True: they were the last of all.
+  bool copied(bool well, std::uint32_t count, std::uint32_t chunks) {
     if (!well) done_->fetch_or(failed_bit, std::memory_order_acq_rel);
-    return ((done_->fetch_add(1, std::memory_order_acq_rel) + 1) & most) == chunks;
+    return ((done_->fetch_add(count, std::memory_order_acq_rel) + count) & most) == chunks;
   }
   bool all_copied(std::uint32_t chunks) const { return (done_->load(std::memory_order_acquire) & most) == chunks; }
   bool any_failed() const { return (done_->load(std::memory_order_acquire) & failed_bit) != 0; }

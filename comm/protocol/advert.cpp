@@ -152,7 +152,7 @@ void offer(Engine& engine, Request& request, Peer& peer) {
 
 bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
-  if (want <= shared_copy::chunk_size || !shares(engine, peer)) return false;
+  if (want <= shared_copy::least_chunk || !shares(engine, peer)) return false;
   Opened opened;
   if (!open(engine, request, peer, opened)) return false;
   CANELE_MARK(announced_message_shared);

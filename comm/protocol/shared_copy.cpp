@@ -22,8 +22,16 @@ using drivers::Access;
 using drivers::Status;
 using rendezvous::Pull;
 
+/// Part of the wire format: both ends count by it.
+std::uint64_t chunk_of(std::uint64_t length) {
+  std::uint64_t chunk = least_chunk;
+  while (length > chunk * Claims::most_chunks) chunk *= 2;
+  return chunk;
+}
+
 std::uint32_t chunks_of(std::uint64_t length) {
-  return static_cast<std::uint32_t>((length + chunk_size - 1) / chunk_size);
+  const std::uint64_t chunk = chunk_of(length);
+  return static_cast<std::uint32_t>((length + chunk - 1) / chunk);
 }
 
 std::uint64_t wanted(const Request& receive) {
@@ -47,19 +55,21 @@ bool copy(Pull& pull, std::uint64_t at, std::uint64_t size) {
   return true;
 }
 
-/// One chunk; runs on whatever thread makes progress, outside the lock. Submits itself again until none is left.
+/// Some chunks; runs on whatever thread makes progress, outside the lock. Submits itself again until none is left.
 void copy_chunk(ltask::Task& task) {
   auto& pull = static_cast<Pull&>(task);
   Engine& engine = *pull.engine;
   const std::uint32_t chunks = chunks_of(pull.want);
-  const std::uint32_t chunk = pull.claims.claim(chunks);
-  if (chunk < chunks) {
-    const std::uint64_t at = chunk * chunk_size;
-    const std::uint64_t size = std::min(chunk_size, pull.want - at);
+  const Claims::Range mine =
+      pull.claims.claim(pull.access == Access::get ? Claims::From::front : Claims::From::back, chunks);
+  if (mine.count != 0) {
+    const std::uint64_t chunk = chunk_of(pull.want);
+    const std::uint64_t at = mine.first * chunk;
+    const std::uint64_t size = std::min(mine.count * chunk, pull.want - at);
     if (pull.status == Status::ok && !copy(pull, at, size)) pull.status = Status::failed;
     if (pull.status == Status::ok) pull.offset += size;
     engine.watch.moved();
-    pull.last = pull.claims.copied(pull.status == Status::ok, chunks);
+    pull.last = pull.claims.copied(pull.status == Status::ok, mine.count, chunks);
     if (!pull.last) {
       pull.prepare(copy_chunk);
       engine.tasks.submit(pull);

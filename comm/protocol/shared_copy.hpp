@@ -15,7 +15,8 @@
 
 namespace canele::comm::shared_copy {
 
-inline constexpr std::uint64_t chunk_size = 128 * 1024;  // part of the wire format: both ends count by it
+/// What is not longer is copied at once.
+inline constexpr std::uint64_t least_chunk = 128 * 1024;
 
 /// Receiver: the message of an offered receive is announced.
 void receive(Engine& engine, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure);

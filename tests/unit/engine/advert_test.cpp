@@ -505,24 +505,26 @@ constexpr unsigned last_seed = 12;
 #endif
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomAdverts, testing::Range(1u, last_seed + 1));
 
+using From = comm::Claims::From;
+
 TEST(Claims, EachChunkOnceByTwoThreads) {
   drivers::SharedLine line{};
   constexpr std::uint32_t chunks = 20'000;
   comm::Claims ours(line, 7), theirs(line, 7);
   ours.open();
-  EXPECT_EQ(ours.claim(chunks), chunks) << "not taken yet";
+  EXPECT_EQ(ours.claim(From::front, chunks).count, 0u) << "not taken yet";
   ASSERT_TRUE(theirs.take());
   EXPECT_FALSE(ours.close());
   std::vector<std::atomic<int>> copies(chunks);
   std::atomic<int> lasts{0};
-  const auto work = [&](comm::Claims claims) {
-    for (std::uint32_t chunk = claims.claim(chunks); chunk < chunks; chunk = claims.claim(chunks)) {
-      ++copies[chunk];
-      if (claims.copied(chunk != 3, chunks)) ++lasts;
+  const auto work = [&](comm::Claims claims, From from) {
+    for (auto mine = claims.claim(from, chunks); mine.count != 0; mine = claims.claim(from, chunks)) {
+      for (std::uint32_t i = 0; i < mine.count; ++i) ++copies[mine.first + i];
+      if (claims.copied(mine.first != 2, mine.count, chunks)) ++lasts;
     }
   };
-  std::thread other(work, theirs);
-  work(ours);
+  std::thread other(work, theirs, From::back);
+  work(ours, From::front);
   other.join();
   for (const auto& one : copies) ASSERT_EQ(one, 1);
   EXPECT_EQ(lasts, 1);
@@ -535,16 +537,31 @@ TEST(Claims, AnOldOneFindsNothing) {
   first.open();
   ASSERT_TRUE(first.close());
   EXPECT_FALSE(first.take());
-  EXPECT_EQ(first.claim(4), 4u);
+  EXPECT_EQ(first.claim(From::front, 4).count, 0u);
   second.open();
   EXPECT_FALSE(first.take());
   ASSERT_TRUE(second.take());
-  EXPECT_EQ(first.claim(4), 4u);
-  EXPECT_EQ(second.claim(4), 0u);
+  EXPECT_EQ(first.claim(From::front, 4).count, 0u);
+  EXPECT_EQ(second.claim(From::front, 4).first, 0u);
+  EXPECT_EQ(second.claim(From::back, 4).first, 3u);
   EXPECT_FALSE(second.any_failed());
   second.revoke();
-  EXPECT_EQ(second.claim(4), 4u);
+  EXPECT_EQ(second.claim(From::front, 4).count, 0u);
   EXPECT_FALSE(second.taken());
+}
+
+TEST(Claims, WhatTheOtherProcessWritesStaysInside) {
+  drivers::SharedLine line{};
+  comm::Claims claims(line, 1);
+  for (std::uint64_t word = 0; word < std::uint64_t{1} << 31; word = word * 3 + 1) {
+    for (const From from : {From::front, From::back}) {
+      claims.open();
+      ASSERT_TRUE(claims.take());
+      line.words[0].fetch_or(word);
+      const comm::Claims::Range mine = claims.claim(from, 100);
+      ASSERT_LE(mine.first + mine.count, 100u) << word;
+    }
+  }
 }
 
 }  // namespace
