@@ -31,6 +31,9 @@
 namespace canele::comm {
 
 struct Request;
+namespace rendezvous {
+struct Pull;
+}
 
 /// One transfer that both ends may copy, seen from either of them.
 class Claims {
@@ -117,6 +120,8 @@ struct Adverts {
   };
   std::array<Mine, most> mine;
   std::vector<Theirs> theirs;
+  /// Receives that have met their messages and wait for a line; linked by next_free.
+  rendezvous::Pull *first_waiting = nullptr, *last_waiting = nullptr;
 };
 
 /// The sessions and tags of the last envelopes that were written to a peer: an advert that was under way meanwhile is

@@ -54,6 +54,20 @@ int line_of(const Adverts& adverts, const Request* request) {
   return -1;
 }
 
+/// A line that no receive from this peer has, or -1.
+int free_line(const Peer& peer) {
+  const int line = peer.adverts != nullptr ? line_of(*peer.adverts, nullptr) : 0;
+  return line < peer.rail->lines.count ? line : -1;
+}
+
+/// Receives from this peer that have a line and their message: their lines will be free again.
+int moving(const Peer& peer) {
+  const auto& mine = peer.adverts->mine;
+  return static_cast<int>(std::count_if(mine.begin(), mine.end(), [](const Adverts::Mine& one) {
+    return one.request != nullptr && one.request->stage == Request::Stage::moving;
+  }));
+}
+
 /// The send with this handle, if it waits for an answer to its announcement, and is for that session and tag.
 Request* unanswered(Engine& engine, const Peer& peer, std::uint64_t handle, std::uint32_t session, std::uint64_t tag) {
   Request* const request = handle != 0 ? engine.sends.find(handle) : nullptr;
@@ -72,10 +86,9 @@ struct Opened {
 
 /// A line for a receive, and a place among the transfers. False: none is free, or its memory cannot be exposed.
 bool open(Engine& engine, Request& request, Peer& peer, Opened& opened) {
-  Adverts& adverts = adverts_of(peer);
-  const int line = line_of(adverts, nullptr);
-  if (line < 0 || line >= peer.rail->lines.count || !expose(peer, request, opened.exposure)) return false;
-  Adverts::Mine& mine = adverts.mine[line];
+  const int line = free_line(peer);
+  if (line < 0 || !expose(peer, request, opened.exposure)) return false;
+  Adverts::Mine& mine = adverts_of(peer).mine[line];
   mine.request = &request;
   Claims(peer.rail->lines.ours[line], ++mine.generation).open();
   request.receive.peer = &peer;
@@ -95,6 +108,33 @@ void tell(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::u
   std::memcpy(payload, &opened.rtr, sizeof opened.rtr);
   std::memcpy(payload + sizeof opened.rtr, opened.exposure.bytes, opened.exposure.size);
   send_path::control(engine, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.exposure.size);
+}
+
+/// In: a receive that has met its message. True: both ends copy from now on.
+bool share_now(Engine& engine, Request& request, Peer& peer, std::uint64_t handle,
+               std::span<const std::byte> exposure) {
+  Opened opened;
+  if (!open(engine, request, peer, opened)) return false;
+  CANELE_MARK(announced_message_shared);
+  Claims claims = claims_of(peer, request);
+  claims.take();  // in the name of the sender, who may come too late to copy any
+  request.bulk_key = handle;
+  tell(engine, peer, wire::Type::share, handle, 0, opened);
+  shared_copy::receive(engine, request, peer, claims, exposure);
+  return true;
+}
+
+/// A line is free, or will never be again: those that wait for one go on, in their order. Of a peer that is gone they
+/// end like any pull.
+void go_on(Engine& engine, Peer& peer) {
+  Adverts& adverts = *peer.adverts;
+  while (adverts.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(engine, peer))) {
+    rendezvous::Pull& pull = *adverts.first_waiting;
+    adverts.first_waiting = pull.next_free;
+    const bool shared = shares(engine, peer) &&
+                        share_now(engine, *pull.request, peer, pull.handle, {pull.exposure.bytes, pull.exposure.size});
+    shared ? rendezvous::free_pull(engine, pull) : rendezvous::pull_alone(pull);
+  }
 }
 
 /// False: wrong lengths. `payload`: the exposure is left of it.
@@ -152,15 +192,18 @@ void offer(Engine& engine, Request& request, Peer& peer) {
 
 bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
-  if (want <= shared_copy::least_chunk || !shares(engine, peer)) return false;
-  Opened opened;
-  if (!open(engine, request, peer, opened)) return false;
-  CANELE_MARK(announced_message_shared);
-  Claims claims = claims_of(peer, request);
-  claims.take();  // in the name of the sender, who may come too late to copy any
-  request.bulk_key = handle;
-  tell(engine, peer, wire::Type::share, handle, 0, opened);
-  shared_copy::receive(engine, request, peer, claims, exposure);
+  drivers::Exposure ours;
+  if (want <= shared_copy::least_chunk || !shares(engine, peer) || !expose(peer, request, ours)) return false;
+  if (free_line(peer) >= 0) return share_now(engine, request, peer, handle, exposure);
+  if (moving(peer) < peer.rail->lines.count / 2) return false;  // offers have the lines, perhaps for long
+  CANELE_RARE_MARK(share_waits_for_a_line);
+  rendezvous::Pull& pull = rendezvous::new_pull(engine, request, peer, exposure);
+  pull.handle = handle;
+  pull.want = want;
+  pull.next_free = nullptr;
+  Adverts& adverts = *peer.adverts;
+  (adverts.first_waiting == nullptr ? adverts.first_waiting : adverts.last_waiting->next_free) = &pull;
+  adverts.last_waiting = &pull;
   return true;
 }
 
@@ -186,6 +229,7 @@ void forget(Engine& engine, Request& request) {
   adverts.mine[line_of(adverts, &request)].request = nullptr;
   engine.transfers.remove(request.handle);
   request.handle = 0;
+  if (adverts.first_waiting != nullptr) go_on(engine, *request.receive.peer);
 }
 
 const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {

@@ -13,7 +13,9 @@
 // A message whose receive was not offered is shared when the two have met:
 //
 //   share: share(send, claims, exposure) ──────▶ on_share
-//   copies chunks (get)                           copies chunks (put)
+//   copies chunks (get), from the front           copies chunks (put), from the back
+//
+// While there is no line for it, it waits for one: the first messages are then complete sooner.
 //
 // Who: send_path, receive_path.
 // Threads: under the engine's lock.

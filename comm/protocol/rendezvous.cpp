@@ -91,14 +91,18 @@ void start_pull(Engine& engine, Request& request, Peer& peer, std::uint64_t hand
   pull.handle = handle;
   pull.want = want;
   if (pull.driver->capabilities().copies_anywhere) {
-    pull.prepare(pull_chunk);
-    engine.tasks.submit(pull);
+    pull_alone(pull);
   } else {
     fetch::submit(*peer.rail->slot, pull);
   }
 }
 
 }  // namespace
+
+void pull_alone(Pull& pull) {
+  pull.prepare(pull_chunk);
+  pull.engine->tasks.submit(pull);
+}
 
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   constexpr int most_pieces = 16;

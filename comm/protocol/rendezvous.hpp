@@ -3,6 +3,7 @@
 // Rendezvous: large messages announce themselves (RTS), the receiver decides how they come.
 //
 //   get:     RTS(exposure) ─▶ the receiver copies, chunk by chunk, from the sender's memory ─▶ FIN
+//   shared:  RTS(exposure) ─▶ share, back to the sender: both ends copy, see advert.hpp
 //   stream:  RTS ─▶ CTS(key, offset, length) ─▶ bulk packets with that key, straight into the user's memory
 //
 // Who: the engine's lock holder; pull_chunk runs as an ltask, outside the lock.
@@ -68,6 +69,8 @@ void landing_closed(Engine& engine, Peer& peer, std::size_t index);
 
 Pull& new_pull(Engine& engine, Request& request, Peer& peer, std::span<const std::byte> exposure);
 void free_pull(Engine& engine, Pull& pull);
+/// This end alone copies, by a driver that copies anywhere.
+void pull_alone(Pull& pull);
 /// Tells the sender that its data has been taken, or why not.
 void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome);
 /// Asks for the first `want` bytes of a send as a stream.

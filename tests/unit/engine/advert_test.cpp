@@ -301,6 +301,7 @@ TEST_F(Shares, MoreThanThereAreLines) {
   for (std::size_t i = 0; i < window; ++i) post(&receives[i], in[i]);  // one tag: only the first is offered
   for (std::size_t i = 0; i < window; ++i) send(&sends[i], out[i] = pattern(large, i));
   poll(1);
+  ASSERT_NE(offers_to(1)->first_waiting, nullptr);
   poll(0);
   for (int i = 0; i < 8; ++i) job_.engine(i % 2).step();
   for (std::size_t i = 0; i < window; ++i) expect_received(receives[i], in[i], out[i]);
@@ -334,6 +335,26 @@ TEST_F(Shares, ThePeerDies) {
   std::fill(in_.begin(), in_.end(), 0);
   step(0);
   EXPECT_EQ(in_, Words(large / 8)) << "rank 0 lives in truth: it may not write there any more";
+}
+
+TEST_F(Shares, ThePeerDiesWhileMoreThanThereAreLinesWait) {
+  constexpr std::size_t window = 2 * comm::Adverts::most;
+  std::vector<canele_request_t> sends(window), receives(window);
+  std::vector<Words> in(window, Words(large / 8));
+  for (std::size_t i = 0; i < window; ++i) post(&receives[i], in[i]);
+  for (canele_request_t& one : sends) send(&one, out_);
+  poll(1);
+  ASSERT_NE(offers_to(1)->first_waiting, nullptr);
+  comm::Engine& engine = job_.engine(1);
+  engine.lock_for_callback();
+  engine.fail_peer(engine.peer(0), CANELE_EPEER, true, "a test");
+  engine.unlock();
+  step(1);
+  EXPECT_EQ(offers_to(1)->first_waiting, nullptr);
+  for (canele_request_t& one : receives) {
+    ASSERT_TRUE(comm::request_of(&one).finalized());
+    EXPECT_EQ(status_of(one).error, CANELE_EPEER);
+  }
 }
 
 /// Two ranks whose driver says that shorter messages than `large` are cheaper by packets.
