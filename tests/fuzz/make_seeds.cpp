@@ -103,6 +103,13 @@ void packets(const fs::path& to) {
   offered.chunk(Type::rtr, {6, 0, 0, 9, of_200k, 0, 3, 1, 16})(Step::send)({0, to_rank_1, 6, of_200k, 0});
   offered(Step::turn)(Step::turn).chunk(Type::placed, {latest, 0, 0});
   offered.write(to, "packet", "offered");
+  // A receive and a send that have met their messages are shared.
+  constexpr unsigned type_share = 245;
+  Seed shared;
+  shared({job_shm}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_200k, 0});
+  shared.chunk(Type::rts, {5, 0, 0, 9, of_200k, 0, 16, 4})(Step::turn)(Step::send)({0, to_rank_1, 6, of_200k, 0});
+  shared(Step::built)({0, 0, type_share, latest, 0, 0, 9, of_200k, 0, 3, 1, 16, 0})(Step::turn)(Step::turn);
+  shared.chunk(Type::placed, {latest + 1, 0, 0}).write(to, "packet", "shared");
   // Two rails: numbered packets in and out of turn, acknowledged; a rail fails in a transfer.
   Seed rails;
   rails({job_shm_and_tcp});

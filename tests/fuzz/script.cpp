@@ -164,7 +164,8 @@ Bytes Script::cast(wire::Head& head) {
   return payload;
 }
 
-Bytes Script::rtr() {
+/// `shared`: of a receive that has met its message.
+Bytes Script::rtr(bool shared) {
   wire::Rtr made{};
   made.key = name();
   made.length = length();
@@ -172,7 +173,9 @@ Bytes Script::rtr() {
   made.generation = input_.byte();
   made.line = input_.byte() % (WireDriver::lines + 1);
   made.exposure = input_.byte() % 48;
-  comm::Claims(job_.driver(0).line(false, made.line), made.generation).open();
+  comm::Claims claims(job_.driver(0).line(false, made.line), made.generation);
+  claims.open();
+  if (shared) claims.take();
   Bytes payload;
   append(payload, made);
   payload.resize(payload.size() + made.exposure, std::byte{9});
@@ -215,11 +218,9 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
     case wire::Type::answer:
       if (const comm::Withheld* list = job_.peer(hostile).withheld.get()) head.seq += list->batch_number;
       break;
-    case wire::Type::share:
-      head.tag = name();
-      [[fallthrough]];
     case wire::Type::rtr:
-      return rtr();
+    case wire::Type::share:
+      return rtr(type == wire::Type::share);
     case wire::Type::cts: {
       const wire::Cts made{name(), length(), length()};
       append(payload, made);

@@ -73,7 +73,7 @@ class Script {
   Bytes payload_of(comm::wire::Type type, comm::wire::Head& head);
   Bytes rts(comm::wire::Head& head);
   Bytes cast(comm::wire::Head& head);
-  Bytes rtr();
+  Bytes rtr(bool shared);
   void write_line();
   void post_send();
   void post_multicast(std::uint8_t which);
