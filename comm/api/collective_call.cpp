@@ -22,71 +22,45 @@ using collectives::Parts;
 static_assert(CANELE_ALGORITHM_HALVING_DOUBLING == static_cast<int>(Algorithm::halving_doubling));
 static_assert(CANELE_ALGORITHM_CHAIN == static_cast<int>(Algorithm::chain));
 
-Collective::Collective(const char* name, Operation operation, canele_group_t* group,
-                       const canele_collective_options_t* options, canele_request_t* request)
-    : name_(name),
-      group_(reinterpret_cast<Group*>(group)),
-      options_(options),
-      request_(reinterpret_cast<Request*>(request)) {
-  require(group != nullptr && request != nullptr, "group and request must be given");
-  if (!well()) return;
-  if (request_->stage != Request::Stage::idle)
-    wrong(CANELE_ESTATE, "the request is still in use (or its memory was not zeroed before its first use)");
-  call.operation = operation;
-  call.size = group_->size();
-  call.rank = group_->rank();
+void Collective::refuse() {
+  if (group_ == nullptr || request_ == nullptr) {
+    return wrong(CANELE_EINVAL, "group and request must be given (a call that blocks needs no request)");
+  }
+  wrong(CANELE_ESTATE, "the request is still in use (or its memory was not zeroed before its first use)");
 }
 
 void Collective::wrong(int code, const std::string& words) {
   if (code_ == CANELE_OK) code_ = error(code, std::string(name_) + ": " + words);
 }
 
-void Collective::root(int position) {
-  if (!well()) return;
-  call.root = position;
-  if (position >= 0 && position < call.size) return;
-  wrong(CANELE_ERANK, "root " + std::to_string(position) + ": positions of this group run from 0 to " +
+void Collective::wrong_root() {
+  wrong(CANELE_ERANK, "root " + std::to_string(call.root) + ": positions of this group run from 0 to " +
                           std::to_string(call.size - 1));
 }
 
-void Collective::operation(const canele_operator_t* given) {
-  if (given == nullptr || given->combine == nullptr || given->element == 0) {
-    return wrong(CANELE_EINVAL, "the operator, its function and the size of its elements must be given");
-  }
-  work.combine = *given;
-  call.element = given->element;
-  call.commutes = given->commutes != 0;
+void Collective::wrong_operator() {
+  wrong(CANELE_EINVAL, "the operator, its function and the size of its elements must be given");
 }
 
-std::uint64_t Collective::bytes(std::size_t count) {
-  std::uint64_t length = 0;
-  if (__builtin_mul_overflow(std::uint64_t{count}, call.element, &length)) {
-    wrong(CANELE_EINVAL, std::to_string(count) + " elements of " + std::to_string(call.element) +
-                             " bytes are more than memory can be");
-  }
-  return length;
+void Collective::too_many(std::size_t count) {
+  wrong(CANELE_EINVAL,
+        std::to_string(count) + " elements of " + std::to_string(call.element) + " bytes are more than memory can be");
 }
 
-void Collective::input(const void* input, std::uint64_t length) {
-  call.in_place = input == CANELE_IN_PLACE;
-  if (call.in_place) return;
-  memory(input, length, "input");
-  work.input = static_cast<const std::byte*>(input);
+void Collective::no_memory_given(std::uint64_t length, const char* name) {
+  wrong(CANELE_EINVAL, std::string(name) + " is NULL, but " + std::to_string(length) + " bytes of it are used");
 }
 
-Parts Collective::parts(const canele_parts_t& given, std::vector<std::uint64_t>& sums) {
-  Parts result{given.length, given.lengths, given.offsets, nullptr};
-  if (given.lengths == nullptr || given.offsets != nullptr) return result;
+const std::uint64_t* Collective::add_up(const canele_parts_t& given, std::vector<std::uint64_t>& sums) const {
   std::uint64_t sum = 0;
   for (int r = 0; r < call.size; ++r) {
     sums.push_back(sum);
     sum += given.lengths[r];
   }
-  result.sums = sums.data();
-  return result;
+  return sums.data();
 }
 
-std::uint64_t Collective::extent(const Parts& parts) const {
+std::uint64_t Collective::last_end(const Parts& parts) const {
   std::uint64_t end = 0;
   for (int r = 0; r < call.size; ++r) {
     if (parts.length_of(r) != 0) end = std::max(end, parts.offset_of(r) + parts.length_of(r));
@@ -98,11 +72,15 @@ int Collective::no_option(const std::string& words) const {
   return error(CANELE_EINVAL, std::string(name_) + ": options->" + words);
 }
 
-/// In: what options and the setting say. Out: that, or an error.
+/// They say at most that the call blocks, and its priority.
+bool Collective::options_leave_all_open() const {
+  return options_ == nullptr ||
+         (options_->struct_size >= sizeof *options_ &&
+          (options_->algorithm | options_->radix | options_->window) == 0 && options_->segment == 0);
+}
+
+/// What options say, on top of what the setting does; or an error.
 int Collective::choice(Choice* asked) const {
-  asked->algorithm = group_->forced[static_cast<std::size_t>(call.operation)];
-  asked->radix = 0;
-  if (options_ == nullptr) return CANELE_OK;
   if (options_->struct_size < sizeof *options_)
     return no_option("struct_size must be sizeof(canele_collective_options_t)");
   const bool exists = options_->algorithm >= 0 && options_->algorithm < collectives::algorithms;
@@ -124,16 +102,34 @@ int Collective::choice(Choice* asked) const {
   return CANELE_OK;
 }
 
+int Collective::would_wait_for_itself() const {
+  return error(CANELE_EDEADLK,
+               std::string(name_) + ": a blocking call inside a completion callback would wait for itself");
+}
+
+/// On this thread.
+inline int Collective::carry_out(const collectives::Schedule& schedule) {
+  const std::uint64_t number = group_->started;
+  const collectives::Ending ending = group_->direct().carry_out(schedule, work);
+  if (request_ == nullptr && ending.code == CANELE_OK) [[likely]]
+    return CANELE_OK;
+  if (ending.code == CANELE_ENOMEM) return no_memory("scratch");
+  if (request_ == nullptr) return return_outcome(number, ending);
+  set_outcome(*request_, number, ending);
+  return CANELE_OK;
+}
+
 int Collective::begin() {
+  if (code_ != CANELE_OK) [[unlikely]]
+    return code_;
   Choice asked;
-  if (code_ == CANELE_OK) code_ = choice(&asked);
-  if (code_ != CANELE_OK) return code_;
-  const bool blocking = options_ != nullptr && options_->blocking != 0;
-  if (blocking && callback_depth() != 0) {
-    return error(CANELE_EDEADLK, std::string(name_) +
-                                     ": a blocking call inside a completion callback would wait for "
-                                     "itself");
+  asked.algorithm = group_->forced[static_cast<std::size_t>(call.operation)];
+  if (!options_leave_all_open()) {
+    if (const int code = choice(&asked); code != CANELE_OK) return code;
   }
+  const bool blocking = options_ != nullptr && options_->blocking != 0;
+  if (blocking && callback_depth() != 0) [[unlikely]]
+    return would_wait_for_itself();
   if (options_ != nullptr) work.priority = options_->priority;
   const std::shared_ptr<const collectives::Schedule>* schedule = nullptr;
   try {
@@ -141,16 +137,29 @@ int Collective::begin() {
   } catch (const std::bad_alloc&) {
     return no_memory("schedule");
   }
-  const bool told = request_->word.load(std::memory_order_relaxed) >> RequestWord::wanted_shift != 0;
+  const bool told =
+      request_ != nullptr && request_->word.load(std::memory_order_relaxed) >> RequestWord::wanted_shift != 0;
   if (blocking && !told && Direct::suits(**schedule)) return carry_out(**schedule);
-  prepare_send(*request_, group_->session, group_->engine.rank, group_->started,
+  if (request_ == nullptr) return run_without_request(*schedule);
+  const int code = start_run(*schedule, *request_);
+  if (blocking && code == CANELE_OK) canele_wait(public_of(*request_), nullptr);
+  return code;
+}
+
+int Collective::run_without_request(const std::shared_ptr<const collectives::Schedule>& schedule) {
+  canele_request_t own{};
+  const int code = start_run(schedule, request_of(&own));
+  return code == CANELE_OK ? canele_wait(&own, nullptr) : code;
+}
+
+int Collective::start_run(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request) {
+  prepare_send(request, group_->session, group_->engine.rank, group_->started,
                canele_data_contiguous(nullptr, call.length), 0);
-  if (!collectives::start(*group_, *schedule, work, *request_)) {
-    request_->stage = Request::Stage::idle;
-    request_->kind = Request::Kind::null;
+  if (!collectives::start(*group_, schedule, work, request)) {
+    request.stage = Request::Stage::idle;
+    request.kind = Request::Kind::null;
     return no_memory("messages");
   }
-  if (blocking) canele_wait(public_of(*request_), nullptr);
   return CANELE_OK;
 }
 
@@ -158,19 +167,24 @@ int Collective::no_memory(const char* whose) const {
   return error(CANELE_ENOMEM, std::string(name_) + ": no memory for its " + whose);
 }
 
-/// On this thread.
-int Collective::carry_out(const collectives::Schedule& schedule) {
-  const std::uint64_t number = group_->started;
-  const collectives::Ending ending = group_->direct().carry_out(schedule, work);
-  if (ending.code == CANELE_ENOMEM) return no_memory("scratch");
-  Request& request = *request_;
+void Collective::set_outcome(Request& request, std::uint64_t number, const collectives::Ending& ending) const {
   prepare_outcome(request, group_->session, Request::Kind::send);
   request.rank = ending.code == CANELE_OK ? group_->engine.rank : ending.rank;
   request.status_error = ending.code;
   request.status_tag = number;
   request.status_length = call.length;
   request.word.store(event::finalized, std::memory_order_release);
-  return CANELE_OK;
+}
+
+int Collective::return_outcome(std::uint64_t number, const collectives::Ending& ending) const {
+  if (ending.code == CANELE_EPROTOCOL) {
+    return error(ending.code, std::string(name_) + ": a message of rank " + std::to_string(ending.rank) +
+                                  " is not as long as this rank's arguments say");
+  }
+  canele_request_t own{};
+  set_outcome(request_of(&own), number, ending);
+  tell_outcome(request_of(&own));
+  return ending.code;
 }
 
 }  // namespace canele::comm::api

@@ -23,34 +23,74 @@ inline const collectives::Group& group_of(const canele_group_t* g) {
   return *reinterpret_cast<const collectives::Group*>(g);
 }
 
-/// One call of the C ABI, from its arguments to its run.
+/// One call of the C ABI, from its arguments to its run. What is right is tested in line; what is wrong is told out of
+/// line.
 class Collective {
  public:
   Collective(const char* name, collectives::Operation operation, canele_group_t* group,
-             const canele_collective_options_t* options, canele_request_t* request);
+             const canele_collective_options_t* options, canele_request_t* request)
+      : name_(name),
+        group_(reinterpret_cast<collectives::Group*>(group)),
+        options_(options),
+        request_(reinterpret_cast<Request*>(request)) {
+    call.operation = operation;
+    if (group == nullptr || !(request == nullptr ? blocks() : request_->stage == Request::Stage::idle)) [[unlikely]] {
+      refuse();
+      return;
+    }
+    call.size = group_->size();
+    call.rank = group_->rank();
+  }
 
   bool well() const { return code_ == CANELE_OK; }
   /// Says what is wrong, unless something was before.
-  void wrong(int code, const std::string& words);
+  [[gnu::cold]] void wrong(int code, const std::string& words);
   void require(bool right, const char* words) {
     if (!right) [[unlikely]]
       wrong(CANELE_EINVAL, words);
   }
-  void root(int position);
-  void operation(const canele_operator_t* given);
+  void root(int position) {
+    call.root = position;
+    if (position < 0 || position >= call.size) [[unlikely]]
+      wrong_root();
+  }
+  void operation(const canele_operator_t* given) {
+    if (given == nullptr || given->combine == nullptr || given->element == 0) [[unlikely]]
+      return wrong_operator();
+    work.combine = *given;
+    call.element = given->element;
+    call.commutes = given->commutes != 0;
+  }
   /// count elements of the operator, in bytes.
-  std::uint64_t bytes(std::size_t count);
+  std::uint64_t bytes(std::size_t count) {
+    std::uint64_t length = 0;
+    if (__builtin_mul_overflow(std::uint64_t{count}, call.element, &length)) [[unlikely]]
+      too_many(count);
+    return length;
+  }
   /// Memory for so many bytes is there.
   void memory(const void* address, std::uint64_t length, const char* name) {
     if (address == nullptr && length != 0) [[unlikely]]
-      wrong(CANELE_EINVAL, std::string(name) + " is NULL, but " + std::to_string(length) + " bytes of it are used");
+      no_memory_given(length, name);
   }
   /// The input is `input`, or in place.
-  void input(const void* input, std::uint64_t length);
+  void input(const void* input, std::uint64_t length) {
+    call.in_place = input == CANELE_IN_PLACE;
+    if (call.in_place) return;
+    memory(input, length, "input");
+    work.input = static_cast<const std::byte*>(input);
+  }
   /// Of parts as the user gives them. `sums` keeps what the result points to.
-  collectives::Parts parts(const canele_parts_t& given, std::vector<std::uint64_t>& sums);
+  collectives::Parts parts(const canele_parts_t& given, std::vector<std::uint64_t>& sums) {
+    collectives::Parts result{given.length, given.lengths, given.offsets, nullptr};
+    if (given.lengths != nullptr && given.offsets == nullptr) result.sums = add_up(given, sums);
+    return result;
+  }
   /// Bytes from the beginning to the end of the last part.
-  std::uint64_t extent(const collectives::Parts& parts) const;
+  std::uint64_t extent(const collectives::Parts& parts) const {
+    const bool alike = parts.lengths == nullptr && parts.offsets == nullptr;
+    return alike ? parts.length * static_cast<std::uint64_t>(call.size) : last_end(parts);
+  }
 
   bool at_root() const { return call.rank == call.root; }
   /// Begins it, if all is well.
@@ -60,10 +100,26 @@ class Collective {
   collectives::Work work;
 
  private:
+  [[gnu::cold]] void refuse();
+  [[gnu::cold]] void wrong_root();
+  [[gnu::cold]] void wrong_operator();
+  [[gnu::cold]] void too_many(std::size_t count);
+  [[gnu::cold]] void no_memory_given(std::uint64_t length, const char* name);
+  const std::uint64_t* add_up(const canele_parts_t& given, std::vector<std::uint64_t>& sums) const;
+  std::uint64_t last_end(const collectives::Parts& parts) const;
+  bool blocks() const {
+    return options_ != nullptr && options_->struct_size >= sizeof *options_ && options_->blocking != 0;
+  }
+  bool options_leave_all_open() const;
   int choice(collectives::Choice* asked) const;
+  int start_run(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request);
+  int run_without_request(const std::shared_ptr<const collectives::Schedule>& schedule);
   int carry_out(const collectives::Schedule& schedule);
-  int no_option(const std::string& words) const;
-  int no_memory(const char* whose) const;
+  void set_outcome(Request& request, std::uint64_t number, const collectives::Ending& ending) const;
+  [[gnu::cold]] int return_outcome(std::uint64_t number, const collectives::Ending& ending) const;
+  [[gnu::cold]] int would_wait_for_itself() const;
+  [[gnu::cold]] int no_option(const std::string& words) const;
+  [[gnu::cold]] int no_memory(const char* whose) const;
 
   const char* const name_;
   collectives::Group* const group_;

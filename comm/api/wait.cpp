@@ -302,6 +302,10 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
   return block(engine, targets, count, deadline_ns, in);
 }
 
+int block_for_one(Engine& engine, Target* targets, std::size_t count) {
+  return block(&engine, targets, count, 0, Blocked::In::wait);
+}
+
 [[gnu::cold, gnu::noinline]] void tell_outcome(const Request& request) {
   std::string words = canele_error_string(request.status_error);
   if (request.status_error == CANELE_ETRUNC) {

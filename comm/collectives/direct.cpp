@@ -3,25 +3,36 @@
 // Carrying out a schedule on the thread that waits for it. See direct.hpp (who, threads, picture). Read from the bottom
 // up.
 //
-// Surprise: steps of a schedule come after what they need, so that what a step lets go is done at once, within its end:
-//     the recursion is as deep as there are local steps in a row.
+// Surprise: for 8 bytes between two ranks all that is here costs a third of the message itself: what is usual is one
+//     function, what is not is called.
 #include "comm/collectives/direct.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <new>
+#include <utility>
 
 #include "comm/api/api.hpp"
 #include "comm/collectives/run.hpp"
+#include "comm/core/spin.hpp"
+#include "comm/protocol/short_cut.hpp"
 
 namespace canele::comm::collectives {
+namespace {
+
+/// Who polls memory only may do so in the hold in which it posts.
+inline Engine::Spin plan_spin(Engine& engine) {
+  const bool polls = !engine.worker.active() && engine.system_peers.load(std::memory_order_relaxed) == 0;
+  return polls ? engine.plan_spin() : Engine::Spin{};
+}
+
+}  // namespace
 
 Direct::Direct(Group& group) : group_(group) {
   for (; free_count_ < most_messages; ++free_count_) free_[free_count_] = static_cast<std::uint8_t>(free_count_);
 }
 
 void Direct::Freeing::operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }
-
-bool Direct::suits(const Schedule& schedule) { return schedule.messages() <= most_messages; }
 
 bool Direct::make_room(const Schedule& schedule) {
   if (schedule.scratch_bytes() > scratch_bytes_) {
@@ -30,7 +41,12 @@ bool Direct::make_room(const Schedule& schedule) {
     scratch_bytes_ = scratch_ != nullptr ? schedule.scratch_bytes() : 0;
     if (scratch_ == nullptr) return false;
   }
-  pending_.resize(schedule.steps().size());
+  if (schedule.steps().size() <= step_room_) return true;
+  step_room_ = 0;
+  pending_.reset(new (std::nothrow) std::uint32_t[schedule.steps().size()]);
+  ready_.reset(new (std::nothrow) StepId[schedule.steps().size()]);
+  if (pending_ == nullptr || ready_ == nullptr) return false;
+  step_room_ = schedule.steps().size();
   return true;
 }
 
@@ -42,67 +58,99 @@ void Direct::cancel_receives() {
   }
 }
 
-void Direct::failed(Ending ending) {
-  ends_the_group_ = group_.note(ending) || ends_the_group_;
-  failed_ = true;
+inline void Direct::ended(const Step& step) {
+  --left_;
+  for (const StepId after : schedule_->after(step)) {
+    if (--pending_[after] == 0) ready_[ready_count_++] = after;
+  }
 }
 
-/// A send that the window keeps back begins when another has ended.
-void Direct::begin_message(StepId id) {
-  const Step& step = schedule_->steps()[id];
-  if (step.action == Action::send && schedule_->window() != 0) {
-    if (sends_ == schedule_->window()) return waiting_.push_back(id);
-    ++sends_;
+/// Who has left may have told why before, and its notice be among the tasks: what it has told counts.
+void Direct::message_failed(const Step& step, Ending ending) {
+  if (ending.code == CANELE_EPEER) group_.engine.run_tasks();
+  ends_the_group_ = group_.note(ending) || ends_the_group_;
+  failed_ = true;
+  ended(step);
+}
+
+/// One that the window keeps back begins; all of them, where the group is over and none is sent any more.
+void Direct::send_ended() {
+  --sends_;
+  while (!waiting_.empty() && sends_ < schedule_->window()) {
+    const StepId next = waiting_.front();
+    waiting_.erase(waiting_.begin());
+    begin(next);
   }
+}
+
+inline void Direct::message_ended(const Step& step, const Request& message) {
+  const bool as_long = step.action == Action::send || message.status_length == step.to.length;
+  if (message.status_error == CANELE_OK && as_long) [[likely]] {
+    ended(step);
+  } else {
+    message_failed(step, ending_of(group_, step, message));
+  }
+  if (step.action == Action::send && schedule_->window() != 0) [[unlikely]]
+    send_ended();
+}
+
+/// In the hands of the engine, until look() finds that it has ended.
+void Direct::post(StepId id, const Step& step) {
   const std::uint8_t which = free_[--free_count_];
   Transfer& transfer = transfers_[which];
   transfer.step = id;
-  const int code = post_message(group_, {*work_, scratch_.get()}, step, number_, &transfer.request);
+  const int code = post_message(group_, *place_, step, number_, &transfer.request);
   if (code == CANELE_OK && !request_of(&transfer.request).finalized()) {
     under_way_[under_way_count_++] = which;
     return;
   }
   free_[free_count_++] = which;
-  message_ended(id, code == CANELE_OK ? ending_of(group_, step, request_of(&transfer.request))
-                                      : Ending{code, group_.world(step.peer)});
+  if (code == CANELE_OK) return message_ended(step, request_of(&transfer.request));
+  message_failed(step, {code, group_.world(step.peer)});
+  if (step.action == Action::send && schedule_->window() != 0) send_ended();
+}
+
+/// Under the lock. As canele_isend does where nothing stands in the way; but nobody will ask for its outcome.
+[[gnu::always_inline]] inline bool Direct::leaves_locked(const Step& step) const {
+  return step.from.length <= Rail::longest_at_once && place_->work.priority == 0 &&
+         send_path::leave_at_once(group_.engine, group_.session, group_.world(step.peer), tag(step),
+                                  place_->at(step.from), step.from.length);
+}
+
+bool Direct::leaves_at_once(const Step& step) const {
+  if (!group_.engine.try_lock_to_post()) return false;
+  const bool left = leaves_locked(step);
+  group_.engine.unlock();
+  return left;
+}
+
+inline void Direct::send(StepId id, const Step& step) {
+  const std::uint32_t window = schedule_->window();
+  if (window != 0) [[unlikely]] {
+    if (sends_ == window) return waiting_.push_back(id);
+    ++sends_;
+  }
+  if (!leaves_at_once(step)) return post(id, step);
+  ended(step);
+  if (window != 0) [[unlikely]]
+    send_ended();
 }
 
 /// It needs nothing any more.
 void Direct::begin(StepId id) {
   const Step& step = schedule_->steps()[id];
-  if (group_.over()) {
+  if (group_.over()) [[unlikely]] {
     failed_ = true;  // it is not done
-    return ended(id);
+    return ended(step);
   }
-  if (is_message(step)) return begin_message(id);
-  do_here({*work_, scratch_.get()}, step);
-  ended(id);
+  if (step.action == Action::send) return send(id, step);
+  if (step.action == Action::receive) return post(id, step);
+  do_here(*place_, step);
+  ended(step);
 }
 
-void Direct::send_ended() {
-  --sends_;
-  if (waiting_.empty()) return;
-  const StepId next = waiting_.front();
-  waiting_.erase(waiting_.begin());
-  begin(next);
-}
-
-void Direct::ended(StepId id) {
-  --left_;
-  for (const StepId after : schedule_->after(schedule_->steps()[id])) {
-    if (--pending_[after] == 0) begin(after);
-  }
-}
-
-void Direct::message_ended(StepId id, Ending ending) {
-  if (ending.code != CANELE_OK) failed(ending);
-  ended(id);
-  if (schedule_->window() != 0 && schedule_->steps()[id].action == Action::send) send_ended();
-}
-
-/// True: some message had ended.
-bool Direct::look() {
-  bool any = false;
+/// What has ended.
+void Direct::look() {
   for (std::uint32_t i = 0; i < under_way_count_;) {
     const std::uint8_t which = under_way_[i];
     const Transfer& transfer = transfers_[which];
@@ -112,10 +160,8 @@ bool Direct::look() {
     }
     under_way_[i] = under_way_[--under_way_count_];
     free_[free_count_++] = which;
-    any = true;
-    message_ended(transfer.step, ending_of(group_, schedule_->steps()[transfer.step], request_of(&transfer.request)));
+    message_ended(schedule_->steps()[transfer.step], request_of(&transfer.request));
   }
-  return any;
 }
 
 /// Or the end of the group, if its receives have not been cancelled for that.
@@ -126,42 +172,168 @@ void Direct::await_one() {
     targets[count] = api::end_of(request_of(&transfers_[under_way_[count]].request));
   }
   if (!cancelled_) targets[count++] = {&group_.ended, Group::ended_bit, nullptr};
-  [[maybe_unused]] const int code = api::wait_for_one(&group_.engine, targets.data(), count, 0);
+  [[maybe_unused]] const int code = api::block_for_one(group_.engine, targets.data(), count);
   assert(code == CANELE_OK && "no deadline, and the call has refused to block in a callback");
 }
 
+inline bool Direct::some_ended() const {
+  for (std::uint32_t i = 0; i < under_way_count_; ++i) {
+    if (request_of(&transfers_[under_way_[i]].request).finalized()) return true;
+  }
+  return false;
+}
+
+/// The short wait, before anything is made ready for a longer one.
+inline bool Direct::some_end_soon() {
+  return !group_.engine.worker.active() && group_.engine.spin_until([this] { return some_ended(); });
+}
+
+void Direct::end_group() {
+  ends_the_group_ = false;
+  group_.spread();
+}
+
+inline void Direct::await_some() {
+  if (ends_the_group_) [[unlikely]] {
+    end_group();
+  } else if (group_.over() && !cancelled_) [[unlikely]] {
+    cancel_receives();
+  } else if (std::exchange(has_spun_, false) || !some_end_soon()) {
+    await_one();
+  }
+  look();
+}
+
+/// Under the lock, as canele_irecv.
+[[gnu::always_inline]] inline receive_path::Accepted Direct::post_locked(const Step& step, Request& request) const {
+  api::prepare_outcome(request, group_.session, Request::Kind::receive);
+  request.stage = Request::Stage::posted;
+  canele_data_t data{};
+  data.base = place_->at(step.to);
+  data.length = step.to.length;
+  return receive_path::accept_in_line(
+      group_.engine, {&request, &group_.session, tag(step), CANELE_TAG_EXACT, group_.world(step.peer), data});
+}
+
+/// What needs nothing, and a look for what is on its way: the lock is taken once for all of it. What has not been begun
+/// so is ready afterwards.
+bool Direct::begin_in_one_hold() {
+  Engine& engine = group_.engine;
+  if (schedule_->window() != 0 || group_.over()) return false;
+  Engine::Spin spin = plan_spin(engine);
+  if (!engine.try_lock()) return false;
+  engine.counters.add(Counter::lock_taken);
+  const std::span<const StepId> first = schedule_->first_messages();
+  for (const StepId id : first) {
+    const Step& step = schedule_->steps()[id];
+    if (step.action == Action::receive) {
+      const std::uint8_t which = free_[free_count_ - 1];
+      transfers_[which].step = id;
+      Request& request = request_of(&transfers_[which].request);
+      if (post_locked(step, request) == receive_path::Accepted::over) {
+        message_ended(step, request);
+      } else {
+        --free_count_;
+        under_way_[under_way_count_++] = which;
+      }
+    } else if (leaves_locked(step)) {
+      ended(step);
+    } else {
+      ready_[ready_count_++] = id;
+    }
+  }
+  for (const StepId id : schedule_->first_locals()) {
+    const Step& step = schedule_->steps()[id];
+    if (is_trifle(step)) {
+      do_here(*place_, step);
+      ended(step);
+    } else {
+      ready_[ready_count_++] = id;
+    }
+  }
+  const bool waits = under_way_count_ != 0;
+  spin.first_look = static_cast<int>(under_way_count_);
+  if (waits && ready_count_ == 0)
+    has_spun_ = !engine.spin_locked(spin, [this] { return some_ended(); }) && spin.turns != 0;
+  if (!engine.unlock_idle() || waits) engine.after_submit();
+  if (waits) look();
+  return true;
+}
+
 /// In the order in which a Run posts: receives first.
-void Direct::begin_all() {
+inline void Direct::begin_all() {
   const std::span<const Step> steps = schedule_->steps();
-  for (StepId id = 0; id < steps.size(); ++id) pending_[id] = steps[id].needs;
-  for (const StepId id : schedule_->first()) begin(id);
+  left_ = static_cast<std::uint32_t>(steps.size());
+  next_ready_ = ready_count_ = 0;
+  if (schedule_->first().size() != steps.size()) {
+    for (StepId id = 0; id < steps.size(); ++id) pending_[id] = steps[id].needs;
+  }
+  if (under_way_count_ != 0) {  // the only message is
+    for (const StepId id : schedule_->first_locals()) ready_[ready_count_++] = id;
+    return;
+  }
+  has_spun_ = false;
+  if (begin_in_one_hold()) return;
+  for (const StepId id : schedule_->first()) ready_[ready_count_++] = id;
+}
+
+/// The only message is a receive, and ends soon. False: carry_out_steps() goes on from there.
+bool Direct::arrives_soon(StepId id, const Step& step) {
+  Engine& engine = group_.engine;
+  Engine::Spin spin = plan_spin(engine);
+  if (!engine.try_lock()) return false;
+  engine.counters.add(Counter::lock_taken);
+  const std::uint8_t which = free_[free_count_ - 1];
+  Transfer& transfer = transfers_[which];
+  const Request& request = request_of(&transfer.request);
+  const receive_path::Accepted accepted = post_locked(step, request_of(&transfer.request));
+  spin.first_look = 1;
+  const bool soon =
+      accepted == receive_path::Accepted::over || engine.spin_locked(spin, [&] { return request.finalized(); });
+  if (!engine.unlock_idle() || !soon || accepted == receive_path::Accepted::other) engine.after_submit();
+  if (soon && request.status_error == CANELE_OK && request.status_length == step.to.length) return true;
+  transfer.step = id;
+  --free_count_;
+  under_way_[under_way_count_++] = which;
+  has_spun_ = spin.turns != 0;
+  return false;
+}
+
+Ending Direct::carry_out_steps() {
+  failed_ = cancelled_ = ends_the_group_ = false;
+  begin_all();
+  for (;;) {
+    while (next_ready_ < ready_count_) begin(ready_[next_ready_++]);
+    if (left_ == 0) break;
+    await_some();
+  }
+  if (ends_the_group_) [[unlikely]]
+    end_group();
+  if (scratch_bytes_ > kept_scratch) scratch_.reset(), scratch_bytes_ = 0;
+  return failed_ ? group_.ending() : Ending{};
+}
+
+inline bool Direct::one_message_ends() {
+  if (group_.over()) return false;
+  const StepId id = schedule_->first().front();
+  const Step& step = schedule_->steps()[id];
+  return step.action == Action::send ? leaves_at_once(step) : arrives_soon(id, step);
 }
 
 Ending Direct::carry_out(const Schedule& schedule, const Work& work) {
   assert(suits(schedule));
-  if (!make_room(schedule)) return {CANELE_ENOMEM, -1};
+  if (!has_room(schedule) && !make_room(schedule)) return {CANELE_ENOMEM, -1};
+  const Place place(work, scratch_.get());
   schedule_ = &schedule;
-  work_ = &work;
+  place_ = &place;
   number_ = group_.started++;
   assert(under_way_count_ == 0 && free_count_ == most_messages);
-  left_ = static_cast<std::uint32_t>(schedule.steps().size());
-  failed_ = cancelled_ = ends_the_group_ = false;
-  begin_all();
-  while (left_ > 0) {
-    if (look()) continue;
-    if (ends_the_group_) {
-      ends_the_group_ = false;
-      group_.spread();
-    }
-    if (group_.over() && !cancelled_) {
-      cancel_receives();
-    } else {
-      await_one();
-    }
+  if (!schedule.has_one_message() || !one_message_ends()) return carry_out_steps();
+  if (schedule.steps().size() == 1) return {};
+  for (const Step& step : schedule.steps()) {  // each after what it needs
+    if (!is_message(step)) do_here(place, step);
   }
-  if (ends_the_group_) group_.spread();
-  if (scratch_bytes_ > kept_scratch) scratch_.reset(), scratch_bytes_ = 0;
-  return failed_ ? group_.ending() : Ending{};
+  return {};
 }
 
 }  // namespace canele::comm::collectives

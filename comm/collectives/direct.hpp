@@ -4,16 +4,24 @@
 //
 // Who: api/, for a call that blocks.
 // Threads: the one that calls; for one group one at a time. Runs (run.hpp) of the same group may be under way beside
-// it. Surprise: no callback, no task, no lock and, but for long scratch memory, no allocation: it looks at its few
-// messages
-//     until one has ended, as a program would that waits for any of several. Who ends the group cannot cancel them; it
-//     signals Group::ended, which is waited for beside them, and the thread cancels its receives itself.
+//     it.
+// Surprise: no callback, no task and, but for long scratch memory, no allocation. What needs nothing is begun in one
+//     hold of the engine's lock, by its short cuts, and the look for what is on its way is in the same hold. After that
+//     it looks at its few messages until one has ended, as a program would that waits for any of several. Who ends the
+//     group cannot cancel them; it signals Group::ended, which is waited for beside them, and the thread cancels its
+//     receives itself.
 //
 //     Direct, kept by the group:   pending × steps │ transfers: request, step × most │ scratch
 //                                                        ▲
 //                                                  under_way: those that have not ended, in no order
 //
+//     carry_out ─▶ one message, and it ends soon? ─yes─▶ local steps, done
+//                         └─no─▶ begin_all ─▶ ready steps ─▶ await_some ─┐
+//                                                  ▲─────────────────────┘
+//
 // Rejected: this for schedules of any size (each look costs as much as there are messages under way: a Run is told).
+// That the first look takes all packets there are (a root that runs ahead would have the messages of later calls kept,
+// and copied twice).
 #pragma once
 
 #include <canele/canele.h>
@@ -27,6 +35,7 @@
 #include "comm/collectives/group.hpp"
 #include "comm/collectives/schedule.hpp"
 #include "comm/collectives/steps.hpp"
+#include "comm/protocol/eager_in.hpp"
 
 namespace canele::comm::collectives {
 
@@ -36,7 +45,7 @@ class Direct {
   static constexpr std::uint64_t kept_scratch = 256 << 10;
 
   /// Few enough messages.
-  static bool suits(const Schedule& schedule);
+  static bool suits(const Schedule& schedule) { return schedule.messages() <= most_messages; }
 
   explicit Direct(Group& group);
 
@@ -50,22 +59,40 @@ class Direct {
     StepId step = no_step;
   };
 
-  bool make_room(const Schedule& schedule);
+  bool has_room(const Schedule& schedule) const {
+    return schedule.scratch_bytes() <= scratch_bytes_ && schedule.steps().size() <= step_room_;
+  }
+  [[gnu::cold]] bool make_room(const Schedule& schedule);
+  bool one_message_ends();
+  bool arrives_soon(StepId id, const Step& step);
+  Ending carry_out_steps();
   void begin_all();
+  bool begin_in_one_hold();
+  receive_path::Accepted post_locked(const Step& step, Request& request) const;
   void begin(StepId id);
-  void begin_message(StepId id);
-  void ended(StepId id);
-  bool look();
-  void message_ended(StepId id, Ending ending);
+  void send(StepId id, const Step& step);
+  void post(StepId id, const Step& step);
+  bool leaves_locked(const Step& step) const;
+  bool leaves_at_once(const Step& step) const;
+  void ended(const Step& step);
+  void look();
+  void message_ended(const Step& step, const Request& message);
+  [[gnu::cold]] void message_failed(const Step& step, Ending ending);
   void send_ended();
-  void failed(Ending ending);
+  void await_some();
+  bool some_ended() const;
+  bool some_end_soon();
   void await_one();
+  [[gnu::cold]] void end_group();
   void cancel_receives();
+  std::uint64_t tag(const Step& step) const { return tag_of(step, number_); }
 
   Group& group_;
   std::array<Transfer, most_messages> transfers_{};
   std::array<std::uint8_t, most_messages> free_{}, under_way_{};  ///< which transfers
-  std::vector<std::uint32_t> pending_;                            ///< by step: needs that have not ended
+  std::unique_ptr<std::uint32_t[]> pending_;                      ///< by step: needs that have not ended
+  std::unique_ptr<StepId[]> ready_;                               ///< what needs nothing any more, in this order
+  std::size_t step_room_ = 0;                                     ///< in both
   struct Freeing {
     void operator()(std::byte* memory) const;
   };
@@ -74,11 +101,13 @@ class Direct {
 
   // Of the call.
   const Schedule* schedule_ = nullptr;
-  const Work* work_ = nullptr;
+  const Place* place_ = nullptr;
   std::uint64_t number_ = 0;
-  std::uint32_t left_ = 0, under_way_count_ = 0, free_count_ = 0, sends_ = 0;
+  std::uint32_t left_ = 0, next_ready_ = 0, ready_count_ = 0;
+  std::uint32_t under_way_count_ = 0, free_count_ = 0, sends_ = 0;
   std::vector<StepId> waiting_;  ///< sends that the window keeps back, the next one first
   bool failed_ = false, cancelled_ = false, ends_the_group_ = false;
+  bool has_spun_ = false;  ///< in vain, in begin_in_one_hold()
 };
 
 }  // namespace canele::comm::collectives

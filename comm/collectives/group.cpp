@@ -27,37 +27,27 @@ int position_of(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
-bool same(const Parts& a, const Parts& b) { return a.length == b.length; }
-
-bool same(const Call& a, const Call& b) {
-  return a.operation == b.operation && a.length == b.length && a.root == b.root && a.element == b.element &&
-         a.commutes == b.commutes && a.in_place == b.in_place && a.irregular == b.irregular && same(a.input, b.input) &&
-         same(a.output, b.output);  // size and rank are those of the group
-}
-
-bool same(const Choice& a, const Choice& b) {
-  return a.algorithm == b.algorithm && a.radix == b.radix && a.segment == b.segment && a.window == b.window &&
-         a.late == b.late;
-}
-
 bool names_memory(const Parts& parts) {
   return parts.lengths != nullptr || parts.offsets != nullptr || parts.sums != nullptr;
 }
 
 }  // namespace
 
-const std::shared_ptr<const Schedule>& ScheduleCache::find_or_build(const Call& call, const Choice& asked,
-                                                                    const Network& network) {
-  const bool keep = !names_memory(call.input) && !names_memory(call.output);
-  for (const Entry& one : entries_) {
-    if (keep && one.schedule != nullptr && same(one.call, call) && same(one.asked, asked)) return one.schedule;
+const std::shared_ptr<const Schedule>& ScheduleCache::search_or_build(const Call& call, const Choice& asked,
+                                                                      const Network& network) {
+  for (Entry& one : entries_) {
+    if (!one.is_for(call, asked)) continue;
+    last_ = &one;
+    return one.schedule;
   }
   ++built_;
+  const bool keep = !names_memory(call.input) && !names_memory(call.output);
   auto schedule = std::make_shared<const Schedule>(schedule_of(call, choose(call, asked, network)));
   if (!keep) return not_kept_ = std::move(schedule);
   Entry& oldest = entries_[next_];
   next_ = (next_ + 1) % entries;
   oldest = {call, asked, std::move(schedule)};
+  last_ = &oldest;
   return oldest.schedule;
 }
 
@@ -70,8 +60,8 @@ Group::Group(Engine& owner, Session& opened, std::vector<int> members)
 
 Group::~Group() = default;
 
-Direct& Group::direct() {
-  if (direct_ == nullptr) direct_ = std::make_unique<Direct>(*this);
+Direct& Group::make_direct() {
+  direct_ = std::make_unique<Direct>(*this);
   return *direct_;
 }
 
@@ -154,17 +144,24 @@ void Group::end_runs() {
   }
 }
 
+/// Who tells this rank, and is told by it; ranks of the job.
+std::vector<int> Group::neighbours() const {
+  std::vector<int> all;
+  for (int distance = 1; distance < size_; distance *= 2) {
+    for (const int position : {(rank_ + distance) % size_, (rank_ + size_ - distance) % size_}) {
+      all.push_back(world(position));
+    }
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+/// Who is said to be lost, too: it may live, and only some have lost it.
 void Group::tell_others() {
   const Ending why = ending();
   notice_out_ = {why.code, why.rank};
-  std::vector<int> whom;
-  for (int distance = 1; distance < size_; distance *= 2) {
-    for (const int position : {(rank_ + distance) % size_, (rank_ + size_ - distance) % size_}) {
-      whom.push_back(world(position));  // who is said to be lost, too: it may live, and only some have lost it
-    }
-  }
-  std::sort(whom.begin(), whom.end());
-  whom.erase(std::unique(whom.begin(), whom.end()), whom.end());
+  const std::vector<int> whom = neighbours();
   told_ = std::make_unique<canele_request_t[]>(whom.size());
   for (std::size_t i = 0; i < whom.size(); ++i) {
     canele_isend(api::public_of(session), whom[i], notice_tag, &notice_out_, sizeof notice_out_, &told_[i]);
@@ -180,12 +177,21 @@ void Group::listen() {
   hear_again();
 }
 
+/// Under the lock. Asked for each that may have told, not for any source: from the first such question on, the matcher
+/// would file all messages of the session under their tags, too.
+bool Group::has_been_told() {
+  if (session.match.unexpected == 0) return false;
+  const std::vector<int> all = neighbours();
+  return std::any_of(all.begin(), all.end(), [this](int rank) {
+    return engine.matcher.find(session.match, rank, notice_tag, CANELE_TAG_EXACT) != nullptr;
+  });
+}
+
 /// A notice may have come before, or while another one was read.
 void Group::hear_again() {
   engine.lock_for_callback();
   const bool open = session.unmatched != nullptr;  // nobody has closed it meanwhile
-  if (open && engine.matcher.find(session.match, CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT) != nullptr)
-    wake_to_hear();
+  if (open && has_been_told()) wake_to_hear();
   engine.unlock();
   engine.after_submit();
 }
@@ -210,7 +216,11 @@ void Group::hear(ltask::Task& task) {
   ++callbacks_on_this_thread;
   const int code = canele_irecv(api::public_of(group.session), CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT,
                                 &group.notice_in_, sizeof group.notice_in_, &group.notice_request_);
-  if (code == CANELE_OK) canele_request_on_event(&group.notice_request_, CANELE_EVENT_FINALIZED, heard, &group);
+  if (code == CANELE_OK && request_of(&group.notice_request_).finalized()) {
+    heard(&group.notice_request_, CANELE_EVENT_FINALIZED, &group);  // before what follows from the end of who has told
+  } else if (code == CANELE_OK) {
+    canele_request_on_event(&group.notice_request_, CANELE_EVENT_FINALIZED, heard, &group);
+  }
   --callbacks_on_this_thread;
 }
 

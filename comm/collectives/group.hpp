@@ -56,7 +56,11 @@ class ScheduleCache {
  public:
   static constexpr std::size_t entries = 8;
   /// The result is valid until the next call; who needs it for longer shares it.
-  const std::shared_ptr<const Schedule>& find_or_build(const Call& call, const Choice& asked, const Network& network);
+  const std::shared_ptr<const Schedule>& find_or_build(const Call& call, const Choice& asked, const Network& network) {
+    if (last_->is_for(call, asked)) [[likely]]
+      return last_->schedule;
+    return search_or_build(call, asked, network);
+  }
   std::uint64_t built() const { return built_; }
 
  private:
@@ -64,10 +68,25 @@ class ScheduleCache {
     Call call;
     Choice asked;
     std::shared_ptr<const Schedule> schedule;
+    /// (Size and rank are those of the group.)
+    bool is_for(const Call& c, const Choice& a) const {
+      return schedule != nullptr && call.operation == c.operation && call.root == c.root && call.length == c.length &&
+             call.element == c.element && call.commutes == c.commutes && call.in_place == c.in_place &&
+             call.irregular == c.irregular && same(call.input, c.input) && same(call.output, c.output) &&
+             asked.algorithm == a.algorithm && asked.radix == a.radix && asked.segment == a.segment &&
+             asked.window == a.window && asked.late == a.late;
+    }
+    /// Of what is kept, all three pointers are null.
+    static bool same(const Parts& kept, const Parts& parts) {
+      return kept.length == parts.length && parts.lengths == nullptr && parts.offsets == nullptr &&
+             parts.sums == nullptr;
+    }
   };
+  const std::shared_ptr<const Schedule>& search_or_build(const Call& call, const Choice& asked, const Network& network);
   std::array<Entry, entries> entries_{};
   std::shared_ptr<const Schedule> not_kept_;
   std::size_t next_ = 0;  ///< the oldest
+  Entry* last_ = entries_.data();
   std::uint64_t built_ = 0;
 };
 
@@ -118,13 +137,16 @@ class Group final : public std::enable_shared_from_this<Group> {
   ScheduleCache schedules;
   std::uint64_t started = 0;
   /// Made for the first call that blocks.
-  Direct& direct();
+  Direct& direct() { return direct_ != nullptr ? *direct_ : make_direct(); }
 
  private:
   struct Notice {
     std::int32_t code, rank;
   };
   static void unmatched(Session& session, const comm::Message& message);
+  Direct& make_direct();
+  std::vector<int> neighbours() const;
+  bool has_been_told();
   void hear_again();
   void wake_to_hear();
   static void hear(ltask::Task& task);

@@ -96,6 +96,10 @@ Schedule Builder::build() && {
     step.end_after = static_cast<std::uint32_t>(schedule_.after_.size());
   }
   find_first();
+  const auto locals = schedule_.first_locals();
+  schedule_.has_one_message_ =
+      schedule_.messages_ == 1 && schedule_.first_message_count_ == 1 &&
+      std::all_of(locals.begin(), locals.end(), [this](StepId id) { return is_trifle(schedule_.steps_[id]); });
   return std::move(schedule_);
 }
 

@@ -60,6 +60,12 @@ struct Step {
   Range from, to;
 };
 
+/// A step that costs less than to begin it elsewhere, or at another time.
+inline bool is_trifle(const Step& step) {
+  constexpr std::uint64_t most = 1024;
+  return step.action == Action::join || (step.action == Action::copy && step.to.length <= most);
+}
+
 /// Constant once built. Two steps that touch the same bytes, and one of them writes, are ordered by needs: what becomes
 /// ready at the same time is done by several threads at once.
 class Schedule {
@@ -72,6 +78,9 @@ class Schedule {
   std::span<const StepId> first() const { return first_; }
   std::span<const StepId> first_messages() const { return first().first(first_message_count_); }
   std::span<const StepId> first_locals() const { return first().subspan(first_message_count_); }
+  /// There is one message, and it needs nothing; beside it are local steps at most, none of which is worth beginning
+  /// before the message has ended. So it is for a leaf of a tree, and between two ranks.
+  bool has_one_message() const { return has_one_message_; }
   /// How many steps are messages.
   std::uint32_t messages() const { return messages_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
@@ -85,6 +94,7 @@ class Schedule {
   std::uint64_t scratch_ = 0;
   std::uint32_t window_ = 0, messages_ = 0;
   std::size_t first_message_count_ = 0;
+  bool has_one_message_ = false;
 };
 
 /// Puts a schedule together. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start

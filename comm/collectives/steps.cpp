@@ -14,9 +14,6 @@
 namespace canele::comm::collectives {
 namespace {
 
-constexpr int tag_shift = 24;
-static_assert(slots == 1u << tag_shift);
-
 /// `to` = to op from, where the operator is from op to: by way of memory of our own, for `from` may be the user's
 /// input.
 void append_in_order(const canele_operator_t& combine, const std::byte* from, std::byte* to, std::uint64_t bytes) {
@@ -40,18 +37,6 @@ void append_in_order(const canele_operator_t& combine, const std::byte* from, st
 
 }  // namespace
 
-std::byte* Place::at(const Range& range) const {
-  switch (range.space) {
-    case Space::input:
-      return const_cast<std::byte*>(work.input) + range.offset;  // nobody writes there: see schedule.cpp
-    case Space::output:
-      return work.output + range.offset;
-    case Space::scratch:
-      break;
-  }
-  return scratch + range.offset;
-}
-
 void do_here(const Place& place, const Step& step) {
   if (step.action == Action::join || step.to.length == 0) return;
   const std::byte* const from = place.at(step.from);
@@ -69,7 +54,7 @@ void do_here(const Place& place, const Step& step) {
 int post_message(Group& group, const Place& place, const Step& step, std::uint64_t number, canele_request_t* request) {
   canele_session_t* const session = api::public_of(group.session);
   const int peer = group.world(step.peer);
-  const std::uint64_t tag = number << tag_shift | step.slot;
+  const std::uint64_t tag = tag_of(step, number);
   if (step.action == Action::receive)
     return canele_irecv(session, peer, tag, CANELE_TAG_EXACT, place.at(step.to), step.to.length, request);
   if (place.work.priority == 0) return canele_isend(session, peer, tag, place.at(step.from), step.from.length, request);

@@ -8,6 +8,7 @@
 
 #include <canele/collectives.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,9 +28,11 @@ struct Work {
 
 /// The memory that a schedule's ranges are in.
 struct Place {
+  Place(const Work& on, std::byte* own) : work(on), spaces{const_cast<std::byte*>(on.input), on.output, own} {}
+  std::byte* at(const Range& range) const { return spaces[static_cast<std::size_t>(range.space)] + range.offset; }
+
   const Work& work;
-  std::byte* scratch;
-  std::byte* at(const Range& range) const;
+  std::array<std::byte*, 3> spaces;  ///< by Space. (Nobody writes to the input: see schedule.cpp)
 };
 
 inline bool is_message(const Step& step) { return step.action == Action::send || step.action == Action::receive; }
@@ -37,7 +40,14 @@ inline bool is_message(const Step& step) { return step.action == Action::send ||
 /// Of a step that is no message.
 void do_here(const Place& place, const Step& step);
 
-/// Of a step that is one, in the collective `number` of the group: as canele_isend, canele_irecv.
+/// The tag of a step's message, in the collective `number` of the group.
+inline std::uint64_t tag_of(const Step& step, std::uint64_t number) {
+  constexpr int shift = 24;
+  static_assert(slots == 1u << shift);
+  return number << shift | step.slot;
+}
+
+/// Of a step that is a message: as canele_isend, canele_irecv.
 int post_message(Group& group, const Place& place, const Step& step, std::uint64_t number, canele_request_t* request);
 
 /// How the step's message has ended: code CANELE_OK, or why the group is over now.

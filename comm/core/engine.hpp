@@ -159,6 +159,14 @@ class Engine final : public ltask::Helped {
   /// soon, and at once if the lock is taken or there is work that the lock forbids.
   template <typename Done>
   bool spin_until(Done happened);
+  /// The same in two parts, for who takes the lock for more than that: how often to look, and beside how many others.
+  struct Spin {
+    int turns = 0, others = 0;
+    int first_look = packets_per_poll;  ///< packets to take in it; what comes later is not asked for yet
+  };
+  Spin plan_spin();
+  template <typename Done>
+  bool spin_locked(Spin spin, Done happened);
   /// Other threads wait, too. False: they need the core more.
   bool may_spin_beside(int others);
 

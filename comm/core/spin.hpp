@@ -2,7 +2,7 @@
 //
 // The short wait: the thread that waits polls memory, and what it waits for happens while it does nothing else.
 //
-// Who: api/wait.
+// Who: api/wait; collectives/direct, which has the lock already.
 // Threads: any; it takes the engine's lock, or gives up.
 // Surprise: it is a header because canele_wait() is all that stands between a message and its user: one function.
 #pragma once
@@ -11,26 +11,40 @@
 
 namespace canele::comm {
 
-template <typename Done>
-[[gnu::always_inline]] inline bool Engine::spin_until(Done happened) {
-  constexpr int long_spin = 2048, short_spin = 32, few_more = 6;  // polls of up to a hundred nanoseconds
+[[gnu::always_inline]] inline Engine::Spin Engine::plan_spin() {
+  constexpr int long_spin = 2048, short_spin = 32;  // polls of up to a hundred nanoseconds
   const int others = waiters.present();
   waiters.pressure.follow(platform, others == 0 && !crowded);
   if (others != 0 && !may_spin_beside(others)) [[unlikely]]
-    return false;
-  if (!try_lock()) return false;
-  bool done = false;
+    return {0, others};
   int turns = others != 0 || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
   if (crowded) turns = 2;  // a switch to another rank costs as much as many; but two are enough for what is on its way
-  for (; turns > 0; --turns) {
+  return {turns, others};
+}
+
+template <typename Done>
+[[gnu::always_inline]] inline bool Engine::spin_locked(Spin spin, Done happened) {
+  constexpr int few_more = 6;
+  bool done = false;
+  int packets = spin.first_look;
+  for (int turns = spin.turns; turns > 0; --turns) {
     int events = 0;
-    for (DriverSlot* slot : polled_slots) events += slot->driver->poll(packets_per_poll);
+    for (DriverSlot* slot : polled_slots) events += slot->driver->poll(packets);
+    packets = packets_per_poll;
     done = happened();
-    if (others != 0 && events > 0 && turns > few_more) turns = few_more;  // if not for us, it was for one of them
+    if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;  // if not for us, it was for one of them
     if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();
   }
+  return done;
+}
+
+template <typename Done>
+[[gnu::always_inline]] inline bool Engine::spin_until(Done happened) {
+  const Spin spin = plan_spin();
+  if (spin.turns == 0 || !try_lock()) return false;
+  const bool done = spin_locked(spin, happened);
   unlock();
   return done;
 }

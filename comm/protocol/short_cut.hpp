@@ -2,7 +2,7 @@
 //
 // The short cut of an eager message: steps 1 to 6 of send_path.cpp at once, where nothing stands in its way.
 //
-// Who: api/, with the engine's lock.
+// Who: api/ and collectives/direct.cpp, with the engine's lock.
 // Threads: under the engine's lock.
 // Surprise: it is a header because half of what it did as a function was to save and restore its caller's registers.
 #pragma once

@@ -3,7 +3,7 @@
 // MPI_Barrier to MPI_Exscan, and the same without waiting: MPI_Ibarrier to MPI_Iexscan.
 //
 // Who: the program. Threads: any; one collective at a time is started per communicator, as MPI says.
-// Surprise: a blocking call is the other with its request on the stack: both name the same function of collectives.cpp.
+// Surprise: a blocking call is the other without a request: both name the same function of collectives.cpp.
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/collectives.hpp"
 #include "starpu_glue/mpi/request.hpp"
@@ -15,21 +15,28 @@ namespace {
 /// The engine then carries it out on this thread.
 constexpr canele_collective_options_t blocking = {sizeof(canele_collective_options_t), 0, 0, 0, 0, 0, 1};
 
+/// With copies between the program's memory and the engine's collective.
+template <class... Parameters, class... Arguments>
+[[gnu::noinline]] int run_staged(Communicator& comm, int (*start)(const Start&, Parameters...),
+                                 const Arguments&... arguments) {
+  Staging staging;
+  const int code = start(Start{comm, nullptr, &staging, &blocking}, arguments...);
+  if (code == MPI_SUCCESS) staging.deliver();
+  return code;
+}
+
 template <class... Parameters, class... Arguments>
 int run_collective(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
-                   Arguments... arguments) {
+                   const Arguments&... arguments) {
   const Call call(function);
   Communicator* comm = nullptr;
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = may_block();
-  if (code != MPI_SUCCESS) return call.end(code, comm);
-  Transfer transfer;
-  Staging staging;
-  code = start(Start{*comm, &transfer.engine, staging, &blocking}, arguments...);
-  if (code != MPI_SUCCESS) return call.end(code, comm);
-  canele_status_t outcome{};
-  transfer.wait(&outcome);
-  return call.end(complete_collective(outcome, staging), comm);
+  if (code != MPI_SUCCESS) [[unlikely]]
+    return call.end(code, comm);
+  code = start(Start{*comm, nullptr, nullptr, &blocking}, arguments...);
+  if (code == kNeedsStaging) code = run_staged(*comm, start, arguments...);
+  return call.end(code, comm);
 }
 
 template <class... Parameters, class... Arguments>
@@ -41,7 +48,7 @@ int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int 
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = new_collective(*comm, &request);
   if (code != MPI_SUCCESS) return call.end(code, comm);
-  code = start(Start{*comm, &request->engine, request->staging}, arguments...);
+  code = start(Start{*comm, &request->engine, &request->staging}, arguments...);
   return call.end(settle_request(*request, code, made), comm);
 }
 

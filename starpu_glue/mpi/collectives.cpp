@@ -16,6 +16,17 @@
 namespace canele::mpi {
 namespace {
 
+[[gnu::cold]] int from_collective_error(int error) {
+  if (error != CANELE_EPROTOCOL) return from_engine(error);
+  return fail(MPI_ERR_TRUNCATE,
+              "%s; all ranks must make the same calls in the same order, with counts, types and roots that fit",
+              canele_error_detail());
+}
+/// The engine's answer: whether the collective has begun, or of one that blocks how it has ended.
+[[gnu::always_inline]] inline int from_collective(int error) {
+  return error == CANELE_OK ? MPI_SUCCESS : from_collective_error(error);
+}
+
 bool in_place(const void* memory) { return memory == MPI_IN_PLACE; }
 
 int refuse_in_place(const void* memory, const char* which) {
@@ -34,6 +45,36 @@ int check_own(std::size_t sent, std::size_t expected) {
   return fail(MPI_ERR_TRUNCATE, "this rank sends %zu bytes to itself, but receives %zu; they must be the same", sent,
               expected);
 }
+
+/// Data that the engine can take as it is, which is most: one block of memory.
+struct Block {
+  char* memory = nullptr;
+  std::size_t length = 0;
+};
+
+/// False: it is not one, or something is wrong with it; the long way finds out.
+[[gnu::always_inline]] inline bool is_block(const Asked& asked, Block* block) {
+  const Type* type = find_type(asked.type);
+  if (type == nullptr || asked.count < 0 || in_place(asked.memory)) [[unlikely]]
+    return false;
+  const Payload payload(asked.memory, static_cast<std::size_t>(asked.count), *type);
+  *block = {payload.base + payload.layout.first, payload.length};
+  return payload.contiguous();
+}
+constexpr bool is_block(const AskedEach&, Block*) { return false; }
+
+/// One for each rank, all alike and one after the other.
+[[gnu::always_inline]] inline bool are_blocks(const Asked& asked, Block* each) {
+  const Type* type = find_type(asked.type);
+  if (type == nullptr || asked.count < 0 || in_place(asked.memory)) [[unlikely]]
+    return false;
+  const Payload several(asked.memory, 2 * static_cast<std::size_t>(asked.count), *type);
+  *each = {several.base + several.layout.first, several.length / 2};
+  return several.contiguous();
+}
+constexpr bool are_blocks(const AskedEach&, Block*) { return false; }
+
+bool has_rank(const Communicator& comm, int rank) { return rank >= 0 && rank < comm.size(); }
 
 int resolve(const Asked& asked, int ranks, Parts* parts) {
   Buffer buffer;
@@ -64,7 +105,7 @@ constexpr bool has_equal_parts(const AskedEach&) { return false; }
 template <class Data>
 int take_input(const Start& start, const Data& asked, int ranks, Parts* parts, EngineParts* engine) {
   const int code = resolve(asked, ranks, parts);
-  return code == MPI_SUCCESS ? start.staging.input(*parts, engine) : code;
+  return code == MPI_SUCCESS ? start.staging->input(*parts, engine) : code;
 }
 
 /// Checks where this rank receives, and stages it. `filled`: its own data is there already.
@@ -72,7 +113,7 @@ template <class Data>
 int take_output(const Start& start, const Data& asked, int ranks, bool filled, Parts* parts, EngineParts* engine) {
   int code = refuse_in_place(asked.memory, "receive");
   if (code == MPI_SUCCESS) code = resolve(asked, ranks, parts);
-  return code == MPI_SUCCESS ? start.staging.output(*parts, filled, engine) : code;
+  return code == MPI_SUCCESS ? start.staging->output(*parts, filled, engine) : code;
 }
 
 /// The input for the engine: where MPI_IN_PLACE was given, nothing has been staged.
@@ -80,8 +121,15 @@ const void* input_of(const void* asked, const EngineParts& engine) {
   return in_place(asked) ? CANELE_IN_PLACE : engine.memory;
 }
 
+/// The usual way of a gather or scatter, where `own` and, at the root, `all` are blocks. False: it is not usual.
 template <class Data>
-int gather(const Start& start, const Asked& own, const Data& all, int root) {
+bool takes_blocks(const Start& start, const Asked& own, const Data& all, int root, Block* part, Block* parts) {
+  if (!has_rank(start.comm, root) || !has_equal_parts(all) || !is_block(own, part)) return false;
+  return start.comm.rank() != root || (are_blocks(all, parts) && parts->length == part->length);
+}
+
+template <class Data>
+[[gnu::noinline]] int gather_any(const Start& start, const Asked& own, const Data& all, int root) {
   int code = check_root(start.comm, root);
   const int rank = start.comm.rank();
   Parts part, parts;
@@ -96,12 +144,22 @@ int gather(const Start& start, const Asked& own, const Data& all, int root) {
   if (code != MPI_SUCCESS) return code;
   if (rank != root) output.parts.length = input.parts.length;
   const canele_parts_t* known = rank == root || has_equal_parts(all) ? &output.parts : nullptr;
-  return from_engine(canele_igather(start.comm.group(), input_of(own.memory, input), input.parts.length, output.memory,
-                                    known, root, start.options, start.request));
+  return from_collective(canele_igather(start.comm.group(), input_of(own.memory, input), input.parts.length,
+                                        output.memory, known, root, start.options, start.request));
 }
 
 template <class Data>
-int scatter(const Start& start, const Data& all, const Asked& own, int root) {
+int gather(const Start& start, const Asked& own, const Data& all, int root) {
+  if (Block part, parts; takes_blocks(start, own, all, root, &part, &parts)) [[likely]] {
+    const canele_parts_t known{part.length, nullptr, nullptr};
+    return from_collective(canele_igather(start.comm.group(), part.memory, part.length, parts.memory, &known, root,
+                                          start.options, start.request));
+  }
+  return start.staging == nullptr ? kNeedsStaging : gather_any(start, own, all, root);
+}
+
+template <class Data>
+[[gnu::noinline]] int scatter_any(const Start& start, const Data& all, const Asked& own, int root) {
   int code = check_root(start.comm, root);
   const int rank = start.comm.rank();
   Parts part, parts;
@@ -118,12 +176,22 @@ int scatter(const Start& start, const Data& all, const Asked& own, int root) {
   if (code != MPI_SUCCESS) return code;
   if (rank != root) input.parts.length = output.parts.length;
   const canele_parts_t* known = rank == root || has_equal_parts(all) ? &input.parts : nullptr;
-  return from_engine(canele_iscatter(start.comm.group(), input.memory, known, output.memory, output.parts.length, root,
-                                     start.options, start.request));
+  return from_collective(canele_iscatter(start.comm.group(), input.memory, known, output.memory, output.parts.length,
+                                         root, start.options, start.request));
 }
 
 template <class Data>
-int allgather(const Start& start, const Asked& own, const Data& all) {
+int scatter(const Start& start, const Data& all, const Asked& own, int root) {
+  if (Block part, parts; takes_blocks(start, own, all, root, &part, &parts)) [[likely]] {
+    const canele_parts_t known{part.length, nullptr, nullptr};
+    return from_collective(canele_iscatter(start.comm.group(), parts.memory, &known, part.memory, part.length, root,
+                                           start.options, start.request));
+  }
+  return start.staging == nullptr ? kNeedsStaging : scatter_any(start, all, own, root);
+}
+
+template <class Data>
+[[gnu::noinline]] int allgather_any(const Start& start, const Asked& own, const Data& all) {
   Parts part, parts;
   EngineParts input, output;
   int code = take_output(start, all, start.comm.size(), in_place(own.memory), &parts, &output);
@@ -132,12 +200,22 @@ int allgather(const Start& start, const Asked& own, const Data& all) {
     if (code == MPI_SUCCESS) code = check_own(input.parts.length, parts.part(start.comm.rank()).size());
   }
   if (code != MPI_SUCCESS) return code;
-  return from_engine(canele_iallgather(start.comm.group(), input_of(own.memory, input), output.memory, &output.parts,
-                                       start.options, start.request));
+  return from_collective(canele_iallgather(start.comm.group(), input_of(own.memory, input), output.memory,
+                                           &output.parts, start.options, start.request));
 }
 
 template <class Data>
-int alltoall(const Start& start, const Data& send, const Data& receive) {
+int allgather(const Start& start, const Asked& own, const Data& all) {
+  if (Block part, parts; is_block(own, &part) && are_blocks(all, &parts) && part.length == parts.length) [[likely]] {
+    const canele_parts_t known{part.length, nullptr, nullptr};
+    return from_collective(
+        canele_iallgather(start.comm.group(), part.memory, parts.memory, &known, start.options, start.request));
+  }
+  return start.staging == nullptr ? kNeedsStaging : allgather_any(start, own, all);
+}
+
+template <class Data>
+[[gnu::noinline]] int alltoall_any(const Start& start, const Data& send, const Data& receive) {
   const int rank = start.comm.rank();
   const bool here = in_place(send.memory);
   Parts sent, received;
@@ -148,9 +226,34 @@ int alltoall(const Start& start, const Data& send, const Data& receive) {
     if (code == MPI_SUCCESS) code = check_own(sent.part(rank).size(), received.part(rank).size());
   }
   if (code != MPI_SUCCESS) return code;
-  return from_engine(canele_ialltoall(start.comm.group(), input_of(send.memory, input),
-                                      here ? &output.parts : &input.parts, output.memory, &output.parts, start.options,
-                                      start.request));
+  return from_collective(canele_ialltoall(start.comm.group(), input_of(send.memory, input),
+                                          here ? &output.parts : &input.parts, output.memory, &output.parts,
+                                          start.options, start.request));
+}
+
+template <class Data>
+int alltoall(const Start& start, const Data& send, const Data& receive) {
+  if (Block out, in; are_blocks(send, &out) && are_blocks(receive, &in) && out.length == in.length) [[likely]] {
+    const canele_parts_t known{in.length, nullptr, nullptr};
+    return from_collective(
+        canele_ialltoall(start.comm.group(), out.memory, &known, in.memory, &known, start.options, start.request));
+  }
+  return start.staging == nullptr ? kNeedsStaging : alltoall_any(start, send, receive);
+}
+
+[[gnu::noinline]] int bcast_any(const Start& start, const Asked& data, int root) {
+  int code = check_root(start.comm, root);
+  Parts parts;
+  EngineParts engine;
+  if (code == MPI_SUCCESS) code = refuse_in_place(data.memory, "only");
+  if (code == MPI_SUCCESS && start.comm.rank() == root) {
+    code = take_input(start, data, 1, &parts, &engine);
+  } else if (code == MPI_SUCCESS) {
+    code = take_output(start, data, 1, false, &parts, &engine);
+  }
+  if (code != MPI_SUCCESS) return code;
+  return from_collective(
+      canele_ibcast(start.comm.group(), engine.memory, engine.parts.length, root, start.options, start.request));
 }
 
 /// What a reduction is asked for, by any of the calls.
@@ -172,7 +275,18 @@ struct EngineReduction {
   canele_operator_t op{};
 };
 
-int take_reduction(const Start& start, const Reduction& asked, EngineReduction* engine) {
+/// The usual one: predefined, not in place, and the engine takes the memory as it is. False: the long way.
+bool is_usual(const Reduction& asked, EngineReduction* engine) {
+  const Type* type = find_type(asked.type);
+  if (type == nullptr || !type->predefined || type->size != static_cast<std::size_t>(type->upper)) return false;
+  const canele_operator_t* op = predefined_operator(asked.op, type->basic);
+  if (op == nullptr || in_place(asked.send)) return false;
+  if (asked.receives && (in_place(asked.receive) || asked.send == asked.receive)) return false;
+  *engine = {asked.send, asked.receives ? asked.receive : nullptr, static_cast<std::size_t>(asked.count), *op};
+  return true;
+}
+
+[[gnu::noinline]] int take_any_reduction(const Start& start, const Reduction& asked, EngineReduction* engine) {
   Buffer given;
   int code = get_buffer(asked.send, 0, asked.type, &given);
   if (code == MPI_SUCCESS && !asked.receives) code = refuse_in_place(asked.send, "send");
@@ -186,14 +300,20 @@ int take_reduction(const Start& start, const Reduction& asked, EngineReduction* 
   }
   given.count = asked.count;
   const Buffer wanted{asked.receive, here ? asked.count : asked.results, given.type};
-  if (!here) code = start.staging.input_slots(given, &engine->input);
+  if (!here) code = start.staging->input_slots(given, &engine->input);
   if (code == MPI_SUCCESS && asked.receives) {
-    code = start.staging.output_slots(wanted, asked.results, here, &engine->output);
+    code = start.staging->output_slots(wanted, asked.results, here, &engine->output);
   }
   if (code != MPI_SUCCESS) return code;
   engine->count = given.type->size == 0 ? 0 : static_cast<std::size_t>(asked.count);
-  start.staging.combine_with(op, *given.type, &engine->op);
+  start.staging->combine_with(op, *given.type, &engine->op);
   return MPI_SUCCESS;
+}
+
+int take_reduction(const Start& start, const Reduction& asked, EngineReduction* engine) {
+  if (is_usual(asked, engine)) [[likely]]
+    return MPI_SUCCESS;
+  return start.staging == nullptr ? kNeedsStaging : take_any_reduction(start, asked, engine);
 }
 
 int check_count(std::int64_t count, const char* what) {
@@ -204,22 +324,15 @@ int check_count(std::int64_t count, const char* what) {
 }  // namespace
 
 int start_barrier(const Start& start) {
-  return from_engine(canele_ibarrier(start.comm.group(), start.options, start.request));
+  return from_collective(canele_ibarrier(start.comm.group(), start.options, start.request));
 }
 
 int start_bcast(const Start& start, Asked data, int root) {
-  int code = check_root(start.comm, root);
-  Parts parts;
-  EngineParts engine;
-  if (code == MPI_SUCCESS) code = refuse_in_place(data.memory, "only");
-  if (code == MPI_SUCCESS && start.comm.rank() == root) {
-    code = take_input(start, data, 1, &parts, &engine);
-  } else if (code == MPI_SUCCESS) {
-    code = take_output(start, data, 1, false, &parts, &engine);
+  if (Block block; has_rank(start.comm, root) && is_block(data, &block)) [[likely]] {
+    return from_collective(
+        canele_ibcast(start.comm.group(), block.memory, block.length, root, start.options, start.request));
   }
-  if (code != MPI_SUCCESS) return code;
-  return from_engine(
-      canele_ibcast(start.comm.group(), engine.memory, engine.parts.length, root, start.options, start.request));
+  return start.staging == nullptr ? kNeedsStaging : bcast_any(start, data, root);
 }
 
 int start_gather(const Start& start, Asked own, Asked all, int root) { return gather(start, own, all, root); }
@@ -240,8 +353,8 @@ int start_reduce(const Start& start, const void* send, void* receive, int count,
     code = take_reduction(start, {send, receive, count, count, type, op, start.comm.rank() == root}, &engine);
   }
   if (code != MPI_SUCCESS) return code;
-  return from_engine(canele_ireduce(start.comm.group(), engine.input, engine.output, engine.count, &engine.op, root,
-                                    start.options, start.request));
+  return from_collective(canele_ireduce(start.comm.group(), engine.input, engine.output, engine.count, &engine.op, root,
+                                        start.options, start.request));
 }
 
 int start_allreduce(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
@@ -249,8 +362,8 @@ int start_allreduce(const Start& start, const void* send, void* receive, int cou
   int code = check_count(count, "count");
   if (code == MPI_SUCCESS) code = take_reduction(start, {send, receive, count, count, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
-  return from_engine(canele_iallreduce(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
-                                       start.options, start.request));
+  return from_collective(canele_iallreduce(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
+                                           start.options, start.request));
 }
 
 int start_reduce_scatter(const Start& start, const void* send, void* receive, const int* counts, MPI_Datatype type,
@@ -266,8 +379,8 @@ int start_reduce_scatter(const Start& start, const void* send, void* receive, co
   const int code = take_reduction(start, {send, receive, sum, counts[start.comm.rank()], type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
   if (engine.count == 0) lengths.assign(lengths.size(), 0);  // elements of no bytes
-  return from_engine(canele_ireduce_scatter(start.comm.group(), engine.input, engine.output, 0, lengths.data(),
-                                            &engine.op, start.options, start.request));
+  return from_collective(canele_ireduce_scatter(start.comm.group(), engine.input, engine.output, 0, lengths.data(),
+                                                &engine.op, start.options, start.request));
 }
 
 int start_reduce_scatter_block(const Start& start, const void* send, void* receive, int count, MPI_Datatype type,
@@ -279,9 +392,9 @@ int start_reduce_scatter_block(const Start& start, const void* send, void* recei
     code = take_reduction(start, {send, receive, std::int64_t{count} * size, count, type, op}, &engine);
   }
   if (code != MPI_SUCCESS) return code;
-  return from_engine(canele_ireduce_scatter(start.comm.group(), engine.input, engine.output,
-                                            engine.count / static_cast<std::size_t>(size), nullptr, &engine.op,
-                                            start.options, start.request));
+  return from_collective(canele_ireduce_scatter(start.comm.group(), engine.input, engine.output,
+                                                engine.count / static_cast<std::size_t>(size), nullptr, &engine.op,
+                                                start.options, start.request));
 }
 
 int start_scan(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
@@ -289,8 +402,8 @@ int start_scan(const Start& start, const void* send, void* receive, int count, M
   int code = check_count(count, "count");
   if (code == MPI_SUCCESS) code = take_reduction(start, {send, receive, count, count, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
-  return from_engine(canele_iscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
-                                  start.options, start.request));
+  return from_collective(canele_iscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
+                                      start.options, start.request));
 }
 
 int start_exscan(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
@@ -299,8 +412,8 @@ int start_exscan(const Start& start, const void* send, void* receive, int count,
   const int results = start.comm.rank() == 0 ? 0 : count;  // MPI leaves the first rank's buffer alone
   if (code == MPI_SUCCESS) code = take_reduction(start, {send, receive, count, results, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
-  return from_engine(canele_iexscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
-                                    start.options, start.request));
+  return from_collective(canele_iexscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,
+                                        start.options, start.request));
 }
 
 }  // namespace canele::mpi

@@ -3,8 +3,8 @@
 // Collectives: from the arguments of an MPI call to the engine's collective on the communicator's group.
 //
 // Who: api_collective.cpp. Threads: as MPI says: one call at a time per communicator.
-// Surprise: each function only starts; the blocking call of the same name starts it with a request on its stack, and
-//      waits. So both check the same, in the same place.
+// Surprise: the blocking call of the same name starts it without a request, and the engine returns when it has ended.
+//      So both check the same, in the same place.
 #pragma once
 
 #include "starpu_glue/mpi/communicator.hpp"
@@ -15,10 +15,13 @@ namespace canele::mpi {
 /// Where a collective is started, and who keeps what it needs.
 struct Start {
   Communicator& comm;
-  canele_request_t* request;
-  Staging& staging;
+  canele_request_t* request;  ///< nullptr: the call returns when it has ended
+  Staging* staging;
   const canele_collective_options_t* options = nullptr;
 };
+
+/// Answer of the functions below to a call without `staging` that needs it. Nothing has been done.
+constexpr int kNeedsStaging = -1;
 
 /// Data as a call names it: `count` elements, for one rank or for each.
 struct Asked {
@@ -37,9 +40,9 @@ struct AskedEach {
   const MPI_Datatype* types = nullptr;
 };
 
-/// All return MPI codes and do not block; on success the request is under way. `own` is the part of this rank, `all`
-/// has one for each. What MPI lets a rank leave out (the receive buffer of a rank that is not the root) is not looked
-/// at.
+/// All return MPI codes; on success the request is under way, or without one the collective has ended. `own` is the
+/// part of this rank, `all` has one for each. What MPI lets a rank leave out (the receive buffer of a rank that is not
+/// the root) is not looked at.
 int start_barrier(const Start& start);
 int start_bcast(const Start& start, Asked data, int root);
 int start_gather(const Start& start, Asked own, Asked all, int root);

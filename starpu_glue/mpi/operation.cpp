@@ -7,6 +7,8 @@
 //      allows the bits of the one and the truth of the other.
 #include "starpu_glue/mpi/operation.hpp"
 
+#include <iterator>
+
 #include "starpu_glue/mpi/error.hpp"
 #include "starpu_glue/mpi/handles.hpp"
 
@@ -80,6 +82,25 @@ bool element_of(Basic basic, canele_operation operation, canele_element* element
   return true;
 }
 
+/// By operator and basic type; combine is null where MPI has none.
+struct KnownOperators {
+  KnownOperators() {
+    for (std::size_t which = 0; which < std::size(kOperators); ++which) {
+      for (std::size_t basic = 0; basic < kBasics; ++basic) {
+        const canele_operation operation = kOperators[which].operation;
+        canele_element element{};
+        canele_operator_t& one = known[which][basic];
+        if (!element_of(static_cast<Basic>(basic), operation, &element) ||
+            canele_operator_of(operation, element, &one) != CANELE_OK) {
+          one = {};
+        }
+      }
+    }
+  }
+  static constexpr std::size_t kBasics = static_cast<std::size_t>(Basic::int_int) + 1;
+  canele_operator_t known[std::size(kOperators)][kBasics];
+};
+
 int no_such_operator(MPI_Op handle) {
   return fail(MPI_ERR_OP, "operator 0x%x is neither predefined nor made by MPI_Op_create",
               static_cast<unsigned>(handle));
@@ -95,6 +116,14 @@ void Operator::apply(const void* in, void* inout, int count, MPI_Datatype type) 
   }
 }
 
+const canele_operator_t* predefined_operator(MPI_Op handle, Basic basic) {
+  static const KnownOperators operators;
+  const PredefinedOperator* which = find_predefined(handle);
+  if (which == nullptr) return nullptr;
+  const canele_operator_t& one = operators.known[which - kOperators][static_cast<std::size_t>(basic)];
+  return one.combine == nullptr ? nullptr : &one;
+}
+
 int get_operator(MPI_Op handle, const Type& type, Operator* found) {
   if (const UserOperator* made = operations_pool.find(handle)) {
     found->user = made->function;
@@ -103,9 +132,8 @@ int get_operator(MPI_Op handle, const Type& type, Operator* found) {
   }
   const PredefinedOperator* predefined = find_predefined(handle);
   if (predefined == nullptr) return no_such_operator(handle);
-  canele_element element{};
-  if (element_of(type.basic, predefined->operation, &element) &&
-      canele_operator_of(predefined->operation, element, &found->predefined) == CANELE_OK) {
+  if (const canele_operator_t* known = predefined_operator(handle, type.basic); known != nullptr) {
+    found->predefined = *known;
     found->commutes = found->predefined.commutes != 0;
     return MPI_SUCCESS;
   }

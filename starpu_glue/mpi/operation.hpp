@@ -29,6 +29,9 @@ struct Operator {
 /// Resolves an operator handle for `type`: MPI_ERR_OP if there is no such operator, or not for this type.
 int get_operator(MPI_Op handle, const Type& type, Operator* found);
 
+/// That of a predefined operator for one of the basic types; nullptr if there is none.
+const canele_operator_t* predefined_operator(MPI_Op handle, Basic basic);
+
 int new_operator(MPI_User_function* function, bool commutes, MPI_Op* handle);
 /// Whether the program said so; predefined ones do. MPI code.
 int is_commutative(MPI_Op handle, bool* commutes);

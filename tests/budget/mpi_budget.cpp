@@ -39,6 +39,12 @@ void check(World& w) {
 }
 void send_at_once(World& w) { MPI_Send(w.out[0].data(), 8, MPI_CHAR, 0, 0, MPI_COMM_WORLD); }
 void receive_at_once(World& w) { MPI_Recv(w.in[0].data(), 8, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
+void bcast(World& w) { MPI_Bcast(w.out[0].data(), 8, MPI_CHAR, 0, MPI_COMM_WORLD); }
+void reduce(World& w) { MPI_Reduce(w.out[0].data(), w.in[0].data(), 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD); }
+void allreduce(World& w) { MPI_Allreduce(w.out[0].data(), w.in[0].data(), 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD); }
+void gather(World& w) { MPI_Gather(w.out[0].data(), 8, MPI_CHAR, w.in[0].data(), 8, MPI_CHAR, 0, MPI_COMM_WORLD); }
+void alltoall(World& w) { MPI_Alltoall(w.out[0].data(), 8, MPI_CHAR, w.in[0].data(), 8, MPI_CHAR, MPI_COMM_WORLD); }
+void barrier(World&) { MPI_Barrier(MPI_COMM_WORLD); }
 void receive_own(World& w) { MPI_Irecv(w.in[0].data(), 1, w.type, 0, 0, w.comm, &w.receives[0]); }
 void send_own(World& w) { MPI_Isend(w.out[0].data(), 1, w.type, 0, 0, w.comm, &w.sends[0]); }
 void wait_own(World& w) {
@@ -64,6 +70,12 @@ void count_all() {
   count("none", w, {{"nothing", nothing}}, 1);
   count("mpi-8", w, steps, 1);
   count("mpi-8", w, {{"send", send_at_once}, {"recv", receive_at_once}, {nullptr, check}}, 1);
+  const std::vector<Step<World>> collectives = {{"bcast", bcast},   {"reduce", reduce},     {"allreduce", allreduce},
+                                                {"gather", gather}, {"alltoall", alltoall}, {"barrier", barrier}};
+  for (int i = 0; i < 10; ++i) {
+    for (const Step<World>& step : collectives) step.run(w);
+  }
+  count("mpi-8", w, collectives, 1);
   count("mpi-own-8", w, own, 1);
   w.count = most;
   count("mpi-64x8", w, steps, most);

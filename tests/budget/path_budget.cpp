@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "collectives.hpp"
 #include "counting.hpp"
 #include "still_clock.hpp"
 #include "tests/unit/engine/local_job.hpp"
@@ -172,4 +173,7 @@ void count_all() {
 }  // namespace
 }  // namespace canele::test::budget
 
-int main() { canele::test::budget::count_all(); }
+int main() {
+  canele::test::budget::count_all();
+  canele::test::budget::count_collectives();
+}

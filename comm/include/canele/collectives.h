@@ -143,7 +143,7 @@ typedef struct canele_collective_options {
   int32_t priority; /**< of its messages */
   /** Not 0: the call returns when the collective has ended here, and the request is finalized then: see its status. The
    * calling thread carries it out itself where that is faster. In a completion callback: CANELE_EDEADLK. Ranks may
-   * differ in this. */
+   * differ in this. Without a request (NULL) the call returns how the collective has ended. */
   int blocking;
 } canele_collective_options_t;
 

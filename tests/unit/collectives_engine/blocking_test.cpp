@@ -96,6 +96,25 @@ TEST(Blocking, OfManyMessagesIsCarriedOutByTheirEvents) {
   });
 }
 
+TEST(Blocking, WithoutARequestReturnsHowItHasEnded) {
+  constexpr int size = 3;
+  Ranks ranks(job_of("shm", size));
+  on_all(ranks, [&](int rank) {
+    const canele_collective_options_t plain = blocking();
+    canele_collective_options_t segments = blocking();
+    segments.segment = 1024;  // of many messages
+    for (int op = 0; op < op_count; ++op) {
+      const bool is_long = static_cast<Op>(op) == Op::bcast;
+      Side side({static_cast<Op>(op), size, is_long ? std::size_t{100'000} : std::size_t{1}}, rank);
+      EXPECT_EQ(side.start(ranks.group(rank), is_long ? &segments : &plain, nullptr), CANELE_OK) << op_names[op];
+      EXPECT_EQ(side.check(), "");
+    }
+    EXPECT_EQ(canele_ibarrier(ranks.group(rank), nullptr, nullptr), CANELE_EINVAL);
+    const canele_collective_options_t goes_on = options_of(0);
+    EXPECT_EQ(canele_ibarrier(ranks.group(rank), &goes_on, nullptr), CANELE_EINVAL);
+  });
+}
+
 TEST(Blocking, IsRefusedInACallback) {
   Ranks ranks(job_of("shm", 2));
   Everywhere all(ranks, {Op::barrier, 2});
@@ -140,6 +159,9 @@ TEST(Blocking, EndsWithItsGroup) {
       EXPECT_EQ(canele_ibarrier(ranks.group(rank), &plain, &later), CANELE_OK) << "it is over: nobody is waited for";
       canele_request_status(&later, &status);
       EXPECT_EQ(status.error, CANELE_EPROTOCOL);
+      EXPECT_EQ(canele_ibarrier(ranks.group(rank), &plain, nullptr), CANELE_EPROTOCOL);
+      EXPECT_NE(std::string(canele_error_detail()).find("a message of rank 2 is not as long"), std::string::npos)
+          << canele_error_detail();
       ++ended;
     });
   }
@@ -151,6 +173,33 @@ TEST(Blocking, EndsWithItsGroup) {
             CANELE_OK);
   while (ended < wrong_one) ranks.job.engine(wrong_one).step();
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(canele_wait(&wrong, nullptr), CANELE_OK);
+}
+
+/// Sends that the window keeps back end with the group, all of them.
+TEST(Blocking, SendsNoMoreOnceItsGroupHasEnded) {
+  constexpr int size = 5, wrong_one = 4;
+  constexpr std::size_t part = 200'000;  // each waits for its receiver, who never calls
+  Ranks ranks(job_of("tcp", size, {"CANELE_VERBOSE=0"}));
+  std::atomic<bool> ended{false};
+  std::thread caller([&] {
+    canele_collective_options_t options = blocking(CANELE_ALGORITHM_FLAT);
+    options.window = 1;
+    std::vector<std::byte> in(size * part), out(size * part);
+    const canele_parts_t parts{part, nullptr, nullptr};
+    EXPECT_EQ(canele_ialltoall(ranks.group(0), in.data(), &parts, out.data(), &parts, &options, nullptr),
+              CANELE_EPROTOCOL);
+    ended = true;
+  });
+  canele_request_t wrong{};
+  std::uint32_t word = 0;
+  EXPECT_EQ(canele_isend(comm::api::public_of(comm::api::group_of(ranks.group(wrong_one)).session), 0, 0, &word,
+                         sizeof word, &wrong),
+            CANELE_OK);
+  while (!ended) {
+    for (int rank = 1; rank < size; ++rank) ranks.job.engine(rank).step();
+  }
+  caller.join();
   EXPECT_EQ(canele_wait(&wrong, nullptr), CANELE_OK);
 }
 

@@ -166,6 +166,36 @@ TEST_F(Groups, ACallAllocatesABoundedNumberOfPieces) {
   }
 }
 
+/// Rank 1 calls first, so that rank 0 need not wait for it.
+TEST(BlockingCalls, AllocateNothing) {
+  if (CANELE_COUNTS_MEMORY == 0) GTEST_SKIP() << "a sanitizer has its own malloc";
+  Ranks ranks(job_of("shm", 2));
+  Everywhere first(ranks, {Op::barrier, 2});
+  first.start_all();
+  first.finish("they are connected");
+  canele_collective_options_t blocking = options_of(0);
+  blocking.blocking = 1;
+  const auto pieces_of = [&](const Case& one) {
+    Everywhere all(ranks, one);
+    all.start(1);
+    for (int i = 0; i < 10; ++i) ranks.job.step_all();
+    const long before = allocated_pieces;
+    const int code = all.side(0).start(ranks.group(0), &blocking, nullptr);
+    const long pieces = allocated_pieces - before;
+    EXPECT_EQ(code, CANELE_OK);
+    EXPECT_TRUE(ranks.job.until([&] { return all.done(1); }));
+    EXPECT_EQ(all.side(0).check() + all.side(1).check(), "");
+    return pieces;
+  };
+  for (int op = 0; op < op_count; ++op) {
+    for (const int root : {0, 1}) {
+      const Case one{static_cast<Op>(op), 2, 1, root};
+      for (int i = 0; i < 5; ++i) pieces_of(one);
+      EXPECT_EQ(pieces_of(one), 0) << op_names[op] << ", root " << root;
+    }
+  }
+}
+
 TEST_F(Groups, AReportNamesWhoHasNotBegun) {
   Everywhere all(ranks_, {Op::barrier, 3});
   all.start(0);
