@@ -85,8 +85,8 @@ class Idle {
   Action decide(std::uint64_t now) noexcept {
     if (idle_since_ == 0) {
       idle_since_ = now;
-    } else if (last_ != Action::sleep) {
-      if (last_ == Action::spin && now - last_turn_ > hole_ns) oversubscribed_until_ = now + oversubscribed_for_ns;
+    } else if (last_ == Action::spin) {
+      if (now - last_turn_ > hole_ns) oversubscribed_until_ = now + oversubscribed_for_ns;
       if (now - last_turn_ > slice_ns) pressure_.seen(now);
     }
     last_turn_ = now;
@@ -98,6 +98,9 @@ class Idle {
     } else if (idle < spin + budget_.yield_ns && !pressure_.holds(now)) {
       last_ = Action::yield;
       platform_.yield();
+      // Now: the next turn may find something to do, since it comes so late, and never ask here.
+      const std::uint64_t after = platform_.now_ns();
+      if (after - now > slice_ns) pressure_.seen(after);
     } else {
       last_ = Action::sleep;
     }

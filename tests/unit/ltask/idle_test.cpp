@@ -52,6 +52,14 @@ TEST_F(Idling, YieldsOnceToWhoKeepsTheCoreAndThenSleepsAtOnce) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(until_sleep().yields, 0);
 }
 
+TEST_F(Idling, SeesALostTurnThoughThereIsWorkAfterIt) {
+  platform.a_yield_takes = turn;
+  idle.worked();
+  while (idle.next() != Action::yield) continue;
+  EXPECT_TRUE(pressure.holds(platform.now)) << "what has come in that time keeps it from asking again";
+  EXPECT_EQ(until_sleep().yields, 0);
+}
+
 TEST_F(Idling, TriesAYieldAgainMoreAndMoreSeldom) {
   platform.a_yield_takes = turn;
   EXPECT_EQ(until_sleep().yields, 1);
