@@ -84,8 +84,10 @@ struct Capabilities {
   bool copies_by_hardware = false;  ///< a pending remote_copy() goes on while no thread is in the driver
   std::size_t max_copy = 1u << 30;  ///< longest piece for remote_copy()
   std::size_t copy_from = 0;        ///< shorter messages cost both ends less by bulk_send() than by remote_copy()
-  std::size_t exposure_size = 0;    ///< the longest exposure that expose() writes; at most Exposure::max_size
-  int shared_lines = 0;             ///< shared_lines(): how many each end of a pair has; 0: none
+  std::size_t copy_from_shared_core = 0;  ///< the same where threads that compute want this end's core: each piece of a
+                                          ///< stream then costs a switch of threads, which one copy does not
+  std::size_t exposure_size = 0;          ///< the longest exposure that expose() writes; at most Exposure::max_size
+  int shared_lines = 0;                   ///< shared_lines(): how many each end of a pair has; 0: none
   WakeUp wake_up = WakeUp::none;
   bool reaches_self = false;        ///< can send to the own rank
   bool reaches_local = false;       ///< can reach ranks of this host

@@ -59,6 +59,8 @@ class Worker {
   /// True if the calling thread is this worker.
   bool is_caller() const noexcept;
   std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
+  /// Threads that compute have taken turns from it lately.
+  bool shares_core(std::uint64_t now) const noexcept { return active() && pressure_.holds(now); }
   /// OS name of the thread, 0 if there is none.
   long native_id() const;
 

@@ -35,7 +35,7 @@ namespace canele::comm::advert {
 inline constexpr std::size_t least = 32 * 1024;
 
 /// Does a message of so many bytes move faster if either end may copy it? The peer is connected.
-bool pays(const Peer& peer, std::uint64_t length);
+bool pays(const Engine& engine, const Peer& peer, std::uint64_t length);
 /// A receive from `peer` has just been queued: offers it, if that can help.
 void offer(Engine& engine, Request& request, Peer& peer);
 /// The offer no longer holds: the receive has matched, or is cancelled. False: its sender has taken it.

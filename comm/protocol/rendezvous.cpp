@@ -104,12 +104,18 @@ void pull_alone(Pull& pull) {
   pull.engine->tasks.submit(pull);
 }
 
+std::size_t copies_from(const Engine& engine, const Peer& peer) {
+  const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
+  return engine.worker.shares_core(engine.platform.now_ns()) ? can.copy_from_shared_core : can.copy_from;
+}
+
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   constexpr int most_pieces = 16;
   drivers::Driver& driver = *peer.rail->slot->driver;
   exposure.size = 0;
   const drivers::Capabilities& can = driver.capabilities();
-  if (!can.get || !can.copies_anywhere || request.data.length < can.copy_from || CANELE_BUGGIFY(not_exposed)) return;
+  if (!can.get || !can.copies_anywhere || CANELE_BUGGIFY(not_exposed)) return;
+  if (request.data.length < copies_from(*request.engine, peer)) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);

@@ -59,11 +59,14 @@ bool read_attach_from(DriverContext& context, int* from, std::string* reason) {
          net::read_number(context, "SHM_CMA_FROM", "0", 0, "auto, or bytes", from, reason);
 }
 
-/// Long messages are copied by attach in any case: one end can do that alone, while the other computes.
-std::size_t attach_from(DriverContext& context, int set) {
-  constexpr std::size_t long_message = 512 * 1024;
-  if (set >= 0) return static_cast<std::size_t>(set);
-  return dearer_than_two_copies(context) ? long_message : 0;
+/// Long messages are copied by attach in any case: one end can do that alone, while the other computes. So are shorter
+/// ones where others want the core: StarPU's Cholesky with tiles of 400 KiB is a fifth to two thirds faster by that.
+void choose_attach_from(DriverContext& context, int set, Capabilities* can) {
+  constexpr std::size_t long_message = 512 * 1024, worth_a_switch = 64 * 1024;
+  const bool dear = set < 0 && dearer_than_two_copies(context);
+  const auto otherwise = static_cast<std::size_t>(std::max(set, 0));
+  can->copy_from = dear ? long_message : otherwise;
+  can->copy_from_shared_core = dear ? worth_a_switch : otherwise;
 }
 
 }  // namespace
@@ -97,7 +100,7 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = largest_packet;
   capabilities_.get = capabilities_.put = capabilities_.copies_anywhere = attach_;
-  if (attach_) capabilities_.copy_from = attach_from(context, from);
+  if (attach_) choose_attach_from(context, from, &capabilities_);
   capabilities_.shared_lines = shared_line_count;
   capabilities_.exposure_size = Exposure::max_size;
   capabilities_.wake_up = WakeUp::doorbell;
