@@ -83,9 +83,14 @@ def complaints(step, budget, allowance):
                    f"so it has grown by {grown} (the limit is {limit:.1f})")
 
 
+def budgets_written():
+    """The figures of the table, by step."""
+    return {row[0]: [float(number) for number in row[1:]] for row in ROW.findall(DOCUMENT.read_text("utf-8"))}
+
+
 def compare(steps, allowance):
     """The number of complaints, each printed."""
-    budgets = {row[0]: [float(number) for number in row[1:]] for row in ROW.findall(DOCUMENT.read_text("utf-8"))}
+    budgets = budgets_written()
     wrong = 0
     for step in steps:
         if step.name not in budgets:
@@ -100,6 +105,19 @@ def compare(steps, allowance):
             step.print_profile()
         wrong += len(found)
     return wrong, budgets
+
+
+def count(programs, allowance):
+    """All steps. If some cost too much, the cheaper of two counts of each: the table's hash has another seed each time,
+    and one in some fifty is unlucky; what really costs more does so both times."""
+    def once():
+        return [step for program in programs for step in steps_of(program)]
+
+    steps, budgets = once(), budgets_written()
+    if not any(list(complaints(step, budgets.get(step.name, []), allowance)) for step in steps):
+        return steps
+    print("some steps cost more than is written: all are counted once more")
+    return [min(pair, key=lambda step: step.figure("instructions")) for pair in zip(steps, once())]
 
 
 def write(steps):
@@ -120,7 +138,7 @@ def main():
         return 77
     binaries = pathlib.Path(os.environ["CANELE_TEST_BIN"])
     programs = [binaries / name for name in PROGRAMS if (binaries / name).exists()]
-    steps = [step for program in programs for step in steps_of(program)]
+    steps = count(programs, options.allowance)
     if not steps:
         print("nothing was counted: the programs were built without valgrind/callgrind.h (Debian package: valgrind)")
         return 77
