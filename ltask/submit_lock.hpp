@@ -205,8 +205,10 @@ class BasicSubmitLock {
     std::uintptr_t seen = taken_word;
     row_ = 0;
     Owner* const owner = bias_is_welcome() ? own_bias() : nullptr;
-    if (owner == nullptr)
+    if (owner == nullptr) {
+      may_be_biased_.store(false, std::memory_order_release);
       return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
+    }
     entered_by_ = owner;
     bias_.store(owner, std::memory_order_release);
     if (word_.compare_exchange_strong(seen, biased_word, std::memory_order_release, std::memory_order_relaxed))
@@ -214,15 +216,14 @@ class BasicSubmitLock {
     bias_.store(nullptr, std::memory_order_relaxed);
     owner->over.store(true, std::memory_order_relaxed);  // nobody has seen it: the word never said so
     entered_by_ = nullptr;
+    may_be_biased_.store(false, std::memory_order_release);
     return false;
   }
 
   /// For the holder, who is about to give itself the bias: nobody visits, or will without a look at the lock.
   bool bias_is_welcome() noexcept {
     may_be_biased_.store(true, std::memory_order_seq_cst);
-    if (visitors_.load(std::memory_order_seq_cst) == 0) return true;
-    may_be_biased_.store(false, std::memory_order_release);
-    return false;
+    return visitors_.load(std::memory_order_seq_cst) == 0;
   }
 
   /// For the holder: the calling thread's, ready for use; nullptr: it may have none now.

@@ -60,7 +60,7 @@ class Worker {
   bool is_caller() const noexcept;
   std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
   /// Threads that compute have taken turns from it lately.
-  bool shares_core(std::uint64_t now) const noexcept { return active() && pressure_.holds(now); }
+  bool shares_core() const noexcept { return active() && pressure_.holds(platform_.now_ns()); }
   /// OS name of the thread, 0 if there is none.
   long native_id() const;
 

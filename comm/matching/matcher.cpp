@@ -332,8 +332,7 @@ template <typename Counting>
     if (session.indexes_any_tag) any_tag_.remove(message);
     session.arrivals.remove(message);
   }
-  message.queued = false;
-  --session.unexpected;
+  forget_exact(session, message);
 }
 
 template <typename Counting>

@@ -75,7 +75,7 @@ class BasicMatcher {
   /// Is there a short way of post(): an exact receive of a session that files its messages under their exact keys only,
   /// and has some?
   bool takes_exact(const MatchSession& session, std::uint64_t mask, std::int32_t source) const noexcept {
-    const bool exact = mask == ~std::uint64_t{0} && source != rank_any;
+    const bool exact = classify(source, mask) == MatchClass::exact;
     return exact && session.unexpected != 0 && !session.lists_arrivals && other_ == nullptr && !Counting::on;
   }
   /// Then that is it: the message that it takes, already taken out, or nullptr: it must be queued.
@@ -91,7 +91,7 @@ class BasicMatcher {
   /// of its node has been written.
   [[gnu::always_inline]] bool queue_quickly(MatchSession& session, PostedNode& receive, std::uint64_t tag,
                                             std::uint64_t mask, std::int32_t source) {
-    const bool exact = mask == ~std::uint64_t{0} && source != rank_any;
+    const bool exact = classify(source, mask) == MatchClass::exact;
     if (!exact || session.unexpected != 0 || other_ != nullptr || Counting::on) return false;
     receive.tag = tag;
     receive.mask = mask;

@@ -192,10 +192,11 @@ void offer(Engine& engine, Request& request, Peer& peer) {
 
 bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
-  drivers::Exposure ours;
-  if (want <= shared_copy::least_chunk || !shares(engine, peer) || !expose(peer, request, ours)) return false;
+  if (want <= shared_copy::least_chunk || !shares(engine, peer)) return false;
   if (free_line(peer) >= 0) return share_now(engine, request, peer, handle, exposure);
   if (moving(peer) < peer.rail->lines.count / 2) return false;  // offers have the lines, perhaps for long
+  drivers::Exposure ours;
+  if (!expose(peer, request, ours)) return false;  // it would wait in vain
   CANELE_RARE_MARK(share_waits_for_a_line);
   rendezvous::Pull& pull = rendezvous::new_pull(engine, request, peer, exposure);
   pull.handle = handle;

@@ -172,7 +172,8 @@ enum class Accepted : std::uint8_t {
 [[gnu::always_inline]] inline bool wait_in_line(Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
   Session& session = *posting.session;
-  if (posting.data.length >= advert::least || engine.event_log != nullptr) [[unlikely]]
+  if (posting.data.length >= advert::least || engine.event_log != nullptr || !engine.credit.starving.empty())
+      [[unlikely]]
     return false;
   const Peer* const peer = posting.source >= 0 ? engine.peers[posting.source] : nullptr;
   if (peer == nullptr || peer->gone()) [[unlikely]]
@@ -189,7 +190,7 @@ enum class Accepted : std::uint8_t {
   MatchSession& session = posting.session->match;
   if (!engine.matcher.takes_exact(session, posting.mask, posting.source)) {
     fill_all_but_name(posting);
-    if (engine.credit.starving.empty() && wait_in_line(engine, posting)) {
+    if (wait_in_line(engine, posting)) {
       CANELE_MARK(receive_waits_at_once);
       return Accepted::waits;
     }

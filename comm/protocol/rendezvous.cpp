@@ -106,7 +106,7 @@ void pull_alone(Pull& pull) {
 
 std::size_t copies_from(const Engine& engine, const Peer& peer) {
   const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
-  return engine.worker.shares_core(engine.platform.now_ns()) ? can.copy_from_shared_core : can.copy_from;
+  return engine.worker.shares_core() ? can.copy_from_shared_core : can.copy_from;
 }
 
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {

@@ -103,6 +103,14 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   return call.end(code, &comm);
 }
 
+/// The end of the short way of a call that does not block: `error` is the engine's answer.
+[[gnu::always_inline]] inline int hand_out(Function function, Request& made, int error, MPI_Request* handle) {
+  if (error != CANELE_OK) [[unlikely]]
+    return fail_on_short_way(function, made, error, MPI_STATUS_IGNORE);
+  *handle = RequestPool::open(made);
+  return MPI_SUCCESS;
+}
+
 int probe(const Endpoint& from, int* flag, MPI_Status* status) {
   if (from.nobody()) {
     fill_nobody_status(status);
@@ -166,13 +174,8 @@ extern "C" int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int 
                           MPI_Request* request) {
   Usual message;
   if (message.has_destination(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
-    if (Request* made = message.take_request(false)) [[likely]] {
-      const int error = message.send(buffer, *made);
-      if (error != CANELE_OK) [[unlikely]]
-        return fail_on_short_way("MPI_Isend", *made, error, MPI_STATUS_IGNORE);
-      *request = RequestPool::open(*made);
-      return MPI_SUCCESS;
-    }
+    if (Request* made = message.take_request(false)) [[likely]]
+      return hand_out("MPI_Isend", *made, message.send(buffer, *made), request);
   }
   return send_later("MPI_Isend", buffer, count, type, rank, tag, comm, false, request);
 }
@@ -188,13 +191,8 @@ extern "C" int PMPI_Irecv(void* memory, int count, MPI_Datatype type, int rank, 
                           MPI_Request* request) {
   Usual message;
   if (message.has_source(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
-    if (Request* made = message.take_request(true)) [[likely]] {
-      const int error = message.receive(memory, *made);
-      if (error != CANELE_OK) [[unlikely]]
-        return fail_on_short_way("MPI_Irecv", *made, error, MPI_STATUS_IGNORE);
-      *request = RequestPool::open(*made);
-      return MPI_SUCCESS;
-    }
+    if (Request* made = message.take_request(true)) [[likely]]
+      return hand_out("MPI_Irecv", *made, message.receive(memory, *made), request);
   }
   return receive_later(memory, count, type, rank, tag, comm, request);
 }

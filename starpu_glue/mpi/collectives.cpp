@@ -35,7 +35,7 @@ int refuse_in_place(const void* memory, const char* which) {
 }
 
 int check_root(const Communicator& comm, int root) {
-  if (root >= 0 && root < comm.size()) return MPI_SUCCESS;
+  if (comm.has_rank(root)) return MPI_SUCCESS;
   return fail(MPI_ERR_ROOT, "root is %d; the communicator has the ranks 0 to %d", root, comm.size() - 1);
 }
 
@@ -52,29 +52,21 @@ struct Block {
   std::size_t length = 0;
 };
 
-/// False: it is not one, or something is wrong with it; the long way finds out.
-[[gnu::always_inline]] inline bool is_block(const Asked& asked, Block* block) {
+/// So many of what is asked for, one after the other, are one. False: they are not, or something is wrong with it; the
+/// long way finds out.
+[[gnu::always_inline]] inline bool make_block(const Asked& asked, std::size_t in_a_row, Block* each) {
   const Type* type = find_type(asked.type);
   if (type == nullptr || asked.count < 0 || in_place(asked.memory)) [[unlikely]]
     return false;
-  const Payload payload(asked.memory, static_cast<std::size_t>(asked.count), *type);
-  *block = {payload.base + payload.layout.first, payload.length};
-  return payload.contiguous();
+  const Payload all(asked.memory, in_a_row * static_cast<std::size_t>(asked.count), *type);
+  *each = {all.base + all.layout.first, all.length / in_a_row};
+  return all.contiguous();
 }
-constexpr bool is_block(const AskedEach&, Block*) { return false; }
+[[gnu::always_inline]] inline bool is_block(const Asked& asked, Block* block) { return make_block(asked, 1, block); }
 
-/// One for each rank, all alike and one after the other.
-[[gnu::always_inline]] inline bool are_blocks(const Asked& asked, Block* each) {
-  const Type* type = find_type(asked.type);
-  if (type == nullptr || asked.count < 0 || in_place(asked.memory)) [[unlikely]]
-    return false;
-  const Payload several(asked.memory, 2 * static_cast<std::size_t>(asked.count), *type);
-  *each = {several.base + several.layout.first, several.length / 2};
-  return several.contiguous();
-}
+/// One for each rank, all alike: if two are one block, so are all.
+[[gnu::always_inline]] inline bool are_blocks(const Asked& asked, Block* each) { return make_block(asked, 2, each); }
 constexpr bool are_blocks(const AskedEach&, Block*) { return false; }
-
-bool has_rank(const Communicator& comm, int rank) { return rank >= 0 && rank < comm.size(); }
 
 int resolve(const Asked& asked, int ranks, Parts* parts) {
   Buffer buffer;
@@ -124,7 +116,7 @@ const void* input_of(const void* asked, const EngineParts& engine) {
 /// The usual way of a gather or scatter, where `own` and, at the root, `all` are blocks. False: it is not usual.
 template <class Data>
 bool takes_blocks(const Start& start, const Asked& own, const Data& all, int root, Block* part, Block* parts) {
-  if (!has_rank(start.comm, root) || !has_equal_parts(all) || !is_block(own, part)) return false;
+  if (!start.comm.has_rank(root) || !has_equal_parts(all) || !is_block(own, part)) return false;
   return start.comm.rank() != root || (are_blocks(all, parts) && parts->length == part->length);
 }
 
@@ -328,7 +320,7 @@ int start_barrier(const Start& start) {
 }
 
 int start_bcast(const Start& start, Asked data, int root) {
-  if (Block block; has_rank(start.comm, root) && is_block(data, &block)) [[likely]] {
+  if (Block block; start.comm.has_rank(root) && is_block(data, &block)) [[likely]] {
     return from_collective(
         canele_ibcast(start.comm.group(), block.memory, block.length, root, start.options, start.request));
   }

@@ -30,9 +30,7 @@ thread_local Leaving leaving;
 int take_request(Communicator& comm, bool receive, std::uint8_t duties, Request** made) {
   Request* request = free_requests.take();
   if (request == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another request");
-  request->on.store(&comm, std::memory_order_release);
-  request->is_receive = receive;
-  request->duties = duties;
+  request->begin(comm, receive, duties);
   if (profile::on.load(std::memory_order_relaxed)) {
     request->started.note();
     request->duties |= Request::profiled;
@@ -57,7 +55,7 @@ int get_rank(MPI_Comm comm, int rank, bool source, Endpoint* endpoint) {
     endpoint->world_rank = MPI_PROC_NULL;
   } else if (source && rank == MPI_ANY_SOURCE) {
     endpoint->world_rank = CANELE_ANY_SOURCE;
-  } else if (rank >= 0 && rank < endpoint->comm->size()) {
+  } else if (endpoint->comm->has_rank(rank)) {
     endpoint->world_rank = endpoint->comm->world_rank(rank);
   } else {
     return fail(MPI_ERR_RANK, "%s is %d; the communicator has the ranks 0 to %d", source ? "source" : "destination",

@@ -5,8 +5,7 @@
 // Who: api_point_to_point.cpp, api_collective.cpp, api_completion.cpp. Threads: any; MPI allows one thread at a time
 //     per request.
 // Surprise: the object is the slot of its handle and is used again without being freed or zeroed. Each thread keeps
-// some
-//     free ones: a request costs no allocation, and usually nothing that threads share.
+//     some free ones: a request costs no allocation, and usually nothing that threads share.
 //
 //   line 0     handle, communicator, duties: what starting and completing a message touch here
 //   line 1-6   the engine's request
@@ -44,6 +43,12 @@ struct RequestHead {
   bool is_receive = false;
   profile::Started started;
 
+  /// It is one now; no handle names it yet.
+  void begin(Communicator& comm, bool receive, std::uint8_t duties_at_end) {
+    on.store(&comm, std::memory_order_release);
+    is_receive = receive;
+    duties = duties_at_end;
+  }
   Communicator& comm() const { return *on.load(std::memory_order_relaxed); }
   bool must(Duty duty) const { return (duties & duty) != 0; }
 };

@@ -53,9 +53,7 @@ class Usual {
   Request* take_request(bool receive) {
     Request* request = free_requests.take_kept();
     if (request == nullptr) return nullptr;
-    request->on.store(comm_, std::memory_order_release);
-    request->is_receive = receive;
-    request->duties = 0;
+    request->begin(*comm_, receive, 0);
     return request;
   }
 
