@@ -9,20 +9,28 @@
 //
 // The receiver of a direction owns its area (a sealed memfd) and lends it to the sender:
 //
-//     offset 0        128           1024     4096                      12288                             61440
+//     offset 0        128           1024     4096                      12288                             65536
 //     +------------+-------------+--------+--------+--------+-+----------+-----------------------------------+
-//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | data ring, 48 KiB                 |
+//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | data ring, 52 KiB                 |
 //     | by receiver| by sender   | lines  |      the line ring           | packets of more than 56 bytes     |
 //     +------------+-------------+--------+--------+--------+-+----------+-----------------------------------+
 //     line: one cache line
 //            +- word, 8 B ---------------------------+- payload, 56 B ------------------------------------+
-//            | generation 32 | length 24 | kind 8    | a whole small packet, or a Descriptor              |
+//            | number 56 | length 8                  | a whole small packet                               |
 //            +- stored last, with release -----------+----------------------------------------------------+
+//     record in the data ring: whole cache lines
+//            +- word, 8 B ---------------------------+- packet: bytes ------------------- ... -+- word ---+
+//            | number 32 | length 24 | kind 8        | bulk: key, position, next line: bytes   | 0: none  |
+//            +- stored last, with release -----------+---------------------------------------- ... -+----------+
 //
-// A line is valid when its generation is that of the lap the receiver is in: nothing is ever zeroed, and sender and
-// receiver share no index in the common case. Rejected: head and tail indices (two more cache lines travel per
-// message); a valid bit that the receiver clears (the line comes back to the sender dirty); slots of two lines, against
-// the hardware's habit of fetching lines in pairs (measured: 78 instead of 72 ns one way).
+// Messages of a direction are numbered, whichever ring they take; the receiver looks in both places for the next
+// number. So a message costs no line but its own. A line's word is valid when it has the next number: 2^56 do not
+// come again, nothing is zeroed, and sender and receiver share no index in the common case. In the data ring any bytes
+// may lie where the next word will be: so the sender first stores an empty word behind each record.
+//
+// Rejected: head and tail indices (two more cache lines travel per message); a valid bit that the receiver clears (the
+// line comes back to the sender dirty); slots of two lines, against the hardware's habit of fetching lines in pairs
+// (measured: 78 instead of 72 ns one way); a line that names each record (one more transfer that the next waits for).
 #pragma once
 
 #include <atomic>
@@ -33,11 +41,11 @@
 
 namespace canele::drivers::shm {
 
-inline constexpr std::uint32_t layout_version = 2;  ///< peers with another one are refused
+inline constexpr std::uint32_t layout_version = 3;  ///< peers with another one are refused
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
-inline constexpr std::size_t data_size = 48 * 1024;
+inline constexpr std::size_t data_size = 52 * 1024;
 inline constexpr std::size_t largest_packet = 16 * 1024;
 inline constexpr int shared_line_count = 16;
 
@@ -45,26 +53,34 @@ inline constexpr int shared_line_count = 16;
 inline constexpr std::size_t lines_told = line_count / 4;
 inline constexpr std::size_t data_told = data_size / 4;
 
-// With everything consumed and the last quarter untold, the longest packet must still find room, even if it has to
-// skip the end of the ring: or sender and receiver would wait for each other.
-static_assert(data_size - data_told >= 2 * largest_packet);
+enum class Kind : std::uint8_t {
+  none = 0,    ///< nothing yet
+  packet = 1,  ///< a packet
+  bulk = 2,    ///< a piece of a bulk transfer
+  skip = 3     ///< the record did not fit before the end: it lies at the start
+};
+
+/// What stands before the bytes of a record. A piece begins a line: it is copied by whole lines.
+constexpr std::size_t record_head(Kind kind) { return kind == Kind::bulk ? line_size : sizeof(std::uint64_t); }
+
+constexpr std::size_t round_to_line(std::size_t size) { return (size + line_size - 1) & ~(line_size - 1); }
+
+/// Bytes of the data ring that a record of `size` bytes takes.
+constexpr std::size_t record_size(std::size_t size, Kind kind) { return round_to_line(record_head(kind) + size); }
+
+inline constexpr std::size_t largest_record = record_size(largest_packet, Kind::bulk);
+
+// With everything consumed and the last quarter untold, the longest record must still find room, with the empty word
+// behind it, even if it has to skip the end of the ring: or sender and receiver would wait for each other.
+static_assert(data_size - data_told >= 2 * largest_record + line_size);
 static_assert((line_count & (line_count - 1)) == 0);
 static_assert(data_size % line_size == 0);
 
-enum class Kind : std::uint8_t {
-  small = 1,   ///< the payload is the packet
-  packet = 2,  ///< Descriptor: a packet in the data ring
-  bulk = 3     ///< Descriptor: a piece of a bulk transfer in the data ring
+/// Behind the word of a bulk piece.
+struct Place {
+  std::uint64_t key;  ///< the transfer
+  std::uint64_t at;   ///< position in the transfer
 };
-
-/// Payload of a line that points into the data ring.
-struct Descriptor {
-  std::uint32_t offset;  ///< where in the data ring; a multiple of line_size; the piece does not wrap
-  std::uint32_t zero;
-  std::uint64_t key;  ///< bulk: the transfer
-  std::uint64_t at;   ///< bulk: position in the transfer
-};
-static_assert(sizeof(Descriptor) <= line_payload);
 
 struct alignas(line_size) Line {
   std::atomic<std::uint64_t> word;
@@ -73,7 +89,8 @@ struct alignas(line_size) Line {
 static_assert(sizeof(Line) == line_size);
 
 struct alignas(4096) Area {
-  /// Lines consumed since the start. Written by the receiver, seldom; read by the sender when it sees no room.
+  /// Lines (low half) and bytes of the data ring consumed since the start, both modulo 2^32. Written by the receiver,
+  /// seldom; read by the sender when it sees no room.
   alignas(128) std::atomic<std::uint64_t> consumed;
   /// 1 while the sender waits for room and wants its doorbell rung. Written by the sender.
   alignas(128) std::atomic<std::uint32_t> starved;
@@ -83,7 +100,7 @@ struct alignas(4096) Area {
   alignas(4096) std::byte data[data_size];
 };
 static_assert(offsetof(Area, shared) == 1024 && offsetof(Area, lines) == 4096 && offsetof(Area, data) == 12288 &&
-              sizeof(Area) == 61440);
+              sizeof(Area) == 65536);
 
 /// One per process, lent to all peers read-only: 0 while the process is awake, else the number of its current sleep.
 /// One word per process rather than a flag per pair: falling asleep is one store whatever the number of peers, and no
@@ -94,18 +111,27 @@ struct alignas(4096) ParkPage {
 static_assert(sizeof(ParkPage) == 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-constexpr std::uint64_t make_word(std::uint32_t generation, std::size_t length, Kind kind) {
-  return std::uint64_t{generation} << 32 | std::uint64_t{length} << 8 | static_cast<std::uint64_t>(kind);
+constexpr std::uint64_t line_word(std::uint64_t number, std::size_t length) { return number << 8 | length; }
+constexpr std::uint64_t number_of_line(std::uint64_t word) { return word >> 8; }
+constexpr std::size_t length_of_line(std::uint64_t word) { return word & 0xff; }
+
+constexpr std::uint64_t record_word(std::uint64_t number, std::size_t length, Kind kind) {
+  return number << 32 | std::uint64_t{length} << 8 | static_cast<std::uint64_t>(kind);
 }
-constexpr std::uint32_t generation_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
-constexpr std::size_t length_of(std::uint64_t word) { return word >> 8 & 0xffffff; }
 constexpr std::uint8_t kind_of(std::uint64_t word) { return word & 0xff; }
-
-/// Generation of the line with running number `count`. Memory starts as zeros, so the first lap has 1.
-constexpr std::uint32_t generation_at(std::uint64_t count) {
-  return static_cast<std::uint32_t>(count / line_count + 1);
+constexpr std::size_t length_of(std::uint64_t word) { return word >> 8 & 0xffffff; }
+/// Is it the word of the record with that number? An empty word is of none, whatever the numbers come to.
+constexpr bool is_record(std::uint64_t word, std::uint64_t number) {
+  return word >> 32 == (number & 0xffffffff) && kind_of(word) != static_cast<std::uint8_t>(Kind::none);
 }
 
-constexpr std::size_t round_to_line(std::size_t size) { return (size + line_size - 1) & ~(line_size - 1); }
+constexpr std::uint64_t consumed_word(std::uint32_t lines, std::uint32_t bytes) {
+  return std::uint64_t{bytes} << 32 | lines;
+}
+
+/// The word at `place`, where a record begins or may begin.
+inline std::atomic<std::uint64_t>& word_at(Area& area, std::size_t place) {
+  return *reinterpret_cast<std::atomic<std::uint64_t>*>(area.data + place);
+}
 
 }  // namespace canele::drivers::shm

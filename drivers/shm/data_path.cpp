@@ -81,10 +81,10 @@ Status ShmDriver::send_packet_impl(Rank rank, const iovec* pieces, int count, st
     gather(line->payload, pieces, count, size);
     peer->out.publish_small(size);
   } else {
-    std::byte* to = peer->out.data(size);
-    if (to == nullptr) return starve(*peer, size);
+    std::byte* to = peer->out.data(size, Kind::packet);
+    if (to == nullptr) return starve(*peer, record_size(size, Kind::packet));
     gather(to, pieces, count, size);
-    peer->out.publish_data(size, Kind::packet, 0, 0);
+    peer->out.publish_data(size, Kind::packet, {});
   }
   note_sleep(*peer);
   return Status::ok;
@@ -95,10 +95,10 @@ Status ShmDriver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t off
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return Status::failed;
   assert(reserved_.peer != peer && size <= largest_packet);
-  std::byte* to = peer->out.data(size);
-  if (to == nullptr) return starve(*peer, size);
+  std::byte* to = peer->out.data(size, Kind::bulk);
+  if (to == nullptr) return starve(*peer, record_size(size, Kind::bulk));
   gather(to, pieces, count, size);
-  peer->out.publish_data(size, Kind::bulk, key, offset);
+  peer->out.publish_data(size, Kind::bulk, {key, offset});
   note_sleep(*peer);
   return Status::ok;
 }
@@ -109,12 +109,12 @@ std::span<std::byte> ShmDriver::reserve_impl(Rank rank, std::size_t size) {
   if (peer == nullptr) return {};
   const bool in_line = size <= line_payload;
   Line* line = in_line ? peer->out.line() : nullptr;
-  std::byte* at = in_line ? (line == nullptr ? nullptr : line->payload) : peer->out.data(size);
+  std::byte* at = in_line ? (line == nullptr ? nullptr : line->payload) : peer->out.data(size, Kind::packet);
   if (at == nullptr) {
-    starve(*peer, in_line ? 0 : size);
+    starve(*peer, in_line ? 0 : record_size(size, Kind::packet));
     return {};
   }
-  reserved_ = {peer, at, in_line};
+  reserved_ = {peer, in_line};
   return {at, size};
 }
 
@@ -123,12 +123,10 @@ void ShmDriver::commit_impl([[maybe_unused]] Rank rank, std::size_t size) {
   assert(made.peer != nullptr && made.peer->rank == rank);
   reserved_ = {};
   if (size == 0 || !made.peer->open) return;
-  if (size <= line_payload) {
-    // It became small: then one line is cheaper for the receiver than a line and the data it names.
-    if (!made.in_line) std::memcpy(made.peer->out.line()->payload, made.at, size);
+  if (made.in_line) {
     made.peer->out.publish_small(size);
   } else {
-    made.peer->out.publish_data(size, Kind::packet, 0, 0);
+    made.peer->out.publish_data(size, Kind::packet, {});
   }
   note_sleep(*made.peer);
 }
@@ -178,10 +176,8 @@ inline Peer& ShmDriver::next_inbox() {
   return *active_[turn_];
 }
 
-/// Does `word`, the next one of its inbox, announce something? A failed peer waits for report().
-inline bool ShmDriver::has_mail(const Peer& peer, std::uint64_t word) {
-  return peer.in.fresh(word) && peer.state != Peer::State::failed;
-}
+/// Is there something to take? A failed peer waits for report().
+inline bool ShmDriver::takes(const Peer& peer, Mail mail) { return mail && peer.state != Peer::State::failed; }
 
 /// One look at every inbox; with few of them several, until something is there: to come here costs more than a look.
 /// What is there is another function, which is jumped to: so a look saves no registers.
@@ -191,22 +187,22 @@ inline int ShmDriver::poll_inboxes(int budget) {
   const std::size_t most = count == 0 ? 0 : std::max(count, patience);
   for (std::size_t looks = 1; looks <= most; ++looks) {
     Peer& peer = next_inbox();
-    const std::uint64_t word = peer.in.word();
-    if (has_mail(peer, word)) return empty_inboxes(&peer, word, looks < count ? count - looks : 0, budget);
+    const Mail mail = peer.in.look();
+    if (takes(peer, mail)) return empty_inboxes(&peer, mail, looks < count ? count - looks : 0, budget);
     relax();
   }
   return 0;
 }
 
 /// Takes what one inbox has, and then `others`, the rest of the round.
-int ShmDriver::empty_inboxes(Peer* peer, std::uint64_t word, std::size_t others, int budget) {
+int ShmDriver::empty_inboxes(Peer* peer, Mail mail, std::size_t others, int budget) {
   for (int events = 0;;) {
-    events += receive(*peer, word, std::min(budget - events, slice));
+    events += receive(*peer, mail, std::min(budget - events, slice));
     do {
       if (others-- == 0 || events >= budget) return events;
       peer = &next_inbox();
-      word = peer->in.word();
-    } while (!has_mail(*peer, word));
+      mail = peer->in.look();
+    } while (!takes(*peer, mail));
   }
 }
 
@@ -230,17 +226,16 @@ int ShmDriver::poll_with_chores(int budget) {
   }
 }
 
-/// Takes packets out of an inbox; `word` announces the first.
-[[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, std::uint64_t word, int budget) {
+/// Takes packets out of an inbox; `mail` is the first.
+[[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, Mail mail, int budget) {
   int events = 0;
   do {
-    const bool small = kind_of(word) == static_cast<std::uint8_t>(Kind::small);
     if (events_->looks_ahead) [[unlikely]]
       show_ahead(peer);
-    if (!(small ? receive_line(peer, word) : receive_data(peer, word))) break;
+    if (!(mail.in_line ? receive_line(peer, mail.word) : receive_record(peer, mail.word))) break;
     ++events;
-    word = peer.in.word();
-  } while (peer.in.fresh(word) && events < budget && peer.open);
+    mail = peer.in.look();
+  } while (mail && events < budget && peer.open);
   return events;
 }
 
@@ -266,7 +261,7 @@ inline bool ShmDriver::receive_line(Peer& peer, std::uint64_t word) {
 }
 
 /// A packet or a bulk piece in the data ring. false: the same.
-bool ShmDriver::receive_data(Peer& peer, std::uint64_t word) {
+bool ShmDriver::receive_record(Peer& peer, std::uint64_t word) {
   const Arrival arrival = peer.in.large(word);
   if (!arrival.sound) return nonsense(peer);
   if (arrival.bulk) {
@@ -274,7 +269,7 @@ bool ShmDriver::receive_data(Peer& peer, std::uint64_t word) {
   } else if (!give(peer, arrival.bytes)) {
     return false;
   }
-  if (peer.in.pop(arrival.bytes.size())) wake_if_starved(peer);
+  if (peer.in.pop(arrival)) wake_if_starved(peer);
   return true;
 }
 
@@ -286,10 +281,10 @@ bool ShmDriver::nonsense(Peer& peer) {
 /// Copies a bulk piece to where the engine wants it.
 void ShmDriver::land(Peer& peer, const Arrival& arrival) {
   std::span<const std::byte> left = arrival.bytes;
-  std::uint64_t at = arrival.at;
+  std::uint64_t at = arrival.place.at;
   while (!left.empty()) {
     iovec pieces[pieces_at_once];
-    const int count = events_->landing(peer.rank, arrival.key, at, left.size(), pieces, pieces_at_once);
+    const int count = events_->landing(peer.rank, arrival.place.key, at, left.size(), pieces, pieces_at_once);
     if (count <= 0) return;  // nobody wants it
     std::size_t written = 0;
     for (int i = 0; i < count; ++i) {
@@ -301,7 +296,7 @@ void ShmDriver::land(Peer& peer, const Arrival& arrival) {
       written += size;
     }
     assert(written > 0);
-    events_->landed(peer.rank, arrival.key, at, written);
+    events_->landed(peer.rank, arrival.place.key, at, written);
     at += written;
   }
 }

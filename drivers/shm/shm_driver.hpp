@@ -47,15 +47,15 @@ class ShmDriver final : public Driver {
   void note_sleep(Peer&);
   void wake_if_starved(Peer&);
   Peer& next_inbox();
-  static bool has_mail(const Peer&, std::uint64_t word);
+  static bool takes(const Peer&, Mail);
   int poll_inboxes(int budget);
-  int empty_inboxes(Peer*, std::uint64_t word, std::size_t others, int budget);
+  int empty_inboxes(Peer*, Mail, std::size_t others, int budget);
   int poll_with_chores(int budget);
   void show_ahead(const Peer& peer);
-  int receive(Peer&, std::uint64_t word, int budget);
+  int receive(Peer&, Mail, int budget);
   bool give(Peer&, std::span<const std::byte>);
   bool receive_line(Peer&, std::uint64_t word);
-  bool receive_data(Peer&, std::uint64_t word);
+  bool receive_record(Peer&, std::uint64_t word);
   bool nonsense(Peer&);
   void land(Peer&, const Arrival&);
   int offer_room(int budget);
@@ -106,7 +106,6 @@ class ShmDriver final : public Driver {
   std::vector<Peer*> starved_, news_, ending_;
   struct Reservation {
     Peer* peer = nullptr;
-    std::byte* at = nullptr;
     bool in_line = false;
   } reserved_;
 

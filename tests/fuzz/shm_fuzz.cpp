@@ -26,40 +26,41 @@ bool is_inside(const shm::Area& area, std::span<const std::byte> bytes) {
   return bytes.data() >= begin && bytes.data() + bytes.size() <= begin + sizeof area;
 }
 
-/// Lines as a hostile sender writes them; the receiver takes those that are sound and stops at the first that is not.
+/// Lines and records as a hostile sender writes them; the receiver takes those that are sound and stops at the first
+/// that is not.
 void receive(Input& input) {
   const auto area = std::make_unique<shm::Area>();
   shm::Inbox in;
   in.attach(area.get(), input.flag());
-  std::uint64_t count = 0;
-  for (; count < 400 && !input.empty(); ++count) {
-    shm::Line& line = area->lines[count % shm::line_count];
-    const auto kind = static_cast<shm::Kind>(input.byte() % 5);
+  std::size_t place = 0;
+  std::uint32_t lines = 0;
+  for (std::uint64_t number = 1; number < 400 && !input.empty(); ++number) {
+    const std::uint64_t told = number + (input.byte() == 255 ? 1 : 0);
     const std::size_t length = input.number<std::uint16_t>() << (input.byte() % 9);
-    const auto payload = input.bytes(input.below(shm::line_payload + 1));
-    std::copy(payload.begin(), payload.end(), line.payload);
-    if (input.flag()) {  // a descriptor that may be sound
-      const shm::Descriptor descriptor{input.number<std::uint16_t>() * 64u, 0, input.byte(), input.byte()};
-      std::memcpy(line.payload, &descriptor, sizeof descriptor);
-    }
-    line.word.store(shm::make_word(shm::generation_at(count) + (input.byte() == 255 ? 1 : 0), length, kind));
-    const std::uint64_t word = in.word();
-    if (!in.fresh(word)) return;
-    if (shm::kind_of(word) == static_cast<std::uint8_t>(shm::Kind::small)) {
-      const auto bytes = in.small(word);
+    const auto kind = static_cast<shm::Kind>(input.byte() % 5);
+    shm::word_at(*area, place).store(shm::record_word(told, length, kind));
+    if (input.flag()) shm::word_at(*area, 0).store(shm::record_word(told, input.byte() * 100u, shm::Kind::packet));
+    if (input.flag()) area->lines[lines % shm::line_count].word.store(shm::line_word(told, length & 0xff));
+    const shm::Mail mail = in.look();
+    if (!mail) return;
+    if (mail.in_line) {
+      const auto bytes = in.small(mail.word);
       FUZZ_CHECK(bytes.size() <= shm::line_payload && is_inside(*area, bytes));
       if (bytes.empty()) return;
       in.pop_line();
+      ++lines;
     } else {
-      const shm::Arrival arrival = in.large(word);
+      const shm::Arrival arrival = in.large(mail.word);
       if (!arrival.sound) return;
       FUZZ_CHECK(!arrival.bytes.empty() && arrival.bytes.size() <= shm::largest_packet);
       FUZZ_CHECK(is_inside(*area, arrival.bytes));
-      in.pop(arrival.bytes.size());
+      const auto first = static_cast<std::size_t>(arrival.bytes.data() - area->data);
+      place = shm::round_to_line(first + arrival.bytes.size()) % shm::data_size;
+      in.pop(arrival);
     }
   }
   in.tell();
-  FUZZ_CHECK(area->consumed.load() == count);
+  FUZZ_CHECK(static_cast<std::uint32_t>(area->consumed.load()) == lines);
 }
 
 /// Positions as a hostile receiver writes them; what the sender then writes stays inside the area.
@@ -67,14 +68,16 @@ void send(Input& input) {
   const auto area = std::make_unique<shm::Area>();
   shm::Outbox out;
   out.attach(area.get(), input.flag());
-  std::uint64_t sent = 0, told = 0;
+  std::uint32_t lines = 0, bytes = 0;
+  std::uint64_t sent = 0;
   while (!input.empty() && !out.broken() && sent < 2000) {
     const std::uint8_t what = input.byte();
     if (what < 40) {
-      told += what;
-      area->consumed.store(told);
+      lines += what % 4;
+      bytes += what / 4 * static_cast<std::uint32_t>(shm::line_size);
+      area->consumed.store(shm::consumed_word(lines, bytes));
     } else if (what < 44) {
-      area->consumed.store(told = input.number<std::uint64_t>());
+      area->consumed.store(input.number<std::uint64_t>());
     } else if (what < 120) {
       shm::Line* const line = out.line();
       if (line == nullptr) continue;
@@ -83,10 +86,10 @@ void send(Input& input) {
       ++sent;
     } else {
       const std::size_t size = 57 + input.number<std::uint16_t>() % (shm::largest_packet - 56);
-      std::byte* const to = out.data(size);
+      std::byte* const to = out.data(size, shm::Kind::packet);
       if (to == nullptr) continue;
       FUZZ_CHECK(is_inside(*area, {to, size}));
-      out.publish_data(size, shm::Kind::packet, 0, 0);
+      out.publish_data(size, shm::Kind::packet, {});
       ++sent;
     }
   }

@@ -291,7 +291,7 @@ TEST(ShmDescriptors, SpentOnesAreAnErrorAndNoHang) {
 TEST_F(ShmHostile, NonsenseInTheLines) {
   world.join(0, 1);
   for (shm::Area* area : mapped_areas()) {
-    for (auto& line : area->lines) line.word.store(shm::make_word(1, shm::line_payload + 1, shm::Kind::small));
+    for (auto& line : area->lines) line.word.store(shm::line_word(1, shm::line_payload + 1));
   }
   expect_failure(0, 1, "rank 1 (pid");
   EXPECT_NE(world[0].failures[1].second.find("nonsense into the shared ring"), std::string::npos);
@@ -301,6 +301,15 @@ TEST_F(ShmHostile, NonsenseInTheLines) {
   expect_health();
   world.nodes.clear();
   EXPECT_TRUE(mapped_areas().empty()) << "mapped until the driver closes, for other threads may be at the shared lines";
+}
+
+TEST_F(ShmHostile, NonsenseInTheDataRing) {
+  world.join(0, 1);
+  for (shm::Area* area : mapped_areas()) {
+    shm::word_at(*area, 0).store(shm::record_word(1, shm::largest_packet + 1, shm::Kind::packet));
+  }
+  expect_failure(0, 1, "nonsense into the shared ring");
+  expect_health();
 }
 
 TEST_F(ShmHostile, AnImpossiblePosition) {
@@ -326,13 +335,11 @@ TEST(ShmFuzz, RandomMemoryNeverCrashes) {
       for (shm::Area* area : mapped_areas()) {
         auto* words = reinterpret_cast<std::uint64_t*>(area);
         for (int i = 0; i < 64; ++i) words[random() % (sizeof *area / 8)] = random() >> random() % 64;
-        auto& line = area->lines[random() % shm::line_count];
-        const std::uint32_t zero_or_more = random() % 4 == 0 ? 1 : 0;
-        const shm::Descriptor descriptor{static_cast<std::uint32_t>(random() % shm::data_size) & ~63u, zero_or_more,
-                                         random() % 2, random() % 1000};
-        std::memcpy(line.payload, &descriptor, sizeof descriptor);
-        line.word.store(shm::make_word(static_cast<std::uint32_t>(1 + random() % 3), 1 + random() % 17000,
-                                       static_cast<shm::Kind>(1 + random() % 3)));
+        const std::uint64_t number = 1 + random() % 100;
+        const std::size_t place = random() % (shm::data_size / shm::line_size) * shm::line_size;
+        shm::word_at(*area, random() % 2 == 0 ? 0 : place)
+            .store(shm::record_word(number, 1 + random() % 17000, static_cast<shm::Kind>(1 + random() % 4)));
+        area->lines[random() % shm::line_count].word.store(shm::line_word(number, random() & 0xff));
       }
       for (Rank rank : {0, 1}) {
         for (int i = 0; i < 10; ++i) world[rank].send(1 - rank, pattern(1 + random() % 2000, seed));

@@ -39,38 +39,49 @@ struct Pair {
   bool send(const Packet& packet) {
     const bool small = packet.size <= line_payload;
     Line* line = small ? out.line() : nullptr;
-    std::byte* to = small ? (line ? line->payload : nullptr) : out.data(packet.size);
+    std::byte* to = small ? (line ? line->payload : nullptr) : out.data(packet.size, Kind::bulk);
     if (to == nullptr) return false;
     for (std::size_t i = 0; i < packet.size; ++i) to[i] = expected(packet.seed, i);
     if (small) {
       out.publish_small(packet.size);
     } else {
-      out.publish_data(packet.size, Kind::bulk, packet.seed, ~packet.seed);
+      out.publish_data(packet.size, Kind::bulk, {packet.seed, ~packet.seed});
     }
     return true;
   }
 
+  /// Where the receiver looks for the next record, as note() has been told.
+  std::size_t next_place() const { return next; }
+  void note(const Arrival& taken) {
+    const auto first = static_cast<std::size_t>(taken.bytes.data() - area->data);
+    next = round_to_line(first + taken.bytes.size()) % data_size;
+  }
+  std::size_t next = 0;
+
   /// False if nothing is there.
   bool receive(const Packet& packet) {
-    const std::uint64_t word = in.word();
-    if (!in.fresh(word)) return false;
+    const Mail mail = in.look();
+    if (!mail) return false;
     std::span<const std::byte> bytes;
-    std::size_t data = 0;
-    if (kind_of(word) == static_cast<std::uint8_t>(Kind::small)) {
-      bytes = in.small(word);
+    Arrival arrival;
+    if (mail.in_line) {
+      bytes = in.small(mail.word);
     } else {
-      const Arrival arrival = in.large(word);
+      arrival = in.large(mail.word);
       EXPECT_TRUE(arrival.sound && arrival.bulk);
-      EXPECT_EQ(arrival.key, packet.seed);
-      EXPECT_EQ(arrival.at, ~packet.seed);
+      EXPECT_EQ(arrival.place.key, packet.seed);
+      EXPECT_EQ(arrival.place.at, ~packet.seed);
       bytes = arrival.bytes;
-      data = bytes.size();
     }
     EXPECT_EQ(bytes.size(), packet.size);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) wrong += bytes[i] != expected(packet.seed, i);
     EXPECT_EQ(wrong, 0u) << "packet " << packet.seed << " of " << packet.size;
-    in.pop(data);
+    if (mail.in_line) {
+      in.pop_line();
+    } else {
+      in.pop(arrival);
+    }
     return true;
   }
 };
@@ -97,11 +108,14 @@ TEST(ShmRing, ShowsWhatLiesAhead) {
     EXPECT_EQ(pair.in.ahead(0).size(), small.size);
     EXPECT_TRUE(pair.in.ahead(1).empty()) << "nothing is there yet; turn " << turn;
     ASSERT_TRUE(pair.send(large) && pair.send(small));
-    EXPECT_TRUE(pair.in.ahead(1).empty()) << "it does not lie in its line";
-    EXPECT_EQ(pair.in.ahead(2).size(), small.size);
-    EXPECT_EQ(pair.in.ahead(2)[3], expected(small.seed, 3));
-    EXPECT_TRUE(pair.in.ahead(line_count + 2).empty()) << "that is the same line, a round later";
-    ASSERT_TRUE(pair.receive(small) && pair.receive(large) && pair.receive(small));
+    EXPECT_TRUE(pair.in.ahead(1).empty()) << "it lies in the other ring, as the next line is that of the one behind it";
+    EXPECT_TRUE(pair.in.ahead(2).empty());
+    ASSERT_TRUE(pair.receive(small) && pair.receive(large));
+    ASSERT_TRUE(pair.send(small));
+    EXPECT_EQ(pair.in.ahead(1).size(), small.size);
+    EXPECT_EQ(pair.in.ahead(1)[3], expected(small.seed, 3));
+    EXPECT_TRUE(pair.in.ahead(line_count + 1).empty()) << "that is the same line, a round later";
+    ASSERT_TRUE(pair.receive(small) && pair.receive(small));
   }
 }
 
@@ -140,16 +154,17 @@ TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
 // The receiver tells its progress lazily. Whatever it has not told, an empty ring must take the longest packet, or the
 // two would wait for each other. Every position of the data ring is tried.
 TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
-  for (std::size_t before = 1; before <= data_size; before += line_size) {
+  for (std::size_t before = record_size(1, Kind::bulk); before <= data_size; before += line_size) {
     Pair pair;
     std::size_t left = before;
     while (left > 0) {
-      const Packet packet{std::min(left, largest_packet), left};
+      const std::size_t record = left <= largest_record ? left : std::min(largest_record, left - 2 * line_size);
+      const Packet packet{std::max(record - line_size, line_payload + 1), left};
       ASSERT_TRUE(pair.send(packet)) << before;
       ASSERT_TRUE(pair.receive(packet));
-      left -= packet.size;
+      left -= record;
     }
-    ASSERT_TRUE(pair.out.room(largest_packet)) << "after " << before << " bytes";
+    ASSERT_TRUE(pair.out.room(largest_record)) << "after " << before << " bytes";
     ASSERT_TRUE(pair.send({largest_packet, 1}));
     ASSERT_TRUE(pair.receive({largest_packet, 1}));
   }
@@ -160,7 +175,41 @@ TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
       ASSERT_TRUE(pair.receive({8, i}));
     }
     ASSERT_TRUE(pair.out.room(0));
-    ASSERT_TRUE(pair.out.room(largest_packet));
+    ASSERT_TRUE(pair.out.room(largest_record));
+  }
+}
+
+// A record begins where any bytes of an earlier one may lie. All bytes that the sender may have left there are made to
+// look like the next message.
+TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
+  Pair pair;
+  std::mt19937_64 random(11);
+  for (std::uint64_t number = 1; number <= 4000; ++number) {
+    const std::size_t size = line_payload + 1 + random() % (random() % 4 == 0 ? largest_packet - line_payload : 600);
+    std::byte* const to = pair.out.data(size, Kind::packet);
+    ASSERT_NE(to, nullptr);
+    const std::size_t next = pair.next_place();
+    for (std::size_t at = 0; at < data_size; at += line_size) {
+      if (at != next) word_at(*pair.area, at).store(record_word(number + 1, 8, Kind::packet));
+    }
+    pair.out.publish_data(size, Kind::packet, {});
+    const Mail mail = pair.in.look();
+    ASSERT_TRUE(mail && !mail.in_line) << number;
+    const Arrival arrival = pair.in.large(mail.word);
+    ASSERT_TRUE(arrival.sound);
+    ASSERT_EQ(arrival.bytes.size(), size);
+    pair.in.pop(arrival);
+    pair.note(arrival);
+    ASSERT_TRUE(pair.in.empty()) << "message " << number << " of " << size << " bytes";
+  }
+}
+
+// The same number comes again after 2^32 messages, and after as many an empty word has it as well.
+TEST(ShmRing, AnEmptyWordIsNoMessageWhateverTheNumber) {
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 32, std::uint64_t{5} << 32}) {
+    EXPECT_FALSE(is_record(0, number));
+    EXPECT_TRUE(is_record(record_word(number, 1, Kind::packet), number));
+    EXPECT_FALSE(is_record(record_word(number + 1, 1, Kind::packet), number));
   }
 }
 
@@ -168,7 +217,7 @@ TEST(ShmRing, TakesExactlyALapOfLinesWhenNothingIsConsumed) {
   Pair pair;
   for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({56, i}));
   EXPECT_FALSE(pair.send({1, 0}));
-  EXPECT_FALSE(pair.send({57, 0}));
+  EXPECT_TRUE(pair.send({57, 0})) << "that takes no line";
   EXPECT_TRUE(pair.receive({56, 0}));
   pair.in.tell();
   EXPECT_TRUE(pair.send({1, 1}));
@@ -177,7 +226,7 @@ TEST(ShmRing, TakesExactlyALapOfLinesWhenNothingIsConsumed) {
 
 TEST(ShmRing, ReservedRoomThatIsNotPublishedIsFree) {
   Pair pair;
-  for (int i = 0; i < 100; ++i) ASSERT_NE(pair.out.data(largest_packet), nullptr);
+  for (int i = 0; i < 100; ++i) ASSERT_NE(pair.out.data(largest_packet, Kind::bulk), nullptr);
   ASSERT_TRUE(pair.send({largest_packet, 3}));
   ASSERT_TRUE(pair.receive({largest_packet, 3}));
 }
@@ -202,7 +251,8 @@ TEST(ShmRing, TwoThreads) {
 }
 
 TEST(ShmRing, AnImpossiblePositionIsSeen) {
-  for (const std::uint64_t lie : {std::uint64_t{line_count + 1}, ~std::uint64_t{0}, std::uint64_t{1} << 63}) {
+  for (const std::uint64_t lie : {std::uint64_t{line_count + 1}, ~std::uint64_t{0}, consumed_word(1u << 31, 0),
+                                  consumed_word(0, line_size), consumed_word(1, ~std::uint32_t{0})}) {
     Pair pair;
     for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({8, i}));
     pair.area->consumed.store(lie);
@@ -211,35 +261,43 @@ TEST(ShmRing, AnImpossiblePositionIsSeen) {
   }
   Pair pair;  // a position that goes back
   for (std::size_t i = 0; i < line_count; ++i) ASSERT_TRUE(pair.send({8, i}));
-  pair.area->consumed.store(50);
-  EXPECT_TRUE(pair.out.room(largest_packet));
+  pair.area->consumed.store(consumed_word(50, 0));
   for (std::size_t i = 0; i < 50; ++i) ASSERT_TRUE(pair.send({8, i}));
-  pair.area->consumed.store(49);
+  pair.area->consumed.store(consumed_word(49, 0));
   EXPECT_FALSE(pair.send({8, 0}));
   EXPECT_TRUE(pair.out.broken());
+  Pair odd;  // one that is none of a record
+  while (odd.send({largest_packet, 1})) continue;
+  odd.area->consumed.store(consumed_word(0, 100));
+  EXPECT_FALSE(odd.send({largest_packet, 1}));
+  EXPECT_TRUE(odd.out.broken());
 }
 
 TEST(ShmRing, NoWordLeadsOutOfTheArea) {
-  Pair pair;
   std::mt19937_64 random(9);
-  const std::byte* first = pair.area->data;
-  const std::byte* last = first + data_size;
-  for (int i = 0; i < 1000000; ++i) {
-    // Half the words are nearly right: those are the dangerous ones.
-    Descriptor descriptor{static_cast<std::uint32_t>(random()), 0, random(), random()};
-    if (random() % 2 == 0) descriptor.offset = static_cast<std::uint32_t>(random() % (data_size + 200)) & ~63u;
-    std::memcpy(pair.area->lines[0].payload, &descriptor, sizeof descriptor);
-    const std::size_t length = random() % 2 == 0 ? random() % (largest_packet + 2) : random() & 0xffffff;
-    const std::uint64_t word = make_word(1, length, static_cast<Kind>(random() % 5));
-    pair.area->lines[0].word.store(word);
-    ASSERT_TRUE(pair.in.fresh(pair.in.word()));
-    ASSERT_LE(pair.in.small(word).size(), line_payload);
-    const Arrival arrival = pair.in.large(word);
-    if (!arrival.sound) continue;
-    ASSERT_GT(arrival.bytes.size(), 0u);
-    ASSERT_LE(arrival.bytes.size(), largest_packet);
-    ASSERT_GE(arrival.bytes.data(), first);
-    ASSERT_LE(arrival.bytes.data() + arrival.bytes.size(), last);
+  for (int round = 0; round < 1000; ++round) {
+    Pair pair;
+    std::uint64_t number = 1;
+    for (int i = 0; i < 1000; ++i) {
+      // Half the words are nearly right: those are the dangerous ones.
+      const std::size_t length = random() % 2 == 0 ? random() % (largest_packet + 2) : random() & 0xffffff;
+      const auto kind = static_cast<Kind>(1 + random() % 4);
+      word_at(*pair.area, pair.next_place()).store(record_word(number, length, kind));
+      word_at(*pair.area, 0).store(record_word(number, random() % 5000, static_cast<Kind>(random() % 5)));
+      pair.area->lines[0].word.store(line_word(number + 1, random() & 0xff));
+      ASSERT_LE(pair.in.small(pair.area->lines[0].word.load()).size(), line_payload);
+      const Mail mail = pair.in.look();
+      if (!mail) break;  // the word at the start was the next one, and was made empty
+      const Arrival arrival = pair.in.large(mail.word);
+      if (!arrival.sound) break;
+      ASSERT_GT(arrival.bytes.size(), 0u);
+      ASSERT_LE(arrival.bytes.size(), largest_packet);
+      ASSERT_GE(arrival.bytes.data(), pair.area->data);
+      ASSERT_LE(arrival.bytes.data() + arrival.bytes.size(), pair.area->data + data_size);
+      pair.in.pop(arrival);
+      pair.note(arrival);
+      ++number;
+    }
   }
 }
 
