@@ -9,9 +9,9 @@
 //
 // The receiver of a direction owns its area (a sealed memfd) and lends it to the sender:
 //
-//     offset 0        128           1024     4096                      12288                             65536
+//     offset 0        128           1024     4096                      12288                            114688
 //     +------------+-------------+--------+--------+--------+-+----------+-----------------------------------+
-//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | data ring, 52 KiB                 |
+//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | data ring, 100 KiB                |
 //     | by receiver| by sender   | lines  |      the line ring           | packets of more than 56 bytes     |
 //     +------------+-------------+--------+--------+--------+-+----------+-----------------------------------+
 //     line: one cache line
@@ -45,7 +45,7 @@ inline constexpr std::uint32_t layout_version = 3;  ///< peers with another one 
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
-inline constexpr std::size_t data_size = 52 * 1024;
+inline constexpr std::size_t data_size = 100 * 1024;
 inline constexpr std::size_t largest_packet = 16 * 1024;
 inline constexpr int shared_line_count = 16;
 
@@ -100,7 +100,7 @@ struct alignas(4096) Area {
   alignas(4096) std::byte data[data_size];
 };
 static_assert(offsetof(Area, shared) == 1024 && offsetof(Area, lines) == 4096 && offsetof(Area, data) == 12288 &&
-              sizeof(Area) == 65536);
+              sizeof(Area) == 114688);
 
 /// One per process, lent to all peers read-only: 0 while the process is awake, else the number of its current sleep.
 /// One word per process rather than a flag per pair: falling asleep is one store whatever the number of peers, and no
