@@ -9,28 +9,32 @@
 //
 // The receiver of a direction owns its area (a sealed memfd) and lends it to the sender:
 //
-//     offset 0        128           1024     4096                      12288                            114688
+//     offset 0        128           1024     4096                      12288                             61440
 //     +------------+-------------+--------+--------+--------+-+----------+-----------------------------------+
-//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | data ring, 100 KiB                |
+//     | consumed   | starved     | shared | line 0 | line 1 |.| line 127 | data ring, 48 KiB                 |
 //     | by receiver| by sender   | lines  |      the line ring           | packets of more than 56 bytes     |
 //     +------------+-------------+--------+--------+--------+-+----------+-----------------------------------+
 //     line: one cache line
 //            +- word, 8 B ---------------------------+- payload, 56 B ------------------------------------+
-//            | number 56 | length 8                  | a whole small packet                               |
+//            | number 56 | length 8                  | a whole small packet, or a Descriptor              |
 //            +- stored last, with release -----------+----------------------------------------------------+
-//     record in the data ring: whole cache lines
-//            +- word, 8 B ---------------------------+- packet: bytes ------------------- ... -+- word ---+
-//            | number 32 | length 24 | kind 8        | bulk: key, position, next line: bytes   | 0: none  |
-//            +- stored last, with release -----------+---------------------------------------- ... -+----------+
+//     packet in the data ring: whole cache lines
+//            +- word, 8 B ---------------------------+- bytes ------------------------ ... -+- next word -+
+//            | number 32 | length 24 | kind 8        | a packet                             | 0: empty    |
+//            +- stored last, with release -----------+------------------------------- ... -+-------------+
 //
 // Messages of a direction are numbered, whichever ring they take; the receiver looks in both places for the next
-// number. So a message costs no line but its own. A line's word is valid when it has the next number: 2^56 do not
-// come again, nothing is zeroed, and sender and receiver share no index in the common case. In the data ring any bytes
-// may lie where the next word will be: so the sender first stores an empty word behind each record.
+// number. So a packet costs no line but its own. A line's word is valid when it has the next number: 2^56 do not come
+// again, nothing is zeroed, and sender and receiver share no index in the common case. In the data ring any bytes may
+// lie where the next word will be: so the sender first stores an empty word behind each packet, and the packet says so
+// (`chained`). Where there is none (behind a bulk piece, or for want of room) the receiver looks at lines only, and a
+// line names what comes next.
 //
 // Rejected: head and tail indices (two more cache lines travel per message); a valid bit that the receiver clears (the
 // line comes back to the sender dirty); slots of two lines, against the hardware's habit of fetching lines in pairs
-// (measured: 78 instead of 72 ns one way); a line that names each record (one more transfer that the next waits for).
+// (measured: 78 instead of 72 ns one way); a line that names each packet (one more transfer that the next waits for:
+// 64 bytes 104 instead of 85 ns, or 440 instead of 300 where cores are far apart); a word before each bulk piece (three
+// of 16 KiB no longer fit, and they begin no page: 40 instead of 50 GB/s).
 #pragma once
 
 #include <atomic>
@@ -45,7 +49,7 @@ inline constexpr std::uint32_t layout_version = 3;  ///< peers with another one 
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
-inline constexpr std::size_t data_size = 100 * 1024;
+inline constexpr std::size_t data_size = 48 * 1024;
 inline constexpr std::size_t largest_packet = 16 * 1024;
 inline constexpr int shared_line_count = 16;
 
@@ -57,30 +61,42 @@ enum class Kind : std::uint8_t {
   none = 0,    ///< nothing yet
   packet = 1,  ///< a packet
   bulk = 2,    ///< a piece of a bulk transfer
-  skip = 3     ///< the record did not fit before the end: it lies at the start
+  skip = 3     ///< what comes did not fit before the end: it lies at the start
 };
+/// Beside the kind: an empty word lies behind.
+inline constexpr std::uint8_t chained = 0x80;
 
-/// What stands before the bytes of a record. A piece begins a line: it is copied by whole lines.
-constexpr std::size_t record_head(Kind kind) { return kind == Kind::bulk ? line_size : sizeof(std::uint64_t); }
+/// What stands before the bytes in the data ring. Nothing before a piece: it begins a page, as a rule.
+constexpr std::size_t record_head(Kind kind) { return kind == Kind::bulk ? 0 : sizeof(std::uint64_t); }
 
 constexpr std::size_t round_to_line(std::size_t size) { return (size + line_size - 1) & ~(line_size - 1); }
 
-/// Bytes of the data ring that a record of `size` bytes takes.
+/// What `size` bytes take in the data ring: a record.
 constexpr std::size_t record_size(std::size_t size, Kind kind) { return round_to_line(record_head(kind) + size); }
 
-inline constexpr std::size_t largest_record = record_size(largest_packet, Kind::bulk);
+inline constexpr std::size_t largest_record = record_size(largest_packet, Kind::packet);
 
-// With everything consumed and the last quarter untold, the longest record must still find room, with the empty word
-// behind it, even if it has to skip the end of the ring: or sender and receiver would wait for each other.
-static_assert(data_size - data_told >= 2 * largest_record + line_size);
+// With everything consumed and the last quarter untold, the longest record must still find room, even if it has to skip
+// the end of the ring: or sender and receiver would wait for each other.
+static_assert(data_size - data_told >= 2 * largest_record);
 static_assert((line_count & (line_count - 1)) == 0);
 static_assert(data_size % line_size == 0);
 
-/// Behind the word of a bulk piece.
+/// Which transfer a bulk piece belongs to, and where in it.
 struct Place {
-  std::uint64_t key;  ///< the transfer
-  std::uint64_t at;   ///< position in the transfer
+  std::uint64_t key = 0, at = 0;
 };
+
+/// Payload of a line that names a record.
+struct Descriptor {
+  std::uint32_t offset;  ///< of the record: where the last one ended, or 0
+  std::uint32_t length;  ///< of its bytes
+  std::uint64_t kind;    ///< packet or bulk, and chained
+  Place place;           ///< bulk
+};
+static_assert(sizeof(Descriptor) <= line_payload);
+/// In a line's word instead of a length.
+inline constexpr std::size_t names_a_record = 0xff;
 
 struct alignas(line_size) Line {
   std::atomic<std::uint64_t> word;
@@ -100,7 +116,7 @@ struct alignas(4096) Area {
   alignas(4096) std::byte data[data_size];
 };
 static_assert(offsetof(Area, shared) == 1024 && offsetof(Area, lines) == 4096 && offsetof(Area, data) == 12288 &&
-              sizeof(Area) == 114688);
+              sizeof(Area) == 61440);
 
 /// One per process, lent to all peers read-only: 0 while the process is awake, else the number of its current sleep.
 /// One word per process rather than a flag per pair: falling asleep is one store whatever the number of peers, and no
@@ -115,14 +131,15 @@ constexpr std::uint64_t line_word(std::uint64_t number, std::size_t length) { re
 constexpr std::uint64_t number_of_line(std::uint64_t word) { return word >> 8; }
 constexpr std::size_t length_of_line(std::uint64_t word) { return word & 0xff; }
 
-constexpr std::uint64_t record_word(std::uint64_t number, std::size_t length, Kind kind) {
-  return number << 32 | std::uint64_t{length} << 8 | static_cast<std::uint64_t>(kind);
+constexpr std::uint64_t record_word(std::uint64_t number, std::size_t length, Kind kind, bool chain) {
+  return number << 32 | std::uint64_t{length} << 8 | static_cast<std::uint64_t>(kind) | (chain ? chained : 0);
 }
-constexpr std::uint8_t kind_of(std::uint64_t word) { return word & 0xff; }
+constexpr Kind kind_of(std::uint64_t word) { return static_cast<Kind>(word & 0xff & ~chained); }
+constexpr bool is_chained(std::uint64_t word) { return (word & chained) != 0; }
 constexpr std::size_t length_of(std::uint64_t word) { return word >> 8 & 0xffffff; }
 /// Is it the word of the record with that number? An empty word is of none, whatever the numbers come to.
 constexpr bool is_record(std::uint64_t word, std::uint64_t number) {
-  return word >> 32 == (number & 0xffffffff) && kind_of(word) != static_cast<std::uint8_t>(Kind::none);
+  return word >> 32 == (number & 0xffffffff) && kind_of(word) != Kind::none;
 }
 
 constexpr std::uint64_t consumed_word(std::uint32_t lines, std::uint32_t bytes) {

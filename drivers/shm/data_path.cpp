@@ -232,7 +232,7 @@ int ShmDriver::poll_with_chores(int budget) {
   do {
     if (events_->looks_ahead) [[unlikely]]
       show_ahead(peer);
-    if (!(mail.in_line ? receive_line(peer, mail.word) : receive_record(peer, mail.word))) break;
+    if (!(mail.in_line ? receive_line(peer, mail) : receive_record(peer, mail))) break;
     ++events;
     mail = peer.in.look();
   } while (mail && events < budget && peer.open);
@@ -249,11 +249,11 @@ inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
   return answer == Take::taken;
 }
 
-/// A packet inside its line. false: it stays there, or the peer is no more.
-inline bool ShmDriver::receive_line(Peer& peer, std::uint64_t word) {
-  const auto bytes = peer.in.small(word);
+/// What a line announces: as a rule a packet inside it. false: it stays there, or the peer is no more.
+inline bool ShmDriver::receive_line(Peer& peer, Mail mail) {
+  const auto bytes = peer.in.small(mail.word);
   if (bytes.empty()) [[unlikely]]
-    return nonsense(peer);
+    return receive_record(peer, mail);
   if (!give(peer, bytes)) [[unlikely]]
     return false;
   if (peer.in.pop_line()) wake_if_starved(peer);
@@ -261,10 +261,10 @@ inline bool ShmDriver::receive_line(Peer& peer, std::uint64_t word) {
 }
 
 /// A packet or a bulk piece in the data ring. false: the same.
-bool ShmDriver::receive_record(Peer& peer, std::uint64_t word) {
-  const Arrival arrival = peer.in.large(word);
+bool ShmDriver::receive_record(Peer& peer, Mail mail) {
+  const Arrival arrival = peer.in.large(mail);
   if (!arrival.sound) return nonsense(peer);
-  if (arrival.bulk) {
+  if (arrival.kind == Kind::bulk) {
     land(peer, arrival);
   } else if (!give(peer, arrival.bytes)) {
     return false;

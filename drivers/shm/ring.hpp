@@ -8,11 +8,13 @@
 //     hostile one may): whoever parses them copies a header before checking it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstring>
 #include <iterator>
 #include <span>
+#include <utility>
 
 #include "drivers/shm/area.hpp"
 
@@ -79,15 +81,15 @@ class Outbox {
   /// The next line, or nullptr: no room. Filled, then published.
   Line* line() { return has_line() || (refresh() && has_line()) ? next_ : nullptr; }
 
-  /// Room for the `size` contiguous bytes of a record, or nullptr.
+  /// Room for `size` contiguous bytes in the data ring, or nullptr.
   std::byte* data(std::size_t size, Kind kind) {
     const std::size_t record = record_size(size, kind);
-    if (!room(record)) return nullptr;
+    if (!room(record) || (named(kind) && line() == nullptr)) return nullptr;
     place_ = start_for(record);
     return area_->data + place_ + record_head(kind);
   }
 
-  /// Is there room for a line (record = 0), or for a record of that record_size()?
+  /// Is there room for a line (record = 0), or for that record_size()?
   bool room(std::size_t record) {
     assert(record <= largest_record);
     if (record == 0) return line() != nullptr;
@@ -95,29 +97,30 @@ class Outbox {
   }
 
   /// Publishes the line that line() gave: its payload holds a packet of `size` bytes.
-  void publish_small(std::size_t size) {
-    store_for_sleeper(next_->word, line_word(number_, size), strict_);
-    ++number_;
-    ++lines_sent_;
-    if (++next_ == std::end(area_->lines)) [[unlikely]]
-      next_ = &area_->lines[0];
-  }
+  void publish_small(std::size_t size) { publish_line(size); }
 
-  /// Publishes the first `size` bytes of what data() gave last, as a record of the same kind.
+  /// Publishes the first `size` bytes of what data() gave last for the same kind.
   void publish_data(std::size_t size, Kind kind, Place place) {
     const std::size_t record = record_size(size, kind);
-    if (kind == Kind::bulk) std::memcpy(area_->data + place_ + sizeof(std::uint64_t), &place, sizeof place);
     const std::size_t end = place_ + record == data_size ? 0 : place_ + record;
-    word_at(*area_, end).store(0, std::memory_order_relaxed);  // nothing yet: before anyone looks there
-    store_for_sleeper(word_at(*area_, place_), record_word(number_, size, kind), strict_);
-    if (place_ != at_) {
-      store_for_sleeper(word_at(*area_, at_), record_word(number_, 0, Kind::skip), strict_);
-      head_ += static_cast<std::uint32_t>(data_size - at_);
+    const bool chain = kind == Kind::packet && fits(record + line_size);
+    if (chain) word_at(*area_, end).store(0, std::memory_order_relaxed);  // before anyone looks there
+    const std::size_t from = std::exchange(at_, end);
+    head_ += static_cast<std::uint32_t>((place_ == from ? 0 : data_size - from) + record);
+    if (named(kind)) {
+      const auto flags = static_cast<std::uint64_t>(kind) | (chain ? chained : 0);
+      const Descriptor descriptor{static_cast<std::uint32_t>(place_), static_cast<std::uint32_t>(size), flags, place};
+      std::memcpy(next_->payload, &descriptor, sizeof descriptor);
+      publish_line(names_a_record);
+    } else {
+      store_for_sleeper(word_at(*area_, place_), record_word(number_, size, kind, chain), strict_);
+      if (place_ != from) {
+        store_for_sleeper(word_at(*area_, from), record_word(number_, 0, Kind::skip, false), strict_);
+      }
+      ++number_;
     }
-    head_ += static_cast<std::uint32_t>(record);
-    at_ = end;
-    ++number_;
-    claim_next(record);
+    chain_ = chain;
+    if (chain) claim_next(record);
   }
 
   /// Asks the receiver to ring when it makes room; see Area::starved.
@@ -125,10 +128,21 @@ class Outbox {
 
  private:
   bool has_line() const { return lines_sent_ - lines_free_ < line_count; }
+  /// Does a line announce what comes next in the data ring? Else its own word does.
+  bool named(Kind kind) const { return kind == Kind::bulk || !chain_; }
+
+  void publish_line(std::size_t length) {
+    store_for_sleeper(next_->word, line_word(number_, length), strict_);
+    ++number_;
+    ++lines_sent_;
+    if (++next_ == std::end(area_->lines)) [[unlikely]]
+      next_ = &area_->lines[0];
+  }
+
   std::size_t start_for(std::size_t record) const { return at_ + record > data_size ? 0 : at_; }
   bool fits(std::size_t record) const {
     const std::size_t skipped = at_ + record > data_size ? data_size - at_ : 0;
-    return (head_ - tail_) + skipped + record + line_size <= data_size;  // a line: the empty word behind it
+    return (head_ - tail_) + skipped + record <= data_size;
   }
 
   /// The next record is often as long as the last one: its lines are claimed while nobody waits for them. Not those of
@@ -161,8 +175,9 @@ class Outbox {
   std::uint32_t lines_free_ = 0;  ///< lines free again, as last told
   std::uint32_t head_ = 0;        ///< bytes of the data ring ever used, skipped ends included
   std::uint32_t tail_ = 0;        ///< bytes of it free again
-  std::size_t at_ = 0;            ///< where the receiver looks for the next record
+  std::size_t at_ = 0;            ///< where the last record ended
   std::size_t place_ = 0;         ///< what data() gave last: at_, or the start
+  bool chain_ = true;             ///< an empty word lies at at_, and the receiver looks at it
   bool strict_ = false;
   bool broken_ = false;
 };
@@ -174,11 +189,13 @@ struct Mail {
   explicit operator bool() const { return word != 0; }
 };
 
-/// What a record holds.
+/// A record of the data ring.
 struct Arrival {
   bool sound = false;  ///< false: the sender wrote nonsense
-  bool bulk = false;
-  std::span<const std::byte> bytes;
+  bool named = false;  ///< by a line
+  bool chain = false;  ///< a word lies behind it
+  Kind kind = Kind::none;
+  std::span<const std::byte> bytes = {};
   Place place = {};
 };
 
@@ -204,7 +221,7 @@ class Inbox {
   }
   bool empty() const { return !look(); }
 
-  /// The packet in the line that `word` announces, where it lies. Empty: nonsense.
+  /// The packet in the line that `word` announces, where it lies. Empty: it names a record, or is nonsense.
   std::span<const std::byte> small(std::uint64_t word) const {
     return {next_->payload, length_of_line(word) <= line_payload ? length_of_line(word) : 0};
   }
@@ -218,35 +235,27 @@ class Inbox {
     return {there.payload, sound ? length_of_line(word) : 0};
   }
 
-  /// The record that `word` announces. May be called again for one that stays there.
-  Arrival large(std::uint64_t word) {
-    if (kind_of(word) == static_cast<std::uint8_t>(Kind::skip)) {
-      if (at_ == 0) return {};
-      bytes_ += static_cast<std::uint32_t>(data_size - at_);
-      at_ = 0;
-      record_ = &word_at(*area_, 0);
-      word = record_->load(std::memory_order_acquire);
-      if (!is_record(word, number_)) return {};
-    }
-    const bool bulk = kind_of(word) == static_cast<std::uint8_t>(Kind::bulk);
-    if (!bulk && kind_of(word) != static_cast<std::uint8_t>(Kind::packet)) return {};
-    const Kind kind = bulk ? Kind::bulk : Kind::packet;
-    const std::size_t length = length_of(word);
-    if (length == 0 || length > largest_packet || at_ + record_size(length, kind) > data_size) return {};
-    Place place = {};
-    if (bulk) std::memcpy(&place, area_->data + at_ + sizeof word, sizeof place);
-    return {true, bulk, {area_->data + at_ + record_head(kind), length}, place};
+  /// The record that comes next, announced by `mail`. May be called again for one that stays there.
+  Arrival large(Mail mail) {
+    Arrival next = mail.in_line ? named(mail.word) : announced(mail.word);
+    const std::size_t length = next.bytes.size();  // of no memory yet
+    const bool fits = (next.kind == Kind::packet || next.kind == Kind::bulk) && length > 0 &&
+                      length <= largest_packet && at_ + record_size(length, next.kind) <= data_size;
+    if (!fits) return {};
+    next.sound = true;
+    next.bytes = {area_->data + at_ + record_head(next.kind), length};
+    return next;
   }
 
   /// Frees a record. true: progress was told, so a starved sender may have to be woken.
   bool pop(const Arrival& arrival) {
-    const std::size_t record = record_size(arrival.bytes.size(), arrival.bulk ? Kind::bulk : Kind::packet);
+    const std::size_t record = record_size(arrival.bytes.size(), arrival.kind);
     assert(at_ + record <= data_size);
-    ++number_;
     bytes_ += static_cast<std::uint32_t>(record);
     at_ = at_ + record == data_size ? 0 : at_ + record;
-    record_ = &word_at(*area_, at_);
-    return bytes_ - bytes_told_ >= data_told && tell();
+    record_ = arrival.chain ? &word_at(*area_, at_) : &no_record;
+    const bool told = arrival.named ? pop_line() : (++number_, false);
+    return (bytes_ - bytes_told_ >= data_told && tell()) || told;
   }
   /// The same for a packet inside its line.
   bool pop_line() {
@@ -270,6 +279,40 @@ class Inbox {
   bool sender_starved() const { return area_->starved.load(std::memory_order_seq_cst) != 0; }
 
  private:
+  /// What a line says of the next record; kind none: nonsense.
+  Arrival named(std::uint64_t word) {
+    Descriptor descriptor;
+    std::memcpy(&descriptor, next_->payload, sizeof descriptor);
+    if (length_of_line(word) != names_a_record || descriptor.kind > 0xff) return {};
+    if (descriptor.offset != at_) {
+      if (descriptor.offset != 0) return {};
+      skip_to_start();
+    }
+    const std::span<const std::byte> length = {area_->data, std::min<std::size_t>(descriptor.length, data_size)};
+    return {false, true, is_chained(descriptor.kind), kind_of(descriptor.kind), length, descriptor.place};
+  }
+
+  /// What the next record's own word says, here or at the start.
+  Arrival announced(std::uint64_t word) {
+    if (kind_of(word) == Kind::skip) {
+      if (at_ == 0) return {};
+      skip_to_start();
+      record_ = &word_at(*area_, 0);
+      word = record_->load(std::memory_order_acquire);
+      if (!is_record(word, number_)) return {};
+    }
+    if (kind_of(word) != Kind::packet) return {};
+    return {false, false, is_chained(word), Kind::packet, {area_->data, std::min(length_of(word), data_size)}, {}};
+  }
+
+  void skip_to_start() {
+    bytes_ += static_cast<std::uint32_t>(data_size - at_);
+    at_ = 0;
+  }
+
+  /// Where to look while no word lies behind the last record.
+  static inline const std::atomic<std::uint64_t> no_record{0};
+
   Area* area_ = nullptr;
   const Line* next_ = nullptr;                          ///< the line that comes next
   const std::atomic<std::uint64_t>* record_ = nullptr;  ///< the word of the record that comes next, at at_

@@ -54,8 +54,8 @@ class ShmDriver final : public Driver {
   void show_ahead(const Peer& peer);
   int receive(Peer&, Mail, int budget);
   bool give(Peer&, std::span<const std::byte>);
-  bool receive_line(Peer&, std::uint64_t word);
-  bool receive_record(Peer&, std::uint64_t word);
+  bool receive_line(Peer&, Mail);
+  bool receive_record(Peer&, Mail);
   bool nonsense(Peer&);
   void land(Peer&, const Arrival&);
   int offer_room(int budget);

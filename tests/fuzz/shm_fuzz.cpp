@@ -38,26 +38,36 @@ void receive(Input& input) {
     const std::uint64_t told = number + (input.byte() == 255 ? 1 : 0);
     const std::size_t length = input.number<std::uint16_t>() << (input.byte() % 9);
     const auto kind = static_cast<shm::Kind>(input.byte() % 5);
-    shm::word_at(*area, place).store(shm::record_word(told, length, kind));
-    if (input.flag()) shm::word_at(*area, 0).store(shm::record_word(told, input.byte() * 100u, shm::Kind::packet));
-    if (input.flag()) area->lines[lines % shm::line_count].word.store(shm::line_word(told, length & 0xff));
+    shm::word_at(*area, place).store(shm::record_word(told, length, kind, input.flag()));
+    if (input.flag()) {
+      shm::word_at(*area, 0).store(shm::record_word(told, input.byte() * 100u, shm::Kind::packet, true));
+    }
+    if (input.flag()) {
+      shm::Line& line = area->lines[lines % shm::line_count];
+      const shm::Descriptor descriptor{input.flag() ? static_cast<std::uint32_t>(place) : input.byte() * 64u,
+                                       static_cast<std::uint32_t>(length),
+                                       input.number<std::uint16_t>() % 260u,
+                                       {}};
+      std::memcpy(line.payload, &descriptor, sizeof descriptor);
+      line.word.store(shm::line_word(told, input.flag() ? shm::names_a_record : length & 0xff));
+    }
     const shm::Mail mail = in.look();
     if (!mail) return;
-    if (mail.in_line) {
-      const auto bytes = in.small(mail.word);
-      FUZZ_CHECK(bytes.size() <= shm::line_payload && is_inside(*area, bytes));
-      if (bytes.empty()) return;
+    const auto bytes = mail.in_line ? in.small(mail.word) : std::span<const std::byte>();
+    FUZZ_CHECK(bytes.size() <= shm::line_payload && (bytes.empty() || is_inside(*area, bytes)));
+    if (!bytes.empty()) {
       in.pop_line();
       ++lines;
-    } else {
-      const shm::Arrival arrival = in.large(mail.word);
-      if (!arrival.sound) return;
-      FUZZ_CHECK(!arrival.bytes.empty() && arrival.bytes.size() <= shm::largest_packet);
-      FUZZ_CHECK(is_inside(*area, arrival.bytes));
-      const auto first = static_cast<std::size_t>(arrival.bytes.data() - area->data);
-      place = shm::round_to_line(first + arrival.bytes.size()) % shm::data_size;
-      in.pop(arrival);
+      continue;
     }
+    const shm::Arrival arrival = in.large(mail);
+    if (!arrival.sound) return;
+    FUZZ_CHECK(!arrival.bytes.empty() && arrival.bytes.size() <= shm::largest_packet);
+    FUZZ_CHECK(is_inside(*area, arrival.bytes));
+    const auto first = static_cast<std::size_t>(arrival.bytes.data() - area->data);
+    place = shm::round_to_line(first + arrival.bytes.size()) % shm::data_size;
+    lines += arrival.named ? 1 : 0;
+    in.pop(arrival);
   }
   in.tell();
   FUZZ_CHECK(static_cast<std::uint32_t>(area->consumed.load()) == lines);
@@ -86,10 +96,11 @@ void send(Input& input) {
       ++sent;
     } else {
       const std::size_t size = 57 + input.number<std::uint16_t>() % (shm::largest_packet - 56);
-      std::byte* const to = out.data(size, shm::Kind::packet);
+      const shm::Kind kind = what % 2 == 0 ? shm::Kind::packet : shm::Kind::bulk;
+      std::byte* const to = out.data(size, kind);
       if (to == nullptr) continue;
       FUZZ_CHECK(is_inside(*area, {to, size}));
-      out.publish_data(size, shm::Kind::packet, {});
+      out.publish_data(size, kind, {});
       ++sent;
     }
   }

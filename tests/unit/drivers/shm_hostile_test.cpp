@@ -306,7 +306,7 @@ TEST_F(ShmHostile, NonsenseInTheLines) {
 TEST_F(ShmHostile, NonsenseInTheDataRing) {
   world.join(0, 1);
   for (shm::Area* area : mapped_areas()) {
-    shm::word_at(*area, 0).store(shm::record_word(1, shm::largest_packet + 1, shm::Kind::packet));
+    shm::word_at(*area, 0).store(shm::record_word(1, shm::largest_packet + 1, shm::Kind::packet, true));
   }
   expect_failure(0, 1, "nonsense into the shared ring");
   expect_health();
@@ -338,7 +338,8 @@ TEST(ShmFuzz, RandomMemoryNeverCrashes) {
         const std::uint64_t number = 1 + random() % 100;
         const std::size_t place = random() % (shm::data_size / shm::line_size) * shm::line_size;
         shm::word_at(*area, random() % 2 == 0 ? 0 : place)
-            .store(shm::record_word(number, 1 + random() % 17000, static_cast<shm::Kind>(1 + random() % 4)));
+            .store(shm::record_word(number, 1 + random() % 17000, static_cast<shm::Kind>(1 + random() % 4),
+                                    random() % 2 == 0));
         area->lines[random() % shm::line_count].word.store(shm::line_word(number, random() & 0xff));
       }
       for (Rank rank : {0, 1}) {

@@ -27,6 +27,9 @@ std::byte expected(std::uint64_t seed, std::size_t at) {
   return static_cast<std::byte>(seed * 131 + at * 7 + (at >> 8));
 }
 
+/// Pieces among packets, in runs of either.
+Kind kind_for(const Packet& packet) { return packet.seed / 3 % 2 == 0 ? Kind::packet : Kind::bulk; }
+
 struct Pair {
   std::unique_ptr<Area> area{new Area()};
   Outbox out;
@@ -39,24 +42,16 @@ struct Pair {
   bool send(const Packet& packet) {
     const bool small = packet.size <= line_payload;
     Line* line = small ? out.line() : nullptr;
-    std::byte* to = small ? (line ? line->payload : nullptr) : out.data(packet.size, Kind::bulk);
+    std::byte* to = small ? (line ? line->payload : nullptr) : out.data(packet.size, kind_for(packet));
     if (to == nullptr) return false;
     for (std::size_t i = 0; i < packet.size; ++i) to[i] = expected(packet.seed, i);
     if (small) {
       out.publish_small(packet.size);
     } else {
-      out.publish_data(packet.size, Kind::bulk, {packet.seed, ~packet.seed});
+      out.publish_data(packet.size, kind_for(packet), {packet.seed, ~packet.seed});
     }
     return true;
   }
-
-  /// Where the receiver looks for the next record, as note() has been told.
-  std::size_t next_place() const { return next; }
-  void note(const Arrival& taken) {
-    const auto first = static_cast<std::size_t>(taken.bytes.data() - area->data);
-    next = round_to_line(first + taken.bytes.size()) % data_size;
-  }
-  std::size_t next = 0;
 
   /// False if nothing is there.
   bool receive(const Packet& packet) {
@@ -66,21 +61,25 @@ struct Pair {
     Arrival arrival;
     if (mail.in_line) {
       bytes = in.small(mail.word);
-    } else {
-      arrival = in.large(mail.word);
-      EXPECT_TRUE(arrival.sound && arrival.bulk);
-      EXPECT_EQ(arrival.place.key, packet.seed);
-      EXPECT_EQ(arrival.place.at, ~packet.seed);
+    }
+    if (bytes.empty()) {
+      arrival = in.large(mail);
+      EXPECT_TRUE(arrival.sound);
+      EXPECT_EQ(arrival.kind, kind_for(packet));
+      if (arrival.kind == Kind::bulk) {
+        EXPECT_EQ(arrival.place.key, packet.seed);
+        EXPECT_EQ(arrival.place.at, ~packet.seed);
+      }
       bytes = arrival.bytes;
     }
     EXPECT_EQ(bytes.size(), packet.size);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) wrong += bytes[i] != expected(packet.seed, i);
     EXPECT_EQ(wrong, 0u) << "packet " << packet.seed << " of " << packet.size;
-    if (mail.in_line) {
-      in.pop_line();
-    } else {
+    if (arrival.sound) {
       in.pop(arrival);
+    } else {
+      in.pop_line();
     }
     return true;
   }
@@ -154,12 +153,12 @@ TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
 // The receiver tells its progress lazily. Whatever it has not told, an empty ring must take the longest packet, or the
 // two would wait for each other. Every position of the data ring is tried.
 TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
-  for (std::size_t before = record_size(1, Kind::bulk); before <= data_size; before += line_size) {
+  for (std::size_t before = 2 * line_size; before <= data_size; before += line_size) {
     Pair pair;
     std::size_t left = before;
     while (left > 0) {
       const std::size_t record = left <= largest_record ? left : std::min(largest_record, left - 2 * line_size);
-      const Packet packet{std::max(record - line_size, line_payload + 1), left};
+      const Packet packet{std::min(record - record_head(Kind::packet), largest_packet), 0};
       ASSERT_TRUE(pair.send(packet)) << before;
       ASSERT_TRUE(pair.receive(packet));
       left -= record;
@@ -180,27 +179,54 @@ TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
 }
 
 // A record begins where any bytes of an earlier one may lie. All bytes that the sender may have left there are made to
-// look like the next message.
+// look like the next message; between packets that chain there are pieces, behind which nothing may be looked at.
 TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
   Pair pair;
   std::mt19937_64 random(11);
-  for (std::uint64_t number = 1; number <= 4000; ++number) {
+  bool chain = true;
+  std::size_t place = 0, named = 0;
+  for (std::uint64_t number = 1; number <= 8000; ++number) {
     const std::size_t size = line_payload + 1 + random() % (random() % 4 == 0 ? largest_packet - line_payload : 600);
-    std::byte* const to = pair.out.data(size, Kind::packet);
-    ASSERT_NE(to, nullptr);
-    const std::size_t next = pair.next_place();
+    const Kind kind = random() % 4 == 0 ? Kind::bulk : Kind::packet;
+    ASSERT_NE(pair.out.data(size, kind), nullptr);
     for (std::size_t at = 0; at < data_size; at += line_size) {
-      if (at != next) word_at(*pair.area, at).store(record_word(number + 1, 8, Kind::packet));
+      if (!chain || at != place) word_at(*pair.area, at).store(record_word(number + 1, 8, Kind::packet, true));
     }
-    pair.out.publish_data(size, Kind::packet, {});
-    const Mail mail = pair.in.look();
-    ASSERT_TRUE(mail && !mail.in_line) << number;
-    const Arrival arrival = pair.in.large(mail.word);
-    ASSERT_TRUE(arrival.sound);
+    pair.out.publish_data(size, kind, {});
+    const Arrival arrival = pair.in.large(pair.in.look());
+    ASSERT_TRUE(arrival.sound) << number;
     ASSERT_EQ(arrival.bytes.size(), size);
     pair.in.pop(arrival);
-    pair.note(arrival);
+    chain = arrival.chain;
+    named += arrival.named;
+    place = round_to_line(static_cast<std::size_t>(arrival.bytes.data() - pair.area->data) + size) % data_size;
     ASSERT_TRUE(pair.in.empty()) << "message " << number << " of " << size << " bytes";
+  }
+  EXPECT_GT(named, 2000u);
+  EXPECT_LT(named, 6000u);
+}
+
+// The ring is full to the last byte: there is no room for an empty word, so a line names what comes next.
+TEST(ShmRing, AFullRingBreaksTheChainAndALineMendsIt) {
+  Pair pair;
+  const std::size_t third = data_size / 3 - record_head(Kind::packet);
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 3; ++i) {
+      std::byte* const to = pair.out.data(third, Kind::packet);
+      ASSERT_NE(to, nullptr);
+      to[0] = std::byte(round);
+      pair.out.publish_data(third, Kind::packet, {});
+    }
+    EXPECT_EQ(pair.out.data(57, Kind::packet), nullptr);
+    for (const bool chain : {true, true, false}) {
+      const Arrival arrival = pair.in.large(pair.in.look());
+      ASSERT_TRUE(arrival.sound);
+      EXPECT_EQ(arrival.chain, chain);
+      EXPECT_EQ(arrival.bytes[0], std::byte(round));
+      pair.in.pop(arrival);
+    }
+    ASSERT_TRUE(pair.in.empty());
+    pair.in.tell();
   }
 }
 
@@ -208,8 +234,8 @@ TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
 TEST(ShmRing, AnEmptyWordIsNoMessageWhateverTheNumber) {
   for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 32, std::uint64_t{5} << 32}) {
     EXPECT_FALSE(is_record(0, number));
-    EXPECT_TRUE(is_record(record_word(number, 1, Kind::packet), number));
-    EXPECT_FALSE(is_record(record_word(number + 1, 1, Kind::packet), number));
+    EXPECT_TRUE(is_record(record_word(number, 1, Kind::packet, true), number));
+    EXPECT_FALSE(is_record(record_word(number + 1, 1, Kind::packet, true), number));
   }
 }
 
@@ -275,30 +301,39 @@ TEST(ShmRing, AnImpossiblePositionIsSeen) {
 
 TEST(ShmRing, NoWordLeadsOutOfTheArea) {
   std::mt19937_64 random(9);
-  for (int round = 0; round < 1000; ++round) {
+  std::uint64_t records = 0;
+  for (int round = 0; round < 20000; ++round) {
     Pair pair;
-    std::uint64_t number = 1;
-    for (int i = 0; i < 1000; ++i) {
+    std::size_t place = 0, lines = 0;
+    for (std::uint64_t number = 1; number < 100; ++number) {
       // Half the words are nearly right: those are the dangerous ones.
       const std::size_t length = random() % 2 == 0 ? random() % (largest_packet + 2) : random() & 0xffffff;
-      const auto kind = static_cast<Kind>(1 + random() % 4);
-      word_at(*pair.area, pair.next_place()).store(record_word(number, length, kind));
-      word_at(*pair.area, 0).store(record_word(number, random() % 5000, static_cast<Kind>(random() % 5)));
-      pair.area->lines[0].word.store(line_word(number + 1, random() & 0xff));
-      ASSERT_LE(pair.in.small(pair.area->lines[0].word.load()).size(), line_payload);
+      word_at(*pair.area, 0).store(record_word(number, random() % 5000, static_cast<Kind>(random() % 5), true));
+      word_at(*pair.area, place).store(record_word(number, length, static_cast<Kind>(random() % 5), random() % 2 == 0));
+      const Descriptor descriptor{static_cast<std::uint32_t>(random() % 3 == 0 ? random() : random() % 2 * place),
+                                  static_cast<std::uint32_t>(length),
+                                  random() % 2 == 0 ? 1 + random() % 3 : random(),
+                                  {random(), random()}};
+      Line& line = pair.area->lines[lines % line_count];
+      std::memcpy(line.payload, &descriptor, sizeof descriptor);
+      line.word.store(line_word(number - random() % 2, random() % 2 == 0 ? names_a_record : random() & 0xff));
       const Mail mail = pair.in.look();
-      if (!mail) break;  // the word at the start was the next one, and was made empty
-      const Arrival arrival = pair.in.large(mail.word);
+      if (!mail) break;
+      ASSERT_LE(pair.in.small(mail.word).size(), line_payload);
+      const Arrival arrival = pair.in.large(mail);
       if (!arrival.sound) break;
       ASSERT_GT(arrival.bytes.size(), 0u);
       ASSERT_LE(arrival.bytes.size(), largest_packet);
       ASSERT_GE(arrival.bytes.data(), pair.area->data);
       ASSERT_LE(arrival.bytes.data() + arrival.bytes.size(), pair.area->data + data_size);
+      place = round_to_line(static_cast<std::size_t>(arrival.bytes.data() - pair.area->data) + arrival.bytes.size());
+      place %= data_size;
+      lines += arrival.named;
       pair.in.pop(arrival);
-      pair.note(arrival);
-      ++number;
+      ++records;
     }
   }
+  EXPECT_GT(records, 1000u);
 }
 
 TEST(ShmRing, CopySmallCopiesEverySize) {
