@@ -97,6 +97,9 @@ struct Descriptor {
 static_assert(sizeof(Descriptor) <= line_payload);
 /// In a line's word instead of a length.
 inline constexpr std::size_t names_a_record = 0xff;
+/// What the receiver finds where no line announces the next message: like the word of a line that no message has, which
+/// holds no packet.
+inline constexpr std::uint64_t in_data_ring = names_a_record;
 
 struct alignas(line_size) Line {
   std::atomic<std::uint64_t> word;

@@ -177,7 +177,9 @@ inline Peer& ShmDriver::next_inbox() {
 }
 
 /// Is there something to take? A failed peer waits for report().
-inline bool ShmDriver::takes(const Peer& peer, Mail mail) { return mail && peer.state != Peer::State::failed; }
+inline bool ShmDriver::takes(const Peer& peer, std::uint64_t mail) {
+  return mail != 0 && peer.state != Peer::State::failed;
+}
 
 /// One look at every inbox; with few of them several, until something is there: to come here costs more than a look.
 /// What is there is another function, which is jumped to: so a look saves no registers.
@@ -187,7 +189,7 @@ inline int ShmDriver::poll_inboxes(int budget) {
   const std::size_t most = count == 0 ? 0 : std::max(count, patience);
   for (std::size_t looks = 1; looks <= most; ++looks) {
     Peer& peer = next_inbox();
-    const Mail mail = peer.in.look();
+    const std::uint64_t mail = peer.in.look();
     if (takes(peer, mail)) return empty_inboxes(&peer, mail, looks < count ? count - looks : 0, budget);
     relax();
   }
@@ -195,7 +197,7 @@ inline int ShmDriver::poll_inboxes(int budget) {
 }
 
 /// Takes what one inbox has, and then `others`, the rest of the round.
-int ShmDriver::empty_inboxes(Peer* peer, Mail mail, std::size_t others, int budget) {
+int ShmDriver::empty_inboxes(Peer* peer, std::uint64_t mail, std::size_t others, int budget) {
   for (int events = 0;;) {
     events += receive(*peer, mail, std::min(budget - events, slice));
     do {
@@ -227,15 +229,15 @@ int ShmDriver::poll_with_chores(int budget) {
 }
 
 /// Takes packets out of an inbox; `mail` is the first.
-[[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, Mail mail, int budget) {
+[[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, std::uint64_t mail, int budget) {
   int events = 0;
   do {
     if (events_->looks_ahead) [[unlikely]]
       show_ahead(peer);
-    if (!(mail.in_line ? receive_line(peer, mail) : receive_record(peer, mail))) break;
+    if (!receive_one(peer, mail)) break;
     ++events;
     mail = peer.in.look();
-  } while (mail && events < budget && peer.open);
+  } while (mail != 0 && events < budget && peer.open);
   return events;
 }
 
@@ -249,9 +251,9 @@ inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
   return answer == Take::taken;
 }
 
-/// What a line announces: as a rule a packet inside it. false: it stays there, or the peer is no more.
-inline bool ShmDriver::receive_line(Peer& peer, Mail mail) {
-  const auto bytes = peer.in.small(mail.word);
+/// The next message: a packet inside its line, as a rule. false: it stays there, or the peer is no more.
+inline bool ShmDriver::receive_one(Peer& peer, std::uint64_t mail) {
+  const auto bytes = peer.in.small(mail);
   if (bytes.empty()) [[unlikely]]
     return receive_record(peer, mail);
   if (!give(peer, bytes)) [[unlikely]]
@@ -261,7 +263,7 @@ inline bool ShmDriver::receive_line(Peer& peer, Mail mail) {
 }
 
 /// A packet or a bulk piece in the data ring. false: the same.
-bool ShmDriver::receive_record(Peer& peer, Mail mail) {
+bool ShmDriver::receive_record(Peer& peer, std::uint64_t mail) {
   const Arrival arrival = peer.in.large(mail);
   if (!arrival.sound) return nonsense(peer);
   if (arrival.kind == Kind::bulk) {

@@ -182,13 +182,6 @@ class Outbox {
   bool broken_ = false;
 };
 
-/// The word that announces the next message, and which ring it lies in. None: 0.
-struct Mail {
-  std::uint64_t word = 0;
-  bool in_line = false;
-  explicit operator bool() const { return word != 0; }
-};
-
 /// A record of the data ring.
 struct Arrival {
   bool sound = false;  ///< false: the sender wrote nonsense
@@ -212,32 +205,32 @@ class Inbox {
   void detach() { area_ = nullptr; }
   bool attached() const { return area_ != nullptr; }
 
-  /// The next message, if it is there. Two loads of lines that stay in the own cache while nothing comes.
-  Mail look() const {
+  /// The next message, if it is there: the word of its line, or in_data_ring. 0: it is not. Two loads of lines that
+  /// stay in the own cache while nothing comes.
+  std::uint64_t look() const {
     const std::uint64_t line = next_->word.load(std::memory_order_seq_cst);
-    if (number_of_line(line) == number_) return {line, true};
-    const std::uint64_t record = record_->load(std::memory_order_seq_cst);
-    return {is_record(record, number_) ? record : 0, false};
+    if (number_of_line(line) == number_) return line;
+    return is_record(record_->load(std::memory_order_seq_cst), number_) ? in_data_ring : 0;
   }
-  bool empty() const { return !look(); }
+  bool empty() const { return look() == 0; }
 
-  /// The packet in the line that `word` announces, where it lies. Empty: it names a record, or is nonsense.
-  std::span<const std::byte> small(std::uint64_t word) const {
-    return {next_->payload, length_of_line(word) <= line_payload ? length_of_line(word) : 0};
+  /// The packet that look() found in a line, where it lies. Empty: it lies in the data ring, or is nonsense.
+  std::span<const std::byte> small(std::uint64_t mail) const {
+    return {next_->payload, length_of_line(mail) <= line_payload ? length_of_line(mail) : 0};
   }
 
   /// The packet so many places after the next one, if it is there already, and all from here to it lie in lines.
   /// Empty: it is not.
   std::span<const std::byte> ahead(std::size_t packets) const {
-    const Line& there = area_->lines[(lines_ + packets) % line_count];
+    const Line& there = area_->lines[(lines() + packets) % line_count];
     const std::uint64_t word = there.word.load(std::memory_order_acquire);
     const bool sound = number_of_line(word) == number_ + packets && length_of_line(word) <= line_payload;
     return {there.payload, sound ? length_of_line(word) : 0};
   }
 
-  /// The record that comes next, announced by `mail`. May be called again for one that stays there.
-  Arrival large(Mail mail) {
-    Arrival next = mail.in_line ? named(mail.word) : announced(mail.word);
+  /// The record that look() found. May be called again for one that stays there.
+  Arrival large(std::uint64_t mail) {
+    Arrival next = mail == in_data_ring ? announced() : named(mail);
     const std::size_t length = next.bytes.size();  // of no memory yet
     const bool fits = (next.kind == Kind::packet || next.kind == Kind::bulk) && length > 0 &&
                       length <= largest_packet && at_ + record_size(length, next.kind) <= data_size;
@@ -255,23 +248,21 @@ class Inbox {
     at_ = at_ + record == data_size ? 0 : at_ + record;
     record_ = arrival.chain ? &word_at(*area_, at_) : &no_record;
     const bool told = arrival.named ? pop_line() : (++number_, false);
-    return (bytes_ - bytes_told_ >= data_told && tell()) || told;
+    return (bytes_ - static_cast<std::uint32_t>(told_ >> 32) >= data_told && tell()) || told;
   }
   /// The same for a packet inside its line.
   bool pop_line() {
     ++number_;
-    ++lines_;
-    if (++next_ == std::end(area_->lines)) [[unlikely]]
-      next_ = &area_->lines[0];
-    return lines_ - lines_told_ >= lines_told && tell();
+    ++next_;
+    return reinterpret_cast<std::uintptr_t>(next_) % (lines_told * line_size) == 0 && end_quarter();
   }
 
   /// Tells progress now. false: nothing new.
   bool tell() {
-    if (lines_told_ == lines_ && bytes_told_ == bytes_) return false;
-    lines_told_ = lines_;
-    bytes_told_ = bytes_;
-    store_for_sleeper(area_->consumed, consumed_word(lines_, bytes_), strict_);
+    const std::uint64_t now = consumed_word(lines(), bytes_);
+    if (now == told_) return false;
+    told_ = now;
+    store_for_sleeper(area_->consumed, now, strict_);
     return true;
   }
 
@@ -293,16 +284,29 @@ class Inbox {
   }
 
   /// What the next record's own word says, here or at the start.
-  Arrival announced(std::uint64_t word) {
-    if (kind_of(word) == Kind::skip) {
-      if (at_ == 0) return {};
+  Arrival announced() {
+    std::uint64_t word = record_->load(std::memory_order_acquire);
+    if (kind_of(word) == Kind::skip && at_ != 0) {
       skip_to_start();
       record_ = &word_at(*area_, 0);
       word = record_->load(std::memory_order_acquire);
-      if (!is_record(word, number_)) return {};
     }
-    if (kind_of(word) != Kind::packet) return {};
+    if (!is_record(word, number_) || kind_of(word) != Kind::packet) return {};
     return {false, false, is_chained(word), Kind::packet, {area_->data, std::min(length_of(word), data_size)}, {}};
+  }
+
+  /// A quarter of the lines is consumed.
+  [[gnu::noinline]] bool end_quarter() {
+    if (next_ == std::end(area_->lines)) {
+      next_ = &area_->lines[0];
+      ++laps_;
+    }
+    return tell();
+  }
+
+  /// Lines consumed, modulo 2^32.
+  std::uint32_t lines() const {
+    return laps_ * static_cast<std::uint32_t>(line_count) + static_cast<std::uint32_t>(next_ - area_->lines);
   }
 
   void skip_to_start() {
@@ -318,8 +322,9 @@ class Inbox {
   const std::atomic<std::uint64_t>* record_ = nullptr;  ///< the word of the record that comes next, at at_
   std::uint64_t number_ = 1;                            ///< of the next message
   std::size_t at_ = 0;
-  std::uint32_t lines_ = 0, bytes_ = 0;            ///< consumed, modulo 2^32
-  std::uint32_t lines_told_ = 0, bytes_told_ = 0;  ///< what `consumed` says
+  std::uint32_t bytes_ = 0;  ///< of the data ring consumed, modulo 2^32
+  std::uint32_t laps_ = 0;   ///< of the line ring
+  std::uint64_t told_ = 0;   ///< what `consumed` says
   bool strict_ = false;
 };
 

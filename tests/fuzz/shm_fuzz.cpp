@@ -51,9 +51,9 @@ void receive(Input& input) {
       std::memcpy(line.payload, &descriptor, sizeof descriptor);
       line.word.store(shm::line_word(told, input.flag() ? shm::names_a_record : length & 0xff));
     }
-    const shm::Mail mail = in.look();
-    if (!mail) return;
-    const auto bytes = mail.in_line ? in.small(mail.word) : std::span<const std::byte>();
+    const std::uint64_t mail = in.look();
+    if (mail == 0) return;
+    const auto bytes = in.small(mail);
     FUZZ_CHECK(bytes.size() <= shm::line_payload && (bytes.empty() || is_inside(*area, bytes)));
     if (!bytes.empty()) {
       in.pop_line();
