@@ -55,6 +55,17 @@ std::size_t each_piece(const canele_data_t& d, std::size_t offset, std::size_t s
   return done;
 }
 
+/// memcpy of what comes from another core, or goes there. Between 2 and 4 KiB in two steps: above 2 KiB the C library
+/// takes `rep movs`, whose start costs more than it saves up to 5 KiB (3 KiB one way: 0.28 -> 0.23 us).
+inline void copy_across(std::byte* to, const std::byte* from, std::size_t size) {
+  constexpr std::size_t step = 2048;
+  if (size > step && size <= 2 * step) {
+    std::memcpy(to, from, step);
+    to += step, from += step, size -= step;
+  }
+  std::memcpy(to, from, size);
+}
+
 /// memcpy, inline where two moves that may overlap do: a call costs more than they.
 inline void copy(void* to, const void* from, std::size_t size) {
   auto* const out = static_cast<std::byte*>(to);
@@ -66,7 +77,7 @@ inline void copy(void* to, const void* from, std::size_t size) {
     std::memcpy(out, &first, 8);
     std::memcpy(out + size - 8, &last, 8);
   } else if (size != 0) {
-    std::memcpy(out, in, size);
+    copy_across(out, in, size);
   }
 }
 

@@ -66,7 +66,7 @@ bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::ui
   CANELE_MARK(left_in_packet_at_once);
   const auto number = static_cast<std::uint16_t>(session.number);
   std::byte* const payload = wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
-  std::memcpy(payload, buffer, length);
+  data::copy_across(payload, static_cast<const std::byte*>(buffer), length);
   driver.commit(peer.rank, size);
   note_departure(engine, peer, session, tag, length);
   return true;
