@@ -143,7 +143,8 @@ class Rank {
         if (!words.empty()) wrong("%s", words.c_str());
         continue;
       }
-      if (code != CANELE_EPEER || status.source != victim) {
+      // Who dies before it has met this rank, or in the middle of that, is one that no driver reaches.
+      if ((code != CANELE_EPEER && code != CANELE_EDRIVER) || status.source != victim) {
         wrong("rank %d: %s, rank %d: %s", rank_, canele_error_string(code), status.source, canele_error_detail());
       }
       lost_ = true;
