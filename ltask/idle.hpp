@@ -55,6 +55,30 @@ class Pressure {
   std::atomic<std::uint64_t> until_{0}, span_{10'000'000}, times_{0};
 };
 
+/// How long it pays to yield before a sleep, as those who have slept found out: whoever was woken soon would have done
+/// better to go on yielding. Where ranks share cores a sleep costs each message a system call and a wake-up, and the
+/// next ones come so late that all fall asleep again. Threads: any; a lost update costs time.
+class Patience {
+ public:
+  /// Somebody slept for so long after it had yielded.
+  void slept(std::uint64_t ns) noexcept {
+    constexpr unsigned most = 4;
+    const unsigned before = doublings_.load(std::memory_order_relaxed);
+    if (ns < longest_ns) {
+      if (before < most) doublings_.store(before + 1, std::memory_order_relaxed);
+    } else if (before > 0) {
+      doublings_.store(before - 1, std::memory_order_relaxed);
+    }
+  }
+  std::uint64_t scaled(std::uint64_t yield_ns) const noexcept {
+    return yield_ns << doublings_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint64_t longest_ns = 1'500'000;
+  std::atomic<unsigned> doublings_{0};
+};
+
 class Idle {
  public:
   enum class Action { spin, yield, sleep };
@@ -64,8 +88,9 @@ class Idle {
     std::uint64_t yield_ns = 100'000;
   };
 
-  Idle(Platform& platform, Budget budget, Pressure& pressure)
-      : platform_(platform), budget_(budget), pressure_(pressure) {}
+  /// Without `patience` the budget is what it is.
+  Idle(Platform& platform, Budget budget, Pressure& pressure, const Patience* patience = nullptr)
+      : platform_(platform), budget_(budget), pressure_(pressure), patience_(patience) {}
 
   /// The last turn did something.
   void worked() noexcept { idle_since_ = 0, turns_ = 0; }
@@ -76,7 +101,7 @@ class Idle {
       platform_.relax();
       return last_;
     }
-    return decide(platform_.now_ns());
+    return decide(idle_since_ != 0 && last_ == Action::yield ? last_turn_ : platform_.now_ns());
   }
 
  private:
@@ -95,21 +120,26 @@ class Idle {
     if (idle < spin) {
       last_ = Action::spin;
       platform_.relax();
-    } else if (idle < spin + budget_.yield_ns && !pressure_.holds(now)) {
+    } else if (idle < spin + yields_for() && !pressure_.holds(now)) {
       last_ = Action::yield;
       platform_.yield();
       // Now: the next turn may find something to do, since it comes so late, and never ask here.
-      const std::uint64_t after = platform_.now_ns();
-      if (after - now > slice_ns) pressure_.seen(after);
+      last_turn_ = platform_.now_ns();
+      if (last_turn_ - now > slice_ns) pressure_.seen(last_turn_);
     } else {
       last_ = Action::sleep;
     }
     return last_;
   }
 
+  std::uint64_t yields_for() const noexcept {
+    return patience_ == nullptr ? budget_.yield_ns : patience_->scaled(budget_.yield_ns);
+  }
+
   Platform& platform_;
   Budget budget_;
   Pressure& pressure_;
+  const Patience* patience_;
   std::uint64_t idle_since_ = 0, last_turn_ = 0, oversubscribed_until_ = 0;
   unsigned turns_ = 0;
   Action last_ = Action::spin;

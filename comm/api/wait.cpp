@@ -154,7 +154,7 @@ class Wait {
   /// Until this wait is over, there is nothing to poll for, or a task must be run: callbacks may take long, and others
   /// rely on whoever polls.
   void poll() {
-    ltask::Idle idle(platform(), engine_->idle, engine_->waiters.pressure);
+    ltask::Idle idle(platform(), engine_->idle, engine_->waiters.pressure, &engine_->waiters.patience);
     if (!few() && !attach()) return;
     while (!done_quickly() && !late()) {
       const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
@@ -176,7 +176,9 @@ class Wait {
           continue;
         }
         bench_.sleeps();
+        const std::uint64_t before = platform().now_ns();
         const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
+        if (slept) engine_->waiters.patience.slept(platform().now_ns() - before);
         parker_->awake();
         if (!slept) return engine_->helper.asleep() ? take_over() : nap();  // who sleeps there progresses for us
       }

@@ -88,6 +88,7 @@ class Waiters {
   int present() const noexcept { return present_.load(std::memory_order_relaxed); }
   Crowd crowd;
   ltask::Pressure pressure;  ///< on their cores
+  ltask::Patience patience;
 
   bool try_take_token() noexcept {
     return !token_.load(std::memory_order_relaxed) && !token_.exchange(true, std::memory_order_acquire);

@@ -72,6 +72,35 @@ TEST_F(Idling, TriesAYieldAgainMoreAndMoreSeldom) {
   EXPECT_GT(until_sleep().yields, 1) << "nobody computes any more";
 }
 
+TEST_F(Idling, YieldsForLongerWhereSleepsTurnOutShort) {
+  constexpr std::uint64_t short_sleep = 100'000, long_sleep = 100'000'000;
+  Patience patience;
+  platform.a_yield_takes = short_yield;
+  const auto yields = [&] {
+    Idle one(platform, {0, 10'000}, pressure, &patience);
+    int count = 0;
+    while (one.next() == Action::yield) ++count;
+    return count;
+  };
+  const int at_first = yields();
+  patience.slept(short_sleep);
+  EXPECT_GE(yields(), 2 * at_first - 1);
+  for (int i = 0; i < 100; ++i) patience.slept(short_sleep);
+  const int at_most = yields();
+  EXPECT_LE(at_most, 20 * at_first) << "there is an end to it";
+  for (int i = 0; i < 100; ++i) patience.slept(long_sleep);
+  EXPECT_EQ(yields(), at_first);
+}
+
+TEST_F(Idling, AsksTheClockOnceAYield) {
+  platform.a_yield_takes = short_yield;
+  idle.worked();
+  while (idle.next() != Action::yield) continue;
+  const std::uint64_t before = platform.now;
+  ASSERT_EQ(idle.next(), Action::yield);
+  EXPECT_EQ(platform.now - before, short_yield + look);
+}
+
 TEST_F(Idling, WhatOneHasFoundOutAllKnow) {
   platform.a_yield_takes = turn;
   until_sleep();
