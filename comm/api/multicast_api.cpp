@@ -3,12 +3,16 @@
 // Multicasts of the C ABI.
 //
 // Threads: any.
-// Surprise: destinations are checked here, all of them: nothing is sent to any if one is wrong.
+// Surprise: destinations are checked here, all of them: nothing is sent to any if one is wrong. A short message to
+// those
+//     that are reached through memory is gone when the call returns, as if it had been sent to each; what cannot leave
+//     so goes the long way (multicast.cpp), for the destinations that are left.
 #include <algorithm>
 #include <new>
 
 #include "comm/api/api.hpp"
 #include "comm/multicast/multicast.hpp"
+#include "comm/protocol/short_cut.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -28,8 +32,21 @@ int check_options(const canele_multicast_options_t& options, const canele_data_t
   return check_header(options.header, data.length, "canele_imulticast");
 }
 
-int check_destinations(const Engine& engine, const std::vector<int>& ranks) {
-  std::vector<int> sorted = ranks;
+constexpr std::size_t few = 16;  // destinations that are compared with each other
+
+/// Few, and nothing is wrong with them.
+bool are_few_and_right(const Engine& engine, const int* ranks, std::size_t count) {
+  if (count > few) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (ranks[i] < 0 || ranks[i] >= engine.size || ranks[i] == engine.rank) return false;
+    if (std::find(ranks, ranks + i, ranks[i]) != ranks + i) return false;
+  }
+  return true;
+}
+
+int check_destinations(const Engine& engine, const int* ranks, std::size_t count) {
+  if (are_few_and_right(engine, ranks, count)) return CANELE_OK;
+  std::vector<int> sorted(ranks, ranks + count);
   std::sort(sorted.begin(), sorted.end());
   for (const int rank : sorted) {
     if (rank < 0 || rank >= engine.size || rank == engine.rank) {
@@ -40,6 +57,36 @@ int check_destinations(const Engine& engine, const std::vector<int>& ranks) {
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice == sorted.end()) return CANELE_OK;
   return refused(CANELE_EINVAL, "rank " + std::to_string(*twice) + " is named twice");
+}
+
+/// Sends to one after the other if nothing stands in the way; to how many. If to all, the request is over.
+std::size_t leave_at_once(Session& session, const int* destinations, std::size_t count, std::uint64_t tag,
+                          const canele_data_t& data, const canele_multicast_options_t& options, Request& request) {
+  Engine& engine = *session.engine;
+  const std::uint64_t before = request.word.load(std::memory_order_relaxed);
+  const bool plain = RequestWord::happened(before) != 0 || before == 0;  // nobody waits for its events
+  const bool simple = data.segments == nullptr && options.header == 0 && options.priorities == nullptr;
+  if (count == 0 || data.length > Rail::longest_at_once || !plain || !simple || !engine.try_lock_to_post()) return 0;
+  std::size_t gone = 0;
+  const bool clear = std::all_of(destinations, destinations + count, [&](int rank) {
+    return send_path::way_is_clear(engine.peers[rank], session, data.length);
+  });
+  while (clear && gone < count &&
+         send_path::leave_at_once(engine, session, destinations[gone], tag, data.base, data.length)) {
+    ++gone;
+  }
+  if (gone == count) {
+    CANELE_MARK(multicast_left_at_once);
+    engine.counters.add(Counter::multicasts_sent);
+    prepare_outcome(request, session, Request::Kind::send);
+    request.rank = engine.rank;
+    request.status_tag = tag;
+    request.status_length = data.length;
+    request.word.store(event::finalized, std::memory_order_release);
+  }
+  engine.unlock();
+  if (options.outcomes != nullptr) std::fill_n(options.outcomes, gone, CANELE_OK);
+  return gone;
 }
 
 }  // namespace
@@ -61,21 +108,23 @@ int canele_imulticast(canele_session_t* session, const int* destinations, size_t
   if (options != nullptr) given = *options;
   if (code == CANELE_OK) code = check_options(given, *data);
   Engine& engine = *session_of(session).engine;
+  if (code == CANELE_OK) code = check_destinations(engine, destinations, count);
+  if (code != CANELE_OK) return code;
+  Request& user = request_of(request);
+  const std::size_t gone = leave_at_once(session_of(session), destinations, count, tag, *data, given, user);
+  if (gone == count && count != 0) return CANELE_OK;
+
+  // Only a full ring has stopped it in the middle: the rest is a multicast of its own.
   std::unique_ptr<Multicast> whole(new (std::nothrow) Multicast);
   if (whole == nullptr) return refused(CANELE_ENOMEM, "no memory");
-  if (code == CANELE_OK) {
-    whole->ranks.assign(destinations, destinations + count);
-    code = check_destinations(engine, whole->ranks);
-  }
-  if (code != CANELE_OK) return code;
-  whole->priorities.assign(count, given.priority);
+  whole->ranks.assign(destinations + gone, destinations + count);
+  whole->priorities.assign(count - gone, given.priority);
   if (given.priorities != nullptr) whole->priorities.assign(given.priorities, given.priorities + count);
-  whole->outcomes = given.outcomes;
+  whole->outcomes = given.outcomes != nullptr ? given.outcomes + gone : nullptr;
   whole->shape = static_cast<multicast::Shape>(given.shape);
   whole->kind = OpKind::call;
   whole->call = multicast::begin;
 
-  Request& user = request_of(request);
   prepare_send(user, session_of(session), engine.rank, tag, *data, given.header);
   whole->request = &user;
   engine.submit(*whole.release());
