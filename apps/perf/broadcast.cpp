@@ -2,11 +2,13 @@
 //
 // Broadcast. See broadcast.hpp (who, threads).
 // Surprise: ranks make progress in their waits, as they do with an MPI: a worker for each would need more cores than
-//     there are. A destination tells the root when it had the message, by a message; and posts its next receive before
-//     that. So no round begins before all receives of it are posted, and nothing else is under way.
+//     there are. A destination tells the root when it had the message, by a message, and checks it only when the root
+//     has heard of all: else who has it early would compute on a core that others still need. No round begins before
+//     all have checked and the receives of it are posted, so nothing else is under way. The first rounds, for as long
+//     as the ranks may still be finding their places, do not count.
 //
-//   root           start ── multicast ─────────────▶ … ◀── times of all ── (last of them - start) is the sample
-//   destination    irecv(next) ── wait(this): now ── checks it ── sends the time
+//   root           start ── multicast ──▶ … ◀── times of all ── all have it ──▶ … ◀── all are ready for the next
+//   destination    wait: now ── time ──▶ … ◀── checks it ── irecv(next) ── ready ──▶      (last - start: the sample)
 #include "broadcast.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +18,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "flood.hpp"
 #include "job.hpp"
 #include "launch.hpp"
 #include "statistics.hpp"
@@ -24,11 +25,14 @@
 namespace canele::perf {
 namespace {
 
-constexpr std::uint64_t data_tag = 51, time_tag = 52;
+constexpr std::uint64_t data_tag = 51, time_tag = 52, over_tag = 53, ready_tag = 54;
 constexpr std::size_t word_size = sizeof(std::uint64_t);
-constexpr std::uint64_t warm_up = 20;  // rounds of every way that do not count: connections, pages, the ranks' places
+constexpr std::uint64_t warm_up = 20, warm_up_ns = 200'000'000;  // rounds of every way that do not count; for so long
 
 void must(int code, const char* call) { canele::detail::check(code, call); }
+
+/// As cheap as that of peers/mpi_broadcast.c.
+constexpr std::uint64_t word_of(std::uint64_t round, std::uint64_t at) { return (round + at) * 0x9e3779b97f4a7c15; }
 
 std::vector<std::string> settings_of(const Options& options) {
   return {"CANELE_DRIVERS=" + options.drivers.front(), "CANELE_WORKER=none"};
@@ -58,13 +62,12 @@ class Broadcast {
   [[noreturn]] void abort(const char* why) { engine_.abort(1, why); }
 
  private:
-  std::uint64_t rounds() const {
-    return (static_cast<std::uint64_t>(options_.batches) + warm_up) * options_.broadcast.ways.size();
-  }
   void lead(std::uint64_t size);
   void follow(std::uint64_t size);
   double round(const std::string& way, std::uint64_t size);
+  void post(void* buffer, std::uint64_t size, canele_request_t& request);
   void send_to_all(const std::string& way, std::uint64_t size);
+  void let_all_check(std::uint64_t more);
   void report(std::uint64_t size, const Samples& samples) const;
 
   canele::engine engine_;
@@ -97,6 +100,17 @@ void Broadcast::send_to_all(const std::string& way, std::uint64_t size) {
   must(canele_wait(&request, nullptr), "canele_wait");
 }
 
+/// All have it: they may check it now, and prepare for the next round, if there is one.
+void Broadcast::let_all_check(std::uint64_t more) {
+  std::vector<std::uint64_t> words(destinations_.size());
+  std::vector<canele::request> ready(words.size());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    session_.irecv(destinations_[i], ready_tag, canele::one(words[i]), ready[i]);
+    session_.send(destinations_[i], over_tag, canele::one(more));
+  }
+  for (canele::request& one : ready) one.wait();
+}
+
 double Broadcast::round(const std::string& way, std::uint64_t size) {
   std::vector<std::uint64_t> times(destinations_.size());
   std::vector<canele::request> replies(times.size());
@@ -114,36 +128,44 @@ void Broadcast::lead(std::uint64_t size) {
   Samples samples;
   session_.barrier();  // the first receives are posted
   const auto& ways = options_.broadcast.ways;
-  const std::uint64_t warm = warm_up * ways.size();
-  for (std::uint64_t i = 0; i < rounds(); ++i) {
-    for (std::size_t k = 0; k < words_.size(); ++k) words_[k] = flood_word(0, i + k);
+  const std::uint64_t wanted = static_cast<std::uint64_t>(options_.batches) * ways.size();
+  const std::uint64_t begin = engine_.now();
+  std::uint64_t counted = 0;
+  for (std::uint64_t i = 0; counted < wanted; ++i) {
+    const bool warm = i >= warm_up * ways.size() && engine_.now() - begin >= warm_up_ns;
+    const bool counts = counted != 0 || (warm && i % ways.size() == 0);  // each way as often
+    for (std::size_t k = 0; k < words_.size(); ++k) words_[k] = word_of(i, k);
     const std::string& way = ways[(i + i / ways.size()) % ways.size()];  // else each would keep to one of two buffers
     const double time = round(way, size);
-    if (i >= warm) samples[way].push_back(time);
+    if (counts) samples[way].push_back(time);
+    counted += counts ? 1 : 0;
+    let_all_check(counted < wanted ? 1 : 0);
   }
   report(size, samples);
 }
 
+void Broadcast::post(void* buffer, std::uint64_t size, canele_request_t& request) {
+  must(canele_irecv(session_.native(), 0, data_tag, CANELE_TAG_EXACT, buffer, size, &request), "canele_irecv");
+}
+
 void Broadcast::follow(std::uint64_t size) {
   std::vector<std::uint64_t> buffers[2];
-  canele_request_t requests[2] = {};
+  canele_request_t request = {};
   for (auto& buffer : buffers) buffer.resize(size / word_size + 1);
-  const auto post = [&](std::uint64_t i) {
-    must(canele_irecv(session_.native(), 0, data_tag, CANELE_TAG_EXACT, buffers[i % 2].data(), size, &requests[i % 2]),
-         "canele_irecv");
-  };
-  post(0);
+  post(buffers[0].data(), size, request);
   session_.barrier();
-  for (std::uint64_t i = 0; i < rounds(); ++i) {
-    if (i + 1 < rounds()) post(i + 1);
-    canele_status_t status{};
-    must(canele_wait(&requests[i % 2], &status), "canele_wait");
+  std::uint64_t more = 1;
+  for (std::uint64_t i = 0; more != 0; ++i) {
+    must(canele_wait(&request, nullptr), "canele_wait");
     std::uint64_t now = engine_.now();
+    session_.send(0, time_tag, canele::one(now));
+    session_.recv(0, over_tag, canele::one(more));
     for (std::size_t k = 0; k < size / word_size; ++k) {
-      if (buffers[i % 2][k] == flood_word(0, i + k)) continue;
+      if (buffers[i % 2][k] == word_of(i, k)) continue;
       throw std::runtime_error("broadcast " + std::to_string(i) + " is wrong at word " + std::to_string(k));
     }
-    session_.send(0, time_tag, canele::one(now));
+    if (more != 0) post(buffers[(i + 1) % 2].data(), size, request);
+    session_.send(0, ready_tag, canele::one(now));
   }
 }
 
