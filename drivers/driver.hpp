@@ -195,6 +195,7 @@ class DriverContext {
 
   Rank rank = 0;                      ///< own rank
   Rank size = 1;                      ///< ranks in the job
+  bool crowded = false;               ///< more ranks on this host than processing units: who finds nothing gives way
   std::uint64_t job = 0;              ///< identifies the job; the same in every rank
   std::uint64_t incarnation = 0;      ///< identifies this process; another one in every start
   std::string argument;               ///< what the user wrote after the driver's name and a colon; "" nothing

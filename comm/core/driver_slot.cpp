@@ -41,6 +41,7 @@ DriverSlot::DriverSlot(Engine& owner, const drivers::DriverFactory& from)
     : engine(owner), factory(from), driver(from.create()) {
   rank = owner.rank;
   size = owner.size;
+  crowded = owner.crowded;
   job = owner.bootstrap->job();
   incarnation = owner.incarnation;
   secret = owner.secret;

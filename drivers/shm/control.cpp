@@ -90,6 +90,7 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   park_ = park_page_.as<ParkPage>();
   membarrier_ = use_membarrier && register_membarrier();
   attach_ = use_attach && try_attach();
+  gives_way_ = context.crowded;
   greeting_ = {layout_version, membarrier_ ? 1u : 0u, reinterpret_cast<std::uint64_t>(nonce_.data()), nonce_};
 
   capabilities_.name = "shm";

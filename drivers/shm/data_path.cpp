@@ -185,6 +185,8 @@ inline bool ShmDriver::takes(const Peer& peer, std::uint64_t mail) {
 /// What is there is another function, which is jumped to: so a look saves no registers.
 inline int ShmDriver::poll_inboxes(int budget) {
   constexpr std::size_t patience = 8;
+  if (gives_way_) [[unlikely]]
+    return look_once(budget);
   const std::size_t count = active_.size();
   const std::size_t most = count == 0 ? 0 : std::max(count, patience);
   for (std::size_t looks = 1; looks <= most; ++looks) {
@@ -192,6 +194,16 @@ inline int ShmDriver::poll_inboxes(int budget) {
     const std::uint64_t mail = peer.in.look();
     if (takes(peer, mail)) return empty_inboxes(&peer, mail, looks < count ? count - looks : 0, budget);
     if (turn_ == 0) relax();  // once a round
+  }
+  return 0;
+}
+
+/// Where ranks share the processing units: what has not come by now is sent by who gets this one next.
+[[gnu::noinline]] int ShmDriver::look_once(int budget) {
+  for (std::size_t others = active_.size(); others-- > 0;) {
+    Peer& peer = next_inbox();
+    const std::uint64_t mail = peer.in.look();
+    if (takes(peer, mail)) return empty_inboxes(&peer, mail, others, budget);
   }
   return 0;
 }

@@ -58,6 +58,7 @@ class ShmDriver final : public Driver {
   bool receive_record(Peer&, std::uint64_t mail);
   bool nonsense(Peer&);
   void land(Peer&, const Arrival&);
+  int look_once(int budget);
   int offer_room(int budget);
   void disarm();
   bool anything_there();
@@ -101,6 +102,7 @@ class ShmDriver final : public Driver {
   std::unique_ptr<std::atomic<Peer*>[]> peers_;  ///< by rank; a rank never talked to costs its pointer
   std::vector<Peer*> active_;                    ///< those whose inbox is polled
   std::size_t turn_ = 0;                         ///< round-robin over active_
+  bool gives_way_ = false;                       ///< a poll is one look
   int until_check_ = 1;                          ///< polls left before consider_look()
   bool chores_ = false;                          ///< one of the next three may not be empty
   std::vector<Peer*> starved_, news_, ending_;
