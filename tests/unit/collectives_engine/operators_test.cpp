@@ -3,6 +3,8 @@
 // The predefined operators: each operation of each type against plain code, for counts that fill no vector.
 //
 // Who: unit_collectives_engine. Threads: one. Surprise: integers wrap round; whoever adds them gets no signed overflow.
+#include "comm/collectives/operators.hpp"
+
 #include <canele/collectives.h>
 #include <gtest/gtest.h>
 
@@ -75,6 +77,30 @@ void check_integers(canele_element element) {
   check<T>(CANELE_BAND, element, [](T a, T b) { return static_cast<T>(a & b); });
   check<T>(CANELE_BOR, element, [](T a, T b) { return static_cast<T>(a | b); });
   check<T>(CANELE_BXOR, element, [](T a, T b) { return static_cast<T>(a ^ b); });
+}
+
+TEST(Operators, WideLoopsGiveTheBitsOfPlainOnes) {
+  using comm::collectives::kernel_of;
+  if (!comm::collectives::has_wide()) GTEST_SKIP() << "this processor has no wide ones";
+  constexpr std::size_t count = 77;
+  for (int element = CANELE_INT8; element <= CANELE_COMPLEX_DOUBLE; ++element) {
+    if (element == CANELE_LONG_DOUBLE) continue;  // has padding
+    const auto type = static_cast<canele_element>(element);
+    const std::size_t bytes = count * comm::collectives::size_of(type);
+    for (int operation = CANELE_MAX; operation <= CANELE_BXOR; ++operation) {
+      const auto what = static_cast<canele_operation>(operation);
+      if (kernel_of(what, type, false) == nullptr) continue;
+      std::vector<unsigned char> in(bytes), plain(bytes);
+      for (std::size_t i = 0; i < bytes; ++i) {
+        in[i] = static_cast<unsigned char>(sample<unsigned>(i, 1) & 0x3f);  // no number that is none
+        plain[i] = static_cast<unsigned char>(sample<unsigned>(i, 2) & 0x3f);
+      }
+      std::vector<unsigned char> wide = plain;
+      kernel_of(what, type, false)(in.data(), plain.data(), count, nullptr);
+      kernel_of(what, type, true)(in.data(), wide.data(), count, nullptr);
+      EXPECT_EQ(plain, wide) << operation << " of type " << element;
+    }
+  }
 }
 
 TEST(Operators, OfIntegers) {
