@@ -29,7 +29,10 @@ inline Engine::Spin plan_spin(Engine& engine) {
 }  // namespace
 
 Direct::Direct(Group& group) : group_(group) {
-  for (; free_count_ < most_messages; ++free_count_) free_[free_count_] = static_cast<std::uint8_t>(free_count_);
+  for (; free_count_ < most_messages; ++free_count_) {
+    free_[free_count_] = static_cast<std::uint8_t>(free_count_);
+    request_of(&transfers_[free_count_].request).streams = true;  // all ranks wait: one end writes, the other reads
+  }
 }
 
 void Direct::Freeing::operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }

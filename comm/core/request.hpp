@@ -153,6 +153,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   void* queue_argument;
   Request* queue_next;
   std::uint16_t header;    ///< send: bytes that travel ahead
+  bool streams;            ///< large: through the driver's buffers, for both ends wait. Its owner's, set once
   std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
   std::uint64_t moved;     ///< bulk bytes sent, or landed; receive: undefined until it is offered, or a rendezvous
   std::uint64_t expected;  ///< bulk bytes granted; the same

@@ -174,12 +174,12 @@ void take_late(Engine& engine, Peer& peer, Request& request, const Adverts::Thei
 
 }  // namespace
 
-bool pays(const Engine& engine, const Peer& peer, std::uint64_t length) {
-  return length >= least && length >= rendezvous::copies_from(engine, peer);
+bool pays(const Engine& engine, const Peer& peer, const Request& request) {
+  return request.data.length >= least && rendezvous::kernel_copies(engine, peer, request);
 }
 
 void offer(Engine& engine, Request& request, Peer& peer) {
-  if (!shares(engine, peer) || !pays(engine, peer, request.data.length)) return;
+  if (!shares(engine, peer) || !pays(engine, peer, request)) return;
   if (!engine.matcher.is_next(request.session->match, request.receive.node)) return;
   Opened opened;
   if (!open(engine, request, peer, opened)) return;

@@ -34,8 +34,8 @@ namespace canele::comm::advert {
 /// Shorter receives are not worth an advert.
 inline constexpr std::size_t least = 32 * 1024;
 
-/// Does a message of so many bytes move faster if either end may copy it? The peer is connected.
-bool pays(const Engine& engine, const Peer& peer, std::uint64_t length);
+/// Does this message move faster if either end may copy it? The peer is connected.
+bool pays(const Engine& engine, const Peer& peer, const Request& request);
 /// A receive from `peer` has just been queued: offers it, if that can help.
 void offer(Engine& engine, Request& request, Peer& peer);
 /// The offer no longer holds: the receive has matched, or is cancelled. False: its sender has taken it.

@@ -104,9 +104,16 @@ void pull_alone(Pull& pull) {
   pull.engine->tasks.submit(pull);
 }
 
-std::size_t copies_from(const Engine& engine, const Peer& peer) {
+/// From which length on.
+static std::size_t copies_from(const Engine& engine, const Peer& peer) {
   const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
   return engine.worker.shares_core() ? can.copy_from_shared_core : can.copy_from;
+}
+
+bool kernel_copies(const Engine& engine, const Peer& peer, const Request& request) {
+  const std::size_t from = copies_from(engine, peer);
+  // A limit says that two copies are quicker than one by the kernel; above it that one is there for ends that compute.
+  return request.data.length >= from && (from == 0 || !request.streams || engine.worker.active());
 }
 
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
@@ -115,7 +122,7 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   exposure.size = 0;
   const drivers::Capabilities& can = driver.capabilities();
   if (!can.get || !can.copies_anywhere || CANELE_BUGGIFY(not_exposed)) return;
-  if (request.data.length < copies_from(*request.engine, peer)) return;
+  if (!kernel_copies(*request.engine, peer, request)) return;
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);

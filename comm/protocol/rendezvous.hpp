@@ -45,8 +45,8 @@ struct Pull : InFlight, PulledOp, ltask::Task {
 /// exposure. Out: data moves, or the receive is over.
 void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure,
            std::uint8_t exposed_by);
-/// From which length on it is better to copy out of the other's memory than to stream, now.
-std::size_t copies_from(const Engine& engine, const Peer& peer);
+/// Is it better to copy this send or receive out of the other's memory, or into it, than to stream it, now?
+bool kernel_copies(const Engine& engine, const Peer& peer, const Request& request);
 /// Makes the memory of a send readable by the peer if the driver can; else exposure.size stays 0.
 void expose(Peer& peer, Request& request, drivers::Exposure& exposure);
 

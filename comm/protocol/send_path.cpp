@@ -229,8 +229,7 @@ Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packe
   peer.recent.note(head.seq, head.session, head.tag);
   Adverts::Theirs offered;
   const bool is_offered = advert::consume(engine, peer, *request.session, head.tag, &offered);
-  const bool bound =
-      is_offered && request.part != Request::Part::leg && advert::pays(engine, peer, request.data.length);
+  const bool bound = is_offered && request.part != Request::Part::leg && advert::pays(engine, peer, request);
   if (request.rendezvous) {
     std::byte* const end = write_rts(engine, peer, request, head, out, staged, bound ? &offered : nullptr);
     peer.recent.announced(head.seq, request.handle);

@@ -85,6 +85,26 @@ TEST(Blocking, RanksMayDifferAndOthersMayBeUnderWay) {
   });
 }
 
+/// What the kernel has copied, of a long broadcast.
+std::uint64_t copied_by_the_kernel(bool blocks) {
+  constexpr int size = 2;
+  constexpr std::size_t length = (1 << 20) / Side::element;
+  Ranks ranks(job_of("shm", size, {"CANELE_SHM_CMA_FROM=100000"}));
+  on_all(ranks, [&](int rank) {
+    EXPECT_EQ(one_call(ranks, rank, {Op::bcast, size, length}, blocks ? blocking() : options_of(0)), "");
+  });
+  std::uint64_t sum = 0;
+  for (const auto counter : {comm::Counter::copies_pulled, comm::Counter::copies_pushed}) {
+    for (int rank = 0; rank < size; ++rank) sum += ranks.job.engine(rank).counters.read(counter);
+  }
+  return sum;
+}
+
+TEST(Blocking, SendsLongMessagesThroughBuffersWhereThatIsQuicker) {
+  EXPECT_EQ(copied_by_the_kernel(true), 0u);
+  EXPECT_NE(copied_by_the_kernel(false), 0u) << "one end may compute";
+}
+
 TEST(Blocking, OfManyMessagesIsCarriedOutByTheirEvents) {
   constexpr int size = 2;
   Ranks ranks(job_of("shm", size));
