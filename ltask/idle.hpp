@@ -86,6 +86,7 @@ class Idle {
   struct Budget {
     std::uint64_t spin_ns = 20'000;
     std::uint64_t yield_ns = 100'000;
+    bool heeds_pressure = true;  ///< false: who has the core is waited for, or brings on what is
   };
 
   /// Without `patience` the budget is what it is.
@@ -120,12 +121,12 @@ class Idle {
     if (idle < spin) {
       last_ = Action::spin;
       platform_.relax();
-    } else if (idle < spin + yields_for() && !pressure_.holds(now)) {
+    } else if (idle < spin + yields_for() && !(budget_.heeds_pressure && pressure_.holds(now))) {
       last_ = Action::yield;
       platform_.yield();
       // Now: the next turn may find something to do, since it comes so late, and never ask here.
       last_turn_ = platform_.now_ns();
-      if (last_turn_ - now > slice_ns) pressure_.seen(last_turn_);
+      if (budget_.heeds_pressure && last_turn_ - now > slice_ns) pressure_.seen(last_turn_);
     } else {
       last_ = Action::sleep;
     }

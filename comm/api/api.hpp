@@ -31,7 +31,8 @@ inline canele_session_t* public_of(Session& s) { return reinterpret_cast<canele_
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
                  Blocked::In in = Blocked::In::wait);
 
-/// The same without a deadline, and without the short spin that comes first: the caller has had it.
+/// The same without a deadline, and without the short spin that comes first: the caller has had it. It waits for ranks
+/// that are at the same work, so where they share its core it gives way to them for long before it sleeps.
 int block_for_one(Engine& engine, Target* targets, std::size_t count);
 
 /// Makes progress in finalize until `done()` is true, which is asked under the engine's lock. False at the deadline.

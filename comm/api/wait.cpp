@@ -21,6 +21,8 @@ namespace canele::comm::api {
 namespace {
 
 constexpr std::uint64_t first_park_ns = 1'000'000, longest_park_ns = 100'000'000, longest_sleep_ns = 1'000'000'000;
+/// A rank that copies a long message keeps the core for a turn, and that must not look like a stranger's computation.
+constexpr ltask::Idle::Budget among_ranks{0, 4'000'000, false};
 
 void wake_engine(void* engine) { static_cast<Engine*>(engine)->wake(); }
 bool is_signaled(const void* parker) { return static_cast<const ltask::Parker*>(parker)->signaled(); }
@@ -51,8 +53,13 @@ class Bench {
 
 class Wait {
  public:
-  Wait(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in)
-      : engine_(engine), targets_(targets), count_(count), deadline_(deadline_ns), bench_(engine, in, targets, count) {
+  Wait(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in, bool patient)
+      : engine_(engine),
+        targets_(targets),
+        count_(count),
+        deadline_(deadline_ns),
+        patient_(patient),
+        bench_(engine, in, targets, count) {
     if (engine_ == nullptr) return;
     engine_->waiters.enter();
     if (engine_->helper.hastened() && !engine_->worker.active()) engine_->helper.relent();
@@ -154,7 +161,9 @@ class Wait {
   /// Until this wait is over, there is nothing to poll for, or a task must be run: callbacks may take long, and others
   /// rely on whoever polls.
   void poll() {
-    ltask::Idle idle(platform(), engine_->idle, engine_->waiters.pressure, &engine_->waiters.patience);
+    const bool among = patient_ && engine_->crowded;
+    ltask::Idle idle(platform(), among ? among_ranks : engine_->idle, engine_->waiters.pressure,
+                     among ? nullptr : &engine_->waiters.patience);
     if (!few() && !attach()) return;
     while (!done_quickly() && !late()) {
       const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
@@ -263,6 +272,7 @@ class Wait {
   std::uint64_t epoch_ = ~std::uint64_t{0};
   ltask::Parker* parker_ = nullptr;
   bool listed_ = false, turns_taken_ = false, watched_ = false;
+  const bool patient_;
   Bench bench_;
 };
 
@@ -281,13 +291,13 @@ bool one_arrives_soon(Engine* engine, const Target* targets, std::size_t count) 
 }
 
 [[gnu::noinline]] int block(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
-                            Blocked::In in) {
+                            Blocked::In in, bool patient = false) {
   if (callback_depth() != 0) {
     return error(CANELE_EDEADLK,
                  "a blocking call inside a completion callback would wait for itself: use a callback "
                  "on what you wait for instead");
   }
-  return Wait(engine, targets, count, deadline_ns, in).run();
+  return Wait(engine, targets, count, deadline_ns, in, patient).run();
 }
 
 [[gnu::noinline]] int block_for(Request& request) {
@@ -305,7 +315,7 @@ int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64
 }
 
 int block_for_one(Engine& engine, Target* targets, std::size_t count) {
-  return block(&engine, targets, count, 0, Blocked::In::wait);
+  return block(&engine, targets, count, 0, Blocked::In::wait, true);
 }
 
 [[gnu::cold, gnu::noinline]] void tell_outcome(const Request& request) {

@@ -191,6 +191,20 @@ inline bool Direct::some_end_soon() {
   return !group_.engine.worker.active() && group_.engine.spin_until([this] { return some_ended(); });
 }
 
+/// Where ranks share the processing units the others have their turns, and then a look finds what they have sent. What
+/// a wait of any kind makes ready would be half of what such a turn costs.
+bool Direct::some_end_in_turns() {
+  constexpr int most = 4;
+  Engine& engine = group_.engine;
+  if (!engine.crowded || engine.system_peers.load(std::memory_order_relaxed) != 0) return false;
+  for (int turn = 0; turn < most && engine.waiters.present() == 0; ++turn) {
+    engine.platform.yield();
+    if (some_end_soon()) return true;
+    if (engine.has_tasks() || group_.over()) return false;
+  }
+  return false;
+}
+
 void Direct::end_group() {
   ends_the_group_ = false;
   group_.spread();
@@ -201,7 +215,7 @@ inline void Direct::await_some() {
     end_group();
   } else if (group_.over() && !cancelled_) [[unlikely]] {
     cancel_receives();
-  } else if (std::exchange(has_spun_, false) || !some_end_soon()) {
+  } else if ((std::exchange(has_spun_, false) || !some_end_soon()) && !some_end_in_turns()) {
     await_one();
   }
   look();

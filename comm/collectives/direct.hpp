@@ -82,6 +82,7 @@ class Direct {
   void await_some();
   bool some_ended() const;
   bool some_end_soon();
+  bool some_end_in_turns();
   void await_one();
   [[gnu::cold]] void end_group();
   void cancel_receives();
