@@ -5,12 +5,15 @@
 Who: people, and the performance pages. Threads: one; one job at a time.
 Surprise: one job measures all operations and sizes with one library; jobs of the contenders take turns.
 
-A time is that of the slowest rank, us per call; medians over all batches of all rounds. "ahead": the best of the others
-over ours, above 1 where ours is the fastest. Open MPI yields by itself where there are more ranks than cores.
+A time is that of the slowest rank, us per call; medians over all batches of all rounds. Ranks are pinned to the cores
+in turn, whatever the library. "ahead": the best of the others over ours, above 1 where ours is the fastest; the median
+of what it is in each round, so that what slows the machine for a while cancels. Open MPI yields by itself where there
+are more ranks than cores.
 """
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 
@@ -35,9 +38,20 @@ def make_contender(options, name, compiler, launch, how):
     extra, environment = how.get(options.driver, ([], {}))
 
     def command(ranks):
-        return launch + ["-n", str(ranks)] + extra + [program, str(options.batches), options.operations, options.size]
+        return launch + ["-n", str(ranks)] + extra + [program, str(options.batches), options.operations, options.size,
+                                                      options.cores]
 
     return run.Contender(name, command, environment, parse), ""
+
+
+def ahead_by(contenders, ranks, case):
+    """The best of the others over ours, by the medians of each round; the median of that. None: nothing to compare."""
+    ratios = []
+    for jobs in zip(*(one.samples.get(ranks, []) for one in contenders if one.samples.get(ranks))):
+        medians = [run.quantile(job[case], 0.5) for job in jobs if case in job]
+        if len(medians) == len(jobs) and len(jobs) > 1:
+            ratios.append(min(medians[1:]) / medians[0])
+    return run.quantile(ratios, 0.5) if ratios and contenders[0].samples.get(ranks) else None
 
 
 def summarise(options, contenders):
@@ -54,10 +68,8 @@ def summarise(options, contenders):
             if operation == "barrier" and size != smallest:
                 continue
             figures = {name: [run.quantile(all_of, q) for q in (0.5, 0.1, 0.9)] for name, all_of in times.items()}
-            others = [values[0] for name, values in figures.items() if name != contenders[0].name]
-            ours = figures.get(contenders[0].name)
             rows.append({"ranks": ranks, "operation": operation, "size": size, "us": figures,
-                         "ahead": min(others) / ours[0] if others and ours else None})
+                         "ahead": ahead_by(contenders, ranks, (operation, size))})
     return rows
 
 
@@ -99,6 +111,7 @@ def parse_arguments():
     parser.add_argument("--time-limit", type=float, default=120, help="seconds for one run (default %(default)s)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    options.cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
     if unknown := set(options.operations.split(",")) - set(OPERATIONS.split(",")):
         parser.error(f"unknown operation {', '.join(sorted(unknown))}; known: {OPERATIONS}")
     if unknown := set(options.contenders.split(",")) - set(CONTENDERS):

@@ -7,17 +7,14 @@
  *   run ahead where the operation lets it; the first calls of each case are not timed, and the last one of those is
  *   checked.
  *
- * mpi_collectives <batches> <operations> <sizes>     lists with commas; sizes in bytes, multiples of 8, of one part
+ * mpi_collectives <batches> <operations> <sizes> <cores>     lists with commas; sizes in bytes, multiples of 8, of one
+ *   part; rank r is pinned to core r of the list, from its beginning again where there are more ranks
  * Rank 0 prints a line for each operation and size: both, and us per call of each batch.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <mpi.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "mpi_common.h"
 
 enum { WARM_UP = 5 };
 
@@ -29,12 +26,6 @@ struct plan {
 static void fail(const char *what, const char *which) {
   fprintf(stderr, "mpi_collectives: %s%s\n", what, which);
   MPI_Abort(MPI_COMM_WORLD, 2);
-}
-
-static double now_us(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
 static void barrier(const struct plan *p) {
@@ -146,24 +137,30 @@ static void measure(struct plan *p, const struct operation *what, int size, int 
   if (p->rank == 0) printf("\n");
 }
 
-static int number(const char *text, int least) {
-  char *end;
-  errno = 0;
-  const long value = strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < least || value > 1 << 26) fail("no such number: ", text);
-  return (int)value;
+static void usage(void) { fail("wanted: <batches> <operations> <sizes> <cores>", ""); }
+
+/* As many ranks to each core: left to itself the kernel may let three share one, and one have the other. */
+static void pin_in_turn(int rank, char *cores) {
+  int core[64], count = 0;
+  char *next = NULL;
+  for (char *word = strtok_r(cores, ",", &next); word != NULL && count < 64; word = strtok_r(NULL, ",", &next)) {
+    core[count++] = number(word, 0, usage);
+  }
+  if (count == 0) usage();
+  pin("mpi_collectives", core[rank % count]);
 }
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
-  if (argc != 4) fail("wanted: <batches> <operations> <sizes>", "");
+  if (argc != 5) usage();
   struct plan plan = {0};
   MPI_Comm_rank(MPI_COMM_WORLD, &plan.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &plan.ranks);
-  const int batches = number(argv[1], 1);
+  pin_in_turn(plan.rank, argv[4]);
+  const int batches = number(argv[1], 1, usage);
   char *next_size = NULL, *next_name = NULL;
   for (char *size = strtok_r(argv[3], ",", &next_size); size != NULL; size = strtok_r(NULL, ",", &next_size)) {
-    const int bytes = number(size, 8);
+    const int bytes = number(size, 8, usage);
     if (bytes % 8 != 0) fail("no multiple of 8: ", size);
     plan.in = malloc((size_t)bytes * (size_t)plan.ranks);
     plan.out = malloc((size_t)bytes * (size_t)plan.ranks);
