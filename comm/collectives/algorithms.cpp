@@ -30,7 +30,7 @@ constexpr std::uint32_t bits(std::initializer_list<Algorithm> algorithms) {
 
 /// By operation.
 constexpr std::array<std::uint32_t, 11> had_by = {
-    bits({Algorithm::dissemination}),
+    bits({Algorithm::dissemination, Algorithm::two_phases}),
     bits({Algorithm::flat, Algorithm::binomial, Algorithm::k_nomial, Algorithm::chain, Algorithm::two_phases}),
     bits({Algorithm::flat, Algorithm::binomial, Algorithm::k_nomial, Algorithm::chain, Algorithm::two_phases}),
     bits({Algorithm::recursive, Algorithm::ring, Algorithm::two_phases, Algorithm::halving_doubling}),
@@ -116,7 +116,9 @@ Algorithm algorithm_named(std::string_view name) {
 Schedule schedule_of(const Call& call, const Choice& choice) {
   assert(call.size > 0 && call.rank >= 0 && call.rank < call.size && call.root >= 0 && call.root < call.size);
   assert(has(call.operation, choice.algorithm) && "choose() leaves nothing automatic");
-  if (call.operation == Operation::barrier) return barrier_dissemination(call);
+  if (call.operation == Operation::barrier) {
+    return choice.algorithm == Algorithm::two_phases ? barrier_two_phases(call, choice) : barrier_dissemination(call);
+  }
   Plan plan(call);
   switch (call.operation) {
     case Operation::allreduce:

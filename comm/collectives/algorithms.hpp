@@ -82,7 +82,7 @@ struct Call {
 /// How it is done: nothing automatic in what choose() returns. In what is asked of it, zeros leave it to the model.
 struct Choice {
   Algorithm algorithm = Algorithm::automatic;
-  std::uint32_t radix = 0;    ///< of k_nomial
+  std::uint32_t radix = 0;    ///< of k_nomial, and of a tree that two_phases go along; there 0: 2
   std::uint64_t segment = 0;  ///< 0: whole
   std::uint32_t window = 0;
   std::uint32_t late = 0;  ///< levels of the tree, the widest ones, that are for the calling thread

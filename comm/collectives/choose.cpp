@@ -30,12 +30,18 @@
 namespace canele::comm::collectives {
 namespace {
 
+/// What a message costs its ends beside its bytes, and one that is too long to be sent without asking.
+constexpr double eager_ns = 200, asked_ns = 500;
+/// On one host who sends and receives at a time copies both.
+constexpr double both_ways = 1.05;
+
 /// What messages cost, and what the call is to the model.
 struct Model {
   Model(const Call& call, const Network& network)
       : a(static_cast<double>(network.latency_ns)),
         g(static_cast<double>(network.gap_ns)),
         b(1e9 / static_cast<double>(std::max<std::uint64_t>(1, network.bytes_per_second))),
+        both(network.units != 0 ? both_ways : 1),
         n(call.size),
         ranks(static_cast<double>(call.size)) {
     for (std::uint64_t reach = 1; reach < static_cast<std::uint64_t>(n); reach *= 2) ++rounds;
@@ -44,16 +50,18 @@ struct Model {
     folded = !power;
   }
   double one(double bytes) const { return a + bytes * b; }
-  double busy(double bytes) const { return std::max(g, bytes * b); }
+  double busy(double bytes) const { return std::max(g, bytes * b + (bytes <= at_once_bytes ? eager_ns : asked_ns)); }
+  /// Two ranks exchange so much.
+  double exchanged(double bytes) const { return a + bytes * b * both; }
   /// All but one's own share of what all have together.
   double others(double bytes) const { return bytes * (ranks - 1) / ranks; }
   /// Doubling or halving of a vector among powers of two, without what is folded.
-  double shares(double bytes) const { return core_rounds * a + others(bytes) * b; }
+  double shares(double bytes) const { return core_rounds * a + others(bytes) * b * both; }
   /// The same along a tree, of any size.
   double tree_shares(double bytes) const { return rounds * a + others(bytes) * b; }
-  double ring(double longest) const { return (ranks - 1) * one(longest); }
+  double ring(double longest) const { return (ranks - 1) * exchanged(longest); }
 
-  double a, g, b;
+  double a, g, b, both;
   int n;
   double ranks, rounds = 0, core_rounds = 0;
   bool folded = false;
@@ -155,7 +163,7 @@ double allreduce_time(const Model& m, double bytes, const Choice& choice) {
       return tree_time(m, bytes, tree, memory_ns_per_byte) + tree_time(m, Segments(bytes, tree).some, tree, 0);
     }
     default:
-      return m.core_rounds * (m.one(bytes) + work) + folding;
+      return m.core_rounds * (m.exchanged(bytes) + work) + folding;
   }
 }
 
@@ -201,7 +209,7 @@ double alltoall_time(const Model& m, const Bytes& bytes, const Choice& choice) {
 double expected_time(const Model& model, const Call& call, const Bytes& bytes, const Choice& choice) {
   switch (call.operation) {
     case Operation::barrier:
-      return model.rounds * std::max(model.a, model.g);
+      return (choice.algorithm == Algorithm::two_phases ? 2 : 1) * model.rounds * std::max(model.a, model.g);
     case Operation::bcast:
     case Operation::reduce:
       return rooted_time(model, call, bytes.all, choice, call.operation == Operation::reduce);
@@ -236,7 +244,7 @@ bool crowded(const Call& call, const Network& network) {
 double expected_time(const Model& model, const Call& call, const Bytes& bytes, const Choice& choice,
                      const Network& network) {
   if (!crowded(call, network)) return expected_time(model, call, bytes, choice);
-  return crowded_time(totals_of(call, choice, bytes.all, bytes.longest), network);
+  return crowded_time(totals_of(call, choice, bytes.all, bytes.longest), call.size, network);
 }
 
 /// Whether it can be done at all: an order that must be kept, lengths that nobody knows, slots.
@@ -293,6 +301,12 @@ bool has_levels(const Call& call, Algorithm algorithm) {
   return algorithm == Algorithm::binomial && call.operation != Operation::barrier;
 }
 
+/// Whether its two phases go along a tree.
+bool has_radix(Operation operation) {
+  return operation == Operation::barrier || operation == Operation::allreduce || operation == Operation::allgather ||
+         operation == Operation::reduce_scatter;
+}
+
 /// As many as keep a link busy until the first one's end is known, and some more; from what all ranks know.
 std::uint32_t window_for(const Model& m, double bytes) {
   const double busy = std::max(1.0, m.busy(bytes));
@@ -314,6 +328,7 @@ class Search {
     if (call_.operation == Operation::alltoall && algorithm == Algorithm::flat) {
       choice.window = asked_.window != 0 ? asked_.window : window();
     }
+    if (algorithm == Algorithm::two_phases && has_radix(call_.operation)) return radix_of_two_phases(choice);
     if (algorithm != Algorithm::k_nomial) return segments(choice);
     for (const std::uint32_t radix : radices) {
       choice.radix = asked_.radix != 0 ? asked_.radix : radix;
@@ -323,6 +338,14 @@ class Search {
   const Choice& best() const { return best_; }
 
  private:
+  /// On a crowded host a root that hears of all and tells all spares turns.
+  void radix_of_two_phases(Choice choice) {
+    choice.radix = asked_.radix;
+    segments(choice);
+    if (asked_.radix != 0 || !crowded(call_, network_)) return;
+    choice.radix = std::max(2U, static_cast<std::uint32_t>(call_.size));
+    segments(choice);
+  }
   /// On a crowded host each wait for one that has ended would be a turn.
   std::uint32_t window() const {
     return crowded(call_, network_) ? static_cast<std::uint32_t>(call_.size) : window_for(model_, bytes_.longest);
@@ -333,7 +356,8 @@ class Search {
     consider(choice);
     if (asked_.segment != 0) return;
     // Less is not worth a message; and the receives of all segments are posted at once.
-    constexpr std::uint64_t smallest = 4096, most = 512;
+    // A little less than a power of two, so that with its head it still fits a packet.
+    constexpr std::uint64_t smallest = 4000, most = 512;
     const auto bytes = static_cast<std::uint64_t>(bytes_.all);
     for (std::uint64_t segment = smallest; segment < bytes; segment *= 2) {
       choice.segment = segment;

@@ -7,13 +7,19 @@
 #include "comm/collectives/crowded.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "comm/collectives/algorithms/build.hpp"
+#include "comm/collectives/algorithms/tree.hpp"
 
 namespace canele::comm::collectives {
 namespace {
 
-constexpr double switch_ns = 1500;  // to another rank of the same unit
+constexpr double switch_ns = 1000;  // to another rank of the same unit
+/// Of an operation whose ranks do not all wait for each other: in a row of calls they run ahead, and a turn is for
+/// many.
+constexpr double share_of_a_turn = 0.05;
+constexpr double message_ns = 100;  // to send and to receive it, whatever its length
 
 /// The sizes that the sums are made of.
 struct Sizes {
@@ -31,29 +37,39 @@ struct Sizes {
 };
 
 double segments_of(double bytes, const Choice& choice) {
-  return choice.segment == 0 ? 1 : std::max(1.0, bytes / static_cast<double>(choice.segment));
+  return choice.segment == 0 ? 1 : std::max(1.0, std::ceil(bytes / static_cast<double>(choice.segment)));
 }
 
 double depth_of(const Sizes& s, const Choice& choice) {
   if (choice.algorithm == Algorithm::flat) return 1;
   if (choice.algorithm == Algorithm::chain) return s.others;
-  if (choice.algorithm != Algorithm::k_nomial) return s.rounds;
   double depth = 0;
-  for (double reach = 1; reach < s.n; reach *= std::max(2U, choice.radix)) ++depth;
+  for (double reach = 1; reach < s.n; reach *= radix_of(choice)) ++depth;
   return depth;
+}
+
+/// One rank has messages with all others.
+bool is_flat(const Sizes& s, const Choice& choice) {
+  return choice.algorithm == Algorithm::flat || radix_of(choice) >= s.n;
 }
 
 /// Down a tree, or with work up.
 Totals tree(const Sizes& s, double bytes, const Choice& choice, bool combining) {
   const double segments = segments_of(bytes, choice);
-  Totals t{depth_of(s, choice) + segments - 1, s.others * segments, s.others * bytes};
+  constexpr double turn = 0.2;  // of a rank that takes what has come by then
+  Totals t{depth_of(s, choice) + turn * (segments - 1), s.others * segments, s.others * bytes};
   if (combining) t.work = t.bytes;
-  t.by_one = combining && choice.algorithm == Algorithm::flat;
+  t.in_a_row = choice.algorithm == Algorithm::chain;
+  t.segments = is_flat(s, choice) ? 0 : segments;
+  t.by_one = is_flat(s, choice) && (combining || choice.algorithm == Algorithm::two_phases);
   return t;
 }
 
-/// Parts of `bytes` in all, along a binomial tree: at each level half of them move.
-Totals parts_along_a_tree(const Sizes& s, double bytes) { return {s.rounds, s.others, bytes * s.rounds / 2}; }
+/// Parts of `bytes` in all, along a tree: at each level of a binomial one half of them move.
+Totals parts_along_a_tree(const Sizes& s, double bytes, const Choice& choice = {}) {
+  const double depth = depth_of(s, choice), radix = std::min<double>(s.n, radix_of(choice));
+  return {depth, s.others, bytes * depth * (radix - 1) / radix};
+}
 
 Totals ring(const Sizes& s, double bytes) { return {s.others, s.n * s.others, s.others * bytes}; }
 
@@ -69,7 +85,13 @@ Totals with_work(Totals t, double bytes) {
 }
 
 Totals operator+(const Totals& a, const Totals& b) {
-  return {a.hops + b.hops, a.messages + b.messages, a.bytes + b.bytes, a.work + b.work, a.by_one || b.by_one};
+  return {a.hops + b.hops,
+          a.messages + b.messages,
+          a.bytes + b.bytes,
+          a.work + b.work,
+          a.by_one || b.by_one,
+          a.in_a_row && b.in_a_row,
+          std::max(a.segments, b.segments)};
 }
 
 Totals rooted(const Sizes& s, const Call& call, double bytes, const Choice& choice) {
@@ -103,7 +125,7 @@ Totals allgather(const Sizes& s, double all, const Choice& choice) {
     case Algorithm::bruck:
       return {s.rounds, s.n * s.rounds, s.others * all, s.n * all};
     case Algorithm::two_phases:
-      return parts_along_a_tree(s, all) + tree(s, all, choice, false);
+      return parts_along_a_tree(s, all, choice) + tree(s, all, choice, false);
     default:
       return shares(s, all) + fold(s, all) + fold(s, all / s.n);
   }
@@ -114,7 +136,7 @@ Totals reduce_scatter(const Sizes& s, double all, const Choice& choice) {
     case Algorithm::ring:
       return with_work(ring(s, all), s.others * all);
     case Algorithm::two_phases:
-      return tree(s, all, choice, true) + parts_along_a_tree(s, all);
+      return tree(s, all, choice, true) + parts_along_a_tree(s, all, choice);
     default:
       return with_work(shares(s, all) + fold(s, all) + fold(s, all / s.n), s.others * all);
   }
@@ -135,12 +157,11 @@ Totals alltoall(const Sizes& s, double longest, const Choice& choice) {
   return {s.rounds, s.n * s.rounds, moved, 2 * moved};
 }
 
-}  // namespace
-
-Totals totals_of(const Call& call, const Choice& choice, double all, double longest) {
+Totals of_one_call(const Call& call, const Choice& choice, double all, double longest) {
   const Sizes s(call.size);
   switch (call.operation) {
     case Operation::barrier:
+      if (choice.algorithm == Algorithm::two_phases) return tree(s, 0, choice, false) + tree(s, 0, choice, false);
       return {s.rounds, s.n * s.rounds};
     case Operation::bcast:
     case Operation::reduce:
@@ -164,13 +185,35 @@ Totals totals_of(const Call& call, const Choice& choice, double all, double long
   return scan(s, all, choice);
 }
 
-double crowded_time(const Totals& totals, const Network& network) {
+}  // namespace
+
+Totals totals_of(const Call& call, const Choice& choice, double all, double longest) {
+  Totals totals = of_one_call(call, choice, all, longest);
+  const bool rooted = call.operation == Operation::bcast || call.operation == Operation::reduce ||
+                      call.operation == Operation::gather || call.operation == Operation::scatter;
+  if (rooted || call.operation == Operation::scan || call.operation == Operation::exscan)
+    totals.hops *= share_of_a_turn;
+  return totals;
+}
+
+double crowded_time(const Totals& totals, int ranks, const Network& network) {
+  constexpr double two_copies = 2;  // in and out, on the same units
   const auto units = static_cast<double>(network.units);
-  const double hop = static_cast<double>(network.latency_ns) + switch_ns;
-  const double byte = 1e9 / static_cast<double>(std::max<std::uint64_t>(1, network.bytes_per_second));
-  const double work = totals.work * memory_ns_per_byte * (totals.by_one ? units : 1);
-  return totals.hops * hop +
-         (totals.messages * static_cast<double>(network.gap_ns) + totals.bytes * byte + work) / units;
+  const double share = std::max(1.0, ranks / units);
+  // Until the receiver of a message has its turn, all others of its unit have theirs; along a chain it is the next one.
+  const bool asks = totals.bytes > totals.messages * at_once_bytes;
+  const double turns = totals.in_a_row ? 1 : share;
+  const double hop = (static_cast<double>(network.latency_ns) + switch_ns * turns) * (asks ? 2 : 1);
+  const double byte = two_copies * 1e9 / static_cast<double>(std::max<std::uint64_t>(1, network.bytes_per_second));
+  const double work = totals.work * memory_ns_per_byte;
+  const double messages = totals.messages * std::max(message_ns, static_cast<double>(network.gap_ns));
+  if (totals.by_one) {  // and its unit is others' as well
+    const double uneven = work > 0 ? 1 + (share - 1) / (ranks - 1) : 1;
+    return totals.hops * hop + messages + work + totals.bytes * byte / units * uneven;
+  }
+  // Of whole vectors along a tree some ranks move one at a time, and those may share a unit.
+  const double idle = totals.segments == 0 ? 1 : 1 + 0.3 / totals.segments;
+  return totals.hops * hop + (messages + work + totals.bytes * byte) / units * idle;
 }
 
 }  // namespace canele::comm::collectives

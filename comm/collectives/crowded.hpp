@@ -11,19 +11,23 @@
 
 namespace canele::comm::collectives {
 
-inline constexpr double memory_ns_per_byte = 0.1;  ///< 10 GB/s: read two, write one
+/// What is longer is announced, and asked for.
+inline constexpr double at_once_bytes = 16000;
+inline constexpr double memory_ns_per_byte = 0.02;  ///< read two, write one
 
 /// Of all ranks together; `hops`: messages one after the other, each of which waits for its receiver's turn.
 struct Totals {
   double hops = 0, messages = 0, bytes = 0;
-  double work = 0;      ///< bytes that are combined, or copied within a rank
-  bool by_one = false;  ///< one rank does all of the work
+  double work = 0;        ///< bytes that are combined, or copied within a rank
+  bool by_one = false;    ///< one rank has a hand in all messages, and does all of the work
+  bool in_a_row = false;  ///< messages pass from rank to rank
+  double segments = 0;    ///< along a tree: of a vector
 };
 
 /// `all`: bytes of the buffer, or of all parts; `longest`: of a part.
 Totals totals_of(const Call& call, const Choice& choice, double all, double longest);
 
 /// ns. More ranks than network.units.
-double crowded_time(const Totals& totals, const Network& network);
+double crowded_time(const Totals& totals, int ranks, const Network& network);
 
 }  // namespace canele::comm::collectives

@@ -8,6 +8,7 @@
 //
 // Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988 (dissemination).
 #include "comm/collectives/algorithms/build.hpp"
+#include "comm/collectives/algorithms/tree.hpp"
 
 namespace canele::comm::collectives {
 
@@ -23,6 +24,21 @@ Schedule barrier_dissemination(const Call& call) {
     const StepId both[] = {heard, receive};
     heard = heard == no_step ? receive : builder.join(both);
   }
+  return std::move(builder).build();
+}
+
+/// All have come, tells the root once it has heard it, along the tree; then all are told.
+Schedule barrier_two_phases(const Call& call, const Choice& choice) {
+  const Tree tree = tree_of(call, choice, 0);
+  Builder builder;
+  std::vector<StepId> heard;
+  for (const Edge& child : tree.children) heard.push_back(builder.receive(child.peer, slot_of(0, 0), {}));
+  StepId all = heard.empty() ? no_step : builder.join(heard);
+  if (!tree.is_root()) {
+    builder.send(tree.parent.peer, slot_of(0, 0), {}, {all});
+    all = builder.receive(tree.parent.peer, slot_of(1, 0), {});
+  }
+  for (const Edge& child : tree.children) builder.send(child.peer, slot_of(1, 0), {}, {all});
   return std::move(builder).build();
 }
 

@@ -11,8 +11,9 @@
 
 namespace canele::comm::collectives {
 
-/// The only one without memory, so without a plan: its messages are empty, and what waits for what is the point of it.
+/// Those without memory, so without a plan: their messages are empty, and what waits for what is the point of them.
 Schedule barrier_dissemination(const Call& call);
+Schedule barrier_two_phases(const Call& call, const Choice& choice);
 
 void bcast_tree(Plan& plan, const Choice& choice);
 void bcast_two_phases(Plan& plan);

@@ -27,7 +27,7 @@ struct Ranks {
 };
 
 void grow_k_nomial(Tree& tree, const Ranks& ranks, std::uint64_t v, const Choice& choice) {
-  const std::uint64_t radix = choice.algorithm == Algorithm::k_nomial ? choice.radix : 2;
+  const std::uint64_t radix = radix_of(choice);
   assert(radix >= 2);
   std::uint64_t level = 1;
   for (std::uint64_t weight = 1; weight < ranks.size; weight *= radix, ++level) {

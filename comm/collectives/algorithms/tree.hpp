@@ -41,7 +41,13 @@ struct Tree {
   bool is_root() const { return parent.peer < 0; }
 };
 
-/// The tree of `choice` (flat, chain, k_nomial; all else: binomial) as `call`'s rank sees it.
+/// Of a tree of `choice` that is neither flat nor a chain.
+inline std::uint32_t radix_of(const Choice& choice) {
+  const bool has_one = choice.algorithm == Algorithm::k_nomial || choice.algorithm == Algorithm::two_phases;
+  return has_one && choice.radix != 0 ? choice.radix : 2;
+}
+
+/// The tree of `choice` (flat, chain, k_nomial, also of two_phases; all else: binomial) as `call`'s rank sees it.
 Tree tree_of(const Call& call, const Choice& choice, int root);
 /// The ordered one. With position 0 as root it is the same.
 Tree ordered_tree_of(const Call& call, const Choice& choice, int root);

@@ -128,8 +128,9 @@ enum canele_algorithm {
   CANELE_ALGORITHM_RECURSIVE,       /**< allreduce, allgather, scan, exscan: doubling; reduce_scatter: halving */
   CANELE_ALGORITHM_RING,            /**< allreduce, allgather, reduce_scatter */
   CANELE_ALGORITHM_BRUCK,           /**< allgather, alltoall */
-  CANELE_ALGORITHM_TWO_PHASES,      /**< bcast: scatter, allgather; reduce: reduce_scatter, gather; allreduce: reduce,
-                                         bcast; reduce_scatter: reduce, scatter; allgather: gather, bcast */
+  CANELE_ALGORITHM_TWO_PHASES,      /**< barrier: gather, bcast; bcast: scatter, allgather; reduce: reduce_scatter,
+                                         gather; allreduce: reduce, bcast; reduce_scatter: reduce, scatter; allgather:
+                                         gather, bcast */
   CANELE_ALGORITHM_HALVING_DOUBLING /**< allreduce: halving, then doubling (Rabenseifner) */
 };
 
@@ -137,7 +138,7 @@ enum canele_algorithm {
 typedef struct canele_collective_options {
   size_t struct_size;
   int algorithm;    /**< enum canele_algorithm */
-  int radix;        /**< of K_NOMIAL: 2 to 64 */
+  int radix;        /**< of K_NOMIAL, and of the trees of TWO_PHASES: 2 to 64 */
   size_t segment;   /**< bytes that are handed on at a time, in trees and chains */
   int window;       /**< alltoall: sends under way at a time, at most */
   int32_t priority; /**< of its messages */

@@ -104,6 +104,7 @@ class Sweep {
     choice.late = choice.algorithm == Algorithm::binomial ? static_cast<std::uint32_t>(turn % 5) : 0;
     const std::uint32_t radices[] = {2, 3, 4, 8};
     if (choice.algorithm == Algorithm::k_nomial) choice.radix = radices[turn / 8 % 4];
+    if (choice.algorithm == Algorithm::two_phases) choice.radix = turn / 8 % 2 == 0 ? 0 : radices[turn / 16 % 4];
     orders();
   }
 

@@ -59,14 +59,19 @@ TEST(Crowded, SumsAreThoseOfTheSchedules) {
   }
 }
 
-TEST(Crowded, NothingIsCutIntoSegmentsAndNoWindowHoldsUp) {
-  const Network two_units{150, 40, 10'000'000'000, 2};
+TEST(Crowded, NoBroadcastIsCutIntoSegmentsAndNoWindowHoldsUp) {
+  const Network two_units{150, 40, 24'000'000'000, 2};
   for (const int n : {3, 4, 8}) {
     EXPECT_EQ(choose(collective(Operation::bcast, n, 1 << 20), {}, two_units).segment, 0u);
     EXPECT_EQ(choose(collective(Operation::scan, n, 1 << 20), {}, two_units).algorithm, Algorithm::chain);
-    EXPECT_EQ(choose(collective(Operation::allreduce, n, 8), {}, two_units).algorithm, Algorithm::recursive);
+    EXPECT_EQ(choose(collective(Operation::reduce, n, 1 << 20), {}, two_units).algorithm, Algorithm::chain);
     EXPECT_NE(choose(collective(Operation::allreduce, n, 1 << 20), {}, two_units).algorithm, Algorithm::recursive);
     EXPECT_GE(choose(collective(Operation::alltoall, n, 1 << 20), {}, two_units).window, static_cast<unsigned>(n - 1));
+  }
+  for (const Operation operation : {Operation::barrier, Operation::allreduce, Operation::allgather}) {
+    const Choice choice = choose(collective(operation, 8, 8), {}, two_units);
+    EXPECT_EQ(choice.algorithm, Algorithm::two_phases) << name_of(operation) << ": one hears of all, and tells all";
+    EXPECT_EQ(choice.radix, 8u) << name_of(operation);
   }
   const Network enough{150, 40, 10'000'000'000, 8};
   EXPECT_NE(choose(collective(Operation::bcast, 8, 1 << 20), {}, enough).segment, 0u) << "a core for each";
