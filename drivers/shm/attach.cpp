@@ -4,6 +4,7 @@
 // Surprise: the kernel may stop at any piece, so what is left is worked out again after each call.
 #include "drivers/shm/attach.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -105,6 +106,29 @@ bool dearer_than_two_copies(DriverContext& clock) {
     asm volatile("" ::"r"(to.iov_base) : "memory");  // it is not to be left out
   });
   return well && by_kernel > 2 * by_hand;
+}
+
+void FreshPages::make(const iovec* pieces, int count) noexcept {
+  if (!expected_.load(std::memory_order_relaxed)) return;
+  constexpr std::uintptr_t page = 4096;  // where pages are larger mincore() says that this is no address of one
+  constexpr std::size_t worth_a_call = 16 * page, most = 1024 * page;
+  bool found = false;
+  for (int i = 0; i < count; ++i) {
+    if (pieces[i].iov_len < worth_a_call) continue;
+    const auto begin = reinterpret_cast<std::uintptr_t>(pieces[i].iov_base) / page * page;
+    const std::size_t size = reinterpret_cast<std::uintptr_t>(pieces[i].iov_base) + pieces[i].iov_len - begin;
+    unsigned char there[most / page];
+    for (std::size_t at = 0; at < size; at += most) {
+      const std::size_t part = std::min(most, size - at);
+      auto* const address = reinterpret_cast<void*>(begin + at);
+      if (::mincore(address, part, there) != 0) continue;  // the copy will say what is wrong
+      const std::size_t pages = (part + page - 1) / page;
+      if (std::all_of(there, there + pages, [](unsigned char one) { return (one & 1) != 0; })) continue;
+      found = true;
+      ::madvise(address, part, MADV_POPULATE_WRITE);  // Linux 5.14; without it the copy makes them, too
+    }
+  }
+  if (!found) expected_.store(false, std::memory_order_relaxed);
 }
 
 bool write_exposure(const iovec* pieces, int count, Exposure* exposure) {

@@ -122,6 +122,7 @@ class ShmDriver final : public Driver {
   Nonce nonce_ = {};  ///< peers read it here, in place: see attach.hpp
   Greeting greeting_;
   bool attach_ = false;
+  FreshPages fresh_pages_;
   Mapping park_page_;
   net::UniqueFd epoll_, doorbell_, listener_, park_memfd_, spare_;
   std::vector<std::unique_ptr<Peer>> all_peers_;

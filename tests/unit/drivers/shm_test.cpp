@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "conformance/driver_kit.hpp"
+#include "drivers/shm/attach.hpp"
 #include "drivers/shm/introduce.hpp"
 #include "drivers/shm/ring.hpp"
 
@@ -53,6 +54,67 @@ class Shm : public testing::Test {
 
   std::unique_ptr<World> world;
 };
+
+/// Memory that nobody has touched.
+class Fresh {
+ public:
+  static constexpr std::size_t page = 4096, pages = 100, size = page * pages;
+  Fresh() {
+    at_ = static_cast<char*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ::madvise(at_, size, MADV_NOHUGEPAGE);
+  }
+  ~Fresh() { ::munmap(at_, size); }
+  Fresh(const Fresh&) = delete;
+  Fresh& operator=(const Fresh&) = delete;
+
+  iovec piece(std::size_t from, std::size_t bytes) { return {at_ + from, bytes}; }
+  /// Pages that are there.
+  int made() const {
+    unsigned char there[pages];
+    EXPECT_EQ(::mincore(at_, size, there), 0);
+    return static_cast<int>(std::count_if(there, there + pages, [](unsigned char one) { return (one & 1) != 0; }));
+  }
+
+ private:
+  char* at_;
+};
+
+TEST(FreshPages, AreMadeBeforeTheCopy) {
+  if (::sysconf(_SC_PAGESIZE) != static_cast<long>(Fresh::page)) GTEST_SKIP() << "pages are larger here";
+  shm::FreshPages pages;
+  Fresh memory;
+  const iovec two[] = {memory.piece(100, 20 * Fresh::page), memory.piece(50 * Fresh::page + 1, 30 * Fresh::page - 2)};
+  pages.make(two, 2);
+  EXPECT_EQ(memory.made(), 21 + 30) << "of both pieces, with the pages that they end in";
+  Fresh other;
+  const iovec little = other.piece(0, 8 * Fresh::page);
+  pages.make(&little, 1);
+  EXPECT_EQ(other.made(), 0) << "a few are not worth a call";
+}
+
+TEST(FreshPages, AreNotAskedForWhereMemoryIsUsedAgain) {
+  if (::sysconf(_SC_PAGESIZE) != static_cast<long>(Fresh::page)) GTEST_SKIP() << "pages are larger here";
+  shm::FreshPages pages;
+  Fresh memory, other;
+  const iovec all = memory.piece(0, Fresh::size), more = other.piece(0, Fresh::size);
+  pages.make(&all, 1);
+  pages.copied(Fresh::size, 1);
+  pages.make(&all, 1);  // they are there
+  pages.copied(Fresh::size, 1);
+  pages.make(&more, 1);
+  EXPECT_EQ(other.made(), 0);
+  pages.copied(Fresh::size, Fresh::size);  // 1 GB/s: the copy has made them
+  pages.make(&more, 1);
+  EXPECT_EQ(other.made(), static_cast<int>(Fresh::pages));
+}
+
+TEST(FreshPages, MemoryThatIsNotThereIsTheCopysAffair) {
+  shm::FreshPages pages;
+  void* const gone = ::mmap(nullptr, Fresh::size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ::munmap(gone, Fresh::size);
+  const iovec piece{gone, Fresh::size};
+  pages.make(&piece, 1);
+}
 
 TEST_F(Shm, DeclaresWhatItIs) {
   EXPECT_EQ(shm_factory.unavailable(), "");
