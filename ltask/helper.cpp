@@ -188,6 +188,7 @@ void Helper::help() {
       idle.worked();
     } else if (idle.next() == Idle::Action::sleep) {
       CANELE_MARK(helper_sleeps);
+      pressure_.go_home(platform_);
       asleep_.store(true, std::memory_order_seq_cst);
       helped_.sleep(Worker::longest_sleep_ns, {stay_awake, this});
       asleep_.store(false, std::memory_order_seq_cst);

@@ -93,6 +93,9 @@ class Helper {
   /// It makes progress now. For reports.
   bool helping() const noexcept { return self_.load(std::memory_order_relaxed) != nullptr; }
   std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
+  /// Threads that compute want its core all the time, and where it sleeps then. Before start().
+  void expect_company() noexcept { pressure_.expect(); }
+  void prefer(int unit) noexcept { pressure_.prefer(unit); }
   /// True if the calling thread is helping.
   bool is_caller() const noexcept;
 

@@ -20,4 +20,12 @@ void Pressure::change_turns(Platform& platform, bool alone) noexcept {
   if (!wanted && usual_slice != 0) platform.set_slice(std::exchange(usual_slice, 0));
 }
 
+void Pressure::move(Platform& platform, int home) noexcept {
+  constexpr std::uint64_t interval_ns = 10'000'000;  // a move takes some 20 us
+  const std::uint64_t now = platform.now_ns();
+  if (now < not_before_ || !holds(now)) return;
+  not_before_ = now + interval_ns;
+  platform.move_to_unit(home);
+}
+
 }  // namespace canele::ltask

@@ -38,7 +38,19 @@ class Pressure {
   }
   /// How often it was seen.
   std::uint64_t times() const noexcept { return times_.load(std::memory_order_relaxed); }
-  bool holds(std::uint64_t now) const noexcept { return now < until_.load(std::memory_order_relaxed); }
+  bool holds(std::uint64_t now) const noexcept {
+    return expected_.load(std::memory_order_relaxed) || now < until_.load(std::memory_order_relaxed);
+  }
+  /// It is known without looking. Before anybody asks.
+  void expect() noexcept { expected_.store(true, std::memory_order_relaxed); }
+  /// Where the thread that polls sleeps while it holds: on this unit (OS index; -1: anywhere). Threads of several ranks
+  /// that are bound nowhere would else meet on one core, wake there each time, and slow down one rank for all.
+  void prefer(int unit) noexcept { home_.store(unit, std::memory_order_relaxed); }
+  /// The calling thread, the only one, is about to sleep. It will wake there, unless another core is idle then.
+  void go_home(Platform& platform) noexcept {
+    const int home = home_.load(std::memory_order_relaxed);
+    if (home >= 0 && platform.current_unit() != home) move(platform, home);
+  }
   /// A thread begins to wait, `alone` on its core but for those who compute. Costs nothing as long as there is no
   /// pressure.
   void follow(Platform& platform, bool alone) noexcept {
@@ -50,8 +62,11 @@ class Pressure {
   /// Of the calling thread while it has a shorter one; 0: it has not.
   static constinit thread_local std::uint64_t usual_slice __attribute__((tls_model("initial-exec")));
   void change_turns(Platform& platform, bool alone) noexcept;
+  void move(Platform& platform, int home) noexcept;
 
-  std::atomic<bool> seen_{false};
+  std::atomic<bool> seen_{false}, expected_{false};
+  std::atomic<int> home_{-1};
+  std::uint64_t not_before_ = 0;  ///< the next move
   std::atomic<std::uint64_t> until_{0}, span_{10'000'000}, times_{0};
 };
 

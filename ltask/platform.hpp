@@ -117,6 +117,9 @@ class Platform {
   /// OS index of the processing unit that the caller runs on; it may have moved when this returns.
   virtual int current_unit() noexcept { return 0; }
 
+  /// Moves the calling thread to that unit; the scheduler may move it on. False: not possible.
+  virtual bool move_to_unit(int /*unit*/) noexcept { return false; }
+
   /// Processing units that are online in this machine.
   virtual unsigned processors() noexcept = 0;
 

@@ -364,6 +364,16 @@ class PosixPlatform final : public Platform {
   bool has_system_threads() const noexcept override { return true; }
   int current_unit() noexcept override { return sched_getcpu(); }
 
+  bool move_to_unit(int unit) noexcept override {
+    cpu_set_t before, there;
+    if (unit < 0 || unit >= CPU_SETSIZE || sched_getaffinity(0, sizeof before, &before) != 0) return false;
+    if (!CPU_ISSET(unit, &before)) return false;  // somebody has bound the thread elsewhere
+    CPU_ZERO(&there);
+    CPU_SET(unit, &there);
+    const bool moved = sched_setaffinity(0, sizeof there, &there) == 0;
+    return sched_setaffinity(0, sizeof before, &before) == 0 && moved;
+  }
+
   unsigned processors() noexcept override { return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
   long process() noexcept override { return getpid(); }

@@ -48,6 +48,7 @@ void Worker::loop() {
     if (progress_.step() > 0) {
       idle.worked();
     } else if (idle.next() == Idle::Action::sleep) {
+      pressure_.go_home(platform_);
       state_.store(State::sleeping, std::memory_order_release);
       progress_.sleep(longest_sleep_ns, {told_to_stop, this});
       state_.store(State::polling, std::memory_order_release);

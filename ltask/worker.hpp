@@ -61,6 +61,8 @@ class Worker {
   std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
   /// Threads that compute have taken turns from it lately.
   bool shares_core() const noexcept { return active() && pressure_.holds(platform_.now_ns()); }
+  /// Where it sleeps beside such threads: see Pressure.
+  void prefer(int unit) noexcept { pressure_.prefer(unit); }
   /// OS name of the thread, 0 if there is none.
   long native_id() const;
 

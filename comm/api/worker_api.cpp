@@ -105,6 +105,10 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) {
   }
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_use inside a completion callback");
   Engine& e = engine_of(engine);
+  if (e.no_core_for_worker && (kinds & CANELE_WORKER_BOUND) != 0) {
+    kinds = CANELE_WORKER_AUTO;
+    if (e.on_this_machine) spread(e);
+  }
   const bool bound = (kinds & CANELE_WORKER_BOUND) != 0;
   if (!bound && e.worker.active()) stop_bound(e);
   if (bound && !e.worker.active()) {
@@ -121,6 +125,10 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
     return error(CANELE_EINVAL, "canele_worker_bind: engine and indexes must be given, count must not be negative");
   }
   Engine& e = engine_of(engine);
+  if (e.no_core_for_worker) {
+    e.log(LogLevel::info, "the worker has no core of its own, so it is bound to none");
+    return e.helper.kind() != ltask::Helper::Kind::off ? CANELE_OK : canele_worker_use(engine, CANELE_WORKER_BOUND);
+  }
   if (const int code = start_bound(e); code != CANELE_OK || count == 0) return code;
   const auto index_kind = kind == CANELE_INDEX_OS ? ltask::UnitIndex::os : ltask::UnitIndex::logical;
   const std::string problem = pin_worker(e, index_kind, {indexes, static_cast<std::size_t>(count)});

@@ -27,9 +27,10 @@ enum class Setting : int {
   heater,           ///< µs between passes over the matcher's blocks; 0: none
   worker,           ///< none, auto, bound, idle, timer, bound+idle
   worker_interval,  ///< us between the turns of a timer worker
-  worker_core,  ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
-                ///< it)
-  eager_limit,  ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
+  worker_core,     ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
+                   ///< it)
+  worker_company,  ///< busy: the program's threads want all cores all the time; or "auto"
+  eager_limit,     ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
   unexpected_memory,    ///< bytes for messages that no receive has asked for, or "auto"
   unexpected_per_peer,  ///< the same for those of one rank
   multicast,            ///< the shape of multicasts

@@ -97,6 +97,18 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      true,
      0,
      1'000'000},
+    {{"WORKER_COMPANY", "auto", "",
+      "What runs beside a bound worker where a host has fewer cores than its ranks have workers and one thread more "
+      "each. busy: threads that compute or poll all the time, as a task runtime's do. A worker would have no core "
+      "there, so the thread of CANELE_WORKER=auto is taken instead; it sleeps rather than yields, since a yield "
+      "costs it the turn, and messages from 64 KiB on are copied by the kernel, by one end. auto: unknown; a worker "
+      "finds out by losing turns. Programs on StarPU get busy, unless CANELE_WORKER is set.",
+      "auto | busy"},
+     SettingKind::choice,
+     false,
+     0,
+     unlimited,
+     "auto busy"},
     {{"EAGER_LIMIT", "auto", "bytes",
       "Messages up to this length leave at once and may be copied once more at the receiver; longer ones ask first "
       "(rendezvous), which costs a round trip and saves copies and memory. auto: each driver's own limit.",

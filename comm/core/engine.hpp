@@ -153,6 +153,10 @@ class Engine final : public ltask::Helped {
   std::uint64_t turns_lost() const noexcept {
     return worker.turns_lost() + helper.turns_lost() + waiters.pressure.times();
   }
+  /// Who makes progress beside the program does so on a core that threads which compute want, too.
+  bool shares_core() const noexcept {
+    return worker.shares_core() || (no_core_for_worker && helper.kind() != ltask::Helper::Kind::off);
+  }
   /// A thread that is going to wait polls itself: the helper leaves the drivers to it.
   void relieve_helper();
   /// Polls memory-only drivers under one hold of the lock until `happened()`; true if it has. Gives up
@@ -315,6 +319,7 @@ class Engine final : public ltask::Helped {
   std::mutex cores_mutex;                      // while the worker is placed
   std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr
   const bool on_this_machine;                  ///< workers may choose a core
+  bool no_core_for_worker = false;             ///< the program's threads want all: a helper instead
   std::atomic<std::uint64_t> woken{0};         ///< waiting threads, so far
   std::atomic<std::uint32_t> in_a_row{0};      ///< short waits since a thread gave way to others
   Waiters waiters;

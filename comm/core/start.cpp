@@ -278,6 +278,10 @@ Engine::Engine(EngineParts parts)
   casts.own.engine = this;
   casts.stock_limit = settings->number(Setting::multicast_memory);
   casts.forced = multicast::shape_named(settings->text(Setting::multicast));
+  if (settings->text(Setting::worker_company) == "busy" && crowded_host(platform, *bootstrap, 2)) {
+    no_core_for_worker = true;
+    helper.expect_company();
+  }
   shuffle_tasks(*this);
   favour_one_thread(true);
 }

@@ -179,7 +179,7 @@ bool pays(const Engine& engine, const Peer& peer, const Request& request) {
 }
 
 void offer(Engine& engine, Request& request, Peer& peer) {
-  if (!shares(engine, peer) || !pays(engine, peer, request)) return;
+  if (!shares(engine, peer) || !pays(engine, peer, request) || engine.shares_core()) return;
   if (!engine.matcher.is_next(request.session->match, request.receive.node)) return;
   Opened opened;
   if (!open(engine, request, peer, opened)) return;
@@ -192,7 +192,7 @@ void offer(Engine& engine, Request& request, Peer& peer) {
 
 bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
-  if (want <= shared_copy::least_chunk || !shares(engine, peer)) return false;
+  if (want <= shared_copy::least_chunk || !shares(engine, peer) || engine.shares_core()) return false;
   if (free_line(peer) >= 0) return share_now(engine, request, peer, handle, exposure);
   if (moving(peer) < peer.rail->lines.count / 2) return false;  // offers have the lines, perhaps for long
   drivers::Exposure ours;

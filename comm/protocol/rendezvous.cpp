@@ -107,7 +107,7 @@ void pull_alone(Pull& pull) {
 /// From which length on.
 static std::size_t copies_from(const Engine& engine, const Peer& peer) {
   const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
-  return engine.worker.shares_core() ? can.copy_from_shared_core : can.copy_from;
+  return engine.shares_core() ? can.copy_from_shared_core : can.copy_from;
 }
 
 bool kernel_copies(const Engine& engine, const Peer& peer, const Request& request) {

@@ -435,10 +435,12 @@ Status ShmDriver::remote_copy_impl(Rank rank, Access access, std::span<const std
                                    const iovec* pieces, int count, std::size_t size, Token) {
   const Peer* peer = peer_at(rank);
   if (peer == nullptr || !peer->readable.load(std::memory_order_acquire)) return Status::failed;
-  const std::uint64_t begin = context_->now_ns();
-  if (access == Access::get) fresh_pages_.make(pieces, count);
+  constexpr std::size_t worth_asking = 128 * 1024;
+  const bool asks = access == Access::get && size >= worth_asking;
+  const std::uint64_t begin = asks ? context_->now_ns() : 0;
+  if (asks) fresh_pages_.make(pieces, count);
   const bool well = copy_remote(peer->process, access, exposure, offset, pieces, count, size);
-  if (access == Access::get) fresh_pages_.copied(size, context_->now_ns() - begin);
+  if (asks) fresh_pages_.copied(size, context_->now_ns() - begin);
   return well ? Status::ok : Status::failed;
 }
 

@@ -53,6 +53,15 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0' && std::string_view(value) != "0";
 }
 
+/// A worker, or what is better beside StarPU's threads, which compute or poll all the time, on too few cores. Its naps
+/// disturb nobody: without membarrier, which interrupts every core of the job each time.
+void add_worker(std::vector<const char*>& settings) {
+  if (std::getenv("CANELE_WORKER") != nullptr) return;
+  settings.push_back("CANELE_WORKER=bound");
+  if (std::getenv("CANELE_WORKER_COMPANY") == nullptr) settings.push_back("CANELE_WORKER_COMPANY=busy");
+  if (std::getenv("CANELE_SHM_MEMBARRIER") == nullptr) settings.push_back("CANELE_SHM_MEMBARRIER=off");
+}
+
 }  // namespace
 
 Phase phase() { return current.load(std::memory_order_acquire); }
@@ -76,7 +85,7 @@ int start() {
   const std::string strategy = strategy_setting();
   if (!strategy.empty()) settings.push_back(strategy.c_str());
   // With PIOM_DEDICATED_WAIT, too: StarPU only pins the worker later, and under STARPU_MPI_NOBIND not even that.
-  if (is_set("PIOM_DEDICATED") && std::getenv("CANELE_WORKER") == nullptr) settings.push_back("CANELE_WORKER=bound");
+  if (is_set("PIOM_DEDICATED")) add_worker(settings);
   canele_options_t options{};
   options.struct_size = sizeof options;
   options.settings = settings.data();

@@ -31,10 +31,12 @@ OPENMPI_LINKS = {"shm": "self,vader", "tcp": "self,tcp"}
 def make_contender(options, name):
     """One of canele, openmpi, with --bench also openmpi-yields; None and why not."""
     starpu = pathlib.Path(options.starpu[name]).resolve()
-    folder = starpu / starpu_bench.FOLDER
-    program = folder / "sendrecv_bench" if options.bench else starpu / PROGRAM
-    if not program.exists():
+    program = starpu / PROGRAM
+    if not options.bench and not program.exists():
         return None, f"no {program}: tests/starpu/build-starpu.sh builds it"
+    benchmarks, why = starpu_bench.prepare(starpu) if options.bench else ({}, "")
+    if why:
+        return None, why
     if name == "canele":
         launcher = run.find_tool(options.prefix, "canele-run")
         if launcher is None:
@@ -53,8 +55,7 @@ def make_contender(options, name):
     def command(case):
         if options.bench:
             variables = [f"{name}={value}" for name, value in environment.items()]
-            return ["env", "STARPU_NCPU=1", *variables, *start, "-n", "2", str(folder / case),
-                    *(["-p"] if case == "sendrecv_bench" else [])]
+            return ["env", "STARPU_NCPU=1", *variables, *start, "-n", "2", *map(str, benchmarks[case])]
         processes, size = case
         workers = max(1, len(os.sched_getaffinity(0)) // processes)
         return ["env", f"STARPU_NCPU={workers}", *start, "-n", str(processes), str(program), "-size", str(size),

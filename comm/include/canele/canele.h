@@ -131,6 +131,7 @@ enum canele_worker {
 
 /** Starts these workers, of enum canele_worker, and stops all others: one kind, or BOUND | IDLE. CANELE_WORKER does so
  *  at the start. Blocks until those that are stopped have left their current task. Any thread.
+ *  Where a bound worker would have no core (CANELE_WORKER_COMPANY=busy) AUTO takes its place, here and below.
  *  Errors: CANELE_EINVAL for kinds that do not go together; CANELE_EDEADLK in a callback; CANELE_ENOMEM: the system has
  *  no thread to give. */
 CANELE_API int canele_worker_use(canele_engine_t *engine, unsigned kinds);

@@ -24,6 +24,7 @@ class FakePlatform final : public Platform {
   std::uint64_t now = 0;            ///< each look at the clock,
   std::uint64_t a_look_takes = 0;   ///< takes so long,
   std::uint64_t a_yield_takes = 0;  ///< and each yield
+  int unit = 0, moves = 0;          ///< where the thread is, and how often it was moved
 
   std::uint64_t now_ns() noexcept override { return now += a_look_takes; }
   std::uint64_t random() noexcept override { return 4; }
@@ -51,6 +52,12 @@ class FakePlatform final : public Platform {
   void unpark(const std::atomic<std::uint32_t>&) noexcept override {}
   long process() noexcept override { return 1; }
   unsigned processors() noexcept override { return 2; }
+  int current_unit() noexcept override { return unit; }
+  bool move_to_unit(int to) noexcept override {
+    unit = to;
+    ++moves;
+    return true;
+  }
   void log(LogLevel level, std::string_view text) noexcept override {
     EXPECT_EQ(level, LogLevel::warning);
     warnings.emplace_back(text);

@@ -2,7 +2,6 @@
 //
 // Large receives offered to their senders: either end alone moves the data; cancelling, wildcards, messages under way
 // and lengths that do not fit; a random mixture against the order that matching promises.
-//
 // Surprise: an end that "computes" is an engine that is not stepped, so nothing here depends on time.
 #include "comm/protocol/advert.hpp"
 
@@ -106,11 +105,23 @@ TEST_F(Adverts, ASenderThatComputesIsReadFrom) {
   EXPECT_EQ(count(0, comm::Counter::copies_pushed), 0u);
 }
 
+TEST_F(Adverts, AReceiverWhoseHelperSharesItsCoreCopiesAllOfIt) {
+  job_.engine(1).no_core_for_worker = true;
+  ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_AUTO), CANELE_OK);
+  for (const bool announced_first : {false, true}) {
+    if (announced_first) send(&sent_, out_);
+    post(&received_, in_);
+    if (!announced_first) send(&sent_, out_);
+    expect_received(received_, in_, out_);
+    ASSERT_TRUE(job_.finish(sent_));
+  }
+  EXPECT_EQ(offers_to(1), nullptr);
+}
+
 TEST_F(Adverts, BothCopyWhenBothHaveTime) {
-  const Words out = pattern(4 * large, 4);  // more chunks than one end copies in one step
-  Words in(out.size());
+  const Words out = pattern(4 * large, 4);                         // more chunks than one end copies in one step
   for (int round = 0; round < 2 * comm::Adverts::most; ++round) {  // lines serve again
-    std::fill(in.begin(), in.end(), 0);
+    Words in(out.size());
     post(&received_, in);
     step(0, 5);
     send(&sent_, out);

@@ -137,6 +137,25 @@ TEST(HelperBesideWorker, HelpsWhileTheWorkerIsInACallback) {
   }
 }
 
+TEST(WorkerKinds, AHelperServesWhereAWorkerHasNoCore) {
+  using Kind = ltask::Helper::Kind;
+  LocalJob job;
+  comm::Engine& engine = job.engine(0);
+  engine.no_core_for_worker = true;
+  EXPECT_FALSE(engine.shares_core()) << "nobody makes progress beside the program";
+  ASSERT_EQ(canele_worker_use(job.handle(0), CANELE_WORKER_BOUND), CANELE_OK);
+  EXPECT_EQ(canele_worker_active(job.handle(0)), 0);
+  EXPECT_EQ(engine.helper.kind(), Kind::on_demand);
+  EXPECT_TRUE(engine.shares_core());
+  const int first = 0;
+  ASSERT_EQ(canele_worker_bind(job.handle(0), CANELE_INDEX_LOGICAL, &first, 1), CANELE_OK);
+  EXPECT_EQ(canele_worker_active(job.handle(0)), 0);
+  ASSERT_EQ(canele_worker_stop(job.handle(0)), CANELE_OK);
+  EXPECT_EQ(engine.helper.kind(), Kind::off);
+  ASSERT_EQ(canele_worker_bind(job.handle(0), CANELE_INDEX_LOGICAL, &first, 1), CANELE_OK);
+  EXPECT_EQ(engine.helper.kind(), Kind::on_demand) << "it starts what makes progress";
+}
+
 TEST(WorkerKinds, AreRefusedWhereTheyDoNotGoTogether) {
   LocalJob job({1, {comm::find_driver("self")}, "fifo", {}});
   for (const unsigned kinds : {3u, 5u, 10u, 14u, 16u, ~0u}) {

@@ -101,6 +101,38 @@ TEST_F(Idling, AsksTheClockOnceAYield) {
   EXPECT_EQ(platform.now - before, short_yield + look);
 }
 
+TEST_F(Idling, NeverYieldsToWhomItExpects) {
+  pressure.expect();
+  EXPECT_TRUE(pressure.holds(platform.now));
+  platform.now += 1'000 * first_belief;
+  const Times times = until_sleep();
+  EXPECT_GT(times.spins, 0);
+  EXPECT_EQ(times.yields, 0);
+  EXPECT_EQ(pressure.times(), 0u) << "none was seen";
+}
+
+TEST_F(Idling, SleepsAtHomeWhereOthersCompute) {
+  platform.now = 1'000'000'000;
+  pressure.prefer(3);
+  pressure.go_home(platform);
+  EXPECT_EQ(platform.moves, 0) << "nobody computes";
+  pressure.seen(platform.now);
+  pressure.go_home(platform);
+  EXPECT_EQ(platform.unit, 3);
+  pressure.go_home(platform);
+  EXPECT_EQ(platform.moves, 1) << "it is there";
+  platform.unit = 0;  // a core was idle when it woke up
+  pressure.go_home(platform);
+  EXPECT_EQ(platform.moves, 1) << "not at each sleep";
+  platform.now += first_belief / 2;
+  pressure.go_home(platform);
+  EXPECT_EQ(platform.unit, 3);
+  platform.unit = 0;
+  platform.now += first_belief;
+  pressure.go_home(platform);
+  EXPECT_EQ(platform.unit, 0) << "nobody computes any more";
+}
+
 TEST_F(Idling, WhatOneHasFoundOutAllKnow) {
   platform.a_yield_takes = turn;
   until_sleep();

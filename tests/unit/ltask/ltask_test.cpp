@@ -4,6 +4,7 @@
 //
 // Surprise: every stress test counts what must happen exactly once; none measures time.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -268,6 +269,23 @@ TEST(WorkerTest, WaitsForTheEndOfAnothersSleep) {
   pile.wake();
   while (pile.done.load() == 0) std::this_thread::yield();
   worker.stop();
+}
+
+TEST(Posix, MovesThreadsThatMayGoThere) {
+  std::thread([] {
+    Platform& platform = posix_platform();
+    cpu_set_t before, after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    const int here = platform.current_unit();
+    EXPECT_TRUE(platform.move_to_unit(here));
+    EXPECT_FALSE(platform.move_to_unit(CPU_SETSIZE));
+    EXPECT_FALSE(platform.move_to_unit(-1));
+    ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after)) << "it may go anywhere again";
+    for (int unit = 0; unit < CPU_SETSIZE; ++unit) {
+      EXPECT_TRUE(CPU_ISSET(unit, &before) || !platform.move_to_unit(unit)) << unit;
+    }
+  }).join();
 }
 
 }  // namespace
