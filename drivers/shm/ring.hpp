@@ -55,11 +55,11 @@ void store_for_sleeper(std::atomic<T>& to, T value, bool strict) {
 }
 
 /// Takes a line that will be filled soon out of the other cores' caches.
-inline void claim_line(const std::byte* line) {
+inline void claim_line([[maybe_unused]] const std::byte* line) {
 #if defined(__x86_64__) || defined(__i386__)
-  asm volatile("prefetchw %0" ::"m"(*line));  // the builtin is a prefetch for reading unless -mprfchw is given
-#else
-  __builtin_prefetch(line, 1);
+  asm volatile("prefetchw %0" ::"m"(*line));  // GCC's builtin is a prefetch for reading unless -mprfchw is given
+#elif defined(__aarch64__)
+  asm volatile("prfm pstl1keep, %0" ::"Q"(*line));
 #endif
 }
 
