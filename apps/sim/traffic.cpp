@@ -131,9 +131,13 @@ void TrafficRank::post_cast(std::unique_ptr<Send> send, canele_session_t* sessio
   const canele_data_t data = canele_data_contiguous(send->bytes.data(), send->message->size);
   canele_multicast_options_t options{};
   options.struct_size = sizeof options;
-  options.priorities = priorities.data();
+  // Some are plain: they may leave at once.
+  const bool alike = std::all_of(priorities.begin(), priorities.end(), [&](int one) { return one == priorities[0]; });
+  options.priority = priorities[0];
+  options.priorities = alike ? nullptr : priorities.data();
   options.shape = cast.shape;
-  options.header = std::min<std::size_t>(send->message->size, dice_.under(64));
+  const std::size_t header = dice_.under(64);
+  options.header = header < 16 ? 0 : std::min<std::size_t>(send->message->size, header);
   options.outcomes = send->outcomes.data();
   const int code = canele_imulticast(session, destinations.data(), destinations.size(), send->message->tag, &data,
                                      &options, &send->request);
