@@ -27,7 +27,8 @@
 // number. So a packet costs no line but its own. A line's word is valid when it has the next number: 2^56 do not come
 // again, nothing is zeroed, and sender and receiver share no index in the common case. In the data ring any bytes may
 // lie where the next word will be: so the sender first stores an empty word behind each packet, and the packet says so
-// (`chained`). Where there is none (behind a bulk piece, or for want of room) the receiver looks at lines only, and a
+// (`chained`). The word stays empty until the next packet is there, and until the receiver looks elsewhere: a piece
+// begins behind it. Where there is none (behind a piece, or for want of room) the receiver looks at lines only, and a
 // line names what comes next.
 //
 // Rejected: head and tail indices (two more cache lines travel per message); a valid bit that the receiver clears (the
@@ -74,7 +75,9 @@ constexpr std::size_t round_to_line(std::size_t size) { return (size + line_size
 /// What `size` bytes take in the data ring: a record.
 constexpr std::size_t record_size(std::size_t size, Kind kind) { return round_to_line(record_head(kind) + size); }
 
+/// A piece may have to leave an empty word where it is.
 inline constexpr std::size_t largest_record = record_size(largest_packet, Kind::packet);
+static_assert(largest_record >= record_size(largest_packet, Kind::bulk) + line_size);
 
 // With everything consumed and the last quarter untold, the longest record must still find room, even if it has to skip
 // the end of the ring: or sender and receiver would wait for each other.
@@ -89,7 +92,7 @@ struct Place {
 
 /// Payload of a line that names a record.
 struct Descriptor {
-  std::uint32_t offset;  ///< of the record: where the last one ended, or 0
+  std::uint32_t offset;  ///< of the record: where the last one ended, behind the empty word there, or 0
   std::uint32_t length;  ///< of its bytes
   std::uint64_t kind;    ///< packet or bulk, and chained
   Place place;           ///< bulk

@@ -96,7 +96,7 @@ Status ShmDriver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t off
   if (peer == nullptr) return Status::failed;
   assert(reserved_.peer != peer && size <= largest_packet);
   std::byte* to = peer->out.data(size, Kind::bulk);
-  if (to == nullptr) return starve(*peer, record_size(size, Kind::bulk));
+  if (to == nullptr) return starve(*peer, record_size(size, Kind::bulk) + line_size);
   gather(to, pieces, count, size);
   peer->out.publish_data(size, Kind::bulk, {key, offset});
   note_sleep(*peer);

@@ -185,10 +185,17 @@ TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
   for (std::uint64_t number = 1; number <= 8000; ++number) {
     const std::size_t size = line_payload + 1 + random() % (random() % 4 == 0 ? largest_packet - line_payload : 600);
     const Kind kind = random() % 4 == 0 ? Kind::bulk : Kind::packet;
-    ASSERT_NE(pair.out.data(size, kind), nullptr);
+    std::byte* const to = pair.out.data(size, kind);
+    ASSERT_NE(to, nullptr);
     for (std::size_t at = 0; at < data_size; at += line_size) {
       if (!chain || at != place) word_at(*pair.area, at).store(record_word(number + 1, 8, Kind::packet, true));
     }
+    // Its own bytes look like it as well.
+    const std::uint64_t word = record_word(number, 8, Kind::packet, true);
+    for (std::size_t at = record_head(kind) == 0 ? 0 : line_size - record_head(kind); at + 8 <= size; at += line_size) {
+      std::memcpy(to + at, &word, sizeof word);
+    }
+    ASSERT_TRUE(pair.in.empty()) << "nothing is published; message " << number;
     pair.out.publish_data(size, kind, {});
     const Arrival arrival = pair.in.large(pair.in.look());
     ASSERT_TRUE(arrival.sound) << number;
