@@ -77,6 +77,21 @@ inline void prepare_outcome(Request& request, Session& session, Request::Kind ki
   request.synchronous = request.late = request.rendezvous = request.cancelled = false;
   request.confirmed = request.confirm = false;
 }
+/// Does nobody wait for events of a postable request, so that it may end without any?
+inline bool is_unwatched(const Request& request) {
+  const std::uint64_t word = request.word.load(std::memory_order_relaxed);
+  return RequestWord::happened(word) != 0 || word == 0;
+}
+/// Makes a postable request one of a send that has ended.
+inline void end_as_send(Request& request, Session& session, int rank, std::uint64_t tag, std::uint64_t length,
+                        int code = CANELE_OK) {
+  prepare_outcome(request, session, Request::Kind::send);
+  request.rank = rank;
+  request.status_error = code;
+  request.status_tag = tag;
+  request.status_length = length;
+  request.word.store(event::finalized, std::memory_order_release);
+}
 /// Makes a postable request ready.
 inline void prepare(Request& request, Session& session, Request::Kind kind) {
   prepare_outcome(request, session, kind);

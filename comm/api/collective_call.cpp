@@ -168,12 +168,8 @@ int Collective::no_memory(const char* whose) const {
 }
 
 void Collective::set_outcome(Request& request, std::uint64_t number, const collectives::Ending& ending) const {
-  prepare_outcome(request, group_->session, Request::Kind::send);
-  request.rank = ending.code == CANELE_OK ? group_->engine.rank : ending.rank;
-  request.status_error = ending.code;
-  request.status_tag = number;
-  request.status_length = call.length;
-  request.word.store(event::finalized, std::memory_order_release);
+  const int rank = ending.code == CANELE_OK ? group_->engine.rank : ending.rank;
+  end_as_send(request, group_->session, rank, number, call.length, ending.code);
 }
 
 int Collective::return_outcome(std::uint64_t number, const collectives::Ending& ending) const {

@@ -4,9 +4,8 @@
 //
 // Threads: any.
 // Surprise: destinations are checked here, all of them: nothing is sent to any if one is wrong. A short message to
-// those
-//     that are reached through memory is gone when the call returns, as if it had been sent to each; what cannot leave
-//     so goes the long way (multicast.cpp), for the destinations that are left.
+//     those that are reached through memory is gone when the call returns, as if it had been sent to each; what cannot
+//     leave so goes the long way (multicast.cpp), for the destinations that are left.
 #include <algorithm>
 #include <new>
 
@@ -34,11 +33,13 @@ int check_options(const canele_multicast_options_t& options, const canele_data_t
 
 constexpr std::size_t few = 16;  // destinations that are compared with each other
 
+bool is_another(const Engine& engine, int rank) { return rank >= 0 && rank < engine.size && rank != engine.rank; }
+
 /// Few, and nothing is wrong with them.
 bool are_few_and_right(const Engine& engine, const int* ranks, std::size_t count) {
   if (count > few) return false;
   for (std::size_t i = 0; i < count; ++i) {
-    if (ranks[i] < 0 || ranks[i] >= engine.size || ranks[i] == engine.rank) return false;
+    if (!is_another(engine, ranks[i])) return false;
     if (std::find(ranks, ranks + i, ranks[i]) != ranks + i) return false;
   }
   return true;
@@ -49,7 +50,7 @@ int check_destinations(const Engine& engine, const int* ranks, std::size_t count
   std::vector<int> sorted(ranks, ranks + count);
   std::sort(sorted.begin(), sorted.end());
   for (const int rank : sorted) {
-    if (rank < 0 || rank >= engine.size || rank == engine.rank) {
+    if (!is_another(engine, rank)) {
       return refused(CANELE_ERANK, "destination " + std::to_string(rank) + ": ranks run from 0 to " +
                                        std::to_string(engine.size - 1) + ", and the caller is not one of them");
     }
@@ -63,10 +64,10 @@ int check_destinations(const Engine& engine, const int* ranks, std::size_t count
 std::size_t leave_at_once(Session& session, const int* destinations, std::size_t count, std::uint64_t tag,
                           const canele_data_t& data, const canele_multicast_options_t& options, Request& request) {
   Engine& engine = *session.engine;
-  const std::uint64_t before = request.word.load(std::memory_order_relaxed);
-  const bool plain = RequestWord::happened(before) != 0 || before == 0;  // nobody waits for its events
   const bool simple = data.segments == nullptr && options.header == 0 && options.priorities == nullptr;
-  if (count == 0 || data.length > Rail::longest_at_once || !plain || !simple || !engine.try_lock_to_post()) return 0;
+  if (count == 0 || data.length > Rail::longest_at_once || !is_unwatched(request) || !simple ||
+      !engine.try_lock_to_post())
+    return 0;
   std::size_t gone = 0;
   const bool clear = std::all_of(destinations, destinations + count, [&](int rank) {
     return send_path::way_is_clear(engine.peers[rank], session, data.length);
@@ -78,11 +79,7 @@ std::size_t leave_at_once(Session& session, const int* destinations, std::size_t
   if (gone == count) {
     CANELE_MARK(multicast_left_at_once);
     engine.counters.add(Counter::multicasts_sent);
-    prepare_outcome(request, session, Request::Kind::send);
-    request.rank = engine.rank;
-    request.status_tag = tag;
-    request.status_length = data.length;
-    request.word.store(event::finalized, std::memory_order_release);
+    end_as_send(request, session, engine.rank, tag, data.length);
   }
   engine.unlock();
   if (options.outcomes != nullptr) std::fill_n(options.outcomes, gone, CANELE_OK);

@@ -56,10 +56,8 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
 bool send_at_once(Session& session, int destination, std::uint64_t tag, const void* buffer, std::size_t length,
                   Request& request) {
   Engine& engine = *session.engine;
-  const std::uint64_t before = request.word.load(std::memory_order_relaxed);
-  const bool plain = RequestWord::happened(before) != 0 || before == 0;  // nobody waits for its events
-  if (length > Rail::longest_at_once || !plain || request.stage != Request::Stage::idle || !session.open ||
-      destination < 0 || destination >= engine.size || !engine.try_lock_to_post()) {
+  if (length > Rail::longest_at_once || !is_unwatched(request) || request.stage != Request::Stage::idle ||
+      !session.open || destination < 0 || destination >= engine.size || !engine.try_lock_to_post()) {
     return false;
   }
   const bool sent = send_path::leave_at_once(engine, session, destination, tag, buffer, length);

@@ -107,7 +107,7 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) {
   Engine& e = engine_of(engine);
   if (e.no_core_for_worker && (kinds & CANELE_WORKER_BOUND) != 0) {
     kinds = CANELE_WORKER_AUTO;
-    if (e.on_this_machine) spread(e);
+    if (e.on_this_machine) spread(e, ltask::Topology());
   }
   const bool bound = (kinds & CANELE_WORKER_BOUND) != 0;
   if (!bound && e.worker.active()) stop_bound(e);

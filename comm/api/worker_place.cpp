@@ -85,8 +85,7 @@ std::unique_ptr<CoreRegister> register_cores(const Settings& settings) {
   return open_register(Topology(), &why);
 }
 
-void spread(Engine& engine) {
-  const Topology topology;
+void spread(Engine& engine, const Topology& topology) {
   const std::vector<int> units = topology.own_units();
   if (topology.is_pinned() || units.empty() || engine.bootstrap->local_size() < 2) return;
   const int unit = units[static_cast<std::size_t>(engine.bootstrap->local_rank()) % units.size()];
@@ -97,7 +96,7 @@ void spread(Engine& engine) {
 void place_worker(Engine& engine) {
   const Topology topology;
   const std::lock_guard guard(engine.cores_mutex);
-  if (!topology.is_pinned()) return spread(engine);
+  if (!topology.is_pinned()) return spread(engine, topology);
   if (cores_of(engine, topology) == nullptr) return;
   if (const std::optional<int> lost = engine.cores->lost_to_a_worker()) {
     engine.log(LogLevel::warning, "this program is pinned to PU " + std::to_string(*lost) +

@@ -27,7 +27,7 @@ std::unique_ptr<ltask::CoreRegister> register_cores(const Settings& settings);
 void place_worker(Engine& engine);
 
 /// The program runs anywhere, and so may who makes progress beside it: of the ranks of this host each elsewhere.
-void spread(Engine& engine);
+void spread(Engine& engine, const ltask::Topology& topology);
 
 /// The worker has ended: its core is free for others.
 void forget_place(Engine& engine);

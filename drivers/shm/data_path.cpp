@@ -82,7 +82,7 @@ Status ShmDriver::send_packet_impl(Rank rank, const iovec* pieces, int count, st
     peer->out.publish_small(size);
   } else {
     std::byte* to = peer->out.data(size, Kind::packet);
-    if (to == nullptr) return starve(*peer, record_size(size, Kind::packet));
+    if (to == nullptr) return starve(*peer, peer->out.space_for(size, Kind::packet));
     gather(to, pieces, count, size);
     peer->out.publish_data(size, Kind::packet, {});
   }
@@ -96,7 +96,7 @@ Status ShmDriver::bulk_send_impl(Rank rank, std::uint64_t key, std::uint64_t off
   if (peer == nullptr) return Status::failed;
   assert(reserved_.peer != peer && size <= largest_packet);
   std::byte* to = peer->out.data(size, Kind::bulk);
-  if (to == nullptr) return starve(*peer, record_size(size, Kind::bulk) + line_size);
+  if (to == nullptr) return starve(*peer, peer->out.space_for(size, Kind::bulk));
   gather(to, pieces, count, size);
   peer->out.publish_data(size, Kind::bulk, {key, offset});
   note_sleep(*peer);
@@ -111,7 +111,7 @@ std::span<std::byte> ShmDriver::reserve_impl(Rank rank, std::size_t size) {
   Line* line = in_line ? peer->out.line() : nullptr;
   std::byte* at = in_line ? (line == nullptr ? nullptr : line->payload) : peer->out.data(size, Kind::packet);
   if (at == nullptr) {
-    starve(*peer, in_line ? 0 : record_size(size, Kind::packet));
+    starve(*peer, in_line ? 0 : peer->out.space_for(size, Kind::packet));
     return {};
   }
   reserved_ = {peer, in_line};
@@ -182,11 +182,10 @@ inline bool ShmDriver::takes(const Peer& peer, std::uint64_t mail) {
 }
 
 /// One look at every inbox; with few of them several, until something is there: to come here costs more than a look.
-/// What is there is another function, which is jumped to: so a look saves no registers.
+/// What is there is another function, which is jumped to: so a look saves no registers. Where ranks share the
+/// processing units one look is enough: what has not come by now is sent by who gets this one next.
 inline int ShmDriver::poll_inboxes(int budget) {
-  constexpr std::size_t patience = 8;
-  if (gives_way_) [[unlikely]]
-    return look_once(budget);
+  const std::size_t patience = gives_way_ ? 0 : 8;
   const std::size_t count = active_.size();
   const std::size_t most = count == 0 ? 0 : std::max(count, patience);
   for (std::size_t looks = 1; looks <= most; ++looks) {
@@ -198,7 +197,8 @@ inline int ShmDriver::poll_inboxes(int budget) {
   return 0;
 }
 
-/// Where ranks share the processing units: what has not come by now is sent by who gets this one next.
+/// Where ranks share the processing units: what has not come by now is sent by who gets this one next. Beside the loop
+/// above, for to ask there would be one branch more for each look.
 [[gnu::noinline]] int ShmDriver::look_once(int budget) {
   for (std::size_t others = active_.size(); others-- > 0;) {
     Peer& peer = next_inbox();

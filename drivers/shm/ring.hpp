@@ -8,7 +8,6 @@
 //     hostile one may): whoever parses them copies a header before checking it.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstring>
@@ -83,18 +82,20 @@ class Outbox {
 
   /// Room for `size` contiguous bytes in the data ring, or nullptr.
   std::byte* data(std::size_t size, Kind kind) {
-    const std::size_t gap = gap_before(kind);
-    const std::size_t record = gap + record_size(size, kind);
-    if (!room(record) || (named(kind) && line() == nullptr)) return nullptr;
-    place_ = at_ + record > data_size ? 0 : at_ + gap;
+    const std::size_t space = space_for(size, kind);
+    if (!room(space) || (named(kind) && line() == nullptr)) return nullptr;
+    place_ = at_ + space > data_size ? 0 : at_ + gap_before(kind);
     return area_->data + place_ + record_head(kind);
   }
 
-  /// Is there room for a line (record = 0), or for that record_size()?
-  bool room(std::size_t record) {
-    assert(record <= largest_record);
-    if (record == 0) return line() != nullptr;
-    return fits(record) || (refresh() && fits(record));
+  /// What data() wants of the ring.
+  std::size_t space_for(std::size_t size, Kind kind) const { return gap_before(kind) + record_size(size, kind); }
+
+  /// Is there room for a line (space = 0), or for that space_for()?
+  bool room(std::size_t space) {
+    assert(space <= largest_record);
+    if (space == 0) return line() != nullptr;
+    return fits(space) || (refresh() && fits(space));
   }
 
   /// Publishes the line that line() gave: its payload holds a packet of `size` bytes.
@@ -232,14 +233,13 @@ class Inbox {
 
   /// The record that look() found. May be called again for one that stays there.
   Arrival large(std::uint64_t mail) {
-    Arrival next = mail == in_data_ring ? announced() : named(mail);
-    const std::size_t length = next.bytes.size();  // of no memory yet
-    const bool fits = (next.kind == Kind::packet || next.kind == Kind::bulk) && length > 0 &&
-                      length <= largest_packet && at_ + record_size(length, next.kind) <= data_size;
+    const bool is_named = mail != in_data_ring;
+    const Said said = is_named ? named(mail) : announced();
+    const bool fits = (said.kind == Kind::packet || said.kind == Kind::bulk) && said.length > 0 &&
+                      said.length <= largest_packet && at_ + record_size(said.length, said.kind) <= data_size;
     if (!fits) return {};
-    next.sound = true;
-    next.bytes = {area_->data + at_ + record_head(next.kind), length};
-    return next;
+    return {true,      is_named, said.chain, said.kind, {area_->data + at_ + record_head(said.kind), said.length},
+            said.place};
   }
 
   /// Frees a record. true: progress was told, so a starved sender may have to be woken.
@@ -272,8 +272,16 @@ class Inbox {
   bool sender_starved() const { return area_->starved.load(std::memory_order_seq_cst) != 0; }
 
  private:
-  /// What a line says of the next record; kind none: nonsense.
-  Arrival named(std::uint64_t word) {
+  /// What the sender says of the next record. Kind none: nonsense; the length may be any.
+  struct Said {
+    Kind kind = Kind::none;
+    bool chain = false;
+    std::size_t length = 0;
+    Place place = {};
+  };
+
+  /// By a line.
+  Said named(std::uint64_t word) {
     Descriptor descriptor;
     std::memcpy(&descriptor, next_->payload, sizeof descriptor);
     if (length_of_line(word) != names_a_record || descriptor.kind > 0xff) return {};
@@ -284,12 +292,11 @@ class Inbox {
       if (descriptor.offset != 0) return {};
       skip_to_start();
     }
-    const std::span<const std::byte> length = {area_->data, std::min<std::size_t>(descriptor.length, data_size)};
-    return {false, true, is_chained(descriptor.kind), kind_of(descriptor.kind), length, descriptor.place};
+    return {kind_of(descriptor.kind), is_chained(descriptor.kind), descriptor.length, descriptor.place};
   }
 
-  /// What the next record's own word says, here or at the start.
-  Arrival announced() {
+  /// By the record's own word, here or at the start.
+  Said announced() {
     std::uint64_t word = record_->load(std::memory_order_acquire);
     if (kind_of(word) == Kind::skip && at_ != 0) {
       skip_to_start();
@@ -297,7 +304,7 @@ class Inbox {
       word = record_->load(std::memory_order_acquire);
     }
     if (!is_record(word, number_) || kind_of(word) != Kind::packet) return {};
-    return {false, false, is_chained(word), Kind::packet, {area_->data, std::min(length_of(word), data_size)}, {}};
+    return {Kind::packet, is_chained(word), length_of(word), {}};
   }
 
   /// A quarter of the lines is consumed.
