@@ -49,7 +49,7 @@ bool Helper::is_caller() const noexcept {
   return self != nullptr && self == platform_.this_thread();
 }
 
-void Helper::summon() noexcept { summons_.summon(platform_); }
+bool Helper::summon() noexcept { return summons_.summon(platform_); }
 
 /// To be hastened costs those who post long messages, and then wait for them, two system calls: so only as long as it
 /// is of use most of the time.
@@ -112,6 +112,11 @@ void Helper::look() {
     if (kind() != Kind::idle_cores) help();
     trust_.store(std::min(trust_.load(std::memory_order_relaxed) + use, most_trust), std::memory_order_relaxed);
     nap_ns_ = first_ns();
+    in_vain_ = 0;
+    return;
+  }
+  if (sight == Helped::Sight::in_passing) {
+    summons_.ask_for_turn();
     in_vain_ = 0;
     return;
   }

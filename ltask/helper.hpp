@@ -9,6 +9,9 @@
 //     that the scheduler runs when nothing else wants the core. It takes no lock, since it would keep it for as long as
 //     its core is busy: who asks whether there is work, and helps, is another thread.
 //
+// A thread that only posts, and goes on doing so, would have to share the engine with a helper turn by turn, and be
+// left to do all its posts for it. So it is asked to make a turn itself, at one of its posts (in_passing).
+//
 //   parked ──summon()──▶ looking ──needed──▶ helping: step, spin, yield, sleep (armed) ──not needed──▶ looking
 //      ▲                  │   ▲│
 //      └──nothing to do───┘   └┘ not needed now: look again, after twice the time
@@ -33,9 +36,10 @@ namespace canele::ltask {
 class Helped : public Progress {
  public:
   enum class Sight : std::uint8_t {
-    covered,    ///< somebody sleeps who will be woken for what comes, and summons when that ends
-    attended,   ///< somebody has made progress since the last look
-    unattended  ///< nobody has
+    covered,     ///< somebody sleeps who will be woken for what comes, and summons when that ends
+    attended,    ///< somebody has made progress since the last look
+    in_passing,  ///< somebody posts one message after the other, and has made none
+    unattended   ///< nobody has
   };
   /// One look, by one thread at a time, some time after the one before. Takes no lock.
   virtual Sight look() = 0;
@@ -77,7 +81,9 @@ class Helper {
   void stop();
   Kind kind() const noexcept { return kind_.load(std::memory_order_relaxed); }
 
-  /// It will not look before it is summoned. One plain load.
+  /// Who leaves work should summon() it. One plain load.
+  bool calls() const noexcept { return summons_.calls(); }
+  /// It will not look before it is summoned.
   bool parked() const noexcept { return summons_.awaited(); }
   /// It will look, but not soon: if what has been posted takes long, hasten(). One plain load.
   bool dozes() const noexcept { return dozes_.load(std::memory_order_relaxed); }
@@ -86,8 +92,9 @@ class Helper {
   /// It was hastened, and has not looked since. One plain load.
   bool hastened() const noexcept { return hastened_.load(std::memory_order_relaxed); }
   void relent() noexcept;
-  /// There is something to do that nobody may come back for. Call after making it visible.
-  void summon() noexcept;
+  /// There is something to do that nobody may come back for. Call after making it visible. True: the caller should make
+  /// a turn itself, so that the helper need not.
+  bool summon() noexcept;
   /// It helps, and sleeps on the drivers: Progress::wake() makes it think again.
   bool asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
   /// It makes progress now. For reports.

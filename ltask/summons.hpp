@@ -21,15 +21,24 @@ namespace canele::ltask {
 template <typename Fences>
 class BasicSummons {
  public:
+  /// Somebody waits, or wants a turn made. Ask after leaving work. One plain load.
+  bool calls() const noexcept {
+    Fences::light();
+    return state_.load(std::memory_order_relaxed) != State::silent;
+  }
   /// Somebody waits. Ask after leaving work.
   bool awaited() const noexcept {
     Fences::light();
-    return awaited_.load(std::memory_order_relaxed);
+    return state_.load(std::memory_order_relaxed) == State::awaited;
   }
-  /// Ends a wait, if there is one.
-  void summon(Platform& platform) noexcept {
-    if (awaited_.exchange(false, std::memory_order_acq_rel)) rouse(platform);
+  /// Ends a wait, if there is one. True: a turn is asked for instead.
+  bool summon(Platform& platform) noexcept {
+    const State was = state_.exchange(State::silent, std::memory_order_acq_rel);
+    if (was == State::awaited) rouse(platform);
+    return was == State::turn_wanted;
   }
+  /// For who waits here at other times: whoever leaves work next shall make a turn.
+  void ask_for_turn() noexcept { state_.store(State::turn_wanted, std::memory_order_relaxed); }
   /// Ends a wait, or the next one.
   void rouse(Platform& platform) noexcept {
     called_.store(1, std::memory_order_release);
@@ -39,19 +48,20 @@ class BasicSummons {
   /// Waits for a summons, at most timeout_ns, if nothing_to_do() still holds. Only where the fences are available.
   template <typename NothingToDo>
   void await(Platform& platform, std::uint64_t timeout_ns, NothingToDo nothing_to_do) {
-    awaited_.store(true, std::memory_order_seq_cst);
+    state_.store(State::awaited, std::memory_order_seq_cst);
     Fences::heavy();
     if (nothing_to_do()) doze(platform, timeout_ns);
-    awaited_.store(false, std::memory_order_relaxed);
+    state_.store(State::silent, std::memory_order_relaxed);
   }
 
  private:
+  enum class State : std::uint8_t { silent, awaited, turn_wanted };
   void doze(Platform& platform, std::uint64_t ns) noexcept {
     platform.park(called_, 0, ns);
     called_.exchange(0, std::memory_order_acq_rel);
   }
 
-  std::atomic<bool> awaited_{false};
+  std::atomic<State> state_{State::silent};
   std::atomic<std::uint32_t> called_{0};
 };
 using Summons = BasicSummons<AsymmetricFences>;

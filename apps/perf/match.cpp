@@ -13,9 +13,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "counter.hpp"
+#include "match_floor.hpp"
 
 namespace canele::perf {
 namespace {
@@ -161,10 +163,22 @@ MatchResult measure_case(Job& job, canele::session& session, Evictor& evictor, c
   result.rounds = options.match.cold ? 1 : std::max<std::uint64_t>(1, messages_per_batch / shape.receives);
   if (options.iterations > 0)
     result.rounds = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(options.iterations) / shape.receives);
+  const auto per_message = [&result](std::uint64_t ns) {
+    return static_cast<double>(ns) / static_cast<double>(result.rounds * result.receives);
+  };
+  std::optional<MatchFloor> floor;
+  if (job.first()) floor.emplace(plan, shape.direction).round();
   for (int batch = 0; batch < options.batches; ++batch) {
     std::uint64_t ns = 0;
     for (std::uint64_t round = 0; round < result.rounds; ++round) ns += run.round();
-    result.ns.push_back(static_cast<double>(ns) / static_cast<double>(result.rounds * shape.receives));
+    result.ns.push_back(per_message(ns));
+    if (!floor) continue;
+    ns = 0;
+    for (std::uint64_t round = 0; round < result.rounds; ++round) {
+      evictor.run();
+      ns += floor->round();
+    }
+    result.floor_ns.push_back(per_message(ns));
   }
   result.sent = static_cast<std::uint64_t>(options.batches) * result.rounds * shape.receives;
   result.stalls = share(job, stalls.read() - before);

@@ -22,9 +22,10 @@ struct MatchResult {
   Direction direction;
   Order order;
   std::uint64_t receives = 0;
-  std::uint64_t rounds = 0;     ///< in one batch
-  std::vector<double> ns = {};  ///< per message, one per batch
-  std::uint64_t stalls = 0;     ///< sends that had to wait for credit, of all that were sent
+  std::uint64_t rounds = 0;           ///< in one batch
+  std::vector<double> ns = {};        ///< per message, one per batch
+  std::vector<double> floor_ns = {};  ///< the same of match_floor.hpp, batch by batch in turn
+  std::uint64_t stalls = 0;           ///< sends that had to wait for credit, of all that were sent
   std::uint64_t sent = 0;
   MatcherCounts counts = {};
 };

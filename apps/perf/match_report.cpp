@@ -19,6 +19,7 @@ namespace canele::perf {
 namespace {
 
 double median(const MatchResult& result) { return summarise(result.ns).median; }
+double floor_of(const MatchResult& result) { return summarise(result.floor_ns).median; }
 
 const MatchResult& base_of(const MatchResults& results, const MatchResult& result) {
   const MatchResult* base = nullptr;
@@ -77,6 +78,10 @@ void print_json(const Job& job, const Options& options, const MatchResults& resu
                           {"p90", summary.p90},
                           {"samples", one.ns},
                           {"grows", median(one) / median(base_of(results, one))},
+                          {"floor",
+                           {{"median", floor_of(one)},
+                            {"grows", floor_of(one) / floor_of(base_of(results, one))},
+                            {"samples", one.floor_ns}}},
                           {"sent", one.sent},
                           {"credit_stalls", one.stalls}};
     if (match.counts) row["counts"] = to_json(one.counts);
@@ -98,20 +103,22 @@ void print_head(const Job& job, const Options& options, const MatchResults& resu
 
 void print_table(const Job& job, const Options& options, const MatchResults& results) {
   print_head(job, options, results);
-  fmt::print("{:<11} {:<9} {:>9} {:>10} {:>10} {:>10} {:>7} {:>8}", "direction", "order", "N", "median", "p10", "p90",
-             "grows", "stalled");
+  fmt::print("{:<11} {:<9} {:>9} {:>10} {:>10} {:>10} {:>7} {:>8} {:>7} {:>8}", "direction", "order", "N", "median",
+             "p10", "p90", "grows", "floor", "grows", "stalled");
   fmt::print("{}   [ns per message]\n", options.match.counts ? "  attempts    lines    bytes" : "");
   for (const MatchResult& one : results.cases) {
     const Summary summary = summarise(one.ns);
-    fmt::print("{:<11} {:<9} {:>9} {:>10.1f} {:>10.1f} {:>10.1f} {:>7.2f} {:>7.1f}%", name_of(one.direction),
-               name_of(one.order), one.receives, summary.median, summary.p10, summary.p90,
-               summary.median / median(base_of(results, one)),
+    const MatchResult& base = base_of(results, one);
+    fmt::print("{:<11} {:<9} {:>9} {:>10.1f} {:>10.1f} {:>10.1f} {:>7.2f} {:>8.2f} {:>7.2f} {:>7.1f}%",
+               name_of(one.direction), name_of(one.order), one.receives, summary.median, summary.p10, summary.p90,
+               summary.median / median(base), floor_of(one), floor_of(one) / floor_of(base),
                100 * static_cast<double>(one.stalls) / static_cast<double>(one.sent));
     if (options.match.counts) {
       fmt::print("{:>10.2f} {:>8.2f} {:>8.1f}", one.counts.attempts, one.counts.lines, one.counts.bytes);
     }
     fmt::print("\n");
   }
+  fmt::print("floor: a bare loop that touches what any engine has to, as the processor overlaps it best\n");
   if (!options.match.counts) return;
   fmt::print(
       "attempts, cache lines to find the partner: per match; bytes of the structure: per entry; counted by the same "

@@ -159,6 +159,7 @@ class Engine final : public ltask::Helped {
   }
   /// A thread that is going to wait polls itself: the helper leaves the drivers to it.
   void relieve_helper();
+  [[gnu::cold]] void answer_helper();
   /// Polls memory-only drivers under one hold of the lock until `happened()`; true if it has. Gives up
   /// soon, and at once if the lock is taken or there is work that the lock forbids.
   template <typename Done>
@@ -191,15 +192,16 @@ class Engine final : public ltask::Helped {
     if (length >= takes_long && helper.dozes() && in_haste()) [[unlikely]]
       helper.hasten();
   }
-  /// There is something to wait for: a helper that has gone to sleep for want of that is needed.
+  /// There is something to wait for: a helper that has gone to sleep for want of that is needed; or it wants this
+  /// thread to make a turn.
   void summon_helper() {
-    if (helper.parked()) [[unlikely]]
-      helper.summon();
+    if (helper.calls()) [[unlikely]]
+      answer_helper();
   }
   /// After tasks were submitted that the calling thread shall not do itself.
   void leave_tasks() {
     sleeper.wake();
-    summon_helper();
+    if (helper.parked()) helper.summon();
     if (helper.dozes() && in_haste()) helper.hasten();
   }
   /// Hands staged packets to drivers that make system calls. Never under the lock.
@@ -392,7 +394,7 @@ class Engine final : public ltask::Helped {
   int step_drivers();
   bool arm();  ///< every driver wakes us from now on, and there is nothing to do
   void disarm();
-  std::atomic<std::uint64_t> seen_polls_{0},
+  std::atomic<std::uint64_t> seen_polls_{0}, seen_posts_{0},
       seen_epoch_{0};            ///< of all drivers, of the worker, as a helper has seen them
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or nobody wants to know
   void run_linked(ltask::SubmitLock::Node* node);

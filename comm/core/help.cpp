@@ -9,8 +9,16 @@
 #include <algorithm>
 
 #include "comm/core/engine.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
+
+namespace {
+
+/// Between two looks. Who posts so many will post more; who posts fewer, and then computes, is helped at once.
+constexpr std::uint64_t many_posts = 64;
+
+}  // namespace
 
 std::uint64_t Engine::polls_so_far() const {
   std::uint64_t sum = 0;
@@ -27,8 +35,12 @@ ltask::Helped::Sight Engine::look() {
     if (worker.state() == ltask::Worker::State::sleeping) return Sight::covered;
     return moved ? Sight::attended : Sight::unattended;
   }
+  const std::uint64_t so_far = counters.read(Counter::lock_taken) + counters.read(Counter::lock_queued);
+  const std::uint64_t posted = so_far - seen_posts_.exchange(so_far, std::memory_order_relaxed);
   if (polled) return Sight::attended;
-  return waiters.present() != 0 ? Sight::covered : Sight::unattended;
+  if (waiters.present() != 0) return Sight::covered;
+  return posted >= many_posts || (posted != 0 && CANELE_BUGGIFY(few_posts_are_many)) ? Sight::in_passing
+                                                                                     : Sight::unattended;
 }
 
 /// Messages are pending, others' included that go through this rank. Only after a time without polls: it takes the
@@ -53,6 +65,12 @@ int Engine::help() {
   const int did = step();
   seen_polls_.store(polls_so_far(), std::memory_order_relaxed);
   return did;
+}
+
+void Engine::answer_helper() {
+  if (!helper.summon() || callback_depth() != 0) return;
+  CANELE_MARK(turn_made_in_passing);
+  step();
 }
 
 void Engine::relieve_helper() {

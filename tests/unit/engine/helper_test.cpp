@@ -106,6 +106,40 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Helpers,
                          [](const auto& one) { return std::string(one.param.name); });
 
 /// The first message's callback, on the worker, waits until the second message's has run: on the helper.
+/// It would be left to do all of them: two to three times as slow where it shares the core.
+TEST(HelperOnDemand, LeavesAStreamOfPostsToWhoPosts) {
+  LocalJob job({2, {comm::find_driver("self"), comm::find_driver("shm")}, "aggregate", {}});
+  const auto s = job.open("helpers");
+  comm::Engine& engine = job.engine(0);
+  std::vector<canele_request_t> receives(200);
+  std::vector<int> in(receives.size());
+  std::size_t posted = 0;
+  const auto post = [&](std::size_t count) {
+    for (const std::size_t end = posted + count; posted < end; ++posted) {
+      ASSERT_EQ(canele_irecv(s[0], 1, posted, CANELE_TAG_EXACT, &in[posted], sizeof(int), &receives[posted]),
+                CANELE_OK);
+    }
+  };
+  using Sight = ltask::Helped::Sight;
+  engine.look();
+  EXPECT_EQ(engine.look(), Sight::unattended);
+  post(3);
+  EXPECT_EQ(engine.look(), Sight::unattended) << "who posts a few, and computes, is helped at once";
+  post(100);
+  EXPECT_EQ(engine.look(), Sight::in_passing);
+  EXPECT_EQ(engine.look(), Sight::unattended) << "no more posts: it computes";
+  post(97);
+  canele_progress(job.handle(0));
+  EXPECT_EQ(engine.look(), Sight::attended);
+  for (std::size_t i = 0; i < posted; ++i) {
+    const int out = static_cast<int>(i);
+    canele_request_t send{};
+    ASSERT_EQ(canele_isend(s[1], 0, i, &out, sizeof out, &send), CANELE_OK);
+    ASSERT_TRUE(job.finish(receives[i]) && job.finish(send));
+    EXPECT_EQ(in[i], out);
+  }
+}
+
 TEST(HelperBesideWorker, HelpsWhileTheWorkerIsInACallback) {
   LocalJob job;
   const auto s = job.open("callbacks");

@@ -105,6 +105,20 @@ TEST_P(HelperTest, AsksForWorkAndDoesNotHelpWithoutAny) {
   until([&] { return patient.turns > 0; });
 }
 
+TEST_P(HelperTest, AsksWhoPostsOneAfterTheOtherToMakeATurn) {
+  patient.sight = Sight::in_passing;
+  ASSERT_TRUE(helper.start(GetParam(), pace));
+  for (int i = 0; i < 3; ++i) {
+    until([&] { return helper.calls(); });
+    EXPECT_FALSE(helper.parked());
+    EXPECT_TRUE(helper.summon());
+  }
+  EXPECT_EQ(patient.questions, 0);
+  EXPECT_EQ(patient.turns, 0);
+  patient.sight = Sight::unattended;  // it has gone away to compute
+  until([&] { return patient.turns > 0; });
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, HelperTest, testing::Values(Helper::Kind::on_demand, Helper::Kind::idle_cores),
                          [](const auto& one) {
                            return std::string(one.param == Helper::Kind::on_demand ? "OnDemand" : "IdleCores");

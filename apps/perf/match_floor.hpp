@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The floor of a match among many: the memory that any engine has to touch, touched by a bare loop.
+//
+// Who: match, on the rank that receives. Threads: one.
+// Surprise: nothing is found or compared, and no step waits for the one before, so that the processor overlaps as much
+//     as it can: what grows with N here is the memory's doing alone. A step writes a line of a table, the line of a
+//     request that says how it ended, and the word its data goes to; if messages were there first, it reads the one it
+//     takes, too. At the end every request is looked at in the order of posting, as who waits for all does.
+//
+//   posted:      next message ──▶ table: 16 bytes an entry ──▶ its request (anywhere) ──▶ its data (anywhere)
+//   unexpected:  next receive ──▶ table ──▶ its message (anywhere), 72 bytes each ──▶ request, data (in order)
+//
+// Rejected: a fence after each message. It is what a match that never looks ahead would cost (ten times as much).
+#pragma once
+
+#include <canele/canele.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "match_plan.hpp"
+
+namespace canele::perf {
+
+class MatchFloor {
+ public:
+  /// Takes as much memory as the receiver of the plan does.
+  MatchFloor(const Plan& plan, Direction direction);
+  /// Nanoseconds that all messages of the plan take.
+  std::uint64_t round();
+
+ private:
+  struct alignas(64) Bucket {
+    std::uint64_t words[8];
+  };
+  struct Request {
+    std::uint64_t ended;
+    unsigned char rest[sizeof(canele_request_t) - sizeof(std::uint64_t)];
+  };
+  struct Message {
+    std::uint64_t key, rest[7], data;
+  };
+  struct Step {
+    std::uint32_t bucket, partner;  ///< which receive takes the message, or which message the receive
+  };
+  void posted();
+  void unexpected();
+
+  std::vector<Step> steps_;
+  std::vector<Bucket> table_;
+  std::vector<Request> requests_;
+  std::vector<Message> messages_;  ///< empty: receives are there first
+  std::vector<std::uint64_t> data_;
+  std::uint64_t rounds_ = 0;
+};
+
+}  // namespace canele::perf
