@@ -101,8 +101,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
       "What runs beside a bound worker where a host has fewer cores than its ranks have workers and one thread more "
       "each. busy: threads that compute or poll all the time, as a task runtime's do. A worker would have no core "
       "there, so the thread of CANELE_WORKER=auto is taken instead; it sleeps rather than yields, since a yield "
-      "costs it the turn, and messages from 64 KiB on are copied by the kernel, by one end. auto: unknown; a worker "
-      "finds out by losing turns. Programs on StarPU get busy, unless CANELE_WORKER is set.",
+      "costs it the turn, and messages from 64 KiB on are copied by the kernel, below 1 MiB by one end. auto: unknown; "
+      "a worker finds out by losing turns. Programs on StarPU get busy, unless CANELE_WORKER is set.",
       "auto | busy"},
      SettingKind::choice,
      false,

@@ -41,6 +41,13 @@ bool shares(const Engine& engine, const Peer& peer) {
   return can.get && can.put && can.copies_anywhere;
 }
 
+/// Where all threads of the program want cores a copy that takes less than a turn is left to this end: the other would
+/// wake up for it. Who copies for longer loses its turn meanwhile, and so does who waits for that.
+bool copies_alone(const Engine& engine, std::uint64_t length) {
+  constexpr std::uint64_t long_copy = 1 << 20;
+  return engine.shares_core() && length < long_copy;
+}
+
 std::vector<Adverts::Theirs>::iterator find_offer(std::vector<Adverts::Theirs>& theirs, std::uint32_t session,
                                                   std::uint64_t tag) {
   return std::find_if(theirs.begin(), theirs.end(),
@@ -179,7 +186,7 @@ bool pays(const Engine& engine, const Peer& peer, const Request& request) {
 }
 
 void offer(Engine& engine, Request& request, Peer& peer) {
-  if (!shares(engine, peer) || !pays(engine, peer, request) || engine.shares_core()) return;
+  if (!shares(engine, peer) || !pays(engine, peer, request) || copies_alone(engine, request.data.length)) return;
   if (!engine.matcher.is_next(request.session->match, request.receive.node)) return;
   Opened opened;
   if (!open(engine, request, peer, opened)) return;
@@ -192,7 +199,7 @@ void offer(Engine& engine, Request& request, Peer& peer) {
 
 bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::span<const std::byte> exposure) {
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
-  if (want <= shared_copy::least_chunk || !shares(engine, peer) || engine.shares_core()) return false;
+  if (want <= shared_copy::least_chunk || !shares(engine, peer) || copies_alone(engine, want)) return false;
   if (free_line(peer) >= 0) return share_now(engine, request, peer, handle, exposure);
   if (moving(peer) < peer.rail->lines.count / 2) return false;  // offers have the lines, perhaps for long
   drivers::Exposure ours;

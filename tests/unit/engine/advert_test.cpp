@@ -7,76 +7,16 @@
 
 #include <cstring>
 #include <deque>
-#include <numeric>
 #include <random>
 
+#include "advert_fixture.hpp"
 #include "local_job.hpp"
 #include "tests/slowness.hpp"
 
 namespace canele::test {
 namespace {
 
-using Words = std::vector<std::uint64_t>;
-
-Words pattern(std::size_t bytes, std::uint64_t seed) {
-  Words words(bytes / sizeof(std::uint64_t));
-  std::iota(words.begin(), words.end(), seed << 32);
-  return words;
-}
-
-class Adverts : public testing::Test {
- protected:
-  explicit Adverts(const std::vector<std::string>& settings = {"CANELE_VERBOSE=0"})
-      : job_(options(settings)), s_(job_.open("adverts")) {
-    exchange(0, 1);
-    exchange(1, 0);
-  }
-  static JobOptions options(const std::vector<std::string>& settings) {
-    JobOptions o;
-    o.settings = settings;
-    return o;
-  }
-  /// Connects, and makes the session known.
-  void exchange(int from, int to) {
-    canele_request_t send{}, receive{};
-    canele_irecv(s_[to], from, 0, CANELE_TAG_EXACT, nullptr, 0, &receive);
-    canele_isend(s_[from], to, 0, nullptr, 0, &send);
-    job_.finish(receive) && job_.finish(send);
-  }
-  void post(canele_request_t* request, Words& into, std::uint64_t tag = 1, int source = 0) {
-    ASSERT_EQ(canele_irecv(s_[1], source, tag, CANELE_TAG_EXACT, into.data(), into.size() * 8, request), CANELE_OK);
-  }
-  void send(canele_request_t* request, const Words& words, std::uint64_t tag = 1) {
-    ASSERT_EQ(canele_isend(s_[0], 1, tag, words.data(), words.size() * 8, request), CANELE_OK);
-  }
-  void step(int rank, int times = 200) {
-    for (int i = 0; i < times; ++i) job_.engine(rank).step();
-  }
-  std::uint64_t count(int rank, comm::Counter counter) { return job_.engine(rank).counters.read(counter); }
-  const comm::Adverts* offers_to(int rank) { return job_.engine(rank).peer(1 - rank).adverts.get(); }
-  void expect_received(canele_request_t& request, const Words& into, const Words& sent) {
-    ASSERT_TRUE(job_.finish(request));
-    EXPECT_EQ(status_of(request).error, CANELE_OK);
-    EXPECT_EQ(status_of(request).length, sent.size() * 8);
-    EXPECT_EQ(into, sent);
-  }
-
-  /// The large receive gets the 64 bytes that were sent first, the second one what is sent now.
-  void expect_little_then_large(canele_request_t& early, canele_request_t& second, const Words& more) {
-    send(&sent_, out_);
-    ASSERT_TRUE(job_.finish(received_));
-    EXPECT_EQ(status_of(received_).length, 64u);
-    expect_received(second, more, out_);
-    ASSERT_TRUE(job_.finish(sent_) && job_.finish(early));
-  }
-
-  static constexpr std::size_t large = 1'000'000;
-  LocalJob job_;
-  std::vector<canele_session_t*> s_;
-  const Words out_ = pattern(large, 1), out2_ = pattern(large, 2);
-  Words in_ = Words(large / 8);
-  canele_request_t sent_{}, received_{};
-};
+using adverts::Adverts, adverts::pattern, adverts::Words;
 
 TEST_F(Adverts, AReceiverThatComputesGetsItsData) {
   post(&received_, in_);
@@ -116,6 +56,25 @@ TEST_F(Adverts, AReceiverWhoseHelperSharesItsCoreCopiesAllOfIt) {
     ASSERT_TRUE(job_.finish(sent_));
   }
   EXPECT_EQ(offers_to(1), nullptr);
+}
+
+TEST_F(Adverts, ALongCopyIsSharedThoughTheHelperSharesItsCore) {
+  job_.engine(1).no_core_for_worker = true;
+  ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_AUTO), CANELE_OK);
+  const Words out = pattern(4 * large, 4);
+  for (const bool announced_first : {false, true}) {
+    const std::uint64_t before = count(0, comm::Counter::copies_pushed);
+    Words in(out.size());
+    if (announced_first) send(&sent_, out);
+    post(&received_, in);
+    step(0, 5);
+    if (!announced_first) send(&sent_, out);
+    for (int i = 0; i < 8; ++i) job_.engine(i % 2).step();
+    expect_received(received_, in, out);
+    ASSERT_TRUE(job_.finish(sent_));
+    EXPECT_GT(count(0, comm::Counter::copies_pushed), before);
+  }
+  EXPECT_GT(count(1, comm::Counter::copies_pulled), 0u);
 }
 
 TEST_F(Adverts, BothCopyWhenBothHaveTime) {
