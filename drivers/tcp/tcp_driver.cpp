@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "drivers/net/settings.hpp"
@@ -25,6 +26,14 @@ constexpr int unsent_limit =
     128 * 1024;  // bytes in the kernel, not on the wire: what is deeper could not be reordered any more
 constexpr int close_patience_ms = 200;  // in all, for peers that do not read
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
+
+/// Within a host nothing is congested, but where the system's rule is to send at the rate that a peer was seen to take
+/// (BBR), one that had lost its core for a while would be sent to slowly long after.
+void forget_rates_within_a_host(int fd) {
+  constexpr std::string_view rule = "reno";  // every kernel has it, and any user may ask for it
+  if (!net::local_endpoint(fd).same_address(net::remote_endpoint(fd))) return;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, rule.data(), rule.size());
+}
 
 }  // namespace
 
@@ -78,6 +87,7 @@ void TcpDriver::tune(int fd) const {
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, silence_s_ / 6));
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
   if (send_buffer_ > 0) set_option(fd, SOL_SOCKET, SO_SNDBUF, send_buffer_);
+  forget_rates_within_a_host(fd);
 }
 
 Status TcpDriver::send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,

@@ -3,10 +3,14 @@
 // Tests of the tcp driver's connections: both at once, strangers, nonsense, addresses, settings, death.
 //
 // Who: ctest. Threads: one. Surprise: see tcp_fixture.hpp.
+#include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "tests/unit/drivers/tcp_fixture.hpp"
 
@@ -76,6 +80,28 @@ TEST_F(TcpConnection, ManyPeersAllToAll) {
       ASSERT_EQ(packet.bytes, pattern(300, static_cast<std::uint64_t>(packet.from)));
     ASSERT_TRUE(node->failures.empty());
   }
+}
+
+/// The rules by which this process's connected TCP sockets send.
+std::vector<std::string> rules_of_connections() {
+  std::vector<std::string> rules;
+  for (int fd = 0; fd < 256; ++fd) {
+    sockaddr_storage peer = {};
+    socklen_t size = sizeof peer;
+    char rule[16] = {};
+    socklen_t length = sizeof rule - 1;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, rule, &length) == 0) rules.emplace_back(rule);
+  }
+  return rules;
+}
+
+TEST_F(TcpConnection, WithinAHostNoRateIsRemembered) {
+  World pair(tcp_factory);
+  pair.open();
+  ASSERT_EQ(pair.connect(0, 1), Status::pending);
+  ASSERT_TRUE(pair.until([&] { return pair[0].up.size() == 1 && pair[1].up.size() == 1; }));
+  EXPECT_EQ(rules_of_connections(), (std::vector<std::string>{"reno", "reno"}));
 }
 
 TEST_F(TcpConnection, EarlySendsAreFullAndBecomeReady) {
