@@ -4,8 +4,9 @@
 Who: starpu.py --bench. Threads: one; one job at a time.
 Surprise: each process has one core, which StarPU's thread for communication, its one worker and the main thread share.
 Both programs came with StarPU 1.4 (`build-starpu.sh --suite forky`). sendrecv_bench is built once more with sizes of
-our own, since a StarPU for tests ends at 64 bytes, and one for users sends 10,000 of each size. It runs without -p, its
-own proposal to pause the workers: it then waits for ever for tasks that fill its buffers (StarPU 1.4.10, on any MPI).
+our own, since a StarPU for tests ends at 64 bytes, and one for users sends 10,000 of each size; and with more messages
+of the long sizes, whose first ones take the time of new pages. It runs without -p, its own proposal to pause the
+workers: it then waits for ever for tasks that fill its buffers (StarPU 1.4.10, on any MPI).
 Of a burst StarPU tells the time, the slower rank's counts; else that between its first and its last line.
 
 A burst is four phases of messages of 400 KB with priorities: both ways, one way, the other, both in two halves.
@@ -26,7 +27,8 @@ FOLDER = "mpi/examples/benchs"
 PROGRAMS = ("sendrecv_bench", "burst")
 SIZES = (1, 16, 64, 1024, 4096, 65536, 1 << 18, 1 << 20, 4 << 20)
 REQUESTS = 50  # of each kind in each phase of a burst
-LOOPS, MOST_BYTES = 200, 16 << 20  # of sendrecv_bench, for each size
+LOOPS, MOST_BYTES = 200, 16 << 20  # of sendrecv_bench: messages of each size, and the longest
+MOST_DATA = 128 << 20  # of each size in all: 32 messages of 4 MiB
 
 
 def variable(makefile, name):
@@ -48,6 +50,11 @@ def prepare(starpu):
     header = own / "bench_helper.h"
     header.write_text(header.read_text(encoding="utf-8") + "#undef LOOPS_DEFAULT\n#undef NX_MAX\n"
                       f"#define LOOPS_DEFAULT {LOOPS}\n#define NX_MAX {MOST_BYTES}\n", encoding="utf-8")
+    helper = own / "bench_helper.c"
+    counted, found = re.subn(r"max_data = NX_MAX", f"max_data = {MOST_DATA}", helper.read_text(encoding="utf-8"))
+    if found != 1:
+        return {}, f"{helper} does not limit the data of a size as that of StarPU 1.4.10 does"
+    helper.write_text(counted, encoding="utf-8")
     program = own / "sendrecv_bench"
     places = [own, source / "mpi/examples", *(tree / part for tree in (source, starpu)
                                               for part in ("include", "src", "mpi/include", "mpi/src"))]
