@@ -61,7 +61,7 @@ TEST_F(Adverts, AReceiverWhoseHelperSharesItsCoreCopiesAllOfIt) {
 TEST_F(Adverts, ALongCopyIsSharedThoughTheHelperSharesItsCore) {
   job_.engine(1).no_core_for_worker = true;
   ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_AUTO), CANELE_OK);
-  const Words out = pattern(4 * large, 4);
+  const Words out = pattern(5 * large, 4);
   for (const bool announced_first : {false, true}) {
     const std::uint64_t before = count(0, comm::Counter::copies_pushed);
     Words in(out.size());
@@ -78,7 +78,7 @@ TEST_F(Adverts, ALongCopyIsSharedThoughTheHelperSharesItsCore) {
 }
 
 TEST_F(Adverts, BothCopyWhenBothHaveTime) {
-  const Words out = pattern(4 * large, 4);                         // more chunks than one end copies in one step
+  const Words out = pattern(5 * large, 4);                         // more chunks than one end copies in one step
   for (int round = 0; round < 2 * comm::Adverts::most; ++round) {  // lines serve again
     Words in(out.size());
     post(&received_, in);
@@ -89,7 +89,7 @@ TEST_F(Adverts, BothCopyWhenBothHaveTime) {
     ASSERT_TRUE(job_.finish(sent_));
   }
   const std::uint64_t pushed = count(0, comm::Counter::copies_pushed), pulled = count(1, comm::Counter::copies_pulled);
-  EXPECT_EQ(pushed + pulled, 2 * comm::Adverts::most * 4 * large);
+  EXPECT_EQ(pushed + pulled, 2 * comm::Adverts::most * 5 * large);
   EXPECT_GT(pushed, 0u);
   EXPECT_GT(pulled, 0u);
 }
@@ -511,7 +511,8 @@ TEST(Claims, EachChunkOnceByTwoThreads) {
   const auto work = [&](comm::Claims claims, From from) {
     for (auto mine = claims.claim(from, chunks); mine.count != 0; mine = claims.claim(from, chunks)) {
       for (std::uint32_t i = 0; i < mine.count; ++i) ++copies[mine.first + i];
-      if (claims.copied(mine.first != 2, mine.count, chunks)) ++lasts;
+      const bool well = mine.first > 2 || mine.first + mine.count <= 2;
+      if (claims.copied(well, mine.count, chunks)) ++lasts;
     }
   };
   std::thread other(work, theirs, From::back);
@@ -539,6 +540,22 @@ TEST(Claims, AnOldOneFindsNothing) {
   second.revoke();
   EXPECT_EQ(second.claim(From::front, 4).count, 0u);
   EXPECT_FALSE(second.taken());
+}
+
+TEST(Claims, AreLongWhileTheOtherEndHasNotCome) {
+  drivers::SharedLine line{};
+  comm::Claims claims(line, 1);
+  const auto counts = [&](const std::vector<From>& who, std::uint32_t chunks) {
+    std::vector<std::uint32_t> found;
+    claims.open();
+    claims.take();
+    for (const From from : who) found.push_back(claims.claim(from, chunks).count);
+    return found;
+  };
+  using Counts = std::vector<std::uint32_t>;
+  EXPECT_EQ(counts({From::front, From::front, From::front}, 8), (Counts{4, 4, 0}));
+  EXPECT_EQ(counts({From::back, From::front, From::back, From::front, From::back}, 8), (Counts{4, 2, 1, 1, 0}));
+  EXPECT_EQ(counts({From::front, From::front}, 33), (Counts{2, 2})) << "others wait";
 }
 
 TEST(Claims, WhatTheOtherProcessWritesStaysInside) {
