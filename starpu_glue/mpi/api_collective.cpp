@@ -26,17 +26,36 @@ template <class... Parameters, class... Arguments>
 }
 
 template <class... Parameters, class... Arguments>
-int run_collective(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
-                   const Arguments&... arguments) {
+[[gnu::noinline]] int run_carefully(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
+                                    const Arguments&... arguments) {
   const Call call(function);
   Communicator* comm = nullptr;
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = may_block();
-  if (code != MPI_SUCCESS) [[unlikely]]
-    return call.end(code, comm);
+  if (code != MPI_SUCCESS) return call.end(code, comm);
   code = start(Start{*comm, nullptr, nullptr, &blocking}, arguments...);
   if (code == kNeedsStaging) code = run_staged(*comm, start, arguments...);
   return call.end(code, comm);
+}
+
+/// The error handler's say, where all but that has been done.
+[[gnu::cold, gnu::noinline]] int end_badly(Function function, int code, const Communicator& comm) {
+  return Call(function).end(code, &comm);
+}
+
+/// Of MPI_COMM_WORLD, and without a profile, there is nothing to do but its work.
+template <class... Parameters, class... Arguments>
+[[gnu::always_inline]] inline int run_collective(Function function, MPI_Comm handle,
+                                                 int (*start)(const Start&, Parameters...),
+                                                 const Arguments&... arguments) {
+  Communicator* const world = plain_world();
+  if (world == nullptr || handle != MPI_COMM_WORLD || CallbackScope::here()) [[unlikely]]
+    return run_carefully(function, handle, start, arguments...);
+  const int code = start(Start{*world, nullptr, nullptr, &blocking}, arguments...);
+  if (code == MPI_SUCCESS) [[likely]]
+    return code;
+  if (code == kNeedsStaging) return run_carefully(function, handle, start, arguments...);  // nothing has been done
+  return end_badly(function, code, *world);
 }
 
 template <class... Parameters, class... Arguments>

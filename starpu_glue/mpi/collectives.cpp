@@ -58,6 +58,11 @@ struct Block {
   const Type* type = find_type(asked.type);
   if (type == nullptr || asked.count < 0 || in_place(asked.memory)) [[unlikely]]
     return false;
+  if (type->dense) [[likely]] {
+    *each = {static_cast<char*>(const_cast<void*>(asked.memory)) + type->single.first,
+             type->size * static_cast<std::size_t>(asked.count)};
+    return true;
+  }
   const Payload all(asked.memory, in_a_row * static_cast<std::size_t>(asked.count), *type);
   *each = {all.base + all.layout.first, all.length / in_a_row};
   return all.contiguous();
