@@ -37,6 +37,12 @@ int check_members(const Engine& engine, const std::vector<int>& ranks) {
   return no_group(CANELE_EINVAL, "rank " + std::to_string(engine.rank) + ", which calls, must be one of the ranks");
 }
 
+/// The longest message that fits a packet, with room for heads, and for those of decorators.
+std::uint64_t piece_of(const drivers::Capabilities& capabilities) {
+  constexpr std::uint64_t heads = 384;
+  return capabilities.max_packet > 2 * heads ? capabilities.max_packet - heads : 0;
+}
+
 /// What drivers declare, so that all ranks see the same: measured samples differ from host to host.
 collectives::Network network_of(const Engine& engine) {
   const bool one_host = engine.bootstrap->local_size() == engine.size;
@@ -48,7 +54,8 @@ collectives::Network network_of(const Engine& engine) {
       if (!one_host) return {costs.latency_ns, costs.gap_ns, costs.bytes_per_second, 0};
       // A driver declares what a message gets whose ends meet by chance. Here one writes while the other reads.
       constexpr std::uint64_t together = 3;
-      return {costs.latency_ns, costs.gap_ns, together * costs.bytes_per_second, engine.platform.processors()};
+      return {costs.latency_ns, costs.gap_ns, together * costs.bytes_per_second, engine.platform.processors(),
+              memory ? piece_of(capabilities) : 0};
     }
   }
   return {};

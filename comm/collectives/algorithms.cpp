@@ -119,7 +119,7 @@ Schedule schedule_of(const Call& call, const Choice& choice) {
   if (call.operation == Operation::barrier) {
     return choice.algorithm == Algorithm::two_phases ? barrier_two_phases(call, choice) : barrier_dissemination(call);
   }
-  Plan plan(call);
+  Plan plan(call, choice.piece);
   switch (call.operation) {
     case Operation::allreduce:
       plan_allreduce(plan, choice);

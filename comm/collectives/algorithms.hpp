@@ -85,13 +85,15 @@ struct Choice {
   std::uint32_t radix = 0;    ///< of k_nomial, and of a tree that two_phases go along; there 0: 2
   std::uint64_t segment = 0;  ///< 0: whole
   std::uint32_t window = 0;
-  std::uint32_t late = 0;  ///< levels of the tree, the widest ones, that are for the calling thread
+  std::uint32_t late = 0;   ///< levels of the tree, the widest ones, that are for the calling thread
+  std::uint64_t piece = 0;  ///< messages somewhat longer than this go in several; 0: none does. The network's
 };
 
 /// What one message costs, as the driver declares it; the same on all ranks.
 struct Network {
   std::uint64_t latency_ns = 1000, gap_ns = 300, bytes_per_second = 10'000'000'000;
-  unsigned units = 0;  ///< processing units of the one host that has all ranks; 0: they are on several
+  unsigned units = 0;       ///< processing units of the one host that has all ranks; 0: they are on several
+  std::uint64_t piece = 0;  ///< what leaves at once through memory; 0: there is no such limit
 };
 
 /// Whether the operation has it.

@@ -395,12 +395,14 @@ Choice choose(const Call& call, const Choice& asked, const Network& network) {
   if (asked.algorithm != Algorithm::automatic) {
     assert(has(call.operation, asked.algorithm) && "the call has been checked");
     search.algorithm(possible(call, asked.algorithm) ? asked.algorithm : fallback_of(call.operation));
-    return search.best();
+  } else {
+    for (const Algorithm algorithm : all) {
+      if (has(call.operation, algorithm) && possible(call, algorithm)) search.algorithm(algorithm);
+    }
   }
-  for (const Algorithm algorithm : all) {
-    if (has(call.operation, algorithm) && possible(call, algorithm)) search.algorithm(algorithm);
-  }
-  return search.best();
+  Choice best = search.best();
+  if (call.operation != Operation::alltoall) best.piece = network.piece;  // whose window counts sends
+  return best;
 }
 
 }  // namespace canele::comm::collectives

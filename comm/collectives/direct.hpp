@@ -41,7 +41,7 @@ namespace canele::comm::collectives {
 
 class Direct {
  public:
-  static constexpr std::uint32_t most_messages = 24;
+  static constexpr std::uint32_t most_messages = 64;
   static constexpr std::uint64_t kept_scratch = 256 << 10;
 
   /// Few enough messages.

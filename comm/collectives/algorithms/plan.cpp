@@ -76,8 +76,6 @@ std::uint32_t slot_of(std::uint32_t phase, std::uint64_t item) {
   return phase * most_items + static_cast<std::uint32_t>(item);
 }
 
-Plan::Plan(const Call& call) : call_(call) {}
-
 Range Plan::own(std::uint64_t from, std::uint64_t bytes) const {
   return {call_.in_place ? Space::output : Space::input, from, bytes};
 }
@@ -100,20 +98,37 @@ void Plan::settle(StepId step) {
   needs_.clear();
 }
 
+/// A message that is longer than what leaves at once, but not by much, in pieces that do; others whole. Both ends cut
+/// alike, for it depends on the length alone. What is over comes first: it is there soon, and where the ends mean
+/// different lengths it is nearly always wrong already, which ends the group. (As long as can be, and not all alike: to
+/// begin with one costs as much as 10 KB of it.)
+template <typename Add>
+void Plan::each_piece(std::uint32_t slot, const Range& message, Add add) {
+  const std::uint64_t length = message.length;
+  if (length == 0) return;
+  if (piece_ == 0 || length <= piece_ || length > most_pieces * piece_) return add(slot, message);
+  std::uint64_t now = (length - 1) % piece_ + 1;
+  for (std::uint64_t at = 0; at < length; at += now, now = piece_, slot += most_phases * most_items) {
+    add(slot, message.part(at, now));
+  }
+}
+
 void Plan::send(int peer, std::uint32_t slot, const Range& from) {
-  if (from.length == 0) return;
-  assert(peer >= 0 && peer < call_.size && peer != call_.rank);
-  const StepId step = builder_.send(peer, slot, from);
-  reads(step, from);
-  settle(step);
+  assert(from.length == 0 || (peer >= 0 && peer < call_.size && peer != call_.rank));
+  each_piece(slot, from, [&](std::uint32_t its, const Range& piece) {
+    const StepId step = builder_.send(peer, its, piece);
+    reads(step, piece);
+    settle(step);
+  });
 }
 
 void Plan::receive(int peer, std::uint32_t slot, const Range& to) {
-  if (to.length == 0) return;
-  assert(peer >= 0 && peer < call_.size && peer != call_.rank);
-  const StepId step = builder_.receive(peer, slot, to);
-  writes(step, to);
-  settle(step);
+  assert(to.length == 0 || (peer >= 0 && peer < call_.size && peer != call_.rank));
+  each_piece(slot, to, [&](std::uint32_t its, const Range& piece) {
+    const StepId step = builder_.receive(peer, its, piece);
+    writes(step, piece);
+    settle(step);
+  });
 }
 
 void Plan::copy(const Range& from, const Range& to) {

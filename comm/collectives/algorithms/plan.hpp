@@ -59,9 +59,14 @@ class Hazards {
 inline constexpr std::uint32_t most_items = 1U << 16U, most_phases = 16;
 std::uint32_t slot_of(std::uint32_t phase, std::uint64_t item);
 
+/// A message that goes in pieces: so many at most, and those of one message have slots of their own.
+inline constexpr std::uint64_t most_pieces = 8, piece_unit = 64;
+static_assert(most_phases * most_items * most_pieces <= slots);
+
 class Plan {
  public:
-  explicit Plan(const Call& call);
+  /// `piece`: as Choice::piece.
+  explicit Plan(const Call& call, std::uint64_t piece = 0) : call_(call), piece_(piece / piece_unit * piece_unit) {}
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
@@ -71,8 +76,8 @@ class Plan {
   Range output(std::uint64_t from, std::uint64_t bytes) const { return {Space::output, from, bytes}; }
   Range scratch(std::uint64_t bytes) { return builder_.scratch(bytes); }
 
-  // Steps as in Builder. Nothing is done for an empty range: both ends of a message know its length. A copy of a range
-  // to itself is none either.
+  // Steps as in Builder; a message may become several. Nothing is done for an empty range: both ends of a message know
+  // its length. A copy of a range to itself is none either.
   void send(int peer, std::uint32_t slot, const Range& from);
   void receive(int peer, std::uint32_t slot, const Range& to);
   void copy(const Range& from, const Range& to);
@@ -94,8 +99,11 @@ class Plan {
   void writes(StepId step, const Range& range);
   void between(StepId step, const Range& from, const Range& to);
   void settle(StepId step);
+  template <typename Add>
+  void each_piece(std::uint32_t slot, const Range& message, Add add);
 
   Call call_;
+  std::uint64_t piece_;
   Builder builder_;
   std::byte first_memory_[4096];
   std::pmr::monotonic_buffer_resource memory_{first_memory_, sizeof first_memory_};

@@ -19,7 +19,7 @@ namespace {
 
 bool same(const Choice& a, const Choice& b) {
   return a.algorithm == b.algorithm && a.radix == b.radix && a.segment == b.segment && a.window == b.window &&
-         a.late == b.late;
+         a.late == b.late && a.piece == b.piece;
 }
 
 TEST(Choose, TheSameOnAllRanks) {
