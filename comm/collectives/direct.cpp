@@ -186,9 +186,26 @@ inline bool Direct::some_ended() const {
   return false;
 }
 
+/// Under the lock. Polls; messages of later collectives stay where they are, for they would be copied twice.
+[[gnu::always_inline]] inline bool Direct::spin(Engine::Spin how) {
+  constexpr int patience = 256;  // who else waits for what lies behind such a message?
+  Engine& engine = group_.engine;
+  how.packets = static_cast<int>(under_way_count_);
+  engine.not_yet = {&group_.session, tag_of(Step{}, number_ + 1), Group::notice_tag, patience};
+  const bool well = engine.spin_locked(how, [this] { return some_ended(); });
+  engine.not_yet.session = nullptr;
+  return well;
+}
+
 /// The short wait, before anything is made ready for a longer one.
 inline bool Direct::some_end_soon() {
-  return !group_.engine.worker.active() && group_.engine.spin_until([this] { return some_ended(); });
+  Engine& engine = group_.engine;
+  if (engine.worker.active()) return false;
+  const Engine::Spin how = engine.plan_spin();
+  if (how.turns == 0 || !engine.try_lock()) return false;
+  const bool well = spin(how);
+  engine.unlock();
+  return well;
 }
 
 /// Where ranks share the processing units the others have their turns, and then a look finds what they have sent. What
@@ -237,7 +254,7 @@ inline void Direct::await_some() {
 bool Direct::begin_in_one_hold() {
   Engine& engine = group_.engine;
   if (schedule_->window() != 0 || group_.over()) return false;
-  Engine::Spin spin = plan_spin(engine);
+  const Engine::Spin how = plan_spin(engine);
   if (!engine.try_lock()) return false;
   engine.counters.add(Counter::lock_taken);
   const std::span<const StepId> first = schedule_->first_messages();
@@ -269,9 +286,7 @@ bool Direct::begin_in_one_hold() {
     }
   }
   const bool waits = under_way_count_ != 0;
-  spin.first_look = static_cast<int>(under_way_count_);
-  if (waits && ready_count_ == 0)
-    has_spun_ = !engine.spin_locked(spin, [this] { return some_ended(); }) && spin.turns != 0;
+  if (waits && ready_count_ == 0) has_spun_ = how.turns != 0 && !spin(how);
   if (!engine.unlock_idle() || waits) engine.after_submit();
   if (waits) look();
   return true;
@@ -304,7 +319,7 @@ bool Direct::arrives_soon(StepId id, const Step& step) {
   Transfer& transfer = transfers_[which];
   const Request& request = request_of(&transfer.request);
   const receive_path::Accepted accepted = post_locked(step, request_of(&transfer.request));
-  spin.first_look = 1;
+  spin.packets = 1;
   const bool soon =
       accepted == receive_path::Accepted::over || engine.spin_locked(spin, [&] { return request.finalized(); });
   if (!engine.unlock_idle() || !soon || accepted == receive_path::Accepted::other) engine.after_submit();

@@ -20,8 +20,8 @@
 //                                                  ▲─────────────────────┘
 //
 // Rejected: this for schedules of any size (each look costs as much as there are messages under way: a Run is told).
-// That the first look takes all packets there are (a root that runs ahead would have the messages of later calls kept,
-// and copied twice).
+// That a look takes all packets there are (a root, or the leaves of a gather, that run ahead would have the messages of
+// later calls kept, and copied twice: 16 KB gathered by 2 ranks in 2.5 us instead of 0.5).
 #pragma once
 
 #include <canele/canele.h>
@@ -81,6 +81,7 @@ class Direct {
   void send_ended();
   void await_some();
   bool some_ended() const;
+  bool spin(Engine::Spin how);
   bool some_end_soon();
   bool some_end_in_turns();
   void await_one();

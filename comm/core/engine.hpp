@@ -110,6 +110,15 @@ class Departures {
 /// Of canele_finalize: not called yet; waits for the others; has said bye.
 enum class Stage : std::uint8_t { running, finalizing, leaving };
 
+/// While a thread polls for what these messages come after: they stay with their driver, until it has said `patience`
+/// times that there is one. (What is kept is copied twice.)
+struct NotYet {
+  const Session* session = nullptr;  ///< nullptr: all are taken
+  std::uint64_t first_tag = 0, end_tag = 0;
+  int patience = 0;
+  bool stays(std::uint64_t tag) { return tag >= first_tag && tag < end_tag && patience-- > 0; }
+};
+
 class Engine final : public ltask::Helped {
  public:
   static constexpr int packets_per_poll = 64;  ///< then others have their turn
@@ -167,7 +176,7 @@ class Engine final : public ltask::Helped {
   /// The same in two parts, for who takes the lock for more than that: how often to look, and beside how many others.
   struct Spin {
     int turns = 0, others = 0;
-    int first_look = packets_per_poll;  ///< packets to take in it; what comes later is not asked for yet
+    int packets = packets_per_poll;  ///< to take in a look; what comes later is not asked for yet
   };
   Spin plan_spin();
   template <typename Done>
@@ -358,6 +367,7 @@ class Engine final : public ltask::Helped {
   Stage stage = Stage::running;
   std::uint64_t resolving = 0;  ///< questions to the launcher under way
   std::uint64_t pulls = 0;      ///< copies under way
+  NotYet not_yet;
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
   std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call

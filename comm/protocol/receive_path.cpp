@@ -26,7 +26,7 @@
 
 namespace canele::comm::receive_path {
 
-const char try_later[] = "there is no memory for it now";
+const char try_later[] = "not now: there is no memory for it, or what comes before it is waited for";
 
 void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
   send_path::control(engine, peer, wire::Type::ack, handle, 0, 0, nullptr, 0);
@@ -115,17 +115,29 @@ void take_out(Engine& engine, Request& request) {
   set_envelope(request, node.tag, node.source, 0);
 }
 
-/// There is no memory for a message that must be kept. One that nobody waits for comes again: its envelope does not
-/// count yet, nor what it cost (`charged`; 0: it is a mere offer). A late receive has been taken out of the tables, and
+/// A message that nobody waits for comes again: its envelope does not count yet, nor what it cost.
+const char* comes_again(Peer& peer, std::uint64_t charged) {
+  --peer.next_in;
+  flow_in::take_back(peer, charged);
+  return try_later;
+}
+
+/// A message of the session for which somebody polls, and nobody waits: is it of those that shall stay where they are?
+[[gnu::cold, gnu::noinline]] bool stays(Engine& engine, Peer& peer, const wire::Head& head, std::size_t length) {
+  if (!engine.not_yet.stays(head.tag)) return false;
+  comes_again(peer, wire::charge_of_eager(length));
+  return true;
+}
+
+/// There is no memory for a message that must be kept. One that nobody waits for comes again (`charged`: what it cost;
+/// 0: it is a mere offer). A late receive has been taken out of the tables, and
 /// ends: the message is lost with it.
 [[gnu::cold]] const char* no_room(Engine& engine, Peer& peer, const wire::Head& head, std::uint64_t length,
                                   std::uint64_t charged, PostedNode* node) {
   if (node == nullptr) {
     if (charged == 0) return try_later;
     CANELE_MARK(no_memory_comes_again);
-    --peer.next_in;
-    flow_in::take_back(peer, charged);
-    return try_later;
+    return comes_again(peer, charged);
   }
   CANELE_MARK(no_memory_ends_late_receive);
   Request& request = request_of(*node);
@@ -138,6 +150,8 @@ void take_out(Engine& engine, Request& request) {
 
 [[gnu::noinline]] const char* keep_eager(Engine& engine, Peer& peer, Session& session, const wire::Head& head,
                                          Payload payload, std::uint64_t handle, PostedNode* node) {
+  if (engine.not_yet.session == &session && node == nullptr && stays(engine, peer, head, payload.size())) [[unlikely]]
+    return try_later;
   const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
   Message* message = make_message(engine, peer, head, traits, {payload.size(), handle, 0, 0}, payload, {});
   if (message == nullptr) {
