@@ -17,6 +17,8 @@ namespace {
 
 using collectives::Group;
 using collectives::Operation;
+using collectives::ScheduleCache;
+using collectives::Work;
 
 constexpr std::size_t longest_label = 40;
 
@@ -88,6 +90,18 @@ void read_reduction(Collective& one, const void* input, const void* output, std:
   if (has_output) one.memory(output, one.call.length, "output");
 }
 
+/// The same of one that is made again. An operator that is not well is of no call that was.
+ScheduleCache::Usual reduction(Operation operation, int root, std::size_t count, const canele_operator_t* op) {
+  std::uint64_t length = 0;
+  const bool well = op != nullptr && op->combine != nullptr &&
+                    !__builtin_mul_overflow(std::uint64_t{count}, std::uint64_t{op->element}, &length);
+  constexpr std::uint64_t no_element = 0;
+  return {operation, root, length, well ? op->element : no_element, well && op->commutes != 0};
+}
+Work reduced(const void* input, void* output, const canele_operator_t& operation) {
+  return {static_cast<const std::byte*>(input), static_cast<std::byte*>(output), operation, 0};
+}
+
 }  // namespace
 }  // namespace canele::comm::api
 
@@ -150,6 +164,9 @@ int canele_ibarrier(canele_group_t* group, const canele_collective_options_t* op
 
 int canele_ibcast(canele_group_t* group, void* buffer, size_t length, int root,
                   const canele_collective_options_t* options, canele_request_t* request) {
+  Again again(group, options, request);
+  if (is_there(buffer) && again.is({Operation::bcast, root, length})) [[likely]]
+    return again.carry_out("canele_ibcast", Operation::bcast, {nullptr, static_cast<std::byte*>(buffer), {}, 0});
   Collective one("canele_ibcast", Operation::bcast, group, options, request);
   one.root(root);
   one.call.length = length;
@@ -161,6 +178,11 @@ int canele_ibcast(canele_group_t* group, void* buffer, size_t length, int root,
 int canele_ireduce(canele_group_t* group, const void* input, void* output, size_t count,
                    const canele_operator_t* operation, int root, const canele_collective_options_t* options,
                    canele_request_t* request) {
+  Again again(group, options, request);
+  const bool at_root = again.at_root(root);
+  if (is_there(input) && (!at_root || output != nullptr) &&
+      again.is(reduction(Operation::reduce, root, count, operation)))
+    return again.carry_out("canele_ireduce", Operation::reduce, reduced(input, at_root ? output : nullptr, *operation));
   Collective one("canele_ireduce", Operation::reduce, group, options, request);
   one.root(root);
   read_reduction(one, input, output, count, operation, one.at_root());
@@ -181,6 +203,9 @@ int canele_iallreduce(canele_group_t* group, const void* input, void* output, si
 int canele_iscan(canele_group_t* group, const void* input, void* output, size_t count,
                  const canele_operator_t* operation, const canele_collective_options_t* options,
                  canele_request_t* request) {
+  Again again(group, options, request);
+  if (is_there(input) && output != nullptr && again.is(reduction(Operation::scan, 0, count, operation)))
+    return again.carry_out("canele_iscan", Operation::scan, reduced(input, output, *operation));
   Collective one("canele_iscan", Operation::scan, group, options, request);
   read_reduction(one, input, output, count, operation, true);
   one.work.output = static_cast<std::byte*>(output);

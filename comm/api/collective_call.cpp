@@ -113,10 +113,13 @@ inline int Collective::carry_out(const collectives::Schedule& schedule) {
   const collectives::Ending ending = group_->direct().carry_out(schedule, work);
   if (request_ == nullptr && ending.code == CANELE_OK) [[likely]]
     return CANELE_OK;
-  if (ending.code == CANELE_ENOMEM) return no_memory("scratch");
-  if (request_ == nullptr) return return_outcome(number, ending);
+  if (request_ == nullptr || ending.code == CANELE_ENOMEM) return failed(number, ending);
   set_outcome(*request_, number, ending);
   return CANELE_OK;
+}
+
+int Collective::failed(std::uint64_t number, const collectives::Ending& ending) {
+  return ending.code == CANELE_ENOMEM ? no_memory("scratch") : return_outcome(number, ending);
 }
 
 int Collective::begin() {
@@ -137,9 +140,7 @@ int Collective::begin() {
   } catch (const std::bad_alloc&) {
     return no_memory("schedule");
   }
-  const bool told =
-      request_ != nullptr && request_->word.load(std::memory_order_relaxed) >> RequestWord::wanted_shift != 0;
-  if (blocking && !told && Direct::suits(**schedule)) return carry_out(**schedule);
+  if (blocking && !tells_of_events() && Direct::suits(**schedule)) return carry_out(**schedule);
   if (request_ == nullptr) return run_without_request(*schedule);
   const int code = start_run(*schedule, *request_);
   if (blocking && code == CANELE_OK) canele_wait(public_of(*request_), nullptr);

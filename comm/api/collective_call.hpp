@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/collectives/direct.hpp"
 #include "comm/collectives/group.hpp"
 #include "comm/collectives/run.hpp"
 
@@ -95,6 +96,8 @@ class Collective {
   bool at_root() const { return call.rank == call.root; }
   /// Begins it, if all is well.
   int begin();
+  /// Of one that blocks, has no request, and was carried out without this object: why it has failed. The code.
+  [[gnu::cold, gnu::noinline]] int failed(std::uint64_t number, const collectives::Ending& ending);
 
   collectives::Call call;
   collectives::Work work;
@@ -109,6 +112,10 @@ class Collective {
   std::uint64_t last_end(const collectives::Parts& parts) const;
   bool blocks() const {
     return options_ != nullptr && options_->struct_size >= sizeof *options_ && options_->blocking != 0;
+  }
+  /// Somebody waits for the request's events.
+  bool tells_of_events() const {
+    return request_ != nullptr && request_->word.load(std::memory_order_relaxed) >> RequestWord::wanted_shift != 0;
   }
   bool options_leave_all_open() const;
   int choice(collectives::Choice* asked) const;
@@ -127,5 +134,43 @@ class Collective {
   Request* const request_;
   int code_ = CANELE_OK;
 };
+
+/// A call that blocks, and is the one before it with other memory, goes straight to the schedule that is kept. What is
+/// not as usual, or wrong, takes the long way from its beginning, which finds the words.
+class Again {
+ public:
+  Again(canele_group_t* group, const canele_collective_options_t* options, const canele_request_t* request)
+      : group_(reinterpret_cast<collectives::Group*>(group)), options_(options) {
+    usual_ = group != nullptr && request == nullptr && options != nullptr && options->struct_size >= sizeof *options &&
+             options->blocking != 0 && (options->algorithm | options->radix | options->window) == 0 &&
+             options->segment == 0 && callback_depth() == 0;
+  }
+  /// False: nothing was done.
+  [[gnu::always_inline]] bool is(const collectives::ScheduleCache::Usual& call) {
+    if (!usual_) return false;
+    schedule_ = group_->schedules.of_the_last(call, group_->forced[static_cast<std::size_t>(call.operation)]);
+    return schedule_ != nullptr && collectives::Direct::suits(*schedule_);
+  }
+  bool at_root(int root) const { return usual_ && group_->rank() == root; }
+  /// After is().
+  [[gnu::always_inline]] int carry_out(const char* name, collectives::Operation operation, collectives::Work work) {
+    const std::uint64_t number = group_->started;
+    work.priority = options_->priority;
+    const collectives::Ending ending = group_->direct().carry_out(*schedule_, work);
+    if (ending.code == CANELE_OK) [[likely]]
+      return CANELE_OK;
+    auto* const group = reinterpret_cast<canele_group_t*>(group_);
+    return Collective(name, operation, group, options_, nullptr).failed(number, ending);
+  }
+
+ private:
+  collectives::Group* const group_;
+  const canele_collective_options_t* const options_;
+  const collectives::Schedule* schedule_ = nullptr;
+  bool usual_;
+};
+
+/// Memory as the usual call has it.
+inline bool is_there(const void* memory) { return memory != nullptr && memory != CANELE_IN_PLACE; }
 
 }  // namespace canele::comm::api

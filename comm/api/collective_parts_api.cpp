@@ -18,6 +18,11 @@ std::string both(const char* what, std::uint64_t a, const char* other, std::uint
   return std::string(what) + " has " + std::to_string(a) + " bytes, but " + other + " has " + std::to_string(b);
 }
 
+/// One after the other, and as long as a rank's own.
+bool are_alike(const canele_parts_t* parts, std::size_t own) {
+  return parts != nullptr && parts->lengths == nullptr && parts->offsets == nullptr && parts->length == own;
+}
+
 /// Gather and scatter: the parts of the root's buffer, as this rank is told of them; `own` bytes are this rank's.
 Parts read_root_parts(Collective& one, const canele_parts_t* given, std::uint64_t own,
                       std::vector<std::uint64_t>& sums) {
@@ -47,6 +52,15 @@ using collectives::Parts;
 
 int canele_igather(canele_group_t* group, const void* input, size_t length, void* output, const canele_parts_t* parts,
                    int root, const canele_collective_options_t* options, canele_request_t* request) {
+  if (are_alike(parts, length) && is_there(input)) {
+    Again again(group, options, request);
+    const bool at_root = again.at_root(root);
+    if ((!at_root || output != nullptr) &&
+        again.is({Operation::gather, root, length, 1, true, 0, at_root ? length : 0})) {
+      return again.carry_out("canele_igather", Operation::gather,
+                             {static_cast<const std::byte*>(input), static_cast<std::byte*>(output), {}, 0});
+    }
+  }
   Collective one("canele_igather", Operation::gather, group, options, request);
   std::vector<std::uint64_t> sums;
   one.root(root);
@@ -63,6 +77,15 @@ int canele_igather(canele_group_t* group, const void* input, size_t length, void
 
 int canele_iscatter(canele_group_t* group, const void* input, const canele_parts_t* parts, void* output, size_t length,
                     int root, const canele_collective_options_t* options, canele_request_t* request) {
+  if (are_alike(parts, length) && is_there(output)) {
+    Again again(group, options, request);
+    const bool at_root = again.at_root(root);
+    if ((!at_root || input != nullptr) &&
+        again.is({Operation::scatter, root, length, 1, true, at_root ? length : 0, 0})) {
+      const auto* const from = at_root ? static_cast<const std::byte*>(input) : nullptr;
+      return again.carry_out("canele_iscatter", Operation::scatter, {from, static_cast<std::byte*>(output), {}, 0});
+    }
+  }
   Collective one("canele_iscatter", Operation::scatter, group, options, request);
   std::vector<std::uint64_t> sums;
   one.root(root);

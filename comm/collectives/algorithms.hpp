@@ -69,14 +69,15 @@ struct Parts {
 /// at its beginning, gather and allgather at the own part, alltoall at output's parts. Scatter in place, on the root:
 /// its own part goes nowhere, and Space::output is not named.
 struct Call {
-  Operation operation = Operation::barrier;
-  int size = 1, rank = 0, root = 0;
-  std::uint64_t length = 0;   ///< bytes: of the buffer (bcast, reductions, scans), of the own part (gather, scatter)
-  std::uint64_t element = 1;  ///< bytes of an element: reductions are cut at multiples of it only
+  Operation operation = Operation::barrier;  // these five are compared in one go
   bool commutes = true;
   bool in_place = false;   ///< CANELE_IN_PLACE on this rank
   bool irregular = false;  ///< lengths differ, and not all ranks know all of them: gather and scatter are flat then
-  Parts input, output;     ///< bytes
+  int root = 0;
+  int size = 1, rank = 0;
+  std::uint64_t length = 0;   ///< bytes: of the buffer (bcast, reductions, scans), of the own part (gather, scatter)
+  std::uint64_t element = 1;  ///< bytes of an element: reductions are cut at multiples of it only
+  Parts input, output;        ///< bytes
 };
 
 /// How it is done: nothing automatic in what choose() returns. In what is asked of it, zeros leave it to the model.

@@ -26,7 +26,9 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -61,6 +63,23 @@ class ScheduleCache {
       return last_->schedule;
     return search_or_build(call, asked, network);
   }
+  /// What of a call can differ where nothing is in place, and no part has a length or a place of its own.
+  struct Usual {
+    Operation operation;
+    int root = 0;
+    std::uint64_t length = 0, element = 1;
+    bool commutes = true;
+    std::uint64_t input_part = 0, output_part = 0;
+  };
+  /// The schedule of the call before, if that was the same; else nullptr. For a call that is made again and again this
+  /// spares writing it down, and most of the comparison.
+  [[gnu::always_inline]] const Schedule* of_the_last(const Usual& c, Algorithm asked) const {
+    const Call& kept = last_->call;
+    const bool same = kept.operation == c.operation && kept.root == c.root && kept.length == c.length &&
+                      kept.element == c.element && kept.commutes == c.commutes && !kept.in_place && !kept.irregular &&
+                      kept.input.length == c.input_part && kept.output.length == c.output_part;
+    return same && last_->asks_only(asked) ? last_->schedule.get() : nullptr;
+  }
   std::uint64_t built() const { return built_; }
 
  private:
@@ -68,18 +87,30 @@ class ScheduleCache {
     Call call;
     Choice asked;
     std::shared_ptr<const Schedule> schedule;
-    /// (Size and rank are those of the group.)
-    bool is_for(const Call& c, const Choice& a) const {
-      return schedule != nullptr && call.operation == c.operation && call.root == c.root && call.length == c.length &&
-             call.element == c.element && call.commutes == c.commutes && call.in_place == c.in_place &&
-             call.irregular == c.irregular && same(call.input, c.input) && same(call.output, c.output) &&
-             asked.algorithm == a.algorithm && asked.radix == a.radix && asked.segment == a.segment &&
-             asked.window == a.window && asked.late == a.late;
+    /// (Size and rank are those of the group. Of what is kept, no part names memory.) No branch but the last: nearly
+    /// always all are the same.
+    [[gnu::always_inline]] bool is_for(const Call& c, const Choice& a) const {
+      const auto other = [](auto x, auto y) { return static_cast<std::uint64_t>(x) ^ static_cast<std::uint64_t>(y); };
+      std::uint64_t differ = head_of(call) ^ head_of(c);
+      differ |= other(call.length, c.length) | other(call.element, c.element);
+      differ |= other(call.input.length, c.input.length) | other(call.output.length, c.output.length);
+      differ |= memory_of(c.input) | memory_of(c.output);
+      differ |= other(asked.algorithm, a.algorithm) | other(asked.radix, a.radix) | other(asked.segment, a.segment);
+      differ |= other(asked.window, a.window) | other(asked.late, a.late);
+      return differ == 0 && schedule != nullptr;
     }
-    /// Of what is kept, all three pointers are null.
-    static bool same(const Parts& kept, const Parts& parts) {
-      return kept.length == parts.length && parts.lengths == nullptr && parts.offsets == nullptr &&
-             parts.sums == nullptr;
+    bool asks_only(Algorithm algorithm) const {
+      return asked.algorithm == algorithm && (asked.radix | asked.segment | asked.window | asked.late) == 0;
+    }
+    static std::uint64_t head_of(const Call& c) {
+      std::uint64_t head = 0;
+      static_assert(offsetof(Call, root) + sizeof c.root == sizeof head, "operation to root, and no gap");
+      std::memcpy(&head, &c, sizeof head);
+      return head;
+    }
+    static std::uint64_t memory_of(const Parts& parts) {
+      return reinterpret_cast<std::uintptr_t>(parts.lengths) | reinterpret_cast<std::uintptr_t>(parts.offsets) |
+             reinterpret_cast<std::uintptr_t>(parts.sums);
     }
   };
   const std::shared_ptr<const Schedule>& search_or_build(const Call& call, const Choice& asked, const Network& network);
