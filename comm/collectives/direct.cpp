@@ -300,7 +300,7 @@ inline void Direct::begin_all() {
   if (schedule_->first().size() != steps.size()) {
     for (StepId id = 0; id < steps.size(); ++id) pending_[id] = steps[id].needs;
   }
-  if (under_way_count_ != 0) {  // the only message is
+  if (under_way_count_ != 0) {  // the first message is
     for (const StepId id : schedule_->first_locals()) ready_[ready_count_++] = id;
     return;
   }
@@ -309,7 +309,22 @@ inline void Direct::begin_all() {
   for (const StepId id : schedule_->first()) ready_[ready_count_++] = id;
 }
 
-/// The only message is a receive, and ends soon. False: carry_out_steps() goes on from there.
+void Direct::begin_from(StepId next) {
+  const std::span<const Step> steps = schedule_->steps();
+  left_ = static_cast<std::uint32_t>(steps.size()) - next;
+  next_ready_ = ready_count_ = 0;
+  has_spun_ = false;
+  for (StepId id = 0; id < steps.size(); ++id) pending_[id] = steps[id].needs;
+  for (StepId id = 0; id < next; ++id) {
+    for (const StepId after : schedule_->after(steps[id])) --pending_[after];
+  }
+  for (StepId id = next; id < steps.size(); ++id) {
+    if (pending_[id] == 0) ready_[ready_count_++] = id;
+  }
+}
+
+/// The only message, or what all others wait for, is a receive, and ends soon. False: carry_out_steps() goes on from
+/// there.
 bool Direct::arrives_soon(StepId id, const Step& step) {
   Engine& engine = group_.engine;
   Engine::Spin spin = plan_spin(engine);
@@ -331,9 +346,10 @@ bool Direct::arrives_soon(StepId id, const Step& step) {
   return false;
 }
 
-Ending Direct::carry_out_steps() {
+/// All from `next` on: the steps before it have ended.
+Ending Direct::carry_out_steps(StepId next) {
   failed_ = cancelled_ = ends_the_group_ = false;
-  begin_all();
+  next == 0 ? begin_all() : begin_from(next);
   for (;;) {
     while (next_ready_ < ready_count_) begin(ready_[next_ready_++]);
     if (left_ == 0) break;
@@ -360,10 +376,16 @@ Ending Direct::carry_out(const Schedule& schedule, const Work& work) {
   place_ = &place;
   number_ = group_.started++;
   assert(under_way_count_ == 0 && free_count_ == most_messages);
-  if (!schedule.has_one_message() || !one_message_ends()) return carry_out_steps();
-  if (schedule.steps().size() == 1) return {};
-  for (const Step& step : schedule.steps()) {  // each after what it needs
-    if (!is_message(step)) do_here(place, step);
+  if (!schedule.begins_with_one_message() || !one_message_ends()) return carry_out_steps(0);
+  const std::span<const Step> steps = schedule.steps();
+  if (steps.size() == 1) return {};
+  for (StepId id = 0; id < steps.size(); ++id) {  // each after what it needs
+    const Step& step = steps[id];
+    if (!is_message(step)) {
+      do_here(place, step);
+    } else if (id != schedule.first().front() && !leaves_at_once(step)) {
+      return carry_out_steps(id);
+    }
   }
   return {};
 }

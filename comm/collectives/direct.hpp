@@ -15,7 +15,7 @@
 //                                                        ▲
 //                                                  under_way: those that have not ended, in no order
 //
-//     carry_out ─▶ one message, and it ends soon? ─yes─▶ local steps, done
+//     carry_out ─▶ begins with one message, and it ends soon? ─yes─▶ the other steps in their order, done
 //                         └─no─▶ begin_all ─▶ ready steps ─▶ await_some ─┐
 //                                                  ▲─────────────────────┘
 //
@@ -65,8 +65,9 @@ class Direct {
   [[gnu::cold]] bool make_room(const Schedule& schedule);
   bool one_message_ends();
   bool arrives_soon(StepId id, const Step& step);
-  Ending carry_out_steps();
+  Ending carry_out_steps(StepId next);
   void begin_all();
+  void begin_from(StepId next);
   bool begin_in_one_hold();
   receive_path::Accepted post_locked(const Step& step, Request& request) const;
   void begin(StepId id);

@@ -96,11 +96,25 @@ Schedule Builder::build() && {
     step.end_after = static_cast<std::uint32_t>(schedule_.after_.size());
   }
   find_first();
-  const auto locals = schedule_.first_locals();
-  schedule_.has_one_message_ =
-      schedule_.messages_ == 1 && schedule_.first_message_count_ == 1 &&
-      std::all_of(locals.begin(), locals.end(), [this](StepId id) { return is_trifle(schedule_.steps_[id]); });
+  schedule_.begins_with_one_message_ = begins_with_one_message();
   return std::move(schedule_);
+}
+
+bool Builder::begins_with_one_message() const {
+  const auto& steps = schedule_.steps_;
+  const auto locals = schedule_.first_locals();
+  const auto is_small = [&](StepId id) { return is_trifle(steps[id]); };
+  if (schedule_.first_message_count_ != 1 || !std::all_of(locals.begin(), locals.end(), is_small)) return false;
+  if (schedule_.messages_ == 1) return true;
+  const StepId first = schedule_.first_.front();
+  std::vector<bool> waits(steps.size());  // for the first message
+  waits[first] = true;
+  for (StepId id = 0; id < steps.size(); ++id) {
+    const bool receives = steps[id].action == Action::receive, sends = steps[id].action == Action::send;
+    if (receives != (id == first) || (sends && !waits[id])) return false;
+    for (const StepId after : schedule_.after(steps[id])) waits[after] = waits[after] || waits[id];
+  }
+  return schedule_.window_ == 0;
 }
 
 void Builder::find_first() {

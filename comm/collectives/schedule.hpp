@@ -78,9 +78,10 @@ class Schedule {
   std::span<const StepId> first() const { return first_; }
   std::span<const StepId> first_messages() const { return first().first(first_message_count_); }
   std::span<const StepId> first_locals() const { return first().subspan(first_message_count_); }
-  /// There is one message, and it needs nothing; beside it are local steps at most, none of which is worth beginning
-  /// before the message has ended. So it is for a leaf of a tree, and between two ranks.
-  bool has_one_message() const { return has_one_message_; }
+  /// All begins with one message: with it every step may be done in the order of the steps, and none is worth beginning
+  /// before. It is the only one, as for a leaf of a tree, and between two ranks; or a receive that all sends wait for,
+  /// as within a chain or a tree.
+  bool begins_with_one_message() const { return begins_with_one_message_; }
   /// How many steps are messages.
   std::uint32_t messages() const { return messages_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
@@ -94,7 +95,7 @@ class Schedule {
   std::uint64_t scratch_ = 0;
   std::uint32_t window_ = 0, messages_ = 0;
   std::size_t first_message_count_ = 0;
-  bool has_one_message_ = false;
+  bool begins_with_one_message_ = false;
 };
 
 /// Puts a schedule together. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start
@@ -122,6 +123,7 @@ class Builder {
  private:
   StepId add(Step step, Needs needs);
   void find_first();
+  bool begins_with_one_message() const;
   Schedule schedule_;
   std::vector<std::pair<StepId, StepId>> edges_;  // need, step
   bool late_ = false;

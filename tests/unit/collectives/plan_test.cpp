@@ -73,6 +73,72 @@ TEST(Plan, OperandsAreCombinedInTheOrderOfTheProgram) {
   EXPECT_EQ(needs_of(std::move(plan).finish()), "2<1 3<0,2 4<3");
 }
 
+/// Offset and length of each message of a plan whose only message is so long.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces_of(std::uint64_t length, std::uint64_t piece, bool sent) {
+  Plan plan(call_among(4), piece);
+  const Range all{sent ? Space::input : Space::output, 10, length};
+  sent ? plan.send(1, slot_of(1, 2), all) : plan.receive(1, slot_of(1, 2), all);
+  const Schedule schedule = std::move(plan).finish();
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+  for (std::uint32_t i = 0; i < schedule.steps().size(); ++i) {
+    const Step& step = schedule.steps()[i];
+    EXPECT_EQ(step.slot, slot_of(1, 2) + i * most_phases * most_items);
+    EXPECT_EQ(step.needs, 0u);
+    const Range& range = sent ? step.from : step.to;
+    found.emplace_back(range.offset - 10, range.length);
+  }
+  return found;
+}
+
+TEST(Plan, AMessageThatIsSomewhatTooLongGoesInPieces) {
+  using Pieces = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  for (const bool sent : {true, false}) {
+    EXPECT_EQ(pieces_of(640, 0, sent), Pieces({{0, 640}})) << "no limit";
+    EXPECT_EQ(pieces_of(128, 128, sent), Pieces({{0, 128}}));
+    EXPECT_EQ(pieces_of(129, 128, sent), Pieces({{0, 1}, {1, 128}})) << "what is over first";
+    EXPECT_EQ(pieces_of(300, 150, sent), Pieces({{0, 44}, {44, 128}, {172, 128}})) << "whole lines";
+    EXPECT_EQ(pieces_of(512, 128, sent).size(), 4u);
+    EXPECT_EQ(pieces_of(1024, 128, sent).size(), most_pieces);
+    EXPECT_EQ(pieces_of(1025, 128, sent), Pieces({{0, 1025}})) << "a long one is asked for";
+  }
+}
+
+TEST(Plan, WhoNeedsAMessageNeedsItsPieces) {
+  Plan plan(call_among(4), 64);
+  const Range a = plan.scratch(128), b = plan.output(0, 128);
+  plan.receive(1, 0, a);
+  plan.copy(a, b);
+  plan.copy(a.part(64, 64), plan.output(200, 64));
+  plan.send(2, 0, b);
+  EXPECT_EQ(needs_of(std::move(plan).finish()), "2<0,1 3<1 4<2 5<2");
+}
+
+bool begins_with_one_message(void (*write)(Plan&)) {
+  Plan plan(call_among(4));
+  write(plan);
+  return std::move(plan).finish().begins_with_one_message();
+}
+
+TEST(Plan, BeginsWithOneMessageIfNothingElseHasToBeSentBefore) {
+  static constexpr Range in{Space::input, 0, 8}, out{Space::output, 0, 8}, long_in{Space::input, 0, 5000};
+  EXPECT_TRUE(begins_with_one_message([](Plan& p) { p.send(1, 0, in); }));
+  EXPECT_TRUE(begins_with_one_message([](Plan& p) { p.receive(1, 0, out), p.send(2, 0, out), p.send(3, 0, out); }));
+  EXPECT_TRUE(begins_with_one_message([](Plan& p) { p.copy(in, out), p.receive(1, 0, p.output(8, 8)); }));
+  EXPECT_TRUE(begins_with_one_message([](Plan& p) {
+    const Range some = p.scratch(8);
+    p.copy(in, out), p.receive(1, 0, some), p.combine(some, out), p.send(2, 0, out);
+  })) << "within a chain";
+  EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.receive(1, 0, out), p.receive(2, 0, p.output(8, 8)); }));
+  EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.receive(1, 0, out), p.send(1, 0, in); })) << "as in a ring";
+  EXPECT_FALSE(begins_with_one_message([](Plan& p) {
+    p.copy(in, out), p.send(1, 0, out), p.receive(1, 0, p.output(8, 8));
+  })) << "the other one waits for what is sent after the copy";
+  EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.copy(long_in, p.output(8, 5000)), p.receive(1, 0, out); }))
+      << "worth doing meanwhile";
+  EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.send(1, 0, in), p.receive(1, 0, out); }));
+  EXPECT_FALSE(begins_with_one_message([](Plan& p) { p.window(1), p.receive(1, 0, out), p.send(2, 0, out); }));
+}
+
 TEST(Plan, SpacesAreApartAndNothingIsNoStep) {
   Plan plan(call_among(4));
   plan.send(1, 0, {Space::input, 0, 8});
