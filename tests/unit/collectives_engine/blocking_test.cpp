@@ -105,6 +105,54 @@ TEST(Blocking, SendsLongMessagesThroughBuffersWhereThatIsQuicker) {
   EXPECT_NE(copied_by_the_kernel(false), 0u) << "one end may compute";
 }
 
+TEST(Blocking, SendsWhatIsSomewhatTooLongForAPacketWithoutAsking) {
+  constexpr int size = 2;
+  Ranks ranks(job_of("shm", size));
+  on_all(ranks, [&](int rank) {
+    for (const Op op : {Op::bcast, Op::gather, Op::scatter, Op::allreduce, Op::allgather, Op::scan}) {
+      const Case longer{op, size, (64 << 10) / Side::element};
+      EXPECT_EQ(one_call(ranks, rank, longer, blocking()), "");
+      EXPECT_EQ(one_call(ranks, rank, {Op::barrier, size}, blocking()), "") << "they know what they may send";
+      const auto asked = [&] { return ranks.job.engine(rank).counters.read(comm::Counter::rendezvous_sent); };
+      const std::uint64_t before = asked();
+      EXPECT_EQ(one_call(ranks, rank, longer, blocking()), "");
+      EXPECT_EQ(asked(), before) << op_names[static_cast<int>(op)];
+    }
+  });
+}
+
+/// The one in the middle finds the way to a late rank full after a few.
+TEST(Blocking, WithinAChainGoesOnWhereASendCannotLeave) {
+  constexpr int size = 3, calls = 40;
+  Ranks ranks(job_of("shm", size));
+  std::atomic<int> done{0};
+  on_all(ranks, [&](int rank) {
+    EXPECT_EQ(one_call(ranks, rank, {Op::barrier, size}, blocking()), "") << "connected from now on";
+    while (rank == size - 1 && done.load() < 3) std::this_thread::yield();
+    for (int call = 0; call < calls; ++call) {
+      const Op op = call % 2 == 0 ? Op::bcast : Op::scan;
+      EXPECT_EQ(one_call(ranks, rank, {op, size, 12'000 / Side::element}, blocking(CANELE_ALGORITHM_CHAIN)), "");
+      if (rank == 1) done.fetch_add(1);
+    }
+  });
+}
+
+TEST(Blocking, LeavesMessagesOfLaterOnesWhereTheyAre) {
+  constexpr int size = 3, calls = 3;
+  Ranks ranks(job_of("shm", size));
+  const Case gather{Op::gather, size, 1};
+  std::atomic<int> met{0}, ahead{0};
+  on_all(ranks, [&](int rank) {
+    EXPECT_EQ(one_call(ranks, rank, {Op::barrier, size}, blocking()), "") << "connected from now on";
+    met.fetch_add(1);
+    while (met.load() < size || (rank == 0 && ahead.load() < size - 1)) std::this_thread::yield();
+    for (int call = 0; call < calls; ++call)
+      EXPECT_EQ(one_call(ranks, rank, gather, blocking(CANELE_ALGORITHM_FLAT)), "");
+    ahead.fetch_add(1);
+  });
+  EXPECT_EQ(ranks.job.engine(0).counters.read(comm::Counter::unexpected_messages), 0u);
+}
+
 TEST(Blocking, OfManyMessagesIsCarriedOutByTheirEvents) {
   constexpr int size = 2;
   Ranks ranks(job_of("shm", size));
@@ -133,6 +181,61 @@ TEST(Blocking, WithoutARequestReturnsHowItHasEnded) {
     const canele_collective_options_t goes_on = options_of(0);
     EXPECT_EQ(canele_ibarrier(ranks.group(rank), &goes_on, nullptr), CANELE_EINVAL);
   });
+}
+
+/// One that is made again takes a shorter way: whatever differs from the call before must be seen.
+TEST(Blocking, MadeAgainGivesTheSameAndWithOtherArgumentsWhatTheyMean) {
+  constexpr int size = 3;
+  Ranks ranks(job_of("shm", size));
+  on_all(ranks, [&](int rank) {
+    std::uint32_t seed = 0;
+    for (const Op op : {Op::bcast, Op::reduce, Op::gather, Op::scatter, Op::scan, Op::allreduce}) {
+      for (int differs = 0; differs < 64; ++differs) {
+        Case one{op, size, (differs & 1) != 0 ? 7u : 5u, differs & 2};
+        one.in_place = (differs & 4) != 0;
+        one.commutes = (differs & 8) != 0;
+        one.irregular = (differs & 16) != 0;
+        canele_collective_options_t options = blocking();
+        options.priority = differs % 3;
+        if ((differs & 32) != 0 && op != Op::scan && op != Op::allreduce) options.algorithm = CANELE_ALGORITHM_FLAT;
+        for (int time = 0; time < 1 + differs % 3; ++time) {
+          one.seed = ++seed;
+          Side side(one, rank);
+          ASSERT_EQ(side.start(ranks.group(rank), &options, nullptr), CANELE_OK) << canele_error_detail();
+          ASSERT_EQ(side.check(), "") << differs;
+        }
+      }
+    }
+  });
+}
+
+TEST(Blocking, MadeAgainWithWrongArgumentsIsRefusedAllTheSame) {
+  Ranks ranks(job_of("shm", 1));
+  canele_group_t* const group = ranks.group(0);
+  const canele_collective_options_t options = blocking();
+  std::int64_t in = 1, out = 0;
+  const canele_parts_t one{8, nullptr, nullptr}, two{16, nullptr, nullptr};
+  canele_operator_t sum{}, none{};
+  ASSERT_EQ(canele_operator_of(CANELE_SUM, CANELE_INT64, &sum), CANELE_OK);
+  ASSERT_EQ(canele_ibcast(group, &in, 8, 0, &options, nullptr), CANELE_OK);
+  EXPECT_EQ(canele_ibcast(group, nullptr, 8, 0, &options, nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_ibcast(group, &in, 8, 1, &options, nullptr), CANELE_ERANK);
+  EXPECT_EQ(canele_ibcast(nullptr, &in, 8, 0, &options, nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_ibcast(group, &in, 8, 0, nullptr, nullptr), CANELE_EINVAL);
+  ASSERT_EQ(canele_igather(group, &in, 8, &out, &one, 0, &options, nullptr), CANELE_OK);
+  EXPECT_EQ(canele_igather(group, &in, 8, nullptr, &one, 0, &options, nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_igather(group, &in, 8, &out, &two, 0, &options, nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_igather(group, &in, 8, &out, nullptr, 0, &options, nullptr), CANELE_EINVAL);
+  ASSERT_EQ(canele_iscatter(group, &in, &one, &out, 8, 0, &options, nullptr), CANELE_OK);
+  EXPECT_EQ(canele_iscatter(group, nullptr, &one, &out, 8, 0, &options, nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_iscatter(group, &in, &two, &out, 8, 0, &options, nullptr), CANELE_EINVAL);
+  ASSERT_EQ(canele_ireduce(group, &in, &out, 1, &sum, 0, &options, nullptr), CANELE_OK);
+  EXPECT_EQ(canele_ireduce(group, &in, nullptr, 1, &sum, 0, &options, nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_ireduce(group, &in, &out, 1, &none, 0, &options, nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_ireduce(group, &in, &out, 1, nullptr, 0, &options, nullptr), CANELE_EINVAL);
+  ASSERT_EQ(canele_iscan(group, &in, &out, 1, &sum, &options, nullptr), CANELE_OK);
+  EXPECT_EQ(canele_iscan(group, nullptr, &out, 1, &sum, &options, nullptr), CANELE_EINVAL);
+  EXPECT_EQ(canele_iscan(group, &in, &out, ~std::size_t{0} / 4, &sum, &options, nullptr), CANELE_EINVAL);
 }
 
 TEST(Blocking, IsRefusedInACallback) {
