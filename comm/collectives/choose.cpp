@@ -401,7 +401,8 @@ Choice choose(const Call& call, const Choice& asked, const Network& network) {
     }
   }
   Choice best = search.best();
-  if (call.operation != Operation::alltoall) best.piece = network.piece;  // whose window counts sends
+  // Not what is cut for a longer message, whose segments are under way together; nor where a window counts sends.
+  if (best.segment <= network.piece && call.operation != Operation::alltoall) best.piece = network.piece;
   return best;
 }
 

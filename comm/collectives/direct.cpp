@@ -190,7 +190,7 @@ inline bool Direct::some_ended() const {
 [[gnu::always_inline]] inline bool Direct::spin(Engine::Spin how) {
   constexpr int patience = 256;  // who else waits for what lies behind such a message?
   Engine& engine = group_.engine;
-  how.packets = static_cast<int>(under_way_count_);
+  if (schedule_->longest_message() <= Rail::longest_at_once) how.packets = static_cast<int>(under_way_count_);
   engine.not_yet = {&group_.session, tag_of(Step{}, number_ + 1), Group::notice_tag, patience};
   const bool well = engine.spin_locked(how, [this] { return some_ended(); });
   engine.not_yet.session = nullptr;

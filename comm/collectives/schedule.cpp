@@ -43,7 +43,10 @@ StepId Builder::add(Step step, Needs needs) {
   const auto id = static_cast<StepId>(schedule_.steps_.size());
   step.late = late_;
   schedule_.steps_.push_back(step);
-  if (step.action == Action::send || step.action == Action::receive) ++schedule_.messages_;
+  if (step.action == Action::send || step.action == Action::receive) {
+    ++schedule_.messages_;
+    schedule_.longest_message_ = std::max({schedule_.longest_message_, step.from.length, step.to.length});
+  }
   for (const StepId need : needs) add_need(id, need);
   return id;
 }

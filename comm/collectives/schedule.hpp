@@ -84,6 +84,7 @@ class Schedule {
   bool begins_with_one_message() const { return begins_with_one_message_; }
   /// How many steps are messages.
   std::uint32_t messages() const { return messages_; }
+  std::uint64_t longest_message() const { return longest_message_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
   /// Sends under way at a time, at most; 0: no limit. The run keeps it, in the order of the steps.
   std::uint32_t window() const { return window_; }
@@ -92,7 +93,7 @@ class Schedule {
   friend class Builder;
   std::vector<Step> steps_;
   std::vector<StepId> after_, first_;
-  std::uint64_t scratch_ = 0;
+  std::uint64_t scratch_ = 0, longest_message_ = 0;
   std::uint32_t window_ = 0, messages_ = 0;
   std::size_t first_message_count_ = 0;
   bool begins_with_one_message_ = false;

@@ -167,5 +167,17 @@ TEST(Choose, IsWithinATenthOfTheBestInNineOfTenCases) {
   EXPECT_GE(good * 10, points * 9) << good << " of " << points << "; not:\n" << others;
 }
 
+TEST(Choose, PiecesAreForWhatIsSentWhole) {
+  Network host{150, 40, 24'000'000'000, 2};
+  host.piece = 16'000;
+  EXPECT_EQ(choose(collective(Operation::gather, 2, 65'536), {}, host).piece, 16'000u);
+  EXPECT_EQ(choose(collective(Operation::gather, 2, 65'536), {}, {}).piece, 0u) << "several hosts";
+  EXPECT_EQ(choose(collective(Operation::alltoall, 4, 65'536), {}, host).piece, 0u);
+  Choice segments;
+  segments.algorithm = Algorithm::chain;
+  segments.segment = 64'000;
+  EXPECT_EQ(choose(collective(Operation::bcast, 4, 1 << 20), segments, host).piece, 0u);
+}
+
 }  // namespace
 }  // namespace canele::comm::collectives::model
