@@ -48,6 +48,8 @@ class CoreRegister {
   void give_back();
   /// No process is pinned to it, and no worker has it but that of this process.
   bool is_free(int unit) const;
+  /// A process is pinned to it, this one included.
+  bool is_computed_on(int unit) const;
 
  private:
   CoreRegister(std::string file, int descriptor, int workers);

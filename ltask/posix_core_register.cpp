@@ -125,6 +125,11 @@ bool CoreRegister::is_free(int unit) const {
   return fcntl(workers_, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
+bool CoreRegister::is_computed_on(int unit) const {
+  struct flock lock = lock_on(byte_of(unit), 1, F_WRLCK);  // which the shared lock of whoever computes forbids
+  return fcntl(workers_, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
+}
+
 std::optional<int> free_unit_nearby(const Topology& topology, const CoreRegister& cores) {
   const auto is_free = [&](int unit) { return cores.is_free(unit); };
   const std::vector<Topology::Core> nearby = topology.cores_nearby();

@@ -17,6 +17,7 @@ namespace {
 
 using ltask::CoreRegister;
 using ltask::Topology;
+namespace placement = collectives::placement;
 
 constexpr std::string_view remedy =
     ": they take turns, and both are slow. Give each rank a core more than it computes on, or take CANELE_WORKER=auto, "
@@ -63,6 +64,36 @@ std::string overlap(Engine& engine, const Topology& topology, const std::vector<
          ", where another process of this host has its worker, or is pinned to";
 }
 
+/// What CANELE_WORKER_PLACE says; nothing: auto.
+std::optional<placement::Policy> policy_of(const Settings& settings) {
+  using placement::Policy;
+  for (const Policy one : {Policy::bind, Policy::numa, Policy::odd_even}) {
+    if (placement::name_of(one) == settings.text(Setting::worker_place)) return one;
+  }
+  return std::nullopt;
+}
+
+/// The units of the smallest NUMA node that has this one.
+std::vector<int> node_of(const Topology& topology, int unit) {
+  std::vector<int> units;
+  for (const Topology::Part& part : topology.parts()) {  // the larger ones first
+    const bool has_it = std::count(part.units.begin(), part.units.end(), unit) != 0;
+    if (has_it && (part.kind == Topology::Kind::machine || part.kind == Topology::Kind::numa_node)) units = part.units;
+  }
+  return units;
+}
+
+void place_by(placement::Policy policy, Engine& engine, const Topology& topology) {
+  const CoreRegister* const cores = topology.is_pinned() ? cores_of(engine, topology) : nullptr;
+  const LocalRanks here{static_cast<std::uint32_t>(engine.bootstrap->local_rank()),
+                        static_cast<std::uint32_t>(engine.bootstrap->local_size())};
+  const std::optional<int> unit =
+      unit_by(policy, topology, here, [cores](int one) { return cores != nullptr && cores->is_computed_on(one); });
+  if (!unit) return;
+  const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
+  if (!problem.empty()) engine.log(LogLevel::warning, "the worker is not placed: " + problem);
+}
+
 std::string helper_text(ltask::Helper::Kind kind, const Settings& settings) {
   switch (kind) {
     case ltask::Helper::Kind::on_demand:
@@ -93,9 +124,34 @@ void spread(Engine& engine, const Topology& topology) {
   engine.helper.prefer(unit);
 }
 
+std::optional<int> unit_by(placement::Policy policy, const Topology& topology, const LocalRanks& here,
+                           const std::function<bool(int)>& is_computed_on) {
+  const std::vector<int> own = topology.own_units();
+  if (own.empty()) return std::nullopt;
+  if (!topology.is_pinned()) {
+    const auto cores = static_cast<std::uint32_t>(own.size()), ranks = std::min(here.count, cores);
+    return own[placement::core_of(policy, cores, ranks, here.rank % ranks)];
+  }
+  std::vector<int> computing, left;
+  const std::vector<int> node = node_of(topology, own.front());
+  for (const int unit : node) {
+    const bool ours = std::count(own.begin(), own.end(), unit) != 0;
+    (ours || is_computed_on(unit) ? computing : left).push_back(unit);
+  }
+  if (policy == placement::Policy::bind || left.empty()) return own.front();
+  const auto place =
+      static_cast<std::uint32_t>(std::find(computing.begin(), computing.end(), own.front()) - computing.begin());
+  // Neighbours are ranks to odd-even, and units to numa.
+  const bool by_rank = policy == placement::Policy::odd_even;
+  const std::uint32_t rank = by_rank ? place / static_cast<std::uint32_t>(own.size()) : place;
+  return left[placement::left_for(policy, static_cast<std::uint32_t>(node.size()),
+                                  static_cast<std::uint32_t>(computing.size()), rank)];
+}
+
 void place_worker(Engine& engine) {
   const Topology topology;
   const std::lock_guard guard(engine.cores_mutex);
+  if (const auto policy = policy_of(*engine.settings)) return place_by(*policy, engine, topology);
   if (!topology.is_pinned()) return spread(engine, topology);
   if (cores_of(engine, topology) == nullptr) return;
   if (const std::optional<int> lost = engine.cores->lost_to_a_worker()) {
@@ -147,6 +203,8 @@ std::string describe_workers(const Settings& settings, const Topology& topology)
   std::string why, place = "any of PUs " + topology.allowed_text();
   if (core != "auto") {
     place = "PU " + core + " (CANELE_WORKER_CORE)";
+  } else if (const auto policy = policy_of(settings)) {
+    place = "a PU by CANELE_WORKER_PLACE=" + std::string(placement::name_of(*policy));
   } else if (const auto cores = CoreRegister::open("", &why); cores != nullptr) {
     const std::optional<int> unit = free_unit_nearby(topology, *cores);
     if (unit) place = "PU " + std::to_string(*unit) + ", the nearest that no process of yours is pinned to";

@@ -8,10 +8,13 @@
 //     wherever the system puts it.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "comm/collectives/placement.hpp"
 #include "comm/core/engine.hpp"
 #include "ltask/core_register.hpp"
 #include "ltask/topology.hpp"
@@ -22,9 +25,18 @@ namespace canele::comm::api {
 /// meet, so that no worker chooses before all have told. nullptr: nothing to tell, or no way to.
 std::unique_ptr<ltask::CoreRegister> register_cores(const Settings& settings);
 
-/// Pins the running worker to the nearest core that nobody uses. Where there is none it stays with the program; if that
-/// is pinned a warning says so.
+/// Pins the running worker: as CANELE_WORKER_PLACE says, which several ranks may share a core by; or to the nearest
+/// core that nobody uses. Where there is none it stays with the program; if that is pinned a warning says so.
 void place_worker(Engine& engine);
+
+/// The unit (OS index) of a worker by a policy. A pinned program goes by the units of its NUMA node: those that
+/// programs are pinned to compute, the others are left. One that is not goes by the number of ranks here. Nothing: the
+/// machine cannot be told.
+struct LocalRanks {
+  std::uint32_t rank, count;
+};
+std::optional<int> unit_by(collectives::placement::Policy policy, const ltask::Topology& topology,
+                           const LocalRanks& here, const std::function<bool(int)>& is_computed_on);
 
 /// The program runs anywhere, and so may who makes progress beside it: of the ranks of this host each elsewhere.
 void spread(Engine& engine, const ltask::Topology& topology);

@@ -36,9 +36,15 @@ std::uint32_t core_of(Policy policy, std::uint32_t cores, std::uint32_t ranks, s
   assert(rank < ranks && ranks <= cores);
   const std::uint32_t left = cores - ranks;
   if (policy == Policy::bind || left == 0) return own_core_of(cores, ranks, rank);
-  if (policy == Policy::odd_even) return left_core(cores, left, rank % left);
+  return left_core(cores, left, left_for(policy, cores, ranks, rank));
+}
+
+std::uint32_t left_for(Policy policy, std::uint32_t cores, std::uint32_t ranks, std::uint32_t rank) {
+  assert(policy != Policy::bind && rank < ranks && ranks < cores);
+  const std::uint32_t left = cores - ranks;
+  if (policy == Policy::odd_even) return rank % left;
   const std::uint64_t rounded = (2 * std::uint64_t{rank} * left + cores) / (2 * std::uint64_t{cores});
-  return left_core(cores, left, static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded, left - 1)));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded, left - 1));
 }
 
 std::uint32_t own_core_of(std::uint32_t cores, std::uint32_t ranks, std::uint32_t rank) {

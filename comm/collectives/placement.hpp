@@ -2,7 +2,7 @@
 //
 // Placement: on which core of a NUMA node the progression of each rank runs, where there is one thread for each.
 //
-// Who: whoever binds such threads; tests. Threads: any; no state.
+// Who: api/worker_place binds such threads; canele-sim, canele-model, tests. Threads: any; no state.
 // Surprise: near is not best. Neighbours in a chain send and receive at the same time; on one core one waits for the
 // other.
 //
@@ -27,6 +27,9 @@ std::string_view name_of(Policy policy);
 /// Core of the node, from 0 on, for the progression of a rank. `cores` are the node's, `ranks` run on it, of which this
 /// is number `rank`, from 0 on. If no core is left for communication: its own.
 std::uint32_t core_of(Policy policy, std::uint32_t cores, std::uint32_t ranks, std::uint32_t rank);
+
+/// The same as a number among those that are left, from 0 on. There is one, and the policy is not bind.
+std::uint32_t left_for(Policy policy, std::uint32_t cores, std::uint32_t ranks, std::uint32_t rank);
 
 /// Core of the node on which the rank itself runs, so that those for communication are spread among them.
 std::uint32_t own_core_of(std::uint32_t cores, std::uint32_t ranks, std::uint32_t rank);

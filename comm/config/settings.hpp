@@ -29,6 +29,7 @@ enum class Setting : int {
   worker_interval,  ///< us between the turns of a timer worker
   worker_core,     ///< logical index of the core for the bound worker, or "auto" (unpinned until the host runtime binds
                    ///< it)
+  worker_place,    ///< auto, bind, numa, odd-even: where it runs if no core is named
   worker_company,  ///< busy: the program's threads want all cores all the time; or "auto"
   eager_limit,     ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
   unexpected_memory,    ///< bytes for messages that no receive has asked for, or "auto"

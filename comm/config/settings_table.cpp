@@ -97,6 +97,20 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      true,
      0,
      1'000'000},
+    {{"WORKER_PLACE", "auto", "",
+      "Where bound workers run if CANELE_WORKER_CORE names no unit, each rank having one. auto: see there; no two "
+      "workers "
+      "share a unit. The others let several ranks share the units that a NUMA node has left (of a program that is not "
+      "pinned: the machine). bind: on the rank's own unit; quick alone, and hides nothing. numa: on the nearest that "
+      "is "
+      "left; neighbours share one, so what goes from rank to rank takes turns. odd-even: neighbours never share one if "
+      "two are left; best for chains.",
+      "auto | bind | numa | odd-even"},
+     SettingKind::choice,
+     false,
+     0,
+     unlimited,
+     "auto bind numa odd-even"},
     {{"WORKER_COMPANY", "auto", "",
       "What runs beside a bound worker where a host has fewer cores than its ranks have workers and one thread more "
       "each. busy: threads that compute or poll all the time, as a task runtime's do. A worker would have no core "

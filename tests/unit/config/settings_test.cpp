@@ -60,6 +60,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::worker, "WORKER"},
       {Setting::worker_interval, "WORKER_INTERVAL"},
       {Setting::worker_core, "WORKER_CORE"},
+      {Setting::worker_place, "WORKER_PLACE"},
       {Setting::worker_company, "WORKER_COMPANY"},
       {Setting::eager_limit, "EAGER_LIMIT"},
       {Setting::unexpected_memory, "UNEXPECTED_MEMORY"},

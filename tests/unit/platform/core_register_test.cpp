@@ -45,6 +45,18 @@ class CoreRegisterTest : public testing::Test {
 /// Two packages of two cores of two PUs: 0-1 2-3 | 4-5 6-7.
 Topology machine(std::vector<int> pinned_to) { return {"pack:2 core:2 pu:2", pinned_to}; }
 
+TEST_F(CoreRegisterTest, TellsWhatIsComputedOnFromWhatAWorkerHas) {
+  const auto first = open(), second = open();
+  first->compute_on(std::array{0, 1});
+  ASSERT_TRUE(second->take(2));
+  for (const auto& cores : {first.get(), second.get()}) {
+    EXPECT_TRUE(cores->is_computed_on(0));
+    EXPECT_TRUE(cores->is_computed_on(1));
+    EXPECT_FALSE(cores->is_computed_on(3));
+  }
+  EXPECT_FALSE(first->is_computed_on(2)) << "a worker's";
+}
+
 TEST_F(CoreRegisterTest, AWorkerTakesTheNearestWholeCore) {
   const auto first = open(), second = open(), third = open();
   first->compute_on(std::array{6});
