@@ -100,7 +100,6 @@ class CoreModel {
 
  private:
   void place();
-  std::uint32_t core_for(std::size_t rank) const;
   void count(std::size_t rank);
   void call();
   void happen();
@@ -121,6 +120,7 @@ class CoreModel {
   void level_done(const Transfer& message);
 
   const Step& step_of(std::size_t rank, StepId step) const { return schedules_[rank].steps()[step]; }
+  bool is_late(const Step& step) const { return step.level != 0 && step.level <= course_.split; }
   static bool is_message(const Step& step) { return step.action == Action::send || step.action == Action::receive; }
   std::size_t node_of(std::size_t rank) const { return rank / machine_.ranks; }
   /// A rank's own core has its number.
@@ -159,33 +159,23 @@ void CoreModel::place() {
     }
   }
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const auto local = static_cast<std::uint32_t>(rank % machine_.ranks);
     std::size_t lane = rank;
     if (!at_home) {
-      lane = first +
-             (machine_.placing == Placing::shared ? node_of(rank) : node_of(rank) * machine_.cores + core_for(rank));
+      lane = first + (machine_.placing == Placing::shared
+                          ? node_of(rank)
+                          : node_of(rank) * machine_.cores + communication_core(machine_, local));
     }
     communicates_on_.push_back(lane);
   }
-}
-
-/// For the steps of a rank, of its node.
-std::uint32_t CoreModel::core_for(std::size_t rank) const {
-  const std::uint32_t cores = machine_.cores, ranks = machine_.ranks, left = cores - ranks;
-  const auto local = static_cast<std::uint32_t>(rank % ranks);
-  if (machine_.placing == Placing::numa) return placement::core_of(placement::Policy::numa, cores, ranks, local);
-  if (machine_.placing == Placing::odd_even)
-    return placement::core_of(placement::Policy::odd_even, cores, ranks, local);
-  // Those that are left are the last ones of `left` equal parts of the node.
-  const std::uint32_t part = placement::own_core_of(cores, ranks, local) * left / cores;
-  return ((part + 1) * cores + left - 1) / left - 1;
 }
 
 void CoreModel::count(std::size_t rank) {
   CoreRank& own = ranks_[rank];
   for (const Step& step : schedules_[rank].steps()) {
     own.needs.push_back(step.needs);
-    if (is_message(step) && step.late) ++own.late_left;
-    if (step.action != Action::send || step.late) continue;
+    if (is_message(step) && is_late(step)) ++own.late_left;
+    if (step.action != Action::send || is_late(step)) continue;
     const std::uint32_t level = level_of(rank, static_cast<std::size_t>(step.peer));
     if (level >= level_left_.size()) level_left_.resize(level + 1), waiting_.resize(level + 1);
     ++level_left_[level];
@@ -279,7 +269,7 @@ void CoreModel::begin(std::size_t id, std::size_t lane) {
 bool CoreModel::is_held(std::size_t rank, const Step& step) const {
   if (!is_message(step)) return false;
   const CoreRank& own = ranks_[rank];
-  return course_.late_first ? !step.late && own.late_left > 0 : step.late && !own.computed;
+  return course_.late_first ? !is_late(step) && own.late_left > 0 : is_late(step) && !own.computed;
 }
 
 /// The thread has come so far.
@@ -313,7 +303,7 @@ void CoreModel::join(std::size_t rank, StepId id) {
   const bool sends = step.action == Action::send;
   const std::size_t from = sends ? rank : peer, to = sends ? peer : rank;
   Transfer& message = messages_[{from, to, step.slot}];
-  message.from = from, message.to = to, message.late = step.late;
+  message.from = from, message.to = to, message.late = is_late(step);
   message.bytes = static_cast<double>(sends ? step.from.length : step.to.length);
   (sends ? message.send : message.receive) = id;
   if (message.send == no_step || message.receive == no_step) return;
@@ -372,7 +362,7 @@ void CoreModel::end(std::size_t rank, StepId id) {
   for (const StepId after : schedules_[rank].after(step)) {
     if (--own.needs[after] == 0) start(rank, after);
   }
-  if (is_message(step) && step.late && --own.late_left == 0 && course_.late_first) let_go(rank);
+  if (is_message(step) && is_late(step) && --own.late_left == 0 && course_.late_first) let_go(rank);
 }
 
 void CoreModel::level_done(const Transfer& message) {
@@ -388,6 +378,15 @@ void CoreModel::level_done(const Transfer& message) {
 }
 
 }  // namespace
+
+std::uint32_t communication_core(const CoreMachine& machine, std::uint32_t rank) {
+  const std::uint32_t cores = machine.cores, ranks = machine.ranks, left = cores - ranks;
+  if (machine.placing == Placing::numa) return placement::core_of(placement::Policy::numa, cores, ranks, rank);
+  if (machine.placing == Placing::odd_even) return placement::core_of(placement::Policy::odd_even, cores, ranks, rank);
+  // Those that are left are the last ones of `left` equal parts of the node.
+  const std::uint32_t part = placement::own_core_of(cores, ranks, rank) * left / cores;
+  return ((part + 1) * cores + left - 1) / left - 1;
+}
 
 CoreTimes run_on_cores(const CoreMachine& machine, const CoreCourse& course, const std::vector<Schedule>& schedules) {
   return CoreModel(machine, course, schedules).run();

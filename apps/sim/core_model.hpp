@@ -4,16 +4,14 @@
 //
 // Who: the workload cores. Threads: one; no chance in it.
 // Surprise: no engine runs here, only its schedules (comm/collectives): all steps, what each waits for, and which are
-//     for the calling thread. What is modelled is who executes a message, and that a core executes one at a time.
+//     for the calling thread. What is modelled is who executes a message, and that a core executes one at a time. With
+//     engines: core_engines.hpp.
 //
 //   a rank's own core   call ─ late steps? ─▶ computation ─▶ wait ─ late steps?      first with reductions and gathers,
 //   communication core  ░░ its other steps, and those of all ranks placed on it ░░   last with broadcasts and scatters
 //
 //   message ready ─┬─ within a node: a copy, on the core of either side, whichever is free first (two copies: on both)
 //                  └─ between nodes: the cards carry it; both sides' cores only notice its end
-//
-// Rejected for now: the production engine on such cores. It does not defer late steps (comm/collectives/README.md), so
-// that of split trees it could only show S = 0.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +35,7 @@ struct CoreMachine {
 };
 
 struct CoreCourse {
+  std::uint32_t split = 0;  ///< levels that are for the calling thread: late steps
   bool late_first = false;  ///< late steps come before the others of their rank, and before it computes; else after it
   double computation_ns = 0;  ///< of each rank, between call and wait
   /// Of a binomial tree from rank 0: levels are kept apart on the communication cores. 1: the leaves' first, -1: last,
@@ -48,6 +47,9 @@ struct CoreTimes {
   double end_ns = 0;   ///< of the last rank
   double busy_ns = 0;  ///< of all communication cores together
 };
+
+/// Of the node, for what rank number `rank` of it does not do on its own core; neither bind nor shared.
+std::uint32_t communication_core(const CoreMachine& machine, std::uint32_t rank);
 
 /// All ranks call at time 0. The schedules are those of nodes * ranks ranks, node by node.
 CoreTimes run_on_cores(const CoreMachine& machine, const CoreCourse& course,

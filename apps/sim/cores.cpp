@@ -146,11 +146,11 @@ CoreTimes Cores::simulate(const CoreMachine& machine, std::uint32_t split, doubl
   call.size = static_cast<int>(machine.nodes * machine.ranks);
   call.length = call.input.length = call.output.length = options_.size;
   collectives::Choice choice = collectives::choose(call, choice_, {});
-  choice.late = split;
   choice.segment = options_.segment;
   std::vector<collectives::Schedule> schedules;
   for (call.rank = 0; call.rank < call.size; ++call.rank) schedules.push_back(schedule_of(call, choice));
   CoreCourse course;
+  course.split = split;
   course.late_first = all_to_one();
   course.computation_ns = computation * unit_ns();
   if (options_.levels_apart) course.levels_apart = all_to_one() ? 1 : -1;

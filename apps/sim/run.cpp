@@ -58,6 +58,12 @@ void limit_memory(std::uint64_t seed, WorldOptions* world) {
   if (dice.under(2) == 0) world->settings.emplace_back("CANELE_UNEXPECTED_PER_PEER=" + std::to_string(least / 8));
 }
 
+/// Levels of trees are for the threads that wait. By dice of its own, as above.
+void split_trees(std::uint64_t seed, WorldOptions* world) {
+  Dice dice = Dice(seed).split(15);
+  if (dice.under(2) == 0) world->settings.emplace_back("CANELE_SPLIT_TREE=" + std::to_string(dice.under(4)));
+}
+
 /// Packets carry checksums, and some are damaged. By dice of its own, as above.
 void check_sums(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(11);
@@ -127,6 +133,7 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   limit_memory(options.seed, &world);
   choose_helper(options.seed, &world);
   shuffle_tasks(options.seed, &world);
+  if (options.workload == Workload::collectives) split_trees(options.seed, &world);
   if (options.faults.payload > 0) check_sums(options.seed, &world);
   if (options.workload == Workload::startup) make_start_hard(world, dice);
   return world;

@@ -63,6 +63,29 @@ collectives::Network network_of(const Engine& engine) {
   return {};
 }
 
+/// The costs of messages within the host, or to others. Each rank may go by what was measured on its host.
+collectives::Hosts::Cost cost_of(const Engine& engine, bool memory) {
+  for (const auto& slot : engine.slots) {
+    if (slot->driver->capabilities().reaches_self || slot->memory_only() != memory) continue;
+    return {static_cast<double>(slot->costs.latency_ns), 1e9 / static_cast<double>(slot->costs.bytes_per_second)};
+  }
+  return {};
+}
+
+/// Ranks are on the hosts in their order, so many on each, as far as this rank knows.
+collectives::Hosts hosts_of(Engine& engine, const Group& group) {
+  collectives::Hosts hosts;
+  hosts.within = cost_of(engine, true);
+  hosts.between = cost_of(engine, false);
+  const int here = std::max(1, engine.bootstrap->local_size());
+  const auto units = static_cast<int>(engine.platform.processors());
+  const bool at_home = engine.settings->text(Setting::worker_place) == "bind";
+  hosts.cores_left = at_home ? 0 : static_cast<std::uint32_t>(std::max(0, units - here));
+  for (int position = 0; here < engine.size && position < group.size(); ++position)
+    hosts.of_position.push_back(static_cast<std::uint32_t>(group.world(position) / here));
+  return hosts;
+}
+
 int make_group(Engine& engine, const std::string& label, std::vector<int> ranks, canele_group_t** group) {
   int code = CANELE_OK;
   Session* const session = open_session(engine, std::string(Group::label_prefix) + label, CANELE_ORDER_PER_TAG, &code);
@@ -73,6 +96,10 @@ int make_group(Engine& engine, const std::string& label, std::vector<int> ranks,
       collectives::parse_forced(engine.settings->text(Setting::collectives), &made->forced, &why);
   assert(well && "canele_init has checked it");
   made->network = network_of(engine);
+  made->splits.place(hosts_of(engine, *made));
+  made->splits.listen(engine.put_offs, made->weak_from_this());
+  if (engine.settings->text(Setting::split_tree) != "auto")
+    made->splits.force(static_cast<std::uint32_t>(engine.settings->number(Setting::split_tree)));
   engine.lock_for_callback();  // other groups look for this one when a rank dies
   session->collectives = made;
   engine.unlock();

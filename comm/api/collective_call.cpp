@@ -156,12 +156,19 @@ int Collective::run_without_request(const std::shared_ptr<const collectives::Sch
 int Collective::start_run(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request) {
   prepare_send(request, group_->session, group_->engine.rank, group_->started,
                canele_data_contiguous(nullptr, call.length), 0);
-  if (!collectives::start(*group_, schedule, work, request)) {
+  if (!collectives::start(*group_, schedule, work, request, course_of(*schedule))) {
     request.stage = Request::Stage::idle;
     request.kind = Request::Kind::null;
     return no_memory("messages");
   }
   return CANELE_OK;
+}
+
+/// Only where somebody makes progress while the program computes there is anything to be split.
+collectives::Course* Collective::course_of(const collectives::Schedule& schedule) const {
+  const bool blocking = options_ != nullptr && options_->blocking != 0;
+  if (blocking || schedule.radix() == 0 || !group_->engine.worker.active() || callback_depth() != 0) return nullptr;
+  return group_->splits.find(call, schedule.radix());
 }
 
 int Collective::no_memory(const char* whose) const {

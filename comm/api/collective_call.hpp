@@ -119,6 +119,7 @@ class Collective {
   }
   bool options_leave_all_open() const;
   int choice(collectives::Choice* asked) const;
+  collectives::Course* course_of(const collectives::Schedule& schedule) const;
   int start_run(const std::shared_ptr<const collectives::Schedule>& schedule, Request& request);
   int run_without_request(const std::shared_ptr<const collectives::Schedule>& schedule);
   int carry_out(const collectives::Schedule& schedule);

@@ -248,7 +248,10 @@ int canele_size(const canele_engine_t* engine) { return engine_of(engine).size; 
 int canele_local_rank(const canele_engine_t* engine) { return engine_of(engine).bootstrap->local_rank(); }
 int canele_local_size(const canele_engine_t* engine) { return engine_of(engine).bootstrap->local_size(); }
 uint64_t canele_now(const canele_engine_t* engine) { return engine_of(engine).platform.now_ns(); }
-int canele_progress(canele_engine_t* engine) { return engine_of(engine).step() > 0 ? 1 : 0; }
+int canele_progress(canele_engine_t* engine) {
+  engine_of(engine).resume_put_off();
+  return engine_of(engine).step() > 0 ? 1 : 0;
+}
 
 int canele_session_open(canele_engine_t* engine, const char* label, unsigned flags, canele_session_t** session) {
   if (engine == nullptr || label == nullptr || session == nullptr) {

@@ -69,7 +69,10 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
   auto& q = *reinterpret_cast<Queue*>(queue);
   int count = 0;
   for (int attempt = 0; attempt < 2 && count == 0; ++attempt) {
-    if (attempt == 1) e.step();
+    if (attempt == 1) {
+      e.resume_put_off();
+      e.step();
+    }
     const QueueLock guard(q, e.platform);
     for (; count < max && q.first != nullptr; ++count) {
       Request& r = *q.first;

@@ -337,6 +337,7 @@ int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask
   if (source < CANELE_ANY_SOURCE || source >= engine.size) {
     return error(CANELE_ERANK, "probe of rank " + std::to_string(source) + ": no such rank");
   }
+  engine.resume_put_off();
   engine.step();
   ProbeOp op;
   op.kind = OpKind::probe;

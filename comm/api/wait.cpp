@@ -4,7 +4,8 @@
 //
 // Threads: any, except inside a callback.
 // Surprise: a waiter relies on the worker only while it shows signs of life; otherwise one waiter polls for all,
-//     and the others sleep on their parkers until their word is done or the token comes free.
+//     and the others sleep on their parkers until their word is done or the token comes free. And whatever was put off
+//     until a thread has time (core/put_off.hpp) is this thread's now, whether a worker polls or not.
 //
 //   done? ─no─▶ worker alive? ─yes─▶ spin, yield ─▶ park (look at the worker's pulse now and then)
 //                    └─no──▶ others wait, too? ─yes─▶ take turns: yield, step
@@ -23,6 +24,10 @@ namespace {
 constexpr std::uint64_t first_park_ns = 1'000'000, longest_park_ns = 100'000'000, longest_sleep_ns = 1'000'000'000;
 /// A rank that copies a long message keeps the core for a turn, and that must not look like a stranger's computation.
 constexpr ltask::Idle::Budget among_ranks{0, 4'000'000, false};
+
+/// Who does levels of a tree itself has turns of others to wait for, each as long as a copy, and must not sleep then: a
+/// worker would do what is this thread's.
+constexpr ltask::Idle::Budget for_own_levels{20'000, 4'000'000};
 
 void wake_engine(void* engine) { static_cast<Engine*>(engine)->wake(); }
 bool is_signaled(const void* parker) { return static_cast<const ltask::Parker*>(parker)->signaled(); }
@@ -63,6 +68,7 @@ class Wait {
     if (engine_ == nullptr) return;
     engine_->waiters.enter();
     if (engine_->helper.hastened() && !engine_->worker.active()) engine_->helper.relent();
+    helps_ = engine_->resume_put_off();
   }
   ~Wait() {
     detach();
@@ -76,7 +82,7 @@ class Wait {
   int run() {
     while (!done()) {
       if (late()) return CANELE_ETIMEOUT;
-      if (engine_ == nullptr || worker_alive()) {
+      if (engine_ == nullptr || (!helps_ && worker_alive())) {
         if (!watched()) park();
       } else if (!takes_turns()) {
         poll_or_park();
@@ -161,11 +167,13 @@ class Wait {
   /// Until this wait is over, there is nothing to poll for, or a task must be run: callbacks may take long, and others
   /// rely on whoever polls.
   void poll() {
-    const bool among = patient_ && engine_->crowded;
-    ltask::Idle idle(platform(), among ? among_ranks : engine_->idle, engine_->waiters.pressure,
-                     among ? nullptr : &engine_->waiters.patience);
+    const bool among = patient_ && engine_->crowded, plain = !helps_ && !among;
+    const ltask::Idle::Budget budget = helps_ ? for_own_levels : among_ranks;
+    ltask::Idle idle(platform(), plain ? engine_->idle : budget, engine_->waiters.pressure,
+                     plain ? &engine_->waiters.patience : nullptr);
     if (!few() && !attach()) return;
     while (!done_quickly() && !late()) {
+      if (helps_) engine_->thread_pulse.beat();
       const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
       int did = engine_->advance();
       if (engine_->has_tasks()) {
@@ -272,6 +280,7 @@ class Wait {
   std::uint64_t epoch_ = ~std::uint64_t{0};
   ltask::Parker* parker_ = nullptr;
   bool listed_ = false, turns_taken_ = false, watched_ = false;
+  bool helps_ = false;  ///< what it waits for was left to this thread, though a worker polls
   const bool patient_;
   Bench bench_;
 };
@@ -335,6 +344,7 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
 
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&)) {
   constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: look again
+  engine.resume_put_off();
   ltask::Idle idle(engine.platform, engine.idle, engine.waiters.pressure);
   Bench bench(&engine, Blocked::In::finalize, nullptr, 0);
   for (;;) {
@@ -366,7 +376,10 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
     if (status != nullptr) *status = canele_status_t{};
     return CANELE_OK;
   }
-  if (!r.finalized() && !r.engine->worker.active()) r.engine->step();
+  if (!r.finalized()) {
+    r.engine->resume_put_off();
+    if (!r.engine->worker.active()) r.engine->step();
+  }
   *done = r.finalized() ? 1 : 0;
   if (*done != 0 && status != nullptr) fill_status(r, status);
   return CANELE_OK;

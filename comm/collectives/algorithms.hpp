@@ -86,7 +86,6 @@ struct Choice {
   std::uint32_t radix = 0;    ///< of k_nomial, and of a tree that two_phases go along; there 0: 2
   std::uint64_t segment = 0;  ///< 0: whole
   std::uint32_t window = 0;
-  std::uint32_t late = 0;   ///< levels of the tree, the widest ones, that are for the calling thread
   std::uint64_t piece = 0;  ///< messages somewhat longer than this go in several; 0: none does. The network's
 };
 

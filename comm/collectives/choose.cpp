@@ -159,7 +159,7 @@ double allreduce_time(const Model& m, double bytes, const Choice& choice) {
       return 2 * m.shares(bytes) + folding + m.others(work);
     case Algorithm::two_phases: {
       // A segment goes down as soon as it is up, while the next ones come up: the last one is what counts.
-      const Choice tree{Algorithm::binomial, 0, choice.segment, 0, 0};
+      const Choice tree{Algorithm::binomial, 0, choice.segment, 0};
       return tree_time(m, bytes, tree, memory_ns_per_byte) + tree_time(m, Segments(bytes, tree).some, tree, 0);
     }
     default:
@@ -175,7 +175,7 @@ double allgather_time(const Model& m, const Bytes& bytes, const Choice& choice) 
     case Algorithm::bruck:
       return m.tree_shares(bytes.all) + copies;
     case Algorithm::two_phases:
-      return m.tree_shares(bytes.all) + tree_time(m, bytes.all, {Algorithm::binomial, 0, choice.segment, 0, 0}, 0);
+      return m.tree_shares(bytes.all) + tree_time(m, bytes.all, {Algorithm::binomial, 0, choice.segment, 0}, 0);
     default:
       return m.shares(bytes.all) + (m.folded ? share + m.one(bytes.all) : 0);
   }
@@ -187,7 +187,7 @@ double reduce_scatter_time(const Model& m, const Call& call, const Bytes& bytes,
     case Algorithm::ring:
       return m.ring(bytes.longest) + (m.ranks - 1) * bytes.longest * memory_ns_per_byte;
     case Algorithm::two_phases:
-      return tree_time(m, bytes.all, {Algorithm::binomial, 0, choice.segment, 0, 0}, memory_ns_per_byte) +
+      return tree_time(m, bytes.all, {Algorithm::binomial, 0, choice.segment, 0}, memory_ns_per_byte) +
              m.tree_shares(bytes.all);
     default:  // with a copy to where it belongs
       return m.shares(bytes.all) + m.others(work) + bytes.longest * memory_ns_per_byte +
@@ -297,10 +297,6 @@ bool has_segments(const Call& call, Algorithm algorithm) {
   }
 }
 
-bool has_levels(const Call& call, Algorithm algorithm) {
-  return algorithm == Algorithm::binomial && call.operation != Operation::barrier;
-}
-
 /// Whether its two phases go along a tree.
 bool has_radix(Operation operation) {
   return operation == Operation::barrier || operation == Operation::allreduce || operation == Operation::allgather ||
@@ -324,7 +320,6 @@ class Search {
     constexpr std::uint32_t radices[] = {4, 8, 16};
     Choice choice;
     choice.algorithm = algorithm;
-    choice.late = has_levels(call_, algorithm) ? asked_.late : 0;
     if (call_.operation == Operation::alltoall && algorithm == Algorithm::flat) {
       choice.window = asked_.window != 0 ? asked_.window : window();
     }

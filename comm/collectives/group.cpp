@@ -138,10 +138,7 @@ void Group::end_runs() {
     if (run->hold()) under_way.push_back(run);
   }
   engine.unlock();
-  for (Run* const run : under_way) {
-    run->cancel_receives();
-    run->release(1);
-  }
+  for (Run* const run : under_way) run->give_up_and_release();
 }
 
 /// Who tells this rank, and is told by it; ranks of the job.

@@ -37,6 +37,7 @@
 #include "comm/collectives/drain.hpp"
 #include "comm/collectives/forced.hpp"
 #include "comm/collectives/schedule.hpp"
+#include "comm/collectives/splits.hpp"
 #include "comm/core/engine.hpp"
 #include "ltask/task.hpp"
 
@@ -96,11 +97,11 @@ class ScheduleCache {
       differ |= other(call.input.length, c.input.length) | other(call.output.length, c.output.length);
       differ |= memory_of(c.input) | memory_of(c.output);
       differ |= other(asked.algorithm, a.algorithm) | other(asked.radix, a.radix) | other(asked.segment, a.segment);
-      differ |= other(asked.window, a.window) | other(asked.late, a.late);
+      differ |= other(asked.window, a.window);
       return differ == 0 && schedule != nullptr;
     }
     bool asks_only(Algorithm algorithm) const {
-      return asked.algorithm == algorithm && (asked.radix | asked.segment | asked.window | asked.late) == 0;
+      return asked.algorithm == algorithm && (asked.radix | asked.segment | asked.window) == 0;
     }
     static std::uint64_t head_of(const Call& c) {
       std::uint64_t head = 0;
@@ -166,6 +167,7 @@ class Group final : public std::enable_shared_from_this<Group> {
   Forced forced;
   Network network;
   ScheduleCache schedules;
+  Splits splits;
   std::uint64_t started = 0;
   /// Made for the first call that blocks.
   Direct& direct() { return direct_ != nullptr ? *direct_ : make_direct(); }

@@ -67,10 +67,11 @@ class Worklist {
  public:
   explicit Worklist(Run& run) : run_(run) {}
 
-  /// The step needs nothing any more: does it, or posts it, or leaves it to the window.
+  /// The step needs nothing any more: does it, or posts it, or leaves it to the window, or to who waits.
   void begin(StepId id) {
     const Step& step = run_.steps()[id];
     if (run_.group->over()) return skip(id);
+    if (run_.holds_back(id)) return;
     if (!is_message(step)) {
       do_here(run_.place(), step);
       return ended(id);
@@ -102,6 +103,11 @@ class Worklist {
     last_ = id;
   }
 
+  /// What was held.
+  void push_all(StepId first) {
+    while (first != no_step) push(std::exchange(first, run_.states[first].next));
+  }
+
   /// Does all that is to be done. The run may be gone afterwards. `beside`: what the caller has held of it.
   void finish(std::uint32_t beside) {
     while (first_ != no_step) {
@@ -128,6 +134,7 @@ class Worklist {
   void ended(StepId id) {
     const Step& step = run_.steps()[id];
     ++ended_;
+    if (run_.is_late(step) && is_message(step)) run_.late_left.fetch_sub(1, std::memory_order_acq_rel);
     for (const StepId after : run_.schedule->after(step)) {
       if (run_.states[after].pending.fetch_sub(1, std::memory_order_acq_rel) == 1) push(after);
     }
@@ -183,6 +190,58 @@ void do_locals(ltask::Task& task) {
   list.finish(0);
   locals.prepare(do_locals);
   engine.tasks.submit(locals);
+}
+
+/// How long the calling thread does levels of its own before it leaves them to who makes progress: the others may not
+/// have begun yet.
+std::uint64_t patience_ns(const Run& run) {
+  constexpr double times = 4, at_least_ns = 200'000;
+  return static_cast<std::uint64_t>(at_least_ns + times * run.course->visible_ns(run.split));
+}
+
+/// Until the late steps, which are the first ones, have ended. The caller holds the run.
+void stay(Run& run) {
+  Engine& engine = run.group->engine;
+  ltask::Idle idle(engine.platform, engine.idle, engine.waiters.pressure);
+  const std::uint64_t until = engine.platform.now_ns() + patience_ns(run);
+  while (run.late_left.load(std::memory_order_acquire) != 0 && !run.group->over()) {
+    if (engine.platform.now_ns() >= until) return;
+    engine.thread_pulse.beat();
+    if (engine.step() > 0) {
+      idle.worked();
+    } else if (idle.next() == ltask::Idle::Action::sleep) {
+      engine.platform.yield();
+    }
+  }
+}
+
+/// The levels that were held while the call stayed.
+void hand_over(ltask::Task& task) {
+  Run& run = *static_cast<Run::HandingOver&>(task).run;
+  Worklist list(run);
+  list.push_all(run.let_go());
+  list.finish(1);
+}
+
+/// The call is over but for its own levels; then the program computes. Late steps of a tree from the root are not begun
+/// before it waits, or is much later than usual.
+void leave_to_others(Run& run) {
+  constexpr std::uint64_t at_least_ns = 10'000'000;
+  Engine& engine = run.group->engine;
+  const bool to_root = run.course->to_root();
+  if (run.split != 0 && to_root) stay(run);
+  const std::uint64_t now = engine.platform.now_ns();
+  run.course->computes(now);
+  if (run.split == 0) return run.release(1);
+  if (to_root) {  // not by this thread: who posts a receive whose message is there begins to copy it
+    run.handing_over.prepare(hand_over);
+    engine.tasks.submit(run.handing_over);
+    return engine.leave_tasks();
+  }
+  run.late.date_ns = now + at_least_ns + 2 * run.course->computation_ns();
+  engine.put_offs.add(run.late);
+  engine.wake();  // who sleeps has to do so for less
+  run.release(1);
 }
 
 void destroy(Run& run) {
@@ -241,7 +300,8 @@ Run::Run(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const 
       work(on),
       user(whose),
       number(group->started++),
-      left(static_cast<std::uint32_t>(schedule->steps().size()) + 1) {
+      left(static_cast<std::uint32_t>(schedule->steps().size()) + 1),
+      late_left(0) {
   for (Op* const op : {&begins, &ends}) {
     op->kind = OpKind::call;
     op->run = this;
@@ -250,6 +310,8 @@ Run::Run(std::shared_ptr<Group> in, std::shared_ptr<const Schedule> what, const 
   ends.call = end;
   freeing.run = this;
   locals.run = this;
+  late.run = this;
+  handing_over.run = this;
 }
 
 bool Run::hold() {
@@ -260,11 +322,47 @@ bool Run::hold() {
   return false;
 }
 
+/// From the root: late steps. To the root: the messages of the other levels, which the calling thread would else carry,
+/// too, while it stays.
+bool Run::holds_back(StepId id) {
+  if (split == 0) return false;
+  const Step& step = steps()[id];
+  const bool others = step.level > split && is_message(step);
+  if (course->to_root() ? !others : !is_late(step)) return false;
+  StepId last = held.load(std::memory_order_acquire);
+  do {
+    if (last == none_held) return false;
+    states[id].next = last;
+  } while (!held.compare_exchange_weak(last, id, std::memory_order_acq_rel));
+  return true;
+}
+
+StepId Run::let_go() {
+  StepId first = no_step, last = held.exchange(none_held, std::memory_order_acq_rel);
+  if (last == none_held) return no_step;
+  while (last != no_step) {  // the last one is the first of the list
+    const StepId before = std::exchange(states[last].next, first);
+    first = std::exchange(last, before);
+  }
+  return first;
+}
+
+bool Run::Late::resume(Because because, std::uint64_t now_ns) {
+  if (because == Because::overdue) run->course->seen(run->course->elapsed_ns(now_ns), true);
+  Worklist list(*run);
+  list.push_all(run->let_go());
+  list.finish(1);
+  return true;
+}
+
 /// What has been matched goes on: it ends by itself, or with its sender.
-void Run::cancel_receives() {
+void Run::give_up_and_release() {
   for (std::uint32_t i = 0; i < transfer_count; ++i) {
     if (transfers[i].cancellable.load(std::memory_order_seq_cst)) canele_cancel(&transfers[i].request);
   }
+  Worklist list(*this);
+  list.push_all(let_go());
+  list.finish(1);
 }
 
 void Run::release(std::uint32_t ended) {
@@ -287,6 +385,10 @@ void Run::begin(Engine& engine, CallOp& op) {
 void Run::end(Engine& engine, CallOp& op) {
   Run& run = *static_cast<Op&>(op).run;
   run.group->unlink(run);
+  if (run.course != nullptr) {
+    engine.put_offs.remove(run.late);
+    run.course->ends();
+  }
   Ending ending;
   if (run.failed.load(std::memory_order_relaxed)) ending = run.group->ending();
   if (ending.code != CANELE_OK) run.user.rank = ending.rank;
@@ -296,9 +398,24 @@ void Run::end(Engine& engine, CallOp& op) {
   engine.tasks.submit(run.freeing);
 }
 
-bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& work, Request& user) {
+/// Which levels are the threads' of the program. The call keeps the run for what it does about them.
+void split(Run& run, Course* course) {
+  if (course == nullptr) return;
+  course->begins(run.group->engine.platform.now_ns());
+  run.course = course;
+  run.left.fetch_add(1, std::memory_order_relaxed);
+  run.split = course->split();
+  if (run.split == 0) return;
+  run.held.store(no_step, std::memory_order_relaxed);
+  std::uint32_t late = 0;
+  for (const Step& step : run.steps()) late += run.is_late(step) && is_message(step) ? 1 : 0;
+  run.late_left.store(late, std::memory_order_relaxed);
+}
+
+bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& work, Request& user, Course* course) {
   Run* const run = make(group, std::move(schedule), work, user);
   if (run == nullptr) return false;
+  split(*run, course);
   user.stage = Request::Stage::moving;
   group.engine.submit(run->begins);
   Worklist list(*run);
@@ -308,10 +425,11 @@ bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& w
     run->locals.prepare(do_locals);
     group.engine.tasks.submit(run->locals);
     group.engine.leave_tasks();
-    return true;
+  } else {
+    for (const StepId id : run->schedule->first_locals()) list.push(id);
+    list.finish(1);
   }
-  for (const StepId id : run->schedule->first_locals()) list.push(id);
-  list.finish(1);
+  if (course != nullptr) leave_to_others(*run);
   return true;
 }
 

@@ -41,7 +41,7 @@ Step local(Action action, Range from, Range to) {
 
 StepId Builder::add(Step step, Needs needs) {
   const auto id = static_cast<StepId>(schedule_.steps_.size());
-  step.late = late_;
+  step.level = level_;
   schedule_.steps_.push_back(step);
   if (step.action == Action::send || step.action == Action::receive) {
     ++schedule_.messages_;

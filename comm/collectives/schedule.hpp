@@ -51,7 +51,7 @@ inline constexpr std::uint32_t slots = 1u << 24;
 
 struct Step {
   Action action = Action::join;
-  bool late = false;       ///< a wide level of a split tree: for the thread that calls, or waits
+  std::uint8_t level = 0;  ///< of a tree from or to one root, 1 the leaves', the widest; 0: of none. See split.hpp
   std::int32_t peer = -1;  ///< position in the group
   /// Tells messages between the same two positions of one collective apart; both ends derive it from the algorithm.
   std::uint32_t slot = 0;
@@ -88,13 +88,15 @@ class Schedule {
   std::uint64_t scratch_bytes() const { return scratch_; }
   /// Sends under way at a time, at most; 0: no limit. The run keeps it, in the order of the steps.
   std::uint32_t window() const { return window_; }
+  /// Of a tree from or to one root whose levels differ in width, all of it; 0: it is something else.
+  std::uint32_t radix() const { return radix_; }
 
  private:
   friend class Builder;
   std::vector<Step> steps_;
   std::vector<StepId> after_, first_;
   std::uint64_t scratch_ = 0, longest_message_ = 0;
-  std::uint32_t window_ = 0, messages_ = 0;
+  std::uint32_t window_ = 0, messages_ = 0, radix_ = 0;
   std::size_t first_message_count_ = 0;
   bool begins_with_one_message_ = false;
 };
@@ -113,8 +115,10 @@ class Builder {
   StepId join(std::span<const StepId> needs);
   /// One more thing that `step` waits for; `step` comes after `need`.
   void add_need(StepId step, StepId need);
-  /// From now on steps are for the calling thread (false: for whoever makes progress).
-  void late(bool yes) { late_ = yes; }
+  /// From now on steps are of this level of the tree.
+  void level(std::uint8_t number) { level_ = number; }
+  /// The whole is a tree from or to one root, where each rank leads up to radix - 1 others of a level.
+  void tree(std::uint32_t radix) { schedule_.radix_ = radix; }
   /// Fresh scratch memory, aligned to 64 bytes.
   Range scratch(std::uint64_t bytes);
   void window(std::uint32_t sends) { schedule_.window_ = sends; }
@@ -127,7 +131,7 @@ class Builder {
   bool begins_with_one_message() const;
   Schedule schedule_;
   std::vector<std::pair<StepId, StepId>> edges_;  // need, step
-  bool late_ = false;
+  std::uint8_t level_ = 0;
 };
 
 }  // namespace canele::comm::collectives

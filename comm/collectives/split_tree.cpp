@@ -15,20 +15,27 @@ double weight(std::uint32_t level, Sizes sizes) {
   return sizes == Sizes::equal ? 1 : static_cast<double>(std::uint64_t{1} << (level - 1));
 }
 
-double visible(const Node& node, std::uint32_t split, Sizes sizes) {
+double visible(std::span<const Level> levels, std::uint32_t split) {
   double time = 0;
-  for (std::uint32_t level = 1; level <= std::min(split, height(node.ranks)); ++level) time += weight(level, sizes);
+  for (const Level& level : levels.first(std::min<std::size_t>(split, levels.size()))) time += level.visible;
   return time;
 }
 
-double hidden(const Node& node, std::uint32_t split, Sizes sizes) {
-  const std::uint32_t cores = communication_cores(node);
+double hidden(std::span<const Level> levels, std::uint32_t split) {
   double time = 0;
-  for (std::uint32_t level = split + 1; level <= height(node.ranks); ++level) {
-    const std::uint32_t messages = messages_on(node.ranks, level);
-    time += static_cast<double>((messages + cores - 1) / cores) * weight(level, sizes);
-  }
+  for (const Level& level : levels.subspan(std::min<std::size_t>(split, levels.size()))) time += level.hidden;
   return time;
+}
+
+/// With a core for communication, or nothing is hidden.
+std::vector<Level> levels_of(const Node& node, Sizes sizes) {
+  const std::uint32_t cores = std::max(1U, communication_cores(node));
+  std::vector<Level> levels;
+  for (std::uint32_t level = 1; level <= height(node.ranks); ++level) {
+    const std::uint32_t turns = (messages_on(node.ranks, level) + cores - 1) / cores;
+    levels.push_back({weight(level, sizes), turns * weight(level, sizes)});
+  }
+  return levels;
 }
 
 }  // namespace
@@ -56,24 +63,35 @@ double computation(const Node& node, Sizes sizes) {
   return static_cast<double>(node.cores) / static_cast<double>(node.ranks) * blocking_time(node.cores, sizes);
 }
 
-double blocking_time(std::uint32_t ranks, Sizes sizes) { return visible({ranks, ranks}, height(ranks), sizes); }
+double blocking_time(std::uint32_t ranks, Sizes sizes) {
+  return visible(levels_of({ranks, ranks}, sizes), height(ranks));
+}
 
 double nonblocking_time(const Node& node, std::uint32_t split, Sizes sizes) {
   if (communication_cores(node) == 0) return blocking_time(node.ranks, sizes);
-  return visible(node, split, sizes) + hidden(node, split, sizes);
+  const std::vector<Level> levels = levels_of(node, sizes);
+  return visible(levels, split) + hidden(levels, split);
 }
 
 double overlapped_time(const Node& node, std::uint32_t split, Sizes sizes) {
   if (communication_cores(node) == 0) return blocking_time(node.ranks, sizes) + computation(node, sizes);
-  return visible(node, split, sizes) + std::max(computation(node, sizes), hidden(node, split, sizes));
+  return overlapped_time(levels_of(node, sizes), split, computation(node, sizes));
 }
 
 std::uint32_t best_split(const Node& node, Sizes sizes) {
   // Without a core for it nothing is hidden: the application does all of it.
   if (communication_cores(node) == 0) return height(node.ranks);
+  return best_split(levels_of(node, sizes), computation(node, sizes));
+}
+
+double overlapped_time(std::span<const Level> levels, std::uint32_t split, double computation) {
+  return visible(levels, split) + std::max(computation, hidden(levels, split));
+}
+
+std::uint32_t best_split(std::span<const Level> levels, double computation) {
   std::uint32_t best = 0;
-  for (std::uint32_t split = 1; split <= height(node.ranks); ++split) {
-    if (overlapped_time(node, split, sizes) < overlapped_time(node, best, sizes)) best = split;
+  for (std::uint32_t split = 1; split <= levels.size(); ++split) {
+    if (overlapped_time(levels, split, computation) < overlapped_time(levels, best, computation)) best = split;
   }
   return best;
 }

@@ -2,8 +2,9 @@
 //
 // Split trees: how many of the widest levels of a binomial tree the calling thread should do itself.
 //
-// Who: whoever sets Choice::late; tests. Threads: any; no state.
-// Surprise: the unit of time is one transfer of the buffer, so nothing has to be measured: the model counts messages.
+// Who: splits.cpp, canele-model, tests. Threads: any; no state.
+// Surprise: for a Node the unit of time is one transfer of the buffer, so nothing has to be measured: the model counts
+//     messages. For levels that somebody else has put together it is what theirs is.
 //
 // Half of all messages of a binomial tree lie in one level, the leaves'. Where all ranks of a node share a few cores
 // for communication, a level of F messages takes ceil(F / cores) turns on them, but one on the cores of the
@@ -20,6 +21,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace canele::comm::collectives::split_tree {
 
@@ -32,6 +35,16 @@ enum class Sizes : std::uint8_t {
   equal,    ///< broadcast, reduction: every message is the buffer
   doubling  ///< gather, scatter: twice as much on each level away from the leaves
 };
+
+/// What one level of a tree takes.
+struct Level {
+  double visible = 0;  ///< done by the threads that compute, all messages at a time
+  double hidden = 0;   ///< done by the cores for communication, beside a computation
+};
+/// From the leaves' on, with so much computation between call and wait.
+double overlapped_time(std::span<const Level> levels, std::uint32_t split, double computation);
+/// The split with the least overlapped time, the lower one of equal ones.
+std::uint32_t best_split(std::span<const Level> levels, double computation);
 
 /// H: levels of the tree.
 std::uint32_t height(std::uint32_t ranks);
@@ -49,7 +62,7 @@ double nonblocking_time(const Node& node, std::uint32_t split, Sizes sizes = Siz
 /// That with the computation: what the application does, and then the longer of what is hidden and what hides it.
 double overlapped_time(const Node& node, std::uint32_t split, Sizes sizes = Sizes::equal);
 
-/// The split with the least overlapped time, the lower one of equal ones.
+/// Without a core for communication: all levels.
 std::uint32_t best_split(const Node& node, Sizes sizes = Sizes::equal);
 
 }  // namespace canele::comm::collectives::split_tree

@@ -37,6 +37,7 @@ enum class Setting : int {
   multicast,            ///< the shape of multicasts
   multicast_memory,     ///< for data that is handed on before its receive has a buffer
   collectives,          ///< the algorithms of collectives, by operation
+  split_tree,           ///< levels of a tree for the threads that compute, or "auto"
   push,                 ///< on, off: large receives are offered to their senders
   checksum,             ///< off, packets: a CRC32C for all that drivers carry
   spin,                 ///< ns to spin before yielding when idle, or "auto"

@@ -172,6 +172,20 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
       "value. What each operation has is in collectives.h; what does not exist is an error that says what does.",
       "auto | e.g. bcast=chain,allreduce=ring"},
      SettingKind::text},
+    {{"SPLIT_TREE", "auto", "",
+      "How many levels of a large non-blocking bcast, scatter, reduce or gather along a tree are left to the threads "
+      "that "
+      "compute, the widest ones, beside bound workers: half of all messages are on the first. bcast and scatter do "
+      "them "
+      "in the wait, reduce and gather before the call returns; the rest is hidden behind the computation. More: sooner "
+      "done where few cores are left for workers; less is hidden. 0: none. auto: what a model says, from the cores "
+      "that "
+      "the host has left and the time from call to wait so far; ranks may differ.",
+      "auto | levels"},
+     SettingKind::number,
+     true,
+     0,
+     32},
     {{"PUSH", "auto", "",
       "Whether a large receive on the same host is offered to its sender, which then writes the data there while the "
       "receiver computes; both copy if both wait. Costs a small message for each large receive. off: only the receiver "

@@ -31,6 +31,7 @@
 #include "comm/core/modules.hpp"
 #include "comm/core/peer.hpp"
 #include "comm/core/post_pipeline.hpp"
+#include "comm/core/put_off.hpp"
 #include "comm/core/request.hpp"
 #include "comm/core/samples.hpp"
 #include "comm/core/session.hpp"
@@ -129,6 +130,8 @@ class Engine final : public ltask::Helped {
 
   // ---- progress: any thread -------------------------------------------------------------------------------------
   int step() override {
+    if (thread_pulse.any() && worker.is_caller() && thread_pulse.has_moved()) [[unlikely]]
+      return 0;
     const int did = advance() + run_tasks();
     leave_rest();
     return did;
@@ -215,6 +218,10 @@ class Engine final : public ltask::Helped {
   }
   /// Hands staged packets to drivers that make system calls. Never under the lock.
   void serve_drivers();
+
+  /// A thread of the program waits, or asks for something that it will wait for: what was put off until then begins.
+  /// True: there was something, and this thread is meant to make the progress.
+  bool resume_put_off() { return put_offs.any() && put_offs.resume(PutOff::Because::thread_waits, platform.now_ns()); }
 
   // ---- the lock -------------------------------------------------------------------------------------------------
   /// False: somebody else has it. With it, all receives that were posted are in the matcher.
@@ -334,6 +341,8 @@ class Engine final : public ltask::Helped {
   std::atomic<std::uint64_t> woken{0};         ///< waiting threads, so far
   std::atomic<std::uint32_t> in_a_row{0};      ///< short waits since a thread gave way to others
   Waiters waiters;
+  PutOffs put_offs;
+  ThreadPulse thread_pulse;
   HangWatch watch;
   LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock)
   std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory
@@ -400,6 +409,8 @@ class Engine final : public ltask::Helped {
   explicit Engine(EngineParts parts);
   int step_locked();
   void warm();
+  void resume_overdue();
+  std::uint64_t until_overdue();
   std::uint64_t polls_so_far() const;
   int step_drivers();
   bool arm();  ///< every driver wakes us from now on, and there is nothing to do

@@ -91,6 +91,8 @@ int Engine::advance() {
   if (did == 0 && has_tasks()) return 0;  // the caller has something to do, so it is not idle
   if (did == 0 && watch.idle_turn()) [[unlikely]]
     hang::look(*this);
+  if (did == 0 && put_offs.any()) [[unlikely]]
+    resume_overdue();
   if (did == 0 && heater.on()) [[unlikely]]
     warm();
   return did;
@@ -106,6 +108,12 @@ bool Engine::may_spin_beside(int others) {
   const std::uint32_t row = in_a_row.load(std::memory_order_relaxed) + 1;  // a lost count does not matter
   in_a_row.store(row % longest_row, std::memory_order_relaxed);
   return row != longest_row;
+}
+
+void Engine::resume_overdue() {
+  if (callback_depth() != 0 || put_offs.earliest_ns() == PutOffs::never) return;
+  if (const std::uint64_t now = platform.now_ns(); now >= put_offs.earliest_ns())
+    put_offs.resume(PutOff::Because::overdue, now);
 }
 
 /// It is no work that keeps anybody awake: who finds nothing else to do goes to sleep as soon as without it.
@@ -191,6 +199,13 @@ void Engine::sleep(std::uint64_t timeout_ns, ltask::Called called) {
   sleeper.await_release(timeout_ns);
 }
 
+std::uint64_t Engine::until_overdue() {
+  const std::uint64_t date = put_offs.earliest_ns();
+  if (date == PutOffs::never) return date;
+  const std::uint64_t now = platform.now_ns();
+  return date > now ? date - now : 0;
+}
+
 bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
   if (!sleeper.try_claim()) return false;
   const bool armed = arm();
@@ -200,7 +215,7 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
     const bool on_worker = worker.is_caller() || helper.is_caller();
     counters.add_shared(on_worker ? Counter::worker_parks : Counter::waiter_parks);
     if (event_log != nullptr && on_worker) parked_ns_ = platform.now_ns();
-    sleeper.sleep(std::min(timeout_ns, naps_only ? nap_ns : watch.interval_ns()), called);
+    sleeper.sleep(std::min({timeout_ns, naps_only ? nap_ns : watch.interval_ns(), until_overdue()}), called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
     if (helper.parked()) helper.summon();  // from now on this thread may be stuck
   } else {

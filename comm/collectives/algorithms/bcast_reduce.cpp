@@ -81,6 +81,7 @@ void double_pieces(Plan& plan, const Tree& tree, const Cut& cut) {
 
 void bcast_tree(Plan& plan, const Choice& choice) {
   const Call& call = plan.call();
+  plan.tree(wide_radix_of(choice));
   const std::uint64_t segment = choice.algorithm == Algorithm::flat ? 0 : choice.segment;
   bcast_along(plan, tree_of(call, choice, call.root), plan.output(0, call.length),
               Cut::segments(call.length, call.element, segment), scatter_phase);
@@ -96,6 +97,7 @@ void bcast_two_phases(Plan& plan) {
 
 void reduce_tree(Plan& plan, const Choice& choice) {
   const Call& call = plan.call();
+  plan.tree(wide_radix_of(choice));
   const std::uint64_t segment = choice.algorithm == Algorithm::flat ? 0 : choice.segment;
   const Tree tree = call.commutes ? tree_of(call, choice, call.root) : ordered_tree_of(call, choice, call.root);
   reduce_along(plan, tree, plan.own(0, call.length), plan.output(0, call.length),

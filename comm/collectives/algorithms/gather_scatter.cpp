@@ -63,13 +63,14 @@ void scatter_flat(Plan& plan) {
 void gather_tree(Plan& plan, const Choice& choice) {
   const Call& call = plan.call();
   const Tree tree = tree_of(call, choice, call.root);
+  plan.tree(wide_radix_of(choice));
   if (tree.is_root()) {
     for (const Edge& child : tree.children) {
-      plan.late(child.late);
+      plan.level(child.level);
       receive_runs(plan, child.peer, slot_of(0, 0),
                    runs_of(call.output, Space::output, call.size, child.peer, static_cast<int>(child.size)));
     }
-    plan.late(false);
+    plan.level(0);
     const Range part = part_at(call.output, Space::output, call.root);
     if (!call.in_place) plan.copy(plan.own(0, part.length), part);
     return;
@@ -86,13 +87,14 @@ void gather_tree(Plan& plan, const Choice& choice) {
 void scatter_tree(Plan& plan, const Choice& choice) {
   const Call& call = plan.call();
   const Tree tree = tree_of(call, choice, call.root);
+  plan.tree(wide_radix_of(choice));
   if (tree.is_root()) {
     for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child) {
-      plan.late(child->late);
+      plan.level(child->level);
       send_runs(plan, child->peer, slot_of(0, 0),
                 runs_of(call.input, Space::input, call.size, child->peer, static_cast<int>(child->size)));
     }
-    plan.late(false);
+    plan.level(0);
     const Range part = part_at(call.input, Space::input, call.root);
     if (!call.in_place) plan.copy(part, plan.output(0, part.length));
     return;
@@ -101,9 +103,9 @@ void scatter_tree(Plan& plan, const Choice& choice) {
   const Range output = plan.output(0, call.length);
   const Range subtree = tree.children.empty() ? output : plan.scratch(subtree_bytes(tree, bounds));
   scatter_along(plan, tree, bounds, subtree, 0);
-  plan.late(tree.parent.late);
+  plan.level(tree.parent.level);
   plan.copy(subtree.part(0, call.length), output);
-  plan.late(false);
+  plan.level(0);
 }
 
 }  // namespace canele::comm::collectives

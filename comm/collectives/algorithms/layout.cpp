@@ -101,23 +101,23 @@ std::uint64_t subtree_bytes(const Tree& tree, const std::vector<std::uint64_t>& 
 void gather_along(Plan& plan, const Tree& tree, const std::vector<std::uint64_t>& bounds, const Range& subtree,
                   std::uint32_t phase) {
   for (const Edge& child : tree.children) {
-    plan.late(child.late);
+    plan.level(child.level);
     plan.receive(child.peer, slot_of(phase, 0), part_of_subtree(tree, bounds, subtree, child));
   }
-  plan.late(tree.parent.late);
+  plan.level(tree.parent.level);
   if (!tree.is_root()) plan.send(tree.parent.peer, slot_of(phase, 0), subtree);
-  plan.late(false);
+  plan.level(0);
 }
 
 void scatter_along(Plan& plan, const Tree& tree, const std::vector<std::uint64_t>& bounds, const Range& subtree,
                    std::uint32_t phase) {
-  plan.late(tree.parent.late);
+  plan.level(tree.parent.level);
   if (!tree.is_root()) plan.receive(tree.parent.peer, slot_of(phase, 0), subtree);
   for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child) {
-    plan.late(child->late);
+    plan.level(child->level);
     plan.send(child->peer, slot_of(phase, 0), part_of_subtree(tree, bounds, subtree, *child));
   }
-  plan.late(false);
+  plan.level(0);
 }
 
 }  // namespace canele::comm::collectives

@@ -88,7 +88,8 @@ class Plan {
     from_is_higher ? append(from, to) : combine(from, to);
   }
 
-  void late(bool yes) { builder_.late(yes); }
+  void level(std::uint8_t number) { builder_.level(number); }
+  void tree(std::uint32_t radix) { builder_.tree(radix); }
   void window(std::uint32_t sends) { builder_.window(sends); }
 
   Schedule finish() && { return std::move(builder_).build(); }

@@ -21,24 +21,23 @@ struct Ranks {
     return static_cast<int>((static_cast<std::uint64_t>(head) + v) % static_cast<std::uint64_t>(group));
   }
   /// That leads `size` ranks, or as many as there are.
-  Edge child(std::uint64_t first, std::uint64_t most, bool late) const {
-    return {position(first), first, std::min(most, size - first), true, late};
+  Edge child(std::uint64_t first, std::uint64_t most, std::uint8_t level) const {
+    return {position(first), first, std::min(most, size - first), true, level};
   }
 };
 
 void grow_k_nomial(Tree& tree, const Ranks& ranks, std::uint64_t v, const Choice& choice) {
   const std::uint64_t radix = radix_of(choice);
   assert(radix >= 2);
-  std::uint64_t level = 1;
+  std::uint8_t level = 1;
   for (std::uint64_t weight = 1; weight < ranks.size; weight *= radix, ++level) {
     const std::uint64_t digit = v / weight % radix;
-    const bool late = level <= choice.late;
     if (digit != 0) {
-      tree.parent = {ranks.position(v - digit * weight), v, std::min(weight, ranks.size - v), false, late};
+      tree.parent = {ranks.position(v - digit * weight), v, std::min(weight, ranks.size - v), false, level};
       return;
     }
     for (std::uint64_t child = v + weight; child < std::min(v + radix * weight, ranks.size); child += weight) {
-      tree.children.push_back(ranks.child(child, weight, late));
+      tree.children.push_back(ranks.child(child, weight, level));
     }
   }
   assert(v == 0);
@@ -47,13 +46,13 @@ void grow_k_nomial(Tree& tree, const Ranks& ranks, std::uint64_t v, const Choice
 /// Adds what the rank `v` sees.
 void grow(Tree& tree, const Ranks& ranks, std::uint64_t v, const Choice& choice) {
   if (choice.algorithm == Algorithm::flat) {
-    if (v != 0) tree.parent = {ranks.head, v, 1, false, false};
+    if (v != 0) tree.parent = {ranks.head, v, 1, false, 0};
     for (std::uint64_t child = 1; v == 0 && child < ranks.size; ++child) {
-      tree.children.push_back(ranks.child(child, 1, false));
+      tree.children.push_back(ranks.child(child, 1, 0));
     }
   } else if (choice.algorithm == Algorithm::chain) {
-    if (v != 0) tree.parent = {ranks.position(v - 1), v, ranks.size - v, false, false};
-    if (v + 1 < ranks.size) tree.children.push_back(ranks.child(v + 1, ranks.size, false));
+    if (v != 0) tree.parent = {ranks.position(v - 1), v, ranks.size - v, false, 0};
+    if (v + 1 < ranks.size) tree.children.push_back(ranks.child(v + 1, ranks.size, 0));
   } else {
     grow_k_nomial(tree, ranks, v, choice);
   }
@@ -80,15 +79,15 @@ Tree ordered_tree_of(const Call& call, const Choice& choice, int root) {
   } else if (call.rank == root) {
     // With flat ones from the root down, so that what has been combined is always a run of neighbours.
     const bool flat = choice.algorithm == Algorithm::flat;
-    for (int lower = root - 1; flat && lower >= 0; --lower) tree.children.push_back({lower, 0, 1, false, false});
+    for (int lower = root - 1; flat && lower >= 0; --lower) tree.children.push_back({lower, 0, 1, false, 0});
     grow(tree, above, 0, choice);
     // Those above must stay in order of their distance; the head of those below may come in between.
     const auto place = std::find_if(tree.children.begin(), tree.children.end(),
                                     [&](const Edge& child) { return child.first >= below.size; });
-    if (!flat && root > 0) tree.children.insert(place, {0, 0, below.size, false, false});
+    if (!flat && root > 0) tree.children.insert(place, {0, 0, below.size, false, 0});
   } else if (choice.algorithm == Algorithm::flat || call.rank == 0) {
     if (choice.algorithm != Algorithm::flat) grow(tree, below, 0, choice);
-    tree.parent = {root, 0, below.size, true, false};
+    tree.parent = {root, 0, below.size, true, 0};
   } else {
     grow(tree, below, static_cast<std::uint64_t>(call.rank), choice);
   }
@@ -99,15 +98,15 @@ void bcast_along(Plan& plan, const Tree& tree, const Range& buffer, const Cut& c
   for (std::uint64_t piece = 0; piece < cut.count(); ++piece) {
     const Range part = cut.of(buffer, piece);
     if (!tree.is_root()) {
-      plan.late(tree.parent.late);
+      plan.level(tree.parent.level);
       plan.receive(tree.parent.peer, slot_of(phase, piece), part);
     }
     for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child) {
-      plan.late(child->late);
+      plan.level(child->level);
       plan.send(child->peer, slot_of(phase, piece), part);
     }
   }
-  plan.late(false);
+  plan.level(0);
 }
 
 void reduce_along(Plan& plan, const Tree& tree, const Range& own, const Range& result, const Cut& cut,
@@ -122,7 +121,7 @@ void reduce_along(Plan& plan, const Tree& tree, const Range& own, const Range& r
     Range sum = cut.of(own, piece);
     bool ours = tree.is_root() && in_place;  // whether `sum` may be written
     for (const Edge& child : tree.children) {
-      plan.late(child.late);
+      plan.level(child.level);
       const bool becomes_sum = !ours;
       const Range in = !becomes_sum     ? others.next(sum.length)
                        : tree.is_root() ? cut.of(result, piece)
@@ -136,10 +135,10 @@ void reduce_along(Plan& plan, const Tree& tree, const Range& own, const Range& r
         plan.fold(in, sum, child.higher);
       }
     }
-    plan.late(tree.parent.late);
+    plan.level(tree.parent.level);
     if (!tree.is_root()) plan.send(tree.parent.peer, slot_of(phase, piece), sum);
   }
-  plan.late(false);
+  plan.level(0);
 }
 
 }  // namespace canele::comm::collectives

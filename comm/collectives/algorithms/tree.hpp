@@ -32,7 +32,7 @@ struct Edge {
   int peer = -1;                      ///< position; -1: the root has no parent
   std::uint64_t first = 0, size = 0;  ///< the child's subtree, counted from the root on (by steps away from it)
   bool higher = true;                 ///< the subtree comes after this rank in the order of operands
-  bool late = false;                  ///< one of the widest levels, for the calling thread
+  std::uint8_t level = 0;             ///< 1: the leaves', the widest one; 0: no level is wider than others
 };
 
 struct Tree {
@@ -45,6 +45,11 @@ struct Tree {
 inline std::uint32_t radix_of(const Choice& choice) {
   const bool has_one = choice.algorithm == Algorithm::k_nomial || choice.algorithm == Algorithm::two_phases;
   return has_one && choice.radix != 0 ? choice.radix : 2;
+}
+
+/// That of a tree whose lower levels are wider than those above; 0: it has no levels.
+inline std::uint32_t wide_radix_of(const Choice& choice) {
+  return choice.algorithm == Algorithm::flat || choice.algorithm == Algorithm::chain ? 0 : radix_of(choice);
 }
 
 /// The tree of `choice` (flat, chain, k_nomial, also of two_phases; all else: binomial) as `call`'s rank sees it.

@@ -92,17 +92,16 @@ class Sweep {
     }
   }
 
-  /// Segments, pieces, radices, windows and late levels, each in turn.
+  /// Segments, pieces, radices and windows, each in turn.
   void choices() {
     Choice& choice = what_.choice;
-    const Choice plain{choice.algorithm, 0, 0, 0, 0};
+    const Choice plain{choice.algorithm, 0, 0, 0};
     const std::uint64_t segments[] = {0, 7, 100}, pieces[] = {0, 0, 64, 192};
     const std::uint64_t turn = dice_.roll();
     choice = plain;
     choice.segment = segments[turn % 3] * (has_parts() ? static_cast<std::uint64_t>(what_.size) : 1);
     choice.window = static_cast<std::uint32_t>(turn % 4);
     choice.piece = pieces[turn / 32 % 4];
-    choice.late = choice.algorithm == Algorithm::binomial ? static_cast<std::uint32_t>(turn % 5) : 0;
     const std::uint32_t radices[] = {2, 3, 4, 8};
     if (choice.algorithm == Algorithm::k_nomial) choice.radix = radices[turn / 8 % 4];
     if (choice.algorithm == Algorithm::two_phases) choice.radix = turn / 8 % 2 == 0 ? 0 : radices[turn / 16 % 4];

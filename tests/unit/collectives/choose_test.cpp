@@ -19,7 +19,7 @@ namespace {
 
 bool same(const Choice& a, const Choice& b) {
   return a.algorithm == b.algorithm && a.radix == b.radix && a.segment == b.segment && a.window == b.window &&
-         a.late == b.late && a.piece == b.piece;
+         a.piece == b.piece;
 }
 
 TEST(Choose, TheSameOnAllRanks) {
@@ -83,10 +83,6 @@ TEST(Choose, TakesWhatIsAskedFor) {
   wish.algorithm = Algorithm::flat;
   wish.window = 3;
   EXPECT_TRUE(same(choose(collective(Operation::alltoall, 9, 10'000), wish, {}), wish));
-  wish = {};
-  wish.algorithm = Algorithm::binomial;
-  wish.late = 2;
-  EXPECT_TRUE(same(choose(collective(Operation::gather, 9, 10'000), wish, {}), wish));
 }
 
 TEST(Choose, KeepsTheOrderOfOperands) {

@@ -283,21 +283,23 @@ std::vector<std::vector<bool>> ancestors_of(const Schedule& schedule) {
   return before;
 }
 
-TEST(Late, MarksTheWidestLevelsAndTheirMessagesOnly) {
+/// For the thread that calls, or waits, if so many levels are.
+bool is_late(const Step& step, std::uint32_t levels) { return step.level != 0 && step.level <= levels; }
+
+TEST(Levels, AreNumberedFromTheWidestOn) {
   for (const Operation operation : {Operation::bcast, Operation::scatter, Operation::reduce, Operation::gather}) {
     for (const int n : {2, 5, 8, 13, 16}) {
       for (std::uint32_t late = 0; late <= 5; ++late) {
-        Choice choice = plain(Algorithm::binomial);
-        choice.late = late;
         int sends = 0, receives = 0, expected = 0;
         for (int left = n, level = 1; level <= static_cast<int>(late); ++level) {
           expected += left / 2;
           left = (left + 1) / 2;
         }
-        for (const Schedule& schedule : schedules_of(call_of(operation, n), choice)) {
+        for (const Schedule& schedule : schedules_of(call_of(operation, n), plain(Algorithm::binomial))) {
+          EXPECT_EQ(schedule.radix(), 2U);
           for (const Step& step : schedule.steps()) {
-            sends += step.late && step.action == Action::send ? 1 : 0;
-            receives += step.late && step.action == Action::receive ? 1 : 0;
+            sends += is_late(step, late) && step.action == Action::send ? 1 : 0;
+            receives += is_late(step, late) && step.action == Action::receive ? 1 : 0;
           }
         }
         EXPECT_EQ(sends, expected) << name_of(operation) << ", " << n << " ranks, " << late << " levels";
@@ -307,19 +309,18 @@ TEST(Late, MarksTheWidestLevelsAndTheirMessagesOnly) {
   }
 }
 
-TEST(Late, IsFirstOnTheWayToTheRootAndLastOnTheWayFromIt) {
+TEST(Levels, OfTheWidestAreFirstOnTheWayToTheRootAndLastOnTheWayFromIt) {
   for (const Operation operation : {Operation::bcast, Operation::scatter, Operation::reduce, Operation::gather}) {
     const bool to_root = operation == Operation::reduce || operation == Operation::gather;
-    Choice choice = plain(Algorithm::binomial);
-    choice.late = 2;
-    for (const Schedule& schedule : schedules_of(call_of(operation, 16), choice)) {
+    for (const Schedule& schedule : schedules_of(call_of(operation, 16), plain(Algorithm::binomial))) {
       const std::vector<std::vector<bool>> before = ancestors_of(schedule);
       for (StepId step = 0; step < before.size(); ++step) {
         for (StepId other = 0; other < before.size(); ++other) {
           const Step &later = schedule.steps()[step], &earlier = schedule.steps()[other];
           const bool moves = later.action != Action::copy && earlier.action != Action::copy;
           if (!before[step][other] || !moves) continue;
-          EXPECT_FALSE(to_root ? later.late && !earlier.late : !later.late && earlier.late) << name_of(operation);
+          const bool late = is_late(later, 2), before_it = is_late(earlier, 2);
+          EXPECT_FALSE(to_root ? late && !before_it : !late && before_it) << name_of(operation);
         }
       }
     }

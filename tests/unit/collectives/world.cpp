@@ -61,7 +61,7 @@ std::string Case::text() const {
   return std::string(name_of(operation)) + " " + std::string(name_of(choice.algorithm)) + ", " + std::to_string(size) +
          " ranks, root " + std::to_string(root) + ", count " + std::to_string(count) + ", radix " +
          std::to_string(choice.radix) + ", segment " + std::to_string(choice.segment) + ", window " +
-         std::to_string(choice.window) + ", late " + std::to_string(choice.late) + (in_place ? ", in place" : "") +
+         std::to_string(choice.window) + (in_place ? ", in place" : "") +
          (reduces() ? ", element " + std::to_string(static_cast<int>(element)) : "") + ", shape " +
          std::to_string(static_cast<int>(shape));
 }

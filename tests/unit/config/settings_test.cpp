@@ -68,6 +68,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::multicast, "MULTICAST"},
       {Setting::multicast_memory, "MULTICAST_MEMORY"},
       {Setting::collectives, "COLLECTIVES"},
+      {Setting::split_tree, "SPLIT_TREE"},
       {Setting::push, "PUSH"},
       {Setting::checksum, "CHECKSUM"},
       {Setting::spin, "SPIN"},
