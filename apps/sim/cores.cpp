@@ -14,7 +14,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
+#include "apps/sim/core_engines.hpp"
 #include "apps/sim/core_model.hpp"
 #include "apps/sim/cores_options.hpp"
 #include "comm/collectives/algorithms.hpp"
@@ -37,6 +39,8 @@ struct Row {
   std::vector<double> overlapped;     ///< by split
   std::vector<double> model;          ///< the same; empty: there is none
   double busy = 0;                    ///< communication cores, of the time alone
+  double automatic = 0;               ///< engines: where they choose the split
+  std::uint32_t chosen = 0;           ///< the one that most of them have chosen
 
   /// Reynier's, of the first split: 0: overlapped, 1: one after the other.
   double r_overhead() const {
@@ -75,10 +79,14 @@ class Cores {
     const bool parts = operation_ == Operation::gather || operation_ == Operation::scatter;
     return parts ? split_tree::Sizes::doubling : split_tree::Sizes::equal;
   }
-  double unit_ns() const { return static_cast<double>(options_.size) / options_.core_gigabytes; }
+  double unit_ns() const { return unit_ns_; }
+  double measured_unit_ns() const;
   CoreMachine machine_of(Placing placing, std::uint32_t ranks) const;
   /// In units.
   CoreTimes simulate(const CoreMachine& machine, std::uint32_t split, double computation) const;
+  CoreTimes simulate_schedules(const CoreMachine& machine, std::uint32_t split, double computation) const;
+  EngineTimes simulate_engines(const CoreMachine& machine, std::optional<std::uint32_t> split,
+                               double computation) const;
   Row row_of(Placing placing, std::uint32_t ranks) const;
   std::string best_by_ranks(const std::vector<Row>& rows, Placing placing, std::vector<double> Row::*times) const;
 
@@ -86,6 +94,7 @@ class Cores {
   Operation operation_ = Operation::reduce;
   collectives::Choice choice_;
   std::vector<Placing> placings_;
+  double unit_ns_ = 0;
   double blocking_ = 0;  // on all cores of a node
 };
 
@@ -120,6 +129,12 @@ std::string Cores::read() {
   }
   if (options_.splits.empty()) options_.splits = splits() ? std::vector<std::uint32_t>{0, 1, 2, 3} : std::vector{0U};
   if (!splits() && options_.splits != std::vector{0U}) return "--split: only binomial trees from a root can be split";
+  if (options_.engines && (options_.nodes != 1 || options_.copies != 1 || options_.levels_apart)) {
+    return "--engines: on one node, and not with --copies or --levels-apart";
+  }
+  if (options_.engines && !rooted() && operation_ != Operation::scan) {
+    return "--engines: bcast, reduce, gather, scatter and scan only";
+  }
   if (!splits() && options_.levels_apart) return "--levels-apart: only binomial trees from a root have such levels";
   if (options_.placings.empty()) options_.placings = {"shared"};
   for (const std::string& name : options_.placings) {
@@ -141,6 +156,35 @@ CoreMachine Cores::machine_of(Placing placing, std::uint32_t ranks) const {
 }
 
 CoreTimes Cores::simulate(const CoreMachine& machine, std::uint32_t split, double computation) const {
+  if (!options_.engines) return simulate_schedules(machine, split, computation);
+  const EngineTimes times = simulate_engines(machine, split, computation);
+  return {times.end_ns / unit_ns(), times.busy_ns / unit_ns()};
+}
+
+EngineTimes Cores::simulate_engines(const CoreMachine& machine, std::optional<std::uint32_t> split,
+                                    double computation) const {
+  EngineCourse course;
+  course.operation = operation_;
+  course.algorithm = choice_.algorithm;
+  course.size = options_.size;
+  course.segment = options_.segment;
+  course.split = split;
+  course.computation_ns = computation * unit_ns();
+  course.shared_copies = options_.shared_copies;
+  if (!split) course.rounds = 6;  // from what they have seen in those before
+  EngineTimes times = run_engines_on_cores(machine, course);
+  if (!times.problem.empty()) throw std::runtime_error(times.problem);
+  return times;
+}
+
+/// A message between two ranks that have cores to spare.
+double Cores::measured_unit_ns() const {
+  CoreMachine machine = machine_of(Placing::nearest, 2);
+  machine.cores = 4;
+  return simulate_engines(machine, 0, 0).end_ns;
+}
+
+CoreTimes Cores::simulate_schedules(const CoreMachine& machine, std::uint32_t split, double computation) const {
   collectives::Call call;
   call.operation = operation_;
   call.size = static_cast<int>(machine.nodes * machine.ranks);
@@ -169,6 +213,15 @@ Row Cores::row_of(Placing placing, std::uint32_t ranks) const {
   const std::uint32_t left = (options_.cores - ranks) * options_.nodes;
   if (left > 0) row.busy = alone.busy_ns / alone.end_ns / left;
   const bool modelled = splits() && options_.nodes == 1 && options_.copies == 1 && options_.computation == 1;
+  if (options_.engines) row.busy = 0;  // of several rounds
+  if (options_.engines && splits()) {
+    const EngineTimes times = simulate_engines(machine, {}, row.computation);
+    row.automatic = times.end_ns / unit_ns();
+    std::map<std::uint32_t, int> votes;
+    for (const std::uint32_t split : times.split) ++votes[split];
+    row.chosen =
+        std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; })->first;
+  }
   for (const std::uint32_t split : options_.splits) {
     row.overlapped.push_back(simulate(machine, split, row.computation).end_ns);
     if (modelled) row.model.push_back(split_tree::overlapped_time({options_.cores, ranks}, split, sizes()));
@@ -177,7 +230,9 @@ Row Cores::row_of(Placing placing, std::uint32_t ranks) const {
 }
 
 std::vector<Row> Cores::run() {
-  blocking_ = simulate(machine_of(Placing::bind, options_.cores), 0, 0).end_ns;
+  unit_ns_ = static_cast<double>(options_.size) / options_.core_gigabytes;
+  blocking_ = simulate_schedules(machine_of(Placing::bind, options_.cores), 0, 0).end_ns;
+  if (options_.engines) unit_ns_ = measured_unit_ns();
   std::vector<Row> rows;
   for (const Placing placing : placings_) {
     for (const std::uint32_t ranks : options_.ranks) rows.push_back(row_of(placing, ranks));
@@ -212,17 +267,18 @@ std::string Cores::best_by_ranks(const std::vector<Row>& rows, Placing placing, 
 void Cores::print(const std::vector<Row>& rows) const {
   const bool modelled = !rows.front().model.empty();
   fmt::print(
-      "{}, {} bytes, {} node{} of {} cores, {} cop{} of a message{}; unit {:.1f} us; blocking on all cores {:.2f}\n",
+      "{}, {} bytes, {} node{} of {} cores, {} cop{} of a message{}{}; unit {:.1f} us; blocking on all cores {:.2f}\n",
       options_.operation, options_.size, options_.nodes, options_.nodes == 1 ? "" : "s", options_.cores,
       options_.copies, options_.copies == 1 ? "y" : "ies", options_.levels_apart ? ", levels apart" : "",
-      unit_ns() / 1e3, blocking_);
+      options_.engines ? ", engines" : "", unit_ns() / 1e3, blocking_);
   std::string head = fmt::format("{:<9}{:>6}{:>6}{:>9}{:>9}{:>7}{:>7}", "placing", "ranks", "left", "compute", "alone",
                                  "busy", "r_over");
   for (const std::uint32_t split : options_.splits) {
     head += fmt::format("{:>9}", fmt::format("S={}", split));
     if (modelled) head += fmt::format("{:>8}", "model");
   }
-  fmt::print("{}{:>6}{}\n", head, "best", modelled ? " model" : "");
+  const bool chooses = options_.engines && splits();
+  fmt::print("{}{:>6}{}{}\n", head, "best", modelled ? " model" : "", chooses ? "     auto    S" : "");
   for (const Row& row : rows) {
     fmt::print("{:<9}{:>6}{:>6}{:>9.3f}{:>9.3f}{:>7.2f}{:>7.2f}", placing_names[static_cast<std::size_t>(row.placing)],
                row.ranks, options_.cores - row.ranks, row.computation, row.alone, row.busy, row.r_overhead());
@@ -232,6 +288,7 @@ void Cores::print(const std::vector<Row>& rows) const {
     }
     fmt::print("{:>6}", options_.splits[best_of(row.overlapped)]);
     if (modelled) fmt::print("{:>6}", options_.splits[best_of(row.model)]);
+    if (chooses) fmt::print("{:>9.3f}{:>5}", row.automatic, row.chosen);
     fmt::print("\n");
   }
   if (options_.splits.size() == 1) return;
@@ -256,6 +313,10 @@ void Cores::print_json(const std::vector<Row>& rows) const {
                                   {"r_overhead", row.r_overhead()},
                                   {"overlapped", row.overlapped},
                                   {"best", options_.splits[best_of(row.overlapped)]}};
+    if (options_.engines && splits()) {
+      one["automatic"] = row.automatic;
+      one["chosen"] = row.chosen;
+    }
     if (!row.model.empty()) {
       one["model"] = row.model;
       one["model_best"] = options_.splits[best_of(row.model)];

@@ -23,6 +23,8 @@ struct CoresOptions {
   bool levels_apart = false;                ///< of the tree, on the communication cores
   double computation = 1;                   ///< times what hides the blocking collective
   double nic_gigabytes = 10, nic_us = 1.5;  ///< each way, of a node
+  bool engines = false;                     ///< the production engine of each rank, not only its schedule
+  bool shared_copies = false;               ///< engines: both ends copy
   bool json = false;
 };
 

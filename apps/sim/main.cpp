@@ -289,6 +289,10 @@ void add_cores_options(CLI::App& app, Arguments* arguments) {
       ->check(CLI::Range(1, 2))
       ->capture_default_str();
   group.add_flag("--levels-apart", options.levels_apart, "a level begins when the one before has ended, everywhere");
+  group.add_flag(
+      "--engines", options.engines,
+      "run the production engine of each rank, its worker and calling thread; one node; and let it choose S");
+  group.add_flag("--shared-copies", options.shared_copies, "engines: both ends of a message copy (CANELE_PUSH=on)");
   group.add_option("--computation", options.computation, "times what would hide the blocking collective on all cores")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
@@ -316,14 +320,15 @@ int run_on_modelled_cores(Arguments* arguments) {
 int main(int argc, char** argv) {
   CLI::App app("Simulates jobs of Canelé's engine on virtual time while things go wrong.");
   Arguments arguments;
-  app.add_option("--workload", arguments.workload,
-                 "random: everything while everything goes wrong; flood: most of it to few ranks that post late; "
-                 "startup: ranks that come late, leave early, die at the start; "
-                 "multicast: as random, and multicasts; mixed: random or multicast, by the seed; "
-                 "scale: thousands of engines, without faults; "
-                 "cholesky: the messages of a tile Cholesky, without faults; "
-                 "collectives: collectives of all kinds, while everything goes wrong; "
-                 "cores: how long one takes on modelled cores that compute, too; without faults, and without engines")
+  app.add_option(
+         "--workload", arguments.workload,
+         "random: everything while everything goes wrong; flood: most of it to few ranks that post late; "
+         "startup: ranks that come late, leave early, die at the start; "
+         "multicast: as random, and multicasts; mixed: random or multicast, by the seed; "
+         "scale: thousands of engines, without faults; "
+         "cholesky: the messages of a tile Cholesky, without faults; "
+         "collectives: collectives of all kinds, while everything goes wrong; "
+         "cores: how long one takes on modelled cores that compute, too; without faults; schedules alone, or engines")
       ->check(CLI::IsMember(workloads))
       ->capture_default_str();
   app.add_option("--partners", arguments.run.partners, "scale: that each rank chooses")->check(CLI::Range(1, 1000));

@@ -20,6 +20,7 @@ Scheduler::Thread& Scheduler::spawn(std::string name, int rank, std::function<vo
   thread.name = std::move(name);
   thread.rank = rank;
   thread.fiber = std::make_unique<Fiber>(std::move(body));
+  if (core_for) thread.core = core_for(thread);
   resume_at(thread, timeline_.now() + dice_.under(100));
   return thread;
 }
@@ -35,9 +36,10 @@ void Scheduler::resume_at(Thread& thread, std::uint64_t time) {
 
 void Scheduler::resume(Thread& thread) {
   if (thread.killed || thread.over) return;
+  thread.waits = false;
+  if (!take_turn(thread)) return;
   assert(current_ == nullptr);
   ++switches_;
-  thread.waits = false;
   current_ = &thread;
   const int outside = locals_.get();
   locals_.set(thread.callback_depth);
@@ -48,7 +50,51 @@ void Scheduler::resume(Thread& thread) {
   if (thread.fiber->over()) {
     thread.over = true;
     thread.fiber.reset();
+    end_turn(thread);
   }
+}
+
+/// False: others have the core, and it is among those that wait for it.
+bool Scheduler::take_turn(Thread& thread) {
+  if (thread.core == nullptr) return true;
+  Core& core = *thread.core;
+  if (thread.has_turn && (timeline_.now() < thread.turn_ends || core.ready.empty())) return true;
+  if (!thread.has_turn && core.idle != 0) {
+    begin_turn(thread);
+    return true;
+  }
+  core.ready.push_back(&thread);
+  end_turn(thread);
+  return false;
+}
+
+void Scheduler::begin_turn(Thread& thread) {
+  --thread.core->idle;
+  thread.has_turn = true;
+  thread.turn_ends = timeline_.now() + Core::slice_ns;
+}
+
+/// If it has one, the next thread has its own.
+void Scheduler::end_turn(Thread& thread) {
+  if (!thread.has_turn) return;
+  Core& core = *thread.core;
+  thread.has_turn = false;
+  ++core.idle;
+  if (core.ready.empty()) return;
+  Thread& next = *core.ready.front();
+  core.ready.pop_front();
+  begin_turn(next);
+  resume_at(next, timeline_.now());
+}
+
+/// It still works for so long.
+void Scheduler::end_turn_after(Thread& thread, std::uint64_t ns) {
+  if (thread.core == nullptr) return;
+  thread.core->busy_ns += ns;
+  if (ns == 0) return end_turn(thread);
+  timeline_.after(ns, [this, &thread, turn = thread.turn] {
+    if (turn == thread.turn) end_turn(thread);
+  });
 }
 
 void Scheduler::leave_core(Thread& thread) { thread.fiber->pause(); }
@@ -64,18 +110,25 @@ void Scheduler::spend(std::uint64_t ns) {
 void Scheduler::pause_for(std::uint64_t ns) {
   if (current_ == nullptr) return;
   Thread& thread = *current_;
-  resume_at(thread, timeline_.now() + std::exchange(thread.debt_ns, 0) + ns);
+  const std::uint64_t worked = std::exchange(thread.debt_ns, 0);
+  resume_at(thread, timeline_.now() + worked + ns);
+  if (ns != 0) {
+    end_turn_after(thread, worked);
+  } else if (thread.core != nullptr) {
+    thread.core->busy_ns += worked;
+  }
   leave_core(thread);
 }
 
 void Scheduler::sleep(std::uint64_t timeout_ns, const char* doing) {
   if (current_ == nullptr) return;
   Thread& thread = *current_;
-  const std::uint64_t from = timeline_.now() + std::exchange(thread.debt_ns, 0);
+  const std::uint64_t worked = std::exchange(thread.debt_ns, 0), from = timeline_.now() + worked;
   thread.waits = true;
   thread.doing = doing;
   ++thread.turn;
   if (timeout_ns != for_ever) resume_at(thread, timeout_ns > for_ever - from ? for_ever : from + timeout_ns);
+  end_turn_after(thread, worked);
   leave_core(thread);
   thread.doing = "";
 }

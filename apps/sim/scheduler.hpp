@@ -7,10 +7,15 @@
 //      it runs undisturbed, so data races are not found here (TSan does that); every order of the steps is.
 //
 //   Timeline ──"resume fiber"──▶ Fiber ──spend / park / pause──▶ Timeline
+//                  └─ its core has another thread: waits for its turn
+//
+// Threads have cores of their own but for those that somebody has put together. These have turns of a scheduler's
+// slice; who sleeps or yields ends its own.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +33,14 @@ using drivers::sim::Timeline;
 
 class Scheduler {
  public:
+  struct Thread;
+  /// Executes one thread at a time; or several that share their threads, one each.
+  struct Core {
+    static constexpr std::uint64_t slice_ns = 3'000'000;
+    unsigned idle = 1;
+    std::deque<Thread*> ready = {};  ///< that could run
+    std::uint64_t busy_ns = 0;       ///< so far
+  };
   /// One thread of one process (rank).
   struct Thread {
     std::string name;
@@ -40,6 +53,9 @@ class Scheduler {
     bool over = false, killed = false;
     int callback_depth = 0;  ///< the engine's thread-local, see world.cpp
     const char* doing = "";  ///< for the wait-for graph
+    Core* core = nullptr;    ///< nullptr: one of its own
+    bool has_turn = false;   ///< there, until `turn_ends` if others could run
+    std::uint64_t turn_ends = 0;
   };
   /// Saves and restores what the engine keeps per thread.
   struct Locals {
@@ -51,6 +67,8 @@ class Scheduler {
       : timeline_(timeline), dice_(dice), locals_(std::move(locals)) {}
 
   Thread& spawn(std::string name, int rank, std::function<void()> body);
+  /// Says on which core a new thread is to run. Cores outlive the threads.
+  std::function<Core*(const Thread&)> core_for;
   /// The thread that runs, nullptr outside of all.
   Thread* current() const { return current_; }
 
@@ -87,6 +105,10 @@ class Scheduler {
   void resume_at(Thread& thread, std::uint64_t time);
   void resume(Thread& thread);
   void leave_core(Thread& thread);
+  bool take_turn(Thread& thread);
+  void begin_turn(Thread& thread);
+  void end_turn(Thread& thread);
+  void end_turn_after(Thread& thread, std::uint64_t ns);
 
   Timeline& timeline_;
   Dice dice_;

@@ -82,6 +82,44 @@ class SplitTree(unittest.TestCase):
         self.assertNotIn("model", found["rows"][0])
 
 
+class Engines(unittest.TestCase):
+    """The production engine of each rank, which has only seen how long the rounds before took to the wait."""
+
+    def rows(self, operation, ranks):
+        found = figures("--engines", "--operation", operation, "--node-ranks", ranks, "--size", "200000",
+                        "--core-bandwidth", "1")
+        return {row["ranks"]: row for row in found["rows"]}
+
+    def test_they_choose_the_split_of_the_model(self):
+        for operation in ("reduce", "bcast"):
+            rows = self.rows(operation, "51,52,57,58,60-62")
+            chosen = {ranks: row["chosen"] for ranks, row in rows.items()}
+            self.assertEqual(chosen, {51: 0, 52: 1, 57: 1, 58: 2, 60: 2, 61: 2, 62: 3})
+            for row in rows.values():
+                self.assertEqual(row["chosen"], row["model_best"])
+                # Nothing keeps levels apart, so it may be sooner over than by the model.
+                self.assertLess(row["automatic"], 1.05 * min(row["model"]), row)
+
+    def test_a_split_takes_what_the_model_says(self):
+        for operation in ("reduce", "bcast"):
+            for row in self.rows(operation, "60,62").values():
+                for split, (simulated, model) in enumerate(zip(row["overlapped"], row["model"])):
+                    self.assertLess(simulated, 1.03 * model, (operation, split, row))
+                self.assertGreater(row["overlapped"][0], 1.6 * row["automatic"], row)
+
+    def test_parts_for_the_root_are_split_too(self):
+        for operation in ("gather", "scatter"):
+            found = figures("--engines", "--operation", operation, "--node-cores", "18", "--node-ranks", "16",
+                            "--size", "100000", "--core-bandwidth", "1")
+            self.assertEqual(len(found["rows"]), 1)
+
+    def test_what_they_cannot_do_is_refused(self):
+        for wrong, reason in ((["--nodes", "2"], "on one node"), (["--operation", "alltoall"], "scan only")):
+            status, text = sim("--engines", *wrong)
+            self.assertNotEqual(status, 0)
+            self.assertIn(reason, text)
+
+
 class Chain(unittest.TestCase):
     def check(self, *more):
         rows = figures("--operation", "scan", "--node-ranks", "62", "--placing", "bind,numa,odd-even", *more)["rows"]

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Engines on modelled cores. See core_engines.hpp (who, threads, picture).
+// Surprise: all ranks begin a round at a date that the last one to end the round before has set.
+#include "apps/sim/core_engines.hpp"
+
+#include <canele/collectives.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+
+#include "apps/sim/world.hpp"
+#include "comm/api/collective_call.hpp"
+#include "comm/collectives/group.hpp"
+
+namespace canele::sim {
+namespace {
+
+using comm::collectives::Operation;
+
+/// What all ranks agree on, outside of the engines.
+struct Rounds {
+  std::uint64_t begins_ns = 0, ends_ns = 0;
+};
+
+class Body {
+ public:
+  Body(World& world, const EngineCourse& course, EngineTimes& times) : world_(world), course_(course), times_(times) {}
+
+  void operator()(int rank, canele_engine_t* engine) {
+    canele_group_t* group = nullptr;
+    if (canele_group_create(engine, "cores", nullptr, 0, &group) != CANELE_OK) return world_.complain("no group");
+    const auto n = static_cast<std::size_t>(world_.ranks());
+    const bool parts = course_.operation == Operation::gather || course_.operation == Operation::scatter;
+    std::vector<std::byte> in(parts && rank == 0 ? n * course_.size : course_.size), out(in.size());
+    for (int round = 0; round < course_.rounds; ++round) {
+      meet(group);
+      const std::uint64_t from = world_.now_ns();
+      canele_request_t request{};
+      if (start(group, in, out, &request) != CANELE_OK) return world_.complain(canele_error_detail());
+      const double call_ns = static_cast<double>(world_.now_ns() - from);
+      compute();
+      if (canele_wait(&request, nullptr) != CANELE_OK) return world_.complain(canele_error_detail());
+      world_.scheduler.pause_for(0);  // what it has worked has passed
+      times_.end_ns = std::max(rounds_.ends_ns == round_id(round) ? times_.end_ns : 0,
+                               static_cast<double>(world_.now_ns() - rounds_.begins_ns));
+      times_.call_ns = std::max(rounds_.ends_ns == round_id(round) ? times_.call_ns : 0, call_ns);
+      rounds_.ends_ns = round_id(round);
+    }
+    if (course_.operation != Operation::scan) note_split(rank, group);
+    canele_group_destroy(group);
+  }
+
+ private:
+  static std::uint64_t round_id(int round) { return static_cast<std::uint64_t>(round) + 1; }
+
+  /// All go on at the same date, which the first one to know that all have come sets.
+  void meet(canele_group_t* group) {
+    constexpr std::uint64_t gap_ns = 500'000;  // in which workers fall asleep
+    canele_collective_options_t options{};
+    options.struct_size = sizeof options;
+    options.blocking = 1;
+    if (canele_ibarrier(group, &options, nullptr) != CANELE_OK) return world_.complain(canele_error_detail());
+    if (world_.now_ns() > rounds_.begins_ns) rounds_.begins_ns = world_.now_ns() + gap_ns;
+    if (world_.now_ns() < rounds_.begins_ns) world_.scheduler.pause_for(rounds_.begins_ns - world_.now_ns());
+  }
+
+  void compute() {
+    constexpr std::uint64_t at_a_time = 50'000;  // then another thread of the core may have its turn
+    for (auto left = static_cast<std::uint64_t>(course_.computation_ns); left > 0;) {
+      const std::uint64_t now = std::min(left, at_a_time);
+      world_.scheduler.spend(now);
+      left -= now;
+    }
+  }
+
+  int start(canele_group_t* group, std::vector<std::byte>& in, std::vector<std::byte>& out, canele_request_t* request) {
+    canele_collective_options_t options{};
+    options.struct_size = sizeof options;
+    options.algorithm = static_cast<int>(course_.algorithm);
+    options.segment = course_.segment == 0 ? ~std::size_t{0} >> 1 : course_.segment;
+    canele_operator_t sum{};
+    canele_operator_of(CANELE_BXOR, CANELE_UINT8, &sum);
+    canele_parts_t parts{};
+    parts.length = course_.size;
+    switch (course_.operation) {
+      case Operation::bcast:
+        return canele_ibcast(group, out.data(), course_.size, 0, &options, request);
+      case Operation::reduce:
+        return canele_ireduce(group, in.data(), out.data(), course_.size, &sum, 0, &options, request);
+      case Operation::gather:
+        return canele_igather(group, in.data(), course_.size, out.data(), &parts, 0, &options, request);
+      case Operation::scatter:
+        return canele_iscatter(group, in.data(), &parts, out.data(), course_.size, 0, &options, request);
+      default:
+        return canele_iscan(group, in.data(), out.data(), course_.size, &sum, &options, request);
+    }
+  }
+
+  void note_split(int rank, canele_group_t* group) {
+    comm::collectives::Call call;
+    call.operation = course_.operation;
+    call.size = world_.ranks();
+    call.length = course_.size;
+    const auto* const known = comm::api::group_of(group).splits.find(call, 2);
+    times_.split.resize(static_cast<std::size_t>(world_.ranks()));
+    times_.split[static_cast<std::size_t>(rank)] = known == nullptr ? 0 : known->split();
+  }
+
+  World& world_;
+  const EngineCourse& course_;
+  EngineTimes& times_;
+  Rounds rounds_;
+};
+
+WorldOptions world_of(const CoreMachine& machine, const EngineCourse& course) {
+  WorldOptions options;
+  options.ranks = options.ranks_per_node = static_cast<int>(machine.ranks);
+  options.processors = machine.cores;
+  Network memory;
+  memory.options.kind = drivers::sim::Kind::memory;
+  memory.options.model = {100, 10, 1 / machine.byte_ns};
+  options.networks.push_back(memory);
+  options.settings = {std::string("CANELE_PUSH=") + (course.shared_copies ? "on" : "off"), "CANELE_HANG_REPORT=0"};
+  if (course.split) options.settings.push_back("CANELE_SPLIT_TREE=" + std::to_string(*course.split));
+  return options;
+}
+
+/// The cores of one node: the ranks' own, then those for communication.
+class NodeCores {
+ public:
+  explicit NodeCores(const CoreMachine& machine) : machine_(machine), cores_(machine.ranks + machine.cores) {
+    if (left() > 0) cores_[machine.ranks].idle = machine.placing == Placing::shared ? left() : 1;
+  }
+  Scheduler::Core* of(const Scheduler::Thread& thread) {
+    const auto rank = static_cast<std::uint32_t>(thread.rank);
+    if (thread.name == "main" || machine_.placing == Placing::bind || left() == 0) return &cores_[rank];
+    return &cores_[machine_.ranks + (machine_.placing == Placing::shared ? 0 : communication_core(machine_, rank))];
+  }
+  double busy_ns() const {
+    double sum = 0;
+    for (std::size_t core = machine_.ranks; core < cores_.size(); ++core)
+      sum += static_cast<double>(cores_[core].busy_ns);
+    return sum;
+  }
+
+ private:
+  std::uint32_t left() const { return machine_.cores - machine_.ranks; }
+  const CoreMachine& machine_;
+  std::deque<Scheduler::Core> cores_;
+};
+
+}  // namespace
+
+EngineTimes run_engines_on_cores(const CoreMachine& machine, const EngineCourse& course) {
+  constexpr std::uint64_t patience_ns = 100'000'000'000;
+  EngineTimes times;
+  NodeCores cores(machine);
+  World world(world_of(machine, course));
+  world.scheduler.core_for = [&cores](const Scheduler::Thread& thread) { return cores.of(thread); };
+  world.start(Body(world, course, times));
+  if (!world.run(patience_ns)) {
+    times.problem =
+        world.complaints().empty() ? "it has not ended:\n" + world.wait_graph() : world.complaints().front();
+  }
+  times.busy_ns = cores.busy_ns();
+  return times;
+}
+
+}  // namespace canele::sim
