@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Engines on modelled cores. See core_engines.hpp (who, threads, picture).
-// Surprise: all ranks begin a round at a date that the last one to end the round before has set.
+// Surprise: ranks know the end of a round by a barrier of the library, whose waits are what its engines hear of.
 #include "apps/sim/core_engines.hpp"
 
 #include <canele/collectives.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <utility>
 
 #include "apps/sim/world.hpp"
 #include "comm/api/collective_call.hpp"
@@ -22,7 +22,8 @@ using comm::collectives::Operation;
 
 /// What all ranks agree on, outside of the engines.
 struct Rounds {
-  std::uint64_t begins_ns = 0, ends_ns = 0;
+  std::uint64_t begins_ns = 0;
+  int last = -1;  ///< that somebody has ended
 };
 
 class Body {
@@ -44,17 +45,19 @@ class Body {
       compute();
       if (canele_wait(&request, nullptr) != CANELE_OK) return world_.complain(canele_error_detail());
       world_.scheduler.pause_for(0);  // what it has worked has passed
-      times_.end_ns = std::max(rounds_.ends_ns == round_id(round) ? times_.end_ns : 0,
-                               static_cast<double>(world_.now_ns() - rounds_.begins_ns));
-      times_.call_ns = std::max(rounds_.ends_ns == round_id(round) ? times_.call_ns : 0, call_ns);
-      rounds_.ends_ns = round_id(round);
+      ended(round, call_ns);
     }
     if (course_.operation != Operation::scan) note_split(rank, group);
     canele_group_destroy(group);
   }
 
  private:
-  static std::uint64_t round_id(int round) { return static_cast<std::uint64_t>(round) + 1; }
+  /// On this rank; of the ranks the last one counts, of the rounds, too.
+  void ended(int round, double call_ns) {
+    if (std::exchange(rounds_.last, round) != round) times_.end_ns = times_.call_ns = 0;
+    times_.end_ns = std::max(times_.end_ns, static_cast<double>(world_.now_ns() - rounds_.begins_ns));
+    times_.call_ns = std::max(times_.call_ns, call_ns);
+  }
 
   /// All go on at the same date, which the first one to know that all have come sets.
   void meet(canele_group_t* group) {
