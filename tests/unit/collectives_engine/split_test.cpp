@@ -40,11 +40,13 @@ class SplitRanks {
   void put_off_for_long(const Case& what) {
     for (int rank = 0; rank < ranks.size(); ++rank) course(rank, what).seen(hours_ns, false);
   }
-  std::uint64_t sent(int rank) {
-    std::uint64_t sum = 0;
-    for (const auto& peer : ranks.job.engine(rank).active_peers)
-      sum += peer->counters.read(comm::Counter::messages_sent);
-    return sum;
+  /// All workers have made progress, many times; nobody has waited.
+  void let_workers_work() {
+    for (int round = 0; round < 50; ++round) {
+      Everywhere barrier(ranks, {Op::barrier, ranks.size()});
+      barrier.start_all();
+      while (!barrier.done()) std::this_thread::yield();
+    }
   }
 
   Ranks ranks;
@@ -59,12 +61,9 @@ TEST(Split, WidestLevelsOfABroadcastWaitForWhoHasTime) {
     const Case what{Op::bcast, 4, 20'000};
     split.put_off_for_long(what);
     Everywhere all(split.ranks, what);
-    const std::uint64_t before = split.sent(2);
     all.start_all(&binomial);
-    while (!all.side(2).check().empty()) std::this_thread::yield();  // the upper level needs nobody
-    for (int turn = 0; turn < 1000; ++turn) std::this_thread::yield();
+    split.let_workers_work();
     EXPECT_FALSE(all.done(1) || all.done(2) || all.done(3)) << driver;
-    EXPECT_EQ(split.sent(2), before) << driver;
     while (!all.done()) {
       for (int rank = 0; rank < 4; ++rank) {
         int done = 0;
