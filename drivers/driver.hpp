@@ -48,9 +48,10 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 9;
+inline constexpr int contract_version = 10;
 
 using Rank = std::int32_t;
+inline constexpr Rank everybody = -1;    ///< all peers of a driver: see Driver::expose()
 using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
 using Token = void*;                     ///< the engine's name for an operation; never dereferenced by the driver
 
@@ -86,6 +87,7 @@ struct Capabilities {
   std::size_t copy_from = 0;        ///< shorter messages cost both ends less by bulk_send() than by remote_copy()
   std::size_t copy_from_shared_core = 0;  ///< the same where threads that compute want this end's core: each piece of a
                                           ///< stream then costs a switch of threads, which one copy does not
+  std::size_t shelf = 0;                  ///< expose() to `everybody`: up to so many bytes; 0: not offered
   std::size_t exposure_size = 0;          ///< the longest exposure that expose() writes; at most Exposure::max_size
   int shared_lines = 0;                   ///< shared_lines(): how many each end of a pair has; 0: none
   WakeUp wake_up = WakeUp::none;
@@ -280,8 +282,12 @@ class Driver {
   /// Makes memory accessible to the peer, for one kind of access; *exposure travels to it. ok, or failed: not possible
   /// for this memory (too many pieces). A system-call driver may register the memory here. The engine keeps the memory
   /// alive until the peer has said that it is done, or is dead, and then calls withdraw() with the handle.
+  /// To `everybody`, for get: the pieces (together at most capabilities().shelf bytes) are copied at once to where
+  /// every peer can read them, by less than expose() costs it; they need not be kept, and the handle is not 0. failed:
+  /// no room now. By any thread, beside any other function; so is withdraw() of it.
   Status expose(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) {
     assert(access == Access::get ? capabilities_.get : capabilities_.put);
+    assert(peer != everybody || (access == Access::get && capabilities_.shelf != 0));
     const Status status = expose_impl(peer, access, pieces, count, exposure);
     assert(status == Status::failed || exposure->size <= capabilities_.exposure_size);
     return status;

@@ -5,7 +5,8 @@
 // Threads: any.
 // Surprise: destinations are checked here, all of them: nothing is sent to any if one is wrong. A short message to
 //     those that are reached through memory is gone when the call returns, as if it had been sent to each; what cannot
-//     leave so goes the long way (multicast.cpp), for the destinations that are left.
+//     leave so goes the long way (multicast.cpp), for the destinations that are left; the data is copied in the call
+//     where that spares each of several a copy by the kernel.
 #include <algorithm>
 #include <new>
 
@@ -121,6 +122,7 @@ int canele_imulticast(canele_session_t* session, const int* destinations, size_t
   whole->shape = static_cast<multicast::Shape>(given.shape);
   whole->kind = OpKind::call;
   whole->call = multicast::begin;
+  multicast::shelve(engine, *whole, *data);
 
   prepare_send(user, session_of(session), engine.rank, tag, *data, given.header);
   whole->request = &user;

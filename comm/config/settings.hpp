@@ -54,6 +54,7 @@ enum class Setting : int {
   tcp_send_buffer,      ///< bytes that the kernel may keep for each connection; 0: its choice
   shm_cma,              ///< auto, off: whether cross-memory attach may be used
   shm_cma_from,         ///< from which length on
+  shm_shelf,            ///< one copy for several ranks
   shm_membarrier,       ///< auto, off: whether going to sleep takes one membarrier() instead of a fence in every send
   ofi_provider,         ///< libfabric provider; "": the best
   ofi_domain,           ///< libfabric domain (interface, adapter); "": the first that other hosts reach

@@ -322,6 +322,15 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      true,
      0,
      std::uint64_t{1} << 30},
+    {{"SHM_SHELF", "auto", "",
+      "Whether a message to several ranks of this host is copied once to memory that all of them read. auto: where the "
+      "kernel takes longer for its one copy than two copies by hand. Needs cross-memory attach.",
+      "auto | on | off"},
+     SettingKind::choice,
+     false,
+     0,
+     unlimited,
+     "auto on off"},
     {{"SHM_MEMBARRIER", "auto", "",
       "Whether a rank that goes to sleep orders memory for all its peers by one call of membarrier(). auto: if the "
       "kernel allows it. off: every message through shared memory costs its sender a fence instead; for comparison.",

@@ -115,6 +115,7 @@ struct Outcome {
   enum class Part : std::uint8_t {
     none,
     leg,      ///< a send with a route: a Leg
+    shelved,  ///< a Leg whose data lies on a shelf
     forward,  ///< a send of what is somebody else's: a Forward
     stock     ///< a receive into memory of the engine
   };

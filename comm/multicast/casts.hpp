@@ -67,6 +67,8 @@ struct Multicast : CallOp {
   std::size_t left = 0;  ///< legs that have not ended
   int error = CANELE_OK;
   std::unique_ptr<Leg[]> legs;
+  DriverSlot* shelf = nullptr;  ///< whose peers find the data at `shelved`
+  drivers::Exposure shelved;
 };
 
 /// Data on its way to a rank that we serve.

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "comm/core/data.hpp"
 #include "comm/protocol/flow_out.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "ltask/mark.hpp"
@@ -42,6 +43,7 @@ void reroute(Engine& engine, const Multicast& whole, const Leg& leg) {
 void end(Engine& engine, Multicast& op) {
   const auto whole = engine.casts.ours.extract(op.id);
   retire(engine.casts, op.id);
+  if (op.shelf != nullptr) op.shelf->driver->withdraw(op.shelved.handle);
   engine.finish(*op.request, op.error);
 }
 
@@ -102,6 +104,18 @@ Shape shape_for(const Engine& engine, const Multicast& whole, const std::vector<
   return choose(count, whole.request->data.length, link_costs(engine, far), eager);
 }
 
+/// Those that find the data on the shelf.
+void mark_shelved(const Engine& engine, Multicast& whole) {
+  for (std::size_t i = 0; whole.shelf != nullptr && i < whole.ranks.size(); ++i) {
+    Leg& leg = whole.legs[i];
+    const Peer* peer = engine.peers[leg.rank];
+    if (peer->gone() || peer->rail->slot != whole.shelf || peer->bundle != nullptr) continue;
+    CANELE_MARK(multicast_shelved);
+    leg.part = Request::Part::shelved;
+    leg.rendezvous = true;
+  }
+}
+
 /// In: the legs that are to be in the tree, the most urgent first. Out: who serves whom.
 void lay_out(Shape shape, const std::vector<Leg*>& tree) {
   for (std::uint32_t p = 1; p <= tree.size(); ++p) {
@@ -113,6 +127,14 @@ void lay_out(Shape shape, const std::vector<Leg*>& tree) {
     tree[server - 1]->serves.push_back(static_cast<std::uint32_t>(leg.rank));
     assert(tree[server - 1]->serves.size() <= most_served);
   }
+}
+
+/// So many of the destinations are reached by that driver.
+std::size_t reached_by(const Engine& engine, const Multicast& whole, const DriverSlot& slot) {
+  return static_cast<std::size_t>(std::count_if(whole.ranks.begin(), whole.ranks.end(), [&](int rank) {
+    const Peer* peer = engine.peers[rank];
+    return peer != nullptr && peer->state == Peer::State::up && peer->rail->slot == &slot && peer->bundle == nullptr;
+  }));
 }
 
 }  // namespace
@@ -162,6 +184,7 @@ void begin(Engine& engine, CallOp& op) {
   const Shape shape = shape_for(engine, whole, far);
   if (shape == Shape::flat) far.clear();
   for (Leg* leg : far) leg->rendezvous = true;
+  mark_shelved(engine, whole);
 
   // All envelopes are paid for before anybody is told to rely on another.
   for (Leg* leg : legs) leg->paid = send_path::admit(engine, *leg);
@@ -170,6 +193,27 @@ void begin(Engine& engine, CallOp& op) {
   for (Leg* leg : legs) {
     if (leg->paid) send_path::join_backlog(engine, engine.peer(leg->rank), *leg);
   }
+}
+
+void shelve(Engine& engine, Multicast& whole, const canele_data_t& data) {
+  constexpr std::size_t several = 2;
+  constexpr int most_pieces = 64;
+  if (whole.ranks.size() < several || data.length <= Rail::longest_at_once) return;
+  const auto found = std::find_if(engine.slots.begin(), engine.slots.end(), [&](const auto& slot) {
+    const drivers::Capabilities& can = slot->driver->capabilities();
+    return can.get && can.shelf >= data.length;
+  });
+  if (found == engine.slots.end() || !engine.try_lock()) return;
+  const std::size_t reached = reached_by(engine, whole, **found);
+  engine.unlock();
+  if (reached < several) return;
+  iovec pieces[most_pieces];
+  std::size_t covered = 0;
+  const int count = data::pieces(data, 0, data.length, pieces, most_pieces, &covered);
+  if (covered != data.length) return;
+  using drivers::Access, drivers::everybody, drivers::Status;
+  const Status status = (*found)->driver->expose(everybody, Access::get, pieces, count, &whole.shelved);
+  if (status == Status::ok) whole.shelf = found->get();
 }
 
 std::size_t route_size(const Leg& leg) { return sizeof(wire::Route) + leg.serves.size() * sizeof(std::uint32_t); }

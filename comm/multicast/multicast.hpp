@@ -16,6 +16,10 @@ namespace canele::comm::multicast {
 /// The submitted Multicast begins; it deletes itself in the end.
 void begin(Engine& engine, CallOp& op);
 
+/// In: a multicast that has not begun, by the calling thread. Out: where several of its destinations read memory that
+/// the driver fills once for all, it lies there. Not under the lock: it may take as long as a copy.
+void shelve(Engine& engine, Multicast& whole, const canele_data_t& data);
+
 /// Bytes that the route of a leg takes in its envelope, and writes them.
 std::size_t route_size(const Leg& leg);
 std::byte* write_route(const Engine& engine, const Leg& leg, std::byte* out);

@@ -170,7 +170,11 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
   const bool routed = request.part == Request::Part::leg;
   const bool confirm = routed || (peer.bundle != nullptr && peer.bundle->numbers);
   drivers::Exposure exposure;
-  if (!multicast::is_served(request)) rendezvous::expose(peer, request, exposure);
+  if (request.part == Request::Part::shelved) {
+    exposure = leg_of(request).whole->shelved;
+  } else if (!multicast::is_served(request)) {
+    rendezvous::expose(peer, request, exposure);
+  }
   const std::size_t late = staged != nullptr && !confirm ? fetch::room(*peer.rail, request) : 0;
   wire::Rts rts{};
   rts.handle = request.handle;
@@ -229,7 +233,7 @@ Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packe
   peer.recent.note(head.seq, head.session, head.tag);
   Adverts::Theirs offered;
   const bool is_offered = advert::consume(engine, peer, *request.session, head.tag, &offered);
-  const bool bound = is_offered && request.part != Request::Part::leg && advert::pays(engine, peer, request);
+  const bool bound = is_offered && request.part == Request::Part::none && advert::pays(engine, peer, request);
   if (request.rendezvous) {
     std::byte* const end = write_rts(engine, peer, request, head, out, staged, bound ? &offered : nullptr);
     peer.recent.announced(head.seq, request.handle);

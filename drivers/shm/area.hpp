@@ -46,7 +46,7 @@
 
 namespace canele::drivers::shm {
 
-inline constexpr std::uint32_t layout_version = 3;  ///< peers with another one are refused
+inline constexpr std::uint32_t layout_version = 4;  ///< peers with another one are refused
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
@@ -124,9 +124,10 @@ struct alignas(4096) Area {
 static_assert(offsetof(Area, shared) == 1024 && offsetof(Area, lines) == 4096 && offsetof(Area, data) == 12288 &&
               sizeof(Area) == 61440);
 
-/// One per process, lent to all peers read-only: 0 while the process is awake, else the number of its current sleep.
-/// One word per process rather than a flag per pair: falling asleep is one store whatever the number of peers, and no
-/// peer can forge it for another. The number (not a bit) lets each sender ring once per sleep without writing here.
+/// One per process, lent to all peers read-only, with the shelf (shelf.hpp) behind it: 0 while the process is awake,
+/// else the number of its current sleep. One word per process rather than a flag per pair: falling asleep is one store
+/// whatever the number of peers, and no peer can forge it for another. The number (not a bit) lets each sender ring
+/// once per sleep without writing here.
 struct alignas(4096) ParkPage {
   std::atomic<std::uint32_t> sleep;
 };

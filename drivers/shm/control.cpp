@@ -61,12 +61,14 @@ bool read_attach_from(DriverContext& context, int* from, std::string* reason) {
 
 /// Long messages are copied by attach in any case: one end can do that alone, while the other computes. So are shorter
 /// ones where others want the core: StarPU's Cholesky with tiles of 400 KiB is a fifth to two thirds faster by that.
-void choose_attach_from(DriverContext& context, int set, Capabilities* can) {
+/// A shelf pays where the kernel's copy costs more than two by hand.
+void choose_attach_from(DriverContext& context, int set, const std::string& shelf, Capabilities* can) {
   constexpr std::size_t long_message = 512 * 1024, worth_a_switch = 64 * 1024;
   const bool dear = set < 0 && dearer_than_two_copies(context);
   const auto otherwise = static_cast<std::size_t>(std::max(set, 0));
   can->copy_from = dear ? long_message : otherwise;
   can->copy_from_shared_core = dear ? worth_a_switch : otherwise;
+  can->shelf = shelf == "on" || (shelf == "auto" && dear) ? Shelf::longest : 0;
 }
 
 }  // namespace
@@ -82,12 +84,18 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
       !on_or_off(context, "SHM_MEMBARRIER", &use_membarrier, reason)) {
     return Status::failed;
   }
+  const std::string shelf = context.setting("SHM_SHELF", "auto");
+  if (shelf != "auto" && shelf != "on" && shelf != "off") {
+    *reason = "CANELE_SHM_SHELF=" + shelf + ": must be auto, on or off";
+    return Status::failed;
+  }
   party_ = net::Party(context, "shm");
   peers_ = std::make_unique<std::atomic<Peer*>[]>(static_cast<std::size_t>(context.size));
   if (!open_descriptors(reason)) return Status::failed;
-  park_page_ = make_shared(sizeof(ParkPage), false, &park_memfd_, reason);
+  park_page_ = make_shared(Shelf::file_size, false, &park_memfd_, reason, sizeof(ParkPage));
   if (!park_page_) return Status::failed;
   park_ = park_page_.as<ParkPage>();
+  shelf_.attach(park_page_.as<std::byte>(), park_memfd_.get());
   membarrier_ = use_membarrier && register_membarrier();
   attach_ = use_attach && try_attach();
   gives_way_ = context.crowded;
@@ -101,7 +109,7 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = largest_packet;
   capabilities_.get = capabilities_.put = capabilities_.copies_anywhere = attach_;
-  if (attach_) choose_attach_from(context, from, &capabilities_);
+  if (attach_) choose_attach_from(context, from, shelf, &capabilities_);
   capabilities_.shared_lines = shared_line_count;
   capabilities_.exposure_size = Exposure::max_size;
   capabilities_.wake_up = WakeUp::doorbell;
@@ -156,6 +164,7 @@ void ShmDriver::close_impl() {
   all_peers_.clear();
   nonce_ = {};
   park_ = nullptr;
+  shelf_.detach();
   park_page_ = {};
   for (net::UniqueFd* fd : {&epoll_, &doorbell_, &park_memfd_, &spare_}) fd->reset();
 }
@@ -503,7 +512,7 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
   Peer& peer = *connection.peer;
   std::string reason;
   peer.area_out = map_shared(lent.area.get(), sizeof(Area), true, &reason);
-  if (peer.area_out) peer.park_page = map_shared(lent.park.get(), sizeof(ParkPage), false, &reason);
+  if (peer.area_out) peer.park_page = map_shared(lent.park.get(), Shelf::file_size, false, &reason, false);
   if (!peer.park_page) return connection_failed(connection, false, reason);
   if (!is_doorbell(lent.doorbell.get())) return connection_failed(connection, false, "its doorbell is no eventfd");
   peer.area_in = std::move(connection.area_in);
@@ -512,6 +521,7 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
   met(peer.rank, connection.handshake.peer_incarnation());
   share_lines(peer.rank, {peer.area_in.as<Area>()->shared, peer.area_out.as<Area>()->shared, shared_line_count});
   peer.park = peer.park_page.as<ParkPage>();
+  peer.shelf.store(peer.park_page.as<std::byte>(), std::memory_order_release);
   peer.reads_us = attach_ && introduction.reads_you == 1;
   peer.process = connection.process;
   peer.readable.store(connection.can_read, std::memory_order_release);

@@ -426,6 +426,7 @@ void ShmDriver::disarm() {
 // ------------------------------------------------------------------------------------------------------- bulk
 
 Status ShmDriver::expose_impl(Rank rank, Access, const iovec* pieces, int count, Exposure* exposure) {
+  if (rank == everybody) return shelf_.put(pieces, count, exposure) ? Status::ok : Status::failed;
   const Peer* peer = open_peer(rank);
   if (peer == nullptr || !peer->reads_us) return Status::failed;
   return write_exposure(pieces, count, exposure) ? Status::ok : Status::failed;
@@ -434,12 +435,16 @@ Status ShmDriver::expose_impl(Rank rank, Access, const iovec* pieces, int count,
 Status ShmDriver::remote_copy_impl(Rank rank, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
                                    const iovec* pieces, int count, std::size_t size, Token) {
   const Peer* peer = peer_at(rank);
-  if (peer == nullptr || !peer->readable.load(std::memory_order_acquire)) return Status::failed;
+  if (peer == nullptr) return Status::failed;
+  const bool shelved = access == Access::get && Shelf::is_named_by(exposure);
+  if (!shelved && !peer->readable.load(std::memory_order_acquire)) return Status::failed;
   constexpr std::size_t worth_asking = 128 * 1024;
   const bool asks = access == Access::get && size >= worth_asking;
   const std::uint64_t begin = asks ? context_->now_ns() : 0;
   if (asks) fresh_pages_.make(pieces, count);
-  const bool well = copy_remote(peer->process, access, exposure, offset, pieces, count, size);
+  const bool well =
+      shelved ? Shelf::copy_out(peer->shelf.load(std::memory_order_acquire), exposure, offset, pieces, count, size)
+              : copy_remote(peer->process, access, exposure, offset, pieces, count, size);
   if (asks) fresh_pages_.copied(size, context_->now_ns() - begin);
   return well ? Status::ok : Status::failed;
 }

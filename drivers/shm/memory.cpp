@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // memfd, seals, mmap. See memory.hpp (who, threads).
-// Surprise: the pages are allocated at once: running out of memory is then an error here and not a SIGBUS at the
-//     first store.
+// Surprise: the pages are allocated at once (or, of a shelf, before they are used): running out of memory is then an
+//     error and not a SIGBUS at the first store.
 #include "drivers/shm/memory.hpp"
 
 #include <fcntl.h>
@@ -34,15 +34,16 @@ Mapping::~Mapping() {
   if (address_ != nullptr) ::munmap(address_, size_);
 }
 
-Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason) {
+Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason, std::size_t backed) {
   net::UniqueFd made = make_memfd();
   if (!made) return failed(reason, "no memory to share (memfd_create)");
   // posix_fallocate would emulate what is missing by writing; fallocate on a memfd always exists.
   if (::ftruncate(made.get(), static_cast<off_t>(size)) != 0 ||
-      ::fallocate(made.get(), 0, 0, static_cast<off_t>(size)) != 0) {
+      ::fallocate(made.get(), 0, 0, static_cast<off_t>(backed != 0 ? backed : size)) != 0) {
     return failed(reason, "no memory to share (fallocate)");
   }
-  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, made.get(), 0);
+  const int flags = backed != 0 ? MAP_SHARED : MAP_SHARED | MAP_POPULATE;
+  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, made.get(), 0);
   if (at == MAP_FAILED) return failed(reason, "cannot map shared memory (mmap)");
   Mapping mapping(at, size);
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -54,7 +55,7 @@ Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, st
   return mapping;
 }
 
-Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason) {
+Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole) {
   const int seals = ::fcntl(memfd, F_GET_SEALS);
   struct stat found = {};
   if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW) ||
@@ -62,7 +63,8 @@ Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason)
     *reason = "its shared memory is not a sealed memfd of " + std::to_string(size) + " bytes";
     return {};
   }
-  void* at = ::mmap(nullptr, size, write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_POPULATE, memfd, 0);
+  const int flags = whole ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
+  void* at = ::mmap(nullptr, size, write ? PROT_READ | PROT_WRITE : PROT_READ, flags, memfd, 0);
   if (at == MAP_FAILED) return failed(reason, "cannot map its shared memory (mmap)");
   return Mapping(at, size);
 }

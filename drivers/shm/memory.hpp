@@ -41,11 +41,14 @@ class Mapping {
 };
 
 /// What the owner makes: a memfd of `size` zero bytes, sealed at that size, and our mapping of it. `peers_write`:
-/// whether those who get the descriptor may map it for writing. An empty mapping and *reason on failure.
-Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason);
+/// whether those who get the descriptor may map it for writing. `backed`: so many bytes from the start on have memory
+/// (0: all); the rest is to be asked for before it is touched. An empty mapping and *reason on failure.
+Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason,
+                    std::size_t backed = 0);
 
 /// Maps what a peer sent. An empty mapping and *reason if it is not a memfd of exactly `size` bytes that cannot shrink.
-Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason);
+/// `whole`: all of it has memory.
+Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole = true);
 
 /// "" if this machine has memfd with seals, else why not.
 std::string shared_memory_unavailable();

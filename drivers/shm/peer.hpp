@@ -44,7 +44,8 @@ struct Peer {
 
   // Any thread: set before the flag or descriptor is published, then constant.
   std::atomic<int> doorbell{-1};
-  std::atomic<bool> readable{false};  ///< remote_copy() can work
+  std::atomic<bool> readable{false};             ///< remote_copy() can work
+  std::atomic<const std::byte*> shelf{nullptr};  ///< its ParkPage and what lies behind
   RemoteProcess process;
 
   // Set-up and end.

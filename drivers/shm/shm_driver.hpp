@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "drivers/shm/peer.hpp"
+#include "drivers/shm/shelf.hpp"
 
 namespace canele::drivers::shm {
 
@@ -31,6 +32,7 @@ class ShmDriver final : public Driver {
   void commit_impl(Rank, std::size_t) override;
   Status bulk_send_impl(Rank, std::uint64_t, std::uint64_t, const iovec*, int, std::size_t, Token) override;
   Status expose_impl(Rank, Access, const iovec*, int, Exposure*) override;
+  void withdraw_impl(std::uint64_t handle) override { shelf_.release(handle); }
   Status remote_copy_impl(Rank, Access, std::span<const std::byte>, std::uint64_t, const iovec*, int, std::size_t,
                           Token) override;
   int poll_impl(int budget) override;
@@ -123,7 +125,8 @@ class ShmDriver final : public Driver {
   Greeting greeting_;
   bool attach_ = false;
   FreshPages fresh_pages_;
-  Mapping park_page_;
+  Shelf shelf_;
+  Mapping park_page_;  ///< and the shelf
   net::UniqueFd epoll_, doorbell_, listener_, park_memfd_, spare_;
   std::vector<std::unique_ptr<Peer>> all_peers_;
   std::map<std::uint32_t, std::unique_ptr<Connection>> connections_;  ///< few, and only during set-up

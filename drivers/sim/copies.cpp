@@ -40,15 +40,27 @@ bool move_bytes(Cursor& from, Cursor& to, std::size_t size) {
   return true;
 }
 
+/// In: pieces of others' memory. Out: one piece, a copy of them.
+void put_on_shelf(Region* region) {
+  for (const iovec& piece : region->pieces) {
+    const auto* const from = static_cast<const std::byte*>(piece.iov_base);
+    region->shelf.insert(region->shelf.end(), from, from + piece.iov_len);
+  }
+  region->pieces = {{region->shelf.data(), region->shelf.size()}};
+}
+
 }  // namespace
 
-Status SimDriver::expose_impl(Rank, Access access, const iovec* pieces, int count, Exposure* exposure) {
+Status SimDriver::expose_impl(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) {
   breathe(has_memory() ? 20 : 1000);
   if (fabric_->strikes(Fault::registration, fabric_->rates.registration)) return Status::failed;
-  const Exposed what = {fabric_->add_region(rank(), {{pieces, pieces + count}, access}), rank()};
+  Region region{{pieces, pieces + count}, access};
+  if (peer == everybody) put_on_shelf(&region);
+  const Exposed what = {fabric_->add_region(rank(), std::move(region)), rank()};
   exposure->size = sizeof what;
   std::memcpy(exposure->bytes, &what, sizeof what);
-  exposure->handle = has_memory() ? 0 : what.region;  // through memory nothing is to be undone
+  // Through memory nothing is to be undone but a shelf's.
+  exposure->handle = has_memory() && peer != everybody ? 0 : what.region;
   return Status::ok;
 }
 

@@ -112,6 +112,7 @@ struct Region {
   std::vector<iovec> pieces;
   Access access = Access::get;
   std::vector<std::pair<Rank, std::uint64_t>> readers = {};  ///< copies under way: of which process
+  std::vector<std::byte> shelf = {};                         ///< the memory, if it is no one else's
 };
 
 class Fabric {

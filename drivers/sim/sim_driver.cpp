@@ -63,6 +63,7 @@ void SimDriver::fill_capabilities() {
   all.copies_by_hardware = kind_ == Kind::rma;
   all.max_copy = std::size_t{256} * 1024;
   if (!options.measured && context_->incarnation % 4 == 0) all.copy_from = std::size_t{64} * 1024;
+  if (!options.measured && kind_ == Kind::memory && context_->incarnation % 3 != 0) all.shelf = std::size_t{1} << 20;
   all.exposure_size = all.get ? sizeof(Exposed) : 0;
   all.shared_lines = kind_ == Kind::memory ? shared_line_count : 0;
   all.wake_up = all.memory_only ? WakeUp::doorbell : WakeUp::descriptor;

@@ -148,6 +148,37 @@ void bad_exposure(Job& job) {
   if (own.handle != 0) job.node.driver->withdraw(own.handle);
 }
 
+/// What is exposed to everybody is copied at once, and read by the partner.
+void shelf(Job& job) {
+  if (!job.connect_all()) return;
+  for (const std::size_t size : {std::size_t{1}, std::size_t{70'000}, job.can().shelf}) {
+    Bytes memory = pattern(size, 9);
+    const Bytes right = memory;
+    Exposure own;
+    if (job.rank == 0) {
+      const auto pieces = cut(memory, size / 3 + 1);
+      ASSERT_EQ(job.node.driver->expose(drivers::everybody, Access::get, pieces.data(), static_cast<int>(pieces.size()),
+                                        &own),
+                Status::ok);
+      EXPECT_NE(own.handle, 0u);
+      std::fill(memory.begin(), memory.end(), std::byte{0});
+      ASSERT_TRUE(job.send(job.partner(), Bytes(own.bytes, own.bytes + own.size)));
+    } else if (job.rank == 1) {
+      ASSERT_TRUE(job.until([&] { return !job.node.packets.empty(); }, "an exposure"));
+      const Bytes exposure = job.node.packets.front().bytes;
+      job.node.packets.pop_front();
+      Bytes local(size);
+      for (std::size_t at = 0; at < size; at += std::min(size - at, job.can().max_copy)) {
+        const std::size_t part = std::min(size - at, job.can().max_copy);
+        EXPECT_EQ(copy(job, Access::get, exposure, at, {{local.data() + at, part}}, part), Status::ok);
+      }
+      EXPECT_TRUE(local == right);
+    }
+    ASSERT_TRUE(job.barrier("it is read"));
+    if (own.handle != 0) job.node.driver->withdraw(own.handle);
+  }
+}
+
 void by_several_threads(Job& job) {
   if (!job.connect_all()) return;
   Bytes memory = pattern(exposed_size, 6);
@@ -224,6 +255,9 @@ std::string needs_anywhere(const Capabilities& can, const Options&) {
   return can.copies_anywhere ? "" : "copies_anywhere is not declared";
 }
 
+std::string needs_shelf(const Capabilities& can, const Options&) {
+  return can.shelf != 0 ? "" : "shelf is not declared";
+}
 std::string needs_lines(const Capabilities& can, const Options&) {
   return can.shared_lines > 0 ? "" : "shared_lines are not declared";
 }
@@ -234,6 +268,7 @@ constexpr TestCase cases[] = {
     {"bad_exposure", 2, bad_exposure, needs_copies},
     {"copies_anywhere", 2, by_several_threads, needs_anywhere},
     {"shared_lines", 2, shared_lines, needs_lines},
+    {"shelf", 2, shelf, needs_shelf},
 };
 
 }  // namespace

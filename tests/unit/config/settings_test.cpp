@@ -85,6 +85,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::tcp_send_buffer, "TCP_SEND_BUFFER"},
       {Setting::shm_cma, "SHM_CMA"},
       {Setting::shm_cma_from, "SHM_CMA_FROM"},
+      {Setting::shm_shelf, "SHM_SHELF"},
       {Setting::shm_membarrier, "SHM_MEMBARRIER"},
       {Setting::ofi_provider, "OFI_PROVIDER"},
       {Setting::ofi_domain, "OFI_DOMAIN"},

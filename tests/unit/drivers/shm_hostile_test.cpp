@@ -21,6 +21,7 @@
 #include "drivers/shm/introduce.hpp"
 #include "drivers/shm/memory.hpp"
 #include "drivers/shm/ring.hpp"
+#include "drivers/shm/shelf.hpp"
 #include "drivers/shm/shm.hpp"
 #include "tests/slowness.hpp"
 
@@ -76,7 +77,7 @@ struct Gifts {
   Gifts() {
     std::string reason;
     area_map = shm::make_shared(sizeof(shm::Area), true, &area, &reason);
-    park_map = shm::make_shared(sizeof(shm::ParkPage), false, &park, &reason);
+    park_map = shm::make_shared(shm::Shelf::file_size, false, &park, &reason, sizeof(shm::ParkPage));
     doorbell.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   }
 };

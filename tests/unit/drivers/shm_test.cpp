@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <deque>
 #include <random>
 #include <thread>
 
@@ -395,6 +396,64 @@ TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
   const iovec unmapped{reinterpret_cast<void*>(64), 100};
   ASSERT_EQ(driver(0).expose(1, drivers::Access::get, &unmapped, 1, &exposure), Status::ok);
   EXPECT_EQ(copy({exposure.bytes, exposure.size}, 0, 100), Status::failed);
+}
+
+// One copy for all peers: what becomes of the pieces afterwards does not matter, and room comes back.
+TEST_F(Shm, ShelfIsReadByAllPeers) {
+  world = std::make_unique<World>(shm_factory, 3);
+  for (int rank = 0; rank < 3; ++rank) node(rank).context.settings["SHM_SHELF"] = "on";
+  world->open();
+  world->join(0, 1);
+  world->join(0, 2);
+  const std::size_t longest = driver(0).capabilities().shelf;
+  ASSERT_GE(longest, std::size_t{4} << 20);
+  std::mt19937_64 random(3);
+  std::deque<std::pair<Exposure, Bytes>> there;
+  std::size_t full = 0;
+  for (int i = 0; i < 300; ++i) {
+    Bytes source = pattern(i % 50 == 0 ? longest : 1 + random() % (i % 2 == 0 ? 1000u : 900'000u), random());
+    const Bytes right = source;
+    const auto pieces = conformance::cut(source, 1 + source.size() / (1 + random() % 40));
+    Exposure exposure;
+    const Status put = driver(0).expose(drivers::everybody, drivers::Access::get, pieces.data(),
+                                        static_cast<int>(pieces.size()), &exposure);
+    std::ranges::fill(source, std::byte{0xee});
+    if (put == Status::ok) {
+      there.emplace_back(exposure, right);
+    } else {
+      ASSERT_FALSE(there.empty());
+      ++full;
+    }
+    while (there.size() > (put == Status::ok ? 12u : 0u)) {
+      const auto& [bytes, content] = there.front();
+      for (int peer = 1; peer < 3; ++peer) {
+        const std::size_t offset = random() % content.size(), size = content.size() - offset;
+        Bytes into(size);
+        const iovec to{into.data(), size};
+        ASSERT_EQ(
+            driver(peer).remote_copy(0, drivers::Access::get, {bytes.bytes, bytes.size}, offset, &to, 1, size, nullptr),
+            Status::ok);
+        ASSERT_EQ(std::memcmp(into.data(), content.data() + offset, size), 0);
+        EXPECT_EQ(driver(peer).remote_copy(0, drivers::Access::get, {bytes.bytes, bytes.size}, offset + 1, &to, 1, size,
+                                           nullptr),
+                  Status::failed);
+      }
+      driver(0).withdraw(bytes.handle);
+      there.pop_front();
+    }
+  }
+  EXPECT_GT(full, 0u);
+  Exposure exposure;
+  Bytes too_long(longest + 1);
+  const iovec piece{too_long.data(), too_long.size()};
+  EXPECT_EQ(driver(0).expose(drivers::everybody, drivers::Access::get, &piece, 1, &exposure), Status::failed);
+  const std::uint64_t wild[3] = {0x666c656873, ~std::uint64_t{0}, 100}, beyond[3] = {0x666c656873, 1 << 23, 1};
+  Bytes into(100);
+  const iovec to{into.data(), into.size()};
+  for (const auto& words : {wild, beyond}) {
+    EXPECT_EQ(driver(1).remote_copy(0, drivers::Access::get, std::as_bytes(std::span(words, 3)), 0, &to, 1, 1, nullptr),
+              Status::failed);
+  }
 }
 
 // Four threads pull at once while the main thread sends and polls.

@@ -214,6 +214,76 @@ TEST_F(Multicast, ShortOnesLeaveAtOnceThroughMemory) {
   expect_clean();
 }
 
+// Through memory a long message lies on a shelf, once for all, when the call returns: what becomes of the buffer then
+// changes nothing, though nobody has a receive yet (a program may not rely on it). What the shelf has no room for goes
+// the usual way; and what has ended makes room.
+TEST_F(Multicast, LiesOnAShelfOnceForAll) {
+  constexpr int size = 4;
+  start(size, {"CANELE_SHM_SHELF=on"}, true, "shm");
+  for (unsigned round = 0; round < 6; ++round) {
+    for (const std::size_t length : {20'000u, 300'001u, 1u << 20, 4u << 20}) {
+      const std::vector<std::uint8_t> right = pattern(length, round);
+      std::vector<std::uint8_t> source = right;
+      canele_request_t sent{};
+      std::array<int, 3> outcomes{77, 77, 77};
+      ASSERT_EQ(send(0, others(size, 0), 5, source, &sent, 0, outcomes.data()), CANELE_OK);
+      std::fill(source.begin(), source.end(), 0x55);
+      std::array<Received, size> got;
+      for (int rank = 1; rank < size; ++rank) post(rank, 0, 5, length, &got[at(rank)]);
+      for (int rank = 1; rank < size; ++rank) arrives(got[at(rank)], right);
+      ASSERT_TRUE(job_->finish(sent));
+      EXPECT_EQ(outcomes, (std::array<int, 3>{CANELE_OK, CANELE_OK, CANELE_OK}));
+    }
+  }
+  expect_clean();
+}
+
+TEST_F(Multicast, GoesTheUsualWayWhereTheShelfIsFull) {
+  constexpr int size = 3;
+  constexpr std::size_t count = 6, length = 3u << 20;  // two fit
+  start(size, {"CANELE_SHM_SHELF=on"}, true, "shm");
+  std::deque<canele_request_t> sent;
+  std::deque<std::vector<std::uint8_t>> bytes;
+  std::deque<Received> got[size];
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes.push_back(pattern(i == 4 ? 5u << 20 : length, static_cast<unsigned>(i)));  // one that is too long for it
+    ASSERT_EQ(send(0, others(size, 0), 5, bytes.back(), &sent.emplace_back()), CANELE_OK);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    for (int rank = 1; rank < size; ++rank) post(rank, 0, 5, bytes[i].size(), &got[rank].emplace_back());
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    for (int rank = 1; rank < size; ++rank) arrives(got[rank][i], bytes[i]);
+    ASSERT_TRUE(job_->finish(sent[i]));
+  }
+  expect_clean();
+}
+
+// A receive that is too short, one that waits for its header, and order with what is sent to one: all as ever.
+TEST_F(Multicast, ShelvedIsReceivedLikeAnyOther) {
+  start(3, {"CANELE_SHM_SHELF=on"}, true, "shm");
+  const std::vector<std::uint8_t> first = pattern(100'000, 1), second = pattern(100'000, 2), third = pattern(70'000, 3);
+  canele_request_t sent[3] = {};
+  ASSERT_EQ(send(0, {1, 2}, 5, first, &sent[0]), CANELE_OK);
+  ASSERT_EQ(canele_isend(sessions_[0], 1, 5, second.data(), second.size(), &sent[1]), CANELE_OK);
+  ASSERT_EQ(send(0, {2, 1}, 5, third, &sent[2]), CANELE_OK);
+  Received one[3], other[2];
+  post(1, 0, 5, first.size() - 1, &one[0]);
+  post(1, 0, 5, second.size(), &one[1]);
+  post(1, 0, 5, third.size(), &one[2]);
+  post(2, 0, 5, first.size(), &other[0]);
+  post(2, 0, 5, third.size(), &other[1]);
+  ASSERT_TRUE(job_->finish(one[0].request));
+  EXPECT_EQ(status_of(one[0].request).error, CANELE_ETRUNC);
+  EXPECT_TRUE(std::equal(one[0].bytes.begin(), one[0].bytes.end(), first.begin()));
+  arrives(one[1], second);
+  arrives(one[2], third);
+  arrives(other[0], first);
+  arrives(other[1], third);
+  for (canele_request_t& request : sent) ASSERT_TRUE(job_->finish(request));
+  expect_clean();
+}
+
 // A chain whose first two have no receive: they hand on from memory of their own, and deliver from it later.
 TEST_F(Multicast, IsHandedOnBeforeItIsReceived) {
   start(4);
