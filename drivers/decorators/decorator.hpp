@@ -101,6 +101,7 @@ class Decorator : public Driver, protected DriverEvents {
       rank = from.rank;
       size = from.size;
       job = from.job;
+      crowded = from.crowded;
       incarnation = from.incarnation;
       argument = from.argument;
       secret = from.secret;

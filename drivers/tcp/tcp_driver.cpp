@@ -24,6 +24,9 @@ namespace {
 
 constexpr int unsent_limit =
     128 * 1024;  // bytes in the kernel, not on the wire: what is deeper could not be reordered any more
+/// What the kernel may keep of a connection to a rank that shares our cores, who takes it when it has one. What lies
+/// there has to be in a cache still by then: left to itself the kernel keeps 4 MiB a connection.
+constexpr int crowded_buffer = 256 * 1024;
 constexpr int close_patience_ms = 200;  // in all, for peers that do not read
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
@@ -133,7 +136,10 @@ void TcpDriver::established(Rank rank, std::uint64_t incarnation, net::UniqueFd 
   up_.push_back(&link);
   ++reported_;
   met(rank, incarnation);
-  if (net::local_endpoint(link.fd.get()).same_address(net::remote_endpoint(link.fd.get()))) stays_here(rank);
+  if (net::local_endpoint(link.fd.get()).same_address(net::remote_endpoint(link.fd.get()))) {
+    stays_here(rank);
+    if (context_->crowded && send_buffer_ == 0) set_option(link.fd.get(), SOL_SOCKET, SO_SNDBUF, crowded_buffer);
+  }
   context_->events->connected(rank);
   if (!watch(epoll_.get(), link.fd.get(), Source::link, static_cast<std::uint32_t>(rank), true)) {
     return fail(link, true, "cannot watch the socket: " + net::error_text(errno));

@@ -26,6 +26,31 @@ TEST_F(Tcp, DeclaresWhatItCanDo) {
   EXPECT_EQ(tcp_factory.unavailable(), "");
 }
 
+/// The smallest of this process's TCP sockets.
+int least_send_buffer() {
+  int least = 1 << 30;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage name = {};
+    socklen_t length = sizeof name, size = sizeof least;
+    int found = 0;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0 || name.ss_family == AF_UNIX) continue;
+    if (::getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &found, &size) == 0) least = std::min(least, found);
+  }
+  return least;
+}
+
+// Ranks of one host that are more than its cores: what the kernel keeps for them is little enough for its caches.
+TEST_F(Tcp, KeepsLittleForRanksThatShareCores) {
+  for (const bool crowded : {false, true}) {
+    World of_two(tcp_factory, 2);
+    for (int rank = 0; rank < 2; ++rank) of_two[rank].context.crowded = crowded;
+    of_two.open();
+    of_two.join(0, 1);
+    const int least = least_send_buffer();
+    EXPECT_EQ(least <= 2 * 256 * 1024, crowded) << least;
+  }
+}
+
 TEST_F(Tcp, SizesAroundEveryLimitArriveInOrder) {
   open_and_join();
   std::vector<std::size_t> sizes;
