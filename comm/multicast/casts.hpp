@@ -31,10 +31,12 @@
 #include "comm/core/session.hpp"
 #include "comm/multicast/shape.hpp"
 #include "comm/packet/wire.hpp"
+#include "drivers/driver.hpp"
 
 namespace canele::comm {
 
 struct Cast;
+struct DriverSlot;
 struct Multicast;
 
 /// A request of the engine's own. When it is finalized, `over` runs under the lock.
