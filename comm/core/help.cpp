@@ -69,7 +69,7 @@ int Engine::help() {
 
 void Engine::answer_helper() {
   if (!helper.summon() || callback_depth() != 0) return;
-  CANELE_MARK(turn_made_in_passing);
+  CANELE_RARE_MARK(turn_made_in_passing);
   step();
 }
 
