@@ -341,8 +341,8 @@ class Engine final : public ltask::Helped {
   std::atomic<std::uint64_t> woken{0};         ///< waiting threads, so far
   std::atomic<std::uint32_t> in_a_row{0};      ///< short waits since a thread gave way to others
   Waiters waiters;
+  ThreadPulse thread_pulse;  // these two side by side: each turn looks at both
   PutOffs put_offs;
-  ThreadPulse thread_pulse;
   HangWatch watch;
   LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock)
   std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory
