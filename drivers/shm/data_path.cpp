@@ -197,17 +197,6 @@ inline int ShmDriver::poll_inboxes(int budget) {
   return 0;
 }
 
-/// Where ranks share the processing units: what has not come by now is sent by who gets this one next. Beside the loop
-/// above, for to ask there would be one branch more for each look.
-[[gnu::noinline]] int ShmDriver::look_once(int budget) {
-  for (std::size_t others = active_.size(); others-- > 0;) {
-    Peer& peer = next_inbox();
-    const std::uint64_t mail = peer.in.look();
-    if (takes(peer, mail)) return empty_inboxes(&peer, mail, others, budget);
-  }
-  return 0;
-}
-
 /// Takes what one inbox has, and then `others`, the rest of the round.
 int ShmDriver::empty_inboxes(Peer* peer, std::uint64_t mail, std::size_t others, int budget) {
   for (int events = 0;;) {

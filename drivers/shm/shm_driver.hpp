@@ -60,7 +60,6 @@ class ShmDriver final : public Driver {
   bool receive_record(Peer&, std::uint64_t mail);
   bool nonsense(Peer&);
   void land(Peer&, const Arrival&);
-  int look_once(int budget);
   int offer_room(int budget);
   void disarm();
   bool anything_there();
