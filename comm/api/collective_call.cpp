@@ -113,13 +113,13 @@ inline int Collective::carry_out(const collectives::Schedule& schedule) {
   const collectives::Ending ending = group_->direct().carry_out(schedule, work);
   if (request_ == nullptr && ending.code == CANELE_OK) [[likely]]
     return CANELE_OK;
-  if (request_ == nullptr || ending.code == CANELE_ENOMEM) return failed(number, ending);
+  if (request_ == nullptr || ending == Direct::refused) return failed(number, ending);
   set_outcome(*request_, number, ending);
   return CANELE_OK;
 }
 
 int Collective::failed(std::uint64_t number, const collectives::Ending& ending) {
-  return ending.code == CANELE_ENOMEM ? no_memory("scratch") : return_outcome(number, ending);
+  return ending == Direct::refused ? no_memory("scratch") : return_outcome(number, ending);
 }
 
 int Collective::begin() {

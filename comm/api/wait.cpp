@@ -336,7 +336,8 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
     Engine& engine = *request.engine;
     engine.lock_for_callback();
     const Peer* peer = engine.peers[request.rank];
-    if (peer != nullptr) words += ": rank " + std::to_string(request.rank) + ": " + peer->reason;
+    if (peer != nullptr) words += ": rank " + std::to_string(request.rank);
+    if (peer != nullptr && !peer->reason.empty()) words += ": " + peer->reason;
     engine.unlock();
   }
   error(request.status_error, std::move(words));

@@ -370,7 +370,7 @@ inline bool Direct::one_message_ends() {
 
 Ending Direct::carry_out(const Schedule& schedule, const Work& work) {
   assert(suits(schedule));
-  if (!has_room(schedule) && !make_room(schedule)) return {CANELE_ENOMEM, -1};
+  if (!has_room(schedule) && !make_room(schedule)) return refused;
   const Place place(work, scratch_.get());
   schedule_ = &schedule;
   place_ = &place;

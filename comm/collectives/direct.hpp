@@ -49,8 +49,10 @@ class Direct {
 
   explicit Direct(Group& group);
 
-  /// Blocks until all steps of this rank have ended. CANELE_OK, or why the group is over; CANELE_ENOMEM: no memory for
-  /// scratch, nothing has been done.
+  /// Nothing has been done: there is no memory for scratch. A group, too, may be over for want of memory, of some rank.
+  static constexpr Ending refused{CANELE_ENOMEM, -1};
+
+  /// Blocks until all steps of this rank have ended. CANELE_OK, or why the group is over; or `refused`.
   Ending carry_out(const Schedule& schedule, const Work& work);
 
  private:

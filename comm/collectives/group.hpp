@@ -50,6 +50,7 @@ class Direct;
 struct Ending {
   std::int32_t code = CANELE_OK;
   std::int32_t rank = -1;  ///< of the job: who died, or sent what makes no sense
+  bool operator==(const Ending&) const = default;
 };
 
 /// Schedules of the last few different calls, so that one that is made again and again is not built anew. Those whose

@@ -19,8 +19,9 @@
  *  - CANELE_IN_PLACE as input: this rank's own part is taken from where its result would go (see each function).
  *  - A collective that fails on one rank ends the group: on every rank, those of its collectives that are under way and
  *    all later ones end with the same error, and status.source names the rank: CANELE_EPEER if it has died,
- *    CANELE_EPROTOCOL if it has sent another length than was expected. A death ends all groups that have the rank.
- *    Nobody waits for ever, not even for ranks that give up at the first error. Make a group of those that live.
+ *    CANELE_EPROTOCOL if it has sent another length than was expected, CANELE_ENOMEM if there was no memory to keep a
+ *    message to or from it. A death ends all groups that have the rank. Nobody waits for ever, not even
+ *    for ranks that give up at the first error. Make a group of those that live.
  *  - Errors of the call itself: CANELE_EINVAL, CANELE_ERANK (root), CANELE_ENOMEM, CANELE_ESTATE (the request is in
  * use).
  */

@@ -299,6 +299,20 @@ TEST(Blocking, EndsWithItsGroup) {
   EXPECT_EQ(canele_wait(&wrong, nullptr), CANELE_OK);
 }
 
+/// A message of another collective found no memory. That is no refusal of this one: its request has ended.
+TEST(Blocking, OfAGroupThatIsOverForWantOfMemoryEndsSo) {
+  Ranks ranks(job_of("shm", 2, {"CANELE_VERBOSE=0"}));
+  ASSERT_TRUE(comm::api::group_of(ranks.group(0)).note({CANELE_ENOMEM, 1}));
+  const canele_collective_options_t options = blocking();
+  canele_request_t request{};
+  EXPECT_EQ(canele_ibarrier(ranks.group(0), &options, &request), CANELE_OK) << canele_error_detail();
+  const canele_status_t status = status_of(request);
+  EXPECT_EQ(status.error, CANELE_ENOMEM);
+  EXPECT_EQ(status.source, 1);
+  EXPECT_EQ(canele_ibarrier(ranks.group(0), &options, nullptr), CANELE_ENOMEM);
+  EXPECT_EQ(std::string(canele_error_detail()).find("scratch"), std::string::npos) << canele_error_detail();
+}
+
 /// Sends that the window keeps back end with the group, all of them.
 TEST(Blocking, SendsNoMoreOnceItsGroupHasEnded) {
   constexpr int size = 5, wrong_one = 4;
