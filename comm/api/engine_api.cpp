@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <deque>
 
 #include "comm/api/api.hpp"
 #include "comm/api/worker_place.hpp"
@@ -226,7 +225,7 @@ int canele_finalize(canele_engine_t* engine) {
     return error(CANELE_EBUSY, "canele_finalize: " + std::to_string(tasks) +
                                    " tasks of the program have not ended: cancel them, and make progress");
   }
-  const std::deque<collectives::Drain> drains = collectives::drain_idle_groups(e);  // until the engine is gone
+  collectives::LastDrains drains(e);  // until the engine is gone
   const int code = leave(e);
   dump_counters(e);
   dump_trace(e);

@@ -32,19 +32,40 @@ void Drain::told(canele_request_t* request, unsigned events, void* argument) {
   static_cast<Drain*>(argument)->post();
 }
 
-std::deque<Drain> drain_idle_groups(Engine& engine) {
-  std::vector<Session*> idle;
+LastDrains::LastDrains(Engine& engine) {
+  std::vector<One*> idle;
   engine.lock_for_callback();
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
     Session& session = engine.sessions.at(i);
-    if (!session.label.starts_with(Group::label_prefix) || session.pending != 0) continue;
-    session.open = true;
-    idle.push_back(&session);
+    if (session.label.starts_with(Group::label_prefix) && session.pending == 0) idle.push_back(&add(session));
   }
+  engine.new_session = [this](Session& session) { mentioned(session); };
   engine.unlock();
-  std::deque<Drain> drains(idle.size());
-  for (std::size_t i = 0; i < idle.size(); ++i) drains[i].start(*idle[i]);
-  return drains;
+  for (One* const one : idle) one->drain.start(*one->session);
+}
+
+/// Under the lock.
+LastDrains::One& LastDrains::add(Session& session) {
+  session.open = true;
+  One& one = all_.emplace_back();
+  one.session = &session;
+  return one;
+}
+
+/// Under the lock: a receive is posted without it.
+void LastDrains::mentioned(Session& session) {
+  Engine& engine = *session.engine;
+  if (engine.stage == Stage::leaving || !session.label.starts_with(Group::label_prefix)) return;
+  One& one = add(session);
+  one.prepare(start);
+  engine.tasks.submit(one);
+}
+
+void LastDrains::start(ltask::Task& task) {
+  auto& one = static_cast<One&>(task);
+  ++callbacks_on_this_thread;
+  one.drain.start(*one.session);
+  --callbacks_on_this_thread;
 }
 
 }  // namespace canele::comm::collectives

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -387,7 +388,9 @@ class Engine final : public ltask::Helped {
   void* hang_argument = nullptr;
   EngineCounters counters;
 
-  Samples samples;  ///< constant after create(); down here, away from what every message touches
+  // Down here, away from what every message touches.
+  Samples samples;                            ///< constant after create()
+  std::function<void(Session&)> new_session;  ///< told of each that a peer is the first to mention (under the lock)
 
  private:
   friend struct EngineBuilder;

@@ -56,12 +56,14 @@ namespace {
 /// In: payload of a session chunk. Out: the peer's index leads to our session of that label.
 const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
   if (payload.empty() || payload.size() > wire::max_label) return "a session label has a wrong length";
+  const std::size_t known = engine.sessions.size();
   Session* session =
       engine.sessions.find_or_make(engine, {reinterpret_cast<const char*>(payload.data()), payload.size()});
   if (session == nullptr) return "it announced more sessions than there can be";
   CANELE_MARK(session_announced);
   if (peer.sessions_in.size() <= head.session) peer.sessions_in.resize(head.session + 1u, nullptr);
   peer.sessions_in[head.session] = session;
+  if (engine.new_session && engine.sessions.size() != known) engine.new_session(*session);
   return nullptr;
 }
 

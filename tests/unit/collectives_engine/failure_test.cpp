@@ -4,6 +4,9 @@
 //
 // Who: unit_collectives_engine. Threads: one.
 // Surprise: a rank dies by the destruction of its engine: its connections break, and nothing has been said before.
+#include <optional>
+
+#include "comm/collectives/drain.hpp"
 #include "ranks.hpp"
 
 namespace canele::test {
@@ -155,6 +158,27 @@ TEST_F(Death, IsHeardByWhoComesLate) {
   for (const std::size_t rank : {0u, 1u, 2u, 3u}) EXPECT_EQ(canele_group_destroy(groups[rank]), CANELE_OK);
   canele_group_t* again = nullptr;
   EXPECT_EQ(canele_group_create(ranks_.job.handle(0), "late", nullptr, 0, &again), CANELE_EBUSY);
+}
+
+/// Rank 1 has given up before it made the group: it waits for its end, and hears of the group only then.
+TEST(GivingUp, LetsGoWhoSendsToAGroupThatWasNeverMade) {
+  std::optional<comm::collectives::LastDrains> drains;  // until rank 1's engine is gone
+  LocalJob job(job_of("tcp", 3, {"CANELE_VERBOSE=0"}));
+  drains.emplace(job.engine(1));
+  canele_group_t* group = nullptr;
+  ASSERT_EQ(canele_group_create(job.handle(0), "later", nullptr, 0, &group), CANELE_OK);
+  std::vector<char> data(100'000);
+  const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
+  canele_request_t request{};
+  ASSERT_EQ(canele_ibcast(group, data.data(), data.size(), 0, &flat, &request), CANELE_OK);
+  for (int i = 0; i < 200; ++i) job.step_all();
+  EXPECT_FALSE(comm::request_of(&request).finalized()) << "rank 2 lives, and has not asked for it";
+  job.destroy(2);
+  ASSERT_TRUE(job.finish(request));
+  const canele_status_t status = status_of(request);
+  EXPECT_EQ(status.error, CANELE_EPEER);
+  EXPECT_EQ(status.source, 2);
+  EXPECT_EQ(canele_group_destroy(group), CANELE_OK);
 }
 
 TEST(Disagreement, OnLengthsEndsInAnError) {
