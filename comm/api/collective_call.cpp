@@ -166,8 +166,7 @@ int Collective::start_run(const std::shared_ptr<const collectives::Schedule>& sc
 
 /// Only where somebody makes progress while the program computes there is anything to be split.
 collectives::Course* Collective::course_of(const collectives::Schedule& schedule) const {
-  const bool blocking = options_ != nullptr && options_->blocking != 0;
-  if (blocking || schedule.radix() == 0 || !group_->engine.worker.active() || callback_depth() != 0) return nullptr;
+  if (blocks() || schedule.radix() == 0 || !group_->engine.worker.active() || callback_depth() != 0) return nullptr;
   return group_->splits.find(call, schedule.radix());
 }
 

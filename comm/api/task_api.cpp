@@ -37,7 +37,7 @@ ltask::TaskQueue& queue_of(const UserTask& task) {
 /// Somebody should come for what has been queued.
 void call_for_it(Engine& engine) {
   engine.sleeper.wake();
-  if (engine.helper.parked()) engine.helper.summon();
+  engine.rouse_helper();
 }
 
 void call_function(ltask::Task& base) {

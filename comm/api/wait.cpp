@@ -74,7 +74,7 @@ class Wait {
     detach();
     if (engine_ == nullptr) return;
     engine_->waiters.leave();
-    if (engine_->helper.parked()) engine_->helper.summon();
+    engine_->rouse_helper();
   }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;

@@ -29,12 +29,12 @@ std::unique_ptr<ltask::CoreRegister> register_cores(const Settings& settings);
 /// core that nobody uses. Where there is none it stays with the program; if that is pinned a warning says so.
 void place_worker(Engine& engine);
 
-/// The unit (OS index) of a worker by a policy. A pinned program goes by the units of its NUMA node: those that
-/// programs are pinned to compute, the others are left. One that is not goes by the number of ranks here. Nothing: the
-/// machine cannot be told.
 struct LocalRanks {
   std::uint32_t rank, count;
 };
+/// The unit (OS index) of a worker by a policy. A pinned program goes by the units of its NUMA node: those that
+/// programs are pinned to compute, the others are left. One that is not goes by the number of ranks here. Nothing: the
+/// machine cannot be told.
 std::optional<int> unit_by(collectives::placement::Policy policy, const ltask::Topology& topology,
                            const LocalRanks& here, const std::function<bool(int)>& is_computed_on);
 

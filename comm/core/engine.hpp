@@ -211,10 +211,14 @@ class Engine final : public ltask::Helped {
     if (helper.calls()) [[unlikely]]
       answer_helper();
   }
+  /// The same for who makes no turn: it may be stuck, or the work is not for it.
+  void rouse_helper() {
+    if (helper.parked()) helper.summon();
+  }
   /// After tasks were submitted that the calling thread shall not do itself.
   void leave_tasks() {
     sleeper.wake();
-    if (helper.parked()) helper.summon();
+    rouse_helper();
     if (helper.dozes() && in_haste()) helper.hasten();
   }
   /// Hands staged packets to drivers that make system calls. Never under the lock.

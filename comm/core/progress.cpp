@@ -217,7 +217,7 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
     if (event_log != nullptr && on_worker) parked_ns_ = platform.now_ns();
     sleeper.sleep(std::min({timeout_ns, naps_only ? nap_ns : watch.interval_ns(), until_overdue()}), called);
     if (on_worker) counters.add_shared(Counter::worker_wakes);
-    if (helper.parked()) helper.summon();  // from now on this thread may be stuck
+    rouse_helper();  // from now on this thread may be stuck
   } else {
     CANELE_MARK(sleep_not_armed);
     platform.yield();  // somebody is at work, or there is work

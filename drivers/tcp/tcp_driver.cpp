@@ -32,9 +32,8 @@ void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, lev
 
 /// Within a host nothing is congested, but where the system's rule is to send at the rate that a peer was seen to take
 /// (BBR), one that had lost its core for a while would be sent to slowly long after.
-void forget_rates_within_a_host(int fd) {
+void forget_rates(int fd) {
   constexpr std::string_view rule = "reno";  // every kernel has it, and any user may ask for it
-  if (!net::local_endpoint(fd).same_address(net::remote_endpoint(fd))) return;
   ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, rule.data(), rule.size());
 }
 
@@ -90,7 +89,6 @@ void TcpDriver::tune(int fd) const {
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, silence_s_ / 6));
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
   if (send_buffer_ > 0) set_option(fd, SOL_SOCKET, SO_SNDBUF, send_buffer_);
-  forget_rates_within_a_host(fd);
 }
 
 Status TcpDriver::send_inline_impl(Rank peer, const void* head, std::size_t head_size, const void* body,
@@ -138,6 +136,7 @@ void TcpDriver::established(Rank rank, std::uint64_t incarnation, net::UniqueFd 
   met(rank, incarnation);
   if (net::local_endpoint(link.fd.get()).same_address(net::remote_endpoint(link.fd.get()))) {
     stays_here(rank);
+    forget_rates(link.fd.get());
     if (context_->crowded && send_buffer_ == 0) set_option(link.fd.get(), SOL_SOCKET, SO_SNDBUF, crowded_buffer);
   }
   context_->events->connected(rank);
