@@ -48,7 +48,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 10;
+inline constexpr int contract_version = 11;
 
 using Rank = std::int32_t;
 inline constexpr Rank everybody = -1;    ///< all peers of a driver: see Driver::expose()
@@ -115,7 +115,8 @@ struct Exposure {
   static constexpr std::size_t max_size = 256;
   std::uint16_t size = 0;
   std::byte bytes[max_size];
-  std::uint64_t handle = 0;  ///< for withdraw(); 0: there is nothing to withdraw
+  std::uint64_t handle = 0;           ///< for withdraw(); 0: there is nothing to withdraw
+  const std::byte* copied = nullptr;  ///< of one to `everybody`: where what was copied lies, until withdraw()
 };
 
 /// One cache line that both processes of a pair may change, with atomic operations. Zero at first.

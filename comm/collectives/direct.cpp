@@ -63,6 +63,8 @@ void Direct::cancel_receives() {
 
 inline void Direct::ended(const Step& step) {
   --left_;
+  if (copy_ != nullptr && step.action != Action::send) [[unlikely]]
+    forget_copy();
   for (const StepId after : schedule_->after(step)) {
     if (--pending_[after] == 0) ready_[ready_count_++] = after;
   }
@@ -121,10 +123,54 @@ void Direct::post(StepId id, const Step& step) {
 }
 
 bool Direct::leaves_at_once(const Step& step) const {
-  if (!group_.engine.try_lock_to_post()) return false;
+  if (step.from.length > Rail::longest_at_once || !group_.engine.try_lock_to_post()) return false;
   const bool left = leaves_locked(step);
   group_.engine.unlock();
   return left;
+}
+
+/// It may have changed since.
+[[gnu::cold]] void Direct::forget_copy() { deposit::release(*std::exchange(copy_, nullptr)); }
+
+/// More would take the shelf out of the caches. Who fetches it may be waiting for this unit.
+bool Direct::few_deposits() {
+  constexpr std::uint32_t some = 4, many = 16;
+  constexpr int most_turns = 8;
+  Engine& engine = group_.engine;
+  const auto count = [&] { return engine.deposit_count.load(std::memory_order_relaxed); };
+  if (count() >= some) engine.step();
+  for (int turn = 0; turn < most_turns && count() >= many; ++turn) {
+    engine.platform.yield();
+    engine.step();
+  }
+  return count() < many;
+}
+
+/// The same to another rank.
+bool Direct::next_is_sent(const Range& range) const {
+  if (next_ready_ >= ready_count_) return false;
+  const Step& next = schedule_->steps()[ready_[next_ready_]];
+  return next.action == Action::send && next.from == range;
+}
+
+/// It lies where its receiver fetches it, and this rank goes on. As much is copied as through the driver's buffers, but
+/// where ranks share units those would mean a switch for each few pieces.
+bool Direct::is_laid_down(const Step& step) {
+  constexpr std::uint64_t longest_for_one = 512 * 1024;  // beyond it leaves the caches before it is fetched
+  Engine& engine = group_.engine;
+  const std::uint64_t length = step.from.length;
+  if (!deposit::pays(engine, length, ~std::uint64_t{0})) return false;
+  const bool same = copy_ != nullptr && copied_ == step.from;
+  if (!same) {
+    if (length > longest_for_one && !next_is_sent(step.from)) return false;
+    if (copy_ != nullptr) forget_copy();
+    if (!few_deposits()) return false;
+    copy_ = deposit::put(engine, group_.world(step.peer), place_->at(step.from), length);
+    copied_ = step.from;
+  }
+  const std::int32_t priority = place_->work.priority;
+  return copy_ != nullptr &&
+         deposit::send(engine, group_.session, group_.world(step.peer), tag(step), priority, *copy_);
 }
 
 inline void Direct::send(StepId id, const Step& step) {
@@ -133,7 +179,7 @@ inline void Direct::send(StepId id, const Step& step) {
     if (sends_ == window) return waiting_.push_back(id);
     ++sends_;
   }
-  if (!leaves_at_once(step)) return post(id, step);
+  if (!leaves_at_once(step) && !is_laid_down(step)) return post(id, step);
   ended(step);
   if (window != 0) [[unlikely]]
     send_ended();
@@ -197,6 +243,12 @@ inline bool Direct::some_ended() const {
   return well;
 }
 
+/// What has been laid down for this rank is copied by it.
+bool Direct::some_end_by_tasks() {
+  Engine& engine = group_.engine;
+  return engine.has_tasks() && engine.run_tasks() > 0 && some_ended();
+}
+
 /// The short wait, before anything is made ready for a longer one.
 inline bool Direct::some_end_soon() {
   Engine& engine = group_.engine;
@@ -205,7 +257,7 @@ inline bool Direct::some_end_soon() {
   if (how.turns == 0 || !engine.try_lock()) return false;
   const bool well = spin(how);
   engine.unlock();
-  return well;
+  return well || some_end_by_tasks();
 }
 
 /// Where ranks share the processing units the others have their turns, and then a look finds what they have sent. What
@@ -232,7 +284,7 @@ inline void Direct::await_some() {
     end_group();
   } else if (group_.over() && !cancelled_) [[unlikely]] {
     cancel_receives();
-  } else if ((std::exchange(has_spun_, false) || !some_end_soon()) && !some_end_in_turns()) {
+  } else if (!some_end_by_tasks() && ((std::exchange(has_spun_, false) || !some_end_soon()) && !some_end_in_turns())) {
     await_one();
   }
   look();
@@ -357,6 +409,7 @@ Ending Direct::carry_out_steps(StepId next) {
   }
   if (ends_the_group_) [[unlikely]]
     end_group();
+  if (copy_ != nullptr) forget_copy();
   if (scratch_bytes_ > kept_scratch) scratch_.reset(), scratch_bytes_ = 0;
   return failed_ ? group_.ending() : Ending{};
 }
@@ -365,7 +418,7 @@ inline bool Direct::one_message_ends() {
   if (group_.over()) return false;
   const StepId id = schedule_->first().front();
   const Step& step = schedule_->steps()[id];
-  return step.action == Action::send ? leaves_at_once(step) : arrives_soon(id, step);
+  return step.action == Action::send ? leaves_at_once(step) || is_laid_down(step) : arrives_soon(id, step);
 }
 
 Ending Direct::carry_out(const Schedule& schedule, const Work& work) {
@@ -378,15 +431,17 @@ Ending Direct::carry_out(const Schedule& schedule, const Work& work) {
   assert(under_way_count_ == 0 && free_count_ == most_messages);
   if (!schedule.begins_with_one_message() || !one_message_ends()) return carry_out_steps(0);
   const std::span<const Step> steps = schedule.steps();
-  if (steps.size() == 1) return {};
+  if (steps.size() == 1 && copy_ == nullptr) return {};
   for (StepId id = 0; id < steps.size(); ++id) {  // each after what it needs
     const Step& step = steps[id];
     if (!is_message(step)) {
+      if (copy_ != nullptr) forget_copy();
       do_here(place, step);
-    } else if (id != schedule.first().front() && !leaves_at_once(step)) {
+    } else if (id != schedule.first().front() && !leaves_at_once(step) && !is_laid_down(step)) {
       return carry_out_steps(id);
     }
   }
+  if (copy_ != nullptr) forget_copy();
   return {};
 }
 

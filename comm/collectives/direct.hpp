@@ -35,6 +35,7 @@
 #include "comm/collectives/group.hpp"
 #include "comm/collectives/schedule.hpp"
 #include "comm/collectives/steps.hpp"
+#include "comm/protocol/deposit.hpp"
 #include "comm/protocol/eager_in.hpp"
 
 namespace canele::comm::collectives {
@@ -77,6 +78,10 @@ class Direct {
   void post(StepId id, const Step& step);
   bool leaves_locked(const Step& step) const;
   bool leaves_at_once(const Step& step) const;
+  bool few_deposits();
+  bool next_is_sent(const Range& range) const;
+  bool is_laid_down(const Step& step);
+  void forget_copy();
   void ended(const Step& step);
   void look();
   void message_ended(const Step& step, const Request& message);
@@ -85,6 +90,7 @@ class Direct {
   void await_some();
   bool some_ended() const;
   bool spin(Engine::Spin how);
+  bool some_end_by_tasks();
   bool some_end_soon();
   bool some_end_in_turns();
   void await_one();
@@ -112,7 +118,9 @@ class Direct {
   std::uint32_t under_way_count_ = 0, free_count_ = 0, sends_ = 0;
   std::vector<StepId> waiting_;  ///< sends that the window keeps back, the next one first
   bool failed_ = false, cancelled_ = false, ends_the_group_ = false;
-  bool has_spun_ = false;  ///< in vain, in begin_in_one_hold()
+  bool has_spun_ = false;          ///< in vain, in begin_in_one_hold()
+  deposit::Copy* copy_ = nullptr;  ///< of what was sent last, for who is sent the same
+  Range copied_;
 };
 
 }  // namespace canele::comm::collectives

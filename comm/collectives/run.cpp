@@ -14,6 +14,7 @@
 #include <new>
 
 #include "comm/api/api.hpp"
+#include "comm/protocol/deposit.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -60,6 +61,22 @@ StepId admit_next(Run& run) {
   return next;
 }
 
+/// What is no more than eight packets leaves in pieces, or lies where it is fetched; a call makes no longer copies.
+bool is_laid_down(const Run& run, const Step& step) {
+  constexpr std::uint64_t longest = 128 * 1024;
+  Group& group = *run.group;
+  const std::uint64_t length = step.from.length;
+  if (!deposit::pays(group.engine, length, longest)) return false;
+  if (run.schedule->window() != 0) return false;  // it counts what has not been fetched
+  const int peer = group.world(step.peer);
+  deposit::Copy* const copy = deposit::put(group.engine, peer, run.place().at(step.from), length);
+  if (copy == nullptr) return false;
+  const bool laid_down =
+      deposit::send(group.engine, group.session, peer, tag_of(step, run.number), run.work.priority, *copy);
+  deposit::release(*copy);
+  return laid_down;
+}
+
 void told(canele_request_t* request, unsigned events, void* argument);
 
 /// What one thread has to do for a run, the first thing first. Never under the engine's lock.
@@ -77,6 +94,7 @@ class Worklist {
       return ended(id);
     }
     if (step.action == Action::send && !admit(run_, id)) return;
+    if (step.action == Action::send && is_laid_down(run_, step)) return ended(id);
     Transfer& transfer = run_.transfers[run_.states[id].transfer];
     const int code = post_message(*run_.group, run_.place(), step, run_.number, &transfer.request);
     if (code != CANELE_OK) return failed(id, {code, run_.group->world(step.peer)});

@@ -33,6 +33,7 @@ struct Range {
   Space space = Space::scratch;
   std::uint64_t offset = 0, length = 0;  ///< bytes
   Range part(std::uint64_t from, std::uint64_t bytes) const { return {space, offset + from, bytes}; }
+  bool operator==(const Range&) const = default;
 };
 
 enum class Action : std::uint8_t {

@@ -324,8 +324,9 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      0,
      std::uint64_t{1} << 30},
     {{"SHM_SHELF", "auto", "",
-      "Whether a message to several ranks of this host is copied once to memory that all of them read. auto: where the "
-      "kernel takes longer for its one copy than two copies by hand. Needs cross-memory attach.",
+      "Whether a message to several ranks of this host, or a long one of a collective whose ranks share cores, is "
+      "copied to memory that all of them read. auto: where the kernel takes longer for its one copy than two copies "
+      "by hand. Needs cross-memory attach.",
       "auto | on | off"},
      SettingKind::choice,
      false,

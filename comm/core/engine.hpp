@@ -54,6 +54,11 @@
 
 namespace canele::comm {
 
+namespace deposit {
+struct Deposit;
+void over(Engine& engine, Request& request);
+}  // namespace deposit
+
 namespace rendezvous {
 struct Pull;
 }
@@ -285,6 +290,8 @@ class Engine final : public ltask::Helped {
   }
   void finish(Request& request, int error) {
     if (request.kind == Request::Kind::receive) return finish_receive(request, error);
+    if (request.part == Request::Part::deposited) [[unlikely]]
+      return deposit::over(*this, request);
     note_outcome(request, error);
     --pending_sends;
     trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
@@ -375,9 +382,11 @@ class Engine final : public ltask::Helped {
   std::vector<std::byte> bulk_staging;  ///< see pump.cpp
   std::vector<Peer*> dirty;
   Departures departures;
-  std::vector<Rail*> lulled;        ///< rails that wait for the next progress call
-  bool lulls_over = false;          ///< it is that call
-  std::uint64_t pending_sends = 0;  ///< not finalized
+  std::vector<Rail*> lulled;                     ///< rails that wait for the next progress call
+  bool lulls_over = false;                       ///< it is that call
+  std::uint64_t pending_sends = 0;               ///< not finalized
+  deposit::Deposit* deposits = nullptr;          ///< those among them that nobody waits for
+  std::atomic<std::uint32_t> deposit_count = 0;  ///< changed under the lock
   Stage stage = Stage::running;
   std::uint64_t resolving = 0;  ///< questions to the launcher under way
   std::uint64_t pulls = 0;      ///< copies under way

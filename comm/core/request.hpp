@@ -114,10 +114,11 @@ struct Outcome {
   /// What it is in a multicast, if anything; see comm/multicast/casts.hpp.
   enum class Part : std::uint8_t {
     none,
-    leg,      ///< a send with a route: a Leg
-    shelved,  ///< a Leg whose data lies on a shelf
-    forward,  ///< a send of what is somebody else's: a Forward
-    stock     ///< a receive into memory of the engine
+    leg,       ///< a send with a route: a Leg
+    shelved,   ///< a Leg whose data lies on a shelf
+    forward,   ///< a send of what is somebody else's: a Forward
+    stock,     ///< a receive into memory of the engine
+    deposited  ///< none of a multicast: a deposit::Deposit
   };
 
   std::atomic<std::uint64_t> word;

@@ -12,6 +12,7 @@
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
 #include "comm/matching/alternatives/factory.hpp"
+#include "comm/protocol/deposit.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 
@@ -290,6 +291,7 @@ Engine::~Engine() {
   helper.stop();
   worker.stop();
   delete places.load();
+  deposit::forget_all(*this);
   for (const auto& slot : slots) slot->driver->close();
   for (std::uint32_t i = 0; i < sessions.size(); ++i) {
     matcher.drain(sessions.at(i).match,

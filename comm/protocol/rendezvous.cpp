@@ -165,7 +165,9 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
   }
   const DriverSlot* slot = peer.rail->slot;
   if (!exposure.empty() && slot != nullptr && slot->mark() == exposed_by && slot->driver->capabilities().get) {
-    if (cast == nullptr && advert::share(engine, request, peer, handle, exposure)) return;
+    // Both ends wait, and one of them may be gone on: it is no help.
+    const bool helped = !request.streams || engine.worker.active();
+    if (cast == nullptr && helped && advert::share(engine, request, peer, handle, exposure)) return;
     CANELE_MARK(rendezvous_pulled);
     start_pull(engine, request, peer, handle, want, exposure);
     return;

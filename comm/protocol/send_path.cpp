@@ -15,6 +15,7 @@
 #include "comm/multicast/multicast.hpp"
 #include "comm/multicast/relay.hpp"
 #include "comm/protocol/advert.hpp"
+#include "comm/protocol/deposit.hpp"
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/flow_out.hpp"
 #include "comm/protocol/rendezvous.hpp"
@@ -107,7 +108,7 @@ void count_message(Engine& engine, Peer& peer, const Request& request) {
 bool admit(Engine& engine, Request& request) {
   engine.trace(Event::send_posted, request.rank, request.session, request.status_tag, request.data.length);
   ++engine.pending_sends;
-  ++request.session->pending;
+  if (request.part != Request::Part::deposited) ++request.session->pending;
   Peer& peer = engine.peer(request.rank);
   if (peer.gone()) {
     CANELE_MARK(send_to_the_gone);
@@ -172,6 +173,8 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
   drivers::Exposure exposure;
   if (request.part == Request::Part::shelved) {
     exposure = leg_of(request).whole->shelved;
+  } else if (request.part == Request::Part::deposited) {
+    exposure = deposit::copy_of(request).exposure;
   } else if (!multicast::is_served(request)) {
     rendezvous::expose(peer, request, exposure);
   }

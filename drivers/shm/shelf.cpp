@@ -6,6 +6,7 @@
 #include "drivers/shm/shelf.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -53,6 +54,7 @@ bool Shelf::has_memory(std::size_t bytes) {
   if (bytes <= before) return true;
   const auto from = static_cast<off_t>(sizeof(ParkPage) + before);
   if (::fallocate(memfd_, 0, from, static_cast<off_t>(bytes - before)) != 0) return false;
+  ::madvise(own_ + before, bytes - before, MADV_POPULATE_WRITE);  // in one go; else each page at its first store
   backed_.store(bytes, std::memory_order_release);
   return true;
 }
@@ -76,6 +78,7 @@ bool Shelf::put(const iovec* pieces, int count, Exposure* exposure) {
   const Named named{mark, first * unit, length};
   std::memcpy(exposure->bytes, &named, sizeof named);
   exposure->size = sizeof named;
+  exposure->copied = own_ + first * unit;
   exposure->handle = handle_of(first, needed);
   return true;
 }

@@ -55,7 +55,10 @@ Status SimDriver::expose_impl(Rank peer, Access access, const iovec* pieces, int
   breathe(has_memory() ? 20 : 1000);
   if (fabric_->strikes(Fault::registration, fabric_->rates.registration)) return Status::failed;
   Region region{{pieces, pieces + count}, access};
-  if (peer == everybody) put_on_shelf(&region);
+  if (peer == everybody) {
+    put_on_shelf(&region);
+    exposure->copied = region.shelf.data();
+  }
   const Exposed what = {fabric_->add_region(rank(), std::move(region)), rank()};
   exposure->size = sizeof what;
   std::memcpy(exposure->bytes, &what, sizeof what);

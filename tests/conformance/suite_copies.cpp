@@ -161,6 +161,8 @@ void shelf(Job& job) {
                                         &own),
                 Status::ok);
       EXPECT_NE(own.handle, 0u);
+      ASSERT_NE(own.copied, nullptr);
+      EXPECT_TRUE(std::equal(right.begin(), right.end(), own.copied));
       std::fill(memory.begin(), memory.end(), std::byte{0});
       ASSERT_TRUE(job.send(job.partner(), Bytes(own.bytes, own.bytes + own.size)));
     } else if (job.rank == 1) {

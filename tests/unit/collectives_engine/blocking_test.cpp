@@ -121,6 +121,63 @@ TEST(Blocking, SendsWhatIsSomewhatTooLongForAPacketWithoutAsking) {
   });
 }
 
+/// Engines that give way to each other, and lay long messages where they are fetched.
+void lay_down(Ranks& ranks) {
+  for (int rank = 0; rank < ranks.size(); ++rank) ranks.job.engine(rank).crowded = true;
+}
+
+std::uint64_t sum_of(Ranks& ranks, comm::Counter counter) {
+  std::uint64_t sum = 0;
+  for (int rank = 0; rank < ranks.size(); ++rank) sum += ranks.job.engine(rank).counters.read(counter);
+  return sum;
+}
+
+TEST(Blocking, LaysDownLongMessagesWhereRanksShareCores) {
+  constexpr int size = 4;
+  Ranks ranks(job_of("shm", size, {"CANELE_SHM_SHELF=on"}));
+  lay_down(ranks);
+  on_all(ranks, [&](int rank) {
+    for (int round = 0; round < 3; ++round) {
+      for (int op = 0; op < op_count; ++op) {
+        for (const std::size_t bytes : {16'400, 66'000, 300'000, 1'200'000}) {
+          for (const int algorithm : {0, static_cast<int>(CANELE_ALGORITHM_FLAT)}) {
+            const auto operation = static_cast<comm::collectives::Operation>(op);
+            if (algorithm != 0 && !comm::collectives::has(operation, comm::collectives::Algorithm::flat)) continue;
+            const Case one{static_cast<Op>(op), size, bytes / Side::element, size - 1, false, round == 1, round == 2};
+            EXPECT_EQ(one_call(ranks, rank, one, blocking(algorithm)), "") << op_names[op] << ", " << bytes;
+          }
+        }
+      }
+    }
+  });
+  EXPECT_NE(sum_of(ranks, comm::Counter::copies_pulled), 0u);
+}
+
+/// Its memory is its own again, and so is the label: nobody has called yet.
+TEST(Blocking, WhoLaysAMessageDownGoesOn) {
+  constexpr int size = 3;
+  constexpr std::size_t length = 300'000 / Side::element;
+  Ranks ranks(job_of("shm", size, {"CANELE_SHM_SHELF=on"}));
+  lay_down(ranks);
+  std::atomic<bool> gone{false};
+  on_all(ranks, [&](int rank) {
+    canele_group_t* group = nullptr;
+    EXPECT_EQ(canele_group_create(ranks.job.handle(rank), "short", nullptr, 0, &group), CANELE_OK);
+    EXPECT_EQ(one_call(ranks, rank, {Op::barrier, size}, blocking()), "") << "connected from now on";
+    while (rank != 0 && !gone.load()) std::this_thread::yield();
+    {
+      Side side({Op::bcast, size, length}, rank);
+      const canele_collective_options_t options = blocking(CANELE_ALGORITHM_FLAT);
+      canele_request_t request{};
+      EXPECT_EQ(side.start(group, &options, &request), CANELE_OK);
+      EXPECT_EQ(side.check(), "");
+    }
+    EXPECT_EQ(canele_group_destroy(group), CANELE_OK) << canele_error_detail();
+    gone.store(true);
+  });
+  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).deposit_count.load() == 0; }));
+}
+
 /// The one in the middle finds the way to a late rank full after a few.
 TEST(Blocking, WithinAChainGoesOnWhereASendCannotLeave) {
   constexpr int size = 3, calls = 40;

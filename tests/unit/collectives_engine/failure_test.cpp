@@ -91,6 +91,24 @@ TEST_F(Death, NobodyWaitsForWhoHasGivenUp) {
   for (const int rank : {0}) ends_with_the_victim(second.request(rank), "who is ahead");
 }
 
+/// What was laid down for it, its sender gone on, is taken away.
+TEST(DeathOfOneHost, TakesAwayWhatLiesThereForIt) {
+  constexpr int size = 3;
+  Ranks ranks(job_of("shm", size, {"CANELE_SHM_SHELF=on", "CANELE_VERBOSE=0"}));
+  const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
+  Everywhere first(ranks, {Op::alltoall, size, 1}),
+      second(ranks, {Op::bcast, size, 130'000 / Side::element});  // not in pieces
+  first.start_all(&flat);
+  first.finish("everybody is connected");
+  ranks.job.engine(0).crowded = true;
+  second.start(0, &flat);
+  EXPECT_TRUE(second.done(0)) << "it lies there";
+  EXPECT_EQ(ranks.job.engine(0).deposit_count.load(), 2u);
+  ranks.job.destroy(size - 1);
+  ranks.groups.pop_back();
+  EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).deposit_count.load() == 1; })) << "rank 1 lives";
+}
+
 TEST_F(Death, OfARankOutsideOfTheGroupIsNothingToIt) {
   const int living[] = {3, 1, 0, 2};
   std::vector<canele_group_t*> groups(victim);
