@@ -30,20 +30,27 @@ constexpr std::uint32_t bits(std::initializer_list<Algorithm> algorithms) {
 
 /// By operation.
 constexpr std::array<std::uint32_t, 11> had_by = {
-    bits({Algorithm::dissemination, Algorithm::two_phases}),
+    bits({Algorithm::flat, Algorithm::dissemination, Algorithm::two_phases}),
     bits({Algorithm::flat, Algorithm::binomial, Algorithm::k_nomial, Algorithm::chain, Algorithm::two_phases}),
     bits({Algorithm::flat, Algorithm::binomial, Algorithm::k_nomial, Algorithm::chain, Algorithm::two_phases}),
-    bits({Algorithm::recursive, Algorithm::ring, Algorithm::two_phases, Algorithm::halving_doubling}),
+    bits({Algorithm::flat, Algorithm::recursive, Algorithm::ring, Algorithm::two_phases, Algorithm::halving_doubling}),
     bits({Algorithm::flat, Algorithm::binomial}),
     bits({Algorithm::flat, Algorithm::binomial}),
-    bits({Algorithm::recursive, Algorithm::ring, Algorithm::bruck, Algorithm::two_phases}),
+    bits({Algorithm::flat, Algorithm::recursive, Algorithm::ring, Algorithm::bruck, Algorithm::two_phases}),
     bits({Algorithm::flat, Algorithm::bruck}),
-    bits({Algorithm::recursive, Algorithm::ring, Algorithm::two_phases}),
+    bits({Algorithm::flat, Algorithm::recursive, Algorithm::ring, Algorithm::two_phases}),
     bits({Algorithm::recursive, Algorithm::chain}),
     bits({Algorithm::recursive, Algorithm::chain})};
 
+Schedule barrier(const Call& call, const Choice& choice) {
+  if (choice.algorithm == Algorithm::flat) return barrier_flat(call);
+  return choice.algorithm == Algorithm::two_phases ? barrier_two_phases(call, choice) : barrier_dissemination(call);
+}
+
 void plan_allreduce(Plan& plan, const Choice& choice) {
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return allreduce_flat(plan);
     case Algorithm::ring:
       return allreduce_ring(plan);
     case Algorithm::two_phases:
@@ -57,6 +64,8 @@ void plan_allreduce(Plan& plan, const Choice& choice) {
 
 void plan_allgather(Plan& plan, const Choice& choice) {
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return allgather_flat(plan);
     case Algorithm::ring:
       return allgather_ring(plan);
     case Algorithm::bruck:
@@ -70,6 +79,8 @@ void plan_allgather(Plan& plan, const Choice& choice) {
 
 void plan_reduce_scatter(Plan& plan, const Choice& choice) {
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return reduce_scatter_flat(plan);
     case Algorithm::ring:
       return reduce_scatter_ring(plan);
     case Algorithm::two_phases:
@@ -117,7 +128,7 @@ Schedule schedule_of(const Call& call, const Choice& choice) {
   assert(call.size > 0 && call.rank >= 0 && call.rank < call.size && call.root >= 0 && call.root < call.size);
   assert(has(call.operation, choice.algorithm) && "choose() leaves nothing automatic");
   if (call.operation == Operation::barrier) {
-    return choice.algorithm == Algorithm::two_phases ? barrier_two_phases(call, choice) : barrier_dissemination(call);
+    return barrier(call, choice);
   }
   Plan plan(call, choice.piece);
   switch (call.operation) {

@@ -60,6 +60,8 @@ struct Model {
   /// The same along a tree, of any size.
   double tree_shares(double bytes) const { return rounds * a + others(bytes) * b; }
   double ring(double longest) const { return (ranks - 1) * exchanged(longest); }
+  /// Each sends that much to each.
+  double with_each(double bytes) const { return (ranks - 2) * busy(bytes) + exchanged(bytes); }
 
   double a, g, b, both;
   int n;
@@ -153,6 +155,8 @@ double rooted_time(const Model& m, const Call& call, double bytes, const Choice&
 double allreduce_time(const Model& m, double bytes, const Choice& choice) {
   const double work = bytes * memory_ns_per_byte, folding = m.folded ? 2 * m.one(bytes) + work : 0;
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return m.with_each(bytes) + (m.ranks - 1) * work;
     case Algorithm::ring:
       return 2 * m.ring(bytes / m.ranks) + m.others(work);
     case Algorithm::halving_doubling:
@@ -170,6 +174,8 @@ double allreduce_time(const Model& m, double bytes, const Choice& choice) {
 double allgather_time(const Model& m, const Bytes& bytes, const Choice& choice) {
   const double share = m.one(bytes.all / m.ranks), copies = bytes.all * memory_ns_per_byte;
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return m.with_each(bytes.longest);
     case Algorithm::ring:
       return m.ring(bytes.longest);
     case Algorithm::bruck:
@@ -184,6 +190,8 @@ double allgather_time(const Model& m, const Bytes& bytes, const Choice& choice) 
 double reduce_scatter_time(const Model& m, const Call& call, const Bytes& bytes, const Choice& choice) {
   const double work = bytes.all * memory_ns_per_byte, share = m.one(bytes.all / m.ranks);
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return m.with_each(bytes.longest) + (m.ranks - 1) * bytes.longest * memory_ns_per_byte;
     case Algorithm::ring:
       return m.ring(bytes.longest) + (m.ranks - 1) * bytes.longest * memory_ns_per_byte;
     case Algorithm::two_phases:
@@ -209,6 +217,7 @@ double alltoall_time(const Model& m, const Bytes& bytes, const Choice& choice) {
 double expected_time(const Model& model, const Call& call, const Bytes& bytes, const Choice& choice) {
   switch (call.operation) {
     case Operation::barrier:
+      if (choice.algorithm == Algorithm::flat) return model.with_each(0);
       return (choice.algorithm == Algorithm::two_phases ? 2 : 1) * model.rounds * std::max(model.a, model.g);
     case Operation::bcast:
     case Operation::reduce:
@@ -294,6 +303,26 @@ bool has_segments(const Call& call, Algorithm algorithm) {
       return algorithm == Algorithm::two_phases;
     default:
       return false;
+  }
+}
+
+/// Each with each, of what fewer messages can do: it spares turns. Over a network it would want a connection for each
+/// pair, and no model here knows the crowd at each door.
+bool spares_turns(Operation operation, Algorithm algorithm) {
+  return algorithm == Algorithm::flat && (operation == Operation::barrier || operation == Operation::allreduce ||
+                                          operation == Operation::allgather || operation == Operation::reduce_scatter);
+}
+
+/// No rank waits for a message of one that waits for its own. Where they share units such a message is better one that
+/// its sender puts somewhere (comm/protocol/deposit.hpp) than several, of which the receiver has to make room for each.
+bool goes_one_way(const Call& call, const Choice& choice) {
+  switch (call.operation) {
+    case Operation::bcast:
+    case Operation::gather:
+    case Operation::scatter:
+      return true;
+    default:
+      return choice.algorithm == Algorithm::flat;
   }
 }
 
@@ -392,12 +421,14 @@ Choice choose(const Call& call, const Choice& asked, const Network& network) {
     search.algorithm(possible(call, asked.algorithm) ? asked.algorithm : fallback_of(call.operation));
   } else {
     for (const Algorithm algorithm : all) {
+      if (spares_turns(call.operation, algorithm) && !crowded(call, network)) continue;
       if (has(call.operation, algorithm) && possible(call, algorithm)) search.algorithm(algorithm);
     }
   }
   Choice best = search.best();
   // Not what is cut for a longer message, whose segments are under way together; nor where a window counts sends.
-  if (best.segment <= network.piece && call.operation != Operation::alltoall) best.piece = network.piece;
+  const bool whole = call.operation == Operation::alltoall || (crowded(call, network) && goes_one_way(call, best));
+  if (best.segment <= network.piece && !whole) best.piece = network.piece;
   return best;
 }
 

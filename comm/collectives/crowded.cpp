@@ -73,6 +73,13 @@ Totals parts_along_a_tree(const Sizes& s, double bytes, const Choice& choice = {
 
 Totals ring(const Sizes& s, double bytes) { return {s.others, s.n * s.others, s.others * bytes}; }
 
+/// Each sends so much to each.
+Totals with_each(const Sizes& s, double bytes, bool instead = true) {
+  Totals t{1, s.n * s.others, s.n * s.others * bytes};
+  t.instead = instead;
+  return t;
+}
+
 /// Halving or doubling of a vector, parts of it.
 Totals shares(const Sizes& s, double bytes) { return {s.core_rounds, s.paired(), (s.core - 1) * bytes}; }
 
@@ -91,7 +98,8 @@ Totals operator+(const Totals& a, const Totals& b) {
           a.work + b.work,
           a.by_one || b.by_one,
           a.in_a_row && b.in_a_row,
-          std::max(a.segments, b.segments)};
+          std::max(a.segments, b.segments),
+          a.instead || b.instead};
 }
 
 Totals rooted(const Sizes& s, const Call& call, double bytes, const Choice& choice) {
@@ -107,6 +115,8 @@ Totals rooted(const Sizes& s, const Call& call, double bytes, const Choice& choi
 Totals allreduce(const Sizes& s, double bytes, const Choice& choice) {
   const Totals folds = fold(s, bytes) + fold(s, bytes);
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return with_work(with_each(s, bytes), s.n * s.others * bytes);
     case Algorithm::ring:
       return with_work(ring(s, bytes) + ring(s, bytes), s.others * bytes);
     case Algorithm::halving_doubling:
@@ -120,6 +130,8 @@ Totals allreduce(const Sizes& s, double bytes, const Choice& choice) {
 
 Totals allgather(const Sizes& s, double all, const Choice& choice) {
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return with_each(s, all / s.n);
     case Algorithm::ring:
       return ring(s, all);
     case Algorithm::bruck:
@@ -133,6 +145,8 @@ Totals allgather(const Sizes& s, double all, const Choice& choice) {
 
 Totals reduce_scatter(const Sizes& s, double all, const Choice& choice) {
   switch (choice.algorithm) {
+    case Algorithm::flat:
+      return with_work(with_each(s, all / s.n), s.others * all);
     case Algorithm::ring:
       return with_work(ring(s, all), s.others * all);
     case Algorithm::two_phases:
@@ -152,7 +166,7 @@ Totals scan(const Sizes& s, double bytes, const Choice& choice) {
 }
 
 Totals alltoall(const Sizes& s, double longest, const Choice& choice) {
-  if (choice.algorithm != Algorithm::bruck) return {1, s.n * s.others, s.n * s.others * longest};
+  if (choice.algorithm != Algorithm::bruck) return with_each(s, longest, false);
   const double moved = s.n * s.rounds * s.n / 2 * longest;
   return {s.rounds, s.n * s.rounds, moved, 2 * moved};
 }
@@ -161,6 +175,7 @@ Totals of_one_call(const Call& call, const Choice& choice, double all, double lo
   const Sizes s(call.size);
   switch (call.operation) {
     case Operation::barrier:
+      if (choice.algorithm == Algorithm::flat) return with_each(s, 0);
       if (choice.algorithm == Algorithm::two_phases) return tree(s, 0, choice, false) + tree(s, 0, choice, false);
       return {s.rounds, s.n * s.rounds};
     case Operation::bcast:
@@ -201,19 +216,22 @@ double crowded_time(const Totals& totals, int ranks, const Network& network) {
   const auto units = static_cast<double>(network.units);
   const double share = std::max(1.0, ranks / units);
   // Until the receiver of a message has its turn, all others of its unit have theirs; along a chain it is the next one.
-  const bool asks = totals.bytes > totals.messages * at_once_bytes;
+  // Through memory long messages do not ask either: they go in pieces, or are put where they can be fetched.
+  const bool asks = network.piece == 0 && totals.bytes > totals.messages * at_once_bytes;
   const double turns = totals.in_a_row ? 1 : share;
   const double hop = (static_cast<double>(network.latency_ns) + switch_ns * turns) * (asks ? 2 : 1);
+  // Of two ranks of a unit each other turn ends it for one, who then begins the next: see barrier.cpp. Of more, few do.
+  const double hops = totals.instead && share > 2 ? 2 * totals.hops : totals.hops;
   const double byte = two_copies * 1e9 / static_cast<double>(std::max<std::uint64_t>(1, network.bytes_per_second));
   const double work = totals.work * memory_ns_per_byte;
   const double messages = totals.messages * std::max(message_ns, static_cast<double>(network.gap_ns));
   if (totals.by_one) {  // and its unit is others' as well
     const double uneven = work > 0 ? 1 + (share - 1) / (ranks - 1) : 1;
-    return totals.hops * hop + messages + work + totals.bytes * byte / units * uneven;
+    return hops * hop + messages + work + totals.bytes * byte / units * uneven;
   }
   // Of whole vectors along a tree some ranks move one at a time, and those may share a unit.
   const double idle = totals.segments == 0 ? 1 : 1 + 0.3 / totals.segments;
-  return totals.hops * hop + (messages + work + totals.bytes * byte) / units * idle;
+  return hops * hop + (messages + work + totals.bytes * byte) / units * idle;
 }
 
 }  // namespace canele::comm::collectives

@@ -22,6 +22,7 @@ struct Totals {
   bool by_one = false;    ///< one rank has a hand in all messages, and does all of the work
   bool in_a_row = false;  ///< messages pass from rank to rank
   double segments = 0;    ///< along a tree: of a vector
+  bool instead = false;   ///< each with each, where fewer messages would do
 };
 
 /// `all`: bytes of the buffer, or of all parts; `longest`: of a part.

@@ -7,6 +7,7 @@
 //   recursive doubling, 4 ranks     0 ◀─▶ 1, 2 ◀─▶ 3: a part each     then 0 ◀─▶ 2, 1 ◀─▶ 3: two parts each
 //   Bruck, any n                    round k: the first 2^k parts that I have, from mine on, to rank - 2^k
 //   ring                            what came in last goes on to the right, n - 1 times
+//   flat                            each to each
 //
 // Where n is no power of two, doubling folds the first ranks in pairs: two more rounds, of which Bruck needs none.
 // Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient algorithms for all-to-all communications in multiport message-passing
@@ -99,6 +100,19 @@ void allgather_recursive(Plan& plan) {
     pass(1, all.parts(away + 1, call.size - away - 1));
   }
   all.deliver();
+}
+
+void allgather_flat(Plan& plan) {
+  const Call& call = plan.call();
+  const Range own = own_part(call);
+  for (int away = 1; away < call.size; ++away) {
+    const int from = (call.rank + call.size - away) % call.size;
+    plan.receive(from, slot_of(across_phase, 0), output_part(call, from));
+  }
+  for (int away = 1; away < call.size; ++away) {
+    plan.send((call.rank + away) % call.size, slot_of(across_phase, 0), own);
+  }
+  plan.copy(own, output_part(call, call.rank));
 }
 
 void allgather_ring(Plan& plan) {

@@ -8,6 +8,7 @@
 //   each halving, doubling               halves, quarters … of the vector, and back             2 log2 n rounds, twice
 //   all of it ring                            pieces pass all ranks, summed up on the way, twice     2(n-1) rounds,
 //   twice all of it
+//   flat                              each sends all of it to each
 //
 // Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005; ring: Patarasuk,
 // Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009.
@@ -89,6 +90,12 @@ void allreduce_recursive(Plan& plan) {
   }
   double_sums(plan, fold, sum);
   if (other >= 0) plan.send(other, slot_of(last_phase, 0), output);
+}
+
+void allreduce_flat(Plan& plan) {
+  const Call& call = plan.call();
+  const std::vector<Range> whole(static_cast<std::size_t>(call.size), plan.own(0, call.length));
+  reduce_from_each(plan, whole, plan.output(0, call.length));
 }
 
 void allreduce_halving_doubling(Plan& plan) {

@@ -27,6 +27,17 @@ Schedule barrier_dissemination(const Call& call) {
   return std::move(builder).build();
 }
 
+/// Each tells each. Where ranks share a core, whoever has its turn last in a barrier is through it, and has come to the
+/// next one, before it yields: with two ranks a core that is one switch a barrier, where a root needs two.
+Schedule barrier_flat(const Call& call) {
+  Builder builder;
+  for (int away = 1; away < call.size; ++away) {
+    builder.receive((call.rank + call.size - away) % call.size, slot_of(0, 0), {});
+    builder.send((call.rank + away) % call.size, slot_of(0, 0), {});
+  }
+  return std::move(builder).build();
+}
+
 /// All have come, tells the root once it has heard it, along the tree; then all are told.
 Schedule barrier_two_phases(const Call& call, const Choice& choice) {
   const Tree tree = tree_of(call, choice, 0);

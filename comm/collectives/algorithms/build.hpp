@@ -7,12 +7,15 @@
 //     the tests are for (tests/unit/collectives: a model runs all ranks of a group in every order).
 #pragma once
 
+#include <vector>
+
 #include "comm/collectives/algorithms/plan.hpp"
 
 namespace canele::comm::collectives {
 
 /// Those without memory, so without a plan: their messages are empty, and what waits for what is the point of them.
 Schedule barrier_dissemination(const Call& call);
+Schedule barrier_flat(const Call& call);
 Schedule barrier_two_phases(const Call& call, const Choice& choice);
 
 void bcast_tree(Plan& plan, const Choice& choice);
@@ -21,6 +24,7 @@ void reduce_tree(Plan& plan, const Choice& choice);
 void reduce_two_phases(Plan& plan);
 
 void allreduce_recursive(Plan& plan);
+void allreduce_flat(Plan& plan);
 void allreduce_halving_doubling(Plan& plan);
 void allreduce_ring(Plan& plan);
 void allreduce_two_phases(Plan& plan, const Choice& choice);
@@ -31,6 +35,7 @@ void scatter_flat(Plan& plan);
 void scatter_tree(Plan& plan, const Choice& choice);
 
 void allgather_recursive(Plan& plan);
+void allgather_flat(Plan& plan);
 void allgather_ring(Plan& plan);
 void allgather_bruck(Plan& plan);
 void allgather_two_phases(Plan& plan, const Choice& choice);
@@ -39,6 +44,9 @@ void alltoall_flat(Plan& plan, const Choice& choice);
 void alltoall_bruck(Plan& plan);
 
 void reduce_scatter_recursive(Plan& plan);
+void reduce_scatter_flat(Plan& plan);
+/// Each rank sends each its part of `parts`, and combines what it gets; also an allreduce, where each part is all.
+void reduce_from_each(Plan& plan, const std::vector<Range>& parts, const Range& result);
 void reduce_scatter_ring(Plan& plan);
 void reduce_scatter_two_phases(Plan& plan, const Choice& choice);
 

@@ -40,6 +40,30 @@ struct Operand {
 
 }  // namespace
 
+/// From the last operand down: combining from lower positions needs no memory of its own, whatever the operator. In
+/// place, the result lies on what is still to be sent.
+void reduce_from_each(Plan& plan, const std::vector<Range>& parts, const Range& result) {
+  const Call& call = plan.call();
+  const Range mine = parts[static_cast<std::size_t>(call.rank)];
+  if (call.size == 1) return plan.copy(mine, result);
+  const int last = call.size - 1;
+  const Range sum = call.in_place ? plan.scratch(result.length) : result;
+  std::vector<Range> operands(parts.size(), mine);
+  for (int away = 1; away < call.size; ++away) {
+    const int from = (call.rank + call.size - away) % call.size;
+    Range& operand = operands[static_cast<std::size_t>(from)];
+    operand = from == last ? sum : plan.scratch(result.length);
+    plan.receive(from, slot_of(ring_phase, 0), operand);
+  }
+  for (int away = 1; away < call.size; ++away) {
+    const int to = (call.rank + away) % call.size;
+    plan.send(to, slot_of(ring_phase, 0), parts[static_cast<std::size_t>(to)]);
+  }
+  if (call.rank == last) plan.copy(mine, sum);
+  for (int lower = last; lower-- > 0;) plan.combine(operands[static_cast<std::size_t>(lower)], sum);
+  plan.copy(sum, result);
+}
+
 void reduce_scatter_recursive(Plan& plan) {
   const Call& call = plan.call();
   const Operand operand(plan);
@@ -62,6 +86,14 @@ void reduce_scatter_recursive(Plan& plan) {
     const Range part = operand.part(sums, owner);
     owner == call.rank ? plan.copy(part, result) : plan.send(owner, slot, part);
   }
+}
+
+void reduce_scatter_flat(Plan& plan) {
+  const Call& call = plan.call();
+  const Operand operand(plan);
+  std::vector<Range> parts;
+  for (int owner = 0; owner < call.size; ++owner) parts.push_back(operand.part(operand.own, owner));
+  reduce_from_each(plan, parts, plan.output(0, operand.part(operand.own, call.rank).length));
 }
 
 void reduce_scatter_ring(Plan& plan) {

@@ -118,6 +118,13 @@ struct Point {
   std::string text;
 };
 
+/// Each with each, where others have fewer messages: over a network a connection for each pair, and a crowd at each
+/// door.
+bool is_for_crowds_only(Operation operation, Algorithm algorithm) {
+  return algorithm == Algorithm::flat && (operation == Operation::barrier || operation == Operation::allreduce ||
+                                          operation == Operation::allgather || operation == Operation::reduce_scatter);
+}
+
 /// What the clock says of the algorithm that is chosen, and of the best that there is.
 Point play(const Call& call, const Network& network) {
   const Costs costs{static_cast<double>(network.latency_ns), static_cast<double>(network.gap_ns),
@@ -131,7 +138,7 @@ Point play(const Call& call, const Network& network) {
   for (int number = 1; number <= last_algorithm; ++number) {
     Choice wish;
     wish.algorithm = static_cast<Algorithm>(number);
-    if (!has(call.operation, wish.algorithm)) continue;
+    if (!has(call.operation, wish.algorithm) || is_for_crowds_only(call.operation, wish.algorithm)) continue;
     const Choice other = choose(call, wish, network);
     const double time = time_of(schedules_of(call, other), costs);
     point.text += ", " + std::string(name_of(wish.algorithm)) + " " + std::to_string(time) + " (" +

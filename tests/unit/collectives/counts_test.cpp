@@ -93,6 +93,14 @@ TEST(Counts, FlatOnesHaveARoundForEachRank) {
   }
 }
 
+TEST(Counts, OfEachWithEachThereIsAMessageForEachPair) {
+  for (const Operation operation :
+       {Operation::barrier, Operation::allreduce, Operation::allgather, Operation::reduce_scatter}) {
+    expect_counts(
+        call_of(operation, 1), plain(Algorithm::flat), [](int n) { return n * (n - 1); }, [](int n) { return n - 1; });
+  }
+}
+
 TEST(Counts, KNomialTreesHaveALevelForEachDigit) {
   for (const std::uint32_t radix : {2U, 3U, 4U, 8U}) {
     for (const int n : {2, 5, 9, 16, 27, 64}) {

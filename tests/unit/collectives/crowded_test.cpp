@@ -59,6 +59,26 @@ TEST(Crowded, SumsAreThoseOfTheSchedules) {
   }
 }
 
+/// With two ranks a unit, each other turn ends a collective for one of them, who is in the next one at once.
+TEST(Crowded, EachTellsEachWhereThatSparesTurns) {
+  const Network two_units{150, 40, 24'000'000'000, 2, 16'000}, enough{150, 40, 24'000'000'000, 4, 16'000};
+  for (const Operation operation :
+       {Operation::barrier, Operation::allreduce, Operation::allgather, Operation::reduce_scatter}) {
+    EXPECT_EQ(choose(collective(operation, 4, 8), {}, two_units).algorithm, Algorithm::flat) << name_of(operation);
+    EXPECT_NE(choose(collective(operation, 4, 8), {}, enough).algorithm, Algorithm::flat) << name_of(operation);
+  }
+}
+
+TEST(Crowded, WhatIsFetchedFromOnePlaceIsOneMessage) {
+  const Network two_units{150, 40, 24'000'000'000, 2, 16'000}, enough{150, 40, 24'000'000'000, 8, 16'000};
+  for (const Operation operation : {Operation::bcast, Operation::gather, Operation::scatter, Operation::allgather}) {
+    EXPECT_EQ(choose(collective(operation, 8, 65'536), {}, two_units).piece, 0u) << name_of(operation);
+    EXPECT_EQ(choose(collective(operation, 8, 65'536), {}, enough).piece, 16'000u) << name_of(operation);
+  }
+  EXPECT_EQ(choose(collective(Operation::allreduce, 4, 65'536), {}, two_units).algorithm, Algorithm::halving_doubling);
+  EXPECT_EQ(choose(collective(Operation::allreduce, 4, 65'536), {}, two_units).piece, 16'000u) << "both ends wait";
+}
+
 TEST(Crowded, NoBroadcastIsCutIntoSegmentsAndNoWindowHoldsUp) {
   const Network two_units{150, 40, 24'000'000'000, 2};
   for (const int n : {3, 4, 8}) {
