@@ -28,13 +28,19 @@ class Pressure {
  public:
   void seen(std::uint64_t now) noexcept {
     constexpr std::uint64_t at_first = 20'000'000, at_most = 1'000'000'000;
+    times_.fetch_add(1, std::memory_order_relaxed);
+    if (disregarded_.load(std::memory_order_relaxed)) return;
     const std::uint64_t before = span_.load(std::memory_order_relaxed);
     const bool again = now < until_.load(std::memory_order_relaxed) + before;
     const std::uint64_t span = again ? std::min(2 * before, at_most) : at_first;
     span_.store(span, std::memory_order_relaxed);
     until_.store(now + span, std::memory_order_relaxed);
-    times_.fetch_add(1, std::memory_order_relaxed);
     seen_.store(true, std::memory_order_relaxed);
+  }
+  /// It is known that nobody computes there, whatever is seen.
+  void disregard(bool known) noexcept {
+    disregarded_.store(known, std::memory_order_relaxed);
+    if (known) until_.store(0, std::memory_order_relaxed);
   }
   /// How often it was seen.
   std::uint64_t times() const noexcept { return times_.load(std::memory_order_relaxed); }
@@ -64,7 +70,7 @@ class Pressure {
   void change_turns(Platform& platform, bool alone) noexcept;
   void move(Platform& platform, int home) noexcept;
 
-  std::atomic<bool> seen_{false}, expected_{false};
+  std::atomic<bool> seen_{false}, expected_{false}, disregarded_{false};
   std::atomic<int> home_{-1};
   std::uint64_t not_before_ = 0;  ///< the next move
   std::atomic<std::uint64_t> until_{0}, span_{10'000'000}, times_{0};

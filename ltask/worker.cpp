@@ -39,7 +39,7 @@ long Worker::native_id() const {
 void Worker::loop() {
   self_.store(platform_.this_thread(), std::memory_order_relaxed);
   platform_.set_slice(turn_ns);
-  Idle idle(platform_, budget_, pressure_);
+  Idle idle(platform_, budget_, pressure_, &patience_);
   const auto told_to_stop = [](const void* self) {
     return static_cast<const Worker*>(self)->stopping_.load(std::memory_order_acquire);
   };
@@ -50,7 +50,9 @@ void Worker::loop() {
     } else if (idle.next() == Idle::Action::sleep) {
       pressure_.go_home(platform_);
       state_.store(State::sleeping, std::memory_order_release);
+      const std::uint64_t before = among_workers() ? platform_.now_ns() : 0;
       progress_.sleep(longest_sleep_ns, {told_to_stop, this});
+      if (before != 0) patience_.slept(platform_.now_ns() - before);
       state_.store(State::polling, std::memory_order_release);
     }
   }

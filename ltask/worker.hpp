@@ -61,6 +61,13 @@ class Worker {
   std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
   /// Threads that compute have taken turns from it lately.
   bool shares_core() const noexcept { return active() && pressure_.holds(platform_.now_ns()); }
+  /// Only workers use the core that it is pinned to, as far as is known. Those of other ranks may: their turns end, and
+  /// are no sign of a program that computes there.
+  void keep_among_workers(bool known) noexcept {
+    among_workers_.store(known, std::memory_order_relaxed);
+    pressure_.disregard(known);
+  }
+  bool among_workers() const noexcept { return among_workers_.load(std::memory_order_relaxed); }
   /// Where it sleeps beside such threads: see Pressure.
   void prefer(int unit) noexcept { pressure_.prefer(unit); }
   /// OS name of the thread, 0 if there is none.
@@ -73,9 +80,10 @@ class Worker {
   Progress& progress_;
   Idle::Budget budget_;
   Pressure pressure_;         ///< on the worker's core
+  Patience patience_;         ///< among workers
   mutable std::mutex mutex_;  // start and stop only
   std::unique_ptr<PlatformThread> thread_;
-  std::atomic<bool> active_{false}, stopping_{false};
+  std::atomic<bool> active_{false}, stopping_{false}, among_workers_{false};
   std::atomic<State> state_{State::off};
   std::atomic<std::uint64_t> epoch_{0};
   std::atomic<const void*> self_{nullptr};  ///< the thread in loop()

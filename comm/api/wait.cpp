@@ -22,6 +22,8 @@ namespace canele::comm::api {
 namespace {
 
 constexpr std::uint64_t first_park_ns = 1'000'000, longest_park_ns = 100'000'000, longest_sleep_ns = 1'000'000'000;
+/// A worker among workers has its turn again when each of them has had one, of up to 4 ms and with some MiB to copy.
+constexpr std::uint64_t first_park_among_workers_ns = 20'000'000;
 /// A rank that copies a long message keeps the core for a turn, and that must not look like a stranger's computation.
 constexpr ltask::Idle::Budget among_ranks{0, 4'000'000, false};
 
@@ -69,6 +71,7 @@ class Wait {
     engine_->waiters.enter();
     if (engine_->helper.hastened() && !engine_->worker.active()) engine_->helper.relent();
     helps_ = engine_->resume_put_off();
+    if (engine_->worker.among_workers()) park_ns_ = first_park_among_workers_ns;
   }
   ~Wait() {
     detach();

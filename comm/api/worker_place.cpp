@@ -51,15 +51,26 @@ void stay_with_the_program(Engine& engine, const Topology& topology) {
                         " with the program" + std::string(remedy));
 }
 
+/// The worker is on this unit now. Under cores_mutex.
+void settle(Engine& engine, const Topology& topology, int unit) {
+  const std::vector<int> own = topology.own_units();
+  const CoreRegister* const cores = topology.is_pinned() ? cores_of(engine, topology) : nullptr;
+  engine.worker.keep_among_workers(cores != nullptr && !cores->is_computed_on(unit) &&
+                                   std::count(own.begin(), own.end(), unit) == 0);
+}
+
 /// What is wrong with where the worker has been pinned to; "": nothing that can be told.
 std::string overlap(Engine& engine, const Topology& topology, const std::vector<int>& units) {
   const std::vector<int> own = topology.own_units();
   const bool nothing_left = std::all_of(
       own.begin(), own.end(), [&](int one) { return std::find(units.begin(), units.end(), one) != units.end(); });
   if (nothing_left) return "the worker is pinned to " + units_text(units) + ", all that the program may use";
+  if (units.size() != 1) return "";
   const std::lock_guard guard(engine.cores_mutex);
   CoreRegister* const cores = cores_of(engine, topology);
-  if (cores == nullptr || units.size() != 1 || cores->take(units[0])) return "";
+  const bool taken = cores == nullptr || cores->take(units[0]);
+  settle(engine, topology, units[0]);
+  if (taken) return "";
   return "the worker is pinned to " + units_text(units) +
          ", where another process of this host has its worker, or is pinned to";
 }
@@ -91,7 +102,8 @@ void place_by(placement::Policy policy, Engine& engine, const Topology& topology
       unit_by(policy, topology, here, [cores](int one) { return cores != nullptr && cores->is_computed_on(one); });
   if (!unit) return;
   const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
-  if (!problem.empty()) engine.log(LogLevel::warning, "the worker is not placed: " + problem);
+  if (!problem.empty()) return engine.log(LogLevel::warning, "the worker is not placed: " + problem);
+  settle(engine, topology, *unit);
 }
 
 std::string helper_text(ltask::Helper::Kind kind, const Settings& settings) {
@@ -163,13 +175,14 @@ void place_worker(Engine& engine) {
   }
   if (!unit) return stay_with_the_program(engine, topology);
   const std::string problem = topology.bind(engine.worker.native_id(), ltask::UnitIndex::os, {&*unit, 1});
-  if (problem.empty()) return;
+  if (problem.empty()) return settle(engine, topology, *unit);
   engine.cores->give_back();
   engine.log(LogLevel::warning, "the worker stays with the program: " + problem);
 }
 
 void forget_place(Engine& engine) {
   const std::lock_guard guard(engine.cores_mutex);
+  engine.worker.keep_among_workers(false);
   if (engine.cores != nullptr) engine.cores->give_back();
 }
 
@@ -179,6 +192,7 @@ std::string pin_worker(Engine& engine, ltask::UnitIndex kind, std::span<const in
   if (!problem.empty()) return problem;
   std::vector<int> units;
   for (const int index : indexes) units.push_back(topology.os_index(kind, index).value_or(index));
+  engine.worker.keep_among_workers(false);
   const std::string found = overlap(engine, topology, units);
   if (!found.empty()) engine.log(LogLevel::warning, found + std::string(remedy));
   return "";
@@ -187,7 +201,8 @@ std::string pin_worker(Engine& engine, ltask::UnitIndex kind, std::span<const in
 std::string describe_workers(const Engine& engine) {
   const ltask::Helper::Kind helper = engine.helper.kind();
   if (!engine.worker.active()) return helper_text(helper, *engine.settings);
-  const std::string bound = "bound: on PU " + Topology().place_of(engine.worker.native_id());
+  const std::string bound = "bound: on PU " + Topology().place_of(engine.worker.native_id()) +
+                            (engine.worker.among_workers() ? ", where no program computes" : "");
   return helper == ltask::Helper::Kind::off ? bound : bound + "; " + helper_text(helper, *engine.settings);
 }
 

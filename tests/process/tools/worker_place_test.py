@@ -18,7 +18,7 @@ class WorkerPlaceTest(unittest.TestCase):
     def places(self, ranks, *binding, **environment):
         _, errors = run("canele-run", "-n", str(ranks), *binding, str(BIN / "canele-hello"), CANELE_VERBOSE="2",
                         CANELE_WORKER="bound", **environment)
-        return sorted(re.findall(r"worker bound: on PU (\S+)", errors)), errors
+        return sorted(re.findall(r"worker bound: on PU (\d+)", errors)), errors
 
     def test_a_core_that_nobody_uses(self):
         own, _ = self.places(1, "--bind-to", "0", CANELE_WORKER_CORE="0")
@@ -33,9 +33,17 @@ class WorkerPlaceTest(unittest.TestCase):
         self.assertEqual(places, ["0", "1"])
         self.assertEqual(errors.count("so it shares PUs 0 with the program: they take turns"), 1, errors)
 
+    def test_a_core_for_the_workers_of_several_is_known_as_such(self):
+        places, errors = self.places(2, "--bind-to", "0", CANELE_WORKER_CORE="1")
+        self.assertEqual(places, ["1", "1"])
+        self.assertEqual(errors.count("bound: on PU 1, where no program computes"), 2, errors)
+        _, errors = self.places(2, "--bind-to", "0,1", CANELE_WORKER_CORE="1")
+        self.assertNotIn("where no program computes", errors)
+
     def test_a_program_that_is_not_pinned(self):
         places, errors = self.places(2)
         self.assertEqual(len(places), 2, errors)
+        self.assertNotIn("where no program computes", errors)
         self.assertNotIn("take turns", errors)
 
     def test_who_pins_it_to_the_programs_only_core_is_told(self):

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -225,6 +226,40 @@ TEST_F(Tasks, ManyThreadsAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(ended, tasks * rounds);
+}
+
+/// The time is a lower bound: nobody else could have ended the wait.
+TEST_F(Tasks, AStuckWorkerAmongWorkersIsReliedOnForSomeTurnsButNotForEver) {
+  struct Stuck {
+    std::atomic<bool> begun{false}, over{false};
+    static int stay(canele_task_t*, int, void* argument) {
+      auto& stuck = *static_cast<Stuck*>(argument);
+      stuck.begun = true;
+      stuck.begun.notify_one();
+      stuck.over.wait(false);
+      return CANELE_TASK_DONE;
+    }
+  } stuck;
+  struct Ending {
+    canele_condition_t condition{};
+    static int signal(canele_task_t*, int, void* argument) {
+      canele_condition_signal(&static_cast<Ending*>(argument)->condition, 1);
+      return CANELE_TASK_DONE;
+    }
+  } ending;
+  canele_task_t second{};
+  ASSERT_EQ(canele_worker_use(job_.handle(0), CANELE_WORKER_BOUND), CANELE_OK);
+  job_.engine(0).worker.keep_among_workers(true);
+  ASSERT_EQ(canele_task_submit(job_.handle(0), &task_, Stuck::stay, &stuck, CANELE_PLACE_ANY, 0), CANELE_OK);
+  stuck.begun.wait(false);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(canele_task_submit(job_.handle(0), &second, Ending::signal, &ending, CANELE_PLACE_ANY, 0), CANELE_OK);
+  ASSERT_EQ(canele_condition_wait(job_.handle(0), &ending.condition, 1), CANELE_OK);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(10));
+  stuck.over = true;
+  stuck.over.notify_one();
+  ASSERT_EQ(canele_worker_use(job_.handle(0), CANELE_WORKER_NONE), CANELE_OK);
+  EXPECT_FALSE(job_.engine(0).worker.among_workers()) << "it has gone";
 }
 
 }  // namespace

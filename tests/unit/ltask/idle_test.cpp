@@ -111,6 +111,19 @@ TEST_F(Idling, NeverYieldsToWhomItExpects) {
   EXPECT_EQ(pressure.times(), 0u) << "none was seen";
 }
 
+TEST_F(Idling, DisregardsWhatItHasSeenWhereNobodyComputes) {
+  platform.a_yield_takes = turn;
+  pressure.seen(platform.now);
+  pressure.disregard(true);
+  EXPECT_FALSE(pressure.holds(platform.now));
+  EXPECT_EQ(until_sleep().yields, 1);
+  EXPECT_FALSE(pressure.holds(platform.now)) << "it was a worker's turn";
+  EXPECT_EQ(pressure.times(), 2u) << "both are counted";
+  pressure.disregard(false);
+  until_sleep();
+  EXPECT_TRUE(pressure.holds(platform.now));
+}
+
 TEST_F(Idling, SleepsAtHomeWhereOthersCompute) {
   platform.now = 1'000'000'000;
   pressure.prefer(3);
