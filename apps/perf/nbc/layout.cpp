@@ -13,14 +13,14 @@ int worker_core_of(const Options& options, const std::vector<int>& allowed) {
   return options.dedicated() && !allowed.empty() ? allowed.back() : -1;
 }
 
-namespace {
-
-std::vector<int> cores_of_all(const Options& options, const std::vector<int>& allowed) {
+std::vector<int> computing_cores(const Options& options, const std::vector<int>& allowed) {
   if (!options.cores.empty()) return options.cores;
   std::vector<int> cores = allowed;
   if (options.dedicated()) std::erase(cores, worker_core_of(options, allowed));
   return cores;
 }
+
+namespace {
 
 std::size_t threads_of(const Options& options, std::size_t cores) {
   if (options.threads > 0) return static_cast<std::size_t>(options.threads);
@@ -30,7 +30,7 @@ std::size_t threads_of(const Options& options, std::size_t cores) {
 }  // namespace
 
 std::vector<int> cores_of(const Options& options, const std::vector<int>& allowed, int place) {
-  const std::vector<int> all = cores_of_all(options, allowed);
+  const std::vector<int> all = computing_cores(options, allowed);
   if (all.empty()) throw std::runtime_error("no core is left to compute on beside the worker's; --cores names them");
   for (const int core : all) {
     if (!options.pin || std::count(allowed.begin(), allowed.end(), core) > 0) continue;
@@ -45,7 +45,7 @@ std::vector<int> cores_of(const Options& options, const std::vector<int>& allowe
 }
 
 bool crowded(const Options& options, const std::vector<int>& allowed, int ranks_here) {
-  const std::size_t cores = cores_of_all(options, allowed).size();
+  const std::size_t cores = computing_cores(options, allowed).size();
   return threads_of(options, cores) * static_cast<std::size_t>(ranks_here) > cores;
 }
 

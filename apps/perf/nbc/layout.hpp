@@ -17,6 +17,8 @@ namespace canele::perf::nbc {
 
 /// Where progress threads belong: the core asked for, else the last one if it is to be dedicated; -1: anywhere.
 int worker_core_of(const Options& options, const std::vector<int>& allowed);
+/// Where the ranks of this host compute.
+std::vector<int> computing_cores(const Options& options, const std::vector<int>& allowed);
 /// Where the rank at this place on its host computes, a core for each of its threads; those of several ranks may be the
 /// same. Throws std::runtime_error if a core cannot be had.
 std::vector<int> cores_of(const Options& options, const std::vector<int>& allowed, int place);

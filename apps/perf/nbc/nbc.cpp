@@ -57,8 +57,10 @@ int in_job(const Options& options, const std::string& driver) {
   if (options.configurations.size() != 1) {
     throw std::runtime_error("in a job, nbc has one --configuration; alone it starts a job for each");
   }
-  const int worker_core = worker_core_of(options, allowed_cores());
-  const Before before(options, -1);
+  const std::vector<int> allowed = allowed_cores();
+  const int worker_core = worker_core_of(options, allowed);
+  // A program that leaves a core to its worker is bound to the others when it joins; the library looks at that.
+  const Before before(options, options.dedicated() ? computing_cores(options, allowed) : allowed);
   canele::engine engine = join(settings_for(options, driver, worker_core));
   canele::session session(engine, "canele-perf nbc");
   try {

@@ -68,6 +68,11 @@ class Overlap {
     alone.communicate = 0;
     return orders_.give(alone).global;
   }
+  /// As it is measured later on: who copies what was copied just before, out of a cache, is quicker by a fifth.
+  double comm_after(std::uint64_t rows, std::uint64_t size) {
+    comp(rows);
+    return comm(size);
+  }
   template <typename Measure>
   static double repeat(Measure&& measure, int times) {
     std::vector<double> found;
@@ -93,9 +98,10 @@ void Overlap::size(double target) {
   const std::uint64_t part = Buffers::needed(operation_, unit, bench_.link.size());
   const Range units{1, std::max<std::uint64_t>(1, bench_.options.memory / part)};
   const auto guess = static_cast<std::uint64_t>(target * bytes_per_us) / unit;
-  Calibrated found = calibrate(target, guess, units, [this](std::uint64_t count) {
+  const std::uint64_t rows = rows_for(target).amount;
+  Calibrated found = calibrate_and_confirm(target, guess, units, [this, rows](std::uint64_t count) {
     comm(count * unit);  // the first one touches the memory
-    return repeat([this, count] { return comm(count * unit); }, some);
+    return repeat([this, rows, count] { return comm_after(rows, count * unit); }, some);
   });
   found.amount *= unit;
   if (!within_tenth(found.time, target)) {
@@ -126,8 +132,9 @@ Calibrated Overlap::rows_for(double target) {
   const auto known = rows_.find(target);
   if (known != rows_.end()) return known->second;
   const auto guess = static_cast<std::uint64_t>(target / bench_.us_per_row);
-  const Calibrated found = calibrate(target, std::max<std::uint64_t>(1, guess), {1, std::uint64_t{1} << 40},
-                                     [this](std::uint64_t rows) { return repeat([&] { return comp(rows); }, some); });
+  const Calibrated found =
+      calibrate_and_confirm(target, std::max<std::uint64_t>(1, guess), {1, std::uint64_t{1} << 40},
+                            [this](std::uint64_t rows) { return repeat([&] { return comp(rows); }, some); });
   rows_[target] = found;
   return found;
 }
@@ -135,11 +142,11 @@ Calibrated Overlap::rows_for(double target) {
 void Overlap::measure(std::uint64_t size, double comm_target, std::uint64_t rows, double comp_target) {
   Samples samples;
   for (int i = -bench_.options.warm_ups; i < bench_.options.iterations; ++i) {
-    const double comm_alone = comm(size), comp_alone = comp(rows);
+    const double comp_first = comp(rows), comm_alone = comm(size), comp_alone = comp(rows);
     const Outcome both = orders_.give(order(size, rows));
     if (i < 0) continue;
     samples.comm.push_back(comm_alone);
-    samples.comp.push_back(comp_alone);
+    samples.comp.insert(samples.comp.end(), {comp_first, comp_alone});
     samples.total.push_back(both.global);
     samples.together.push_back(both.ranks);
   }

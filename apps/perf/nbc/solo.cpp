@@ -27,14 +27,14 @@ FileLock::FileLock(const char* file, Kind kind) : file_(open(file, O_RDONLY | O_
 
 FileLock::~FileLock() { close(file_); }
 
-Before::Before(const Options& options, int progress_core) : allowed(allowed_cores()), options_(options) {
+Before::Before(const Options& options, const std::vector<int>& start_on) : allowed(allowed_cores()), options_(options) {
   constexpr double target_us = 10'000;
   constexpr std::uint64_t some = 256;
   rows_ = some;
   us_per_row = measure() / static_cast<double>(some);
   rows_ = static_cast<std::uint64_t>(target_us / us_per_row) + 1;
   alone_ = measure();
-  if (options.pin) pin_thread(progress_core < 0 ? allowed : std::vector<int>{progress_core});
+  if (options.pin) pin_thread(start_on);
 }
 
 double Before::measure() const {

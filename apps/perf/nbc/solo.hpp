@@ -29,8 +29,8 @@ class FileLock {
 /// What is known before the library is started.
 class Before {
  public:
-  /// Measures; then lets this thread, and so the threads to come, run anywhere again, or on `progress_core` (-1: none).
-  Before(const Options& options, int progress_core);
+  /// Measures; then lets this thread, and so the threads to come, run on these cores while the library starts.
+  Before(const Options& options, const std::vector<int>& start_on);
 
   /// The same work now, to that. Every rank calls it; `meet` returns when all of them have begun.
   template <typename Meet>

@@ -22,7 +22,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   CLI11_PARSE(app, argc, argv);
   try {
-    const nbc::Before before(options, nbc::worker_core_of(options, allowed_cores()));
+    const std::vector<int> allowed = allowed_cores();
+    const int progress_core = nbc::worker_core_of(options, allowed);
+    const nbc::Before before(options, progress_core < 0 ? allowed : std::vector<int>{progress_core});
     progress::Link link(&argc, &argv, std::getenv("MPICH_ASYNC_PROGRESS") != nullptr);
     nbc::Collectives collectives;
     try {

@@ -49,5 +49,15 @@ TEST(Calibrate, MeasuresEachAmountThatItReturns) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST(Calibrate, LooksAgainAfterASlowPhase) {
+  int calls = 0;
+  const auto slow_at_first = [&calls](std::uint64_t amount) {
+    return static_cast<double>(amount) * (++calls == 1 ? 2 : 1);
+  };
+  const Calibrated found = calibrate_and_confirm(100, 50, {1, 1000}, slow_at_first);
+  EXPECT_EQ(found.amount, 100u);
+  EXPECT_EQ(found.time, 100);
+}
+
 }  // namespace
 }  // namespace canele::perf::nbc
