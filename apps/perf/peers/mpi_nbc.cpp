@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <vector>
 
 #include "../nbc/benchmarks.hpp"
 #include "../nbc/layout.hpp"
