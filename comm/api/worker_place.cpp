@@ -65,10 +65,10 @@ std::string overlap(Engine& engine, const Topology& topology, const std::vector<
   const bool nothing_left = std::all_of(
       own.begin(), own.end(), [&](int one) { return std::find(units.begin(), units.end(), one) != units.end(); });
   if (nothing_left) return "the worker is pinned to " + units_text(units) + ", all that the program may use";
-  if (units.size() != 1) return "";
   const std::lock_guard guard(engine.cores_mutex);
   CoreRegister* const cores = cores_of(engine, topology);
-  const bool taken = cores == nullptr || cores->take(units[0]);
+  if (cores == nullptr || units.size() != 1) return "";
+  const bool taken = cores->take(units[0]);
   settle(engine, topology, units[0]);
   if (taken) return "";
   return "the worker is pinned to " + units_text(units) +
