@@ -33,6 +33,14 @@ struct Calls {
   }
 };
 
+struct Ending {
+  canele_condition_t condition{};
+  static int signal(canele_task_t*, int, void* argument) {
+    canele_condition_signal(&static_cast<Ending*>(argument)->condition, 1);
+    return CANELE_TASK_DONE;
+  }
+};
+
 class Tasks : public testing::Test {
  protected:
   Tasks() : job_({1, {comm::find_driver("self")}, "aggregate", {"CANELE_WORKER=none"}}) {}
@@ -72,13 +80,7 @@ TEST_F(Tasks, IsCalledByTheWorkerAndByWhoWaits) {
   while (canele_task_in_use(&task_) != 0) std::this_thread::yield();
   EXPECT_EQ(calls_.plain, 1);
   ASSERT_EQ(canele_worker_use(job_.handle(0), CANELE_WORKER_NONE), CANELE_OK);
-  struct Ending {
-    canele_condition_t condition{};
-    static int signal(canele_task_t*, int, void* argument) {
-      canele_condition_signal(&static_cast<Ending*>(argument)->condition, 1);
-      return CANELE_TASK_DONE;
-    }
-  } ending;
+  Ending ending;
   ASSERT_EQ(canele_task_submit(job_.handle(0), &task_, Ending::signal, &ending, CANELE_PLACE_ANY, 0), CANELE_OK);
   EXPECT_EQ(canele_condition_wait(job_.handle(0), &ending.condition, 1), CANELE_OK);
 }
@@ -240,13 +242,7 @@ TEST_F(Tasks, AStuckWorkerAmongWorkersIsReliedOnForSomeTurnsButNotForEver) {
       return CANELE_TASK_DONE;
     }
   } stuck;
-  struct Ending {
-    canele_condition_t condition{};
-    static int signal(canele_task_t*, int, void* argument) {
-      canele_condition_signal(&static_cast<Ending*>(argument)->condition, 1);
-      return CANELE_TASK_DONE;
-    }
-  } ending;
+  Ending ending;
   canele_task_t second{};
   ASSERT_EQ(canele_worker_use(job_.handle(0), CANELE_WORKER_BOUND), CANELE_OK);
   job_.engine(0).worker.keep_among_workers(true);
