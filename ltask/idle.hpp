@@ -24,12 +24,20 @@ namespace canele::ltask {
 /// all is the same. And no yields: who sleeps comes back with the next message, who has yielded does not. Only for who
 /// waits alone: among threads that yield to each other those with short turns would have many of them while the rest
 /// has one. Threads: any; a lost update costs time. Each time it is found out again soon it is believed for longer.
+///
+/// Where ranks share the cores (doubt()) one lost turn proves nothing: a rank that starts, or copies a long message, or
+/// the machine that stands still for a moment looks the same; and one rank that sleeps slows all down, as each message
+/// to it costs a wake-up. There, who computes takes every turn: two lost with hardly a yield between them are believed.
 class Pressure {
  public:
   void seen(std::uint64_t now) noexcept {
-    constexpr std::uint64_t at_first = 20'000'000, at_most = 1'000'000'000;
     times_.fetch_add(1, std::memory_order_relaxed);
     if (disregarded_.load(std::memory_order_relaxed)) return;
+    if (doubts_ && came_back_.exchange(0, std::memory_order_relaxed) >= enough_) {
+      credit_.store(0, std::memory_order_relaxed);
+      return;
+    }
+    constexpr std::uint64_t at_first = 20'000'000, at_most = 1'000'000'000;
     const std::uint64_t before = span_.load(std::memory_order_relaxed);
     const bool again = now < until_.load(std::memory_order_relaxed) + before;
     const std::uint64_t span = again ? std::min(2 * before, at_most) : at_first;
@@ -47,6 +55,22 @@ class Pressure {
   bool holds(std::uint64_t now) const noexcept {
     return expected_.load(std::memory_order_relaxed) || now < until_.load(std::memory_order_relaxed);
   }
+  /// A yield that cost no turn.
+  void came_back() noexcept {
+    if (!doubts_) return;
+    const unsigned before = came_back_.load(std::memory_order_relaxed);
+    if (before < enough_) came_back_.store(before + 1, std::memory_order_relaxed);
+    credit_.store(yields_unwatched_, std::memory_order_relaxed);
+  }
+  /// Turns come back, as far as is known: the next yield need not be watched. Some only, as others may begin to compute.
+  bool trusts_turns() noexcept {
+    const unsigned left = credit_.load(std::memory_order_relaxed);
+    if (left == 0 || seen_.load(std::memory_order_relaxed) || expected_.load(std::memory_order_relaxed)) return false;
+    credit_.store(left - 1, std::memory_order_relaxed);
+    return true;
+  }
+  /// Ranks share the cores. Before anybody asks.
+  void doubt() noexcept { doubts_ = true; }
   /// It is known without looking. Before anybody asks.
   void expect() noexcept { expected_.store(true, std::memory_order_relaxed); }
   /// Where the thread that polls sleeps while it holds: on this unit (OS index; -1: anywhere). Threads of several ranks
@@ -70,7 +94,11 @@ class Pressure {
   void change_turns(Platform& platform, bool alone) noexcept;
   void move(Platform& platform, int home) noexcept;
 
+  static constexpr unsigned enough_ = 8, yields_unwatched_ = 8;
+
   std::atomic<bool> seen_{false}, expected_{false}, disregarded_{false};
+  bool doubts_ = false;
+  std::atomic<unsigned> came_back_{enough_}, credit_{0};  ///< yields since the last lost turn; not to be watched
   std::atomic<int> home_{-1};
   std::uint64_t not_before_ = 0;  ///< the next move
   std::atomic<std::uint64_t> until_{0}, span_{10'000'000}, times_{0};
@@ -147,7 +175,8 @@ class Idle {
       platform_.yield();
       // Now: the next turn may find something to do, since it comes so late, and never ask here.
       last_turn_ = platform_.now_ns();
-      if (budget_.heeds_pressure && last_turn_ - now > slice_ns) pressure_.seen(last_turn_);
+      if (!budget_.heeds_pressure) return last_;
+      last_turn_ - now > slice_ns ? pressure_.seen(last_turn_) : pressure_.came_back();
     } else {
       last_ = Action::sleep;
     }

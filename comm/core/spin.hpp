@@ -18,7 +18,7 @@ namespace canele::comm {
   if (others != 0 && !may_spin_beside(others)) [[unlikely]]
     return {0, others};
   int turns = others != 0 || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
-  if (crowded) turns = 2;  // a switch to another rank costs as much as many; but two are enough for what is on its way
+  if (crowded) turns = 1;  // what is not there by now comes from who gets this core next, as a rule
   return {turns, others};
 }
 

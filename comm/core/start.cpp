@@ -283,6 +283,7 @@ Engine::Engine(EngineParts parts)
     no_core_for_worker = true;
     helper.expect_company();
   }
+  if (crowded) waiters.pressure.doubt();
   shuffle_tasks(*this);
   favour_one_thread(true);
 }

@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::uint64_t look_every_ns = 100'000;  ///< between two looks at the sockets
 constexpr std::uint64_t check_every_ns = 25'000;  ///< between two looks at the clock
+constexpr int seldom = 4;  ///< so many times as long where ranks share processing units: each look is a part of a turn
 constexpr int longest_check = 256;                ///< the same in polls, at most
 constexpr int longest_look = 16384;               ///< polls between two looks, at most, should the clock stand still
 constexpr int unsettled_polls = 16;               ///< the same while a connection is being set up
@@ -178,10 +179,11 @@ void ShmDriver::consider_look() {
   const std::uint64_t passed = std::max<std::uint64_t>(now - last_check_, 1);
   last_check_ = now;
   unlooked_ += planned_;
-  const std::uint64_t scaled = static_cast<std::uint64_t>(planned_) * check_every_ns / passed;
+  const std::uint64_t longer = gives_way_ ? seldom : 1;
+  const std::uint64_t scaled = static_cast<std::uint64_t>(planned_) * longer * check_every_ns / passed;
   // At most doubled at a time: one short interval proves little.
   planned_ = static_cast<int>(std::clamp<std::uint64_t>(scaled, 1, std::min(2 * planned_, longest_check)));
-  if (now - last_look_ >= look_every_ns || unlooked_ >= longest_look || !connections_.empty()) {
+  if (now - last_look_ >= longer * look_every_ns || unlooked_ >= longest_look || !connections_.empty()) {
     look();
     last_look_ = context_->now_ns();  // only now: a slow look must not make the next one come sooner
     unlooked_ = 0;

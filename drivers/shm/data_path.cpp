@@ -192,7 +192,7 @@ inline int ShmDriver::poll_inboxes(int budget) {
     Peer& peer = next_inbox();
     const std::uint64_t mail = peer.in.look();
     if (takes(peer, mail)) return empty_inboxes(&peer, mail, looks < count ? count - looks : 0, budget);
-    if (turn_ == 0) relax();  // once a round
+    if (turn_ == 0 && !gives_way_) relax();  // once a round
   }
   return 0;
 }

@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 
+import broadcast
 # Some of these are names that the other comparisons take from here.
 from contenders import (CONTENDERS, HERE, MPICH_DRIVER, OPENMPI_DRIVER, OPENMPI_LAUNCH, OPENMPI_YIELD, SEED, Case,
                         Contender, build, build_cpp, build_progress, cpp_compilers, find_libraries, find_tool, gather,
@@ -30,16 +31,9 @@ ORDERS = ["in-order", "reverse", "shuffled"]
 
 def find_contenders(options):
     """All that are wanted and present; says which are not, and why."""
-    source = {"match": "mpi_match", "broadcast": "mpi_broadcast"}.get(options.benchmark, "mpi_perf")
-
-    def makers(name):
-        if options.benchmark != "broadcast":
-            return [make_canele(options) if name == "canele" else make_mpi(options, name, [source])]
-        if name == "canele":
-            return [make_canele(options, f"canele-{way}") for way in ("auto", "sends")]
-        return [make_mpi(options, name, [source], way) for way in ("bcast", "isend")]
-
-    return gather((name, made) for name in options.contenders for made in makers(name))
+    source = "mpi_match" if options.benchmark == "match" else "mpi_perf"
+    return gather((name, make_canele(options) if name == "canele" else make_mpi(options, name, [source]))
+                  for name in options.contenders)
 
 
 def run_rounds(contenders, options):
@@ -75,15 +69,12 @@ def print_report(rows, options):
              "cores": options.cores, "rounds": options.rounds, "batches": options.batches}
     if options.benchmark == "match":
         about.update(order=options.order, seed=SEED)
-    if options.benchmark == "broadcast":
-        about["cores"] = "not pinned"
     if options.json:
         print(json.dumps({**about, "rows": rows}, indent=2))
         return
     print(f"{options.benchmark}, driver {about['driver']}, cores {about['cores']}, {options.rounds} rounds of "
           f"{options.batches} batches{', order ' + options.order if 'order' in about else ''} [{about['unit']}]")
-    what = "to ranks" if options.benchmark == "broadcast" else ""
-    print(f"{what:>10} {'N' if 'order' in about else 'bytes':>8} {'who':<18} {'median':>14} {'p10':>14} {'p90':>14} "
+    print(f"{'':>10} {'N' if 'order' in about else 'bytes':>8} {'who':<18} {'median':>14} {'p10':>14} {'p90':>14} "
           f"{'ratio':>7}")
     for row in rows:
         print(f"{row['what']:>10} {row['size']:>8} {row['contender']:<18} {row['median']:>14.3f} {row['p10']:>14.3f} "
@@ -96,10 +87,12 @@ def parse_arguments():
     parser.add_argument("benchmark", choices=sorted(UNITS))
     parser.add_argument("--driver", choices=["shm", "tcp"], help="way of the bytes (default: each one's own choice)")
     parser.add_argument("--size", help="message sizes in bytes, comma-separated; match: numbers of receives")
-    parser.add_argument("--destinations", default="1,3,7", help="broadcast: numbers of ranks (default %(default)s)")
+    parser.add_argument("--destinations", default="1,2,3,4,5,6,7",
+                        help="broadcast: numbers of ranks (default %(default)s)")
+    parser.add_argument("--load", nargs="+", metavar="FILE", help="broadcast: runs nothing, shows what --json has given")
     parser.add_argument("--order", choices=ORDERS, default="shuffled", help="match: (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
-    parser.add_argument("--batches", type=int, default=15, help="batches per run (default %(default)s)")
+    parser.add_argument("--batches", type=int, help="batches per run (default 15; broadcast: by size)")
     parser.add_argument("--cores", help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
     parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
@@ -108,30 +101,45 @@ def parse_arguments():
     options = parser.parse_args()
     allowed = sorted(os.sched_getaffinity(0))
     try:
-        sizes = [int(word) for word in (options.size or DEFAULT_SIZES[options.benchmark]).split(",")]
-        destinations = [int(word) for word in options.destinations.split(",")]
+        options.sizes = sizes = [int(word) for word in (options.size or DEFAULT_SIZES[options.benchmark]).split(",")]
+        options.destinations = [int(word) for word in options.destinations.split(",")]
         options.cores = [int(word) for word in options.cores.split(",")] if options.cores else (allowed * 2)[:2]
     except ValueError as problem:
         parser.error(f"sizes, destinations and cores are whole numbers: {problem}")
-    if options.benchmark == "broadcast" and (options.driver is None or min(destinations) < 1):
-        parser.error("broadcast needs a --driver, and at least one destination")
+    if min(options.destinations) < 1:
+        parser.error("a broadcast has at least one destination")
+    if options.benchmark != "broadcast":
+        options.batches = 15 if options.batches is None else options.batches
     least = 1 if options.benchmark == "match" else 0
-    if len(options.cores) != 2 or min(sizes) < least or options.rounds < 1 or options.batches < 1:
+    if len(options.cores) != 2 or min(sizes) < least or options.rounds < 1 or (options.batches or 1) < 1:
         parser.error("two cores, sizes of at least 0 (match: 1), and at least one round and batch are needed")
     options.contenders = options.contenders.split(",")
     unknown = set(options.contenders) - set(CONTENDERS)
     if unknown:
         parser.error(f"unknown contender {', '.join(sorted(unknown))}; known: {', '.join(CONTENDERS)}")
-    kinds = {"match": ["posted", "unexpected"], "broadcast": list(map(str, destinations))}.get(options.benchmark,
-                                                                                               ["bytes"])
+    kinds = ["posted", "unexpected"] if options.benchmark == "match" else ["bytes"]
     options.cases = [Case(options.benchmark, options.driver, kind, size, options.batches) for kind in kinds
                      for size in sizes]
     return options
 
 
+def compare_broadcasts(options):
+    """Exit code 1 if a job has failed."""
+    failed = 0
+    if options.load:
+        points = broadcast.load(options.load)
+    else:
+        with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
+            points, failed = broadcast.run(options)
+    broadcast.report(points, options)
+    return 1 if failed else 0
+
+
 def main():
     """Builds, runs, reports. Exit code 1 if a wanted contender failed in its run."""
     options = parse_arguments()
+    if options.benchmark == "broadcast":
+        return compare_broadcasts(options)
     with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
         contenders = find_contenders(options)
         wanted = len(contenders)

@@ -102,6 +102,7 @@ struct JobOptions {
   std::vector<std::string> settings = {};
   const strategies::StrategyFactory* own_strategy = nullptr;  ///< instead of that one
   std::vector<std::string> settings_of_last = {};             ///< of the last rank, instead of `settings`
+  Platform* platform = nullptr;                               ///< of all ranks, instead of the real one
 };
 
 class LocalJob {
@@ -112,7 +113,7 @@ class LocalJob {
     for (int rank = 0; rank < options.size; ++rank) {
       threads.emplace_back([&, rank] {
         comm::EngineParts parts;
-        parts.platform = &posix_platform();
+        parts.platform = options.platform != nullptr ? options.platform : &posix_platform();
         // What copies cost on this machine must not decide which way a test's messages take.
         const auto of_all = [](std::vector<std::string> settings) {
           settings.insert(settings.begin(), "CANELE_SHM_CMA_FROM=0");

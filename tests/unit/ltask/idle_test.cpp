@@ -146,6 +146,50 @@ TEST_F(Idling, SleepsAtHomeWhereOthersCompute) {
   EXPECT_EQ(platform.unit, 0) << "nobody computes any more";
 }
 
+TEST_F(Idling, DoubtsALostTurnBetweenManyThatCameBackWhereRanksShareCores) {
+  pressure.doubt();
+  for (int i = 0; i < 100; ++i) {
+    platform.a_yield_takes = turn;
+    until_sleep();
+    EXPECT_FALSE(pressure.holds(platform.now)) << "a rank that starts, or copies a long message";
+    platform.a_yield_takes = short_yield;
+    EXPECT_GT(until_sleep().yields, 8);
+  }
+  EXPECT_EQ(pressure.times(), 100u) << "they are counted";
+}
+
+TEST_F(Idling, BelievesTheSecondLostTurnInARowWhereRanksShareCores) {
+  pressure.doubt();
+  platform.a_yield_takes = turn;
+  until_sleep();
+  EXPECT_EQ(until_sleep().yields, 1);
+  EXPECT_TRUE(pressure.holds(platform.now)) << "who computes takes each turn";
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(until_sleep().yields, 0);
+}
+
+TEST_F(Idling, LeavesSomeYieldsUnwatchedAfterOneThatCameBack) {
+  const auto trusted = [&] {
+    int count = 0;
+    while (count < 1'000 && pressure.trusts_turns()) ++count;
+    return count;
+  };
+  platform.a_yield_takes = short_yield;
+  until_sleep();
+  EXPECT_EQ(trusted(), 0) << "this rank has its core for itself";
+  pressure.doubt();
+  EXPECT_EQ(trusted(), 0) << "nothing is known yet";
+  until_sleep();
+  const int some = trusted();
+  EXPECT_GT(some, 1);
+  EXPECT_LT(some, 100) << "others may begin to compute";
+  until_sleep();
+  platform.a_yield_takes = turn;
+  until_sleep();
+  EXPECT_EQ(trusted(), 0) << "one was lost";
+  until_sleep();
+  EXPECT_EQ(trusted(), 0);
+}
+
 TEST_F(Idling, WhatOneHasFoundOutAllKnow) {
   platform.a_yield_takes = turn;
   until_sleep();

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One message to many beside other MPIs: root to k ranks of this host, every size, shm and tcp, in one run.
+
+Who: run.py broadcast. Threads: one; one job at a time.
+Surprise: a point's figure is the median of its jobs' medians, since where the kernel puts ranks that share cores differs
+from job to job more than within one. Ours and a loop of single sends take turns inside one job. Who does not yield
+(MPICH) needs some milliseconds a message where ranks share cores, and is given fewer of them.
+
+    for each round, driver, k, size:  canele (auto, sends) ─▶ each MPI by MPI_Bcast ─▶ by MPI_Isend to each
+"""
+
+import json
+import os
+import sys
+
+import contenders as peers
+from figures import quantile
+
+OURS, SENDS = "auto", "sends"
+DRIVERS = ["shm", "tcp"]
+LARGE, FEW, MANY, FEWEST = 1 << 20, 30, 500, 10  # bytes; batches of large, of other, of endless messages
+LIMIT = 1.1
+
+
+def batches_for(options, name, ranks, size):
+    """Messages that count in a job."""
+    if options.batches:
+        return options.batches
+    if name.startswith("mpich") and ranks >= len(os.sched_getaffinity(0)):
+        return FEWEST
+    return FEW if size >= LARGE else MANY
+
+
+class Point:
+    """Medians of jobs, by contender."""
+
+    def __init__(self, driver, ranks, size):
+        self.driver, self.ranks, self.size = driver, ranks, size
+        self.medians = {}
+
+    def figure(self, name):
+        """Over all jobs."""
+        return quantile(self.medians[name], 0.5)
+
+    def best(self, but=(OURS,)):
+        """(name, figure) of the fastest of the others; None if there is none."""
+        return min(((name, self.figure(name)) for name in self.medians if name not in but), key=lambda pair: pair[1],
+                   default=None)
+
+    def add(self, name, samples):
+        self.medians.setdefault(name, []).append(quantile(samples, 0.5))
+
+
+def take_part(options):
+    """Of ours one, of each MPI one for each way."""
+    made = []
+    for name in options.contenders:
+        if name == "canele":
+            made.append((name, peers.make_canele(options, "canele-auto,sends")))
+        else:
+            made += [(name, peers.make_mpi(options, name, ["mpi_broadcast"], way)) for way in ("bcast", "isend")]
+    return peers.gather(made)
+
+
+def measure(contender, point, options):
+    """One job."""
+    case = peers.Case("broadcast", point.driver, str(point.ranks), point.size,
+                      batches_for(options, contender.name, point.ranks, point.size))
+    text = peers.run_job(contender.name, contender.command(case), contender.environment, options.time_limit)
+    if isinstance(contender, peers.Canele):
+        for name, samples in json.loads(text)["samples"].items():
+            point.add(name, samples)
+    else:
+        point.add(contender.name, contender.samples_of(case, text))
+
+
+def run(options):
+    """All jobs; which points, and how many jobs have failed."""
+    points = [Point(driver, ranks, size) for driver in ([options.driver] if options.driver else DRIVERS)
+              for ranks in options.destinations for size in options.sizes]
+    failed = 0
+    found = take_part(options)
+    for number in range(options.rounds):
+        for point in points:
+            for contender in found:
+                try:
+                    measure(contender, point, options)
+                except RuntimeError as problem:
+                    print(problem, file=sys.stderr)
+                    failed += 1
+        print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
+    return points, failed
+
+
+def load(paths):
+    """The points of earlier runs, their jobs put together."""
+    points = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for row in json.load(file)["points"]:
+                key = (row["driver"], row["ranks"], row["size"])
+                point = points.setdefault(key, Point(*key))
+                for name, medians in row["medians"].items():
+                    point.medians.setdefault(name, []).extend(medians)
+    return [points[key] for key in sorted(points)]
+
+
+def size_name(size):
+    """As in tables."""
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor and size % factor == 0:
+            return f"{size // factor} {unit}"
+    return f"{size} B"
+
+
+def verdict(points, but, against):
+    """How often ours is ahead, and where it is above the limit."""
+    ratios = [(point.figure(OURS) / point.best(but)[1], point) for point in points if point.best(but) is not None]
+    ahead = sum(ratio <= 1 for ratio, _ in ratios)
+    above = [f"{size_name(point.size)} to {point.ranks} ({ratio:.2f})" for ratio, point in ratios if ratio > LIMIT]
+    text = f"ahead of {against} at {ahead} of {len(ratios)} points; above {LIMIT} at {len(above)}"
+    return text + (": " + ", ".join(above) if above else "")
+
+
+def cell(point):
+    """Ours, the best of the MPIs; ours is fat if it is not behind."""
+    ours, best = point.figure(OURS), point.best((OURS, SENDS))
+    shown = f"{ours:.3g}" if ours < 1000 else f"{ours:.0f}"
+    if best is None:
+        return shown
+    theirs = f"{best[1]:.3g}" if best[1] < 1000 else f"{best[1]:.0f}"
+    return (f"**{shown}**" if ours <= best[1] else shown) + f", {theirs} ({best[0]})"
+
+
+def print_table(points):
+    """A table for each driver, and what it says."""
+    for driver in DRIVERS:
+        mine = [point for point in points if point.driver == driver and OURS in point.medians]
+        if not mine:
+            continue
+        sizes = sorted({point.size for point in mine})
+        jobs = max(len(point.medians[OURS]) for point in mine)
+        print(f"{driver}: time until the last has it [us], ours and the best MPI; medians of {jobs} jobs\n")
+        print("| to ranks | " + " | ".join(map(size_name, sizes)) + " |\n|" + "---|" * (len(sizes) + 1))
+        for ranks in sorted({point.ranks for point in mine}):
+            cells = [cell(point) for size in sizes for point in mine if (point.ranks, point.size) == (ranks, size)]
+            print(f"| {ranks} | " + " | ".join(cells) + " |")
+        print()
+        print(verdict(mine, (OURS, SENDS), "all MPIs"))
+        sends = tuple(name for point in mine for name in point.medians if name != SENDS)
+        print(verdict(mine, sends, "single sends") + "\n")
+
+
+def report(points, options):
+    """Tables, or JSON with the median of every job."""
+    if options.json:
+        rows = [{"driver": point.driver, "ranks": point.ranks, "size": point.size, "medians": point.medians}
+                for point in points]
+        print(json.dumps({"benchmark": "broadcast", "unit": "us", "points": rows}))
+    else:
+        print_table(points)
