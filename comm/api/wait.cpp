@@ -6,6 +6,7 @@
 // Surprise: a waiter relies on the worker only while it shows signs of life; otherwise one waiter polls for all,
 //     and the others sleep on their parkers until their word is done or the token comes free. And whatever was put off
 //     until a thread has time (core/put_off.hpp) is this thread's now, whether a worker polls or not.
+//     Before all this come a spin and, where ranks share the cores, a few yields with a look after each.
 //
 //   done? ─no─▶ worker alive? ─yes─▶ spin, yield ─▶ park (look at the worker's pulse now and then)
 //                    └─no──▶ others wait, too? ─yes─▶ take turns: yield, step

@@ -186,13 +186,13 @@ inline bool ShmDriver::takes(const Peer& peer, std::uint64_t mail) {
 /// processing units one look is enough: what has not come by now is sent by who gets this one next.
 inline int ShmDriver::poll_inboxes(int budget) {
   const std::size_t patience = gives_way_ ? 0 : 8;
-  const std::size_t count = active_.size();
+  const std::size_t count = active_.size(), relaxes_at = gives_way_ ? count : 0;
   const std::size_t most = count == 0 ? 0 : std::max(count, patience);
   for (std::size_t looks = 1; looks <= most; ++looks) {
     Peer& peer = next_inbox();
     const std::uint64_t mail = peer.in.look();
     if (takes(peer, mail)) return empty_inboxes(&peer, mail, looks < count ? count - looks : 0, budget);
-    if (turn_ == 0 && !gives_way_) relax();  // once a round
+    if (turn_ == relaxes_at) relax();  // once a round, or never
   }
   return 0;
 }

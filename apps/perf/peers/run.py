@@ -42,7 +42,7 @@ def run_rounds(contenders, options):
         for case in options.cases:
             for contender in list(contenders):
                 try:
-                    contender.run(case, options.time_limit)
+                    contender.run(case, options.time_limit or 120)
                 except RuntimeError as problem:
                     print(problem, file=sys.stderr)
                     contenders.remove(contender)
@@ -96,7 +96,7 @@ def parse_arguments():
     parser.add_argument("--cores", help="two OS indexes, e.g. 0,1 (default: the first two allowed)")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
     parser.add_argument("--prefix", help="where Canelé is installed (default: build/release, then PATH)")
-    parser.add_argument("--time-limit", type=float, default=120, help="seconds for one run (default %(default)s)")
+    parser.add_argument("--time-limit", type=float, help="seconds for one run (default 120; broadcast: 20)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     allowed = sorted(os.sched_getaffinity(0))
@@ -124,8 +124,8 @@ def parse_arguments():
 
 
 def compare_broadcasts(options):
-    """Exit code 1 if a job has failed."""
-    failed = 0
+    """Exit code 1 if a job of ours has failed."""
+    failed = False
     if options.load:
         points = broadcast.load(options.load)
     else:
