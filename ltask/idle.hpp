@@ -62,7 +62,8 @@ class Pressure {
     if (before < enough_) came_back_.store(before + 1, std::memory_order_relaxed);
     credit_.store(yields_unwatched_, std::memory_order_relaxed);
   }
-  /// Turns come back, as far as is known: the next yield need not be watched. Some only, as others may begin to compute.
+  /// Turns come back, as far as is known: the next yield need not be watched. Some only, as others may begin to
+  /// compute.
   bool trusts_turns() noexcept {
     const unsigned left = credit_.load(std::memory_order_relaxed);
     if (left == 0 || seen_.load(std::memory_order_relaxed) || expected_.load(std::memory_order_relaxed)) return false;

@@ -314,7 +314,8 @@ bool one_arrives_soon(Engine* engine, const Target* targets, std::size_t count) 
 }
 
 /// Where ranks share the processing units the others have their turns, and then a look finds what they have sent. What
-/// a wait of any kind makes ready would be half of what such a turn costs. Not where anything else is to be looked after.
+/// a wait of any kind makes ready would be half of what such a turn costs. Not where anything else is to be looked
+/// after.
 bool arrives_in_turns(Engine* engine, const Target& target) {
   constexpr int most = 4;
   constexpr Engine::Spin one_look{1};
