@@ -26,10 +26,10 @@ namespace {
 
 constexpr std::uint64_t look_every_ns = 100'000;  ///< between two looks at the sockets
 constexpr std::uint64_t check_every_ns = 25'000;  ///< between two looks at the clock
-constexpr int seldom = 4;  ///< so many times as long where ranks share processing units: each look is a part of a turn
-constexpr int longest_check = 256;   ///< the same in polls, at most
-constexpr int longest_look = 16384;  ///< polls between two looks, at most, should the clock stand still
-constexpr int unsettled_polls = 16;  ///< the same while a connection is being set up
+constexpr int longest_check = 256;                ///< the same in polls, at most
+constexpr int longest_look = 16384;               ///< polls between two looks, at most, should the clock stand still
+constexpr int unsettled_polls = 16;               ///< the same while a connection is being set up
+constexpr int seldom = 4;  ///< longer where ranks share processing units: looks are parts of turns
 constexpr std::uint64_t stranger_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven
 constexpr std::size_t most_connections = 4096;         ///< in set-up at once
 constexpr int most_attempts = 4;

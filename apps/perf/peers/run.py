@@ -89,7 +89,7 @@ def parse_arguments():
     parser.add_argument("--size", help="message sizes in bytes, comma-separated; match: numbers of receives")
     parser.add_argument("--destinations", default="1,2,3,4,5,6,7",
                         help="broadcast: numbers of ranks (default %(default)s)")
-    parser.add_argument("--load", nargs="+", metavar="FILE", help="broadcast: runs nothing, shows what --json has given")
+    parser.add_argument("--load", nargs="+", metavar="FILE", help="broadcast: runs nothing, shows what --json gave")
     parser.add_argument("--order", choices=ORDERS, default="shuffled", help="match: (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default %(default)s)")
     parser.add_argument("--batches", type=int, help="batches per run (default 15; broadcast: by size)")
