@@ -3,9 +3,9 @@
 
 Who: run.py broadcast. Threads: one; one job at a time.
 Surprise: a point's figure is the median of its jobs' medians, since where the kernel puts ranks that share cores
-differs from job to job more than within one. Ours and a loop of single sends take turns inside one job. Who does not yield
-(MPICH) needs some milliseconds a message where ranks share cores, and is given fewer of them; who finds no end is not
-asked for more ranks.
+differs from job to job more than within one. Ours and a loop of single sends take turns inside one job. Who does not
+yield (MPICH) needs some milliseconds a message where ranks share cores, and is given fewer of them; who finds no end is
+not asked for more ranks.
 
     for each round, driver, k, size:  canele (auto, sends) ─▶ each MPI by MPI_Bcast ─▶ by MPI_Isend to each
 """
