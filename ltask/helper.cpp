@@ -40,7 +40,7 @@ void Helper::stop() {
   helping_.reset();
   assigned_.store(free, std::memory_order_relaxed);
   dozes_.store(false, std::memory_order_relaxed);
-  hastened_.store(false, std::memory_order_relaxed);
+  call_.store(Call::none, std::memory_order_relaxed);
   kind_.store(Kind::off, std::memory_order_release);
 }
 
@@ -52,19 +52,35 @@ bool Helper::is_caller() const noexcept {
 bool Helper::summon() noexcept { return summons_.summon(platform_); }
 
 /// To be hastened costs those who post long messages, and then wait for them, two system calls: so only as long as it
-/// is of use most of the time.
+/// is of use most of the time; or would have been, as who waits finds out.
 void Helper::hasten() noexcept {
   if (!dozes_.exchange(false, std::memory_order_acq_rel)) return;
+  if (trust_.load(std::memory_order_relaxed) <= 0) {
+    posted_ns_.store(platform_.now_ns(), std::memory_order_relaxed);
+    call_.store(Call::spared, std::memory_order_release);
+    return;
+  }
   helped_.look();  // who polls from now on attends
-  hastened_.store(true, std::memory_order_seq_cst);
-  alarm_->set(pace_.first_ns);
+  call_.store(Call::made, std::memory_order_seq_cst);
+  alarm_->set(pace_.first_ns / 2);
 }
 
 void Helper::relent() noexcept {
-  if (!hastened_.exchange(false, std::memory_order_acq_rel)) return;
-  CANELE_RARE_MARK(helper_relented);
-  alarm_->set(pace_.longest_ns);
-  if (trust_.fetch_sub(1, std::memory_order_relaxed) > 1) dozes_.store(true, std::memory_order_release);
+  const Call call = call_.exchange(Call::none, std::memory_order_acq_rel);
+  if (call == Call::none) return;
+  if (call == Call::spared) {
+    constexpr std::uint64_t of_use = 2;  // it would have had half of the time
+    if (platform_.now_ns() - posted_ns_.load(std::memory_order_relaxed) > of_use * pace_.first_ns) regain_trust();
+  } else {
+    CANELE_RARE_MARK(helper_relented);
+    alarm_->set(pace_.longest_ns);
+    trust_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  dozes_.store(true, std::memory_order_release);
+}
+
+void Helper::regain_trust() noexcept {
+  trust_.store(std::min(trust_.load(std::memory_order_relaxed) + use, most_trust), std::memory_order_relaxed);
 }
 
 void Helper::look_loop() {
@@ -75,8 +91,10 @@ void Helper::look_loop() {
   nap_ns_ = first_ns();
   in_vain_ = 0;
   trust_.store(most_trust, std::memory_order_relaxed);
+  left_ = -1;
   while (!stopping_.load(std::memory_order_acquire)) {
     nap();
+    if (kind() == Kind::idle_cores) leave(helped_.worker_unit(), &left_);
     look();
   }
 }
@@ -89,12 +107,12 @@ std::uint64_t Helper::first_ns() const {
 /// Until the next look.
 void Helper::nap() {
   constexpr std::uint64_t much_sooner = 4;
-  const bool worth_it = nap_ns_ > much_sooner * pace_.first_ns && trust_.load(std::memory_order_relaxed) > 0;
-  alarm_->set(hastened_.load(std::memory_order_seq_cst) ? pace_.first_ns : nap_ns_);
-  dozes_.store(worth_it, std::memory_order_seq_cst);
+  alarm_->set(hastened() ? pace_.first_ns / 2 : nap_ns_);
+  dozes_.store(nap_ns_ > much_sooner * pace_.first_ns, std::memory_order_seq_cst);
   if (!stopping_.load(std::memory_order_seq_cst)) alarm_->wait();
   dozes_.store(false, std::memory_order_release);
-  if (!hastened_.exchange(false, std::memory_order_acq_rel)) return;
+  Call made = Call::made;
+  if (!call_.compare_exchange_strong(made, Call::none, std::memory_order_acq_rel)) return;
   CANELE_MARK(helper_hastened);
   trust_.fetch_sub(1, std::memory_order_relaxed);
   nap_ns_ = first_ns();
@@ -110,7 +128,7 @@ void Helper::look() {
   const Helped::Sight sight = helped_.look();
   if (sight == Helped::Sight::unattended && needed()) {
     if (kind() != Kind::idle_cores) help();
-    trust_.store(std::min(trust_.load(std::memory_order_relaxed) + use, most_trust), std::memory_order_relaxed);
+    regain_trust();
     nap_ns_ = first_ns();
     in_vain_ = 0;
     return;
@@ -124,6 +142,7 @@ void Helper::look() {
     in_vain_ = 0;
   else if (nap_ns_ == pace_.longest_ns)
     ++in_vain_;
+  if (nap_ns_ == pace_.longest_ns && kind() == Kind::on_demand) leave(-1, &left_);  // the program may be elsewhere now
   nap_ns_ = std::min(2 * nap_ns_, pace_.longest_ns);
   if (in_vain_ < pace_.patience) return;
   park();
@@ -159,7 +178,9 @@ void Helper::park() {
 
 void Helper::help_loop() {
   platform_.set_slice(Worker::turn_ns);
+  int left = -1;
   while (assigned_.load(std::memory_order_acquire) != ended) {  // who has asked gets an answer
+    leave(helped_.worker_unit(), &left);
     platform_.park(assigned_, free, Worker::longest_sleep_ns);
     if (assigned_.load(std::memory_order_acquire) != asked) continue;
     const bool needed = helped_.unfinished();
@@ -171,6 +192,12 @@ void Helper::help_loop() {
     std::uint32_t expected = helps;
     assigned_.compare_exchange_strong(expected, free, std::memory_order_acq_rel);
   }
+}
+
+/// Keeps the calling thread off a core, -1: off none; *left: the one before. Where cores do not share a cache the
+/// scheduler lets who is to help wait behind a callback, or takes the core from who computes, beside an idle one.
+void Helper::leave(int unit, int* left) {
+  if (unit != *left) platform_.keep_off_unit(*left = unit);
 }
 
 bool Helper::may_help() {
@@ -186,6 +213,8 @@ bool Helper::should_stay_awake() const {
 void Helper::help() {
   CANELE_MARK(helper_helps);
   self_.store(platform_.this_thread(), std::memory_order_relaxed);
+  // On the program's own core each turn is at its expense, while another one may be idle.
+  if (kind() == Kind::on_demand) leave(helped_.program_unit(), &left_);
   Idle idle(platform_, budget_, pressure_);
   const auto stay_awake = [](const void* self) { return static_cast<const Helper*>(self)->should_stay_awake(); };
   for (int did = 0; may_help() && (did = helped_.help()) >= 0;) {

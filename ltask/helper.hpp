@@ -51,6 +51,10 @@ class Helped : public Progress {
   virtual bool others_progress() = 0;
   /// What is to be done waits for this process only. Any thread, no lock.
   virtual bool in_haste() const { return true; }
+  /// Where the program computes, as far as it is known (OS index); -1: unknown. Any thread, no lock.
+  virtual int program_unit() const { return -1; }
+  /// Where the bound worker runs, which is never idle when it is stuck; -1: there is none.
+  virtual int worker_unit() const { return -1; }
 
  protected:
   ~Helped() = default;
@@ -87,10 +91,13 @@ class Helper {
   bool parked() const noexcept { return summons_.awaited(); }
   /// It will look, but not soon: if what has been posted takes long, hasten(). One plain load.
   bool dozes() const noexcept { return dozes_.load(std::memory_order_relaxed); }
-  /// It looks soon, unless somebody makes progress before: relent(). A system call each; nobody is woken.
+  /// It looks soon, unless somebody makes progress before: relent(). A system call each; nobody is woken. Not if that
+  /// has been in vain too often.
   void hasten() noexcept;
   /// It was hastened, and has not looked since. One plain load.
-  bool hastened() const noexcept { return hastened_.load(std::memory_order_relaxed); }
+  bool hastened() const noexcept { return call_.load(std::memory_order_seq_cst) == Call::made; }
+  /// Who begins to wait should relent(). One plain load.
+  bool was_called() const noexcept { return call_.load(std::memory_order_relaxed) != Call::none; }
   void relent() noexcept;
   /// There is something to do that nobody may come back for. Call after making it visible. True: the caller should make
   /// a turn itself, so that the helper need not.
@@ -112,6 +119,8 @@ class Helper {
   void look();
   void nap();
   void park();
+  void leave(int unit, int* left);
+  void regain_trust() noexcept;
   bool needed();
   void help();
   void turn();
@@ -131,7 +140,11 @@ class Helper {
   int in_vain_ = 0;               ///< how often there was nothing to do
   std::atomic<int> trust_{0};     ///< see hasten()
   std::unique_ptr<Alarm> alarm_;  ///< its naps
-  std::atomic<bool> stopping_{false}, asleep_{false}, dozes_{false}, hastened_{false};
+  std::atomic<bool> stopping_{false}, asleep_{false}, dozes_{false};
+  enum class Call : std::uint8_t { none, made, spared };
+  std::atomic<Call> call_{Call::none};
+  std::atomic<std::uint64_t> posted_ns_{0};       ///< when a call was spared
+  int left_ = -1;                                 ///< of who looks: the core that it keeps off
   Summons summons_;                               ///< for who looks
   static constexpr int most_trust = 16, use = 4;  ///< one haste of use makes up for so many of none
   static constexpr std::uint32_t free = 0, asked = 1, helps = 2, ended = 3;

@@ -120,6 +120,10 @@ class Platform {
   /// Moves the calling thread to that unit; the scheduler may move it on. False: not possible.
   virtual bool move_to_unit(int /*unit*/) noexcept { return false; }
 
+  /// From now on the scheduler runs the calling thread anywhere but there, as far as it may run elsewhere; -1: anywhere
+  /// again. False: nothing was changed.
+  virtual bool keep_off_unit(int /*unit*/) noexcept { return false; }
+
   /// Processing units that are online in this machine.
   virtual unsigned processors() noexcept = 0;
 

@@ -256,6 +256,12 @@ class TimerAlarm final : public Alarm {
   int descriptor_;
 };
 
+/// What a thread keeps off, what it may use for that, and what it might before.
+struct KeptOff {
+  int unit = -1;
+  cpu_set_t set, before;
+};
+
 class PosixPlatform final : public Platform {
  public:
   std::uint64_t now_ns() noexcept override { return read_clock(); }
@@ -372,6 +378,20 @@ class PosixPlatform final : public Platform {
     CPU_SET(unit, &there);
     const bool moved = sched_setaffinity(0, sizeof there, &there) == 0;
     return sched_setaffinity(0, sizeof before, &before) == 0 && moved;
+  }
+
+  bool keep_off_unit(int unit) noexcept override {
+    thread_local KeptOff kept;
+    cpu_set_t now;
+    if (unit >= CPU_SETSIZE || sched_getaffinity(0, sizeof now, &now) != 0) return false;
+    // Somebody else has bound the thread meanwhile: that is what holds.
+    const bool ours = kept.unit >= 0 && CPU_EQUAL(&now, &kept.set);
+    const cpu_set_t before = ours ? kept.before : now;
+    cpu_set_t wanted = before;
+    if (unit >= 0) CPU_CLR(unit, &wanted);
+    kept = {unit, wanted, before};
+    if (CPU_COUNT(&wanted) == 0 || CPU_EQUAL(&wanted, &now)) return false;
+    return sched_setaffinity(0, sizeof wanted, &wanted) == 0;
   }
 
   unsigned processors() noexcept override { return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN)); }

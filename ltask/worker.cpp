@@ -53,6 +53,7 @@ void Worker::loop() {
       const std::uint64_t before = among_workers() ? platform_.now_ns() : 0;
       progress_.sleep(longest_sleep_ns, {told_to_stop, this});
       if (before != 0) patience_.slept(platform_.now_ns() - before);
+      unit_.store(platform_.current_unit(), std::memory_order_relaxed);
       state_.store(State::polling, std::memory_order_release);
     }
   }

@@ -56,6 +56,8 @@ class Worker {
   bool active() const noexcept { return active_.load(std::memory_order_acquire); }
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
   std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_relaxed); }
+  /// Where it last came out of a sleep (OS index); -1: nowhere yet.
+  int unit() const noexcept { return unit_.load(std::memory_order_relaxed); }
   /// True if the calling thread is this worker.
   bool is_caller() const noexcept;
   std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
@@ -86,6 +88,7 @@ class Worker {
   std::atomic<bool> active_{false}, stopping_{false}, among_workers_{false};
   std::atomic<State> state_{State::off};
   std::atomic<std::uint64_t> epoch_{0};
+  std::atomic<int> unit_{-1};
   std::atomic<const void*> self_{nullptr};  ///< the thread in loop()
 };
 

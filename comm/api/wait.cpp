@@ -70,7 +70,7 @@ class Wait {
         bench_(engine, in, targets, count) {
     if (engine_ == nullptr) return;
     engine_->waiters.enter();
-    if (engine_->helper.hastened() && !engine_->worker.active()) engine_->helper.relent();
+    if (engine_->helper.was_called() && !engine_->worker.active()) engine_->helper.relent();
     helps_ = engine_->resume_put_off();
     if (engine_->worker.among_workers()) park_ns_ = first_park_among_workers_ns;
   }

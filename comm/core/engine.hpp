@@ -164,6 +164,8 @@ class Engine final : public ltask::Helped {
   bool unfinished() override;
   int help() override;
   bool others_progress() override;
+  int program_unit() const override { return program_unit_.load(std::memory_order_relaxed); }
+  int worker_unit() const override { return worker.active() ? worker.unit() : -1; }
   /// What is reached through memory moves its data without us, mostly; a helper that takes part there takes a core from
   /// the program, and gains little.
   bool in_haste() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
@@ -207,9 +209,11 @@ class Engine final : public ltask::Helped {
     if (tasks.has_work()) [[unlikely]]
       run_or_leave_tasks();
     summon_helper();
-    if (length >= takes_long && helper.dozes() && in_haste()) [[unlikely]]
-      helper.hasten();
+    if (length >= takes_long) [[unlikely]]
+      has_posted_much();
   }
+  /// A helper is likely to be needed, and should know where the program goes on computing.
+  [[gnu::cold]] void has_posted_much();
   /// There is something to wait for: a helper that has gone to sleep for want of that is needed; or it wants this
   /// thread to make a turn.
   void summon_helper() {
@@ -432,7 +436,8 @@ class Engine final : public ltask::Helped {
   bool arm();  ///< every driver wakes us from now on, and there is nothing to do
   void disarm();
   std::atomic<std::uint64_t> seen_polls_{0}, seen_posts_{0},
-      seen_epoch_{0};            ///< of all drivers, of the worker, as a helper has seen them
+      seen_epoch_{0};  ///< of all drivers, of the worker, as a helper has seen them
+  std::atomic<int> program_unit_{-1};
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or nobody wants to know
   void run_linked(ltask::SubmitLock::Node* node);
 };

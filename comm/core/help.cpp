@@ -67,6 +67,14 @@ int Engine::help() {
   return did;
 }
 
+void Engine::has_posted_much() {
+  if (!in_haste()) return;
+  // Where there are too few cores for that, another rank computes on any other one.
+  const bool may_leave = !crowded && !no_core_for_worker && callback_depth() == 0;
+  if (may_leave) program_unit_.store(platform.current_unit(), std::memory_order_relaxed);
+  if (helper.dozes()) helper.hasten();
+}
+
 void Engine::answer_helper() {
   if (!helper.summon() || callback_depth() != 0) return;
   CANELE_RARE_MARK(turn_made_in_passing);

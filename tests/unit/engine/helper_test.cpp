@@ -4,6 +4,8 @@
 // callback; who waits takes over from them.
 //
 // Surprise: the test's own thread sleeps on a condition that callbacks signal, so that cores are idle.
+#include <sched.h>
+
 #include <condition_variable>
 #include <mutex>
 
@@ -105,7 +107,33 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Helpers,
                                                      "TcpBoundAndIdle"}),
                          [](const auto& one) { return std::string(one.param.name); });
 
-/// The first message's callback, on the worker, waits until the second message's has run: on the helper.
+TEST(HelperOnDemand, IsToldWhereTheProgramComputesByLongPosts) {
+  LocalJob job({2, {comm::find_driver("self"), comm::find_driver("tcp")}, "aggregate", {}});
+  const auto s = job.open("helpers");
+  std::thread([&] {
+    const int here = sched_getcpu();
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(here, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    std::vector<std::uint8_t> in(4 << 20), out(in.size(), 1);
+    int small_in = 0;
+    const int small_out = 1;
+    const auto exchange = [&](unsigned tag, void* to, const void* from, std::size_t length) {
+      canele_request_t send{}, receive{};
+      ASSERT_EQ(canele_irecv(s[1], 0, tag, CANELE_TAG_EXACT, to, length, &receive), CANELE_OK);
+      ASSERT_EQ(canele_isend(s[0], 1, tag, from, length, &send), CANELE_OK);
+      ASSERT_TRUE(job.finish(receive) && job.finish(send));
+    };
+    exchange(1, &small_in, &small_out, sizeof small_in);
+    EXPECT_EQ(job.engine(0).program_unit(), -1);
+    exchange(2, in.data(), out.data(), in.size());
+    EXPECT_EQ(job.engine(0).program_unit(), job.engine(0).crowded ? -1 : here);
+    EXPECT_EQ(job.engine(1).program_unit(), job.engine(1).crowded ? -1 : here);
+    EXPECT_EQ(in, out);
+  }).join();
+}
+
 /// It would be left to do all of them: two to three times as slow where it shares the core.
 TEST(HelperOnDemand, LeavesAStreamOfPostsToWhoPosts) {
   LocalJob job({2, {comm::find_driver("self"), comm::find_driver("shm")}, "aggregate", {}});
@@ -140,6 +168,7 @@ TEST(HelperOnDemand, LeavesAStreamOfPostsToWhoPosts) {
   }
 }
 
+/// The first message's callback, on the worker, waits until the second message's has run: on the helper.
 TEST(HelperBesideWorker, HelpsWhileTheWorkerIsInACallback) {
   LocalJob job;
   const auto s = job.open("callbacks");

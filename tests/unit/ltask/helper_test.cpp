@@ -4,7 +4,9 @@
 #include "ltask/helper.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace canele::ltask {
@@ -18,9 +20,12 @@ class Patient final : public Helped {
   std::atomic<Sight> sight{Sight::covered};
   std::atomic<bool> works{true}, others{false};
   std::atomic<int> looks{0}, questions{0}, turns{0}, steps{0}, sleeps{0};
+  std::atomic<int> program{-1}, worker{-1};                  ///< where they run
+  std::atomic<bool> looks_there{false}, helps_there{false};  ///< as far as the thread may
   Sleeper sleeper{posix_platform()};
 
   Sight look() override {
+    looks_there = may_run_on(taken());
     ++looks;
     return sight.load();
   }
@@ -30,9 +35,12 @@ class Patient final : public Helped {
   }
   int help() override {
     if (sight.load() != Sight::unattended || !works.load() || others.load()) return -1;
+    helps_there = may_run_on(taken());
     ++turns;
     return 0;
   }
+  int program_unit() const override { return program.load(); }
+  int worker_unit() const override { return worker.load(); }
   bool others_progress() override { return others.load(); }
   int step() override { return ++steps; }
   void sleep(std::uint64_t timeout_ns, Called called) override {
@@ -42,7 +50,20 @@ class Patient final : public Helped {
     sleeper.release();
   }
   void wake() override { sleeper.wake(); }
+
+ private:
+  int taken() const { return std::max(program.load(), worker.load()); }
+  static bool may_run_on(int unit) {
+    cpu_set_t set;
+    return unit >= 0 && sched_getaffinity(0, sizeof set, &set) == 0 && CPU_ISSET(unit, &set);
+  }
 };
+
+/// There is another one to go to.
+bool has_two_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+}
 
 template <typename Condition>
 void until(Condition condition) {
@@ -132,6 +153,17 @@ class HelperHastened : public testing::Test {
     ASSERT_TRUE(helper.start(Helper::Kind::on_demand, {10'000, an_hour, 1000}));
     until([&] { return helper.dozes(); });
   }
+  /// Whoever hastens it waits at once, and it is of no use.
+  bool lose_trust() {
+    for (int times = 0; times < 1000; ++times) {
+      until([&] { return helper.dozes(); });
+      helper.hasten();
+      const bool made = helper.hastened();
+      helper.relent();
+      if (!made) return true;
+    }
+    return false;
+  }
   static constexpr std::uint64_t an_hour = 3'600'000'000'000;
   Patient patient;
   Helper helper{posix_platform(), patient, Idle::Budget{0, 0}};
@@ -163,12 +195,21 @@ TEST_F(HelperHastened, DoesNotLookIfSomebodyComesBack) {
 
 TEST_F(HelperHastened, NobodyIsHastenedInVainForEver) {
   doze();
-  int times = 0;
-  for (; times < 1000 && helper.dozes(); ++times) {
+  EXPECT_TRUE(lose_trust()) << "it is trusted no more";
+}
+
+TEST_F(HelperHastened, WhoComputesForLongWithoutItTrustsItAgain) {
+  doze();
+  ASSERT_TRUE(lose_trust());
+  until([&] {
+    until([&] { return helper.dozes(); });
     helper.hasten();
-    helper.relent();
-  }
-  EXPECT_LT(times, 1000) << "it is trusted no more";
+    if (helper.hastened()) return true;
+    const std::uint64_t long_enough = posix_platform().now_ns() + 1'000'000;
+    while (posix_platform().now_ns() < long_enough) continue;
+    if (helper.was_called()) helper.relent();
+    return false;
+  });
 }
 
 TEST(HelperParks, AndIsSummonedAsOftenAsThereIsSomething) {
@@ -185,6 +226,32 @@ TEST(HelperParks, AndIsSummonedAsOftenAsThereIsSomething) {
     patient.sight = Sight::covered;
     patient.wake();
   }
+}
+
+TEST(HelperLeaves, TheProgramsCoreWhileItHelps) {
+  if (!has_two_cores()) GTEST_SKIP() << "it may run on one core only";
+  Patient patient;
+  patient.program = posix_platform().current_unit();
+  patient.sight = Sight::unattended;
+  Helper helper(posix_platform(), patient, Idle::Budget{0, 0});
+  ASSERT_TRUE(helper.start(Helper::Kind::on_demand, {10'000, 40'000, 1'000'000}));
+  until([&] { return patient.turns > 0; });
+  EXPECT_FALSE(patient.helps_there);
+  patient.sight = Sight::attended;
+  patient.wake();
+  until([&] { return patient.looks_there.load(); });  // it may run anywhere again
+}
+
+TEST(HelperLeaves, TheWorkersCoreAtOnce) {
+  if (!has_two_cores()) GTEST_SKIP() << "it may run on one core only";
+  Patient patient;
+  patient.worker = posix_platform().current_unit();
+  patient.sight = Sight::unattended;
+  Helper helper(posix_platform(), patient, Idle::Budget{0, 0});
+  ASSERT_TRUE(helper.start(Helper::Kind::idle_cores, {10'000, 40'000, 1'000'000}));
+  until([&] { return patient.turns > 0; });
+  EXPECT_FALSE(patient.looks_there) << "who looks would wait there for the end of a callback";
+  EXPECT_FALSE(patient.helps_there) << "so would who helps";
 }
 
 TEST(HelperTimed, MakesATurnAtEachLookWithoutAsking) {

@@ -288,5 +288,43 @@ TEST(Posix, MovesThreadsThatMayGoThere) {
   }).join();
 }
 
+TEST(Posix, KeepsThreadsOffAUnitAsFarAsTheyMayRunElsewhere) {
+  std::thread([] {
+    Platform& platform = posix_platform();
+    const auto mask = [] {
+      cpu_set_t set;
+      EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+      return set;
+    };
+    const cpu_set_t before = mask();
+    EXPECT_FALSE(platform.keep_off_unit(-1)) << "it keeps off none";
+    EXPECT_FALSE(platform.keep_off_unit(CPU_SETSIZE));
+    cpu_set_t off = before;
+    const int here = platform.current_unit();
+    CPU_CLR(here, &off);
+    if (CPU_COUNT(&off) != 0) {
+      EXPECT_TRUE(platform.keep_off_unit(here));
+      EXPECT_NE(platform.current_unit(), here);
+      EXPECT_FALSE(platform.keep_off_unit(here)) << "it does already";
+      const cpu_set_t kept = mask();
+      EXPECT_TRUE(CPU_EQUAL(&kept, &off));
+      EXPECT_TRUE(platform.keep_off_unit(platform.current_unit())) << "another one instead";
+      EXPECT_EQ(CPU_COUNT(&off), CPU_COUNT(&before) - 1);
+      EXPECT_TRUE(platform.keep_off_unit(-1));
+      const cpu_set_t after = mask();
+      EXPECT_TRUE(CPU_EQUAL(&after, &before));
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(here, &one);
+    EXPECT_EQ(platform.keep_off_unit(here), CPU_COUNT(&off) != 0);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);  // somebody binds it
+    EXPECT_FALSE(platform.keep_off_unit(here)) << "it has nowhere else to go";
+    EXPECT_FALSE(platform.keep_off_unit(-1));
+    const cpu_set_t bound = mask();
+    EXPECT_TRUE(CPU_EQUAL(&bound, &one)) << "what somebody else has said holds";
+  }).join();
+}
+
 }  // namespace
 }  // namespace canele::ltask
