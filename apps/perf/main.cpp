@@ -2,7 +2,7 @@
 //
 // canele-perf: latency, bandwidth and message rate between two ranks, beside the machine's floor; samples of all
 // drivers, for the engine; matching among many receives; floods of messages that nobody has asked for; broadcasts;
-// collectives; all of it beside other libraries.
+// callbacks; collectives; all of it beside other libraries.
 //
 // Who: users and the peers' runner. Threads: the main thread, and what the library starts.
 // Surprise: alone, it replaces itself by canele-run, which starts it twice.
@@ -11,6 +11,7 @@
 #include <exception>
 
 #include "broadcast.hpp"
+#include "callback.hpp"
 #include "flood.hpp"
 #include "job.hpp"
 #include "launch.hpp"
@@ -51,6 +52,7 @@ int run(Options options) {
   const bool matching = options.benchmark == Benchmark::match;
   if (options.benchmark == Benchmark::flood) return flood(options);
   if (options.benchmark == Benchmark::broadcast) return broadcast(options);
+  if (options.benchmark == Benchmark::callback) return callback(options);
   if (options.benchmark == Benchmark::progress) return progress_in_job(options);
   if (options.benchmark == Benchmark::nbc) return nbc::in_job(options.nbc, options.driver);
   if (options.benchmark == Benchmark::sample) options.driver = only_driver(options);
@@ -85,6 +87,7 @@ int main(int argc, char** argv) {
     if (options.benchmark == Benchmark::sample) return sample_each(options);
     if (options.benchmark == Benchmark::flood) return flood_each(options);
     if (options.benchmark == Benchmark::broadcast) return broadcast_each(options);
+    if (options.benchmark == Benchmark::callback) return callback_each(options);
     if (options.benchmark == Benchmark::nbc) return nbc::each_configuration(options.nbc, {argv + 1, argv + argc});
     std::fprintf(stderr, "canele-perf: %s\n",
                  start_job({argv + 1, argv + argc}, std::max(2, options.progress.ranks)).c_str());

@@ -42,6 +42,7 @@ double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {
     case Benchmark::match:  // these have loops of their own
     case Benchmark::flood:
     case Benchmark::broadcast:
+    case Benchmark::callback:
     case Benchmark::progress:
     case Benchmark::nbc:
     case Benchmark::script:

@@ -176,6 +176,25 @@ void add_broadcast(CLI::App& app, Options& options) {
   });
 }
 
+void add_callback(CLI::App& app, Options& options) {
+  constexpr int usual = 100;
+  CLI::App* sub = app.add_subcommand(name_of(Benchmark::callback),
+                                     "What a message waits for a bound worker that is in another one's callback");
+  sub->add_option("--driver", options.drivers, "Drivers, one job each (default: shm,tcp)")->delimiter(',');
+  sub->add_option("--busy", options.busy_us, "Length of the callback, us")
+      ->check(CLI::Range(100.0, 1e6))
+      ->capture_default_str();
+  CLI::Option* const batches = sub->add_option("--batches", options.batches, "Messages of each kind (default: 100)")
+                                   ->check(CLI::Range(1, 100'000));
+  sub->add_flag("!--no-pin", options.pin, "Pin neither the sender nor the worker");
+  sub->add_flag("--json", options.json, "Print JSON, a line for each driver, with every sample");
+  sub->callback([&options, batches] {
+    options.benchmark = Benchmark::callback;
+    if (options.drivers.empty()) options.drivers = {"shm", "tcp"};
+    if (batches->count() == 0) options.batches = usual;
+  });
+}
+
 /// Those that the peers' programs have, too; ours can choose the driver.
 void add_progress(CLI::App& app, Options& options) {
   progress::add_subcommands(app, options.progress);
@@ -214,6 +233,7 @@ int Options::window() const {
     case Benchmark::match:
     case Benchmark::flood:
     case Benchmark::broadcast:
+    case Benchmark::callback:
     case Benchmark::progress:
     case Benchmark::nbc:
     case Benchmark::script:
@@ -249,6 +269,8 @@ const char* name_of(Benchmark benchmark) {
       return "flood";
     case Benchmark::broadcast:
       return "broadcast";
+    case Benchmark::callback:
+      return "callback";
     case Benchmark::progress:
       return "progress";
     case Benchmark::nbc:
@@ -264,6 +286,7 @@ const char* unit_of(Benchmark benchmark) {
     case Benchmark::latency:
     case Benchmark::sample:
     case Benchmark::broadcast:
+    case Benchmark::callback:
     case Benchmark::progress:
     case Benchmark::nbc:
       return "us";
@@ -294,6 +317,7 @@ bool parse_options(int argc, char** argv, Options* options, int* code) {
   add_match(app, *options);
   add_flood(app, *options);
   add_broadcast(app, *options);
+  add_callback(app, *options);
   add_progress(app, *options);
   add_nbc(app, *options);
   add_script(app, *options, "compare",

@@ -19,12 +19,12 @@
 
 namespace canele::perf {
 
-enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast, progress, nbc, script };
+enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast, callback, progress, nbc, script };
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
   std::string driver;                ///< "" = as configured
-  std::vector<std::string> drivers;  ///< of sample (none: all that there are), flood, broadcast
+  std::vector<std::string> drivers;  ///< of sample (none: all that there are), flood, broadcast, callback
   std::vector<std::uint64_t> sizes;  ///< of messages
   int batches = 31;
   int iterations = 0;  ///< per batch; 0: chosen by the size
@@ -37,6 +37,7 @@ struct Options {
   MatchOptions match;
   FloodOptions flood;
   BroadcastOptions broadcast;
+  double busy_us = 5'000;      ///< callback: how long one takes
   progress::Options progress;  ///< overlap, threads, overload, availability
   nbc::Options nbc;
   std::string script;              ///< compare, growth: the program in peers

@@ -29,7 +29,7 @@ CASES = {
     "overlap": {"size": "1M,4M", "side": "sender,receiver,both", "ratio": "1"},
     "threads": {"pattern": "1-to-N,N-to-N", "threads": "1,2,4,16,64,256"},
     "overload": {"size": "1M", "threads": "0,1,4,16"},
-    "availability": {"size": "8,4k,64k,1M", "side": "sender,receiver"},
+    "availability": {"size": "8,4k,64k,1M,4M", "side": "sender,receiver"},
     "alltoall": {"size": "8,64k"},
     "silence": {"seconds": "1"},
 }

@@ -153,10 +153,10 @@ void add_overload(CLI::App& app, Options& options) {
 void add_availability(CLI::App& app, Options& options) {
   CLI::App* sub = add_common(app, options, "availability", "What the host pays for a message", availability_help, 31,
                              [](Options& o) {
-                               otherwise(o.sizes, std::uint64_t{8}, 4 * k, 64 * k, m);
+                               otherwise(o.sizes, std::uint64_t{8}, 4 * k, 64 * k, m, 4 * m);
                                otherwise(o.sides, "sender", "receiver");
                              });
-  add_sizes(sub, options, "Message sizes (default: 8,4k,64k,1M)");
+  add_sizes(sub, options, "Message sizes (default: 8,4k,64k,1M,4M)");
   sub->add_option("--side", options.sides, "Who is looked at: sender, receiver (default: both)")
       ->delimiter(',')
       ->check(CLI::IsMember({"sender", "receiver"}));

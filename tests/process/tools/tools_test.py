@@ -320,6 +320,27 @@ class BroadcastTest(unittest.TestCase):
         self.assertIn("in a job, broadcast measures one driver", errors)
 
 
+class CallbackTest(unittest.TestCase):
+    @plain_build_only
+    def test_all_kinds_of_workers(self):
+        text, _ = run("canele-perf", "callback", "--json", "--batches", "3", "--busy", "3000")
+        reports = [json.loads(line) for line in text.splitlines()]
+        self.assertEqual([report["driver"] for report in reports], ["shm", "tcp"])
+        for report in reports:
+            self.assertEqual(set(report["samples"]), {"free", "bound", "bound+idle"})
+            for samples in report["samples"].values():
+                self.assertEqual(len(samples), 3)
+                self.assertGreater(min(samples), 0)
+        text, _ = run("canele-perf", "callback", "--driver", "shm", "--batches", "1", "--no-pin")
+        for word in ("over shm", "longest", "bound+idle"):
+            self.assertIn(word, text)
+
+    def test_bad_input(self):
+        self.assertIn("not in range", run("canele-perf", "callback", "--busy", "1", code=105)[1])
+        _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), "callback", code=1)
+        self.assertIn("in a job, callback measures one driver", errors)
+
+
 class SampleTest(unittest.TestCase):
     QUICK = ("--iterations", "2", "--batches", "3")
 
