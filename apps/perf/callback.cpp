@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
