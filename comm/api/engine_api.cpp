@@ -98,6 +98,7 @@ int leave(Engine& engine) {
   if (result == CANELE_OK && code == CANELE_ETIMEOUT) {
     result = error(code, "canele_finalize: " + std::string(canele_error_detail()));
   }
+  collectives::Group::tell_before_leaving(engine);
   engine.lock_for_callback();
   receive_path::end_posted(engine, rank_any, CANELE_ECANCELED);
   say_bye(engine);

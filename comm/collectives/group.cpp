@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
 #include "comm/api/api.hpp"
@@ -155,13 +156,32 @@ std::vector<int> Group::neighbours() const {
 }
 
 /// Who is said to be lost, too: it may live, and only some have lost it.
-void Group::tell_others() {
-  const Ending why = ending();
-  notice_out_ = {why.code, why.rank};
-  const std::vector<int> whom = neighbours();
-  told_ = std::make_unique<canele_request_t[]>(whom.size());
+void Group::tell_others() { told_.send(session, ending(), neighbours()); }
+
+void Group::Told::send(Session& session, Ending why, const std::vector<int>& whom) {
+  notice = {why.code, why.rank};
+  sends = std::make_unique<canele_request_t[]>(whom.size());
   for (std::size_t i = 0; i < whom.size(); ++i) {
-    canele_isend(api::public_of(session), whom[i], notice_tag, &notice_out_, sizeof notice_out_, &told_[i]);
+    canele_isend(api::public_of(session), whom[i], notice_tag, &notice, sizeof notice, &sends[i]);
+  }
+}
+
+void Group::tell_before_leaving(Engine& engine) {
+  std::vector<std::shared_ptr<Group>> over;
+  std::vector<int> connected;
+  engine.lock_for_callback();
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    auto group = std::static_pointer_cast<Group>(engine.sessions.at(i).collectives);
+    if (group != nullptr && group->over()) over.push_back(std::move(group));
+  }
+  for (const auto& peer : engine.active_peers) {
+    if (peer->state == Peer::State::up && peer->rank != engine.rank) connected.push_back(peer->rank);
+  }
+  engine.unlock();
+  for (const auto& group : over) {
+    std::vector<int> whom;
+    std::copy_if(connected.begin(), connected.end(), std::back_inserter(whom), [&](int r) { return group->has(r); });
+    group->told_last_.send(group->session, group->ending(), whom);
   }
 }
 

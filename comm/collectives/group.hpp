@@ -15,7 +15,8 @@
 //                                             nothing: the session is asked about each message that nobody waits for
 //
 //     who tells whom: position p tells p ± 2^k, all k: some 2 log n messages each, and as many must be lost at once
-//     before one rank is not told.
+//     before one rank is not told. Who leaves the job tells all that it is connected with: one that waits for it would
+//     see it go, and take it for the lost one, before the word has come round.
 //
 // Rejected: an abort message in place of each message that will not be sent (it reaches those that are in the same
 //     collective and in no later one); to tell all (n² messages of all); to cancel receives and leave it at that (a
@@ -144,6 +145,8 @@ class Group final : public std::enable_shared_from_this<Group> {
   /// Tells others, and ends what is under way here; if a rank has died, in all groups that have it: who has heard of
   /// it by one group may give up all.
   void spread();
+  /// The engine leaves: of each group that is over, all others are told why that have a connection to lose.
+  static void tell_before_leaving(Engine& engine);
   /// Begins to hear of the ends that others tell of, those included that came before the group was made here.
   void listen();
   /// Nothing is under way: the session is closed, unless the group is over. (It then drops what is still sent to it
@@ -177,6 +180,12 @@ class Group final : public std::enable_shared_from_this<Group> {
   struct Notice {
     std::int32_t code, rank;
   };
+  /// Notices on their way out.
+  struct Told {
+    Notice notice{};
+    std::unique_ptr<canele_request_t[]> sends;
+    void send(Session& session, Ending why, const std::vector<int>& whom);
+  };
   static void unmatched(Session& session, const comm::Message& message);
   Direct& make_direct();
   std::vector<int> neighbours() const;
@@ -200,11 +209,11 @@ class Group final : public std::enable_shared_from_this<Group> {
   struct Hearing : ltask::Task {
     Group* group = nullptr;
   } hearing_task_;
-  Notice notice_in_{}, notice_out_{};
+  Notice notice_in_{};
   canele_request_t notice_request_{};
   Drain drain_;
   std::unique_ptr<Direct> direct_;
-  std::unique_ptr<canele_request_t[]> told_;  ///< sends of the notice
+  Told told_, told_last_;
 };
 
 }  // namespace canele::comm::collectives

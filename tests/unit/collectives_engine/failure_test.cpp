@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "comm/collectives/drain.hpp"
+#include "comm/collectives/group.hpp"
 #include "ranks.hpp"
 
 namespace canele::test {
@@ -176,6 +177,34 @@ TEST_F(Death, IsHeardByWhoComesLate) {
   for (const std::size_t rank : {0u, 1u, 2u, 3u}) EXPECT_EQ(canele_group_destroy(groups[rank]), CANELE_OK);
   canele_group_t* again = nullptr;
   EXPECT_EQ(canele_group_create(ranks_.job.handle(0), "late", nullptr, 0, &again), CANELE_EBUSY);
+}
+
+/// Rank 4 has given up, and leaves before the others have told rank 1, which waits for it, and is no neighbour of it.
+TEST(GivingUp, TellsWhoWaitsBeforeItLeaves) {
+  constexpr int size = 6, waits = 1, leaves = 4, victim = 5;
+  Ranks ranks(job_of("tcp", size, {"CANELE_VERBOSE=0"}));
+  const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
+  Everywhere all(ranks, {Op::alltoall, size, 1});
+  all.start_all(&flat);
+  all.finish("everybody is connected");
+  Everywhere first(ranks, {Op::reduce, size, 10, leaves}), second(ranks, {Op::bcast, size, 10, leaves});
+  first.start(waits, &flat);
+  ASSERT_TRUE(ranks.job.finish(first.request(waits)));
+  second.start(waits, &flat);
+  ranks.job.destroy(victim);
+  const auto step_until_done = [&](Everywhere& what, int rank) {
+    for (int i = 0; i < 100'000 && !what.done(rank); ++i) ranks.job.engine(rank).step();
+    return status_of(what.request(rank));
+  };
+  first.start(leaves, &flat);
+  EXPECT_EQ(step_until_done(first, leaves).source, victim);
+  comm::collectives::Group::tell_before_leaving(ranks.job.engine(leaves));
+  for (int i = 0; i < 100; ++i) ranks.job.engine(leaves).step();
+  ranks.job.destroy(leaves);
+  ranks.groups.resize(leaves);
+  const canele_status_t status = step_until_done(second, waits);
+  EXPECT_EQ(status.error, CANELE_EPEER);
+  EXPECT_EQ(status.source, victim);
 }
 
 /// Rank 1 has given up before it made the group: it waits for its end, and hears of the group only then.
