@@ -89,12 +89,9 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
 [[gnu::always_inline]] inline receive_path::Accepted accept_or_defer(Engine& engine, const Posting& posting) {
   engine.counters.add(Counter::lock_taken);
   const bool many = engine.matcher.is_large() || CANELE_BUGGIFY(pipeline_of_few);
-  if (many) [[unlikely]] {
-    const Posting in_memory = posting;  // or `posting` had to be there, too, and not in registers
-    if (PostPipeline::takes(engine, in_memory)) {
-      engine.posts.add(engine, in_memory);
-      return receive_path::Accepted::other;
-    }
+  if (many && PostPipeline::takes(engine, *posting.request, posting.data.length)) [[unlikely]] {
+    engine.posts.add(engine, posting);
+    return receive_path::Accepted::other;
   }
   if (!engine.posts.empty()) [[unlikely]]
     engine.posts.settle(engine);

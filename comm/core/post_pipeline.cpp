@@ -12,22 +12,25 @@
 
 namespace canele::comm {
 
-bool PostPipeline::takes(const Engine& engine, const Posting& posting) noexcept {
+bool PostPipeline::takes(const Engine& engine, const Request& request, std::size_t length) noexcept {
   const bool looked_after = !engine.drivers_armed && !engine.worker.active();
-  return looked_after && posting.request->word.load(std::memory_order_relaxed) == 0 && !posting.request->late &&
-         posting.data.length < advert::least;
+  return looked_after && request.word.load(std::memory_order_relaxed) == 0 && !request.late && length < advert::least;
 }
 
-void PostPipeline::add(Engine& engine, const Posting& posting) {
+void PostPipeline::advance(Engine& engine) {
   CANELE_MARK(post_waits_in_pipeline);
-  ring_[next_++ % ring_.size()] = posting;
-  ++count_;
-  prefetch_to_write(posting.data.base);
-  for (unsigned step = 0; step < Matcher::post_steps && step * apart < count_; ++step) {
+  prefetch_to_write(at(0).data.base);
+  const unsigned steps = engine.matcher.post_steps(), apart = depth / steps;
+  if (steps > 2) {  // not the short way: all of a plain receive is written
+    const auto* const request = reinterpret_cast<const std::byte*>(at(0).request);
+    prefetch_to_write(request + 64);
+    prefetch_to_write(request + 128);
+  }
+  for (unsigned step = 0; step < steps && step * apart < count_; ++step) {
     const Posting& one = at(step * apart);
     engine.matcher.foresee_post(one.session->match, one.tag, one.mask, one.source, step);
   }
-  if (count_ > depth) look_up_oldest(engine);
+  while (count_ > depth) look_up_oldest(engine);
 }
 
 void PostPipeline::look_up_oldest(Engine& engine) {

@@ -9,7 +9,11 @@
 //     have been posted, or when anything else than posting happens: every way to the lock but two (a post, and a small
 //     send that looks at no receive) finds the pipeline empty. So nobody can tell, but by the time it takes.
 //
-//   age:  0 its bucket ─▶ 3 the message there ─▶ 6 what that is listed in ─▶ 9, 12 its neighbours there ─▶ 15 look up
+//   age:  0 its bucket ─▶ 7 the message there ─▶ 15 look up
+//   where some session has had wildcards:
+//         0 its bucket ─▶ 5 the message ─▶ 10 its listing ─▶ 15 look up
+//   where messages are in an order of arrival, too:
+//         0 its bucket ─▶ 3 the message ─▶ 6 its listing ─▶ 9 its places ─▶ 15 look up
 //
 // It is group prefetching (Chen et al., "Improving hash join performance through prefetching", 2004), across calls.
 // Rejected: a call that posts many receives at once (task runtimes post one by one, MPI has no such call).
@@ -30,16 +34,32 @@ class PostPipeline {
   bool empty() const noexcept { return count_ == 0; }
   /// May it wait here? Only if somebody will take the lock again before anyone sleeps for it, and nobody has to be told
   /// of it meanwhile.
-  static bool takes(const Engine& engine, const Posting& posting) noexcept;
-  /// A receive that it takes; the oldest is looked up if it is full.
-  void add(Engine& engine, const Posting& posting);
+  static bool takes(const Engine& engine, const Request& request, std::size_t length) noexcept;
+  /// A receive that it takes; the oldest is looked up if it is full. In line, and word by word: who copies in wider
+  /// pieces what was just written in words waits until these have left the store buffer, and before them are those of
+  /// the request, which miss the cache.
+  [[gnu::always_inline]] void add(Engine& engine, const Posting& posting) {
+    Posting& slot = ring_[next_++ % ring_.size()];
+    slot.request = posting.request;
+    slot.session = posting.session;
+    slot.tag = posting.tag;
+    slot.mask = posting.mask;
+    slot.source = posting.source;
+    slot.data.length = posting.data.length;
+    slot.data.base = posting.data.base;
+    slot.data.segments = posting.data.segments;
+    slot.data.context = posting.data.context;
+    ++count_;
+    advance(engine);
+  }
   /// Looks all of them up, in the order in which they were posted.
   void settle(Engine& engine);
 
  private:
-  static constexpr std::size_t apart = 3, depth = Matcher::post_steps * apart;
+  static constexpr unsigned depth = 15;
 
   const Posting& at(std::size_t age) const noexcept { return ring_[(next_ - 1 - age) % ring_.size()]; }
+  void advance(Engine& engine);
   void look_up_oldest(Engine& engine);
 
   std::array<Posting, 32> ring_{};  ///< a power of two, and more than `depth`

@@ -1,98 +1,198 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Arrivals: the unexpected messages of one session in order of arrival, and room to file them under more than their
-// exact key.
+// Arrivals: room to file the unexpected messages of one session under more than their exact key, and their order of
+// arrival, in the session or from one source, where somebody has asked for it.
 //
 // Who: matchers, for sessions in which somebody has asked for messages by more than an exact key.
 // Threads: under the engine's lock.
-// Surprise: the links are not in the messages: most sessions never need them, and a message is one line without.
+// Surprise: nothing of this is in the messages: most sessions never need it, and a message is one line without. And an
+//     order has no links from message to message: a message's place is a slot of a block, and a bit there says whether
+//     it is still in it. To take one of many thousands out touches the first line of the block; the links of a list
+//     would be in four lines of two neighbours, in no cache.
 //
-//   first ─▶ message ─listing─▶ │ any source │ any tag │ earlier, later │      64 bytes, in chunks of 64
-//                                                           └─▶ message ─listing─▶ …
+//   message ─▶ Listing: any source │ place in the session's order │ place in its source's      64 bytes
+//                                      └─▶ block, slot
+//   ArrivalOrder: first ─▶ │ live bits │ 27 slots ─▶ messages │ ⇄ block ⇄ … ⇄ last: its slots are given out in turn
 //
-// Rejected: links in every message (three more lines to be fetched when one is taken, two of them its neighbours').
+// A block without messages goes back at once, and neighbours that have a few together become one, so that whoever keeps
+// one message of many does not keep a block for each.
+// Rejected: links in every message (three more lines to be fetched when one is taken); slots that are skipped when the
+// front comes to them (a receive might have to skip a million).
 #pragma once
 
-#include <array>
+#include <bit>
 #include <cassert>
 #include <cstddef>
-#include <forward_list>
+#include <cstdint>
 
+#include "comm/matching/chunk_pool.hpp"
 #include "comm/matching/node.hpp"
 
 namespace canele::comm {
 
+class ArrivalOrder;
+
+struct alignas(64) OrderBlock {
+  static constexpr unsigned slots = 27;
+  std::uint64_t live = 0;  ///< a bit for each message that is in a slot
+  ArrivalOrder* order = nullptr;
+  OrderBlock* earlier = nullptr;
+  OrderBlock* later = nullptr;
+  std::uint32_t given = 0, left = 0;  ///< slots that are or were taken; messages that are still in them
+  UnexpectedNode* messages[slots];
+};
+static_assert(sizeof(OrderBlock) == 256);
+
+struct OrderPlace {
+  OrderBlock* block = nullptr;
+  std::uint64_t slot = 0;
+};
+
 /// What a message is filed under besides its exact key.
 struct alignas(64) Listing {
-  MatchLinks any_source, any_tag;
-  UnexpectedNode* earlier = nullptr;
-  union {
-    UnexpectedNode* later = nullptr;  ///< by arrival
-    Listing* next_free;
-  };
+  MatchLinks any_source;
+  OrderPlace in_session, from_source;
 };
 static_assert(sizeof(Listing) == 64);
 
-class Arrivals {
- public:
-  UnexpectedNode* first() const noexcept { return first_; }
-  static UnexpectedNode* after(const UnexpectedNode& message) noexcept { return message.listing->later; }
-  bool empty() const noexcept { return first_ == nullptr && last_ == nullptr; }
+using OrderBlocks = ChunkPool<OrderBlock, 16>;
 
-  /// Makes room for `more` messages, so that append() cannot fail. Throws std::bad_alloc, then nothing has changed.
-  void reserve(std::size_t more) {
-    while (spare_ < more) {
-      chunks_.emplace_front();
-      add_free(chunks_.front());
+class ArrivalOrder {
+ public:
+  using Place = OrderPlace Listing::*;
+
+  bool empty() const noexcept { return first_ == nullptr; }
+  UnexpectedNode* first() const noexcept { return first_ != nullptr ? first_in(*first_, first_->live) : nullptr; }
+  /// The one so far behind the first, if none between them was taken out; nullptr: who knows.
+  const UnexpectedNode* behind_first(unsigned distance) const noexcept {
+    if (first_ == nullptr) return nullptr;
+    unsigned slot = static_cast<unsigned>(std::countr_zero(first_->live)) + distance;
+    const OrderBlock* block = first_;
+    if (slot >= OrderBlock::slots) block = block->later, slot -= OrderBlock::slots;
+    return block != nullptr && (block->live >> slot & 1) != 0 ? block->messages[slot] : nullptr;
+  }
+  /// The one that came after it; nullptr: it was the last.
+  static UnexpectedNode* after(const UnexpectedNode& message, Place place) noexcept {
+    const OrderPlace& at = message.listing->*place;
+    const std::uint64_t rest = at.block->live & ~((std::uint64_t{2} << at.slot) - 1);
+    if (rest != 0) return first_in(*at.block, rest);
+    return at.block->later != nullptr ? first_in(*at.block->later, at.block->later->live) : nullptr;
+  }
+  /// The youngest; it has a listing, and there is a spare block.
+  void append(UnexpectedNode& message, Place place, OrderBlocks& blocks) noexcept {
+    if (last_ == nullptr || last_->given == OrderBlock::slots) add(blocks.take());
+    put(*last_, message, place);
+  }
+  /// Takes it out. Returns its order: it may be empty now.
+  static ArrivalOrder& remove(UnexpectedNode& message, Place place, OrderBlocks& blocks) noexcept {
+    const OrderPlace at = message.listing->*place;
+    OrderBlock& block = *at.block;
+    ArrivalOrder& order = *block.order;
+    assert((block.live >> at.slot & 1) != 0);  // to look at the slot would be to miss the cache
+    block.live &= ~(std::uint64_t{1} << at.slot);
+    if (--block.left == 0) {
+      order.drop(block, blocks);
+    } else if (block.left < few) {
+      order.join(block, place, blocks);
     }
-  }
-  /// The youngest. After reserve().
-  void append(UnexpectedNode& message) noexcept {
-    assert(message.listing == nullptr && free_ != nullptr);
-    Listing* const listing = free_;
-    free_ = listing->next_free;
-    --spare_, ++used_;
-    *listing = Listing{};
-    message.listing = listing;
-    listing->earlier = last_;
-    (last_ != nullptr ? last_->listing->later : first_) = &message;
-    last_ = &message;
-  }
-  void remove(UnexpectedNode& message) noexcept {
-    Listing* const listing = message.listing;
-    message.listing = nullptr;
-    (listing->earlier != nullptr ? listing->earlier->listing->later : first_) = listing->later;
-    (listing->later != nullptr ? listing->later->listing->earlier : last_) = listing->earlier;
-    listing->next_free = free_;
-    free_ = listing;
-    ++spare_, --used_;
-    if (used_ == 0 && spare_ > chunk_size) end_burst();
+    return order;
   }
 
  private:
-  static constexpr std::size_t chunk_size = 64;
-  using Chunk = std::array<Listing, chunk_size>;
+  static constexpr unsigned few = 4;  ///< so many messages of two neighbours are moved into one block
 
-  void add_free(Chunk& chunk) noexcept {
-    for (Listing& one : chunk) {
-      one.next_free = free_;
-      free_ = &one;
+  static UnexpectedNode* first_in(const OrderBlock& block, std::uint64_t live) noexcept {
+    return block.messages[std::countr_zero(live)];
+  }
+  static void put(OrderBlock& block, UnexpectedNode& message, Place place) noexcept {
+    const std::uint64_t slot = block.given++;
+    ++block.left;
+    block.messages[slot] = &message;
+    block.live |= std::uint64_t{1} << slot;
+    message.listing->*place = {&block, slot};
+  }
+  void add(OrderBlock& block) noexcept {
+    block.order = this;
+    block.earlier = last_;
+    (last_ != nullptr ? last_->later : first_) = &block;
+    last_ = &block;
+  }
+  void drop(OrderBlock& block, OrderBlocks& blocks) noexcept {
+    (block.earlier != nullptr ? block.earlier->later : first_) = block.later;
+    (block.later != nullptr ? block.later->earlier : last_) = block.earlier;
+    blocks.give_back(block);
+  }
+  void join(OrderBlock& block, Place place, OrderBlocks& blocks) noexcept {
+    const auto fit = [](const OrderBlock* a, const OrderBlock* b) {
+      return a != nullptr && b != nullptr && a->left + b->left <= few;
+    };
+    if (fit(&block, block.later)) {
+      move_into(block, *block.later, place, blocks);
+    } else if (fit(block.earlier, &block)) {
+      move_into(*block.earlier, block, place, blocks);
     }
-    spare_ += chunk_size;
   }
-  /// All chunks but one go back.
-  void end_burst() noexcept {
-    chunks_.erase_after(chunks_.begin(), chunks_.end());
-    free_ = nullptr;
-    spare_ = 0;
-    add_free(chunks_.front());
+  void move_into(OrderBlock& block, OrderBlock& later, Place place, OrderBlocks& blocks) noexcept {
+    UnexpectedNode* all[few];
+    unsigned count = 0;
+    for (const OrderBlock* one : {&block, &later}) {
+      for (std::uint64_t live = one->live; live != 0; live &= live - 1) all[count++] = first_in(*one, live);
+    }
+    block.live = block.given = block.left = 0;
+    for (unsigned i = 0; i < count; ++i) put(block, *all[i], place);
+    drop(later, blocks);
   }
 
-  UnexpectedNode* first_ = nullptr;
-  UnexpectedNode* last_ = nullptr;
-  std::forward_list<Chunk> chunks_;
-  Listing* free_ = nullptr;
-  std::size_t spare_ = 0, used_ = 0;
+  OrderBlock* first_ = nullptr;
+  OrderBlock* last_ = nullptr;
+};
+
+/// The messages of one source: what the table of receives for any tag has under that key.
+struct SourceOrder : MatchNode, ArrivalOrder {};
+
+class Arrivals {
+ public:
+  bool empty() const noexcept { return listings_.in_use() == 0; }
+  /// Makes room, so that nothing else fails: for so many more messages, and for so many more places of messages in
+  /// orders, of which as many may be new. Throws std::bad_alloc, then nothing has changed.
+  void reserve(std::size_t more, std::size_t places, std::size_t orders) {
+    listings_.reserve(more);
+    blocks_.reserve(places / OrderBlock::slots + orders);
+    sources_.reserve(orders);
+  }
+  void list(UnexpectedNode& message) noexcept {
+    assert(message.listing == nullptr);
+    message.listing = &listings_.take();
+  }
+  /// It is in no order.
+  void unlist(UnexpectedNode& message) noexcept {
+    listings_.give_back(*message.listing);
+    message.listing = nullptr;
+  }
+
+  const ArrivalOrder& order() const noexcept { return order_; }
+  UnexpectedNode* first() const noexcept { return order_.first(); }
+  static UnexpectedNode* after(const UnexpectedNode& message) noexcept {
+    return ArrivalOrder::after(message, &Listing::in_session);
+  }
+  void append(UnexpectedNode& message) noexcept { order_.append(message, &Listing::in_session, blocks_); }
+  void remove(UnexpectedNode& message) noexcept { ArrivalOrder::remove(message, &Listing::in_session, blocks_); }
+
+  SourceOrder& new_source() noexcept { return sources_.take(); }
+  void end_source(SourceOrder& source) noexcept { sources_.give_back(source); }
+  void append(SourceOrder& source, UnexpectedNode& message) noexcept {
+    source.ArrivalOrder::append(message, &Listing::from_source, blocks_);
+  }
+  /// Returns its source, which may have no message now.
+  SourceOrder& remove_from_source(UnexpectedNode& message) noexcept {
+    return static_cast<SourceOrder&>(ArrivalOrder::remove(message, &Listing::from_source, blocks_));
+  }
+
+ private:
+  ChunkPool<Listing, 64> listings_;
+  OrderBlocks blocks_;
+  ChunkPool<SourceOrder, 8> sources_;
+  ArrivalOrder order_;
 };
 
 }  // namespace canele::comm

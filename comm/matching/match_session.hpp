@@ -60,12 +60,14 @@ struct NodeFifo {
 
 struct MatchSession {
   std::uint32_t id = 0;
-  bool lists_arrivals = false, indexes_any_source = false, indexes_any_tag = false;
+  bool lists = false;            ///< each unexpected message has a listing
+  bool orders_arrivals = false;  ///< and these are in order
+  bool indexes_any_source = false, indexes_any_tag = false;
   std::size_t posted_any_source = 0, posted_any_tag = 0;
   std::size_t posted_inexact = 0;  ///< all classes but exact
   PostedNode* only = nullptr;      ///< an exact receive that is the only one posted and not in the table
   NodeFifo any_any, masked;        ///< posted receives of these classes
-  Arrivals arrivals;               ///< the unexpected messages, once lists_arrivals
+  Arrivals arrivals;               ///< of the unexpected messages, once it lists them
   std::size_t posted = 0, unexpected = 0;
 };
 

@@ -5,12 +5,22 @@
 #include "comm/matching/matcher.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "comm/matching/alternatives/alternative.hpp"
 #include "comm/matching/prefetch.hpp"
 
 namespace canele::comm {
+namespace {
+
+std::size_t sources_of(const std::vector<UnexpectedNode*>& messages) {
+  std::vector<std::int32_t> all;
+  all.reserve(messages.size());
+  for (const UnexpectedNode* message : messages) all.push_back(message->source);
+  std::sort(all.begin(), all.end());
+  return static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin());
+}
+
+}  // namespace
 
 /// Takes note of what one operation costs, from its beginning to its end. Nothing where nothing is counted.
 template <typename Counting>
@@ -210,12 +220,12 @@ void BasicMatcher<Counting>::foresee_post(const MatchSession& session, std::uint
   if (other_ != nullptr) return;
   const MatchClass match_class = classify(source, mask);
   if (step == 0) return foresee_bucket(session, match_class, tag, source);
-  if (step > 1 && !session.lists_arrivals) return;
+  if (step > 1 && !session.lists) return;
   const MatchNode* const node = guess_for(session, match_class, tag, source);
   if (node == nullptr) return;
   if (step == 1) {
     prefetch_to_write(node);
-    prefetch_to_read(node + 1);  // the bytes of a message
+    prefetch_to_read(static_cast<const UnexpectedNode*>(node) + 1);  // the bytes of a message, if it is one
     return;
   }
   const Listing* const listing = node->posted ? nullptr : static_cast<const UnexpectedNode*>(node)->listing;
@@ -225,8 +235,22 @@ void BasicMatcher<Counting>::foresee_post(const MatchSession& session, std::uint
     if (source == rank_any) exact_.foresee(MatchKey(*node));
     return;
   }
-  for (const UnexpectedNode* neighbour : {listing->earlier, listing->later}) {
-    if (neighbour != nullptr) prefetch_to_write(step == 3 ? static_cast<const void*>(neighbour) : neighbour->listing);
+  prefetch_to_write(listing->from_source.block);
+  prefetch_to_write(listing->in_session.block);
+}
+
+/// Who takes the first one comes back for those behind it: sends for a message, and, for one that was sent for some
+/// receives ago, for what it has to be taken out of.
+template <typename Counting>
+void BasicMatcher<Counting>::foresee_behind_first(const ArrivalOrder& order) const noexcept {
+  if (!is_large()) return;
+  if (const UnexpectedNode* const far = order.behind_first(8); far != nullptr) {
+    prefetch_to_write(far);
+    prefetch_to_read(far + 1);
+  }
+  if (const UnexpectedNode* const near = order.behind_first(4); near != nullptr) {
+    prefetch_to_write(near->listing);
+    exact_.foresee(MatchKey(*near));
   }
 }
 
@@ -298,14 +322,39 @@ void BasicMatcher<Counting>::store(MatchSession& session, UnexpectedNode& messag
   message.posted = false;
   message.queued = true;
   message.stamp = ++stamp_;
-  if (session.lists_arrivals) {
-    session.arrivals.reserve(1);
-    session.arrivals.append(message);
-  }
+  if (session.lists) store_elsewhere(session, message);
   exact_.push(message);
-  if (session.indexes_any_source) any_source_.push(message);
-  if (session.indexes_any_tag) any_tag_.push(message);
   ++session.unexpected;
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::store_elsewhere(MatchSession& session, UnexpectedNode& message) {
+  session.arrivals.reserve(1, 2, 2);
+  session.arrivals.list(message);
+  if (session.orders_arrivals) session.arrivals.append(message);
+  if (session.indexes_any_source) any_source_.push(message);
+  if (session.indexes_any_tag) file_by_source(session, message);
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::file_by_source(MatchSession& session, UnexpectedNode& message) {
+  MatchNode* node = any_tag_.find(FiledAnyTag::key(message));
+  assert((node == nullptr || !node->posted) && "a receive for it would have taken it");
+  if (node == nullptr) {
+    node = &session.arrivals.new_source();
+    node->session = session.id;
+    node->source = message.source;
+    any_tag_.push(*node);
+  }
+  session.arrivals.append(static_cast<SourceOrder&>(*node), message);
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::forget_in_source(MatchSession& session, UnexpectedNode& message) noexcept {
+  SourceOrder& source = session.arrivals.remove_from_source(message);
+  if (!source.empty()) return;
+  any_tag_.remove(source);
+  session.arrivals.end_source(source);
 }
 
 template <typename Counting>
@@ -327,10 +376,11 @@ void BasicMatcher<Counting>::take_from_tables(MatchSession& session, UnexpectedN
 template <typename Counting>
 [[gnu::always_inline]] inline void BasicMatcher<Counting>::forget_message(MatchSession& session,
                                                                           UnexpectedNode& message) noexcept {
-  if (session.lists_arrivals) {
+  if (session.lists) {
     if (session.indexes_any_source) any_source_.remove(message);
-    if (session.indexes_any_tag) any_tag_.remove(message);
-    session.arrivals.remove(message);
+    if (session.indexes_any_tag) forget_in_source(session, message);
+    if (session.orders_arrivals) session.arrivals.remove(message);
+    session.arrivals.unlist(message);
   }
   forget_exact(session, message);
 }
@@ -358,10 +408,15 @@ UnexpectedNode* BasicMatcher<Counting>::find_in_tables(MatchSession& session, st
       break;
     case MatchClass::any_tag:
       if (!session.indexes_any_tag) index_any_tag(session);
-      node = any_tag_.find({0, session.id, source});
+      if (node = any_tag_.find({0, session.id, source}); node != nullptr && !node->posted) {
+        const auto& of_source = *static_cast<SourceOrder*>(node);
+        foresee_behind_first(of_source);
+        return of_source.first();
+      }
       break;
     case MatchClass::any_any:
       node = arrivals_of(session).first();
+      foresee_behind_first(session.arrivals.order());
       count_compared();
       break;
     case MatchClass::masked:
@@ -383,33 +438,53 @@ bool BasicMatcher<Counting>::is_next(const MatchSession& session, const PostedNo
   return session.only == &receive || exact_.find({receive.tag, session.id, receive.source}) == &receive;
 }
 
-/// Who asks first has those that are there listed, by their stamps.
+/// Who asks first has those that are there listed; there will be so many more orders.
 template <typename Counting>
-Arrivals& BasicMatcher<Counting>::arrivals_of(MatchSession& session) {
-  if (session.lists_arrivals) return session.arrivals;
+void BasicMatcher<Counting>::list(MatchSession& session, std::size_t orders) {
+  session.arrivals.reserve(session.lists ? 0 : session.unexpected, session.unexpected, orders);
+  if (session.lists) return;
+  each_unexpected(session, [&](UnexpectedNode& message) { session.arrivals.list(message); });
+  session.lists = true;
+  post_steps_ = std::max(post_steps_, 3u);
+}
+
+/// The messages that are there, by their stamps.
+template <typename Counting>
+std::vector<UnexpectedNode*> BasicMatcher<Counting>::in_order(const MatchSession& session) const {
   std::vector<UnexpectedNode*> there;
   there.reserve(session.unexpected);
-  session.arrivals.reserve(session.unexpected);
   each_unexpected(session, [&](UnexpectedNode& message) { there.push_back(&message); });
   std::sort(there.begin(), there.end(),
             [](const UnexpectedNode* a, const UnexpectedNode* b) { return a->stamp < b->stamp; });
+  return there;
+}
+
+template <typename Counting>
+Arrivals& BasicMatcher<Counting>::arrivals_of(MatchSession& session) {
+  if (session.orders_arrivals) return session.arrivals;
+  const std::vector<UnexpectedNode*> there = in_order(session);
+  list(session, 1);
   for (UnexpectedNode* message : there) session.arrivals.append(*message);
-  session.lists_arrivals = true;
+  session.orders_arrivals = true;
+  post_steps_ = most_post_steps;
   return session.arrivals;
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::index_any_source(MatchSession& session) {
-  UnexpectedNode* const first = arrivals_of(session).first();
+  const std::vector<UnexpectedNode*> there = in_order(session);
+  list(session, 0);
   session.indexes_any_source = true;
-  for (UnexpectedNode* m = first; m != nullptr; m = Arrivals::after(*m)) any_source_.push(*m);
+  for (UnexpectedNode* message : there) any_source_.push(*message);
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::index_any_tag(MatchSession& session) {
-  UnexpectedNode* const first = arrivals_of(session).first();
+  const std::vector<UnexpectedNode*> there = in_order(session);
+  list(session, sources_of(there));
   session.indexes_any_tag = true;
-  for (UnexpectedNode* m = first; m != nullptr; m = Arrivals::after(*m)) any_tag_.push(*m);
+  for (UnexpectedNode* message : there) file_by_source(session, *message);
+  post_steps_ = most_post_steps;
 }
 
 template <typename Counting>
@@ -417,7 +492,7 @@ UnexpectedNode* BasicMatcher<Counting>::oldest(MatchSession& session) noexcept {
   if (session.unexpected == 0) return nullptr;
   if (other_ != nullptr) [[unlikely]]
     return other_->find(session, rank_any, 0, 0);
-  if (session.lists_arrivals) return session.arrivals.first();
+  if (session.orders_arrivals) return session.arrivals.first();
   UnexpectedNode* oldest = nullptr;
   each_unexpected(session, [&](UnexpectedNode& message) {
     if (oldest == nullptr || message.stamp < oldest->stamp) oldest = &message;

@@ -6,7 +6,7 @@
 //     oldest message that fits it.
 // Threads: under the engine's lock.
 // Surprise: an unexpected message is filed under the exact key only. The order of arrival, and the indexes for (any,
-//     tag) and (source, any) receives, are built at a session's first receive or probe that needs them, and kept up
+//     tag) and (source, any) receives, are each built at a session's first receive or probe that needs it, and kept up
 //     from then on, so that a session without wildcards (StarPU) never pays for them. And the only receive of a session
 //     is not filed at all until a second one is posted: a request and its answer never touch the table.
 //
@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "comm/matching/keyed_queues.hpp"
 #include "comm/matching/match_session.hpp"
@@ -47,10 +48,9 @@ struct FiledAnySource {
   }
   static MatchKey key(const MatchNode& node) noexcept { return {node.tag, node.session, rank_any}; }
 };
+/// A posted receive, or all messages of one source (arrivals.hpp).
 struct FiledAnyTag {
-  static MatchLinks& links(MatchNode& node) noexcept {
-    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).listing->any_tag;
-  }
+  static MatchLinks& links(MatchNode& node) noexcept { return node.links; }
   static MatchKey key(const MatchNode& node) noexcept { return {0, node.session, node.source}; }
 };
 
@@ -76,7 +76,7 @@ class BasicMatcher {
   /// and has some?
   bool takes_exact(const MatchSession& session, std::uint64_t mask, std::int32_t source) const noexcept {
     const bool exact = classify(source, mask) == MatchClass::exact;
-    return exact && session.unexpected != 0 && !session.lists_arrivals && other_ == nullptr && !Counting::on;
+    return exact && session.unexpected != 0 && !session.lists && other_ == nullptr && !Counting::on;
   }
   /// Then that is it: the message that it takes, already taken out, or nullptr: it must be queued.
   [[gnu::noinline]] UnexpectedNode* take_exact(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
@@ -121,8 +121,10 @@ class BasicMatcher {
   }
 
   /// Hints for a receive that will be posted: each step sends for what the one before
-  /// it has led to, and so should come some time after it.
-  static constexpr unsigned post_steps = 5;  ///< bucket, message, what it is listed in, its neighbours, their listings
+  /// it has led to, and so should come some time after it. The bucket; the message; its listing, if some session has
+  /// had wildcards; its places in orders, if some session has any.
+  static constexpr unsigned most_post_steps = 4;
+  unsigned post_steps() const noexcept { return post_steps_; }
   void foresee_post(const MatchSession& session, std::uint64_t tag, std::uint64_t mask, std::int32_t source,
                     unsigned step) const noexcept;
 
@@ -213,6 +215,7 @@ class BasicMatcher {
     forget_only(session);
     return only;
   }
+  void foresee_behind_first(const ArrivalOrder& order) const noexcept;
   void foresee_bucket(const MatchSession& session, MatchClass match_class, std::uint64_t tag,
                       std::int32_t source) const noexcept;
   const MatchNode* guess_for(const MatchSession& session, MatchClass match_class, std::uint64_t tag,
@@ -264,6 +267,11 @@ class BasicMatcher {
   }
   MatchNode* oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
                         MatchNode* exact) const noexcept;
+  void list(MatchSession& session, std::size_t orders);
+  void file_by_source(MatchSession& session, UnexpectedNode& message);
+  void forget_in_source(MatchSession& session, UnexpectedNode& message) noexcept;
+  void store_elsewhere(MatchSession& session, UnexpectedNode& message);
+  std::vector<UnexpectedNode*> in_order(const MatchSession& session) const;
   Arrivals& arrivals_of(MatchSession& session);
   std::size_t take_some(MatchSession& session, UnexpectedNode** out, std::size_t most) noexcept;
   void index_any_source(MatchSession& session);
@@ -274,6 +282,7 @@ class BasicMatcher {
   KeyedQueues<FiledAnySource, Counting> any_source_;
   KeyedQueues<FiledAnyTag, Counting> any_tag_;
   std::uint64_t stamp_ = 0;
+  unsigned post_steps_ = 2;
   struct Nothing {};
   [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Tally, Nothing> lists_;  ///< walked
   [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Statistics, Nothing> statistics_;

@@ -121,8 +121,7 @@ TEST_F(PostPipeline, NothingWaitsThereWhileAThreadSleeps) {
     engine_.lock_for_callback();
     const bool asleep = engine_.drivers_armed;
     if (asleep) {
-      const comm::Posting posting{&comm::request_of(&receives_[3]), nullptr, 3, CANELE_TAG_EXACT, 0, {}};
-      EXPECT_FALSE(comm::PostPipeline::takes(engine_, posting));
+      EXPECT_FALSE(comm::PostPipeline::takes(engine_, comm::request_of(&receives_[3]), sizeof value));
     }
     engine_.unlock();
     return asleep;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Orders of arrival against a list: who is first, who comes after whom, and how much memory few messages keep.
+//
+// Who: ctest. Threads: one. Surprise: what is drawn comes from a seed, which is printed.
+#include "comm/matching/arrivals.hpp"
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <random>
+#include <vector>
+
+namespace canele::comm {
+namespace {
+
+constexpr ArrivalOrder::Place place = &Listing::in_session;
+
+struct Ordered {
+  explicit Ordered(std::size_t count) : messages(count), listings(count) {
+    for (std::size_t i = 0; i < count; ++i) messages[i].listing = &listings[i];
+  }
+  void append(std::size_t i) {
+    blocks.reserve(1);
+    order.append(messages[i], place, blocks);
+  }
+  void remove(std::size_t i) { EXPECT_EQ(&ArrivalOrder::remove(messages[i], place, blocks), &order); }
+
+  std::vector<UnexpectedNode> messages;
+  std::vector<Listing> listings;
+  OrderBlocks blocks;
+  ArrivalOrder order;
+};
+
+void expect_same(const Ordered& world, const std::list<std::size_t>& model) {
+  const UnexpectedNode* at = world.order.first();
+  for (const std::size_t i : model) {
+    ASSERT_EQ(at, &world.messages[i]);
+    at = ArrivalOrder::after(*at, place);
+  }
+  ASSERT_EQ(at, nullptr);
+  ASSERT_EQ(world.order.empty(), model.empty());
+}
+
+TEST(ArrivalOrder, IsThatOfAListWhateverIsTakenOut) {
+  constexpr std::size_t count = 400, operations = 40'000;
+  for (const unsigned seed : {20261125u, 1u, 2u}) {
+    std::printf("seed %u\n", seed);
+    std::mt19937 random(seed);
+    Ordered world(count);
+    std::list<std::size_t> model;
+    std::vector<std::list<std::size_t>::iterator> where(count, model.end());
+    for (std::size_t step = 0; step < operations; ++step) {
+      const std::size_t i = random() % count;
+      const bool grows = step / 500 % 2 == 0;  // now many, now few
+      if (where[i] == model.end() && (grows || random() % 8 == 0)) {
+        world.append(i);
+        where[i] = model.insert(model.end(), i);
+      } else if (where[i] != model.end() && (!grows || random() % 8 == 0)) {
+        world.remove(i);
+        model.erase(where[i]);
+        where[i] = model.end();
+      }
+      if (step % 16 == 0) {
+        ASSERT_NO_FATAL_FAILURE(expect_same(world, model)) << "step " << step;
+      }
+    }
+  }
+}
+
+/// A receiver that leaves one message of many must not keep a block for each.
+TEST(ArrivalOrder, FewMessagesOfManyKeepFewBlocks) {
+  constexpr std::size_t count = 27'000;
+  Ordered world(count);
+  for (std::size_t i = 0; i < count; ++i) world.append(i);
+  EXPECT_EQ(world.blocks.in_use(), count / OrderBlock::slots);
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    i % OrderBlock::slots == 0 ? void(++left) : world.remove(i);
+  }
+  EXPECT_LE(world.blocks.in_use(), left / 4);
+  for (std::size_t i = 0; i < count; i += OrderBlock::slots) world.remove(i);
+  EXPECT_EQ(world.blocks.in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace canele::comm
