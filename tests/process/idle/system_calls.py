@@ -66,7 +66,7 @@ def count_by_library(options, messages, place):
     for line in file.read_text(encoding="utf-8").splitlines():
         name, number = line.split()
         calls[name] += int(number)
-    if calls["sched_yield"] == 0 or calls["epoll_wait"] == 0:
+    if calls["epoll_wait"] == 0:
         raise SystemExit(f"nothing was counted: {calls}")
     del calls["sched_yield"]
     return calls
