@@ -2,7 +2,11 @@
 //
 // Waiting where ranks share the cores: a yield gives the other its turn, and what it sends is found without much ado.
 //
-// Who: ctest. Threads: one; the other rank runs inside the waiting rank's yields. Surprise: the machine has one core.
+// Who: ctest. Threads: one, once both ranks are there; the other rank runs inside the waiting rank's yields.
+// Surprise: the machine has one core.
+#include <atomic>
+#include <functional>
+
 #include "local_job.hpp"
 
 namespace canele::test {
@@ -12,7 +16,7 @@ namespace {
 class OneCore final : public Platform {
  public:
   std::function<void()> others_turn = [] {};
-  int looks_at_clock = 0;
+  std::atomic<int> looks_at_clock{0};  ///< ranks come up in threads of their own
 
   std::uint64_t now_ns() noexcept override {
     ++looks_at_clock;
