@@ -172,7 +172,8 @@ void Group::tell_before_leaving(Engine& engine) {
   engine.lock_for_callback();
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
     auto group = std::static_pointer_cast<Group>(engine.sessions.at(i).collectives);
-    if (group != nullptr && group->over()) over.push_back(std::move(group));
+    const bool tells = group != nullptr && group->over() && group->ending().code != CANELE_ECANCELED;
+    if (tells) over.push_back(std::move(group));
   }
   for (const auto& peer : engine.active_peers) {
     if (peer->state == Peer::State::up && peer->rank != engine.rank) connected.push_back(peer->rank);
