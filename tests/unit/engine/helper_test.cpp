@@ -195,6 +195,7 @@ TEST(HelperBesideWorker, HelpsWhileTheWorkerIsInACallback) {
     two.entered.await();
     ASSERT_EQ(canele_isend(s[0], 1, 1, &out[1], sizeof out[1], &send[1]), CANELE_OK);
     two.left.await();
+    for (canele_request_t& one : send) ASSERT_EQ(canele_wait(&one, nullptr), CANELE_OK);
     EXPECT_EQ(in[0], out[0]);
     EXPECT_EQ(in[1], out[1]);
   }
