@@ -58,20 +58,24 @@ TEST_F(Adverts, AReceiverWhoseHelperSharesItsCoreCopiesAllOfIt) {
   EXPECT_EQ(offers_to(1), nullptr);
 }
 
+/// The helper may be quick, and copy all of one before its sender comes to it; not each time.
 TEST_F(Adverts, ALongCopyIsSharedThoughTheHelperSharesItsCore) {
   job_.engine(1).no_core_for_worker = true;
   ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_AUTO), CANELE_OK);
   const Words out = pattern(5 * large, 4);
   for (const bool announced_first : {false, true}) {
     const std::uint64_t before = count(0, comm::Counter::copies_pushed);
-    Words in(out.size());
-    if (announced_first) send(&sent_, out);
-    post(&received_, in);
-    step(0, 5);
-    if (!announced_first) send(&sent_, out);
-    for (int i = 0; i < 8; ++i) job_.engine(i % 2).step();
-    expect_received(received_, in, out);
-    ASSERT_TRUE(job_.finish(sent_));
+    constexpr int most_rounds = 50;
+    for (int round = 0; round < most_rounds && count(0, comm::Counter::copies_pushed) == before; ++round) {
+      Words in(out.size());
+      if (announced_first) send(&sent_, out);
+      post(&received_, in);
+      step(0, 5);
+      if (!announced_first) send(&sent_, out);
+      for (int i = 0; i < 8; ++i) job_.engine(i % 2).step();
+      expect_received(received_, in, out);
+      ASSERT_TRUE(job_.finish(sent_));
+    }
     EXPECT_GT(count(0, comm::Counter::copies_pushed), before);
   }
   EXPECT_GT(count(1, comm::Counter::copies_pulled), 0u);
