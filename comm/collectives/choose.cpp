@@ -306,11 +306,16 @@ bool has_segments(const Call& call, Algorithm algorithm) {
   }
 }
 
+/// Each rank needs something of each, and fewer messages than one for each pair can do. Two phases go along a tree.
+bool joins_all(Operation operation) {
+  return operation == Operation::barrier || operation == Operation::allreduce || operation == Operation::allgather ||
+         operation == Operation::reduce_scatter;
+}
+
 /// Each with each, of what fewer messages can do: it spares turns. Over a network it would want a connection for each
 /// pair, and no model here knows the crowd at each door.
 bool spares_turns(Operation operation, Algorithm algorithm) {
-  return algorithm == Algorithm::flat && (operation == Operation::barrier || operation == Operation::allreduce ||
-                                          operation == Operation::allgather || operation == Operation::reduce_scatter);
+  return algorithm == Algorithm::flat && joins_all(operation);
 }
 
 /// No rank waits for a message of one that waits for its own. Where they share units such a message is better one that
@@ -324,12 +329,6 @@ bool goes_one_way(const Call& call, const Choice& choice) {
     default:
       return choice.algorithm == Algorithm::flat;
   }
-}
-
-/// Whether its two phases go along a tree.
-bool has_radix(Operation operation) {
-  return operation == Operation::barrier || operation == Operation::allreduce || operation == Operation::allgather ||
-         operation == Operation::reduce_scatter;
 }
 
 /// As many as keep a link busy until the first one's end is known, and some more; from what all ranks know.
@@ -352,7 +351,7 @@ class Search {
     if (call_.operation == Operation::alltoall && algorithm == Algorithm::flat) {
       choice.window = asked_.window != 0 ? asked_.window : window();
     }
-    if (algorithm == Algorithm::two_phases && has_radix(call_.operation)) return radix_of_two_phases(choice);
+    if (algorithm == Algorithm::two_phases && joins_all(call_.operation)) return radix_of_two_phases(choice);
     if (algorithm != Algorithm::k_nomial) return segments(choice);
     for (const std::uint32_t radix : radices) {
       choice.radix = asked_.radix != 0 ? asked_.radix : radix;

@@ -28,6 +28,14 @@ int position_of(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
+/// visit(std::shared_ptr<Group>) for each group of the engine that has not been closed. Under the engine's lock.
+template <typename Visit>
+void each_group(Engine& engine, Visit visit) {
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    if (auto group = std::static_pointer_cast<Group>(engine.sessions.at(i).collectives)) visit(std::move(group));
+  }
+}
+
 bool names_memory(const Parts& parts) {
   return parts.lengths != nullptr || parts.offsets != nullptr || parts.sums != nullptr;
 }
@@ -119,10 +127,9 @@ std::vector<std::shared_ptr<Group>> Group::others_that_end() {
   const Ending why = ending();
   if (why.code != CANELE_EPEER) return all;
   engine.lock_for_callback();
-  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    auto group = std::static_pointer_cast<Group>(engine.sessions.at(i).collectives);
-    if (group != nullptr && group->has(why.rank) && group->note(why)) all.push_back(std::move(group));
-  }
+  each_group(engine, [&](std::shared_ptr<Group> group) {
+    if (group->has(why.rank) && group->note(why)) all.push_back(std::move(group));
+  });
   engine.unlock();
   return all;
 }
@@ -170,11 +177,9 @@ void Group::tell_before_leaving(Engine& engine) {
   std::vector<std::shared_ptr<Group>> over;
   std::vector<int> connected;
   engine.lock_for_callback();
-  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    auto group = std::static_pointer_cast<Group>(engine.sessions.at(i).collectives);
-    const bool tells = group != nullptr && group->over() && group->ending().code != CANELE_ECANCELED;
-    if (tells) over.push_back(std::move(group));
-  }
+  each_group(engine, [&](std::shared_ptr<Group> group) {
+    if (group->over() && group->ending().code != CANELE_ECANCELED) over.push_back(std::move(group));
+  });
   for (const auto& peer : engine.active_peers) {
     if (peer->state == Peer::State::up && peer->rank != engine.rank) connected.push_back(peer->rank);
   }
