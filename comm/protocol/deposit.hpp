@@ -2,7 +2,7 @@
 //
 // Deposit: a send whose data lies on its driver's shelf, so that whoever sends has gone on.
 //
-// Who: collectives/steps.cpp; Engine::finish().
+// Who: collectives/direct.cpp and run.cpp; Engine::finish().
 // Threads: put() and release() by any; the rest under the engine's lock.
 // Surprise: it is a large message like any other (rts, a pull, fin), but nobody waits for its end, and nobody counts
 //     it: it is no request of its session, so that a group may be destroyed while a rank has yet to fetch what it was
