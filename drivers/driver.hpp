@@ -209,13 +209,36 @@ class DriverContext {
   ~DriverContext() = default;
 };
 
+/// A count that one thread at a time changes, and any thread reads.
+class Count {
+ public:
+  Count() = default;
+  Count(std::uint64_t value) : value_(value) {}
+  Count(const Count& other) : value_(std::uint64_t{other}) {}
+  Count& operator=(const Count& other) {
+    value_.store(other, std::memory_order_relaxed);
+    return *this;
+  }
+  operator std::uint64_t() const { return value_.load(std::memory_order_relaxed); }
+  Count& operator+=(std::uint64_t more) {
+    value_.store(*this + more, std::memory_order_relaxed);
+    return *this;
+  }
+  Count& operator-=(std::uint64_t less) { return *this += ~less + 1; }
+  Count& operator++() { return *this += 1; }
+  Count& operator--() { return *this -= 1; }
+
+ private:
+  std::atomic<std::uint64_t> value_ = 0;
+};
+
 /// A driver instance. Functions ending in _impl are written by the driver; the engine calls the wrappers, which check
 /// and count.
 class Driver {
  public:
   struct Counters {
-    std::uint64_t packets_sent = 0, packets_received = 0, bytes_sent = 0, bytes_received = 0;
-    std::uint64_t full = 0, bulk_bytes_sent = 0, bulk_bytes_received = 0;
+    Count packets_sent, packets_received, bytes_sent, bytes_received;
+    Count full, bulk_bytes_sent, bulk_bytes_received;
   };
 
   Driver() = default;
@@ -224,7 +247,7 @@ class Driver {
   virtual ~Driver() = default;
 
   const Capabilities& capabilities() const { return capabilities_; }
-  Counters counters;  ///< written under the same serialisation as the calls; `*_received` by the engine
+  Counters counters;  ///< written under the same serialisation as the calls, `*_received` by the engine under its lock
   /// Calls of poll() so far. Any thread.
   std::uint64_t polls() const { return polls_.load(std::memory_order_relaxed); }
 

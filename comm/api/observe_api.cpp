@@ -134,15 +134,6 @@ std::uint64_t driver_counter(const drivers::Driver::Counters& c, Counter counter
   }
 }
 
-/// A driver in memory writes them under the lock. Of any other they may be a packet old.
-drivers::Driver::Counters counters_of(Engine& engine, const DriverSlot& slot) {
-  if (!slot.memory_only()) return slot.driver->counters;
-  engine.lock_for_callback();
-  const drivers::Driver::Counters counters = slot.driver->counters;
-  engine.unlock();
-  return counters;
-}
-
 /// Under the lock: a counter of the whole engine.
 std::uint64_t read(const Engine& engine, Counter counter) {
   if (counter == Counter::turns_lost) return engine.turns_lost();
@@ -168,7 +159,7 @@ std::string counters_json(Engine& engine) {
   }
   engine.unlock();
   for (const auto& slot : engine.slots)
-    report.drivers.push_back({std::string(slot->factory.name), counters_of(engine, *slot), slot->driver->polls()});
+    report.drivers.push_back({std::string(slot->factory.name), slot->driver->counters, slot->driver->polls()});
   return to_json(report);
 }
 
@@ -202,7 +193,7 @@ int canele_counter_read(canele_engine_t* engine, int index, int peer, const char
   if (driver != nullptr) {
     for (const auto& slot : e.slots) {
       if (slot->factory.name != driver) continue;
-      *value = driver_counter(counters_of(e, *slot), counter);
+      *value = driver_counter(slot->driver->counters, counter);
       return CANELE_OK;
     }
     return error(CANELE_EINVAL, std::string("canele_counter_read: no driver \"") + driver + "\" is open");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Looking and collecting. See hang_collect.hpp (who, threads). hang_rows.cpp has the requests.
-// Surprise: what drivers count while they are served outside the lock is not read here, except where it is atomic.
+// Surprise: drivers that are served outside the lock count meanwhile: what is read of them here is atomic.
 #include "comm/observe/hang_collect.hpp"
 
 #include <algorithm>

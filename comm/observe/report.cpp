@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "comm/config/names.hpp"
 #include "comm/observe/json.hpp"
@@ -32,9 +33,14 @@ void write_counter_values(JsonWriter& json, const std::vector<std::uint64_t>& va
 void write_driver_counters(JsonWriter& json, const CountersReport::OneDriver& driver) {
   const auto& c = driver.counters;
   json.begin_object().field("name", driver.name);
-  json.field("packets_sent", c.packets_sent).field("packets_received", c.packets_received);
-  json.field("bytes_sent", c.bytes_sent).field("bytes_received", c.bytes_received).field("full", c.full);
-  json.field("bulk_bytes_sent", c.bulk_bytes_sent).field("bulk_bytes_received", c.bulk_bytes_received);
+  const std::pair<const char*, std::uint64_t> fields[] = {{"packets_sent", c.packets_sent},
+                                                          {"packets_received", c.packets_received},
+                                                          {"bytes_sent", c.bytes_sent},
+                                                          {"bytes_received", c.bytes_received},
+                                                          {"full", c.full},
+                                                          {"bulk_bytes_sent", c.bulk_bytes_sent},
+                                                          {"bulk_bytes_received", c.bulk_bytes_received}};
+  for (const auto& [name, value] : fields) json.field(name, value);
   json.field("polls", driver.polls).end_object();
 }
 

@@ -57,6 +57,14 @@ void pause(Dice& dice) {
   }
 }
 
+std::uint64_t counter(canele_engine_t* engine, const char* name) {
+  std::string text(64 * 1024, '\0');
+  must(canele_counters_json(engine, text.data(), text.size(), nullptr), "counters");
+  const std::string key = "\"" + std::string(name) + "\":";
+  const std::size_t at = text.find(key);
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + key.size(), nullptr, 10);
+}
+
 /// One thread's exchange. Both partners draw the lengths from the same dice, and their pauses from dice of their own.
 class Exchange {
  public:
@@ -66,6 +74,7 @@ class Exchange {
   void run(std::uint64_t rounds) {
     std::vector<unsigned char> data(long_length);
     for (std::uint64_t i = 0; i < rounds; ++i) {
+      if (i % 256 == 255) counter(canele_session_engine(session), "messages_sent");  // while others are at work
       const std::size_t length = below(lengths_, 50) == 0 ? long_length : short_length;
       if ((i % 2 == 0) == (rank == 0)) {
         pause(pauses_);
@@ -131,14 +140,6 @@ class Exchange {
   std::uint64_t thread_;
   Dice lengths_, pauses_;
 };
-
-std::uint64_t counter(canele_engine_t* engine, const char* name) {
-  std::string text(64 * 1024, '\0');
-  must(canele_counters_json(engine, text.data(), text.size(), nullptr), "counters");
-  const std::string key = "\"" + std::string(name) + "\":";
-  const std::size_t at = text.find(key);
-  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + key.size(), nullptr, 10);
-}
 
 /// With endless.c preloaded: sleeps without a limit, so far.
 std::uint64_t endless_sleeps() {
