@@ -17,6 +17,7 @@
 #include <stdexcept>
 
 #include "counter.hpp"
+#include "huge_array.hpp"
 #include "match_floor.hpp"
 
 namespace canele::perf {
@@ -135,9 +136,9 @@ class Run {
   Evictor& evictor_;
   const Plan& plan_;
   Direction direction_;
-  std::vector<canele_request_t> requests_;
-  std::vector<canele_request_t*> pointers_;
-  std::vector<std::uint64_t> data_;
+  HugeArray<canele_request_t> requests_;
+  HugeArray<canele_request_t*> pointers_;
+  HugeArray<std::uint64_t> data_;
   Counter unexpected_now_{job_.engine, "unexpected_now"};
   int go_ = 0, marker_ = 0;
 };

@@ -17,8 +17,8 @@
 #include <canele/canele.h>
 
 #include <cstdint>
-#include <vector>
 
+#include "huge_array.hpp"
 #include "match_plan.hpp"
 
 namespace canele::perf {
@@ -47,11 +47,11 @@ class MatchFloor {
   void posted();
   void unexpected();
 
-  std::vector<Step> steps_;
-  std::vector<Bucket> table_;
-  std::vector<Request> requests_;
-  std::vector<Message> messages_;  ///< empty: receives are there first
-  std::vector<std::uint64_t> data_;
+  HugeArray<Step> steps_;
+  HugeArray<Bucket> table_;
+  HugeArray<Request> requests_;
+  HugeArray<Message> messages_;  ///< empty: receives are there first
+  HugeArray<std::uint64_t> data_;
   std::uint64_t rounds_ = 0;
 };
 

@@ -87,7 +87,7 @@ Plan make_plan(const MatchOptions& options, Direction direction, Order order, st
   return plan;
 }
 
-void check_plan(const Plan& plan, const std::vector<std::uint64_t>& got) {
+void check_plan(const Plan& plan, std::span<const std::uint64_t> got) {
   std::vector<bool> free_entries(plan.receives.size(), false);
   for (const PlannedReceive& receive : plan.receives) free_entries[receive.entry] = receive.any_tag;
   for (std::size_t i = 0; i < plan.receives.size(); ++i) {

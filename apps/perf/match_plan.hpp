@@ -17,8 +17,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "huge_array.hpp"
 
 namespace canele::perf {
 
@@ -52,8 +55,8 @@ struct PlannedMessage {
 };
 
 struct Plan {
-  std::vector<PlannedReceive> receives;  ///< in the order of posting
-  std::vector<PlannedMessage> messages;  ///< in the order of sending
+  HugeArray<PlannedReceive> receives;  ///< in the order of posting
+  HugeArray<PlannedMessage> messages;  ///< in the order of sending
 };
 
 Plan make_plan(const MatchOptions& options, Direction direction, Order order, std::size_t entries);
@@ -63,6 +66,6 @@ std::uint64_t tag_of(std::uint64_t entry);
 
 /// Checks what the receives got (entries, in the order of posting). Throws std::runtime_error that tells which is
 /// wrong.
-void check_plan(const Plan& plan, const std::vector<std::uint64_t>& got);
+void check_plan(const Plan& plan, std::span<const std::uint64_t> got);
 
 }  // namespace canele::perf

@@ -23,6 +23,7 @@
 #include <new>
 
 #include "comm/core/message.hpp"
+#include "comm/matching/pages.hpp"
 
 namespace canele::comm {
 
@@ -36,7 +37,7 @@ namespace canele::comm {
 
 class MessagePool {
  public:
-  static constexpr std::size_t slab_size = 2 << 20;
+  static constexpr std::size_t slab_size = huge_page;
   /// The first is for a message of 8 bytes, to the byte.
   static constexpr std::array<std::uint32_t, 6> block_sizes = {72, 96, 128, 192, 256, 320};
   static constexpr bool in_slabs = CANELE_MESSAGES_IN_SLABS;

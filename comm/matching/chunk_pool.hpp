@@ -3,71 +3,113 @@
 // ChunkPool: memory for many small objects of one kind, which a burst takes and gives back after it.
 //
 // Who: matching. Threads: under the engine's lock.
-// Surprise: what is reserved cannot fail to be taken. Chunks go back when nothing is in use any more, all but one.
+// Surprise: what is reserved cannot fail to be taken. Chunks go back when nothing is in use any more, all but the
+//     first. Each is as large as all before it together, from a quarter of a megabyte on a huge page.
+//
+//   chunks_: │ first │ │ the same │ │ twice │ … │ huge page │ │ huge page: used ─▶ fresh_ … fresh_end_ │
+//   free_ ─▶ object that was used ─▶ …
 #pragma once
 
-#include <array>
 #include <cassert>
 #include <cstddef>
-#include <forward_list>
 #include <new>
 #include <type_traits>
+#include <vector>
+
+#include "comm/matching/pages.hpp"
 
 namespace canele::comm {
 
-template <typename Object, std::size_t chunk_size>
+template <typename Object, std::size_t first_chunk>
 class ChunkPool {
   static_assert(std::is_trivially_destructible_v<Object>);
 
  public:
+  ChunkPool() = default;
+  ~ChunkPool() {
+    while (!chunks_.empty()) drop_last();
+  }
+  ChunkPool(const ChunkPool&) = delete;
+  ChunkPool& operator=(const ChunkPool&) = delete;
+
   std::size_t in_use() const noexcept { return used_; }
-  /// Throws std::bad_alloc, then nothing has changed.
+  std::size_t chunks() const noexcept { return chunks_.size(); }
+  /// Throws std::bad_alloc, then nothing that can be seen has changed.
   void reserve(std::size_t more) {
-    while (spare_ < more) {
-      chunks_.emplace_front();
-      add_free(chunks_.front());
-    }
+    while (spare_ < more) add_chunk();
   }
   /// After reserve().
   Object& take() noexcept {
-    assert(free_ != nullptr);
-    Cell* const cell = free_;
-    free_ = cell->next;
+    assert(spare_ > 0);
+    Cell* cell = free_;
+    if (cell != nullptr) {
+      free_ = cell->next;
+    } else {
+      assert(fresh_ != fresh_end_);
+      cell = fresh_++;
+    }
     --spare_, ++used_;
     return *new (cell) Object{};
   }
   void give_back(Object& object) noexcept {
-    Cell* const cell = reinterpret_cast<Cell*>(&object);
-    cell->next = free_;
-    free_ = cell;
+    add_free(reinterpret_cast<Cell*>(&object));
     ++spare_, --used_;
-    if (used_ == 0 && spare_ > chunk_size) end_burst();
+    if (used_ == 0 && chunks_.size() > 1) end_burst();
   }
 
  private:
   union Cell {
-    Cell() noexcept : next(nullptr) {}
     Object object;
     Cell* next;
   };
-  using Chunk = std::array<Cell, chunk_size>;
+  struct Chunk {
+    Cell* cells;
+    std::size_t count;
+  };
+  static constexpr std::size_t huge_from = huge_page / 8, cells_of_huge = huge_page / sizeof(Cell);
 
-  void add_free(Chunk& chunk) noexcept {
-    for (Cell& one : chunk) {
-      one.next = free_;
-      free_ = &one;
+  void add_free(Cell* cell) noexcept {
+    cell->next = free_;
+    free_ = cell;
+  }
+  void add_chunk() {
+    const std::size_t all = used_ + spare_;
+    chunks_.reserve(chunks_.size() + 1);
+    Chunk chunk{nullptr, all == 0 ? first_chunk : all};
+    if (all * sizeof(Cell) >= huge_from) {
+      chunk = {static_cast<Cell*>(map_huge_page()), cells_of_huge};
+      if (chunk.cells == nullptr) throw std::bad_alloc();
+      want_huge_page(chunk.cells);
+    } else {
+      chunk.cells = static_cast<Cell*>(::operator new(chunk.count * sizeof(Cell), alignment));
     }
-    spare_ += chunk_size;
+    while (fresh_ != fresh_end_) add_free(fresh_++);
+    chunks_.push_back(chunk);
+    use(chunk);
+  }
+  void use(const Chunk& chunk) noexcept {
+    fresh_ = chunk.cells;
+    fresh_end_ = fresh_ + chunk.count;
+    spare_ += chunk.count;
+  }
+  void drop_last() noexcept {
+    const Chunk last = chunks_.back();
+    chunks_.pop_back();
+    last.count == cells_of_huge ? unmap_huge_page(last.cells) : ::operator delete(last.cells, alignment);
   }
   void end_burst() noexcept {
-    chunks_.erase_after(chunks_.begin(), chunks_.end());
+    while (chunks_.size() > 1) drop_last();
     free_ = nullptr;
     spare_ = 0;
-    add_free(chunks_.front());
+    use(chunks_.front());
   }
+  static constexpr std::align_val_t alignment{alignof(Object)};
+  static_assert(sizeof(Cell) * first_chunk < huge_from);
 
-  std::forward_list<Chunk> chunks_;
+  std::vector<Chunk> chunks_;
   Cell* free_ = nullptr;
+  Cell* fresh_ = nullptr;  ///< from here to fresh_end_ none was ever used
+  Cell* fresh_end_ = nullptr;
   std::size_t spare_ = 0, used_ = 0;
 };
 

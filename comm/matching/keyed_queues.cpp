@@ -8,12 +8,9 @@
 
 #include <new>
 
+#include "comm/matching/pages.hpp"
+
 namespace canele::comm {
-namespace {
-
-constexpr std::size_t huge_page = 2 << 20;
-
-}  // namespace
 
 MatchBucket* MatchBucket::allocate(std::size_t buckets) {
   const std::size_t bytes = buckets * sizeof(MatchBucket);

@@ -109,8 +109,8 @@ class Worlds {
     stands_for_ += mirrors();
     posted_ = arrived_ = 0;
     for (std::uint32_t i = 0; i < sessions; ++i) {
-      sessions_[i] = MatchSession();
-      sessions_[i].id = i;
+      std::destroy_at(&sessions_[i]);
+      std::construct_at(&sessions_[i])->id = i;
     }
     bool right = true;
     for (const Operation& operation : sequence_) right = right && apply(operation) && agrees();

@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "mpi_common.h"
 
@@ -42,9 +43,15 @@ static uint64_t next_random(uint64_t *state) {
   return z ^ z >> 31;
 }
 
+/* Zero, and in huge pages if it is large, as canele-perf's (huge_array.hpp). */
 static void *array(int count, size_t size) {
-  void *const memory = calloc((size_t)count, size);
-  if (memory != NULL) return memory;
+  const size_t bytes = (size_t)count * size, huge_page = 2 << 20;
+  const int large = bytes >= huge_page;
+  void *memory = NULL;
+  if (posix_memalign(&memory, large ? huge_page : 64, bytes) == 0) {
+    if (large) madvise(memory, bytes, MADV_HUGEPAGE);
+    return memset(memory, 0, bytes);
+  }
   fprintf(stderr, "mpi_match: no memory for %d entries\n", count);
   exit(1);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Orders of arrival against a list: who is first, who comes after whom, and how much memory few messages keep.
+// And the pool that they take it from.
 //
 // Who: ctest. Threads: one. Surprise: what is drawn comes from a seed, which is printed.
 #include "comm/matching/arrivals.hpp"
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <list>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace canele::comm {
@@ -82,6 +84,40 @@ TEST(ArrivalOrder, FewMessagesOfManyKeepFewBlocks) {
   EXPECT_LE(world.blocks.in_use(), left / 4);
   for (std::size_t i = 0; i < count; i += OrderBlock::slots) world.remove(i);
   EXPECT_EQ(world.blocks.in_use(), 0u);
+}
+
+TEST(ChunkPool, KeepsItsObjectsApartAndGivesABurstBack) {
+  constexpr std::size_t many = 100'000;  // several huge pages
+  ChunkPool<Listing, 64> pool;
+  for (int burst = 0; burst < 2; ++burst) {
+    std::set<const Listing*> taken;
+    std::vector<Listing*> order;
+    for (std::size_t i = 0; i < many; ++i) {
+      pool.reserve(1 + i % 3);
+      order.push_back(&pool.take());
+      taken.insert(order.back());
+      order.back()->in_session.slot = i;
+    }
+    EXPECT_EQ(taken.size(), many);
+    EXPECT_GE(pool.chunks(), many * sizeof(Listing) / huge_page);
+    for (std::size_t i = 0; i < many; ++i) {
+      ASSERT_EQ(order[i]->in_session.slot, i);
+      pool.give_back(*order[i]);
+    }
+    EXPECT_EQ(pool.in_use(), 0u);
+    EXPECT_EQ(pool.chunks(), 1u);
+  }
+}
+
+TEST(ChunkPool, HasWhatWasReserved) {
+  for (const std::size_t more : {1u, 63u, 64u, 65u, 4096u, 40'000u}) {
+    ChunkPool<Listing, 64> pool;
+    pool.reserve(1);
+    pool.take();
+    pool.reserve(more);
+    for (std::size_t i = 0; i < more; ++i) pool.take();
+    EXPECT_EQ(pool.in_use(), more + 1);
+  }
 }
 
 }  // namespace
