@@ -48,7 +48,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 11;
+inline constexpr int contract_version = 12;
 
 using Rank = std::int32_t;
 inline constexpr Rank everybody = -1;    ///< all peers of a driver: see Driver::expose()
@@ -142,12 +142,11 @@ class DriverEvents {
   /// still change.
   virtual Take packet(Rank from, std::span<const std::byte> bytes) = 0;
 
-  /// A hint, of a driver that sees packets before their turn, and only while looks_ahead: the packet that is to come
-  /// `packets_ahead` after the one that is presented next lies at `bytes`, which the peer can still change. It is given
-  /// for each distance of look_ahead, the farthest first, as far as there are packets. It changes nothing.
-  virtual void foresee([[maybe_unused]] Rank from, [[maybe_unused]] std::span<const std::byte> bytes,
-                       [[maybe_unused]] int packets_ahead) noexcept {}
-  static constexpr int look_ahead[] = {6, 4, 2};
+  /// A hint, of a driver that sees packets before their turn, and only while looks_ahead: a packet that will be
+  /// presented later, at `bytes`, which the peer can still change. Each once, in their order, the one that is presented
+  /// next included; at most look_ahead of them wait to be presented. It changes nothing.
+  virtual void foresee([[maybe_unused]] Rank from, [[maybe_unused]] std::span<const std::byte> bytes) noexcept {}
+  static constexpr int look_ahead = 24;
   /// Does it pay? The engine's to say, in packet().
   bool looks_ahead = false;
 

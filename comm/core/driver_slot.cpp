@@ -10,7 +10,6 @@
 #include "comm/core/peers.hpp"
 #include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/fetch.hpp"
-#include "comm/protocol/lookahead.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
@@ -78,12 +77,22 @@ Rail* DriverSlot::take_flush() {
 drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> bytes) {
   if (!memory_only()) return present_locked(from, bytes);
   looks_ahead = engine.matcher.is_huge();
+  if (looks_ahead) [[unlikely]]
+    return present_looking_ahead(from, bytes);
   return present(from, bytes);
 }
 
 [[gnu::noinline]] drivers::Take DriverSlot::present_locked(drivers::Rank from, std::span<const std::byte> bytes) {
   const CallbackLock guard(*this);
   return present(from, bytes);
+}
+
+[[gnu::noinline]] drivers::Take DriverSlot::present_looking_ahead(drivers::Rank from,
+                                                                  std::span<const std::byte> bytes) {
+  engine.lookahead.begin(engine.matcher, engine.peer(from), bytes);
+  const drivers::Take answer = present(from, bytes);
+  engine.lookahead.end();
+  return answer;
 }
 
 [[gnu::always_inline]] inline drivers::Take DriverSlot::present(drivers::Rank from, std::span<const std::byte> bytes) {
@@ -96,9 +105,9 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
   return wrong == nullptr ? drivers::Take::taken : not_taken(peer, wrong, bytes.size());
 }
 
-void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes, int packets_ahead) noexcept {
+void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept {
   const Peer* peer = engine.peers[from];
-  if (peer != nullptr) receive_path::Lookahead::foresee(engine, *peer, bytes, packets_ahead);
+  if (peer != nullptr) engine.lookahead.show(*peer, bytes);
 }
 
 [[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::of_the_gone(Peer& peer) {

@@ -30,7 +30,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
 
   // what the driver calls: see drivers/driver.hpp
   drivers::Take packet(drivers::Rank from, std::span<const std::byte> bytes) override;
-  void foresee(drivers::Rank from, std::span<const std::byte> bytes, int packets_ahead) noexcept override;
+  void foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept override;
   int landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
               int max) override;
   void landed(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) override;
@@ -79,6 +79,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
  private:  // parts of packet()
   drivers::Take present(drivers::Rank from, std::span<const std::byte> bytes);
   drivers::Take present_locked(drivers::Rank from, std::span<const std::byte> bytes);
+  drivers::Take present_looking_ahead(drivers::Rank from, std::span<const std::byte> bytes);
   drivers::Take of_the_gone(Peer& peer);
   drivers::Take not_taken(Peer& peer, const char* wrong, std::size_t bytes);
 };

@@ -31,6 +31,7 @@
 #include "comm/core/message_pool.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/peer.hpp"
+#include "comm/core/lookahead.hpp"
 #include "comm/core/post_pipeline.hpp"
 #include "comm/core/put_off.hpp"
 #include "comm/core/request.hpp"
@@ -375,6 +376,7 @@ class Engine final : public ltask::Helped {
   SessionTable sessions;
   Matcher matcher;
   PostPipeline posts;              ///< on their way to the matcher
+  Lookahead lookahead;             ///< at what drivers present
   bool drivers_armed = false;      ///< somebody sleeps on the drivers, or is about to
   HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous
   HandleTable<Request> transfers;  ///< receives whose bulk data is on its way

@@ -139,14 +139,19 @@ class KeyedQueues {
   MatchNode* find(const MatchKey& key, Place& place) const noexcept;
   /// find() where the first slot with the mark of the key, the lowest of `same`, is another key's, or there is none.
   MatchNode* find_further(const MatchKey& key, Place& place, unsigned same) const noexcept;
-  /// Sends for the bucket of the key; and, when it is there, the head that has its mark, not looked at.
-  void foresee(const MatchKey& key) const noexcept { prefetch_to_write(&bucket(hash(key))); }
-  const MatchNode* guess(const MatchKey& key) const noexcept {
+  /// Sends for the bucket of the key, and tells its hash; and, when it is there, the head that has its mark, not looked
+  /// at.
+  std::uint64_t foresee(const MatchKey& key) const noexcept {
     const std::uint64_t h = hash(key);
+    prefetch_to_write(&bucket(h));
+    return h;
+  }
+  const MatchNode* guess(std::uint64_t h) const noexcept {
     const MatchBucket& b = bucket(h);
     const unsigned same = b.having(MatchBucket::mark(h));
     return same != 0 ? b.head(static_cast<unsigned>(std::countr_zero(same)) / 2) : nullptr;
   }
+  const MatchNode* guess(const MatchKey& key) const noexcept { return guess(hash(key)); }
   /// Appends to the FIFO of the node's key; the second, where the caller has it at hand: to read it out of a node that
   /// was just written, piece by piece, would wait until the pieces have left the store buffer.
   void push(MatchNode& node) { push(node, Filing::key(node)); }

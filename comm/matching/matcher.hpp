@@ -108,17 +108,15 @@ class BasicMatcher {
     return arrive_in_tables(session, tag, source);
   }
 
-  /// Hints for a message that will come: sends for the line that the search begins with; and, some time after that,
-  /// which node it may well find (its memory is not looked at: it may fit or not). Where all fits the cache, is_large()
-  /// says that it is not worth it.
+  /// Hints for a message that will come: sends for the line that the search begins with, and tells where that is (0:
+  /// nowhere); and, some time after that, which node it may well find (its memory is not looked at: it may fit or not).
+  /// Where all fits the cache, is_large() says that it is not worth it.
   bool is_large() const noexcept { return exact_.keys() >= large_table; }
   bool is_huge() const noexcept { return exact_.keys() >= huge_table; }  ///< nor the next cache
-  void foresee(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
-    if (other_ == nullptr) exact_.foresee({tag, session.id, source});
+  std::uint64_t foresee(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
+    return other_ == nullptr ? exact_.foresee({tag, session.id, source}) : 0;
   }
-  const MatchNode* guess(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
-    return other_ == nullptr ? exact_.guess({tag, session.id, source}) : nullptr;
-  }
+  const MatchNode* guess(std::uint64_t foreseen) const noexcept { return exact_.guess(foreseen); }
 
   /// Hints for a receive that will be posted: each step sends for what the one before
   /// it has led to, and so should come some time after it. The bucket; the message; its listing, if some session has

@@ -18,7 +18,6 @@
 #include "comm/protocol/bundle.hpp"
 #include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/flow_out.hpp"
-#include "comm/protocol/lookahead.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/shared_copy.hpp"
@@ -406,6 +405,27 @@ void wait(Engine& engine, Request& request) {
   }
 }
 
+/// Looks ahead in a packet of several chunks, if that pays. Where the driver shows what comes, it has begun already.
+class LookingAhead {
+ public:
+  LookingAhead(Engine& engine, const Peer& peer, Payload packet)
+      : engine_(engine), begins_(!engine.lookahead.has_one() && engine.matcher.is_large()) {
+    if (begins_) engine.lookahead.begin(engine.matcher, peer, packet);
+  }
+  ~LookingAhead() {
+    if (begins_) engine_.lookahead.end();
+  }
+  LookingAhead(const LookingAhead&) = delete;
+  LookingAhead& operator=(const LookingAhead&) = delete;
+  void step() const {
+    if (engine_.lookahead.has_one()) engine_.lookahead.step(engine_.matcher);
+  }
+
+ private:
+  Engine& engine_;
+  bool begins_;
+};
+
 }  // namespace
 
 [[gnu::noinline]] const char* other_packet(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes) {
@@ -424,9 +444,8 @@ const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes,
   const std::size_t size = bytes.size(), before = std::exchange(*done, 0);
   if (before >= size) return "a packet is empty";
   bytes = bytes.subspan(before);
-  Lookahead lookahead(engine, peer, bytes);
+  const LookingAhead looking(engine, peer, bytes);
   while (!bytes.empty() && !peer.gone()) {
-    lookahead.step();
     wire::Chunk chunk;
     const std::size_t left = bytes.size();
     if (const char* wrong = wire::take_chunk(bytes, chunk); wrong != nullptr) return wrong;
@@ -434,6 +453,7 @@ const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes,
       if (wrong == try_later) *done = size - left;
       return wrong;
     }
+    if (!bytes.empty()) looking.step();
   }
   return nullptr;
 }

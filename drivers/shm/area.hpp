@@ -158,4 +158,7 @@ inline std::atomic<std::uint64_t>& word_at(Area& area, std::size_t place) {
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(area.data + place);
 }
 
+/// Where to look while no word lies behind the last record.
+inline const std::atomic<std::uint64_t> no_record{0};
+
 }  // namespace canele::drivers::shm

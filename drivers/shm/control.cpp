@@ -519,6 +519,7 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
   if (!is_doorbell(lent.doorbell.get())) return connection_failed(connection, false, "its doorbell is no eventfd");
   peer.area_in = std::move(connection.area_in);
   peer.in.attach(peer.area_in.as<Area>(), connection.strict);
+  peer.scout = {};
   peer.out.attach(peer.area_out.as<Area>(), connection.strict);
   met(peer.rank, connection.handshake.peer_incarnation());
   share_lines(peer.rank, {peer.area_in.as<Area>()->shared, peer.area_out.as<Area>()->shared, shared_line_count});

@@ -221,11 +221,12 @@ int ShmDriver::poll_with_chores(int budget) {
   return events;
 }
 
-/// Shows the engine what comes behind the next packet.
-[[gnu::noinline]] void ShmDriver::show_ahead(const Peer& peer) {
-  for (const int packets : DriverEvents::look_ahead) {
-    const std::span<const std::byte> bytes = peer.in.ahead(static_cast<std::size_t>(packets));
-    if (!bytes.empty()) events_->foresee(peer.rank, bytes, packets);
+/// Shows the engine what is to come, the next packet included.
+[[gnu::noinline]] void ShmDriver::show_ahead(Peer& peer) {
+  for (;;) {
+    const std::span<const std::byte> bytes = peer.in.show_next(peer.scout, DriverEvents::look_ahead);
+    if (bytes.empty()) return;
+    events_->foresee(peer.rank, bytes);
   }
 }
 

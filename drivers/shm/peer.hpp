@@ -48,6 +48,8 @@ struct Peer {
   std::atomic<const std::byte*> shelf{nullptr};  ///< its ParkPage and what lies behind
   RemoteProcess process;
 
+  Scout scout;  ///< ahead of `in`, where the engine looks ahead
+
   // Set-up and end.
   bool reads_us = false;  ///< it can pull from our memory
   bool was_up = false;

@@ -15,7 +15,7 @@
 #include <span>
 #include <utility>
 
-#include "drivers/shm/area.hpp"
+#include "drivers/shm/scout.hpp"
 
 namespace canele::drivers::shm {
 
@@ -222,13 +222,10 @@ class Inbox {
     return {next_->payload, length_of_line(mail) <= line_payload ? length_of_line(mail) : 0};
   }
 
-  /// The packet so many places after the next one, if it is there already, and all from here to it lie in lines.
-  /// Empty: it is not.
-  std::span<const std::byte> ahead(std::size_t packets) const {
-    const Line& there = area_->lines[(lines() + packets) % line_count];
-    const std::uint64_t word = there.word.load(std::memory_order_acquire);
-    const bool sound = number_of_line(word) == number_ + packets && length_of_line(word) <= line_payload;
-    return {there.payload, sound ? length_of_line(word) : 0};
+  /// The next packet that was not shown yet, of the `most` that come next; empty: there is none.
+  std::span<const std::byte> show_next(Scout& scout, std::uint64_t most) const {
+    if (scout.number() < number_) scout = Scout(*area_, next_, record_, number_, at_);
+    return scout.number() - number_ < most ? scout.next() : std::span<const std::byte>();
   }
 
   /// The record that look() found. May be called again for one that stays there.
@@ -325,9 +322,6 @@ class Inbox {
     bytes_ += static_cast<std::uint32_t>(data_size - at_);
     at_ = 0;
   }
-
-  /// Where to look while no word lies behind the last record.
-  static inline const std::atomic<std::uint64_t> no_record{0};
 
   Area* area_ = nullptr;
   const Line* next_ = nullptr;                          ///< the line that comes next

@@ -95,23 +95,42 @@ std::size_t random_size(std::mt19937_64& random) {
   }
 }
 
-/// What lies ahead is shown if it is there and small, also where the ring begins anew.
-TEST(ShmRing, ShowsWhatLiesAhead) {
-  Pair pair;
-  const Packet small{24, 5}, large{1000, 6};
-  for (std::size_t turn = 0; turn < line_count + 3; ++turn) {
-    ASSERT_TRUE(pair.send(small));
-    EXPECT_EQ(pair.in.ahead(0).size(), small.size);
-    EXPECT_TRUE(pair.in.ahead(1).empty()) << "nothing is there yet; turn " << turn;
-    ASSERT_TRUE(pair.send(large) && pair.send(small));
-    EXPECT_TRUE(pair.in.ahead(1).empty()) << "it lies in the other ring, as the next line is that of the one behind it";
-    EXPECT_TRUE(pair.in.ahead(2).empty());
-    ASSERT_TRUE(pair.receive(small) && pair.receive(large));
-    ASSERT_TRUE(pair.send(small));
-    EXPECT_EQ(pair.in.ahead(1).size(), small.size);
-    EXPECT_EQ(pair.in.ahead(1)[3], expected(small.seed, 3));
-    EXPECT_TRUE(pair.in.ahead(line_count + 1).empty()) << "that is the same line, a round later";
-    ASSERT_TRUE(pair.receive(small) && pair.receive(small));
+/// What is to come is shown once, in order, wherever it lies; also after a time in which nobody looked.
+TEST(ShmRing, ShowsWhatIsToCome) {
+  constexpr std::size_t most = 12;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::mt19937_64 random(seed);
+    Pair pair;
+    Scout scout;
+    std::deque<Packet> flying;
+    std::uint64_t next = 0, shown = 0, received = 0;  // numbers of packets and pieces
+    for (int step = 0; step < 20'000; ++step) {
+      const std::uint64_t dice = random() % 16;
+      if (dice < 7) {
+        const std::size_t size = random() % 8 == 0 ? random_size(random) : 1 + random() % 200;
+        const Packet packet{size, next};
+        if (!pair.send(packet)) continue;
+        flying.push_back(packet);
+        ++next;
+      } else if (dice < 13 && !flying.empty()) {
+        ASSERT_TRUE(pair.receive(flying.front()));
+        flying.pop_front();
+        ++received;
+      } else if (dice >= 13) {
+        shown = std::max(shown, received);
+        for (std::span<const std::byte> bytes; !(bytes = pair.in.show_next(scout, most)).empty(); ++shown) {
+          const auto is_bulk = [&] {
+            const Packet& packet = flying[shown - received];
+            return packet.size > line_payload && kind_for(packet) == Kind::bulk;
+          };
+          while (is_bulk()) ++shown;
+          const Packet& packet = flying.at(shown - received);
+          ASSERT_EQ(bytes.size(), packet.size) << "seed " << seed << ", message " << shown;
+          ASSERT_EQ(bytes.back(), expected(packet.seed, packet.size - 1));
+        }
+      }
+    }
+    EXPECT_GT(next, 3000u);
   }
 }
 

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Looking ahead of packets: over the end of one into the next, and through whatever a peer writes meanwhile.
+//
+// Who: unit_engine. Threads: the engines' creation.
+// Surprise: what is fetched to the cache cannot be seen; how far ahead it goes can.
+#include <random>
+
+#include "comm/packet/wire.hpp"
+#include "local_job.hpp"
+
+namespace canele::test {
+namespace {
+
+class LookaheadTest : public testing::Test {
+ protected:
+  using Bytes = std::vector<std::byte>;
+  static constexpr std::uint32_t farthest = 24;
+
+  static Bytes packet(std::size_t chunks) {
+    Bytes out(chunks * comm::wire::chunk_size(8));
+    std::byte* at = out.data();
+    for (std::size_t i = 0; i < chunks; ++i) {
+      at = comm::wire::put_head(at, {i, 0, 0, comm::wire::Type::eager, 0}, 8) + 8;
+    }
+    return out;
+  }
+  /// All chunks of a packet in hand; the least that was known ahead of one of them.
+  std::uint32_t take(const Bytes& packet, std::size_t chunks) {
+    lookahead_.begin(engine_.matcher, peer_, packet);
+    std::uint32_t least = lookahead_.known();
+    for (std::size_t i = 1; i < chunks; ++i) {
+      lookahead_.step(engine_.matcher);
+      least = std::min(least, lookahead_.known());
+    }
+    lookahead_.end();
+    return least;
+  }
+
+  LocalJob job_;
+  comm::Engine& engine_ = job_.engine(1);
+  comm::Peer& peer_ = engine_.peer(0);
+  comm::Lookahead lookahead_;
+};
+
+TEST_F(LookaheadTest, GoesOnFromPacketToPacket) {
+  const Bytes one = packet(1), many = packet(64);
+  std::vector<std::pair<Bytes, std::size_t>> row;
+  for (int i = 0; i < 40; ++i) i % 3 == 0 ? row.emplace_back(many, 64) : row.emplace_back(one, 1);
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i + 3 < row.size(); ++i) {
+    for (; shown < i + 4; ++shown) lookahead_.show(peer_, row[shown].first);
+    EXPECT_EQ(take(row[i].first, row[i].second), farthest) << "packet " << i;
+  }
+}
+
+TEST_F(LookaheadTest, LooksNoFurtherThanWhatIsShown) {
+  const Bytes a = packet(2), b = packet(1);
+  lookahead_.show(peer_, a);
+  lookahead_.show(peer_, b);
+  EXPECT_EQ(take(a, 2), 1u);
+  EXPECT_EQ(take(b, 1), 0u);
+  EXPECT_EQ(take(a, 2), 0u) << "it was not shown: its end is";
+}
+
+TEST_F(LookaheadTest, ForgetsWhatDoesNotCome) {
+  const Bytes shown = packet(1), other = packet(3), gone = packet(64);
+  for (int i = 0; i < 100; ++i) lookahead_.show(peer_, gone);  // more than it remembers
+  lookahead_.show(peer_, shown);
+  EXPECT_EQ(take(other, 3), 0u);
+  lookahead_.show(peer_, shown);
+  EXPECT_EQ(take(shown, 1), 0u);
+  lookahead_.show(peer_, shown);
+  lookahead_.show(engine_.peer(1), gone);
+  EXPECT_EQ(take(shown, 1), 0u) << "another peer's came after it";
+}
+
+/// Its bytes change between the looks, so that it has now more chunks, now fewer, now none.
+TEST_F(LookaheadTest, SurvivesWhateverThePeerWrites) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<Bytes> row;
+    for (int i = 0; i < 50; ++i) row.push_back(packet(1 + random() % 20));
+    std::size_t shown = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      for (; shown < std::min(row.size(), i + 1 + random() % 12); ++shown) lookahead_.show(peer_, row[shown]);
+      lookahead_.begin(engine_.matcher, peer_, row[i]);
+      for (std::size_t steps = random() % 20; steps > 0; --steps) {
+        Bytes& other = row[random() % row.size()];
+        other[random() % other.size()] = static_cast<std::byte>(random());
+        lookahead_.step(engine_.matcher);
+      }
+      lookahead_.end();
+    }
+    const Bytes fresh = packet(64);
+    EXPECT_EQ(take(fresh, 40), farthest) << "seed " << seed << ": a packet later all is right again";
+  }
+}
+
+}  // namespace
+}  // namespace canele::test
