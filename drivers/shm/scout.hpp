@@ -7,6 +7,10 @@
 //     hint; the Inbox looks again, and has the say.
 #pragma once
 
+#include <cstring>
+#include <iterator>
+#include <span>
+
 #include "drivers/shm/area.hpp"
 
 namespace canele::drivers::shm {
