@@ -4,8 +4,9 @@
 // Surprise: ranks make progress in their waits, as they do with an MPI: a worker for each would need more cores than
 //     there are. A destination tells the root when it had the message, by a message, and checks it only when the root
 //     has heard of all: else who has it early would compute on a core that others still need. No round begins before
-//     all have checked and the receives of it are posted, so nothing else is under way. The first rounds, for as long
-//     as the ranks may still be finding their places, do not count.
+//     all have checked and the receives of it are posted, so nothing else is under way. A round allocates nothing and
+//     uses the C ABI, as its counterpart does: what a rank does in its turn counts for all that share its core. The
+//     first rounds, for as long as the ranks may still be finding their places, do not count.
 //
 //   root           start ── multicast ──▶ … ◀── times of all ── all have it ──▶ … ◀── all are ready for the next
 //   destination    wait: now ── time ──▶ … ◀── checks it ── irecv(next) ── ready ──▶      (last - start: the sample)
@@ -50,6 +51,9 @@ class Broadcast {
       throw std::runtime_error("all ranks must be on one host: their clocks are compared");
     }
     for (int rank = 1; rank < engine_.size(); ++rank) destinations_.push_back(rank);
+    answers_.resize(destinations_.size());
+    sends_.resize(destinations_.size());
+    receives_.resize(destinations_.size());
   }
 
   int run() {
@@ -65,7 +69,8 @@ class Broadcast {
   void lead(std::uint64_t size);
   void follow(std::uint64_t size);
   double round(const std::string& way, std::uint64_t size);
-  void post(void* buffer, std::uint64_t size, canele_request_t& request);
+  void send(int rank, std::uint64_t tag, const void* data, std::uint64_t size, canele_request_t& request) const;
+  void post(int rank, std::uint64_t tag, void* buffer, std::uint64_t size, canele_request_t& request) const;
   void send_to_all(const std::string& way, std::uint64_t size);
   void let_all_check(std::uint64_t more);
   void report(std::uint64_t size, const Samples& samples) const;
@@ -74,18 +79,26 @@ class Broadcast {
   canele::session session_;
   const Options& options_;
   std::vector<int> destinations_;
-  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> words_, answers_;      ///< the data; a word from each destination
+  std::vector<canele_request_t> sends_, receives_;  ///< one for each destination
 };
+
+void wait_for(canele_request_t& request) { must(canele_wait(&request, nullptr), "canele_wait"); }
+
+void Broadcast::send(int rank, std::uint64_t tag, const void* data, std::uint64_t size,
+                     canele_request_t& request) const {
+  must(canele_isend(session_.native(), rank, tag, data, size, &request), "canele_isend");
+}
+
+void Broadcast::post(int rank, std::uint64_t tag, void* buffer, std::uint64_t size, canele_request_t& request) const {
+  must(canele_irecv(session_.native(), rank, tag, CANELE_TAG_EXACT, buffer, size, &request), "canele_irecv");
+}
 
 /// Returns when the data may be used again.
 void Broadcast::send_to_all(const std::string& way, std::uint64_t size) {
   if (way == "sends") {
-    std::vector<canele_request_t> requests(destinations_.size());
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      must(canele_isend(session_.native(), destinations_[i], data_tag, words_.data(), size, &requests[i]),
-           "canele_isend");
-    }
-    for (canele_request_t& request : requests) must(canele_wait(&request, nullptr), "canele_wait");
+    for (std::size_t i = 0; i < sends_.size(); ++i) send(destinations_[i], data_tag, words_.data(), size, sends_[i]);
+    for (canele_request_t& request : sends_) wait_for(request);
     return;
   }
   const canele_data_t data = canele_data_contiguous(words_.data(), size);
@@ -97,30 +110,27 @@ void Broadcast::send_to_all(const std::string& way, std::uint64_t size) {
   must(canele_imulticast(session_.native(), destinations_.data(), destinations_.size(), data_tag, &data, &multicast,
                          &request),
        "canele_imulticast");
-  must(canele_wait(&request, nullptr), "canele_wait");
+  wait_for(request);
 }
 
 /// All have it: they may check it now, and prepare for the next round, if there is one.
 void Broadcast::let_all_check(std::uint64_t more) {
-  std::vector<std::uint64_t> words(destinations_.size());
-  std::vector<canele::request> ready(words.size());
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    session_.irecv(destinations_[i], ready_tag, canele::one(words[i]), ready[i]);
-    session_.send(destinations_[i], over_tag, canele::one(more));
+  for (std::size_t i = 0; i < destinations_.size(); ++i) {
+    post(destinations_[i], ready_tag, &answers_[i], word_size, receives_[i]);
+    send(destinations_[i], over_tag, &more, word_size, sends_[i]);
+    wait_for(sends_[i]);
   }
-  for (canele::request& one : ready) one.wait();
+  for (canele_request_t& one : receives_) wait_for(one);
 }
 
 double Broadcast::round(const std::string& way, std::uint64_t size) {
-  std::vector<std::uint64_t> times(destinations_.size());
-  std::vector<canele::request> replies(times.size());
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    session_.irecv(destinations_[i], time_tag, canele::one(times[i]), replies[i]);
+  for (std::size_t i = 0; i < destinations_.size(); ++i) {
+    post(destinations_[i], time_tag, &answers_[i], word_size, receives_[i]);
   }
   const std::uint64_t start = engine_.now();
   send_to_all(way, size);
-  for (canele::request& reply : replies) reply.wait();
-  return static_cast<double>(*std::max_element(times.begin(), times.end()) - start) / 1e3;
+  for (canele_request_t& reply : receives_) wait_for(reply);
+  return static_cast<double>(*std::max_element(answers_.begin(), answers_.end()) - start) / 1e3;
 }
 
 void Broadcast::lead(std::uint64_t size) {
@@ -132,8 +142,8 @@ void Broadcast::lead(std::uint64_t size) {
   const std::uint64_t begin = engine_.now();
   std::uint64_t counted = 0;
   for (std::uint64_t i = 0; counted < wanted; ++i) {
-    const bool warm = i >= warm_up * ways.size() && engine_.now() - begin >= warm_up_ns;
-    const bool counts = counted != 0 || (warm && i % ways.size() == 0);  // each way as often
+    const bool may_count = counted == 0 && i >= warm_up * ways.size() && i % ways.size() == 0;  // each way as often
+    const bool counts = counted != 0 || (may_count && engine_.now() - begin >= warm_up_ns);
     for (std::size_t k = 0; k < words_.size(); ++k) words_[k] = word_of(i, k);
     const std::string& way = ways[(i + i / ways.size()) % ways.size()];  // else each would keep to one of two buffers
     const double time = round(way, size);
@@ -144,28 +154,27 @@ void Broadcast::lead(std::uint64_t size) {
   report(size, samples);
 }
 
-void Broadcast::post(void* buffer, std::uint64_t size, canele_request_t& request) {
-  must(canele_irecv(session_.native(), 0, data_tag, CANELE_TAG_EXACT, buffer, size, &request), "canele_irecv");
-}
-
 void Broadcast::follow(std::uint64_t size) {
   std::vector<std::uint64_t> buffers[2];
-  canele_request_t request = {};
+  canele_request_t request = {}, reply = {}, over = {};
   for (auto& buffer : buffers) buffer.resize(size / word_size + 1);
-  post(buffers[0].data(), size, request);
+  post(0, data_tag, buffers[0].data(), size, request);
   session_.barrier();
   std::uint64_t more = 1;
   for (std::uint64_t i = 0; more != 0; ++i) {
-    must(canele_wait(&request, nullptr), "canele_wait");
-    std::uint64_t now = engine_.now();
-    session_.send(0, time_tag, canele::one(now));
-    session_.recv(0, over_tag, canele::one(more));
+    wait_for(request);
+    const std::uint64_t now = engine_.now();
+    send(0, time_tag, &now, word_size, reply);
+    wait_for(reply);
+    post(0, over_tag, &more, word_size, over);
+    wait_for(over);
     for (std::size_t k = 0; k < size / word_size; ++k) {
       if (buffers[i % 2][k] == word_of(i, k)) continue;
       throw std::runtime_error("broadcast " + std::to_string(i) + " is wrong at word " + std::to_string(k));
     }
-    if (more != 0) post(buffers[(i + 1) % 2].data(), size, request);
-    session_.send(0, ready_tag, canele::one(now));
+    if (more != 0) post(0, data_tag, buffers[(i + 1) % 2].data(), size, request);
+    send(0, ready_tag, &now, word_size, reply);
+    wait_for(reply);
   }
 }
 
