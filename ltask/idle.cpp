@@ -20,6 +20,14 @@ void Pressure::change_turns(Platform& platform, bool alone) noexcept {
   if (!wanted && usual_slice != 0) platform.set_slice(std::exchange(usual_slice, 0));
 }
 
+bool Pressure::yields_watched(Platform& platform) noexcept {
+  const std::uint64_t before = platform.now_ns();
+  platform.yield();
+  const std::uint64_t now = platform.now_ns();
+  now - before > slice_ns ? seen(now) : came_back();
+  return true;
+}
+
 void Pressure::move(Platform& platform, int home) noexcept {
   constexpr std::uint64_t interval_ns = 10'000'000;  // a move takes some 20 us
   const std::uint64_t now = platform.now_ns();

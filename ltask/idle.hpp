@@ -30,6 +30,8 @@ namespace canele::ltask {
 /// to it costs a wake-up. There, who computes takes every turn: two lost with hardly a yield between them are believed.
 class Pressure {
  public:
+  static constexpr std::uint64_t slice_ns = 1'000'000;  ///< away for longer: a thread that computes had the core
+
   void seen(std::uint64_t now) noexcept {
     times_.fetch_add(1, std::memory_order_relaxed);
     if (disregarded_.load(std::memory_order_relaxed)) return;
@@ -59,15 +61,20 @@ class Pressure {
   void came_back() noexcept {
     if (!doubts_) return;
     const unsigned before = came_back_.load(std::memory_order_relaxed);
-    if (before < enough_) came_back_.store(before + 1, std::memory_order_relaxed);
-    credit_.store(yields_unwatched_, std::memory_order_relaxed);
+    if (before < enough_) {
+      came_back_.store(before + 1, std::memory_order_relaxed);
+    } else {
+      credit_.store(yields_unwatched_, std::memory_order_relaxed);
+    }
   }
-  /// Turns come back, as far as is known: the next yield need not be watched. Some only, as others may begin to
-  /// compute.
-  bool trusts_turns() noexcept {
+  /// Yields where turns come back, as far as is known; false: they do not. Seldom looks at the clock, which costs a
+  /// tenth of what a turn does; but now and then, as others may begin to compute.
+  bool yields(Platform& platform) noexcept {
+    if (seen_.load(std::memory_order_relaxed) || expected_.load(std::memory_order_relaxed)) return false;
     const unsigned left = credit_.load(std::memory_order_relaxed);
-    if (left == 0 || seen_.load(std::memory_order_relaxed) || expected_.load(std::memory_order_relaxed)) return false;
+    if (left == 0) return yields_watched(platform);
     credit_.store(left - 1, std::memory_order_relaxed);
+    platform.yield();
     return true;
   }
   /// Ranks share the cores. Before anybody asks.
@@ -93,9 +100,10 @@ class Pressure {
   /// Of the calling thread while it has a shorter one; 0: it has not.
   static constinit thread_local std::uint64_t usual_slice __attribute__((tls_model("initial-exec")));
   void change_turns(Platform& platform, bool alone) noexcept;
+  bool yields_watched(Platform& platform) noexcept;
   void move(Platform& platform, int home) noexcept;
 
-  static constexpr unsigned enough_ = 8, yields_unwatched_ = 8;
+  static constexpr unsigned enough_ = 8, yields_unwatched_ = 16;
 
   std::atomic<bool> seen_{false}, expected_{false}, disregarded_{false};
   bool doubts_ = false;
@@ -156,14 +164,14 @@ class Idle {
   }
 
  private:
-  static constexpr std::uint64_t hole_ns = 50'000, slice_ns = 1'000'000, oversubscribed_for_ns = 10'000'000;
+  static constexpr std::uint64_t hole_ns = 50'000, oversubscribed_for_ns = 10'000'000;
 
   Action decide(std::uint64_t now) noexcept {
     if (idle_since_ == 0) {
       idle_since_ = now;
     } else if (last_ == Action::spin) {
       if (now - last_turn_ > hole_ns) oversubscribed_until_ = now + oversubscribed_for_ns;
-      if (now - last_turn_ > slice_ns) pressure_.seen(now);
+      if (now - last_turn_ > Pressure::slice_ns) pressure_.seen(now);
     }
     last_turn_ = now;
     const std::uint64_t idle = now - idle_since_;
@@ -177,7 +185,7 @@ class Idle {
       // Now: the next turn may find something to do, since it comes so late, and never ask here.
       last_turn_ = platform_.now_ns();
       if (!budget_.heeds_pressure) return last_;
-      last_turn_ - now > slice_ns ? pressure_.seen(last_turn_) : pressure_.came_back();
+      last_turn_ - now > Pressure::slice_ns ? pressure_.seen(last_turn_) : pressure_.came_back();
     } else {
       last_ = Action::sleep;
     }

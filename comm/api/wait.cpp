@@ -317,15 +317,14 @@ bool one_arrives_soon(Engine* engine, const Target* targets, std::size_t count) 
 /// a wait of any kind makes ready would be half of what such a turn costs. Not where anything else is to be looked
 /// after.
 bool arrives_in_turns(Engine* engine, const Target& target) {
-  constexpr int most = 4;
+  constexpr int most = 16;
   constexpr Engine::Spin one_look{1};
   if (engine == nullptr || !engine->crowded || callback_depth() != 0 || engine->worker.active()) return false;
   const bool other_duties = engine->put_offs.any() || engine->serves_bootstrap || engine->helper.hastened() ||
                             engine->helper.asleep() || engine->system_peers.load(std::memory_order_relaxed) != 0;
-  if (other_duties || !engine->waiters.pressure.trusts_turns()) return false;
+  if (other_duties) return false;
   for (int turn = 0; turn < most && engine->waiters.present() == 0 && !engine->has_tasks(); ++turn) {
-    engine->platform.yield();
-    if (!engine->try_lock()) return false;
+    if (!engine->waiters.pressure.yields(engine->platform) || !engine->try_lock()) return false;
     const bool arrived = engine->spin_locked(one_look, [&] { return target.done(); });
     const bool all_done = engine->lulled.empty() && engine->deferred.empty();
     engine->unlock();

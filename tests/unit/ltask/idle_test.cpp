@@ -167,27 +167,39 @@ TEST_F(Idling, BelievesTheSecondLostTurnInARowWhereRanksShareCores) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(until_sleep().yields, 0);
 }
 
-TEST_F(Idling, LeavesSomeYieldsUnwatchedAfterOneThatCameBack) {
-  const auto trusted = [&] {
-    int count = 0;
-    while (count < 1'000 && pressure.trusts_turns()) ++count;
-    return count;
+TEST_F(Idling, LeavesSomeYieldsUnwatchedAfterOnesThatCameBack) {
+  const auto unwatched = [&] {
+    for (int count = 0; count < 1'000; ++count) {
+      const std::uint64_t before = platform.now;
+      if (!pressure.yields(platform) || platform.now - before != platform.a_yield_takes) return count;
+    }
+    return 1'000;
   };
   platform.a_yield_takes = short_yield;
-  until_sleep();
-  EXPECT_EQ(trusted(), 0) << "this rank has its core for itself";
+  EXPECT_EQ(unwatched(), 0);
+  EXPECT_EQ(unwatched(), 0) << "this rank has its core for itself";
   pressure.doubt();
-  EXPECT_EQ(trusted(), 0) << "nothing is known yet";
-  until_sleep();
-  const int some = trusted();
-  EXPECT_GT(some, 1);
-  EXPECT_LT(some, 100) << "others may begin to compute";
-  until_sleep();
+  EXPECT_EQ(unwatched(), 0) << "nothing is known yet";
+  const int some = unwatched();
+  EXPECT_GT(some, 8);
+  EXPECT_LT(some, 40) << "others may begin to compute";
+  EXPECT_EQ(unwatched(), some);
   platform.a_yield_takes = turn;
-  until_sleep();
-  EXPECT_EQ(trusted(), 0) << "one was lost";
-  until_sleep();
-  EXPECT_EQ(trusted(), 0);
+  EXPECT_EQ(unwatched(), some) << "not noticed";
+  EXPECT_FALSE(pressure.holds(platform.now)) << "one proves nothing";
+  platform.a_yield_takes = short_yield;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(unwatched(), 0) << "one was lost";
+  EXPECT_EQ(unwatched(), 0);
+  EXPECT_EQ(unwatched(), some) << "enough have come back";
+}
+
+TEST_F(Idling, YieldsNoMoreWhereOneWhoComputesTakesEachTurn) {
+  pressure.doubt();
+  platform.a_yield_takes = turn;
+  EXPECT_TRUE(pressure.yields(platform));
+  EXPECT_TRUE(pressure.yields(platform));
+  EXPECT_FALSE(pressure.yields(platform));
+  EXPECT_TRUE(pressure.holds(platform.now));
 }
 
 TEST_F(Idling, WhatOneHasFoundOutAllKnow) {
