@@ -298,7 +298,7 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      seconds_per_day},
     {{"TCP_SEND_BUFFER", "0", "bytes",
       "What the kernel may keep for each TCP connection until the peer has it. 0: the kernel's choice, which grows "
-      "with the traffic; 262144 to ranks of the same host where they are more than cores. A small buffer saves memory "
+      "with the traffic; 1048576 to ranks of the same host where they are more than cores. A small buffer saves memory "
       "where there are many peers, and costs bandwidth.",
       "0 to 1073741824"},
      SettingKind::number,

@@ -25,8 +25,9 @@ namespace {
 constexpr int unsent_limit =
     128 * 1024;  // bytes in the kernel, not on the wire: what is deeper could not be reordered any more
 /// What the kernel may keep of a connection to a rank that shares our cores, who takes it when it has one. What lies
-/// there has to be in a cache still by then: left to itself the kernel keeps 4 MiB a connection.
-constexpr int crowded_buffer = 256 * 1024;
+/// there has to be in a cache still by then: left to itself the kernel keeps 4 MiB a connection. And a message of a MiB
+/// should fit: else its sender has to have a turn for the rest.
+constexpr int crowded_buffer = 1024 * 1024;
 constexpr int close_patience_ms = 200;  // in all, for peers that do not read
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 

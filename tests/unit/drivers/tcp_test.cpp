@@ -47,7 +47,7 @@ TEST_F(Tcp, KeepsLittleForRanksThatShareCores) {
     of_two.open();
     of_two.join(0, 1);
     const int least = least_send_buffer();
-    EXPECT_EQ(least <= 2 * 256 * 1024, crowded) << least;
+    EXPECT_EQ(least <= 2 * 1024 * 1024, crowded) << least;
   }
 }
 
