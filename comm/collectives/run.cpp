@@ -251,7 +251,7 @@ void leave_to_others(Run& run) {
   const std::uint64_t now = engine.platform.now_ns();
   run.course->computes(now);
   if (run.split == 0) return run.release(1);
-  if (to_root) {  // not by this thread: who posts a receive whose message is there begins to copy it
+  if (to_root) {  // not by this thread, which has done its part
     run.handing_over.prepare(hand_over);
     engine.tasks.submit(run.handing_over);
     return engine.leave_tasks();
@@ -430,23 +430,29 @@ void split(Run& run, Course* course) {
   run.late_left.store(late, std::memory_order_relaxed);
 }
 
+/// What needs nothing.
+void begin_first(Run& run) {
+  const OnlyPosts only_posts;
+  Engine& engine = run.group->engine;
+  Worklist list(run);
+  for (const StepId id : run.schedule->first_messages()) list.begin(id);
+  if (local_bytes(run) > most_in_call) {  // what the call has held of the run is theirs now
+    list.finish(0);
+    run.locals.prepare(do_locals);
+    engine.tasks.submit(run.locals);
+    return engine.leave_tasks();
+  }
+  for (const StepId id : run.schedule->first_locals()) list.push(id);
+  list.finish(1);
+}
+
 bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& work, Request& user, Course* course) {
   Run* const run = make(group, std::move(schedule), work, user);
   if (run == nullptr) return false;
   split(*run, course);
   user.stage = Request::Stage::moving;
   group.engine.submit(run->begins);
-  Worklist list(*run);
-  for (const StepId id : run->schedule->first_messages()) list.begin(id);
-  if (local_bytes(*run) > most_in_call) {  // what the call has held of the run is theirs now
-    list.finish(0);
-    run->locals.prepare(do_locals);
-    group.engine.tasks.submit(run->locals);
-    group.engine.leave_tasks();
-  } else {
-    for (const StepId id : run->schedule->first_locals()) list.push(id);
-    list.finish(1);
-  }
+  begin_first(*run);
   if (course != nullptr) leave_to_others(*run);
   return true;
 }

@@ -20,6 +20,7 @@ void deliver_task(ltask::Task& task) {
 }  // namespace
 
 constinit thread_local int callbacks_on_this_thread = 0;
+constinit thread_local int OnlyPosts::depth = 0;
 
 void Engine::publish_to_listeners(Request& request, unsigned events) {
   std::uint64_t seen = request.word.load(std::memory_order_relaxed);

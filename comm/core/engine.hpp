@@ -475,4 +475,19 @@ inline void Request::begin() {
 extern constinit thread_local int callbacks_on_this_thread __attribute__((tls_model("initial-exec")));
 inline int callback_depth() { return callbacks_on_this_thread; }
 
+/// While it lives the calling thread posts, and runs no task for that: a receive whose message is there already is
+/// copied by who makes progress next.
+class OnlyPosts {
+ public:
+  OnlyPosts() { ++depth; }
+  ~OnlyPosts() { --depth; }
+  OnlyPosts(const OnlyPosts&) = delete;
+  OnlyPosts& operator=(const OnlyPosts&) = delete;
+
+  static bool on_this_thread() { return depth != 0; }
+
+ private:
+  static constinit thread_local int depth __attribute__((tls_model("initial-exec")));
+};
+
 }  // namespace canele::comm

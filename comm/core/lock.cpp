@@ -84,7 +84,7 @@ void Engine::submit(Op& op) {
 }
 
 void Engine::run_or_leave_tasks() {
-  if (callback_depth() == 0) tasks.run(32);
+  if (callback_depth() == 0 && !OnlyPosts::on_this_thread()) tasks.run(32);
   if (tasks.has_work()) sleeper.wake();
 }
 

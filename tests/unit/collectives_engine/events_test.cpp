@@ -177,6 +177,29 @@ TEST(Events, WhatACallPostsDoesNotDependOnTheLength) {
   }
 }
 
+/// By plain receives it does: who waits at once has it sooner so.
+TEST(Events, ACallCopiesNoLongMessageThatIsThere) {
+  Ranks ranks(job_of("shm", 2));
+  canele_collective_options_t options = options_of(CANELE_ALGORITHM_AUTO);
+  options.segment = std::size_t{1} << 30;
+  for (const Op op : {Op::bcast, Op::allgather, Op::alltoall}) {
+    Everywhere all(ranks, {op, 2, std::size_t{1} << 20});
+    all.start(0, &options);
+    for (int i = 0; i < 100; ++i) ranks.job.step_all();
+    comm::Engine& engine = ranks.job.engine(1);
+    ASSERT_EQ(engine.pulls, 0u);
+    all.start(1, &options);
+    EXPECT_GE(engine.pulls, 1u) << op_names[static_cast<int>(op)] << ": the message was there";
+    Everywhere next(ranks, {Op::bcast, 2, 100});
+    next.start(1);
+    EXPECT_GE(engine.pulls, 1u) << op_names[static_cast<int>(op)] << ": nor does the next call copy it";
+    EXPECT_NE(all.side(1).check(), "") << op_names[static_cast<int>(op)] << ": nobody has made progress yet";
+    next.start(0);
+    all.finish("copied later");
+    next.finish("next");
+  }
+}
+
 TEST(Events, TheWindowOfAnAlltoallHoldsAtEveryInstant) {
   constexpr int size = 6, window = 2;
   for (const char* driver : {"shm", "tcp"}) {
