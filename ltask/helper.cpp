@@ -17,7 +17,11 @@ bool Helper::start(Kind kind, Pace pace) {
   if (kind == Kind::off) return true;
   stopping_.store(false, std::memory_order_relaxed);
   pace_ = pace;
-  if (alarm_ == nullptr) alarm_ = platform_.make_alarm();
+  if (alarm_ == nullptr) {
+    alarm_ = platform_.make_alarm();
+    const int descriptor = helped_.descriptor();
+    if (descriptor >= 0) alarm_->watch(descriptor);
+  }
   kind_.store(kind, std::memory_order_release);
   if (kind == Kind::idle_cores) helping_ = platform_.start_thread("canele-helper", [this] { help_loop(); });
   if (kind != Kind::idle_cores || helping_) looking_ = platform_.start_thread("canele-looker", [this] { look_loop(); });
@@ -51,18 +55,21 @@ bool Helper::is_caller() const noexcept {
 
 bool Helper::summon() noexcept { return summons_.summon(platform_); }
 
-/// To be hastened costs those who post long messages, and then wait for them, two system calls: so only as long as it
-/// is of use most of the time; or would have been, as who waits finds out.
-void Helper::hasten() noexcept {
+/// To be hastened costs those who post long messages, and then wait for them, some system calls: so only as long as it
+/// is of use most of the time; or would have been, as who waits finds out. What comes for the message wakes it, on the
+/// core of who has sent that, mostly: to wake it at once, or to set a timer, would cost this core more, and another
+/// one.
+void Helper::hasten(Because because) noexcept {
   if (!dozes_.exchange(false, std::memory_order_acq_rel)) return;
+  posted_ns_.store(platform_.now_ns(), std::memory_order_relaxed);
   if (trust_.load(std::memory_order_relaxed) <= 0) {
-    posted_ns_.store(platform_.now_ns(), std::memory_order_relaxed);
     call_.store(Call::spared, std::memory_order_release);
     return;
   }
+  const bool is_told = because == Because::something_will_come && kind() == Kind::on_demand && helped_.heeds_arrivals();
   helped_.look();  // who polls from now on attends
   call_.store(Call::made, std::memory_order_seq_cst);
-  alarm_->set(pace_.first_ns / 2);
+  if (!is_told || !alarm_->heed()) alarm_->set(pace_.first_ns / 2);
 }
 
 void Helper::relent() noexcept {
@@ -73,7 +80,7 @@ void Helper::relent() noexcept {
     if (platform_.now_ns() - posted_ns_.load(std::memory_order_relaxed) > of_use * pace_.first_ns) regain_trust();
   } else {
     CANELE_RARE_MARK(helper_relented);
-    alarm_->set(pace_.longest_ns);
+    if (!alarm_->ignore()) alarm_->set(pace_.longest_ns);
     trust_.fetch_sub(1, std::memory_order_relaxed);
   }
   dozes_.store(true, std::memory_order_release);
@@ -108,15 +115,30 @@ std::uint64_t Helper::first_ns() const {
 void Helper::nap() {
   constexpr std::uint64_t much_sooner = 4;
   alarm_->set(hastened() ? pace_.first_ns / 2 : nap_ns_);
-  dozes_.store(nap_ns_ > much_sooner * pace_.first_ns, std::memory_order_seq_cst);
-  if (!stopping_.load(std::memory_order_seq_cst)) alarm_->wait();
-  dozes_.store(false, std::memory_order_release);
-  Call made = Call::made;
-  if (!call_.compare_exchange_strong(made, Call::none, std::memory_order_acq_rel)) return;
-  CANELE_MARK(helper_hastened);
-  trust_.fetch_sub(1, std::memory_order_relaxed);
-  nap_ns_ = first_ns();
+  for (bool over = false; !over;) {
+    dozes_.store(nap_ns_ > much_sooner * pace_.first_ns, std::memory_order_seq_cst);
+    if (!stopping_.load(std::memory_order_seq_cst)) alarm_->wait();
+    dozes_.store(false, std::memory_order_release);
+    if (alarm_->has_heard()) stand_back();
+    Call made = Call::made;
+    const bool called = call_.compare_exchange_strong(made, Call::none, std::memory_order_acq_rel);
+    over = called || !alarm_->has_heard() || stopping_.load(std::memory_order_acquire);
+    if (!called) continue;
+    CANELE_MARK(helper_hastened);
+    trust_.fetch_sub(1, std::memory_order_relaxed);
+    nap_ns_ = first_ns();
+  }
 }
+
+/// Who has called it may wait at once, and do all itself.
+void Helper::stand_back() {
+  leave(helped_.program_unit(), &left_);
+  const std::uint64_t until = posted_ns_.load(std::memory_order_relaxed) + pace_.first_ns / 2;
+  while (hastened() && is_away() && platform_.now_ns() < until) platform_.yield();
+}
+
+/// On another core than the program's.
+bool Helper::is_away() { return left_ >= 0 && platform_.current_unit() != left_; }
 
 void Helper::look() {
   if (kind() == Kind::timed) return turn();
@@ -127,10 +149,10 @@ void Helper::look() {
   }
   const Helped::Sight sight = helped_.look();
   if (sight == Helped::Sight::unattended && needed()) {
-    if (kind() != Kind::idle_cores) help();
-    regain_trust();
-    nap_ns_ = first_ns();
-    in_vain_ = 0;
+    in_vain_ = rests_ = 0;
+    const bool helped = kind() == Kind::idle_cores || help();
+    if (helped) regain_trust();
+    nap_ns_ = helped ? first_ns() : pace_.longest_ns;
     return;
   }
   if (sight == Helped::Sight::in_passing) {
@@ -142,7 +164,9 @@ void Helper::look() {
     in_vain_ = 0;
   else if (nap_ns_ == pace_.longest_ns)
     ++in_vain_;
-  if (nap_ns_ == pace_.longest_ns && kind() == Kind::on_demand) leave(-1, &left_);  // the program may be elsewhere now
+  constexpr int many_rests = 64;
+  if (nap_ns_ == pace_.longest_ns && kind() == Kind::on_demand && ++rests_ % many_rests == 0)
+    leave(-1, &left_);  // the program may be elsewhere now
   nap_ns_ = std::min(2 * nap_ns_, pace_.longest_ns);
   if (in_vain_ < pace_.patience) return;
   park();
@@ -200,6 +224,14 @@ void Helper::leave(int unit, int* left) {
   if (unit != *left) platform_.keep_off_unit(*left = unit);
 }
 
+/// Where another thread computes each turn would be at its expense: a yield gives it the rest of this one, some
+/// milliseconds, or the next yield does; and is over at once on a core that is idle, or whose threads only wait.
+void Helper::find_idle_core() {
+  constexpr int yields = 3;
+  leave(helped_.program_unit(), &left_);
+  for (int i = 0; i < yields && is_away(); ++i) platform_.yield();
+}
+
 bool Helper::may_help() {
   if (stopping_.load(std::memory_order_acquire)) return false;
   return kind() != Kind::idle_cores || platform_.now_ns() < lease_.load(std::memory_order_relaxed);
@@ -210,14 +242,16 @@ bool Helper::should_stay_awake() const {
   return stopping_.load(std::memory_order_acquire) || helped_.others_progress();
 }
 
-void Helper::help() {
+/// False: it was not needed any more.
+bool Helper::help() {
   CANELE_MARK(helper_helps);
   self_.store(platform_.this_thread(), std::memory_order_relaxed);
   // On the program's own core each turn is at its expense, while another one may be idle.
-  if (kind() == Kind::on_demand) leave(helped_.program_unit(), &left_);
+  if (kind() == Kind::on_demand) find_idle_core();
   Idle idle(platform_, budget_, pressure_);
   const auto stay_awake = [](const void* self) { return static_cast<const Helper*>(self)->should_stay_awake(); };
-  for (int did = 0; may_help() && (did = helped_.help()) >= 0;) {
+  bool helped = false;
+  for (int did = 0; may_help() && (did = helped_.help()) >= 0; helped = true) {
     if (did > 0) {
       idle.worked();
     } else if (idle.next() == Idle::Action::sleep) {
@@ -229,6 +263,7 @@ void Helper::help() {
     }
   }
   self_.store(nullptr, std::memory_order_relaxed);
+  return helped;
 }
 
 }  // namespace canele::ltask

@@ -49,6 +49,10 @@ class Helped : public Progress {
   virtual int help() = 0;
   /// Others make progress again, as far as who is about to sleep can tell without a lock.
   virtual bool others_progress() = 0;
+  /// Readable when something has come, but only as long as heeds_arrivals(); -1: there is none.
+  virtual int descriptor() const { return -1; }
+  /// There is nothing to do until the descriptor is readable, which it is not now. Any thread, no lock.
+  virtual bool heeds_arrivals() { return false; }
   /// What is to be done waits for this process only. Any thread, no lock.
   virtual bool in_haste() const { return true; }
   /// Where the program computes, as far as it is known (OS index); -1: unknown. Any thread, no lock.
@@ -91,9 +95,10 @@ class Helper {
   bool parked() const noexcept { return summons_.awaited(); }
   /// It will look, but not soon: if what has been posted takes long, hasten(). One plain load.
   bool dozes() const noexcept { return dozes_.load(std::memory_order_relaxed); }
-  /// It looks soon, unless somebody makes progress before: relent(). A system call each; nobody is woken. Not if that
-  /// has been in vain too often.
-  void hasten() noexcept;
+  enum class Because : std::uint8_t { there_is_work, something_will_come };
+  /// It looks soon, or when something has come, unless somebody makes progress before: relent(). Some system calls;
+  /// nobody is woken. Not if that has been in vain too often.
+  void hasten(Because because) noexcept;
   /// It was hastened, and has not looked since. One plain load.
   bool hastened() const noexcept { return call_.load(std::memory_order_seq_cst) == Call::made; }
   /// Who begins to wait should relent(). One plain load.
@@ -120,9 +125,12 @@ class Helper {
   void nap();
   void park();
   void leave(int unit, int* left);
+  void find_idle_core();
+  void stand_back();
+  bool is_away();
   void regain_trust() noexcept;
   bool needed();
-  void help();
+  bool help();
   void turn();
   bool may_help();
   bool should_stay_awake() const;
@@ -138,12 +146,13 @@ class Helper {
   std::atomic<Kind> kind_{Kind::off};
   std::uint64_t nap_ns_ = 0;      ///< of who looks: how long it naps,
   int in_vain_ = 0;               ///< how often there was nothing to do
+  int rests_ = 0;                 ///< its longest naps since it has helped
   std::atomic<int> trust_{0};     ///< see hasten()
   std::unique_ptr<Alarm> alarm_;  ///< its naps
   std::atomic<bool> stopping_{false}, asleep_{false}, dozes_{false};
   enum class Call : std::uint8_t { none, made, spared };
   std::atomic<Call> call_{Call::none};
-  std::atomic<std::uint64_t> posted_ns_{0};       ///< when a call was spared
+  std::atomic<std::uint64_t> posted_ns_{0};       ///< when it was called, or was spared it
   int left_ = -1;                                 ///< of who looks: the core that it keeps off
   Summons summons_;                               ///< for who looks
   static constexpr int most_trust = 16, use = 4;  ///< one haste of use makes up for so many of none

@@ -51,6 +51,8 @@ class WakeSet {
   virtual void ring() noexcept = 0;
   /// Takes back all rings.
   virtual void quiet() noexcept = 0;
+  /// Readable while wait() would not sleep; -1: there is no such descriptor.
+  virtual int descriptor() const noexcept { return -1; }
 };
 
 /// What one thread sleeps on until a time that others move.
@@ -61,6 +63,14 @@ class Alarm {
   virtual void set(std::uint64_t ns) noexcept = 0;
   /// Sleeps until then. May return early. One thread.
   virtual void wait() noexcept = 0;
+  /// A descriptor that can be heeded, one at most, before anybody sleeps. False: not possible.
+  virtual bool watch(int /*descriptor*/) noexcept { return false; }
+  /// From now on, and once, its readability ends the sleep, too: then has_heard(). False: none is watched. Any thread.
+  virtual bool heed() noexcept { return false; }
+  /// No more. False: none is watched. Any thread.
+  virtual bool ignore() noexcept { return false; }
+  /// The last wait() ended by the descriptor, before its time.
+  virtual bool has_heard() const noexcept { return false; }
 };
 
 class Platform {

@@ -36,6 +36,8 @@ class Sleeper {
 
   /// Adds a descriptor whose readability ends the sleep.
   bool watch(int descriptor);
+  /// Readable when one of them is; -1: there is none.
+  int descriptor() const noexcept { return set_ == nullptr ? -1 : set_->descriptor(); }
 
   /// The caller is going to sleep; false if another thread is.
   bool try_claim() noexcept;

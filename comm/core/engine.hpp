@@ -165,6 +165,8 @@ class Engine final : public ltask::Helped {
   bool unfinished() override;
   int help() override;
   bool others_progress() override;
+  int descriptor() const override { return sleeper.descriptor(); }
+  bool heeds_arrivals() override;
   int program_unit() const override { return program_unit_.load(std::memory_order_relaxed); }
   int worker_unit() const override { return worker.active() ? worker.unit() : -1; }
   /// What is reached through memory moves its data without us, mostly; a helper that takes part there takes a core from
@@ -229,7 +231,7 @@ class Engine final : public ltask::Helped {
   void leave_tasks() {
     sleeper.wake();
     rouse_helper();
-    if (helper.dozes() && in_haste()) helper.hasten();
+    if (helper.dozes() && in_haste()) helper.hasten(ltask::Helper::Because::there_is_work);
   }
   /// Hands staged packets to drivers that make system calls. Never under the lock.
   void serve_drivers();

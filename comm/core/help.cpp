@@ -72,7 +72,7 @@ void Engine::has_posted_much() {
   // Where there are too few cores for that, another rank computes on any other one.
   const bool may_leave = !crowded && !no_core_for_worker && callback_depth() == 0;
   if (may_leave) program_unit_.store(platform.current_unit(), std::memory_order_relaxed);
-  if (helper.dozes()) helper.hasten();
+  if (helper.dozes()) helper.hasten(ltask::Helper::Because::something_will_come);
 }
 
 void Engine::answer_helper() {

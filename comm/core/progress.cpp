@@ -177,6 +177,21 @@ bool Engine::arm() {
   return nothing_to_do && !has_tasks();
 }
 
+/// Of drivers whose descriptor is readable while there is something to do. What is there already is looked after now.
+bool Engine::heeds_arrivals() {
+  if (callback_depth() != 0) return false;
+  for (DriverSlot* slot : system_slots) {
+    for (int turns = 0; slot->driver->capabilities().wake_up == drivers::WakeUp::descriptor; ++turns) {
+      if (turns == 2 || !slot->gate.try_enter()) return false;
+      const bool nothing_to_do = slot->driver->arm();
+      while (slot->gate.leave()) flush(*slot);
+      if (nothing_to_do) break;
+      serve(*slot, true);
+    }
+  }
+  return true;
+}
+
 void Engine::disarm() {
   lock_for_callback();
   drivers_armed = false;

@@ -4,6 +4,7 @@
 // callback; who waits takes over from them.
 //
 // Surprise: the test's own thread sleeps on a condition that callbacks signal, so that cores are idle.
+#include <poll.h>
 #include <sched.h>
 
 #include <condition_variable>
@@ -132,6 +133,33 @@ TEST(HelperOnDemand, IsToldWhereTheProgramComputesByLongPosts) {
     EXPECT_EQ(job.engine(1).program_unit(), job.engine(1).crowded ? -1 : here);
     EXPECT_EQ(in, out);
   }).join();
+}
+
+TEST(HelperOnDemand, IsToldWhatComesOverSockets) {
+  LocalJob job({2, {comm::find_driver("self"), comm::find_driver("tcp")}, "aggregate", {"CANELE_WORKER=none"}});
+  const auto s = job.open("helpers");
+  const auto readable = [&](int timeout_ms) {
+    pollfd one{job.engine(1).descriptor(), POLLIN, 0};
+    return poll(&one, 1, timeout_ms) == 1;
+  };
+  for (int round = 0; round < 20; ++round) {
+    const int out = round;
+    int in = -1;
+    canele_request_t send{}, receive{};
+    ASSERT_EQ(canele_irecv(s[1], 0, 1, CANELE_TAG_EXACT, &in, sizeof in, &receive), CANELE_OK);
+    if (round > 0) {
+      ASSERT_TRUE(job.engine(1).heeds_arrivals());
+      EXPECT_FALSE(readable(0));
+    }
+    ASSERT_EQ(canele_isend(s[0], 1, 1, &out, sizeof out, &send), CANELE_OK);
+    if (round > 0) {
+      EXPECT_TRUE(readable(-1));
+      EXPECT_TRUE(job.engine(1).heeds_arrivals()) << "what is there is looked after";
+      EXPECT_FALSE(readable(0));
+      EXPECT_EQ(in, out);
+    }
+    ASSERT_TRUE(job.finish(receive) && job.finish(send));  // connects, the first time
+  }
 }
 
 /// It would be left to do all of them: two to three times as slow where it shares the core.

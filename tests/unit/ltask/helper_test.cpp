@@ -5,14 +5,18 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 
 namespace canele::ltask {
 namespace {
 
 using Sight = Helped::Sight;
+using Because = Helper::Because;
 
 /// Says what the test wants it to say, and counts.
 class Patient final : public Helped {
@@ -23,7 +27,12 @@ class Patient final : public Helped {
   std::atomic<int> program{-1}, worker{-1};                  ///< where they run
   std::atomic<bool> looks_there{false}, helps_there{false};  ///< as far as the thread may
   Sleeper sleeper{posix_platform()};
+  const int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::atomic<bool> hears{false};  ///< the bell rings when something comes
+  ~Patient() { close(bell); }
 
+  int descriptor() const override { return bell; }
+  bool heeds_arrivals() override { return hears.load(); }
   Sight look() override {
     looks_there = may_run_on(taken());
     ++looks;
@@ -157,7 +166,7 @@ class HelperHastened : public testing::Test {
   bool lose_trust() {
     for (int times = 0; times < 1000; ++times) {
       until([&] { return helper.dozes(); });
-      helper.hasten();
+      helper.hasten(Because::there_is_work);
       const bool made = helper.hastened();
       helper.relent();
       if (!made) return true;
@@ -173,24 +182,66 @@ TEST_F(HelperHastened, LooksSoonAfterALongDoze) {
   doze();
   for (int i = 0; i < 10; ++i) {
     until([&] { return helper.dozes(); });
-    helper.hasten();
+    helper.hasten(Because::there_is_work);
     EXPECT_FALSE(helper.dozes());
     until([&] { return !helper.hastened(); });
   }
   until([&] { return helper.dozes(); });
   patient.sight = Sight::unattended;
-  helper.hasten();
+  helper.hasten(Because::there_is_work);
   until([&] { return patient.turns > 0; });
 }
 
 TEST_F(HelperHastened, DoesNotLookIfSomebodyComesBack) {
   doze();
   until([&] { return helper.dozes(); });
-  helper.hasten();
+  helper.hasten(Because::there_is_work);
   helper.relent();
   EXPECT_FALSE(helper.hastened());
   helper.relent();  // nothing to take back
   helper.stop();    // from a nap of an hour, if need be
+}
+
+TEST_F(HelperHastened, LooksWhenSomethingComes) {
+  patient.hears = true;
+  until([&] {
+    doze();
+    until([&] { return helper.dozes(); });
+    const int looks = patient.looks + 1;  // one is at the call itself
+    helper.hasten(Because::something_will_come);
+    for (int k = 0; k < 50; ++k) std::this_thread::yield();  // a timer would have woken it
+    const bool waits = helper.hastened();                    // but its nap may just have been over
+    eventfd_write(patient.bell, 1);
+    until([&] { return patient.looks > looks; });
+    eventfd_t value = 0;
+    eventfd_read(patient.bell, &value);
+    helper.stop();
+    return waits;
+  });
+}
+
+TEST_F(HelperHastened, DoesNotWaitForThatIfThereIsWork) {
+  patient.hears = true;
+  doze();
+  until([&] { return helper.dozes(); });
+  helper.hasten(Because::there_is_work);
+  until([&] { return !helper.hastened(); });
+}
+
+TEST_F(HelperHastened, DoesNotListenToWhatComesForWhoWaits) {
+  patient.hears = true;
+  doze();
+  until([&] {  // its naps are short at first
+    until([&] { return helper.dozes(); });
+    helper.hasten(Because::something_will_come);
+    helper.relent();
+    const int looks = patient.looks;
+    eventfd_write(patient.bell, 1);
+    for (int k = 0; k < 1000; ++k) std::this_thread::yield();
+    eventfd_t value = 0;
+    eventfd_read(patient.bell, &value);
+    return patient.looks == looks && helper.dozes();
+  });
 }
 
 TEST_F(HelperHastened, NobodyIsHastenedInVainForEver) {
@@ -203,7 +254,7 @@ TEST_F(HelperHastened, WhoComputesForLongWithoutItTrustsItAgain) {
   ASSERT_TRUE(lose_trust());
   until([&] {
     until([&] { return helper.dozes(); });
-    helper.hasten();
+    helper.hasten(Because::there_is_work);
     if (helper.hastened()) return true;
     const std::uint64_t long_enough = posix_platform().now_ns() + 1'000'000;
     while (posix_platform().now_ns() < long_enough) continue;
@@ -240,6 +291,51 @@ TEST(HelperLeaves, TheProgramsCoreWhileItHelps) {
   patient.sight = Sight::attended;
   patient.wake();
   until([&] { return patient.looks_there.load(); });  // it may run anywhere again
+}
+
+/// At a yield the program computes elsewhere, or comes back to wait.
+class OthersTurn final : public Platform {
+ public:
+  std::function<void()> at_yield = [] {};
+  std::atomic<int> yields{0};
+
+  void yield() noexcept override {
+    ++yields;
+    at_yield();
+    real_.yield();
+  }
+  std::uint64_t now_ns() noexcept override { return real_.now_ns(); }
+  std::uint64_t random() noexcept override { return real_.random(); }
+  const char* variable(const char* name) noexcept override { return real_.variable(name); }
+  void each_variable(std::string_view, const std::function<void(std::string_view)>&) override {}
+  std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override {
+    return real_.start_thread(name, std::move(body));
+  }
+  std::unique_ptr<Alarm> make_alarm() override { return real_.make_alarm(); }
+  int current_unit() noexcept override { return 0; }
+  void relax() noexcept override { real_.relax(); }
+  void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t ns) noexcept override {
+    real_.park(word, expected, ns);
+  }
+  void unpark(const std::atomic<std::uint32_t>& word) noexcept override { real_.unpark(word); }
+  unsigned processors() noexcept override { return 2; }
+  long process() noexcept override { return real_.process(); }
+  void log(LogLevel, std::string_view) noexcept override {}
+
+ private:
+  Platform& real_ = posix_platform();
+};
+
+TEST(HelperLeaves, TheCoreThatItGoesToToWhoComputesThere) {
+  OthersTurn platform;
+  Patient patient;
+  platform.at_yield = [&] { patient.others = true; };  // the program has come back when that turn is over
+  patient.program = 1;
+  patient.sight = Sight::unattended;
+  Helper helper(platform, patient, Idle::Budget{0, 0});
+  ASSERT_TRUE(helper.start(Helper::Kind::on_demand, {10'000, 40'000, 1'000'000}));
+  until([&] { return platform.yields > 0 && patient.looks > 3; });
+  EXPECT_EQ(patient.turns, 0);
 }
 
 TEST(HelperLeaves, TheWorkersCoreAtOnce) {

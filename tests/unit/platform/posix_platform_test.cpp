@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -47,6 +48,59 @@ TEST(PosixPlatform, RandomWordsDifferAcrossRefillsAndThreads) {
     for (auto& word : elsewhere) word = platform.random();
   });  // joined by its destructor
   for (const auto word : elsewhere) EXPECT_TRUE(seen.insert(word).second);
+}
+
+constexpr std::uint64_t an_hour = 3'600'000'000'000;
+
+TEST(PosixAlarm, EndsASleepWhenItsTimeIsMovedForward) {
+  Platform& platform = posix_platform();
+  const auto alarm = platform.make_alarm();
+  for (int i = 0; i < 200; ++i) {
+    alarm->set(an_hour);
+    std::atomic<bool> over{false};
+    const auto sleeper = platform.start_thread("sleeper", [&] {
+      alarm->wait();
+      over = true;
+    });
+    if (i % 2 == 0) alarm->set(an_hour / 2);
+    alarm->set(1000);
+    while (!over) platform.yield();  // the test's time limit ends what never holds
+  }
+}
+
+TEST(PosixAlarm, SleepsUntilTheLaterTime) {
+  Platform& platform = posix_platform();
+  const auto alarm = platform.make_alarm();
+  constexpr std::uint64_t later = 2'000'000;
+  for (int i = 0; i < 20; ++i) {
+    alarm->set(1000);
+    const std::uint64_t begin = platform.now_ns();
+    alarm->set(later);
+    alarm->wait();
+    EXPECT_GE(platform.now_ns() - begin, later);
+  }
+}
+
+TEST(PosixAlarm, HeedsADescriptorOnceAndNotWhenItIgnoresIt) {
+  const auto alarm = posix_platform().make_alarm();
+  EXPECT_FALSE(alarm->heed()) << "there is none";
+  const int bell = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+  ASSERT_TRUE(alarm->watch(bell));
+  alarm->set(1000);
+  alarm->wait();
+  EXPECT_FALSE(alarm->has_heard()) << "not yet heeded";
+  alarm->set(an_hour);
+  EXPECT_TRUE(alarm->heed());
+  alarm->wait();
+  EXPECT_TRUE(alarm->has_heard());
+  alarm->set(1000);
+  alarm->wait();
+  EXPECT_FALSE(alarm->has_heard()) << "once";
+  EXPECT_TRUE(alarm->heed() && alarm->ignore());
+  alarm->set(1000);
+  alarm->wait();
+  EXPECT_FALSE(alarm->has_heard());
+  close(bell);
 }
 
 TEST(PosixPlatform, AForkedChildDrawsOtherBitsThanItsParent) {
