@@ -16,8 +16,11 @@
 //      ▲                  │   ▲│
 //      └──nothing to do───┘   └┘ not needed now: look again, after twice the time
 //
-// Rejected: to wake it at each post (some microseconds each); to arm a timer at each post (a system call each); a
-//     worker that always runs (it takes part in every message, and two threads take turns where one would do).
+// Who posts what takes long calls it: what comes for that wakes it, by the drivers' descriptors.
+//
+// Rejected: to wake it at each post (some microseconds each); to set a timer at each post (a system call each), or at
+//     each long one (10 us in a virtual machine, 13 when it expires, on the program's core); a worker that always runs
+//     (it takes part in every message, and two threads take turns where one would do).
 #pragma once
 
 #include <atomic>

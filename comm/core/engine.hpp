@@ -191,12 +191,16 @@ class Engine final : public ltask::Helped {
   struct Spin {
     int turns = 0, others = 0;
     int packets = packets_per_poll;  ///< to take in a look; what comes later is not asked for yet
+    int more = 6;                    ///< looks after one that has found something for one of the others
   };
+  static constexpr int short_spin = 32;
   Spin plan_spin();
   template <typename Done>
   bool spin_locked(Spin spin, Done happened);
-  /// Other threads wait, too. False: they need the core more.
-  bool may_spin_beside(int others);
+  /// Other threads wait, too.
+  Spin plan_spin_beside(int others);
+  /// The calling thread waits, short waits only: how many it has had in a row, since another one had any.
+  std::uint32_t count_row();
 
   /// Runs `op` now, or leaves it to the holder of the lock; then does what the lock forbids (system calls, callbacks).
   void submit(Op& op);
@@ -358,7 +362,9 @@ class Engine final : public ltask::Helped {
   const bool on_this_machine;                  ///< workers may choose a core
   bool no_core_for_worker = false;             ///< the program's threads want all: a helper instead
   std::atomic<std::uint64_t> woken{0};         ///< waiting threads, so far
-  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits since a thread gave way to others
+  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits of one thread,
+  std::atomic<std::uint32_t> rows_before{0};   ///< of those before it: the most, the last ones above all
+  std::atomic<const void*> has_row{nullptr};   ///< that thread
   Waiters waiters;
   ThreadPulse thread_pulse;  // these two side by side: each turn looks at both
   PutOffs put_offs;

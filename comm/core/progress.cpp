@@ -98,16 +98,35 @@ int Engine::advance() {
   return did;
 }
 
+std::uint32_t Engine::count_row() {
+  const void* const self = platform.this_thread();
+  std::uint32_t row = in_a_row.load(std::memory_order_relaxed);  // a lost count does not matter
+  if (has_row.load(std::memory_order_relaxed) != self) {
+    rows_before.store(std::max(rows_before.load(std::memory_order_relaxed) / 2, row), std::memory_order_relaxed);
+    has_row.store(self, std::memory_order_relaxed);
+    row = 0;
+  }
+  in_a_row.store(++row, std::memory_order_relaxed);
+  return row;
+}
+
 // Few threads on a core do most when each plays with its partner for a while; many must take turns, or most of them
-// wait for their scheduler's slice.
-bool Engine::may_spin_beside(int others) {
-  constexpr int few = 2;
-  constexpr std::uint32_t longest_row = 4096;  // some milliseconds
-  if (!waiters.crowd.contended()) return true;
-  if (others > few) return false;
-  const std::uint32_t row = in_a_row.load(std::memory_order_relaxed) + 1;  // a lost count does not matter
-  in_a_row.store(row % longest_row, std::memory_order_relaxed);
-  return row != longest_row;
+// wait for their scheduler's slice. Who has just got its turn gives its partner the time to get one, too, or the two
+// sides run after each other: each finds what is for its other thread, and gives way, just when the other side does.
+Engine::Spin Engine::plan_spin_beside(int others) {
+  constexpr int few = 2, one_switch = 256;
+  constexpr std::uint32_t longest_row = 4096, long_row = 16;  // some milliseconds; a row, and not one message to each
+  if (crowded) return {1, others};
+  if (!waiters.crowd.contended()) return {short_spin, others};
+  if (others > few) return {0, others};
+  const std::uint32_t row = count_row();
+  if (row >= longest_row) {
+    in_a_row.store(0, std::memory_order_relaxed);
+    rows_before.store(row, std::memory_order_relaxed);
+    return {0, others};
+  }
+  const bool catches_up = row < long_row && rows_before.load(std::memory_order_relaxed) >= long_row;
+  return catches_up ? Spin{one_switch, others, packets_per_poll, one_switch} : Spin{short_spin, others};
 }
 
 void Engine::resume_overdue() {

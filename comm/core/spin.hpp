@@ -12,25 +12,25 @@
 namespace canele::comm {
 
 [[gnu::always_inline]] inline Engine::Spin Engine::plan_spin() {
-  constexpr int long_spin = 2048, short_spin = 32;  // polls of up to a hundred nanoseconds
+  constexpr int long_spin = 2048;  // polls of up to a hundred nanoseconds
   const int others = waiters.present();
   waiters.pressure.follow(platform, others == 0 && !crowded);
-  if (others != 0 && !may_spin_beside(others)) [[unlikely]]
-    return {0, others};
-  int turns = others != 0 || system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  if (others != 0) [[unlikely]]
+    return plan_spin_beside(others);
+  int turns = system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
   if (crowded) turns = 1;  // what is not there by now comes from who gets this core next, as a rule
   return {turns, others};
 }
 
 template <typename Done>
 [[gnu::always_inline]] inline bool Engine::spin_locked(Spin spin, Done happened) {
-  constexpr int few_more = 6;
   bool done = false;
   for (int turns = spin.turns; turns > 0; --turns) {
     int events = 0;
     for (DriverSlot* slot : polled_slots) events += slot->driver->poll(spin.packets);
     done = happened();
-    if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;  // if not for us, it was for one of them
+    if (spin.others != 0 && events > 0 && turns > spin.more)
+      turns = spin.more;  // if not for us, it was for one of them
     if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();

@@ -4,6 +4,7 @@
 // own checks.
 #include <algorithm>
 #include <atomic>
+#include <thread>
 
 #include "local_job.hpp"
 
@@ -128,6 +129,53 @@ INSTANTIATE_TEST_SUITE_P(Modes, Threads,
                          [](const auto& i) {
                            return std::string(i.param.driver) + (i.param.worker ? "Worker" : "None");
                          });
+
+/// Two threads of a rank, each with a partner elsewhere, on one core: how they wait.
+class Rows : public testing::Test {
+ protected:
+  Rows() {
+    if (engine_.crowded) return;
+    engine_.waiters.crowd.yielded(true);  // others had the core meanwhile
+  }
+  comm::Engine::Spin plan() {
+    comm::Engine::Spin spin;
+    std::thread([&] { spin = engine_.plan_spin_beside(1); }).join();
+    return spin;
+  }
+  LocalJob job_{{2, {comm::find_driver("self"), comm::find_driver("shm")}, "aggregate", {"CANELE_WORKER=none"}}};
+  comm::Engine& engine_ = job_.engine(0);
+};
+
+TEST_F(Rows, EndAfterSomeThousandWaits) {
+  if (engine_.crowded) GTEST_SKIP() << "more ranks than cores";
+  int row = 1;
+  while (engine_.plan_spin_beside(1).turns > 0) ++row;
+  EXPECT_EQ(row, 4096);
+  EXPECT_GT(engine_.plan_spin_beside(1).turns, 0) << "and another one begins";
+}
+
+TEST_F(Rows, BeginWithTimeForTheOtherSideToChangeThreads) {
+  if (engine_.crowded) GTEST_SKIP() << "more ranks than cores";
+  const comm::Engine::Spin usual = engine_.plan_spin_beside(1);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(engine_.plan_spin_beside(1).turns, usual.turns);
+  std::thread([&] {
+    const comm::Engine::Spin first = engine_.plan_spin_beside(1);
+    EXPECT_GT(first.turns, usual.turns);
+    EXPECT_EQ(first.more, first.turns) << "what is for the other thread means that its partner still has the core";
+    for (int i = 0; i < 16; ++i) engine_.plan_spin_beside(1);
+    EXPECT_EQ(engine_.plan_spin_beside(1).turns, usual.turns);
+    EXPECT_LT(engine_.plan_spin_beside(1).more, usual.turns);
+  }).join();
+}
+
+TEST_F(Rows, AreNotWaitedForWhereEachThreadHasOneMessage) {
+  if (engine_.crowded) GTEST_SKIP() << "more ranks than cores";
+  const comm::Engine::Spin usual = engine_.plan_spin_beside(1);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(plan().turns, usual.turns);
+    EXPECT_EQ(engine_.plan_spin_beside(1).turns, usual.turns);
+  }
+}
 
 }  // namespace
 }  // namespace canele::test
