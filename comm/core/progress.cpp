@@ -196,13 +196,15 @@ bool Engine::arm() {
   return nothing_to_do && !has_tasks();
 }
 
-/// Of drivers whose descriptor is readable while there is something to do. What is there already is looked after now.
+/// Of drivers with a descriptor. What is there already is looked after now. They are not left armed, since nobody would
+/// disarm them: those that go to sleep for that (psm2) tell nothing, and a helper finds out at its next look.
 bool Engine::heeds_arrivals() {
   if (callback_depth() != 0) return false;
   for (DriverSlot* slot : system_slots) {
     for (int turns = 0; slot->driver->capabilities().wake_up == drivers::WakeUp::descriptor; ++turns) {
       if (turns == 2 || !slot->gate.try_enter()) return false;
       const bool nothing_to_do = slot->driver->arm();
+      slot->driver->disarm();
       while (slot->gate.leave()) flush(*slot);
       if (nothing_to_do) break;
       serve(*slot, true);
