@@ -189,9 +189,9 @@ class Engine final : public ltask::Helped {
   bool spin_until(Done happened);
   /// The same in two parts, for who takes the lock for more than that: how often to look, and beside how many others.
   struct Spin {
-    int turns = 0, others = 0;
+    int turns = 0;
+    int others = 0;                  ///< threads that wait, too: what is found for them ends the spin soon
     int packets = packets_per_poll;  ///< to take in a look; what comes later is not asked for yet
-    int more = 6;                    ///< looks after one that has found something for one of the others
   };
   static constexpr int short_spin = 32;
   Spin plan_spin();

@@ -126,7 +126,7 @@ Engine::Spin Engine::plan_spin_beside(int others) {
     return {0, others};
   }
   const bool catches_up = row < long_row && rows_before.load(std::memory_order_relaxed) >= long_row;
-  return catches_up ? Spin{one_switch, others, packets_per_poll, one_switch} : Spin{short_spin, others};
+  return catches_up ? Spin{one_switch, 0} : Spin{short_spin, others};  // 0: goes on, whoever it finds something for
 }
 
 void Engine::resume_overdue() {

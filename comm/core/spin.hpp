@@ -24,13 +24,13 @@ namespace canele::comm {
 
 template <typename Done>
 [[gnu::always_inline]] inline bool Engine::spin_locked(Spin spin, Done happened) {
+  constexpr int few_more = 6;
   bool done = false;
   for (int turns = spin.turns; turns > 0; --turns) {
     int events = 0;
     for (DriverSlot* slot : polled_slots) events += slot->driver->poll(spin.packets);
     done = happened();
-    if (spin.others != 0 && events > 0 && turns > spin.more)
-      turns = spin.more;  // if not for us, it was for one of them
+    if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;  // if not for us, it was for one of them
     if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();

@@ -161,10 +161,10 @@ TEST_F(Rows, BeginWithTimeForTheOtherSideToChangeThreads) {
   std::thread([&] {
     const comm::Engine::Spin first = engine_.plan_spin_beside(1);
     EXPECT_GT(first.turns, usual.turns);
-    EXPECT_EQ(first.more, first.turns) << "what is for the other thread means that its partner still has the core";
+    EXPECT_EQ(first.others, 0) << "what is for the other thread means that its partner still has the core";
     for (int i = 0; i < 16; ++i) engine_.plan_spin_beside(1);
     EXPECT_EQ(engine_.plan_spin_beside(1).turns, usual.turns);
-    EXPECT_LT(engine_.plan_spin_beside(1).more, usual.turns);
+    EXPECT_EQ(engine_.plan_spin_beside(1).others, 1);
   }).join();
 }
 
