@@ -442,6 +442,7 @@ class Engine final : public ltask::Helped {
   void resume_overdue();
   std::uint64_t until_overdue();
   std::uint64_t polls_so_far() const;
+  std::uint64_t posts_so_far() const;
   int step_drivers();
   bool arm();  ///< every driver wakes us from now on, and there is nothing to do
   void disarm();

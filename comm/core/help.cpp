@@ -26,6 +26,10 @@ std::uint64_t Engine::polls_so_far() const {
   return sum;
 }
 
+std::uint64_t Engine::posts_so_far() const {
+  return counters.read(Counter::lock_taken) + counters.read(Counter::lock_queued);
+}
+
 ltask::Helped::Sight Engine::look() {
   const std::uint64_t polls = polls_so_far();
   const bool polled = polls != seen_polls_.exchange(polls, std::memory_order_relaxed);
@@ -35,7 +39,7 @@ ltask::Helped::Sight Engine::look() {
     if (worker.state() == ltask::Worker::State::sleeping) return Sight::covered;
     return moved ? Sight::attended : Sight::unattended;
   }
-  const std::uint64_t so_far = counters.read(Counter::lock_taken) + counters.read(Counter::lock_queued);
+  const std::uint64_t so_far = posts_so_far();
   const std::uint64_t posted = so_far - seen_posts_.exchange(so_far, std::memory_order_relaxed);
   if (polled) return Sight::attended;
   if (waiters.present() != 0) return Sight::covered;
@@ -62,6 +66,8 @@ bool Engine::others_progress() {
 
 int Engine::help() {
   if (others_progress() || !unfinished()) return -1;
+  // Somebody goes on posting: the next look asks for a turn instead.
+  if (!worker.active() && posts_so_far() - seen_posts_.load(std::memory_order_relaxed) >= many_posts) return -1;
   const int did = step();
   seen_polls_.store(polls_so_far(), std::memory_order_relaxed);
   return did;

@@ -181,10 +181,13 @@ TEST(HelperOnDemand, LeavesAStreamOfPostsToWhoPosts) {
   EXPECT_EQ(engine.look(), Sight::unattended);
   post(3);
   EXPECT_EQ(engine.look(), Sight::unattended) << "who posts a few, and computes, is helped at once";
+  post(3);
+  EXPECT_GE(engine.help(), 0);
   post(100);
+  EXPECT_EQ(engine.help(), -1) << "it goes on posting";
   EXPECT_EQ(engine.look(), Sight::in_passing);
   EXPECT_EQ(engine.look(), Sight::unattended) << "no more posts: it computes";
-  post(97);
+  post(94);
   canele_progress(job.handle(0));
   EXPECT_EQ(engine.look(), Sight::attended);
   for (std::size_t i = 0; i < posted; ++i) {
