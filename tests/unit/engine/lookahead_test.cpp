@@ -37,9 +37,19 @@ class LookaheadTest : public testing::Test {
     return least;
   }
 
+  /// By a message to it.
+  comm::Peer& meet(int rank) {
+    canele_request_t send{}, receive{};
+    EXPECT_EQ(canele_irecv(sessions_[rank], 1, 1, CANELE_TAG_EXACT, nullptr, 0, &receive), CANELE_OK);
+    EXPECT_EQ(canele_isend(sessions_[1], rank, 1, nullptr, 0, &send), CANELE_OK);
+    EXPECT_TRUE(job_.finish(receive) && job_.finish(send));
+    return engine_.peer(rank);
+  }
+
   LocalJob job_;
+  std::vector<canele_session_t*> sessions_ = job_.open("ahead");
   comm::Engine& engine_ = job_.engine(1);
-  comm::Peer& peer_ = engine_.peer(0);
+  comm::Peer& peer_ = meet(0);
   comm::Lookahead lookahead_;
 };
 
@@ -71,7 +81,7 @@ TEST_F(LookaheadTest, ForgetsWhatDoesNotCome) {
   lookahead_.show(peer_, shown);
   EXPECT_EQ(take(shown, 1), 0u);
   lookahead_.show(peer_, shown);
-  lookahead_.show(engine_.peer(1), gone);
+  lookahead_.show(meet(1), gone);
   EXPECT_EQ(take(shown, 1), 0u) << "another peer's came after it";
 }
 
