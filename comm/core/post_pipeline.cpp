@@ -20,9 +20,10 @@ bool PostPipeline::takes(const Engine& engine, const Request& request, std::size
 void PostPipeline::advance(Engine& engine) {
   CANELE_MARK(post_waits_in_pipeline);
   prefetch_to_write(at(0).data.base);
+  const auto* const request = reinterpret_cast<const std::byte*>(at(0).request);
+  prefetch_to_write(request + 4 * sizeof(canele_request_t));  // requests to be posted often lie in an array
   const unsigned steps = engine.matcher.post_steps(), apart = depth / steps;
   if (steps > 2) {  // not the short way: all of a plain receive is written
-    const auto* const request = reinterpret_cast<const std::byte*>(at(0).request);
     prefetch_to_write(request + 64);
     prefetch_to_write(request + 128);
   }
@@ -34,8 +35,7 @@ void PostPipeline::advance(Engine& engine) {
 }
 
 void PostPipeline::look_up_oldest(Engine& engine) {
-  const Posting posting = at(--count_);
-  receive_path::accept_in_line(engine, posting);
+  receive_path::accept_in_line(engine, at(--count_));  // no copy: its parts would be read before they are written
 }
 
 void PostPipeline::settle(Engine& engine) {
