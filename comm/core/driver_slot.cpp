@@ -181,6 +181,7 @@ void DriverSlot::turn_away(Rail& rail) {
 
 void DriverSlot::failed(drivers::Rank to, bool lost, std::string_view reason) {
   const CallbackLock guard(*this);
+  engine.lookahead.forget();
   peers::driver_failed(engine, *this, to, lost, reason);
 }
 

@@ -91,6 +91,15 @@ void Lookahead::end() {
   if (before(buffers_, done_)) buffers_ = done_;
 }
 
+void Lookahead::forget() {
+  const std::uint32_t kept = first_ + (has_one_ ? 1 : 0);
+  last_ = kept;
+  if (before(kept, next_) || !has_one_) {
+    next_ = kept;
+    rest_ = {};
+  }
+}
+
 /// Is there another chunk to be looked at?
 bool Lookahead::open() {
   if (!rest_.empty()) return true;

@@ -42,6 +42,8 @@ class Lookahead {
   /// It is out of hand.
   void end();
   bool has_one() const { return has_one_; }
+  /// What is shown may be no memory any more, but for the packet in hand.
+  void forget();
   /// Chunks behind the one in hand that something was sent for, or that nothing can be sent for.
   std::uint32_t known() const { return static_cast<std::int32_t>(tables_ - done_) > 0 ? tables_ - done_ : 0; }
 

@@ -85,6 +85,23 @@ TEST_F(LookaheadTest, ForgetsWhatDoesNotCome) {
   EXPECT_EQ(take(shown, 1), 0u) << "another peer's came after it";
 }
 
+/// The memory of what was shown goes, as the rest of a failed peer's does: AddressSanitizer sees a look at it.
+TEST_F(LookaheadTest, ForgetsWhatIsNoMemoryAnyMore) {
+  const Bytes in_hand = packet(2);
+  for (const bool while_in_hand : {false, true}) {
+    auto gone = std::make_unique<Bytes>(packet(8));
+    lookahead_.show(peer_, in_hand);
+    lookahead_.show(peer_, *gone);
+    if (while_in_hand) lookahead_.begin(engine_.matcher, peer_, in_hand);
+    lookahead_.forget();
+    gone.reset();
+    if (!while_in_hand) lookahead_.begin(engine_.matcher, peer_, in_hand);
+    lookahead_.step(engine_.matcher);
+    lookahead_.end();
+    EXPECT_EQ(take(packet(64), 40), farthest);
+  }
+}
+
 /// Its bytes change between the looks, so that it has now more chunks, now fewer, now none.
 TEST_F(LookaheadTest, SurvivesWhateverThePeerWrites) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
