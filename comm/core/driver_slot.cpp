@@ -106,6 +106,7 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
 }
 
 void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept {
+  static_assert(look_ahead < Lookahead::most, "what a driver shows is remembered until it is presented");
   const Peer* peer = engine.peers[from];
   if (peer != nullptr) engine.lookahead.show(*peer, bytes);
 }

@@ -22,7 +22,7 @@ MessagePool::~MessagePool() {
 MessagePool::Slab* MessagePool::add_slab(Kind& kind) {
   void* const memory = map_huge_page();
   if (memory == nullptr) return nullptr;
-  if (kind.slabs++ != 0) want_huge_page(memory);
+  if (kind.slabs++ != 0) want_huge_pages(memory);
   Slab* const slab = new (memory) Slab{};
   slab->kind = &kind;
   slab->all_next = all_;

@@ -79,7 +79,7 @@ class ChunkPool {
     if (all * sizeof(Cell) >= huge_from) {
       chunk = {static_cast<Cell*>(map_huge_page()), cells_of_huge};
       if (chunk.cells == nullptr) throw std::bad_alloc();
-      want_huge_page(chunk.cells);
+      want_huge_pages(chunk.cells);
     } else {
       chunk.cells = static_cast<Cell*>(::operator new(chunk.count * sizeof(Cell), alignment));
     }

@@ -17,7 +17,7 @@ MatchBucket* MatchBucket::allocate(std::size_t buckets) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   // Advice, for a look into a large table misses the page table, too. A smaller one would only take more than it needs.
-  if (bytes >= huge_page) madvise(memory, bytes, MADV_HUGEPAGE);
+  if (bytes >= huge_page) want_huge_pages(memory, bytes);
   return static_cast<MatchBucket*>(memory);
 }
 

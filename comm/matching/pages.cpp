@@ -20,7 +20,7 @@ void* map_huge_page() noexcept {
   return reinterpret_cast<void*>(aligned);
 }
 
-void want_huge_page(void* memory) noexcept { madvise(memory, huge_page, MADV_HUGEPAGE); }
+void want_huge_pages(void* memory, std::size_t bytes) noexcept { madvise(memory, bytes, MADV_HUGEPAGE); }
 
 void unmap_huge_page(void* memory) noexcept { munmap(memory, huge_page); }
 

@@ -15,8 +15,8 @@ inline constexpr std::size_t huge_page = 2 << 20;
 
 /// Aligned to its size, untouched, of ordinary pages. nullptr if there is no memory.
 void* map_huge_page() noexcept;
-/// From now on the system may use a huge page for it.
-void want_huge_page(void* memory) noexcept;
+/// From now on the system may use huge pages for it.
+void want_huge_pages(void* memory, std::size_t bytes = huge_page) noexcept;
 void unmap_huge_page(void* memory) noexcept;
 
 }  // namespace canele::comm
