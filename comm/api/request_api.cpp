@@ -88,12 +88,14 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
 /// Under the lock.
 [[gnu::always_inline]] inline receive_path::Accepted accept_or_defer(Engine& engine, const Posting& posting) {
   engine.counters.add(Counter::lock_taken);
-  const bool many = engine.matcher.is_large() || CANELE_BUGGIFY(pipeline_of_few);
-  if (many && PostPipeline::takes(engine, *posting.request, posting.data.length)) [[unlikely]] {
+  const bool begun = !engine.posts.empty();
+  const bool many = begun ? engine.matcher.is_large() : engine.matcher.is_large_for_posts();
+  if ((many || CANELE_BUGGIFY(pipeline_of_few)) && PostPipeline::takes(engine, *posting.request, posting.data.length))
+      [[unlikely]] {
     engine.posts.add(engine, posting);
     return receive_path::Accepted::other;
   }
-  if (!engine.posts.empty()) [[unlikely]]
+  if (begun) [[unlikely]]
     engine.posts.settle(engine);
   return receive_path::accept_in_line(engine, posting);
 }

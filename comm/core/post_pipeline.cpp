@@ -17,25 +17,34 @@ bool PostPipeline::takes(const Engine& engine, const Request& request, std::size
   return looked_after && request.word.load(std::memory_order_relaxed) == 0 && !request.late && length < advert::least;
 }
 
-void PostPipeline::advance(Engine& engine) {
-  CANELE_MARK(post_waits_in_pipeline);
-  prefetch_to_write(at(0).data.base);
-  const auto* const request = reinterpret_cast<const std::byte*>(at(0).request);
+[[gnu::always_inline]] inline void PostPipeline::foresee(const Matcher& matcher) {
+  const Posting& youngest = at(0);
+  where_[(next_ - 1) % where_.size()] =
+      matcher.foresee_post(youngest.session->match, youngest.tag, youngest.mask, youngest.source);
+  prefetch_to_write(youngest.data.base);
+  const auto* const request = reinterpret_cast<const std::byte*>(youngest.request);
   prefetch_to_write(request + 4 * sizeof(canele_request_t));  // requests to be posted often lie in an array
-  const unsigned steps = engine.matcher.post_steps(), apart = depth / steps;
-  if (steps > 2) {  // not the short way: all of a plain receive is written
-    prefetch_to_write(request + 64);
-    prefetch_to_write(request + 128);
+  if (matcher.post_steps() == Matcher::PostSteps::to_message) return matcher.foresee_message(where(7));
+  prefetch_to_write(request + 64);  // not the short way: all of a plain receive is written
+  prefetch_to_write(request + 128);
+  if (matcher.post_steps() == Matcher::PostSteps::to_listing) {
+    matcher.foresee_message(where(5));
+    matcher.foresee_listing(where(10));
+  } else {
+    matcher.foresee_message(where(3));
+    matcher.foresee_listing(where(6));
+    matcher.foresee_places(where(9));
   }
-  for (unsigned step = 0; step < steps && step * apart < count_; ++step) {
-    const Posting& one = at(step * apart);
-    engine.matcher.foresee_post(one.session->match, one.tag, one.mask, one.source, step);
-  }
-  while (count_ > depth) look_up_oldest(engine);
 }
 
-void PostPipeline::look_up_oldest(Engine& engine) {
+inline void PostPipeline::look_up_oldest(Engine& engine) {
   receive_path::accept_in_line(engine, at(--count_));  // no copy: its parts would be read before they are written
+}
+
+void PostPipeline::advance(Engine& engine) {
+  CANELE_MARK(post_waits_in_pipeline);
+  foresee(engine.matcher);
+  if (count_ > depth) look_up_oldest(engine);
 }
 
 void PostPipeline::settle(Engine& engine) {

@@ -59,10 +59,13 @@ class PostPipeline {
   static constexpr unsigned depth = 15;
 
   const Posting& at(std::size_t age) const noexcept { return ring_[(next_ - 1 - age) % ring_.size()]; }
+  std::uint64_t where(std::size_t age) const noexcept { return where_[(next_ - 1 - age) % where_.size()]; }
+  void foresee(const Matcher& matcher);
   void advance(Engine& engine);
   void look_up_oldest(Engine& engine);
 
-  std::array<Posting, 32> ring_{};  ///< a power of two, and more than `depth`
+  std::array<Posting, 32> ring_{};         ///< a power of two, and more than `depth`
+  std::array<std::uint64_t, 32> where_{};  ///< what the matcher has said of each, those looked up included
   std::size_t next_ = 0, count_ = 0;
 };
 

@@ -186,55 +186,26 @@ MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::
   return best;
 }
 
+/// Those that take the first of a list, or walk along it, are led nowhere.
 template <typename Counting>
-void BasicMatcher<Counting>::foresee_bucket(const MatchSession& session, MatchClass match_class, std::uint64_t tag,
-                                            std::int32_t source) const noexcept {
-  const bool exact = match_class == MatchClass::exact;
-  if (exact) exact_.foresee({tag, session.id, source});
-  // What an exact receive takes has to be taken out of the other table, too.
-  if (match_class == MatchClass::any_source || (exact && session.indexes_any_source))
-    any_source_.foresee({tag, session.id, rank_any});
-}
-
-/// What a look into the table says that the receive may find; nullptr for those that take the first of a list, or walk
-/// along it.
-template <typename Counting>
-const MatchNode* BasicMatcher<Counting>::guess_for(const MatchSession& session, MatchClass match_class,
-                                                   std::uint64_t tag, std::int32_t source) const noexcept {
-  switch (match_class) {
-    case MatchClass::exact:
-      return exact_.guess({tag, session.id, source});
-    case MatchClass::any_source:
-      return any_source_.guess({tag, session.id, rank_any});
-    case MatchClass::any_tag:
-    case MatchClass::any_any:
-    case MatchClass::masked:
-      break;
-  }
-  return nullptr;
+std::uint64_t BasicMatcher<Counting>::foresee_inexact_post(const MatchSession& session, std::uint64_t tag,
+                                                           std::uint64_t mask) const noexcept {
+  if (classify(rank_any, mask) != MatchClass::any_source) return 0;
+  return any_source_.foresee({tag, session.id, rank_any}) & ~under_exact_key;
 }
 
 template <typename Counting>
-void BasicMatcher<Counting>::foresee_post(const MatchSession& session, std::uint64_t tag, std::uint64_t mask,
-                                          std::int32_t source, unsigned step) const noexcept {
-  if (other_ != nullptr) return;
-  const MatchClass match_class = classify(source, mask);
-  if (step == 0) return foresee_bucket(session, match_class, tag, source);
-  if (step > 1 && !session.lists) return;
-  const MatchNode* const node = guess_for(session, match_class, tag, source);
-  if (node == nullptr) return;
-  if (step == 1) {
-    prefetch_to_write(node);
-    prefetch_to_read(static_cast<const UnexpectedNode*>(node) + 1);  // the bytes of a message, if it is one
-    return;
-  }
-  const Listing* const listing = node->posted ? nullptr : static_cast<const UnexpectedNode*>(node)->listing;
+void BasicMatcher<Counting>::foresee_listing(std::uint64_t where) const noexcept {
+  const Listing* const listing = guess_listing(where);
   if (listing == nullptr) return;
-  if (step == 2) {
-    prefetch_to_write(listing);
-    if (source == rank_any) exact_.foresee(MatchKey(*node));
-    return;
-  }
+  prefetch_to_write(listing);
+  if ((where & under_exact_key) == 0) exact_.foresee(MatchKey(*guess_of_post(where)));
+}
+
+template <typename Counting>
+void BasicMatcher<Counting>::foresee_places(std::uint64_t where) const noexcept {
+  const Listing* const listing = guess_listing(where);
+  if (listing == nullptr) return;
   prefetch_to_write(listing->from_source.block);
   prefetch_to_write(listing->in_session.block);
 }
@@ -445,7 +416,8 @@ void BasicMatcher<Counting>::list(MatchSession& session, std::size_t orders) {
   if (session.lists) return;
   each_unexpected(session, [&](UnexpectedNode& message) { session.arrivals.list(message); });
   session.lists = true;
-  post_steps_ = std::max(post_steps_, 3u);
+  post_steps_ = std::max(post_steps_, PostSteps::to_listing);
+  large_for_posts_ = large_table;
 }
 
 /// The messages that are there, by their stamps.
@@ -466,7 +438,7 @@ Arrivals& BasicMatcher<Counting>::arrivals_of(MatchSession& session) {
   list(session, 1);
   for (UnexpectedNode* message : there) session.arrivals.append(*message);
   session.orders_arrivals = true;
-  post_steps_ = most_post_steps;
+  post_steps_ = PostSteps::to_places;
   return session.arrivals;
 }
 
@@ -484,7 +456,7 @@ void BasicMatcher<Counting>::index_any_tag(MatchSession& session) {
   list(session, sources_of(there));
   session.indexes_any_tag = true;
   for (UnexpectedNode* message : there) file_by_source(session, *message);
-  post_steps_ = most_post_steps;
+  post_steps_ = PostSteps::to_places;
 }
 
 template <typename Counting>

@@ -113,18 +113,37 @@ class BasicMatcher {
   /// Where all fits the cache, is_large() says that it is not worth it.
   bool is_large() const noexcept { return exact_.keys() >= large_table; }
   bool is_huge() const noexcept { return exact_.keys() >= huge_table; }  ///< nor the next cache
+  /// Is it worth it to begin with hints for receives? What plain ones read the processor overlaps by itself for longer.
+  bool is_large_for_posts() const noexcept { return exact_.keys() > large_for_posts_; }
   std::uint64_t foresee(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
     return other_ == nullptr ? exact_.foresee({tag, session.id, source}) : 0;
   }
   const MatchNode* guess(std::uint64_t foreseen) const noexcept { return exact_.guess(foreseen); }
 
-  /// Hints for a receive that will be posted: each step sends for what the one before
-  /// it has led to, and so should come some time after it. The bucket; the message; its listing, if some session has
-  /// had wildcards; its places in orders, if some session has any.
-  static constexpr unsigned most_post_steps = 4;
-  unsigned post_steps() const noexcept { return post_steps_; }
-  void foresee_post(const MatchSession& session, std::uint64_t tag, std::uint64_t mask, std::int32_t source,
-                    unsigned step) const noexcept;
+  /// Hints for a receive that will be posted, in steps: each sends for what the one before it has led to, and so should
+  /// come some time after it. The first sends for the bucket, and says where that is; 0: nothing can be sent for.
+  [[gnu::always_inline]] std::uint64_t foresee_post(const MatchSession& session, std::uint64_t tag, std::uint64_t mask,
+                                                    std::int32_t source) const noexcept {
+    if (classify(source, mask) != MatchClass::exact) [[unlikely]]
+      return foresee_inexact_post(session, tag, mask);
+    // What an exact receive takes has to be taken out of the other table, too.
+    if (session.indexes_any_source) any_source_.foresee({tag, session.id, rank_any});
+    return exact_.foresee({tag, session.id, source}) | under_exact_key;
+  }
+  /// The message there. `where` may be of long ago: nothing is looked at but what is in the table now.
+  [[gnu::always_inline]] void foresee_message(std::uint64_t where) const noexcept {
+    const MatchNode* const node = guess_of_post(where);
+    if (node == nullptr) return;
+    prefetch_to_write(node);
+    prefetch_to_read(static_cast<const UnexpectedNode*>(node) + 1);  // the bytes of a message, if it is one
+  }
+  /// Its listing, if its session lists messages.
+  void foresee_listing(std::uint64_t where) const noexcept;
+  /// Its places in orders.
+  void foresee_places(std::uint64_t where) const noexcept;
+  /// The last of these steps that is of use: some session lists its messages, or has them in orders.
+  enum class PostSteps : std::uint8_t { to_message, to_listing, to_places };
+  PostSteps post_steps() const noexcept { return post_steps_; }
 
   /// The receive that a message would get, left where it is.
   PostedNode* peek(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
@@ -214,10 +233,20 @@ class BasicMatcher {
     return only;
   }
   void foresee_behind_first(const ArrivalOrder& order) const noexcept;
-  void foresee_bucket(const MatchSession& session, MatchClass match_class, std::uint64_t tag,
-                      std::int32_t source) const noexcept;
-  const MatchNode* guess_for(const MatchSession& session, MatchClass match_class, std::uint64_t tag,
-                             std::int32_t source) const noexcept;
+  /// In what foresee_post() says: the table of exact keys is meant. No bucket and no mark depends on that bit of a
+  /// hash.
+  static constexpr std::uint64_t under_exact_key = std::uint64_t{1} << 48;
+  [[gnu::cold]] std::uint64_t foresee_inexact_post(const MatchSession& session, std::uint64_t tag,
+                                                   std::uint64_t mask) const noexcept;
+  [[gnu::always_inline]] const MatchNode* guess_of_post(std::uint64_t where) const noexcept {
+    if ((where & under_exact_key) != 0) [[likely]]
+      return exact_.guess(where);
+    return where != 0 ? any_source_.guess(where) : nullptr;
+  }
+  const Listing* guess_listing(std::uint64_t where) const noexcept {
+    const MatchNode* const node = guess_of_post(where);
+    return node != nullptr && !node->posted ? static_cast<const UnexpectedNode*>(node)->listing : nullptr;
+  }
   /// The oldest message under the key of an exact receive, out of the table of exact keys; nullptr if there is none.
   [[gnu::always_inline]] UnexpectedNode* take_by_key(const MatchKey& key) noexcept {
     typename KeyedQueues<FiledExact, Counting>::Place place;
@@ -280,7 +309,8 @@ class BasicMatcher {
   KeyedQueues<FiledAnySource, Counting> any_source_;
   KeyedQueues<FiledAnyTag, Counting> any_tag_;
   std::uint64_t stamp_ = 0;
-  unsigned post_steps_ = 2;
+  PostSteps post_steps_ = PostSteps::to_message;
+  std::size_t large_for_posts_ = huge_table;
   struct Nothing {};
   [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Tally, Nothing> lists_;  ///< walked
   [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Statistics, Nothing> statistics_;

@@ -3,7 +3,7 @@
 // Receives that are posted while many messages wait: looked up a little later, and nobody can tell.
 //
 // Who: unit_engine. Threads: the engines' creation; the last test one more.
-// Surprise: the table must be large before any receive takes that way, so each test sends 1,500 messages first.
+// Surprise: the table must be large before any receive takes that way, so each test sends 9,000 messages first.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -16,7 +16,7 @@ namespace {
 
 class PostPipeline : public testing::Test {
  protected:
-  static constexpr std::size_t count = 1500, tags = 1300;  // the first 200 tags come twice
+  static constexpr std::size_t count = 9000, tags = 8800;  // the first 200 tags come twice
 
   void SetUp() override {
     std::iota(out_.begin(), out_.end(), 0u);
