@@ -25,8 +25,10 @@ bool PostPipeline::takes(const Engine& engine, const Request& request, std::size
   const auto* const request = reinterpret_cast<const std::byte*>(youngest.request);
   prefetch_to_write(request + 4 * sizeof(canele_request_t));  // requests to be posted often lie in an array
   if (matcher.post_steps() == Matcher::PostSteps::to_message) return matcher.foresee_message(where(7));
-  prefetch_to_write(request + 64);  // not the short way: all of a plain receive is written
-  prefetch_to_write(request + 128);
+  if (classify(youngest.source, youngest.mask) != MatchClass::exact) {  // the long way, which writes all of it
+    prefetch_to_write(request + 64);
+    prefetch_to_write(request + 128);
+  }
   if (matcher.post_steps() == Matcher::PostSteps::to_listing) {
     matcher.foresee_message(where(5));
     matcher.foresee_listing(where(10));

@@ -100,7 +100,9 @@ template <typename Counting>
     return message;
   }
   UnexpectedNode* const message = take_by_key({receive.tag, session.id, receive.source});
-  if (message != nullptr) forget_message(session, *message);
+  if (message == nullptr) return nullptr;
+  if (session.lists) forget_elsewhere(session, *message);
+  forget_exact(session, *message);
   return message;
 }
 
@@ -340,20 +342,17 @@ void BasicMatcher<Counting>::take(MatchSession& session, UnexpectedNode& message
 template <typename Counting>
 void BasicMatcher<Counting>::take_from_tables(MatchSession& session, UnexpectedNode& message) noexcept {
   exact_.remove(message);
-  forget_message(session, message);
+  if (session.lists) forget_elsewhere(session, message);
+  forget_exact(session, message);
 }
 
-/// A message that is no longer in the table of exact keys leaves the rest.
+/// A message of a session that lists its messages leaves all but the table of exact keys.
 template <typename Counting>
-[[gnu::always_inline]] inline void BasicMatcher<Counting>::forget_message(MatchSession& session,
-                                                                          UnexpectedNode& message) noexcept {
-  if (session.lists) {
-    if (session.indexes_any_source) any_source_.remove(message);
-    if (session.indexes_any_tag) forget_in_source(session, message);
-    if (session.orders_arrivals) session.arrivals.remove(message);
-    session.arrivals.unlist(message);
-  }
-  forget_exact(session, message);
+void BasicMatcher<Counting>::forget_elsewhere(MatchSession& session, UnexpectedNode& message) noexcept {
+  if (session.indexes_any_source) any_source_.remove(message);
+  if (session.indexes_any_tag) forget_in_source(session, message);
+  if (session.orders_arrivals) session.arrivals.remove(message);
+  session.arrivals.unlist(message);
 }
 
 template <typename Counting>

@@ -72,16 +72,18 @@ class BasicMatcher {
   /// taken out; or queues the receive and returns nullptr.
   UnexpectedNode* post(MatchSession& session, PostedNode& receive);
 
-  /// Is there a short way of post(): an exact receive of a session that files its messages under their exact keys only,
-  /// and has some?
+  /// Is there a short way of post(): an exact receive of a session in which messages wait?
   bool takes_exact(const MatchSession& session, std::uint64_t mask, std::int32_t source) const noexcept {
     const bool exact = classify(source, mask) == MatchClass::exact;
-    return exact && session.unexpected != 0 && !session.lists && other_ == nullptr && !Counting::on;
+    return exact && session.unexpected != 0 && other_ == nullptr && !Counting::on;
   }
   /// Then that is it: the message that it takes, already taken out, or nullptr: it must be queued.
   [[gnu::noinline]] UnexpectedNode* take_exact(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
     UnexpectedNode* const message = take_by_key({tag, session.id, source});
-    if (message != nullptr) forget_exact(session, *message);
+    if (message == nullptr) return nullptr;
+    if (session.lists) [[unlikely]]
+      forget_elsewhere(session, *message);
+    forget_exact(session, *message);
     return message;
   }
   /// The rest of post() for a receive that no message waits for.
@@ -264,7 +266,7 @@ class BasicMatcher {
   UnexpectedNode* find_in_tables(MatchSession& session, std::int32_t source, std::uint64_t tag, std::uint64_t mask);
   void cancel_in_tables(MatchSession& session, PostedNode& receive) noexcept;
   UnexpectedNode* receive_now(MatchSession& session, const PostedNode& receive);
-  void forget_message(MatchSession& session, UnexpectedNode& message) noexcept;
+  void forget_elsewhere(MatchSession& session, UnexpectedNode& message) noexcept;
   void take_from_tables(MatchSession& session, UnexpectedNode& message) noexcept;
   void count_compared() const noexcept {
     if constexpr (Counting::on) ++lists_.probes, ++lists_.attempts, ++lists_.lines;
