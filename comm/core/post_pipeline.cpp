@@ -29,12 +29,12 @@ bool PostPipeline::takes(const Engine& engine, const Request& request, std::size
     prefetch_to_write(request + 64);
     prefetch_to_write(request + 128);
   }
-  if (matcher.post_steps() == Matcher::PostSteps::to_listing) {
+  if (matcher.post_steps() == Matcher::PostSteps::to_elsewhere) {
     matcher.foresee_message(where(5));
-    matcher.foresee_listing(where(10));
+    matcher.foresee_elsewhere(where(10));
   } else {
     matcher.foresee_message(where(3));
-    matcher.foresee_listing(where(6));
+    matcher.foresee_elsewhere(where(6));
     matcher.foresee_places(where(9));
   }
 }

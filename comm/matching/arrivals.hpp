@@ -5,11 +5,12 @@
 //
 // Who: matchers, for sessions in which somebody has asked for messages by more than an exact key.
 // Threads: under the engine's lock.
-// Surprise: nothing of this is in the messages: most sessions never need it, and a message is one line without. And an
-//     order has no links from message to message: a message's place is a slot of a block, and a bit there says whether
-//     it is still in it. To take one of many thousands out touches the first line of the block; the links of a list
-//     would be in four lines of two neighbours, in no cache.
+// Surprise: an order has no links from message to message: a message's place is a slot of a block, and a bit there says
+//     whether it is still in it. To take one of many thousands out touches the first line of the block; the links of a
+//     list would be in four lines of two neighbours, in no cache. A place is one word, and in the message, if that is
+//     in one order and nothing else; who needs more has a listing.
 //
+//   message ─▶ block, slot                                                                     the only order
 //   message ─▶ Listing: any source │ place in the session's order │ place in its source's      64 bytes
 //                                      └─▶ block, slot
 //   ArrivalOrder: first ─▶ │ live bits │ 27 slots ─▶ messages │ ⇄ block ⇄ … ⇄ last: its slots are given out in turn
@@ -24,6 +25,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "comm/matching/chunk_pool.hpp"
 #include "comm/matching/node.hpp"
@@ -43,12 +45,7 @@ struct alignas(64) OrderBlock {
 };
 static_assert(sizeof(OrderBlock) == 256);
 
-struct OrderPlace {
-  OrderBlock* block = nullptr;
-  std::uint64_t slot = 0;
-};
-
-/// What a message is filed under besides its exact key.
+/// What a message is filed under besides its exact key, if that is more than one order.
 struct alignas(64) Listing {
   MatchLinks any_source;
   OrderPlace in_session, from_source;
@@ -59,7 +56,7 @@ using OrderBlocks = ChunkPool<OrderBlock, 16>;
 
 class ArrivalOrder {
  public:
-  using Place = OrderPlace Listing::*;
+  enum class Of : std::uint8_t { session, source };
 
   bool empty() const noexcept { return first_ == nullptr; }
   UnexpectedNode* first() const noexcept { return first_ != nullptr ? first_in(*first_, first_->live) : nullptr; }
@@ -72,28 +69,30 @@ class ArrivalOrder {
     return block != nullptr && (block->live >> slot & 1) != 0 ? block->messages[slot] : nullptr;
   }
   /// The one that came after it; nullptr: it was the last.
-  static UnexpectedNode* after(const UnexpectedNode& message, Place place) noexcept {
-    const OrderPlace& at = message.listing->*place;
-    const std::uint64_t rest = at.block->live & ~((std::uint64_t{2} << at.slot) - 1);
-    if (rest != 0) return first_in(*at.block, rest);
-    return at.block->later != nullptr ? first_in(*at.block->later, at.block->later->live) : nullptr;
+  static UnexpectedNode* after(UnexpectedNode& message, Of of) noexcept {
+    const OrderPlace at = place(message, of);
+    const OrderBlock& block = *at.block();
+    const std::uint64_t rest = block.live & ~((std::uint64_t{2} << at.slot()) - 1);
+    if (rest != 0) return first_in(block, rest);
+    return block.later != nullptr ? first_in(*block.later, block.later->live) : nullptr;
   }
-  /// The youngest; it has a listing, and there is a spare block.
-  void append(UnexpectedNode& message, Place place, OrderBlocks& blocks) noexcept {
+  /// The youngest. There is a spare block. Without a listing it is in no other order.
+  void append(UnexpectedNode& message, Of of, OrderBlocks& blocks) noexcept {
+    assert(place(message, of).block() == nullptr);
     if (last_ == nullptr || last_->given == OrderBlock::slots) add(blocks.take());
-    put(*last_, message, place);
+    put(*last_, message, of);
   }
   /// Takes it out. Returns its order: it may be empty now.
-  static ArrivalOrder& remove(UnexpectedNode& message, Place place, OrderBlocks& blocks) noexcept {
-    const OrderPlace at = message.listing->*place;
-    OrderBlock& block = *at.block;
+  static ArrivalOrder& remove(UnexpectedNode& message, Of of, OrderBlocks& blocks) noexcept {
+    const OrderPlace at = std::exchange(place(message, of), {});
+    OrderBlock& block = *at.block();
     ArrivalOrder& order = *block.order;
-    assert((block.live >> at.slot & 1) != 0);  // to look at the slot would be to miss the cache
-    block.live &= ~(std::uint64_t{1} << at.slot);
+    assert((block.live >> at.slot() & 1) != 0);  // to look at the slot would be to miss the cache
+    block.live &= ~(std::uint64_t{1} << at.slot());
     if (--block.left == 0) {
       order.drop(block, blocks);
     } else if (block.left < few) {
-      order.join(block, place, blocks);
+      order.join(block, of, blocks);
     }
     return order;
   }
@@ -101,15 +100,20 @@ class ArrivalOrder {
  private:
   static constexpr unsigned few = 4;  ///< so many messages of two neighbours are moved into one block
 
+  static OrderPlace& place(UnexpectedNode& message, Of of) noexcept {
+    Listing* const listing = message.elsewhere.listing();
+    if (listing == nullptr) return message.elsewhere.place;
+    return of == Of::session ? listing->in_session : listing->from_source;
+  }
   static UnexpectedNode* first_in(const OrderBlock& block, std::uint64_t live) noexcept {
     return block.messages[std::countr_zero(live)];
   }
-  static void put(OrderBlock& block, UnexpectedNode& message, Place place) noexcept {
-    const std::uint64_t slot = block.given++;
+  static void put(OrderBlock& block, UnexpectedNode& message, Of of) noexcept {
+    const unsigned slot = block.given++;
     ++block.left;
     block.messages[slot] = &message;
     block.live |= std::uint64_t{1} << slot;
-    message.listing->*place = {&block, slot};
+    place(message, of) = {&block, slot};
   }
   void add(OrderBlock& block) noexcept {
     block.order = this;
@@ -122,24 +126,24 @@ class ArrivalOrder {
     (block.later != nullptr ? block.later->earlier : last_) = block.earlier;
     blocks.give_back(block);
   }
-  void join(OrderBlock& block, Place place, OrderBlocks& blocks) noexcept {
+  void join(OrderBlock& block, Of of, OrderBlocks& blocks) noexcept {
     const auto fit = [](const OrderBlock* a, const OrderBlock* b) {
       return a != nullptr && b != nullptr && a->left + b->left <= few;
     };
     if (fit(&block, block.later)) {
-      move_into(block, *block.later, place, blocks);
+      move_into(block, *block.later, of, blocks);
     } else if (fit(block.earlier, &block)) {
-      move_into(*block.earlier, block, place, blocks);
+      move_into(*block.earlier, block, of, blocks);
     }
   }
-  void move_into(OrderBlock& block, OrderBlock& later, Place place, OrderBlocks& blocks) noexcept {
+  void move_into(OrderBlock& block, OrderBlock& later, Of of, OrderBlocks& blocks) noexcept {
     UnexpectedNode* all[few];
     unsigned count = 0;
     for (const OrderBlock* one : {&block, &later}) {
       for (std::uint64_t live = one->live; live != 0; live &= live - 1) all[count++] = first_in(*one, live);
     }
     block.live = block.given = block.left = 0;
-    for (unsigned i = 0; i < count; ++i) put(block, *all[i], place);
+    for (unsigned i = 0; i < count; ++i) put(block, *all[i], of);
     drop(later, blocks);
   }
 
@@ -152,40 +156,42 @@ struct SourceOrder : MatchNode, ArrivalOrder {};
 
 class Arrivals {
  public:
-  bool empty() const noexcept { return listings_.in_use() == 0; }
-  /// Makes room, so that nothing else fails: for so many more messages, and for so many more places of messages in
+  /// Makes room, so that nothing else fails: for so many more listings, and for so many more places of messages in
   /// orders, of which as many may be new. Throws std::bad_alloc, then nothing has changed.
   void reserve(std::size_t more, std::size_t places, std::size_t orders) {
     listings_.reserve(more);
     blocks_.reserve(places / OrderBlock::slots + orders);
     sources_.reserve(orders);
   }
-  void list(UnexpectedNode& message) noexcept {
-    assert(message.listing == nullptr);
-    message.listing = &listings_.take();
+  /// It gets a listing; the place that it has had, if any, is in that order.
+  void list(UnexpectedNode& message, ArrivalOrder::Of had) noexcept {
+    assert(message.elsewhere.listing() == nullptr);
+    Listing& listing = listings_.take();
+    (had == ArrivalOrder::Of::session ? listing.in_session : listing.from_source) = message.elsewhere.place;
+    message.elsewhere.set(&listing);
   }
   /// It is in no order.
   void unlist(UnexpectedNode& message) noexcept {
-    listings_.give_back(*message.listing);
-    message.listing = nullptr;
+    listings_.give_back(*message.elsewhere.listing());
+    message.elsewhere.set(nullptr);
   }
 
   const ArrivalOrder& order() const noexcept { return order_; }
   UnexpectedNode* first() const noexcept { return order_.first(); }
-  static UnexpectedNode* after(const UnexpectedNode& message) noexcept {
-    return ArrivalOrder::after(message, &Listing::in_session);
+  static UnexpectedNode* after(UnexpectedNode& message) noexcept {
+    return ArrivalOrder::after(message, ArrivalOrder::Of::session);
   }
-  void append(UnexpectedNode& message) noexcept { order_.append(message, &Listing::in_session, blocks_); }
-  void remove(UnexpectedNode& message) noexcept { ArrivalOrder::remove(message, &Listing::in_session, blocks_); }
+  void append(UnexpectedNode& message) noexcept { order_.append(message, ArrivalOrder::Of::session, blocks_); }
+  void remove(UnexpectedNode& message) noexcept { ArrivalOrder::remove(message, ArrivalOrder::Of::session, blocks_); }
 
   SourceOrder& new_source() noexcept { return sources_.take(); }
   void end_source(SourceOrder& source) noexcept { sources_.give_back(source); }
   void append(SourceOrder& source, UnexpectedNode& message) noexcept {
-    source.ArrivalOrder::append(message, &Listing::from_source, blocks_);
+    source.ArrivalOrder::append(message, ArrivalOrder::Of::source, blocks_);
   }
   /// Returns its source, which may have no message now.
   SourceOrder& remove_from_source(UnexpectedNode& message) noexcept {
-    return static_cast<SourceOrder&>(ArrivalOrder::remove(message, &Listing::from_source, blocks_));
+    return static_cast<SourceOrder&>(ArrivalOrder::remove(message, ArrivalOrder::Of::source, blocks_));
   }
 
  private:

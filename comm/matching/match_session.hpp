@@ -60,7 +60,8 @@ struct NodeFifo {
 
 struct MatchSession {
   std::uint32_t id = 0;
-  bool lists = false;            ///< each unexpected message has a listing
+  bool files_elsewhere = false;  ///< unexpected messages: under more than their exact keys
+  bool lists = false;            ///< each has a listing
   bool orders_arrivals = false;  ///< and is in the session's order
   bool indexes_any_source = false, indexes_any_tag = false;
   std::size_t posted_any_source = 0, posted_any_tag = 0;

@@ -101,7 +101,7 @@ template <typename Counting>
   }
   UnexpectedNode* const message = take_by_key({receive.tag, session.id, receive.source});
   if (message == nullptr) return nullptr;
-  if (session.lists) forget_elsewhere(session, *message);
+  if (session.files_elsewhere) forget_elsewhere(session, *message);
   forget_exact(session, *message);
   return message;
 }
@@ -197,19 +197,21 @@ std::uint64_t BasicMatcher<Counting>::foresee_inexact_post(const MatchSession& s
 }
 
 template <typename Counting>
-void BasicMatcher<Counting>::foresee_listing(std::uint64_t where) const noexcept {
-  const Listing* const listing = guess_listing(where);
-  if (listing == nullptr) return;
-  prefetch_to_write(listing);
-  if ((where & under_exact_key) == 0) exact_.foresee(MatchKey(*guess_of_post(where)));
+void BasicMatcher<Counting>::foresee_elsewhere(std::uint64_t where) const noexcept {
+  const UnexpectedNode* const message = guess_message(where);
+  if (message == nullptr) return;
+  const Listing* const listing = message->elsewhere.listing();
+  prefetch_to_write(listing != nullptr ? static_cast<const void*>(listing) : message->elsewhere.place.block());
+  if ((where & under_exact_key) == 0) exact_.foresee(MatchKey(*message));
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::foresee_places(std::uint64_t where) const noexcept {
-  const Listing* const listing = guess_listing(where);
+  const UnexpectedNode* const message = guess_message(where);
+  const Listing* const listing = message != nullptr ? message->elsewhere.listing() : nullptr;
   if (listing == nullptr) return;
-  prefetch_to_write(listing->from_source.block);
-  prefetch_to_write(listing->in_session.block);
+  prefetch_to_write(listing->from_source.block());
+  prefetch_to_write(listing->in_session.block());
 }
 
 /// Who takes the first one comes back for those behind it: sends for a message, and, for one that was sent for some
@@ -222,7 +224,7 @@ void BasicMatcher<Counting>::foresee_behind_first(const ArrivalOrder& order) con
     prefetch_to_read(far + 1);
   }
   if (const UnexpectedNode* const near = order.behind_first(4); near != nullptr) {
-    prefetch_to_write(near->listing);
+    prefetch_to_write(near->elsewhere.listing());
     exact_.foresee(MatchKey(*near));
   }
 }
@@ -295,15 +297,15 @@ void BasicMatcher<Counting>::store(MatchSession& session, UnexpectedNode& messag
   message.posted = false;
   message.queued = true;
   message.stamp = ++stamp_;
-  if (session.lists) store_elsewhere(session, message);
+  if (session.files_elsewhere) store_elsewhere(session, message);
   exact_.push(message);
   ++session.unexpected;
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::store_elsewhere(MatchSession& session, UnexpectedNode& message) {
-  session.arrivals.reserve(1, 2, 2);
-  session.arrivals.list(message);
+  session.arrivals.reserve(session.lists ? 1 : 0, 2, 2);
+  if (session.lists) session.arrivals.list(message, ArrivalOrder::Of::session);
   if (session.orders_arrivals) session.arrivals.append(message);
   if (session.indexes_any_source) any_source_.push(message);
   if (session.indexes_any_tag) file_by_source(session, message);
@@ -342,17 +344,17 @@ void BasicMatcher<Counting>::take(MatchSession& session, UnexpectedNode& message
 template <typename Counting>
 void BasicMatcher<Counting>::take_from_tables(MatchSession& session, UnexpectedNode& message) noexcept {
   exact_.remove(message);
-  if (session.lists) forget_elsewhere(session, message);
+  if (session.files_elsewhere) forget_elsewhere(session, message);
   forget_exact(session, message);
 }
 
-/// A message of a session that lists its messages leaves all but the table of exact keys.
+/// A message leaves all but the table of exact keys.
 template <typename Counting>
 void BasicMatcher<Counting>::forget_elsewhere(MatchSession& session, UnexpectedNode& message) noexcept {
   if (session.indexes_any_source) any_source_.remove(message);
   if (session.indexes_any_tag) forget_in_source(session, message);
   if (session.orders_arrivals) session.arrivals.remove(message);
-  session.arrivals.unlist(message);
+  if (session.lists) session.arrivals.unlist(message);
 }
 
 template <typename Counting>
@@ -408,15 +410,22 @@ bool BasicMatcher<Counting>::is_next(const MatchSession& session, const PostedNo
   return session.only == &receive || exact_.find({receive.tag, session.id, receive.source}) == &receive;
 }
 
-/// Who asks first has those that are there listed; there will be so many more orders.
+/// Before the messages that are there are filed under something else, too: any source, or so many orders. They are
+/// listed when that is more than one order.
 template <typename Counting>
-void BasicMatcher<Counting>::list(MatchSession& session, std::size_t orders) {
-  session.arrivals.reserve(session.lists ? 0 : session.unexpected, session.unexpected, orders);
-  if (session.lists) return;
-  each_unexpected(session, [&](UnexpectedNode& message) { session.arrivals.list(message); });
-  session.lists = true;
-  post_steps_ = std::max(post_steps_, PostSteps::to_listing);
+void BasicMatcher<Counting>::file_elsewhere(MatchSession& session, bool any_source, std::size_t orders) {
+  const bool in_orders = !any_source || session.orders_arrivals || session.indexes_any_tag;
+  const bool list = (any_source || session.files_elsewhere) && !session.lists;
+  session.arrivals.reserve(list ? session.unexpected : 0, session.unexpected, orders);
+  if (list) {
+    const auto had = session.orders_arrivals ? ArrivalOrder::Of::session : ArrivalOrder::Of::source;
+    each_unexpected(session, [&](UnexpectedNode& message) { session.arrivals.list(message, had); });
+    session.lists = true;
+  }
+  const bool to_places = session.lists && in_orders;
+  post_steps_ = std::max(post_steps_, to_places ? PostSteps::to_places : PostSteps::to_elsewhere);
   large_for_posts_ = large_table;
+  session.files_elsewhere = true;
 }
 
 /// The messages that are there, by their stamps.
@@ -434,17 +443,16 @@ template <typename Counting>
 Arrivals& BasicMatcher<Counting>::arrivals_of(MatchSession& session) {
   if (session.orders_arrivals) return session.arrivals;
   const std::vector<UnexpectedNode*> there = in_order(session);
-  list(session, 1);
+  file_elsewhere(session, false, 1);
   for (UnexpectedNode* message : there) session.arrivals.append(*message);
   session.orders_arrivals = true;
-  post_steps_ = PostSteps::to_places;
   return session.arrivals;
 }
 
 template <typename Counting>
 void BasicMatcher<Counting>::index_any_source(MatchSession& session) {
   const std::vector<UnexpectedNode*> there = in_order(session);
-  list(session, 0);
+  file_elsewhere(session, true, 0);
   session.indexes_any_source = true;
   for (UnexpectedNode* message : there) any_source_.push(*message);
 }
@@ -452,10 +460,9 @@ void BasicMatcher<Counting>::index_any_source(MatchSession& session) {
 template <typename Counting>
 void BasicMatcher<Counting>::index_any_tag(MatchSession& session) {
   const std::vector<UnexpectedNode*> there = in_order(session);
-  list(session, sources_of(there));
+  file_elsewhere(session, false, sources_of(there));
   session.indexes_any_tag = true;
   for (UnexpectedNode* message : there) file_by_source(session, *message);
-  post_steps_ = PostSteps::to_places;
 }
 
 template <typename Counting>

@@ -44,7 +44,7 @@ struct FiledExact {
 };
 struct FiledAnySource {
   static MatchLinks& links(MatchNode& node) noexcept {
-    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).listing->any_source;
+    return node.posted ? node.links : static_cast<UnexpectedNode&>(node).elsewhere.listing()->any_source;
   }
   static MatchKey key(const MatchNode& node) noexcept { return {node.tag, node.session, rank_any}; }
 };
@@ -81,7 +81,7 @@ class BasicMatcher {
   [[gnu::noinline]] UnexpectedNode* take_exact(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
     UnexpectedNode* const message = take_by_key({tag, session.id, source});
     if (message == nullptr) return nullptr;
-    if (session.lists) [[unlikely]]
+    if (session.files_elsewhere) [[unlikely]]
       forget_elsewhere(session, *message);
     forget_exact(session, *message);
     return message;
@@ -139,12 +139,12 @@ class BasicMatcher {
     prefetch_to_write(node);
     prefetch_to_read(static_cast<const UnexpectedNode*>(node) + 1);  // the bytes of a message, if it is one
   }
-  /// Its listing, if its session lists messages.
-  void foresee_listing(std::uint64_t where) const noexcept;
-  /// Its places in orders.
+  /// Its listing, or its place in the only order.
+  void foresee_elsewhere(std::uint64_t where) const noexcept;
+  /// The places in orders that its listing has.
   void foresee_places(std::uint64_t where) const noexcept;
-  /// The last of these steps that is of use: some session lists its messages, or has them in orders.
-  enum class PostSteps : std::uint8_t { to_message, to_listing, to_places };
+  /// The last of these steps that is of use in some session.
+  enum class PostSteps : std::uint8_t { to_message, to_elsewhere, to_places };
   PostSteps post_steps() const noexcept { return post_steps_; }
 
   /// The receive that a message would get, left where it is.
@@ -245,9 +245,9 @@ class BasicMatcher {
       return exact_.guess(where);
     return where != 0 ? any_source_.guess(where) : nullptr;
   }
-  const Listing* guess_listing(std::uint64_t where) const noexcept {
+  const UnexpectedNode* guess_message(std::uint64_t where) const noexcept {
     const MatchNode* const node = guess_of_post(where);
-    return node != nullptr && !node->posted ? static_cast<const UnexpectedNode*>(node)->listing : nullptr;
+    return node != nullptr && !node->posted ? static_cast<const UnexpectedNode*>(node) : nullptr;
   }
   /// The oldest message under the key of an exact receive, out of the table of exact keys; nullptr if there is none.
   [[gnu::always_inline]] UnexpectedNode* take_by_key(const MatchKey& key) noexcept {
@@ -296,7 +296,7 @@ class BasicMatcher {
   }
   MatchNode* oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
                         MatchNode* exact) const noexcept;
-  void list(MatchSession& session, std::size_t orders);
+  void file_elsewhere(MatchSession& session, bool any_source, std::size_t orders);
   void file_by_source(MatchSession& session, UnexpectedNode& message);
   void forget_in_source(MatchSession& session, UnexpectedNode& message) noexcept;
   void store_elsewhere(MatchSession& session, UnexpectedNode& message);

@@ -16,6 +16,7 @@ inline constexpr std::int32_t rank_any = -1;
 
 struct MatchNode;
 struct Listing;
+struct OrderBlock;
 
 /// Links of one queue. In the table's, prev of the head is the tail; `chain` links heads that overflow one bucket.
 struct MatchLinks {
@@ -57,11 +58,35 @@ struct PostedNode : MatchNode {
   }
 };
 
+/// A slot of a block (arrivals.hpp), or none, in one word: blocks lie on lines, and have less than 32 slots.
+class OrderPlace {
+ public:
+  OrderPlace() = default;
+  OrderPlace(OrderBlock* block, unsigned slot) noexcept
+      : bits_(reinterpret_cast<std::uintptr_t>(block) | slot << 1 | 1) {}
+  OrderBlock* block() const noexcept { return reinterpret_cast<OrderBlock*>(bits_ & ~std::uintptr_t{63}); }
+  unsigned slot() const noexcept { return static_cast<unsigned>(bits_ >> 1 & 31); }
+
+ private:
+  friend struct Elsewhere;
+  std::uintptr_t bits_ = 0;  ///< the lowest is set, if it is one
+};
+
+/// What else a message is filed under than its exact key, in one word: nothing, its place in the only order that there
+/// is, or a listing.
+struct Elsewhere {
+  OrderPlace place;
+  Listing* listing() const noexcept {
+    return (place.bits_ & 1) == 0 ? reinterpret_cast<Listing*>(place.bits_) : nullptr;
+  }
+  void set(Listing* listing) noexcept { place.bits_ = reinterpret_cast<std::uintptr_t>(listing); }
+};
+
 /// A message that waits for its receive: one cache line, its owner's share included.
 struct UnexpectedNode : MatchNode {
-  std::uint8_t traits = 0;     ///< its owner's
-  std::uint32_t stored = 0;    ///< its owner's
-  Listing* listing = nullptr;  ///< what else it is filed under, in sessions that list their messages
+  std::uint8_t traits = 0;   ///< its owner's
+  std::uint32_t stored = 0;  ///< its owner's
+  Elsewhere elsewhere;       ///< in sessions that have been asked for messages by less than an exact key
 };
 static_assert(sizeof(UnexpectedNode) == 64 && sizeof(PostedNode) == 64);
 

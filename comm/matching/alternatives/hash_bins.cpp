@@ -31,8 +31,7 @@ class HashBins final : public Alternative {
  protected:
   void append(MatchSession&, PostedNode& receive) override { list_of(receive).append(receive); }
   void append(MatchSession& session, UnexpectedNode& message) override {
-    session.arrivals.reserve(1, 1, 1);
-    session.arrivals.list(message);
+    session.arrivals.reserve(0, 1, 1);
     session.arrivals.append(message);
     bin({message.tag, message.session, message.source}).unexpected.append(message);
   }
@@ -40,7 +39,6 @@ class HashBins final : public Alternative {
   void remove(MatchSession& session, UnexpectedNode& message) noexcept override {
     bin({message.tag, message.session, message.source}).unexpected.unlink(message);
     session.arrivals.remove(message);
-    session.arrivals.unlist(message);
   }
 
   PostedNode* search(const Envelope& message, Tally& cost) const noexcept override {

@@ -17,17 +17,18 @@
 namespace canele::comm {
 namespace {
 
-constexpr ArrivalOrder::Place place = &Listing::in_session;
+constexpr auto of = ArrivalOrder::Of::session;
 
+/// Every third message has a listing, the others have their place in themselves.
 struct Ordered {
   explicit Ordered(std::size_t count) : messages(count), listings(count) {
-    for (std::size_t i = 0; i < count; ++i) messages[i].listing = &listings[i];
+    for (std::size_t i = 0; i < count; i += 3) messages[i].elsewhere.set(&listings[i]);
   }
   void append(std::size_t i) {
     blocks.reserve(1);
-    order.append(messages[i], place, blocks);
+    order.append(messages[i], of, blocks);
   }
-  void remove(std::size_t i) { EXPECT_EQ(&ArrivalOrder::remove(messages[i], place, blocks), &order); }
+  void remove(std::size_t i) { EXPECT_EQ(&ArrivalOrder::remove(messages[i], of, blocks), &order); }
 
   std::vector<UnexpectedNode> messages;
   std::vector<Listing> listings;
@@ -35,11 +36,11 @@ struct Ordered {
   ArrivalOrder order;
 };
 
-void expect_same(const Ordered& world, const std::list<std::size_t>& model) {
-  const UnexpectedNode* at = world.order.first();
+void expect_same(Ordered& world, const std::list<std::size_t>& model) {
+  UnexpectedNode* at = world.order.first();
   for (const std::size_t i : model) {
     ASSERT_EQ(at, &world.messages[i]);
-    at = ArrivalOrder::after(*at, place);
+    at = ArrivalOrder::after(*at, of);
   }
   ASSERT_EQ(at, nullptr);
   ASSERT_EQ(world.order.empty(), model.empty());
@@ -88,6 +89,7 @@ TEST(ArrivalOrder, FewMessagesOfManyKeepFewBlocks) {
 
 TEST(ChunkPool, KeepsItsObjectsApartAndGivesABurstBack) {
   constexpr std::size_t many = 100'000;  // several huge pages
+  std::vector<MatchNode> nodes(many);
   ChunkPool<Listing, 64> pool;
   for (int burst = 0; burst < 2; ++burst) {
     std::set<const Listing*> taken;
@@ -96,12 +98,12 @@ TEST(ChunkPool, KeepsItsObjectsApartAndGivesABurstBack) {
       pool.reserve(1 + i % 3);
       order.push_back(&pool.take());
       taken.insert(order.back());
-      order.back()->in_session.slot = i;
+      order.back()->any_source.next = &nodes[i];
     }
     EXPECT_EQ(taken.size(), many);
     EXPECT_GE(pool.chunks(), many * sizeof(Listing) / huge_page);
     for (std::size_t i = 0; i < many; ++i) {
-      ASSERT_EQ(order[i]->in_session.slot, i);
+      ASSERT_EQ(order[i]->any_source.next, &nodes[i]);
       pool.give_back(*order[i]);
     }
     EXPECT_EQ(pool.in_use(), 0u);
