@@ -11,9 +11,12 @@
 //
 //   age:  0 its bucket ─▶ 7 the message there ─▶ 15 look up
 //   where some session has had wildcards:
-//         0 its bucket ─▶ 5 the message ─▶ 10 its listing ─▶ 15 look up
-//   where messages are in an order of arrival, too:
+//         0 its bucket ─▶ 5 the message ─▶ 10 its listing, or its place in an order ─▶ 15 look up
+//   where some session lists messages, and has them in orders:
 //         0 its bucket ─▶ 3 the message ─▶ 6 its listing ─▶ 9 its places ─▶ 15 look up
+//
+//   where_:  what the matcher has said of each post, by its number. It is used a few posts later without a look at
+//            whether that post still waits: a hash can grow old, but it names no memory.
 //
 // It is group prefetching (Chen et al., "Improving hash join performance through prefetching", 2004), across calls.
 // Rejected: a call that posts many receives at once (task runtimes post one by one, MPI has no such call).

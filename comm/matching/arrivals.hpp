@@ -156,6 +156,7 @@ struct SourceOrder : MatchNode, ArrivalOrder {};
 
 class Arrivals {
  public:
+  bool empty() const noexcept { return listings_.in_use() + blocks_.in_use() + sources_.in_use() == 0; }
   /// Makes room, so that nothing else fails: for so many more listings, and for so many more places of messages in
   /// orders, of which as many may be new. Throws std::bad_alloc, then nothing has changed.
   void reserve(std::size_t more, std::size_t places, std::size_t orders) {
