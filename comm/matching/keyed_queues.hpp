@@ -199,6 +199,8 @@ class KeyedQueues {
       return find(key, place);
     }
   }
+  /// Where a head is, by its address: no other node is looked at, but in an overflow.
+  Place place_of(MatchNode& head) const noexcept;
   /// Its head is gone: one of the overflow, if there is any, takes its place.
   void vacate(MatchBucket& b, unsigned slot) noexcept;
   void count_probe() const noexcept {
@@ -344,15 +346,35 @@ void KeyedQueues<Filing, Counting>::remove(MatchNode& node) noexcept {
     links(*own.next).prev = own.prev;
     return;
   }
-  Place place;
-  MatchNode* head = find_to_change(Filing::key(node), place);
-  assert(head != nullptr && "removing a node that is not in the table");
-  if (head == &node) {
-    remove_first(node, place);
+  if (first) {
+    remove_first(node, place_of(node));
     return;
   }
+  Place place;
+  MatchNode* const head = find_to_change(Filing::key(node), place);
+  assert(head != nullptr && "removing a node that is not in the table");
   links(*own.prev).next = nullptr;  // the tail
   links(*head).prev = own.prev;
+}
+
+template <typename Filing, typename Counting>
+[[gnu::always_inline]] inline auto KeyedQueues<Filing, Counting>::place_of(MatchNode& head) const noexcept -> Place {
+  Place place;
+  place.hash = hash(Filing::key(head));
+  MatchBucket& b = bucket(place.hash);
+  place.bucket = &b;
+  if constexpr (Counting::on) ++tally_.probes;
+  for (unsigned same = b.having(MatchBucket::mark(place.hash)); same != 0; same &= same - 1, same &= same - 1) {
+    place.slot = static_cast<unsigned>(std::countr_zero(same)) / 2;
+    if (b.head(place.slot) == &head) [[likely]]
+      return place;
+  }
+  place.slot = MatchBucket::slot_count;
+  for (MatchNode* one = b.overflow(); one != &head; one = links(*one).chain) {
+    assert(one != nullptr && "removing a node that is not in the table");
+    place.before = one;
+  }
+  return place;
 }
 
 template <typename Filing, typename Counting>
