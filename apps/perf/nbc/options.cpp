@@ -21,6 +21,11 @@ const char* const explained =
     "  comp              the computation alone, its rows chosen so that it takes --comp, or --ratio times comm\n"
     "  total             both together\n"
     "  r_overhead        (total - max(comp, comm)) / min(comp, comm); 0: overlapped, 1: one after the other\n"
+    "  r_overhead_bare   the same of plain threads that copy and sum, without the library, what the collective has to, "
+    "on\n"
+    "                    the core for progress, in turn with it: what this machine takes from a computation for it. "
+    "With\n"
+    "                    a core for progress that does not compute; JSON has comm_bare and total_bare, too\n"
     "  r_comm            time in the library / comm, of the rank that has most; the best is 1 - comp / comm, at least "
     "0\n"
     "  r_comp_slowdown   computation beside the collective / alone, of the rank that has most\n"
@@ -109,6 +114,7 @@ void add_where(CLI::App& sub, Options& options) {
   sub.add_option("--worker-core", options.worker_core, "Core of progress threads (default, dedicated: the last one)")
       ->check(CLI::Range(0, 4095));
   sub.add_flag("!--no-pin", options.pin, "Do not pin the threads that compute");
+  sub.add_flag("!--no-bare", options.bare, "Do not measure what plain copies cost (twice as quick)");
 }
 
 }  // namespace

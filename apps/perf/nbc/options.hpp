@@ -36,6 +36,7 @@ struct Options {
   bool cresta = false;
   bool all_ranks = false;
   bool pin = true;
+  bool bare = true;
   bool json = false;
 
   /// Of the job: the only one.

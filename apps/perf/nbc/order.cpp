@@ -28,20 +28,25 @@ void Orders::wait_until(std::uint64_t date) const {
 
 Dates Orders::carry_out(const Order& order) {
   const progress::Clock& clock = bench_.clock;
-  const bool communicate = order.communicate != 0;
+  const bool communicate = order.communicate != 0, bare = order.bare != 0;
   Call call{};
   if (communicate) call = buffers_.prepare(order.operation, order.size, order.check != 0);
+  if (bare) {
+    bench_.bare->prepare(bare_amount(order.operation, order.size, bench_.link.rank(), bench_.link.size()));
+  }
   progress::Link::Request request{};
   Dates dates;
   dates.late = clock.now() > order.start ? 1 : 0;
   wait_until(order.start + (bench_.link.rank() == 0 ? order.delay : 0));
   dates.start = clock.now();
   if (communicate) bench_.collectives.start(call, request);
+  if (bare) bench_.bare->start();
   dates.called = clock.now();
   if (bench_.crowded && order.rows > 0) sched_yield();
   bench_.work.run(order.rows);
   dates.computed = clock.now();
   if (communicate) bench_.link.wait(request);
+  if (bare) bench_.bare->wait();
   dates.end = clock.now();
   if (order.check != 0) {
     const std::string wrong = buffers_.check(call);

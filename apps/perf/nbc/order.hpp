@@ -12,6 +12,7 @@
 
 #include "../progress/link.hpp"
 #include "../progress/report.hpp"
+#include "bare.hpp"
 #include "collectives.hpp"
 #include "metrics.hpp"
 #include "operation.hpp"
@@ -28,6 +29,7 @@ struct Bench {
   const Options& options;
   progress::Report& report;
   Work& work;
+  Bare* bare;  ///< nullptr: no core for it
   double us_per_row;
   double impact;  ///< r_mpi_impact, the largest of all ranks
   bool crowded;   ///< ranks share cores
@@ -38,6 +40,7 @@ struct Order {
   Operation operation = Operation::barrier;
   std::uint64_t size = 0;         ///< of a part
   std::uint64_t communicate = 0;  ///< 0: only compute
+  std::uint64_t bare = 0;         ///< bare copies and sums instead of the collective
   std::uint64_t rows = 0;         ///< of the work, on each core
   std::uint64_t delay = 0;        ///< of rank 0, in ticks
   std::uint64_t check = 0;        ///< results are looked at, too

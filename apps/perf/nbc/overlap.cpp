@@ -22,7 +22,8 @@ double median(const std::vector<double>& values) { return quantile(values, 0.5);
 /// What one point of the plane has brought, an element for each iteration.
 struct Samples {
   std::vector<double> comm, comp, total;
-  std::vector<std::vector<Phases>> together;  ///< by iteration, by rank
+  std::vector<double> comm_bare, comp_bare, total_bare;  ///< of plain threads
+  std::vector<std::vector<Phases>> together;             ///< by iteration, by rank
 };
 
 /// Of one rank: medians over the iterations.
@@ -83,6 +84,7 @@ class Overlap {
   void point(Calibrated size, double target);
   Calibrated rows_for(double target);
   void measure(std::uint64_t size, double comm_target, std::uint64_t rows, double comp_target);
+  void measure_bare(std::uint64_t size, std::uint64_t rows, Samples& samples);
   void print(const progress::Row& keys, const Samples& samples);
 
   Bench& bench_;
@@ -140,15 +142,16 @@ Calibrated Overlap::rows_for(double target) {
 }
 
 void Overlap::measure(std::uint64_t size, double comm_target, std::uint64_t rows, double comp_target) {
-  Samples samples;
+  Samples samples, warm;
   for (int i = -bench_.options.warm_ups; i < bench_.options.iterations; ++i) {
+    Samples& into = i < 0 ? warm : samples;
     const double comp_first = comp(rows), comm_alone = comm(size), comp_alone = comp(rows);
     const Outcome both = orders_.give(order(size, rows));
-    if (i < 0) continue;
-    samples.comm.push_back(comm_alone);
-    samples.comp.insert(samples.comp.end(), {comp_first, comp_alone});
-    samples.total.push_back(both.global);
-    samples.together.push_back(both.ranks);
+    into.comm.push_back(comm_alone);
+    into.comp.insert(into.comp.end(), {comp_first, comp_alone});
+    into.total.push_back(both.global);
+    into.together.push_back(both.ranks);
+    if (bench_.bare != nullptr && size > 0) measure_bare(size, rows, into);
   }
   progress::Row keys{"nbc",
                      {{"configuration", bench_.options.configuration()},
@@ -159,6 +162,18 @@ void Overlap::measure(std::uint64_t size, double comm_target, std::uint64_t rows
                      {},
                      {}};
   print(keys, samples);
+}
+
+/// Likewise: each after a computation alone.
+void Overlap::measure_bare(std::uint64_t size, std::uint64_t rows, Samples& samples) {
+  Order bare = order(size, 0);
+  bare.communicate = 0;
+  bare.bare = 1;
+  samples.comp_bare.push_back(comp(rows));
+  samples.comm_bare.push_back(orders_.give(bare).global);
+  samples.comp_bare.push_back(comp(rows));
+  bare.rows = rows;
+  samples.total_bare.push_back(orders_.give(bare).global);
 }
 
 void Overlap::print(const progress::Row& keys, const Samples& samples) {
@@ -175,15 +190,18 @@ void Overlap::print(const progress::Row& keys, const Samples& samples) {
     computing.push_back(own.comp / own.total());
   }
   const double comm_ratio = quantile(comms, 1), comp_ratio = quantile(comps, 1);
-  nlohmann::ordered_json ratios = {{"comm", alone.comm},
-                                   {"comp", alone.comp},
-                                   {"total", total},
-                                   {"r_overhead", overhead},
-                                   {"r_comm", comm_ratio},
-                                   {"r_comp_slowdown", comp_ratio},
-                                   {"r_mpi_impact", bench_.impact},
-                                   {"omb", omb_overlap(total, alone.comp, alone.comm)},
-                                   {"imb", imb_overlap(alone.comm, alone.comp, total)}};
+  nlohmann::ordered_json ratios = {
+      {"comm", alone.comm}, {"comp", alone.comp}, {"total", total}, {"r_overhead", overhead}};
+  if (!samples.total_bare.empty()) {
+    const References bare{median(samples.comp_bare), median(samples.comm_bare)};
+    ratios["r_overhead_bare"] = r_overhead(median(samples.total_bare), bare);
+    if (bench_.options.json) ratios["comm_bare"] = bare.comm, ratios["total_bare"] = median(samples.total_bare);
+  }
+  ratios.update({{"r_comm", comm_ratio},
+                 {"r_comp_slowdown", comp_ratio},
+                 {"r_mpi_impact", bench_.impact},
+                 {"omb", omb_overlap(total, alone.comp, alone.comm)},
+                 {"imb", imb_overlap(alone.comm, alone.comp, total)}});
   nlohmann::ordered_json ranks = {{"median", median(overheads)},       {"least", quantile(overheads, 0)},
                                   {"largest", quantile(overheads, 1)}, {"call", median(calls)},
                                   {"computation", median(computing)},  {"wait", median(waits)}};
@@ -195,6 +213,9 @@ void Overlap::print(const progress::Row& keys, const Samples& samples) {
   row.samples = {{"comm", samples.comm},
                  {"comp", samples.comp},
                  {"total", samples.total},
+                 {"comm_bare", samples.comm_bare},
+                 {"comp_bare", samples.comp_bare},
+                 {"total_bare", samples.total_bare},
                  {"ranks", {{"r_overhead", overheads}, {"r_comm", comms}, {"r_comp_slowdown", comps}}}};
   bench_.report.print(row);
 }

@@ -3,6 +3,7 @@
 // Pins, looks at the passive impact, and chooses the benchmark. Who and threads: see benchmarks.hpp.
 // Surprise: every rank measures the impact on the same core as before the library was there: that of the first rank.
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "benchmarks.hpp"
@@ -32,6 +33,16 @@ double largest_impact(progress::Link& link, Collectives& collectives, const Befo
   return impact;
 }
 
+/// That for progress, if nobody computes there; -1: none.
+int core_for_bare(const Options& options, const std::vector<int>& allowed) {
+  const auto has = [](const std::vector<int>& cores, int one) {
+    return std::count(cores.begin(), cores.end(), one) > 0;
+  };
+  const int core = worker_core_of(options, allowed);
+  const bool free = has(allowed, core) && !has(computing_cores(options, allowed), core);
+  return options.bare && options.pin && !options.cresta && free ? core : -1;
+}
+
 }  // namespace
 
 void run(progress::Link& link, Collectives& collectives, const Options& options, const Before& before) {
@@ -41,9 +52,13 @@ void run(progress::Link& link, Collectives& collectives, const Options& options,
   }
   const double impact = largest_impact(link, collectives, before);
   Work work(cores_of(options, before.allowed, link.local_rank()), options.pin);
+  std::optional<Bare> bare;
+  const int bare_core = core_for_bare(options, before.allowed);
+  if (bare_core >= 0) bare.emplace(bare_core);
   progress::Report report(options.json);
   const bool shared = crowded(options, before.allowed, link.size());
-  Bench bench{link, collectives, before.clock, options, report, work, before.us_per_row, impact, shared};
+  Bench bench{link,   collectives, before.clock, options, report, work, bare ? &*bare : nullptr, before.us_per_row,
+              impact, shared};
   Orders orders(bench);
   if (link.rank() != 0) return orders.follow();
   (options.cresta ? cresta : overlap)(bench, orders);

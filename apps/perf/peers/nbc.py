@@ -31,7 +31,7 @@ CONTENDERS = {
     "mpich": ("mpich", "none", {}),
     "mpich-async": ("mpich", "dedicated", {"MPICH_ASYNC_PROGRESS": "1"}),
 }
-SOURCES = ["options", "layout", "metrics", "operation", "work", "solo", "order", "overlap", "cresta", "run"]
+SOURCES = ["options", "layout", "metrics", "operation", "work", "bare", "solo", "order", "overlap", "cresta", "run"]
 
 
 def build(options, library):
@@ -105,14 +105,15 @@ def print_report(options, rows):
         return
     print(f"nbc over {options.driver}, {options.ranks} ranks on core {options.cores}, progress threads on core "
           f"{options.worker_core}; times in us")
-    columns = ["comm", "comp", "total", "r_comm", "r_comp_slowdown", "r_mpi_impact"]
+    columns = ["comm", "comp", "total", "r_overhead_bare", "r_comm", "r_comp_slowdown", "r_mpi_impact"]
     print(f"{'operation':<10}{'wanted':>8}  {'who':<12}{'r_overhead':>11} {'(least to largest)':<20}" +
           "".join(f"{name:>16}" for name in columns))
     for row in rows:
         least, largest = row["r_overhead"]
         print(f"{row['operation']:<10}{row['comm']:>8}  {row['contender']:<12}{row['figures']['r_overhead']:>11.3f} " +
               f"({least:.3f} to {largest:.3f})".ljust(20) +
-              "".join(f"{row['figures'][name]:>16.{1 if name in columns[:3] else 3}f}" for name in columns))
+              "".join(f"{row['figures'].get(name, float('nan')):>16.{1 if name in columns[:3] else 3}f}"
+                      for name in columns))
 
 
 def parse_arguments():

@@ -18,6 +18,7 @@ HEATMAP = pathlib.Path(__file__).resolve().parents[3] / "apps" / "perf" / "nbc" 
 TIME_LIMIT = 60
 QUICK = ("--iterations", "2", "--warm-ups", "0", "--driver", "shm")
 RATIOS = {"comm", "comp", "total", "r_overhead", "r_comm", "r_comp_slowdown", "r_mpi_impact", "omb", "imb"}
+BARE = {"r_overhead_bare", "comm_bare", "total_bare"}
 RANKS = {"median", "least", "largest", "call", "computation", "wait"}
 
 
@@ -57,6 +58,21 @@ class NbcTest(unittest.TestCase):
             self.assertLessEqual(figures["least"], figures["median"])
             self.assertLessEqual(figures["median"], figures["largest"])
 
+    def test_bare_copies_beside(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("no core for progress")
+        one = ("--operation", "reduce,alltoall", "--comm", "100us", "--memory", "8M", "--configuration", "dedicated")
+        for row in rows(*one):
+            self.assertEqual(set(row["figures"]), RATIOS | RANKS | BARE | {"diagnosis"})
+            counts = {name: len(row["samples"][name]) for name in ("comm_bare", "comp_bare", "total_bare")}
+            self.assertEqual(counts, {"comm_bare": 2, "comp_bare": 4, "total_bare": 2})
+            self.assertGreater(row["figures"]["comm_bare"], 0)
+            self.assertGreater(row["figures"]["total_bare"], 0)
+        for row in rows(*one, "--no-bare"):
+            self.assertEqual(set(row["figures"]) & BARE, set())
+        text, _ = nbc(*QUICK, *one)
+        self.assertIn("r_overhead_bare", text)
+
     def test_a_small_sweep_and_its_heat_map(self):
         times = "100us,200us,400us,800us"
         found = rows("--sweep", "--comm", times, "--comp", times, "--operation", "bcast", "--configuration", "none")
@@ -87,7 +103,7 @@ class NbcTest(unittest.TestCase):
 
     def test_the_help_defines_the_figures(self):
         text, _ = nbc("--help")
-        for word in RATIOS | {"beta", "dedicated"}:
+        for word in RATIOS | BARE | {"beta", "dedicated"}:
             self.assertIn(word, text)
 
     def test_bad_input(self):
