@@ -22,6 +22,7 @@ constexpr std::uint64_t nap_ns = 1'000'000;  // where a driver has no wake-up
 
 /// Hands over what is staged. Holder of the gate.
 int flush(DriverSlot& slot) {
+  if (!slot.has_flush() && slot.withdrawals.empty()) return 0;  // an empty list costs an atomic operation to take
   int count = 0;
   for (Rail* rail = slot.take_flush(); rail != nullptr;) {
     Rail* next = rail->next_flush;  // the rail may be queued again by the end of this turn

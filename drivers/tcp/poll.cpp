@@ -18,8 +18,12 @@ namespace canele::drivers::tcp {
 namespace {
 
 constexpr std::size_t few_links = 4;  // up to here all sockets are read, without asking epoll
-constexpr int polls_per_look = 8;     // and epoll is asked only so often
 constexpr int events_per_look = 64;
+// Epoll tells of strangers and timers then: it is asked every look_every_ns, by the first poll that finds nothing.
+constexpr std::uint64_t look_every_ns = 50'000;
+constexpr int polls_per_clock = 8;  // the clock, too, is read only so often
+constexpr int longest_look = 1024;  // polls between two looks, at most: some always find something, clocks stand still
+constexpr int polls_awake = 1024;   // who has polled so often and not slept will find out by itself what comes
 
 }  // namespace
 
@@ -27,8 +31,7 @@ int TcpDriver::poll_impl(int budget) {
   int events = 0;
   reported_ = 0;
   if (up_.size() <= few_links) events += read_all(&budget);
-  ++polls_since_look_;
-  if (must_look()) {
+  if (must_look(events > 0)) {
     look();
     connector_->step(*this);
     events += read_readable(&budget);
@@ -36,6 +39,8 @@ int TcpDriver::poll_impl(int budget) {
   if (!writers_.empty()) events += write_links();
   if (links_due_) look_after_links();
   if (dead_ > 0) sweep();
+  if (watched_ && ++polls_since_arm_ > polls_awake) [[unlikely]]
+    unwatch_all();
   return events + reported_;
 }
 
@@ -48,14 +53,18 @@ int TcpDriver::read_all(int* budget) {
   return events;
 }
 
-bool TcpDriver::must_look() const {
-  return up_.empty() || up_.size() > few_links || polls_since_look_ >= polls_per_look || blocked_ > 0 ||
-         connector_->waiting();
+/// found: this poll has reported something, so its caller has better to do.
+bool TcpDriver::must_look(bool found) {
+  if (up_.empty() || up_.size() > few_links || blocked_ > 0 || connector_->waiting()) return true;
+  if (++polls_since_look_ >= longest_look) return true;
+  if (found || polls_since_look_ % polls_per_clock != 0) return false;
+  return context_->now_ns() - last_look_ns_ >= look_every_ns;
 }
 
 /// Asks epoll, and notes what it says.
 void TcpDriver::look() {
   polls_since_look_ = 0;
+  last_look_ns_ = context_->now_ns();
   epoll_event events[events_per_look];
   const int count = ::epoll_wait(epoll_.get(), events, events_per_look, 0);
   for (int i = 0; i < count; ++i) {
@@ -175,8 +184,33 @@ void TcpDriver::set_timer() {
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
+/// Links that are not in the epoll set come back to it, and tell what they have by now. False: not all of them.
+bool TcpDriver::watch_all() {
+  bool all = true;
+  for (Link* link : up_) {
+    const bool done = link->dead || link->watched ||
+                      watch(epoll_.get(), link->fd.get(), Source::link, static_cast<std::uint32_t>(link->rank), false);
+    link->watched = done;
+    all = all && done;
+  }
+  watched_ = true;
+  polls_since_arm_ = 0;
+  return all;
+}
+
+/// Nobody sleeps: the kernel need not note each arrival, which costs its sender 0.12 us of 3.4.
+void TcpDriver::unwatch_all() {
+  if (up_.size() > few_links || !writers_.empty()) return;
+  for (Link* link : up_) {
+    if (std::exchange(link->watched, false)) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link->fd.get(), nullptr);
+  }
+  watched_ = false;
+}
+
 bool TcpDriver::arm_impl(bool on) {
   if (!on) return true;
+  polls_since_arm_ = 0;
+  if (!watched_ && !watch_all()) return false;
   look();
   const bool pushing = std::any_of(writers_.begin(), writers_.end(),
                                    [](const Link* link) { return !link->dead && !link->sender.blocked(); });
@@ -189,6 +223,10 @@ void TcpDriver::mark_readable(Link& link) {
 }
 
 void TcpDriver::mark_writing(Link& link) {
+  if (link.sender.blocked() && !link.watched) {  // epoll tells when there is room
+    watch_all();
+    if (!link.watched) link.sender.unblock();  // then each poll tries
+  }
   if (std::exchange(link.writing, true)) return;
   writers_.push_back(&link);
 }

@@ -144,6 +144,7 @@ void TcpDriver::established(Rank rank, std::uint64_t incarnation, net::UniqueFd 
   if (!watch(epoll_.get(), link.fd.get(), Source::link, static_cast<std::uint32_t>(rank), true)) {
     return fail(link, true, "cannot watch the socket: " + net::error_text(errno));
   }
+  watch_all();          // the others too, should they be many now
   mark_readable(link);  // data may have come before the tag changed
   if (early_[static_cast<std::size_t>(rank)]) {
     link.sender.owe_ready();

@@ -44,6 +44,7 @@ class TcpDriver final : public Driver, private Connector::Sink {
     bool writing = false;   ///< is in writers_
     bool ending = false;    ///< epoll says that the stream ends
     bool dead = false;      ///< failed; swept at the end of poll()
+    bool watched = true;    ///< is in the epoll set, as it was while it was made
     net::UniqueFd fd;
     std::string where;
     Sender sender;
@@ -69,7 +70,9 @@ class TcpDriver final : public Driver, private Connector::Sink {
   void tune(int fd) const;
   Status send_frame(Rank peer, const FrameHeader& header, const iovec* pieces, int count, std::size_t size,
                     Token token);
-  bool must_look() const;
+  bool must_look(bool found);
+  bool watch_all();
+  void unwatch_all();
   void look();
   void on_link_event(Rank rank, std::uint32_t what);
   int read_link(Link& link, int* budget);
@@ -89,11 +92,14 @@ class TcpDriver final : public Driver, private Connector::Sink {
   net::UniqueFd timer_;
   bool timer_set_ = false;
   bool links_due_ = false;    ///< the timer rang
+  bool watched_ = false;      ///< some link is in the epoll set
   int polls_since_look_ = 0;  ///< polls without epoll_wait
-  int blocked_ = 0;           ///< writers that wait for EPOLLOUT, as of the last write_links()
-  int reported_ = 0;          ///< events reported by the sink functions during this poll
-  int send_buffer_ = 0;       ///< bytes the kernel may keep, 0: its choice
-  int silence_s_ = 30;        ///< without an answer from a peer\'s kernel, until it counts as lost
+  int polls_since_arm_ = 0;   ///< and since a link had to be in the set
+  std::uint64_t last_look_ns_ = 0;
+  int blocked_ = 0;      ///< writers that wait for EPOLLOUT, as of the last write_links()
+  int reported_ = 0;     ///< events reported by the sink functions during this poll
+  int send_buffer_ = 0;  ///< bytes the kernel may keep, 0: its choice
+  int silence_s_ = 30;   ///< without an answer from a peer\'s kernel, until it counts as lost
   std::size_t dead_ = 0;
   std::unique_ptr<Connector> connector_;
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -250,6 +251,84 @@ TEST_F(Tcp, AStuckSenderIsWokenByRoom) {
   EXPECT_EQ(::poll(&one, 1, 0), 0);
   for (int i = 0; i < 1000 && ::poll(&one, 1, 0) == 0; ++i) b.poll();
   EXPECT_EQ(::poll(&one, 1, 10000), 1);
+}
+
+/// Descriptors in the epoll set of a driver.
+int watched_by(const Node& node) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(node.driver->descriptor()));
+  int count = 0;
+  for (std::string line; std::getline(info, line);) count += line.starts_with("tfd:") ? 1 : 0;
+  return count;
+}
+
+void poll_long(Node& node) {
+  for (int i = 0; i < 3000; ++i) node.poll();
+}
+
+// Each arrival would have its sender's kernel tell an epoll set that nobody asks.
+TEST_F(Tcp, WhoPollsOnLeavesTheEpollSetUntilItSleeps) {
+  open_and_join();
+  const int at_first = watched_by(b);
+  poll_long(b);
+  EXPECT_EQ(watched_by(b), at_first - 1);
+  ASSERT_EQ(a.send(1, pattern(10, 0)), Status::ok);
+  pollfd one = {b.driver->descriptor(), POLLIN, 0};
+  EXPECT_TRUE(!b.driver->arm() || ::poll(&one, 1, 10000) == 1) << "what came before";
+  b.driver->disarm();
+  expect_arrived(b, 1, 10);
+  ASSERT_TRUE(world.until([&] { return world.poll() == 0 && b.driver->arm(); }));
+  EXPECT_EQ(watched_by(b), at_first);
+  EXPECT_EQ(::poll(&one, 1, 0), 0);
+  ASSERT_EQ(a.send(1, pattern(10, 1)), Status::ok);
+  EXPECT_EQ(::poll(&one, 1, 10000), 1) << "what comes after";
+  poll_long(b);
+  EXPECT_EQ(watched_by(b), at_first - 1) << "again";
+  poll_long(a);
+  b.close();
+  EXPECT_TRUE(world.until([&] { return a.failures.count(1) == 1; })) << "the end of a stream that is not watched";
+}
+
+// Of many links only those are read that epoll names.
+TEST_F(Tcp, WhoGetsManyLinksIsWatchedAgain) {
+  World of_six(tcp_factory, 6);
+  of_six.open();
+  of_six.join(0, 1);
+  poll_long(of_six[0]);
+  for (Rank rank = 2; rank < 6; ++rank) of_six.join(0, rank);
+  poll_long(of_six[0]);
+  ASSERT_EQ(of_six[1].send(0, pattern(10, 0)), Status::ok);
+  EXPECT_TRUE(of_six.until([&] { return of_six[0].packets.size() == 1; }));
+}
+
+TEST_F(Tcp, AStuckSenderThatPollsOnIsToldOfRoom) {
+  small_buffers();
+  open_and_join();
+  const int at_first = watched_by(a);
+  poll_long(a);
+  EXPECT_EQ(watched_by(a), at_first - 1);
+  const int sent = fill(1000);
+  poll_long(a);
+  EXPECT_EQ(watched_by(a), at_first) << "as long as it waits for room";
+  EXPECT_TRUE(a.ready_ranks.empty());
+  ASSERT_TRUE(world.until([&] { return !a.ready_ranks.empty(); }));
+  expect_arrived(b, sent, 1000);
+}
+
+// Neither does a flood keep strangers out, though a poll that finds something looks for nothing else.
+TEST_F(Tcp, AStrangerComesInThoughEachPollFindsAMessage) {
+  World of_three(tcp_factory, 3);
+  of_three.open();
+  of_three.join(0, 1);
+  Node& from = of_three[0];
+  Node& busy = of_three[1];
+  Node& stranger = of_three[2];
+  ASSERT_NE(stranger.driver->connect(1, busy.address), Status::failed);
+  for (int i = 0; i < 30000 && stranger.up.count(1) == 0; ++i) {
+    while (from.send(1, pattern(10, 0)) != Status::ok) from.poll();
+    busy.poll(1);
+    stranger.poll();
+  }
+  EXPECT_EQ(stranger.up.count(1), 1u);
 }
 
 TEST_F(Tcp, FramesByteByByte) {
