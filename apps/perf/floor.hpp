@@ -47,6 +47,12 @@ class Floor {
   virtual std::string ring_name() const { return {}; }
   /// Nanoseconds per message of `rounds` windows of `window` small messages, each window answered by a flag.
   virtual double ring(std::size_t, int, int) { return 0; }
+  /// Whether a bare engine is here, and has room for windows of so many messages.
+  virtual bool has_engine(int /*window*/) const { return false; }
+  /// Nanoseconds of one message by a bare engine (bare_engine.hpp): one way, of `rounds` ping-pongs; or of a stream of
+  /// `rounds` windows of `window` messages, whose tags are `tags` in turn. Only if it has_engine().
+  virtual double exchange_ping_pong(std::size_t, int) { return 0; }
+  virtual double exchange(std::size_t, int /*window*/, int /*rounds*/, std::uint64_t /*tags*/) { return 0; }
 };
 
 /// Flags and data in a memory that both ranks map. `most` is the largest size that will be asked for.

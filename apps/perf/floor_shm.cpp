@@ -3,6 +3,7 @@
 // The floor of shared memory: two flags on two cache lines; a longer message is k lines, with the flag in the first.
 //
 // Who and threads: see floor.hpp.
+// The bare engine is in bare_engine.hpp; here it gets its memory.
 // Surprise: up to 8 bytes the flag itself is the message. A stream's floor is a bare loop of process_vm_readv out of
 //     the other process; where the kernel forbids that, memcpy in one process. A rate's floor is a ring of such k lines
 //     with one producer.
@@ -24,6 +25,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bare_engine.hpp"
 #include "floor.hpp"
 
 namespace canele::perf {
@@ -45,7 +47,7 @@ class ShmFloor final : public Floor {
       : job_(job),
         patience_(job.crowded(), patience),
         most_(most),
-        room_(std::max(ring_bytes, (lines_of(most) + page - 1) / page * page)) {
+        room_(std::max(ring_bytes, (lines_of(most) + line + page - 1) / page * page)) {
     char name[64] = {};
     if (job.first()) {
       snprintf(name, sizeof name, "/canele-perf-%ld-%llu", static_cast<long>(getpid()),
@@ -59,7 +61,7 @@ class ShmFloor final : public Floor {
       map(name, O_RDWR);
       job.session.send(job.peer(), 2, name);
     }
-    own_.assign(room_, std::byte{1});
+    own_.assign(std::max(room_, 2 * most_), std::byte{1});
     meet();
   }
   ~ShmFloor() override { munmap(memory_, length()); }
@@ -126,7 +128,58 @@ class ShmFloor final : public Floor {
     return ns;
   }
 
+  bool has_engine(int window) const override {
+    return static_cast<std::size_t>(window) <= room_ / BareEngine::slot_for(most_);
+  }
+
+  double exchange_ping_pong(std::size_t size, int rounds) override {
+    BareEngine engine = clean_engine(size);
+    BareEngine::Request out, in;
+    std::byte *const from = own_.data(), *const to = from + most_;
+    const std::uint64_t start = job_.engine.now();
+    for (int i = 0; i < rounds; ++i) {
+      if (job_.first()) engine.send(out, 1, from, size);
+      engine.post(in, 1, to, size);
+      await(engine, in);
+      if (!job_.first()) engine.send(out, 1, from, size);
+    }
+    return static_cast<double>(job_.engine.now() - start) / rounds / 2;
+  }
+
+  double exchange(std::size_t size, int window, int rounds, std::uint64_t tags) override {
+    BareEngine engine = clean_engine(size);
+    std::vector<BareEngine::Request> requests(static_cast<std::size_t>(window));
+    BareEngine::Request answer;
+    std::byte *const from = own_.data(), *const to = from + most_;
+    std::uint64_t tag = 0;
+    const std::uint64_t start = job_.engine.now();
+    for (int round = 0; round < rounds; ++round) {
+      for (BareEngine::Request& request : requests) {
+        job_.first() ? engine.send(request, 1 + tag, from, size) : engine.post(request, 1 + tag, to, size);
+        if (++tag == tags) tag = 0;
+      }
+      for (BareEngine::Request& request : requests) await(engine, request);
+      job_.first() ? engine.post(answer, 0, to, 0) : engine.send(answer, 0, from, 0);
+      await(engine, answer);
+    }
+    return static_cast<double>(job_.engine.now() - start) / (static_cast<double>(rounds) * window);
+  }
+
  private:
+  /// Both ends of it, in memory that is zero again.
+  BareEngine clean_engine(std::size_t size) {
+    assert(size <= most_);
+    const int out = job_.first() ? 0 : 1;
+    std::memset(data(out), 0, room_);
+    job_.session.barrier();
+    const std::size_t slot = BareEngine::slot_for(size);
+    return {data(out), data(1 - out), slot, room_ / slot, job_.peer()};
+  }
+
+  void await(BareEngine& engine, const BareEngine::Request& request) {
+    while (!request.over) engine.progress() ? patience_.rewarded() : patience_.again();
+  }
+
   /// Where a message goes: its flag, and the bytes behind.
   struct Place {
     std::atomic<std::uint64_t>* flag;

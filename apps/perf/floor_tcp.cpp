@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The floor of TCP: one socket over loop-back, non-blocking, TCP_NODELAY, send and recv called again and again.
+// The floor of TCP: one socket over loop-back, non-blocking, TCP_NODELAY, Reno's congestion control, send and recv called
+// again and again.
 //
 // Who and threads: see floor.hpp.
 // Surprise: both ranks must run on one host; between hosts there is no floor here, and the report says so.
@@ -60,6 +61,8 @@ class TcpFloor final : public Floor {
     socket_ = job.first() ? listen_and_accept() : connect_to_first();
     const int on = 1;
     if (setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("TCP_NODELAY");
+    // As our driver does: the rule with the least to do. Where it is not to be had the system's stays.
+    setsockopt(socket_.get(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     if (fcntl(socket_.get(), F_SETFL, O_NONBLOCK) != 0) fail("O_NONBLOCK");
   }
 

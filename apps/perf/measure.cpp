@@ -58,8 +58,16 @@ double batch(Job& job, const Options& options, Stream& stream, std::uint64_t siz
   return in_unit(options.benchmark, ns, size);
 }
 
+double bare_engine_batch(Floor& floor, const Options& options, std::uint64_t size, int rounds) {
+  const double ns = options.benchmark == Benchmark::latency
+                        ? floor.exchange_ping_pong(size, rounds)
+                        : floor.exchange(size, options.window(), rounds, options.tags);
+  return ns > 0 ? in_unit(options.benchmark, ns, size) : 0;
+}
+
 double floor_batch(Floor& floor, const Options& options, std::uint64_t size) {
   const int rounds = options.rounds(size);
+  if (options.bare_engine) return bare_engine_batch(floor, options, size, rounds);
   const double ns = options.benchmark == Benchmark::latency ? floor.ping_pong(size, rounds)
                     : options.benchmark == Benchmark::rate  ? floor.ring(size, options.window(), rounds)
                                                             : floor.stream(size, options.window(), rounds);
@@ -89,6 +97,11 @@ std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std:
   std::unique_ptr<Floor> floor;
   if (driver == "shm") floor = make_shm_floor(job, most);
   if (driver == "tcp") floor = make_tcp_floor(job, most);
+  if (floor != nullptr && options.bare_engine) {
+    const bool here = options.benchmark != Benchmark::bandwidth && floor->has_engine(options.window());
+    *why = here ? "a bare engine" : "none: no bare engine does that";
+    return here ? std::move(floor) : nullptr;
+  }
   if (floor != nullptr && options.benchmark == Benchmark::rate) {
     *why = floor->ring_name();
     if (why->empty()) {

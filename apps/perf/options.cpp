@@ -47,6 +47,8 @@ void add_subcommand(CLI::App& app, Options& options, Benchmark benchmark, const 
       ->transform(CLI::AsSizeValue(false));
   sub->add_flag("--json", options.json, "Print JSON, with every sample");
   sub->add_flag("!--no-floor", options.floor, "Do not measure the machine's floor");
+  sub->add_flag("--bare-engine", options.bare_engine,
+                "The floor of shm is a loop with requests, tags and matching, the least that any engine does");
   if (benchmark != Benchmark::latency) {
     sub->add_option("--tags", options.tags, "Tags that the messages take in turn")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));

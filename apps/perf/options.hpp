@@ -31,6 +31,7 @@ struct Options {
   std::vector<int> cores;
   bool json = false;
   bool floor = true;
+  bool bare_engine = false;  ///< is the floor, where there is one
   bool pin = true;
   std::uint64_t tags = 1;  ///< that the messages of a stream take in turn
   int sessions = 1;        ///< the same

@@ -37,7 +37,8 @@ YIELDS = {
     "mpich": [("yields after 1000 polls", [], {}), ("never yields", [], {"MPIR_CVAR_POLLS_BEFORE_YIELD": "0"})],
 }
 YIELDS["openmpi-ucx"] = YIELDS["openmpi"]
-NAMES = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich", "ucx_perftest", "fi_pingpong", "floor"]
+NAMES = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich", "ucx_perftest", "fi_pingpong", "floor",
+         "bare-engine"]
 SOURCES = {"match": "mpi_match", "sandia": "mpi_sandia", "broadcast": "mpi_broadcast", "overlap": "mpi_progress",
            "threads": "mpi_progress"}
 
@@ -58,9 +59,9 @@ def find_contenders(options):
                  (f"canele-{options.worker}", *contenders.make_canele(
                      options, f"canele-{options.worker}", [*start, "-D", f"CANELE_WORKER={options.worker}"]))]
     else:
-        for name in NAMES[:5] + ["floor"]:
-            make = contenders.make_canele(options, name) if name in ("canele", "floor") else contenders.make_mpi(
-                options, name, sources)
+        own = ["canele", figures.FLOOR, figures.BARE]
+        for name in own[:1] + NAMES[1:5] + own[1:]:
+            make = contenders.make_canele(options, name) if name in own else contenders.make_mpi(options, name, sources)
             found.append((name, *make))
         found += pairs.find_pairs(options)
     found = [(name, one, why) for name, one, why in found if options.worker or name in options.contenders]

@@ -150,6 +150,16 @@ class Floor(Canele):
         return json.loads(text)["results"][0]["floor"]["samples"]
 
 
+class BareEngine(Floor):
+    """What is left of an engine if it does nothing but fill requests, match by tag, copy and say that it is over
+    (../bare_engine.hpp), measured in the same way."""
+
+    floor = ["--bare-engine"]
+
+    def takes(self, case):
+        return case.driver == "shm" and case.benchmark in ("latency", "rate")
+
+
 class Mpi(Contender):
     """An MPI: programs, by source; launcher; `how` it is told a driver, and what to do in idle moments, `yields`: both
     {driver: (launcher options, environment)}."""
@@ -294,7 +304,7 @@ def make_canele(options, name="canele", before=()):
     program = find_tool(options.prefix, "canele-perf")
     if program is None:
         return None, "canele-perf not found; build first, or give --prefix"
-    kind = Floor if name == "floor" else Canele
+    kind = {"floor": Floor, "bare-engine": BareEngine}.get(name, Canele)
     return kind(options, program, name, before), ""
 
 

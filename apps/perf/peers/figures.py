@@ -10,7 +10,7 @@ A record is what one job gave: {"row", "contender", "round", "samples", "disturb
 
 import typing
 
-OURS, OURS_MPI, FLOOR = "canele", "canele-mpi", "floor"
+OURS, OURS_MPI, FLOOR, BARE = "canele", "canele-mpi", "floor", "bare-engine"
 
 
 class Figure(typing.NamedTuple):
@@ -61,7 +61,8 @@ def ratio(ours, theirs):
 
 def best_peer(less, medians):
     """The name with the best median among those that are neither ours nor a floor; None if there is nobody."""
-    peers = {name: value for name, value in medians.items() if name != FLOOR and not name.startswith(OURS)}
+    peers = {name: value for name, value in medians.items()
+             if name not in (FLOOR, BARE) and not name.startswith(OURS)}
     return (min if less else max)(peers, key=peers.get) if peers else None
 
 
@@ -75,7 +76,8 @@ def verdict(less, value, target):
 def judge(less, target, floor_target, records, who=OURS):
     """How `who` stands to the best peer and to the floor in one row; `records`: {contender: its records}.
 
-    Keys: who, figure, best, best_figure, ratio, verdict, met; floor, floor_ratio, floor_met; disturbed (a count)."""
+    Keys: who, figure, best, best_figure, ratio, verdict, met; floor, floor_ratio, floor_met; disturbed (a count); bare
+    (the bare engine), bare_ratio (ours to it), bare_to_best, bare_to_floor: what the targets ask of ours."""
     counted = {name: undisturbed(own) for name, own in records.items() if own}
     if who not in counted:
         return None
@@ -89,6 +91,10 @@ def judge(less, target, floor_target, records, who=OURS):
     if FLOOR in counted:
         row["floor"], row["floor_ratio"] = pooled(counted[FLOOR]), ratio(counted[who], counted[FLOOR])
         row["floor_met"] = verdict(less, row["floor_ratio"].value, floor_target)[1]
+    if BARE in counted:
+        row["bare"], row["bare_ratio"] = pooled(counted[BARE]), ratio(counted[who], counted[BARE])
+        row["bare_to_best"] = ratio(counted[BARE], counted[best]) if best else None
+        row["bare_to_floor"] = ratio(counted[BARE], counted[FLOOR]) if FLOOR in counted else None
     return row
 
 

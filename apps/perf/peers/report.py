@@ -74,7 +74,12 @@ def target_words(less, target, met):
     """What was wanted and whether it is there."""
     if target is None or met is None:
         return ""
-    return f"{'<=' if less else '>='} {target:.2f} {'met' if met else 'MISSED'}"
+    return f"{bound(less, target)} {'met' if met else 'MISSED'}"
+
+
+def bound(less, target):
+    """At most, or at least."""
+    return f"{'<=' if less else '>='} {target:.2f}"
 
 
 def show_verdicts(judged):
@@ -91,6 +96,30 @@ def show_verdicts(judged):
             cells.append(f"{spread(line['floor_ratio'])} "
                          f"{target_words(row['less'], line['floor_target'], line['floor_met'])}".rstrip())
             print(" ".join(cells).rstrip())
+
+
+def show_missed(judged):
+    """What stands in the way of each target that is missed: the floor, and a bare engine, measured in the same run."""
+    missed = [(row, line) for row in judged for line in row["verdicts"] if False in (line["met"], line["floor_met"])]
+    if missed:
+        print("\nMissed, and what stands in the way (medians; ratios round by round)")
+    for row, line in missed:
+        words = []
+        if line["met"] is False:
+            words.append(f"{spread(line['ratio'])} of the best peer, {bound(row['less'], line['target'])} wanted")
+        if line["floor_met"] is False:
+            words.append(f"{spread(line['floor_ratio'])} of the floor, {bound(row['less'], line['floor_target'])} wanted")
+        print(f"{row['label']}, {line['who']}: {'; '.join(words)}")
+        for name, key in (("floor", "floor"), ("bare engine", "bare")):
+            if line.get(key):
+                print(f"    {name:<12} {number(line[key].value):>8} {row['unit']}: ours is "
+                      f"{spread(line[key + '_ratio'])} of it" + bare_words(line if key == "bare" else {}))
+
+
+def bare_words(line):
+    """How a bare engine itself would stand."""
+    to = [(name, line.get(f"bare_to_{key}")) for name, key in (("the best peer", "best"), ("the floor", "floor"))]
+    return "".join(f"; it is {spread(value)} of {name}" for name, value in to if value)
 
 
 def show(result, judged):
@@ -110,6 +139,7 @@ def show(result, judged):
     print(f"{disturbed} of {len(result['records'])} jobs were disturbed, and do not count unless most of a row's were")
     show_figures(result, judged)
     show_verdicts(judged)
+    show_missed(judged)
     lines = [line for row in judged for line in row["verdicts"]]
     ahead, judged_lines = [line["verdict"] for line in lines], [line for line in lines if line["met"] is not None]
     if not result["worker"]:

@@ -96,6 +96,16 @@ class PerfTest(unittest.TestCase):
         self.check(self.measure("rate", "--driver", "shm", "--iterations", "128", "--size", "4k"), "shm", [4096], False)
         self.check(self.measure("rate", "--driver", "tcp", "--iterations", "128"), "tcp", [8], False)
 
+    def test_bare_engine(self):
+        for arguments, sizes in (("latency --size 8,100,4k --iterations 20", [8, 100, 4096]),
+                                 ("rate --iterations 128 --tags 64", [8])):
+            report = self.measure(*arguments.split(), "--driver", "shm", "--bare-engine")
+            self.check(report, "shm", sizes, True)
+            self.assertEqual(report["floor"], "a bare engine")
+        self.check(self.measure("latency", "--driver", "tcp", "--iterations", "20", "--bare-engine"), "tcp", [8], False)
+        self.check(self.measure("bandwidth", "--size", "64k", "--iterations", "32", "--bare-engine", "--driver", "shm"),
+                   "shm", [65536], False)
+
     def test_table(self):
         text, _ = run("canele-perf", "latency", "--batches", "1", "--iterations", "10", "--driver", "shm")
         for word in ("driver shm", "rank 0 on core", "floor: flags in shared memory", "median", "ratio"):

@@ -3,6 +3,8 @@
 
 Who: ctest. Threads: one. Surprise: nothing is measured here.
 """
+import contextlib
+import io
 import pathlib
 import sys
 import unittest
@@ -78,6 +80,20 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((line["verdict"], line["met"]), ("ahead", True))
         self.assertEqual((line["floor_ratio"].value, line["floor_met"]), (1.5, False))
         self.assertIsNone(figures.judge(True, 0.85, 1.35, records, "canele-mpi"))
+
+    def test_a_bare_engine_is_no_peer(self):
+        records = {"canele": [record(0, 1.5)], "mpich": [record(0, 2.0)], "floor": [record(0, 1.0)],
+                   "bare-engine": [record(0, 1.2)]}
+        line = figures.judge(True, 0.7, 1.35, records)
+        self.assertEqual((line["best"], line["bare_ratio"].value), ("mpich", 1.25))
+        self.assertEqual((line["bare_to_best"].value, line["bare_to_floor"].value), (0.6, 1.2))
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            report.show_missed([{"label": "row", "unit": "us", "less": True, "verdicts": [line]}])
+        for word in ("0.75 (0.75 to 0.75) of the best peer, <= 0.70 wanted", "1.50 (1.50 to 1.50) of the floor",
+                     "floor               1 us: ours is 1.50", "bare engine       1.2 us: ours is 1.25",
+                     "it is 0.60 (0.60 to 0.60) of the best peer"):
+            self.assertIn(word, text.getvalue())
 
     def test_nobody_beside_us(self):
         line = figures.judge(True, 0.85, None, {"canele": [record(0, 1.5)]})

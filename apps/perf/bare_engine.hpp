@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// BareEngine: what any engine has to do for a message between two ranks, in one loop: requests, tags, matching, the
+// end.
+//
+// Who: floor_shm. Threads: one a rank; each direction's memory has one writer.
+// Surprise: it is no engine: one peer, one driver, one thread; no errors, no truncation, no wildcards, no credit, no
+//      counters, and nothing comes before its receive is posted. All of it is in line. So no engine is as fast.
+//
+//   send     the request is filled; {tag, length, bytes} go to the next slot, and its number behind them; it has ended
+//   post     the request is filled, and appended to its tag's bucket
+//   progress the slot has the next number? the bucket's first receive of that tag leaves it; the bytes are copied; its
+//            outcome (tag, source, length) is written; it has ended
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace canele::perf {
+
+class BareEngine {
+ public:
+  /// Of a message: what travels before its bytes.
+  struct Head {
+    std::atomic<std::uint64_t> number;
+    std::uint64_t tag;
+    std::uint64_t length;
+  };
+
+  struct alignas(64) Request {
+    bool over = true;
+    int source = 0;
+    std::uint64_t tag = 0;
+    std::byte* buffer = nullptr;
+    std::size_t room = 0;
+    Request* next = nullptr;
+    std::uint64_t status_tag = 0, status_length = 0;
+    int status_source = 0;
+  };
+
+  /// `slots` places of `slot` bytes each way; both are zero, and each side has one as `out` that is the other's `in`.
+  BareEngine(std::byte* out, std::byte* in, std::size_t slot, std::size_t slots, int peer)
+      : out_{out, out, out + slot * slots}, in_{in, in, in + slot * slots}, slot_(slot), peer_(peer) {}
+
+  static constexpr std::size_t slot_for(std::size_t size) { return (sizeof(Head) + size + 63) / 64 * 64; }
+
+  void send(Request& request, std::uint64_t tag, const std::byte* bytes, std::size_t length) {
+    fill(request, tag, const_cast<std::byte*>(bytes), length);
+    Head& head = *reinterpret_cast<Head*>(out_.at);
+    head.tag = tag;
+    head.length = length;
+    copy(out_.at + sizeof(Head), bytes, length);
+    head.number.store(++sent_, std::memory_order_release);
+    out_.step(slot_);
+    request.over = true;
+  }
+
+  void post(Request& request, std::uint64_t tag, std::byte* buffer, std::size_t room) {
+    fill(request, tag, buffer, room);
+    Bucket& bucket = bucket_of(tag);
+    (bucket.first == nullptr ? bucket.first : bucket.last->next) = &request;
+    bucket.last = &request;
+  }
+
+  /// True if there was a message.
+  bool progress() {
+    const Head& head = *reinterpret_cast<const Head*>(in_.at);
+    if (head.number.load(std::memory_order_acquire) != received_ + 1) return false;
+    const std::uint64_t tag = head.tag, length = head.length;
+    Bucket& bucket = bucket_of(tag);
+    Request** link = &bucket.first;
+    Request* before = nullptr;
+    while (*link != nullptr && ((*link)->tag != tag || (*link)->source != peer_)) before = *link, link = &before->next;
+    Request* const found = *link;
+    if (found == nullptr) return false;  // its receive is not posted yet: it stays
+    *link = found->next;
+    if (bucket.last == found) bucket.last = before;
+    copy(found->buffer, in_.at + sizeof(Head), length < found->room ? length : found->room);
+    found->status_tag = tag;
+    found->status_length = length;
+    found->status_source = peer_;
+    found->over = true;
+    ++received_;
+    in_.step(slot_);
+    return true;
+  }
+
+ private:
+  struct Side {
+    std::byte *first, *at, *end;
+    void step(std::size_t slot) {
+      if ((at += slot) == end) at = first;
+    }
+  };
+  struct Bucket {
+    Request *first = nullptr, *last = nullptr;
+  };
+
+  void fill(Request& request, std::uint64_t tag, std::byte* buffer, std::size_t room) {
+    request.over = false;
+    request.source = peer_;
+    request.tag = tag;
+    request.buffer = buffer;
+    request.room = room;
+    request.next = nullptr;
+  }
+  Bucket& bucket_of(std::uint64_t tag) { return buckets_[(tag * 0x9e3779b97f4a7c15u) >> 56]; }
+
+  /// A call costs more than the copy of a word; and as the engine does, `rep movs` of the C library is avoided.
+  static void copy(std::byte* to, const std::byte* from, std::size_t size) {
+    constexpr std::size_t step = 2048;
+    if (size == sizeof(std::uint64_t)) {
+      std::memcpy(to, from, sizeof(std::uint64_t));
+    } else if (size > step && size <= 2 * step) {
+      std::memcpy(to, from, step);
+      std::memcpy(to + step, from + step, size - step);
+    } else if (size != 0) {
+      std::memcpy(to, from, size);
+    }
+  }
+
+  Side out_, in_;
+  std::size_t slot_;
+  int peer_;
+  std::uint64_t sent_ = 0, received_ = 0;
+  std::array<Bucket, 256> buckets_;
+};
+
+}  // namespace canele::perf
