@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The floor of TCP: one socket over loop-back, non-blocking, TCP_NODELAY, Reno's congestion control, send and recv called
-// again and again.
+// The floor of TCP: one socket over loop-back, non-blocking, TCP_NODELAY, Reno's congestion control, send and recv
+// called again and again.
 //
 // Who and threads: see floor.hpp.
 // Surprise: both ranks must run on one host; between hosts there is no floor here, and the report says so.
