@@ -108,7 +108,8 @@ def show_missed(judged):
         if line["met"] is False:
             words.append(f"{spread(line['ratio'])} of the best peer, {bound(row['less'], line['target'])} wanted")
         if line["floor_met"] is False:
-            words.append(f"{spread(line['floor_ratio'])} of the floor, {bound(row['less'], line['floor_target'])} wanted")
+            words.append(f"{spread(line['floor_ratio'])} of the floor, "
+                         f"{bound(row['less'], line['floor_target'])} wanted")
         print(f"{row['label']}, {line['who']}: {'; '.join(words)}")
         for name, key in (("floor", "floor"), ("bare engine", "bare")):
             if line.get(key):
