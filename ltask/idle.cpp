@@ -5,6 +5,7 @@
 //     meanwhile have them, too (SCHED_FLAG_RESET_ON_FORK could not be taken back without privileges).
 #include "ltask/idle.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace canele::ltask {
@@ -25,7 +26,27 @@ bool Pressure::yields_watched(Platform& platform) noexcept {
   platform.yield();
   const std::uint64_t now = platform.now_ns();
   now - before > slice_ns ? seen(now) : came_back();
+  come_back_at(platform, now);
   return true;
+}
+
+void Pressure::settle(Platform& platform, unsigned share) noexcept {
+  share_ = share;
+  settler_ = platform.this_thread();
+  unit_ = platform.share_of_units(share);
+  if (unit_ < 0) return;
+  platform.move_to_unit(unit_);
+  next_return_.store(platform.now_ns() + between_returns_, std::memory_order_relaxed);
+}
+
+void Pressure::come_back(Platform& platform, std::uint64_t now) noexcept {
+  constexpr std::uint64_t most = 1'000'000'000;
+  if (platform.this_thread() != settler_) return;
+  const bool away = platform.current_unit() != unit_;
+  if (away) between_returns_ = std::min(2 * between_returns_, most);
+  next_return_.store(now + between_returns_, std::memory_order_relaxed);
+  // Who has been bound since then stays where it is.
+  if (away && platform.share_of_units(share_) == unit_) platform.move_to_unit(unit_);
 }
 
 void Pressure::move(Platform& platform, int home) noexcept {

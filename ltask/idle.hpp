@@ -89,6 +89,16 @@ class Pressure {
     const int home = home_.load(std::memory_order_relaxed);
     if (home >= 0 && platform.current_unit() != home) move(platform, home);
   }
+  /// Where ranks share the units the calling thread has the one that is its share (Platform::share_of_units), moves
+  /// there, and comes back now and then when it yields: the scheduler leaves ranks that yield to each other where they
+  /// woke, for seconds, be it all on one unit beside an idle one. More and more seldom, each time that it was moved
+  /// away: that may have its reason. Before anybody asks.
+  void settle(Platform& platform, unsigned share) noexcept;
+  /// Between two turns: to come back takes some 20 us.
+  void come_back_at(Platform& platform, std::uint64_t now) noexcept {
+    if (now >= next_return_.load(std::memory_order_relaxed)) [[unlikely]]
+      come_back(platform, now);
+  }
   /// A thread begins to wait, `alone` on its core but for those who compute. Costs nothing as long as there is no
   /// pressure.
   void follow(Platform& platform, bool alone) noexcept {
@@ -102,6 +112,7 @@ class Pressure {
   void change_turns(Platform& platform, bool alone) noexcept;
   bool yields_watched(Platform& platform) noexcept;
   void move(Platform& platform, int home) noexcept;
+  void come_back(Platform& platform, std::uint64_t now) noexcept;
 
   static constexpr unsigned enough_ = 8, yields_unwatched_ = 16;
 
@@ -110,6 +121,11 @@ class Pressure {
   std::atomic<unsigned> came_back_{enough_}, credit_{0};  ///< yields since the last lost turn; not to be watched
   std::atomic<int> home_{-1};
   std::uint64_t not_before_ = 0;  ///< the next move
+  std::atomic<std::uint64_t> next_return_{~std::uint64_t{0}};
+  const void* settler_ = nullptr;  ///< the thread that has settled, its share, and its unit: constant from then on
+  unsigned share_ = 0;
+  int unit_ = -1;
+  std::uint64_t between_returns_ = 5'000'000;
   std::atomic<std::uint64_t> until_{0}, span_{10'000'000}, times_{0};
 };
 
@@ -184,6 +200,7 @@ class Idle {
       platform_.yield();
       // Now: the next turn may find something to do, since it comes so late, and never ask here.
       last_turn_ = platform_.now_ns();
+      pressure_.come_back_at(platform_, last_turn_);
       if (!budget_.heeds_pressure) return last_;
       last_turn_ - now > Pressure::slice_ns ? pressure_.seen(last_turn_) : pressure_.came_back();
     } else {

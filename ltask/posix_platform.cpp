@@ -378,7 +378,15 @@ class PosixPlatform final : public Platform {
 #endif
   }
 
-  void yield() noexcept override { sched_yield(); }
+  void yield() noexcept override {
+#if defined(__x86_64__)
+    // In line: after other processes' turns the stub and the library's function would be fetched from afar again.
+    long result = SYS_sched_yield;
+    asm volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
+#else
+    sched_yield();
+#endif
+  }
 
   std::uint64_t set_slice(std::uint64_t ns) noexcept override {
     SchedulingAttributes attributes;
@@ -424,6 +432,18 @@ class PosixPlatform final : public Platform {
     CPU_SET(unit, &there);
     const bool moved = sched_setaffinity(0, sizeof there, &there) == 0;
     return sched_setaffinity(0, sizeof before, &before) == 0 && moved;
+  }
+
+  int share_of_units(unsigned share) noexcept override {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return -1;
+    const auto count = static_cast<unsigned>(CPU_COUNT(&set));
+    if (count < processors()) return -1;
+    unsigned left = share % count;
+    for (int unit = 0; unit < CPU_SETSIZE; ++unit) {
+      if (CPU_ISSET(unit, &set) && left-- == 0) return unit;
+    }
+    return -1;
   }
 
   bool keep_off_unit(int unit) noexcept override {

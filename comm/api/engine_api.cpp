@@ -208,6 +208,9 @@ int canele_init(const canele_options_t* options, canele_engine_t** engine) {
   if (code != CANELE_OK) return code;
   code = start_workers(*made);
   if (code != CANELE_OK) return code;
+  // Where the program's threads compute all the time the system places them better.
+  if (made->crowded && !made->no_core_for_worker && made->settings->text(Setting::spread) == "auto")
+    made->waiters.pressure.settle(made->platform, static_cast<unsigned>(made->bootstrap->local_rank()));
   made->log(LogLevel::info, "canele " CANELE_VERSION ", " + std::to_string(made->size) + " ranks by " +
                                 std::string(made->bootstrap->name()) + ", strategy " +
                                 std::string(made->strategy.name) + ", worker " + describe_workers(*made));

@@ -123,6 +123,19 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      0,
      unlimited,
      "auto busy"},
+    {{"SPREAD", "auto", "",
+      "Where a host has more ranks than units. auto: the thread that starts the engine moves to its rank's share of "
+      "the "
+      "units, in turn, and back there now and then while it waits; it is bound nowhere, nor are threads that it "
+      "starts. "
+      "The system leaves ranks that wait for each other where they woke, now and then all of them on one unit. Not "
+      "done for a thread that is bound by the launcher or the program. off: the system decides.",
+      "auto | off"},
+     SettingKind::choice,
+     false,
+     0,
+     unlimited,
+     "auto off"},
     {{"EAGER_LIMIT", "auto", "bytes",
       "Messages up to this length leave at once and may be copied once more at the receiver; longer ones ask first "
       "(rendezvous), which costs a round trip and saves copies and memory. auto: each driver's own limit.",

@@ -25,6 +25,8 @@ class FakePlatform final : public Platform {
   std::uint64_t a_look_takes = 0;   ///< takes so long,
   std::uint64_t a_yield_takes = 0;  ///< and each yield
   int unit = 0, moves = 0;          ///< where the thread is, and how often it was moved
+  const void* thread = this;        ///< who calls
+  bool bound = false;               ///< so that no share of the units falls to it
 
   std::uint64_t now_ns() noexcept override { return now += a_look_takes; }
   std::uint64_t random() noexcept override { return 4; }
@@ -52,6 +54,8 @@ class FakePlatform final : public Platform {
   void unpark(const std::atomic<std::uint32_t>&) noexcept override {}
   long process() noexcept override { return 1; }
   unsigned processors() noexcept override { return 2; }
+  const void* this_thread() noexcept override { return thread; }
+  int share_of_units(unsigned share) noexcept override { return bound ? -1 : static_cast<int>(share % processors()); }
   int current_unit() noexcept override { return unit; }
   bool move_to_unit(int to) noexcept override {
     unit = to;

@@ -62,6 +62,7 @@ TEST(Settings, EveryEnumeratorHasItsRowInTheTable) {
       {Setting::worker_core, "WORKER_CORE"},
       {Setting::worker_place, "WORKER_PLACE"},
       {Setting::worker_company, "WORKER_COMPANY"},
+      {Setting::spread, "SPREAD"},
       {Setting::eager_limit, "EAGER_LIMIT"},
       {Setting::unexpected_memory, "UNEXPECTED_MEMORY"},
       {Setting::unexpected_per_peer, "UNEXPECTED_PER_PEER"},

@@ -202,6 +202,63 @@ TEST_F(Idling, YieldsNoMoreWhereOneWhoComputesTakesEachTurn) {
   EXPECT_TRUE(pressure.holds(platform.now));
 }
 
+class Settled : public Idling {
+ protected:
+  static constexpr std::uint64_t first_return = 5'000'000, last_return = 1'000'000'000;
+  Settled() {
+    pressure.doubt();
+    platform.a_yield_takes = short_yield;
+  }
+  void yield_for(std::uint64_t ns) {
+    for (const std::uint64_t end = platform.now + ns; platform.now < end;) pressure.yields(platform);
+  }
+};
+
+TEST_F(Settled, ComesBackMoreAndMoreSeldom) {
+  pressure.settle(platform, 3);
+  EXPECT_EQ(platform.unit, 1) << "the second of two";
+  platform.unit = 0;
+  yield_for(first_return / 2);
+  EXPECT_EQ(platform.moves, 1) << "not at once";
+  yield_for(first_return);
+  EXPECT_EQ(platform.unit, 1);
+  yield_for(last_return);
+  EXPECT_EQ(platform.moves, 2) << "it is there";
+  for (int i = 0; i < 10; ++i) {
+    platform.unit = 0;
+    yield_for(last_return);
+    EXPECT_EQ(platform.unit, 1);
+  }
+  platform.unit = 0;
+  yield_for(last_return / 2);
+  EXPECT_EQ(platform.unit, 0) << "it may have its reason";
+}
+
+TEST_F(Settled, ComesBackInLongerWaitsToo) {
+  pressure.settle(platform, 1);
+  platform.unit = 0;
+  Idle among_ranks(platform, {0, 2 * first_return, false}, pressure);
+  while (among_ranks.next() == Action::yield) continue;
+  EXPECT_EQ(platform.unit, 1);
+}
+
+TEST_F(Settled, LeavesAloneWhoIsBoundAndOtherThreads) {
+  platform.bound = true;
+  pressure.settle(platform, 1);
+  yield_for(last_return);
+  EXPECT_EQ(platform.moves, 0) << "bound before";
+  platform.bound = false;
+  pressure.settle(platform, 1);
+  platform.unit = 0;
+  platform.bound = true;
+  yield_for(last_return);
+  EXPECT_EQ(platform.moves, 1) << "bound since then";
+  platform.bound = false;
+  platform.thread = &pressure;
+  yield_for(last_return);
+  EXPECT_EQ(platform.moves, 1) << "another thread";
+}
+
 TEST_F(Idling, WhatOneHasFoundOutAllKnow) {
   platform.a_yield_takes = turn;
   until_sleep();

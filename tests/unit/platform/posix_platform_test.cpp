@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -37,6 +38,27 @@ TEST(PosixPlatform, ClockNeverGoesBack) {
     ASSERT_GE(now, before);
     before = now;
   }
+}
+
+TEST(PosixPlatform, SharesOutTheUnitsToWhoIsBoundToNone) {
+  Platform& platform = posix_platform();
+  cpu_set_t before, now;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  const auto units = static_cast<unsigned>(CPU_COUNT(&before));
+  if (units < platform.processors() || units < 2) GTEST_SKIP() << "bound, or one unit only";
+  std::set<int> shares;
+  for (unsigned share = 0; share < units; ++share) shares.insert(platform.share_of_units(share));
+  EXPECT_EQ(shares.size(), units);
+  EXPECT_EQ(shares.count(-1), 0u);
+  EXPECT_EQ(platform.share_of_units(units + 1), platform.share_of_units(1));
+  EXPECT_TRUE(platform.move_to_unit(platform.share_of_units(1)));
+  ASSERT_EQ(sched_getaffinity(0, sizeof now, &now), 0);
+  EXPECT_TRUE(CPU_EQUAL(&now, &before)) << "moved, not bound";
+  CPU_ZERO(&now);
+  CPU_SET(platform.share_of_units(0), &now);
+  ASSERT_EQ(sched_setaffinity(0, sizeof now, &now), 0);
+  EXPECT_EQ(platform.share_of_units(0), -1) << "bound";
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(PosixPlatform, RandomWordsDifferAcrossRefillsAndThreads) {
