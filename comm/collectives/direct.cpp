@@ -267,7 +267,7 @@ bool Direct::some_end_in_turns() {
   Engine& engine = group_.engine;
   if (!engine.crowded || engine.system_peers.load(std::memory_order_relaxed) != 0) return false;
   for (int turn = 0; turn < most && engine.waiters.present() == 0; ++turn) {
-    engine.platform.yield();
+    if (!engine.waiters.pressure.yields(engine.platform)) return false;
     if (some_end_soon()) return true;
     if (engine.has_tasks() || group_.over()) return false;
   }
