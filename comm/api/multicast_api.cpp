@@ -36,12 +36,15 @@ constexpr std::size_t few = 16;  // destinations that are compared with each oth
 
 bool is_another(const Engine& engine, int rank) { return rank >= 0 && rank < engine.size && rank != engine.rank; }
 
-/// Few, and nothing is wrong with them.
+/// Few, and nothing is wrong with them. (Here and below plain loops: an algorithm of the library is unrolled, and a
+/// short message would run through four copies of each.)
 bool are_few_and_right(const Engine& engine, const int* ranks, std::size_t count) {
   if (count > few) return false;
   for (std::size_t i = 0; i < count; ++i) {
     if (!is_another(engine, ranks[i])) return false;
-    if (std::find(ranks, ranks + i, ranks[i]) != ranks + i) return false;
+    for (std::size_t before = 0; before < i; ++before) {
+      if (ranks[before] == ranks[i]) return false;
+    }
   }
   return true;
 }
@@ -61,30 +64,95 @@ int check_destinations(const Engine& engine, const int* ranks, std::size_t count
   return refused(CANELE_EINVAL, "rank " + std::to_string(*twice) + " is named twice");
 }
 
+/// Nothing is wrong with it, and it asks for nothing that a loop of sends would not do.
+bool is_plain(const canele_multicast_options_t& options) {
+  return options.struct_size >= sizeof options && options.header == 0 && options.priorities == nullptr &&
+         options.shape >= CANELE_SHAPE_AUTO && options.shape <= CANELE_SHAPE_8_NOMIAL;
+}
+
+/// What a call is given.
+struct Given {
+  Session* session;
+  const int* destinations;
+  std::size_t count;
+  std::uint64_t tag;
+  const canele_data_t* data;
+  const canele_multicast_options_t* options;
+  Request* request;
+};
+
+bool may_leave_at_once(const Given& given) {
+  const canele_data_t* const data = given.data;
+  return postable(given.request, given.session) && is_unwatched(*given.request) && given.count != 0 &&
+         given.destinations != nullptr && data != nullptr && data->length <= Rail::longest_at_once &&
+         (data->length == 0 || data->base != nullptr) && data->segments == nullptr &&
+         (given.options == nullptr || is_plain(*given.options)) &&
+         are_few_and_right(*given.session->engine, given.destinations, given.count);
+}
+
 /// Sends to one after the other if nothing stands in the way; to how many. If to all, the request is over.
-std::size_t leave_at_once(Session& session, const int* destinations, std::size_t count, std::uint64_t tag,
-                          const canele_data_t& data, const canele_multicast_options_t& options, Request& request) {
+[[gnu::always_inline]] inline std::size_t leave_at_once(const Given& given) {
+  if (!may_leave_at_once(given) || !given.session->engine->try_lock_to_post()) return 0;
+  Session& session = *given.session;
   Engine& engine = *session.engine;
-  const bool simple = data.segments == nullptr && options.header == 0 && options.priorities == nullptr;
-  if (count == 0 || data.length > Rail::longest_at_once || !is_unwatched(request) || !simple ||
-      !engine.try_lock_to_post())
-    return 0;
+  const int* const destinations = given.destinations;
+  const std::size_t length = given.data->length;
   std::size_t gone = 0;
-  const bool clear = std::all_of(destinations, destinations + count, [&](int rank) {
-    return send_path::way_is_clear(engine.peers[rank], session, data.length);
-  });
-  while (clear && gone < count &&
-         send_path::leave_at_once(engine, session, destinations[gone], tag, data.base, data.length)) {
+  bool clear = true;
+  for (std::size_t i = 0; i < given.count; ++i)
+    clear = clear && send_path::way_is_clear(engine.peers[destinations[i]], session, length);
+  while (clear && gone < given.count &&
+         send_path::leave_at_once(engine, session, destinations[gone], given.tag, given.data->base, length)) {
     ++gone;
   }
-  if (gone == count) {
+  if (gone == given.count) {
     CANELE_MARK(multicast_left_at_once);
     engine.counters.add(Counter::multicasts_sent);
-    end_as_send(request, session, engine.rank, tag, data.length);
+    end_as_send(*given.request, session, engine.rank, given.tag, length);
   }
   engine.unlock();
-  if (options.outcomes != nullptr) std::fill_n(options.outcomes, gone, CANELE_OK);
+  if (given.options != nullptr && given.options->outcomes != nullptr) [[unlikely]]
+    std::fill_n(given.options->outcomes, gone, CANELE_OK);
   return gone;
+}
+
+int check(const Given& given, const canele_multicast_options_t& options) {
+  if (!postable(given.request, given.session)) return refuse(given.request, given.session);
+  if (given.count != 0 && given.destinations == nullptr) {
+    return refused(CANELE_EINVAL, "count is not 0 but destinations is NULL");
+  }
+  int code = check_data(given.data, "canele_imulticast");
+  if (code == CANELE_OK) code = check_options(options, *given.data);
+  if (code == CANELE_OK) code = check_destinations(*given.session->engine, given.destinations, given.count);
+  return code;
+}
+
+/// All that has not `gone` already. Apart: the code of a short message would be strewn among this.
+[[gnu::noinline]] int take_the_long_way(const Given& given, std::size_t gone) {
+  canele_multicast_options_t options{};
+  options.struct_size = sizeof options;
+  if (given.options != nullptr) options = *given.options;
+  if (gone == 0) {
+    if (const int code = check(given, options); code != CANELE_OK) return code;
+  }
+  // Only a full ring has stopped it in the middle: the rest is a multicast of its own.
+  std::unique_ptr<Multicast> whole(new (std::nothrow) Multicast);
+  if (whole == nullptr) return refused(CANELE_ENOMEM, "no memory");
+  whole->ranks.assign(given.destinations + gone, given.destinations + given.count);
+  whole->priorities.assign(given.count - gone, options.priority);
+  if (options.priorities != nullptr) whole->priorities.assign(options.priorities, options.priorities + given.count);
+  whole->outcomes = options.outcomes != nullptr ? options.outcomes + gone : nullptr;
+  whole->shape = static_cast<multicast::Shape>(options.shape);
+  whole->kind = OpKind::call;
+  whole->call = multicast::begin;
+  Engine& engine = *given.session->engine;
+  multicast::shelve(engine, *whole, *given.data);
+
+  prepare_send(*given.request, *given.session, engine.rank, given.tag, *given.data, options.header);
+  whole->request = given.request;
+  engine.submit(*whole.release());
+  engine.after_submit();
+  return CANELE_OK;
 }
 
 }  // namespace
@@ -96,37 +164,7 @@ using namespace canele::comm::api;
 int canele_imulticast(canele_session_t* session, const int* destinations, size_t count, uint64_t tag,
                       const canele_data_t* data, const canele_multicast_options_t* options, canele_request_t* request) {
   static_assert(CANELE_SHAPE_8_NOMIAL == static_cast<int>(multicast::Shape::eight_nomial));
-  if (!postable(&request_of(request), &session_of(session))) return refuse(&request_of(request), &session_of(session));
-  if (count != 0 && destinations == nullptr) {
-    return refused(CANELE_EINVAL, "count is not 0 but destinations is NULL");
-  }
-  int code = check_data(data, "canele_imulticast");
-  canele_multicast_options_t given{};
-  given.struct_size = sizeof given;
-  if (options != nullptr) given = *options;
-  if (code == CANELE_OK) code = check_options(given, *data);
-  Engine& engine = *session_of(session).engine;
-  if (code == CANELE_OK) code = check_destinations(engine, destinations, count);
-  if (code != CANELE_OK) return code;
-  Request& user = request_of(request);
-  const std::size_t gone = leave_at_once(session_of(session), destinations, count, tag, *data, given, user);
-  if (gone == count && count != 0) return CANELE_OK;
-
-  // Only a full ring has stopped it in the middle: the rest is a multicast of its own.
-  std::unique_ptr<Multicast> whole(new (std::nothrow) Multicast);
-  if (whole == nullptr) return refused(CANELE_ENOMEM, "no memory");
-  whole->ranks.assign(destinations + gone, destinations + count);
-  whole->priorities.assign(count - gone, given.priority);
-  if (given.priorities != nullptr) whole->priorities.assign(given.priorities, given.priorities + count);
-  whole->outcomes = given.outcomes != nullptr ? given.outcomes + gone : nullptr;
-  whole->shape = static_cast<multicast::Shape>(given.shape);
-  whole->kind = OpKind::call;
-  whole->call = multicast::begin;
-  multicast::shelve(engine, *whole, *data);
-
-  prepare_send(user, session_of(session), engine.rank, tag, *data, given.header);
-  whole->request = &user;
-  engine.submit(*whole.release());
-  engine.after_submit();
-  return CANELE_OK;
+  const Given given{&session_of(session), destinations, count, tag, data, options, &request_of(request)};
+  const std::size_t gone = leave_at_once(given);
+  return gone == count && count != 0 ? CANELE_OK : take_the_long_way(given, gone);
 }
