@@ -3,9 +3,9 @@
 
 Who: run.py broadcast. Threads: one; one job at a time.
 Surprise: a point's figure is the median of its jobs' medians, since where the kernel puts ranks that share cores
-differs from job to job more than within one. Ours and a loop of single sends take turns inside one job. Who does not
-yield (MPICH) needs some milliseconds a message where ranks share cores, and is given fewer of them; who finds no end is
-not asked for more ranks.
+differs from job to job more than within one; short messages are many, so that a job outlasts its start. Ours and a loop
+of single sends take turns inside one job. Who does not yield (MPICH) needs some milliseconds a message where ranks
+share cores, and is given fewer of them; who finds no end is not asked for more ranks.
 
     for each round, driver, k, size:  canele (auto, sends) ─▶ each MPI by MPI_Bcast ─▶ by MPI_Isend to each
 """
@@ -19,7 +19,8 @@ from figures import quantile
 
 OURS, SENDS = "auto", "sends"
 DRIVERS = ["shm", "tcp"]
-LARGE, FEW, MANY, FEWEST = 1 << 20, 30, 500, 10  # bytes; batches of large, of other, of endless messages
+LARGE, SHORT = 1 << 20, 4096  # bytes
+FEW, MANY, MOST, FEWEST = 30, 500, 10000, 10  # batches of large, of other, of short, of endless messages
 LIMIT = 1.1
 LONGEST_JOB = 20  # seconds; usual ones take half a second
 
@@ -30,6 +31,8 @@ def batches_for(options, name, ranks, size):
         return options.batches
     if name.startswith("mpich") and ranks >= len(os.sched_getaffinity(0)):
         return FEWEST
+    if size <= SHORT:
+        return MOST
     return FEW if size >= LARGE else MANY
 
 
