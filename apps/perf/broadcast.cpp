@@ -32,6 +32,13 @@ constexpr std::uint64_t warm_up = 20, warm_up_ns = 200'000'000;  // rounds of ev
 
 void must(int code, const char* call) { canele::detail::check(code, call); }
 
+constexpr int single_sends = -1;  // else a shape
+
+/// Looked up before the clock runs.
+int shape_of(const std::string& way) {
+  return static_cast<int>(std::find(broadcast_ways.begin(), broadcast_ways.end(), way) - broadcast_ways.begin()) - 1;
+}
+
 /// As cheap as that of peers/mpi_broadcast.c.
 constexpr std::uint64_t word_of(std::uint64_t round, std::uint64_t at) { return (round + at) * 0x9e3779b97f4a7c15; }
 
@@ -68,10 +75,10 @@ class Broadcast {
  private:
   void lead(std::uint64_t size);
   void follow(std::uint64_t size);
-  double round(const std::string& way, std::uint64_t size);
+  double round(int shape, std::uint64_t size);
   void send(int rank, std::uint64_t tag, const void* data, std::uint64_t size, canele_request_t& request) const;
   void post(int rank, std::uint64_t tag, void* buffer, std::uint64_t size, canele_request_t& request) const;
-  void send_to_all(const std::string& way, std::uint64_t size);
+  void send_to_all(int shape, std::uint64_t size);
   void let_all_check(std::uint64_t more);
   void report(std::uint64_t size, const Samples& samples) const;
 
@@ -95,8 +102,8 @@ void Broadcast::post(int rank, std::uint64_t tag, void* buffer, std::uint64_t si
 }
 
 /// Returns when the data may be used again.
-void Broadcast::send_to_all(const std::string& way, std::uint64_t size) {
-  if (way == "sends") {
+void Broadcast::send_to_all(int shape, std::uint64_t size) {
+  if (shape == single_sends) {
     for (std::size_t i = 0; i < sends_.size(); ++i) send(destinations_[i], data_tag, words_.data(), size, sends_[i]);
     for (canele_request_t& request : sends_) wait_for(request);
     return;
@@ -104,8 +111,7 @@ void Broadcast::send_to_all(const std::string& way, std::uint64_t size) {
   const canele_data_t data = canele_data_contiguous(words_.data(), size);
   canele_multicast_options_t multicast{};
   multicast.struct_size = sizeof multicast;
-  multicast.shape =
-      static_cast<int>(std::find(broadcast_ways.begin(), broadcast_ways.end(), way) - broadcast_ways.begin() - 1);
+  multicast.shape = shape;
   canele_request_t request{};
   must(canele_imulticast(session_.native(), destinations_.data(), destinations_.size(), data_tag, &data, &multicast,
                          &request),
@@ -123,12 +129,12 @@ void Broadcast::let_all_check(std::uint64_t more) {
   for (canele_request_t& one : receives_) wait_for(one);
 }
 
-double Broadcast::round(const std::string& way, std::uint64_t size) {
+double Broadcast::round(int shape, std::uint64_t size) {
   for (std::size_t i = 0; i < destinations_.size(); ++i) {
     post(destinations_[i], time_tag, &answers_[i], word_size, receives_[i]);
   }
   const std::uint64_t start = engine_.now();
-  send_to_all(way, size);
+  send_to_all(shape, size);
   for (canele_request_t& reply : receives_) wait_for(reply);
   return static_cast<double>(*std::max_element(answers_.begin(), answers_.end()) - start) / 1e3;
 }
@@ -146,7 +152,7 @@ void Broadcast::lead(std::uint64_t size) {
     const bool counts = counted != 0 || (may_count && engine_.now() - begin >= warm_up_ns);
     for (std::size_t k = 0; k < words_.size(); ++k) words_[k] = word_of(i, k);
     const std::string& way = ways[(i + i / ways.size()) % ways.size()];  // else each would keep to one of two buffers
-    const double time = round(way, size);
+    const double time = round(shape_of(way), size);
     if (counts) samples[way].push_back(time);
     counted += counts ? 1 : 0;
     let_all_check(counted < wanted ? 1 : 0);
