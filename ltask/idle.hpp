@@ -89,7 +89,7 @@ class Pressure {
     const int home = home_.load(std::memory_order_relaxed);
     if (home >= 0 && platform.current_unit() != home) move(platform, home);
   }
-  /// Where ranks share the units the calling thread has the one that is its share (Platform::share_of_units), moves
+  /// Where ranks fill the host the calling thread has the unit that is its share (Platform::share_of_units), moves
   /// there, and comes back now and then when it yields: the scheduler leaves ranks that yield to each other where they
   /// woke, for seconds, be it all on one unit beside an idle one. More and more seldom, each time that it was moved
   /// away: that may have its reason. Before anybody asks.

@@ -61,6 +61,15 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   return CANELE_OK;
 }
 
+/// The calling thread, where the ranks fill the host: each on its share of the units. Where there is more room than
+/// that the system sees to it, and where the program's threads compute all the time it places them better.
+void settle(Engine& engine) {
+  const int ranks = engine.bootstrap->local_size();
+  if (ranks < 2 || static_cast<unsigned>(ranks) < engine.platform.processors() || engine.no_core_for_worker) return;
+  if (engine.settings->text(Setting::spread) != "auto") return;
+  engine.waiters.pressure.settle(engine.platform, static_cast<unsigned>(engine.bootstrap->local_rank()));
+}
+
 bool all_sent(Engine& engine) { return engine.pending_sends == 0 && engine.pulls == 0; }
 
 bool all_quiet(Engine& engine) {
@@ -208,9 +217,7 @@ int canele_init(const canele_options_t* options, canele_engine_t** engine) {
   if (code != CANELE_OK) return code;
   code = start_workers(*made);
   if (code != CANELE_OK) return code;
-  // Where the program's threads compute all the time the system places them better.
-  if (made->crowded && !made->no_core_for_worker && made->settings->text(Setting::spread) == "auto")
-    made->waiters.pressure.settle(made->platform, static_cast<unsigned>(made->bootstrap->local_rank()));
+  settle(*made);
   made->log(LogLevel::info, "canele " CANELE_VERSION ", " + std::to_string(made->size) + " ranks by " +
                                 std::string(made->bootstrap->name()) + ", strategy " +
                                 std::string(made->strategy.name) + ", worker " + describe_workers(*made));

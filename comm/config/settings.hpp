@@ -31,7 +31,7 @@ enum class Setting : int {
                    ///< it)
   worker_place,    ///< auto, bind, numa, odd-even: where it runs if no core is named
   worker_company,  ///< busy: the program's threads want all cores all the time; or "auto"
-  spread,          ///< auto: ranks that share the units settle, each on its share; off
+  spread,          ///< auto: ranks that fill the host settle, each on its share; off
   eager_limit,     ///< bytes up to which a message is sent without asking, or "auto" (the driver decides)
   unexpected_memory,    ///< bytes for messages that no receive has asked for, or "auto"
   unexpected_per_peer,  ///< the same for those of one rank

@@ -124,7 +124,8 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      unlimited,
      "auto busy"},
     {{"SPREAD", "auto", "",
-      "Where a host has more ranks than units. auto: the thread that starts the engine moves to its rank's share of "
+      "Where a host has as many ranks as units, or more. auto: the thread that starts the engine moves to its rank's "
+      "share of "
       "the "
       "units, in turn, and back there now and then while it waits; it is bound nowhere, nor are threads that it "
       "starts. "
