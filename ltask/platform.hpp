@@ -130,8 +130,8 @@ class Platform {
   /// Moves the calling thread to that unit; the scheduler may move it on. False: not possible.
   virtual bool move_to_unit(int /*unit*/) noexcept { return false; }
 
-  /// OS index of the unit that falls to the share-th of several threads, in turn. -1: the calling thread is bound, or it
-  /// cannot be told.
+  /// OS index of the unit that falls to the share-th of several threads, in turn. -1: the calling thread is bound, or
+  /// it cannot be told.
   virtual int share_of_units(unsigned /*share*/) noexcept { return -1; }
 
   /// From now on the scheduler runs the calling thread anywhere but there, as far as it may run elsewhere; -1: anywhere
