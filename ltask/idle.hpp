@@ -92,7 +92,7 @@ class Pressure {
   /// Where ranks fill the host the calling thread has the unit that is its share (Platform::share_of_units), moves
   /// there, and comes back now and then when it yields: the scheduler leaves ranks that yield to each other where they
   /// woke, for seconds, be it all on one unit beside an idle one. More and more seldom, each time that it was moved
-  /// away: that may have its reason. Before anybody asks.
+  /// away: that may have its reason. Once.
   void settle(Platform& platform, unsigned share) noexcept;
   /// Between two turns: to come back takes some 20 us.
   void come_back_at(Platform& platform, std::uint64_t now) noexcept {

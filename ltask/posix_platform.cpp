@@ -378,15 +378,7 @@ class PosixPlatform final : public Platform {
 #endif
   }
 
-  void yield() noexcept override {
-#if defined(__x86_64__)
-    // In line: after other processes' turns the stub and the library's function would be fetched from afar again.
-    long result = SYS_sched_yield;
-    asm volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
-#else
-    sched_yield();
-#endif
-  }
+  void yield() noexcept override { sched_yield(); }
 
   std::uint64_t set_slice(std::uint64_t ns) noexcept override {
     SchedulingAttributes attributes;

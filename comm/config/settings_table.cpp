@@ -125,12 +125,9 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      "auto busy"},
     {{"SPREAD", "auto", "",
       "Where a host has as many ranks as units, or more. auto: the thread that starts the engine moves to its rank's "
-      "share of "
-      "the "
-      "units, in turn, and back there now and then while it waits; it is bound nowhere, nor are threads that it "
-      "starts. "
-      "The system leaves ranks that wait for each other where they woke, now and then all of them on one unit. Not "
-      "done for a thread that is bound by the launcher or the program. off: the system decides.",
+      "share of the units, in turn, and back there now and then while it waits; it is bound nowhere, nor are threads "
+      "that it starts. The system leaves ranks that wait for each other where they woke, now and then all of them on "
+      "one unit. Not done for a thread that is bound by the launcher or the program. off: the system decides.",
       "auto | off"},
      SettingKind::choice,
      false,
