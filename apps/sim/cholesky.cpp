@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <vector>
 
 #include "apps/sim/cholesky_rank.hpp"
+#include "apps/sim/cluster.hpp"
 #include "apps/sim/process.hpp"
 
 namespace canele::sim {
@@ -20,26 +20,10 @@ namespace {
 
 constexpr std::uint64_t patience_ns = 1'000'000'000'000;
 
-/// A rank per node, with a network card that reaches the others' memory.
-WorldOptions cluster(const RunOptions& options) {
-  const CholeskyOptions& chosen = options.cholesky;
-  WorldOptions world;
-  world.seed = options.seed;
-  world.ranks = options.ranks != 0 ? options.ranks : 4;
-  world.strategy = chosen.strategy;
-  world.worker = chosen.test_ns == 0;
-  world.comparison_ns = chosen.comparison_ns;
-  world.verbose = options.verbose;
-  world.trace_events = options.trace_events;
-  world.settings = {"CANELE_SPIN=0"};  // most of the simulator's own time; a wake-up takes 2.5 us
-  world.settings.insert(world.settings.end(), options.settings.begin(), options.settings.end());
-  if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
-  Network card;
-  card.options.kind = drivers::sim::Kind::rma;
-  card.options.model = {static_cast<std::uint64_t>(std::lround(chosen.latency_us * 1000)),
-                        static_cast<std::uint64_t>(std::lround(chosen.gap_us * 1000)), chosen.gigabytes};
-  card.options.measured = true;
-  world.networks = {card};
+WorldOptions world_for(const RunOptions& options) {
+  WorldOptions world = cluster_of(options, options.ranks != 0 ? options.ranks : 4);
+  world.worker = options.cholesky.test_ns == 0;
+  world.comparison_ns = options.cholesky.comparison_ns;
   return world;
 }
 
@@ -124,7 +108,7 @@ std::string text_of(const CholeskyOptions& options) {
 
 Outcome run_cholesky(const RunOptions& options) {
   Outcome outcome;
-  World world(cluster(options));
+  World world(world_for(options));
   const int count = world.options().ranks;
   outcome.world = fmt::format("{} ranks, {} x {} tiles of {}", count, options.cholesky.tiles, options.cholesky.tiles,
                               options.cholesky.tile);

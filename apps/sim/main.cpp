@@ -48,7 +48,7 @@ const std::map<std::string, Workload> workloads = {
     {name_of(Workload::startup), Workload::startup},   {name_of(Workload::multicast), Workload::multicast},
     {name_of(Workload::mixed), Workload::mixed},       {name_of(Workload::scale), Workload::scale},
     {name_of(Workload::cholesky), Workload::cholesky}, {name_of(Workload::collectives), Workload::collectives},
-    {name_of(Workload::cores), Workload::cores}};
+    {name_of(Workload::cores), Workload::cores},       {name_of(Workload::shapes), Workload::shapes}};
 
 bool read_faults(const std::string& list, FaultPlan* plan, std::string* why) {
   if (list == "default") {
@@ -230,7 +230,8 @@ int run_all(const Arguments& arguments) {
 }
 
 void add_cholesky_options(CLI::App& app, CholeskyOptions* options) {
-  CLI::Option_group& group = *app.add_option_group("cholesky", "of that workload");
+  CLI::Option_group& group =
+      *app.add_option_group("cholesky", "of that workload; network and strategy: of shapes, too");
   const CLI::Range some(1, 100'000);
   const CLI::Range time(0.0, 1e9);
   group.add_option("--tiles", options->tiles, "along one side of the matrix")->check(some)->capture_default_str();
@@ -327,6 +328,7 @@ int main(int argc, char** argv) {
          "multicast: as random, and multicasts; mixed: random or multicast, by the seed; "
          "scale: thousands of engines, without faults; "
          "cholesky: the messages of a tile Cholesky, without faults; "
+         "shapes: one message to many, by each shape of a multicast and as the engine chooses, without faults; "
          "collectives: collectives of all kinds, while everything goes wrong; "
          "cores: how long one takes on modelled cores that compute, too; without faults; schedules alone, or engines")
       ->check(CLI::IsMember(workloads))
@@ -335,7 +337,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", arguments.run.seed, "the first seed")->capture_default_str();
   app.add_option("--runs", arguments.runs, "so many seeds, one after the other")->capture_default_str();
   app.add_flag("--first-only", arguments.first_only, "stop at the first run that fails");
-  app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed; scale: 1024, cholesky: 4")
+  app.add_option("--ranks", arguments.run.ranks, "0: 8 to 32, by the seed; scale: 1024, cholesky: 4, shapes: 3 to 32")
       ->check(CLI::Range(0, 100'000));
   app.add_option("--messages", arguments.run.messages, "0: by the seed")->check(CLI::Range(0, 100'000'000));
   app.add_option(

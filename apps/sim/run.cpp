@@ -12,6 +12,7 @@
 #include "apps/sim/collectives.hpp"
 #include "apps/sim/marks.hpp"
 #include "apps/sim/scale.hpp"
+#include "apps/sim/shapes.hpp"
 #include "apps/sim/traffic.hpp"
 #include "comm/packet/wire.hpp"
 
@@ -274,12 +275,14 @@ Outcome run_traffic(const RunOptions& options) {
 }  // namespace
 
 const char* name_of(Workload workload) {
-  constexpr std::array<const char*, 9> names = {"random", "flood",    "startup",     "multicast", "mixed",
-                                                "scale",  "cholesky", "collectives", "cores"};
+  constexpr std::array<const char*, 10> names = {"random", "flood",    "startup", "multicast",   "mixed",
+                                                 "scale",  "cholesky", "shapes",  "collectives", "cores"};
   return names[static_cast<std::size_t>(workload)];
 }
 
-bool faults_strike(Workload workload) { return workload != Workload::scale && workload != Workload::cholesky; }
+bool faults_strike(Workload workload) {
+  return workload != Workload::scale && workload != Workload::cholesky && workload != Workload::shapes;
+}
 
 void note_world(const World& world, Outcome* outcome) {
   outcome->complaints = world.complaints();
@@ -297,6 +300,7 @@ Outcome run(const RunOptions& given) {
   }
   if (options.workload == Workload::scale) return run_scale(options);
   if (options.workload == Workload::cholesky) return run_cholesky(options);
+  if (options.workload == Workload::shapes) return run_shapes(options);
   if (options.workload == Workload::collectives) return run_collectives(options);
   return run_traffic(options);
 }

@@ -24,6 +24,7 @@ enum class Workload : std::uint8_t {
   mixed,        ///< by the seed: random or multicast
   scale,        ///< thousands of engines, a few partners each
   cholesky,     ///< the messages of a tile Cholesky
+  shapes,       ///< one message to many, by each shape
   collectives,  ///< collectives of all kinds, while everything goes wrong
   cores         ///< collectives on modelled cores; no run of a world: see cores_options.hpp
 };

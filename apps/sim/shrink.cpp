@@ -199,7 +199,7 @@ std::string command_of(const RunOptions& run) {
   if (run.workload == Workload::scale) differs("--partners", run.partners, usual.partners);
   differs("--messages", run.messages, usual.messages);
   differs("--ticks", run.ticks, usual.ticks);
-  if (run.workload == Workload::cholesky) text += text_of(run.cholesky);
+  if (run.workload == Workload::cholesky || run.workload == Workload::shapes) text += text_of(run.cholesky);
   if (faults_strike(run.workload)) add("--faults", faults_text(run.faults));
   if (!run.keep.empty()) add("--keep", text_of(run.keep));
   for (const std::string& setting : run.settings) add("--setting", setting);

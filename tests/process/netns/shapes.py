@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""One message to many, one rank in each network name space, on links of limited rate: is the shape that the engine
+chooses near the best one?
+
+Usage: shapes.py [--ranks 4,8] [--rate 400] [--sizes 8,64k,1M] [--batches 5] [--check]
+Who: people; needs root, iproute2. CANELE_TEST_BIN: where the programs are.
+Surprise: the name spaces share one clock and two cores, so that a time may be taken at one rank and ended at another.
+With --check a choice that is not within 10 % of the best shape at 90 % of the points is an error.
+
+The shapes take turns within one job, so that what else the machine does falls on all of them alike.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from network import Network
+
+BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
+CHOICE, SHAPES = "auto", ["flat", "chain", "binomial", "4-nomial", "8-nomial"]
+NEAR, SHARE = 1.1, 0.9
+TIME_LIMIT = 600
+
+
+def run_job(ranks, options):
+    """A report for each size."""
+    network = Network(ranks)
+    try:
+        network.limit(options.rate)
+        command = [str(BIN / "canele-run"), "--netns", ",".join(space.path for space in network.ranks),
+                   "-n", str(ranks), "-x", "CANELE_DRIVERS=tcp", str(BIN / "canele-perf"), "broadcast", "--driver", "tcp",
+                   "--size", options.sizes, "--shape", ",".join([CHOICE, *SHAPES]), "--batches", str(options.batches),
+                   "--json"]
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,
+                                timeout=TIME_LIMIT)
+    finally:
+        network.close()
+    return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+
+
+def show(report):
+    """Prints a line; the choice, to the best shape."""
+    times = {way: statistics.median(samples) for way, samples in report["samples"].items()}
+    ratio = times[CHOICE] / min(times[shape] for shape in SHAPES)
+    print(f"{report['destinations']:>6}{report['size']:>10}" + "".join(f"{times[way]:>11.0f}" for way in [CHOICE, *SHAPES])
+          + f"{ratio:>9.2f}", flush=True)
+    return ratio
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--ranks", default="4,8")
+    parser.add_argument("--rate", type=int, default=400, help="Mbit/s of each link")
+    parser.add_argument("--sizes", default="8,64k,1M")
+    parser.add_argument("--batches", type=int, default=5)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    print(f"time until the last has it, us, links of {options.rate} Mbit/s, medians of {options.batches}\n"
+          f"{'ranks':>6}{'bytes':>10}" + "".join(f"{way:>11}" for way in [CHOICE, *SHAPES]) + f"{'to best':>9}")
+    ratios = [show(report) for ranks in map(int, options.ranks.split(",")) for report in run_job(ranks, options)]
+    near = sum(ratio <= NEAR for ratio in ratios)
+    print(f"within 10 % of the best at {near} of {len(ratios)} points")
+    if options.check and near < SHARE * len(ratios):
+        print(f"FAIL: {SHARE * 100:.0f} % wanted")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
