@@ -70,7 +70,9 @@ void settle(Engine& engine) {
   engine.waiters.pressure.settle(engine.platform, static_cast<unsigned>(engine.bootstrap->local_rank()));
 }
 
-bool all_sent(Engine& engine) { return engine.pending_sends == 0 && engine.pulls == 0; }
+bool all_fetched(Engine& engine) { return engine.pulls == 0; }
+
+bool all_sent(Engine& engine) { return engine.pending_sends == 0 && all_fetched(engine); }
 
 bool all_quiet(Engine& engine) {
   return engine.resolving == 0 &&
@@ -110,6 +112,10 @@ int leave(Engine& engine) {
   collectives::Group::tell_before_leaving(engine);
   engine.lock_for_callback();
   receive_path::end_posted(engine, rank_any, CANELE_ECANCELED);
+  engine.unlock();
+  // Who hears that we leave uses the memory again that we copy.
+  progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_fetched);
+  engine.lock_for_callback();
   say_bye(engine);
   engine.unlock();
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_quiet);

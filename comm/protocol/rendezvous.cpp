@@ -156,6 +156,11 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
     receive_path::failed(engine, request, peer.error);
     return;
   }
+  if (engine.stage == Stage::leaving) {  // the peer lets go of its memory as soon as it hears of that
+    CANELE_RARE_MARK(rendezvous_while_leaving);
+    receive_path::failed(engine, request, CANELE_ECANCELED);
+    return;
+  }
   const std::uint64_t want = std::min<std::uint64_t>(request.status_length, request.data.length);
   if (want == 0) {
     CANELE_MARK(rendezvous_of_nothing);

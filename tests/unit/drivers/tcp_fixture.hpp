@@ -98,9 +98,8 @@ class Tcp : public testing::Test {
     world.open();
     world.join(0, 1);
   }
-  /// Sends until the driver says full; returns how many packets it took.
-  int fill(std::size_t size) {
-    int sent = 0;
+  /// Sends until the driver says full; returns how many packets it has taken, with the `sent` ones before.
+  int fill(std::size_t size, int sent = 0) {
     while (true) {
       const Status status = a.send(1, pattern(size, static_cast<std::uint64_t>(sent)));
       if (status == Status::full) return sent;

@@ -306,10 +306,13 @@ TEST_F(Tcp, AStuckSenderThatPollsOnIsToldOfRoom) {
   const int at_first = watched_by(a);
   poll_long(a);
   EXPECT_EQ(watched_by(a), at_first - 1);
-  const int sent = fill(1000);
-  poll_long(a);
+  int sent = 0;
+  do {  // until the kernel finds no more room by itself
+    a.ready_ranks.clear();
+    sent = fill(1000, sent);
+    poll_long(a);
+  } while (!a.ready_ranks.empty());
   EXPECT_EQ(watched_by(a), at_first) << "as long as it waits for room";
-  EXPECT_TRUE(a.ready_ranks.empty());
   ASSERT_TRUE(world.until([&] { return !a.ready_ranks.empty(); }));
   expect_arrived(b, sent, 1000);
 }
