@@ -32,9 +32,9 @@ def run_job(ranks, options):
     try:
         network.limit(options.rate)
         command = [str(BIN / "canele-run"), "--netns", ",".join(space.path for space in network.ranks),
-                   "-n", str(ranks), "-x", "CANELE_DRIVERS=tcp", str(BIN / "canele-perf"), "broadcast", "--driver", "tcp",
-                   "--size", options.sizes, "--shape", ",".join([CHOICE, *SHAPES]), "--batches", str(options.batches),
-                   "--json"]
+                   "-n", str(ranks), "-x", "CANELE_DRIVERS=tcp", str(BIN / "canele-perf"), "broadcast",
+                   "--driver", "tcp", "--size", options.sizes, "--shape", ",".join([CHOICE, *SHAPES]),
+                   "--batches", str(options.batches), "--json"]
         result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,
                                 timeout=TIME_LIMIT)
     finally:
@@ -46,8 +46,8 @@ def show(report):
     """Prints a line; the choice, to the best shape."""
     times = {way: statistics.median(samples) for way, samples in report["samples"].items()}
     ratio = times[CHOICE] / min(times[shape] for shape in SHAPES)
-    print(f"{report['destinations']:>6}{report['size']:>10}" + "".join(f"{times[way]:>11.0f}" for way in [CHOICE, *SHAPES])
-          + f"{ratio:>9.2f}", flush=True)
+    columns = "".join(f"{times[way]:>11.0f}" for way in [CHOICE, *SHAPES])
+    print(f"{report['destinations']:>6}{report['size']:>10}{columns}{ratio:>9.2f}", flush=True)
     return ratio
 
 
