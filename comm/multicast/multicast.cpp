@@ -81,13 +81,13 @@ bool is_far(const Peer& peer, Shape forced) {
   return slot == nullptr || (!slot->memory_only() && (forced != Shape::automatic || !peer.rail->local));
 }
 
-/// What a link to the destinations costs: the first that is known speaks for all.
-const strategies::Costs& link_costs(const Engine& engine, const std::vector<Leg*>& far) {
+/// The link to the destinations: the first that is known speaks for all.
+const DriverSlot& link_to(const Engine& engine, const std::vector<Leg*>& far) {
   for (const Leg* leg : far) {
     const Peer* peer = engine.peers[leg->rank];
-    if (peer->rail->slot != nullptr && peer->state == Peer::State::up) return peer->rail->slot->costs;
+    if (peer->rail->slot != nullptr && peer->state == Peer::State::up) return *peer->rail->slot;
   }
-  return engine.slots.back()->costs;
+  return *engine.slots.back();
 }
 
 /// What the program or the user wants; automatic: neither says.
@@ -101,7 +101,9 @@ Shape shape_for(const Engine& engine, const Multicast& whole, const std::vector<
   if (count < 2 || count > most_destinations || whole.request->data.length == 0) return Shape::flat;
   if (forced != Shape::automatic) return forced;
   const std::uint64_t eager = send_path::eager_limit(engine, *engine.peers[far.front()->rank]);
-  return choose(count, whole.request->data.length, link_costs(engine, far), eager);
+  const DriverSlot& link = link_to(engine, far);
+  const std::uint64_t piece = link.driver->capabilities().get ? fetched_piece : streamed_piece;
+  return choose(count, whole.request->data.length, link.costs, eager, piece);
 }
 
 /// Those that find the data on the shelf.

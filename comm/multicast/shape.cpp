@@ -13,9 +13,6 @@ namespace {
 
 constexpr std::array<std::string_view, 6> names = {"auto", "flat", "chain", "binomial", "4-nomial", "8-nomial"};
 
-/// What is handed on at a time: see stage_bulk() in protocol/pump.cpp, and what drivers report as landed.
-constexpr std::uint64_t piece = 64 * 1024;
-
 std::uint32_t radix_of(Shape shape) { return shape == Shape::eight_nomial ? 8 : shape == Shape::four_nomial ? 4 : 2; }
 
 }  // namespace
@@ -36,7 +33,8 @@ std::uint32_t server_of(Shape shape, std::uint32_t p) {
   return static_cast<std::uint32_t>(p % round);
 }
 
-double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strategies::Costs& link, bool rendezvous) {
+double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strategies::Costs& link, bool rendezvous,
+               std::uint64_t piece) {
   struct Position {
     double first = 0, rate = 0, last = 0;  // when its first piece, and all, are there; bytes per ns that come in
     std::uint32_t serves = 0;
@@ -46,7 +44,7 @@ double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strat
   const double bandwidth = static_cast<double>(link.bytes_per_second) / 1e9;
   const auto latency = static_cast<double>(link.latency_ns);
   const double bytes = std::max<double>(1, static_cast<double>(size));
-  const double some = std::min<double>(bytes, piece);
+  const double some = std::min(bytes, static_cast<double>(piece));
   at[0].rate = bandwidth;
   double end = 0;
   for (std::uint32_t p = 1; p <= count; ++p) {
@@ -62,13 +60,14 @@ double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strat
   return end + announced + (rendezvous ? 2 * latency : 0);
 }
 
-Shape choose(std::uint32_t count, std::uint64_t size, const strategies::Costs& link, std::uint64_t eager) {
+Shape choose(std::uint32_t count, std::uint64_t size, const strategies::Costs& link, std::uint64_t eager,
+             std::uint64_t piece) {
   if (count < 2 || count > most_destinations) return Shape::flat;
   Shape best = Shape::flat;
-  double least = time_of(Shape::flat, count, size, link, size > eager);
+  double least = time_of(Shape::flat, count, size, link, size > eager, piece);
   for (const Shape shape : shapes) {
     if (shape == Shape::flat) continue;
-    const double time = time_of(shape, count, size, link, true);
+    const double time = time_of(shape, count, size, link, true, piece);
     if (time >= least) continue;
     least = time;
     best = shape;

@@ -33,12 +33,18 @@ inline constexpr std::uint32_t most_served = 64;
 /// More destinations than that are served flat.
 inline constexpr std::uint32_t most_destinations = 4096;
 
+/// What has to come before it is handed on, bytes: of data that is fetched, see stage_bulk() in protocol/pump.cpp; a
+/// stream is handed on as it comes in.
+inline constexpr std::uint64_t fetched_piece = 64 * 1024, streamed_piece = 4 * 1024;
+
 /// Expected time in ns until the last of `count` destinations has `size` bytes, if each link costs what `link` says and
-/// everybody sends to all that he serves at the same time, sharing his link, and hands on what has come. `rendezvous`:
-/// data moves after a round trip.
-double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strategies::Costs& link, bool rendezvous);
+/// everybody sends to all that he serves at the same time, sharing his link, and hands each `piece` on that has come.
+/// `rendezvous`: data moves after a round trip.
+double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strategies::Costs& link, bool rendezvous,
+               std::uint64_t piece);
 
 /// The shape with the lowest expected time; a message of `eager` bytes at most costs no round trip if it is sent flat.
-Shape choose(std::uint32_t count, std::uint64_t size, const strategies::Costs& link, std::uint64_t eager);
+Shape choose(std::uint32_t count, std::uint64_t size, const strategies::Costs& link, std::uint64_t eager,
+             std::uint64_t piece);
 
 }  // namespace canele::comm::multicast

@@ -3,9 +3,11 @@
 """One message to many, one rank in each network name space, on links of limited rate: is the shape that the engine
 chooses near the best one?
 
-Usage: shapes.py [--ranks 4,8] [--rate 400] [--sizes 8,64k,1M] [--batches 5] [--check]
+Usage: shapes.py [--ranks 4,8] [--rate 400] [--sizes 8,64k,1M,4M] [--batches 5] [--check]
 Who: people; needs root, iproute2. CANELE_TEST_BIN: where the programs are.
-Surprise: the name spaces share one clock and two cores, so that a time may be taken at one rank and ended at another.
+Surprise: the links are measured first (canele-perf sample), as a user of such a network would; the choice knows no
+other bandwidth than what the driver declares. The name spaces share one clock and two cores, so that a time may be taken
+at one rank and ended at another.
 With --check a choice that is not within 10 % of the best shape at 90 % of the points is an error.
 
 The shapes take turns within one job, so that what else the machine does falls on all of them alike.
@@ -17,6 +19,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 from network import Network
 
@@ -26,20 +29,27 @@ NEAR, SHARE = 1.1, 0.9
 TIME_LIMIT = 600
 
 
+def run_in(network, ranks, samples, *arguments):
+    """canele-perf, one rank in each name space; what it prints."""
+    command = [str(BIN / "canele-run"), "--netns", ",".join(space.path for space in network.ranks[:ranks]),
+               "-n", str(ranks), "-x", "CANELE_DRIVERS=tcp", "-x", f"CANELE_SAMPLES={samples}",
+               str(BIN / "canele-perf"), *arguments]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,
+                          timeout=TIME_LIMIT).stdout
+
+
 def run_job(ranks, options):
     """A report for each size."""
     network = Network(ranks)
     try:
         network.limit(options.rate)
-        command = [str(BIN / "canele-run"), "--netns", ",".join(space.path for space in network.ranks),
-                   "-n", str(ranks), "-x", "CANELE_DRIVERS=tcp", str(BIN / "canele-perf"), "broadcast",
-                   "--driver", "tcp", "--size", options.sizes, "--shape", ",".join([CHOICE, *SHAPES]),
-                   "--batches", str(options.batches), "--json"]
-        result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,
-                                timeout=TIME_LIMIT)
+        with tempfile.TemporaryDirectory() as samples:
+            run_in(network, 2, samples, "sample", "--driver", "tcp", "--batches", "5")
+            text = run_in(network, ranks, samples, "broadcast", "--driver", "tcp", "--size", options.sizes, "--shape",
+                          ",".join([CHOICE, *SHAPES]), "--batches", str(options.batches), "--json")
     finally:
         network.close()
-    return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def show(report):
@@ -55,7 +65,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--ranks", default="4,8")
     parser.add_argument("--rate", type=int, default=400, help="Mbit/s of each link")
-    parser.add_argument("--sizes", default="8,64k,1M")
+    parser.add_argument("--sizes", default="8,64k,1M,4M")
     parser.add_argument("--batches", type=int, default=5)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
