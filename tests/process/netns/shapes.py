@@ -5,8 +5,8 @@ chooses near the best one?
 
 Usage: shapes.py [--ranks 4,8] [--rate 400] [--sizes 8,64k,1M,4M] [--batches 5] [--check]
 Who: people; needs root, iproute2. CANELE_TEST_BIN: where the programs are.
-Surprise: the links are measured first (canele-perf sample), as a user of such a network would; the choice knows no
-other bandwidth than what the driver declares. The name spaces share one clock and two cores, so that a time may be taken
+Surprise: the links are measured first (canele-perf sample), as a user of such a network would: else the choice knows
+only the bandwidth that the driver declares. The name spaces share one clock and two cores, so that a time may be taken
 at one rank and ended at another.
 With --check a choice that is not within 10 % of the best shape at 90 % of the points is an error.
 
