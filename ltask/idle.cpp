@@ -41,7 +41,6 @@ void Pressure::settle(Platform& platform, unsigned share) noexcept {
 
 void Pressure::come_back(Platform& platform, std::uint64_t now) noexcept {
   constexpr std::uint64_t most = 1'000'000'000;
-  static_cast<void>(next_return_.load(std::memory_order_acquire));  // workers run before the first thread settles
   if (platform.this_thread() != settler_) return;
   const bool away = platform.current_unit() != unit_;
   if (away) between_returns_ = std::min(2 * between_returns_, most);

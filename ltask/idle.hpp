@@ -96,7 +96,8 @@ class Pressure {
   void settle(Platform& platform, unsigned share) noexcept;
   /// Between two turns: to come back takes some 20 us.
   void come_back_at(Platform& platform, std::uint64_t now) noexcept {
-    if (now >= next_return_.load(std::memory_order_relaxed)) [[unlikely]]
+    // Workers run before the first thread settles: with this they see the rest of what it has written.
+    if (now >= next_return_.load(std::memory_order_acquire)) [[unlikely]]
       come_back(platform, now);
   }
   /// A thread begins to wait, `alone` on its core but for those who compute. Costs nothing as long as there is no

@@ -33,22 +33,23 @@ constexpr double near = 1.1, share = 0.9;
 class OneToAll {
  public:
   OneToAll(const WorldOptions& options, std::size_t size, canele_shape shape)
-      : world(options), size_(size), shape_(shape), gates_{Gate(world.scheduler), Gate(world.scheduler)} {}
+      : world_(options), size_(size), shape_(shape), gates_{Gate(world_.scheduler), Gate(world_.scheduler)} {}
 
   /// Nanoseconds until the last has it; 0: it has not come to that.
   std::uint64_t measure() {
-    world.start([this](int rank, canele_engine_t* engine) { rank == 0 ? lead(engine) : follow(engine); });
+    world_.start([this](int rank, canele_engine_t* engine) { rank == 0 ? lead(engine) : follow(engine); });
     std::uint64_t begin = 0;
     bool rest = true;
     for (Gate& gate : gates_) {
-      rest = rest && world.run_until([&] { return gate.arrived() == world.ranks(); }, begin + patience_ns);
-      begin = world.timeline.now();
+      rest = rest && world_.run_until([&] { return gate.arrived() == world_.ranks(); }, begin + patience_ns);
+      begin = world_.timeline.now();
       gate.open();
     }
-    rest = rest && world.run(begin + patience_ns);
-    if (!rest && world.complaints().empty()) world.complain("the world has not come to rest");
+    rest = rest && world_.run(begin + patience_ns);
+    if (!rest && world_.complaints().empty()) world_.complain("the world has not come to rest");
     return rest ? last_ - begin : 0;
   }
+  const World& world() const { return world_; }
 
  private:
   struct Receive {
@@ -56,14 +57,9 @@ class OneToAll {
     OneToAll* job = nullptr;
     std::vector<std::byte> bytes;
   };
-  std::deque<Receive> receives_;  ///< where they are as long as the world is: an event may be told after the wait
 
- public:
-  World world;
-
- private:
   void must(int code) {
-    if (code != CANELE_OK) world.complain(canele_error_string(code));
+    if (code != CANELE_OK) world_.complain(canele_error_string(code));
   }
   std::byte value(std::uint64_t message) const { return static_cast<std::byte>(0x5a + message); }
 
@@ -71,7 +67,7 @@ class OneToAll {
     canele_session_t* session = nullptr;
     must(canele_session_open(engine, "shapes", 0, &session));
     std::vector<int> all;
-    for (int rank = 1; rank < world.ranks(); ++rank) all.push_back(rank);
+    for (int rank = 1; rank < world_.ranks(); ++rank) all.push_back(rank);
     canele_multicast_options_t options{};
     options.struct_size = sizeof options;
     options.shape = shape_;
@@ -97,16 +93,18 @@ class OneToAll {
       gates_[message].pass();
       must(canele_wait(&receive.request, nullptr));
       const auto right = std::count(receive.bytes.begin(), receive.bytes.end(), value(message));
-      if (static_cast<std::size_t>(right) != size_) world.complain("a message is wrong");
+      if (static_cast<std::size_t>(right) != size_) world_.complain("a message is wrong");
     }
   }
 
   /// Its waiter is woken later than that.
   static void told(canele_request_t*, unsigned, void* argument) {
     OneToAll& job = *static_cast<Receive*>(argument)->job;
-    job.last_ = std::max(job.last_, job.world.timeline.now());
+    job.last_ = std::max(job.last_, job.world_.timeline.now());
   }
 
+  std::deque<Receive> receives_;  ///< they are there as long as the world is: an event may be told after the wait
+  World world_;
   const std::size_t size_;
   const canele_shape shape_;
   std::array<Gate, messages_each> gates_;
@@ -137,7 +135,7 @@ std::string measure_point(const RunOptions& options, int count, std::size_t size
     if (way.sends) continue;
     OneToAll job(cluster_of(options, count + 1), size, way.shape);
     const std::uint64_t ns = job.measure();
-    note(job.world, outcome);
+    note(job.world(), outcome);
     line += fmt::format(" {:>10.2f}", static_cast<double>(ns) / 1e3);
     way.shape == CANELE_SHAPE_AUTO ? void(chosen = ns) : void(best = std::min(best, ns));
   }

@@ -24,18 +24,20 @@ bool PostPipeline::takes(const Engine& engine, const Request& request, std::size
   prefetch_to_write(youngest.data.base);
   const auto* const request = reinterpret_cast<const std::byte*>(youngest.request);
   prefetch_to_write(request + 4 * sizeof(canele_request_t));  // requests to be posted often lie in an array
-  if (matcher.post_steps() == Matcher::PostSteps::to_message) return matcher.foresee_message(where(7));
+  if (matcher.post_steps() == Matcher::PostSteps::to_message) return matcher.foresee_message(where(depth / 2));
   if (classify(youngest.source, youngest.mask) != MatchClass::exact) {  // the long way, which writes all of it
     prefetch_to_write(request + 64);
     prefetch_to_write(request + 128);
   }
   if (matcher.post_steps() == Matcher::PostSteps::to_elsewhere) {
-    matcher.foresee_message(where(5));
-    matcher.foresee_elsewhere(where(10));
+    constexpr unsigned apart = depth / 3;
+    matcher.foresee_message(where(apart));
+    matcher.foresee_elsewhere(where(2 * apart));
   } else {
-    matcher.foresee_message(where(3));
-    matcher.foresee_elsewhere(where(6));
-    matcher.foresee_places(where(9));
+    constexpr unsigned apart = depth / 4;
+    matcher.foresee_message(where(apart));
+    matcher.foresee_elsewhere(where(2 * apart));
+    matcher.foresee_places(where(3 * apart));
   }
 }
 

@@ -99,11 +99,7 @@ template <typename Counting>
     if (message != nullptr) take_from_tables(session, *message);
     return message;
   }
-  UnexpectedNode* const message = take_by_key({receive.tag, session.id, receive.source});
-  if (message == nullptr) return nullptr;
-  if (session.files_elsewhere) forget_elsewhere(session, *message);
-  forget_exact(session, *message);
-  return message;
+  return take_exact(session, receive.tag, receive.source);
 }
 
 template <typename Counting>
@@ -344,8 +340,7 @@ void BasicMatcher<Counting>::take(MatchSession& session, UnexpectedNode& message
 template <typename Counting>
 void BasicMatcher<Counting>::take_from_tables(MatchSession& session, UnexpectedNode& message) noexcept {
   exact_.remove(message);
-  if (session.files_elsewhere) forget_elsewhere(session, message);
-  forget_exact(session, message);
+  forget_message(session, message);
 }
 
 /// A message leaves all but the table of exact keys.

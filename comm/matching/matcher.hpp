@@ -80,10 +80,7 @@ class BasicMatcher {
   /// Then that is it: the message that it takes, already taken out, or nullptr: it must be queued.
   [[gnu::noinline]] UnexpectedNode* take_exact(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
     UnexpectedNode* const message = take_by_key({tag, session.id, source});
-    if (message == nullptr) return nullptr;
-    if (session.files_elsewhere) [[unlikely]]
-      forget_elsewhere(session, *message);
-    forget_exact(session, *message);
+    if (message != nullptr) forget_message(session, *message);
     return message;
   }
   /// The rest of post() for a receive that no message waits for.
@@ -257,7 +254,10 @@ class BasicMatcher {
     exact_.remove_first(*node, place);
     return static_cast<UnexpectedNode*>(node);
   }
-  static void forget_exact(MatchSession& session, UnexpectedNode& message) noexcept {
+  /// A message that is no longer in the table of exact keys leaves the rest.
+  [[gnu::always_inline]] void forget_message(MatchSession& session, UnexpectedNode& message) noexcept {
+    if (session.files_elsewhere) [[unlikely]]
+      forget_elsewhere(session, message);
     message.queued = false;
     --session.unexpected;
   }
@@ -312,7 +312,7 @@ class BasicMatcher {
   KeyedQueues<FiledAnyTag, Counting> any_tag_;
   std::uint64_t stamp_ = 0;
   PostSteps post_steps_ = PostSteps::to_message;
-  std::size_t large_for_posts_ = huge_table;
+  std::size_t large_for_posts_ = huge_table;  ///< follows from post_steps_; each receive asks
   struct Nothing {};
   [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Tally, Nothing> lists_;  ///< walked
   [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Statistics, Nothing> statistics_;

@@ -37,8 +37,8 @@ YIELDS = {
     "mpich": [("yields after 1000 polls", [], {}), ("never yields", [], {"MPIR_CVAR_POLLS_BEFORE_YIELD": "0"})],
 }
 YIELDS["openmpi-ucx"] = YIELDS["openmpi"]
-NAMES = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich", "ucx_perftest", "fi_pingpong", "floor",
-         "bare-engine"]
+MPIS = ["canele-mpi", "openmpi", "openmpi-ucx", "mpich"]
+NAMES = ["canele", *MPIS, "ucx_perftest", "fi_pingpong", figures.FLOOR, figures.BARE]
 SOURCES = {"match": "mpi_match", "sandia": "mpi_sandia", "broadcast": "mpi_broadcast", "overlap": "mpi_progress",
            "threads": "mpi_progress"}
 
@@ -59,10 +59,10 @@ def find_contenders(options):
                  (f"canele-{options.worker}", *contenders.make_canele(
                      options, f"canele-{options.worker}", [*start, "-D", f"CANELE_WORKER={options.worker}"]))]
     else:
-        own = ["canele", figures.FLOOR, figures.BARE]
-        for name in own[:1] + NAMES[1:5] + own[1:]:
-            make = contenders.make_canele(options, name) if name in own else contenders.make_mpi(options, name, sources)
-            found.append((name, *make))
+        for name in ["canele", *MPIS, figures.FLOOR, figures.BARE]:
+            made = (contenders.make_mpi(options, name, sources) if name in MPIS else
+                    contenders.make_canele(options, name))
+            found.append((name, *made))
         found += pairs.find_pairs(options)
     found = [(name, one, why) for name, one, why in found if options.worker or name in options.contenders]
     for name, one, _ in found:

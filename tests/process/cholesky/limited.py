@@ -3,7 +3,7 @@
 """canele-cholesky with one rank in each network name space, on links of limited rate: multicasts against single sends.
 
 Usage: limited.py [--ranks 4,8] [--rate 400] [--n 2400] [--nb 240] [--runs 5] [--ways sends,auto,...] [--check]
-Who: people, and tests/run.sh --soak; needs root, iproute2. CANELE_TEST_BIN: where the programs are.
+Who: people; needs root, iproute2. CANELE_TEST_BIN: where the programs are.
 Surprise: the ranks stand in one row, so one rank has a whole column of tiles, and each of them goes to all others: its
 link is what everybody waits for. With --check, a multicast that is not 10 % faster than sends, or lets the rank send
 more than half as much of its own, is an error.
@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "netns"))
-from network import Network  # noqa: E402  pylint: disable=wrong-import-position
+from network import Network, launcher  # noqa: E402  pylint: disable=wrong-import-position
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 GAIN, OWN_SHARE = 1.10, 0.5
@@ -28,7 +28,7 @@ TIME_LIMIT = 600
 
 def run_job(network, ranks, options):
     """The report of every run."""
-    command = [str(BIN / "canele-run"), "--netns", ",".join(space.path for space in network.ranks), "-n", str(ranks),
+    command = [*launcher(BIN / "canele-run", network.ranks, ranks),
                "-x", "CANELE_DRIVERS=tcp", str(BIN / "canele-cholesky"), "--grid", f"1x{ranks}", "--json",
                "--n", str(options.n), "--nb", str(options.nb), "--way", options.ways, "--runs", str(options.runs)]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,

@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from network import Network
+from network import Network, launcher
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 RUN, RANK = str(BIN / "canele-run"), str(BIN / "netns_rank")
@@ -35,7 +35,7 @@ class Ranks:
 
     def __init__(self, spaces, *order, ranks=RANKS, **environment):
         command = ["setpriv", "--pdeathsig", "KILL",  # with us the job dies, too
-                   RUN, "--netns", ",".join(space.path for space in spaces), "-n", str(ranks), RANK, *map(str, order)]
+                   *launcher(RUN, spaces, ranks), RANK, *map(str, order)]
         variables = {"CANELE_OFI_PROVIDER": "tcp;ofi_rxm", **os.environ, "CANELE_DRIVERS": OPTIONS.driver,
                      "CANELE_TCP_SILENCE": str(SILENCE), "CANELE_OFI_SILENCE": str(SILENCE), **environment}
         self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -34,6 +34,11 @@ class Space:
         self.holder.stdout.close()
 
 
+def launcher(run, spaces, ranks):
+    """The command that starts so many ranks in these name spaces; the program comes behind it. run: canele-run."""
+    return [str(run), "--netns", ",".join(space.path for space in spaces), "-n", str(ranks)]
+
+
 class Network:
     """The picture above."""
 

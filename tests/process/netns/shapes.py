@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-from network import Network
+from network import Network, launcher
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 CHOICE, SHAPES = "auto", ["flat", "chain", "binomial", "4-nomial", "8-nomial"]
@@ -31,9 +31,8 @@ TIME_LIMIT = 600
 
 def run_in(network, ranks, samples, *arguments):
     """canele-perf, one rank in each name space; what it prints."""
-    command = [str(BIN / "canele-run"), "--netns", ",".join(space.path for space in network.ranks[:ranks]),
-               "-n", str(ranks), "-x", "CANELE_DRIVERS=tcp", "-x", f"CANELE_SAMPLES={samples}",
-               str(BIN / "canele-perf"), *arguments]
+    command = [*launcher(BIN / "canele-run", network.ranks[:ranks], ranks), "-x", "CANELE_DRIVERS=tcp",
+               "-x", f"CANELE_SAMPLES={samples}", str(BIN / "canele-perf"), *arguments]
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,
                           timeout=TIME_LIMIT).stdout
 
