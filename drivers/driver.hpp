@@ -48,7 +48,7 @@
 namespace canele::drivers {
 
 /// Version of this contract; a driver built for another one is refused.
-inline constexpr int contract_version = 12;
+inline constexpr int contract_version = 13;
 
 using Rank = std::int32_t;
 inline constexpr Rank everybody = -1;    ///< all peers of a driver: see Driver::expose()
@@ -132,6 +132,21 @@ struct SharedLines {
   int count = 0;  ///< capabilities().shared_lines, or 0: none with this peer
 };
 
+/// Packets of the same length that lie at equal distances, in the order in which they were sent.
+struct PacketRun {
+  const std::byte* first = nullptr;
+  std::size_t apart = 0, length = 0;
+  int count = 0;
+
+  std::span<const std::byte> at(int i) const { return {first + static_cast<std::size_t>(i) * apart, length}; }
+};
+/// The engine's answer to a run: so many of its first packets are taken; and what it says of the one behind them, which
+/// is `taken` if there is none.
+struct RunTaken {
+  int count = 0;
+  Take next = Take::taken;
+};
+
 /// Which way remote_copy() goes: out of the peer's memory, or into it.
 enum class Access : std::uint8_t { get, put };
 
@@ -142,12 +157,21 @@ class DriverEvents {
   /// still change.
   virtual Take packet(Rank from, std::span<const std::byte> bytes) = 0;
 
+  /// The same for several that are there already, each as if it were presented alone, for less. A driver need not use
+  /// it.
+  virtual RunTaken packets(Rank from, const PacketRun& run) {
+    for (int i = 0; i < run.count; ++i) {
+      if (const Take answer = packet(from, run.at(i)); answer != Take::taken) return {i, answer};
+    }
+    return {run.count, Take::taken};
+  }
+
   /// A hint, of a driver that sees packets before their turn, and only while looks_ahead: a packet that will be
   /// presented later, at `bytes`, which the peer can still change. Each once, in their order, the one that is presented
   /// next included; at most look_ahead of them wait to be presented. It changes nothing.
   virtual void foresee([[maybe_unused]] Rank from, [[maybe_unused]] std::span<const std::byte> bytes) noexcept {}
   static constexpr int look_ahead = 24;
-  /// Does it pay? The engine's to say, in packet().
+  /// Does it pay? The engine's to say, in packet() and packets().
   bool looks_ahead = false;
 
   /// Bytes [offset, offset + length) of bulk transfer `key` from `from` are at hand: where do they go?

@@ -87,8 +87,9 @@ class BasicSubmitLock {
     }
   }
 
-  [[gnu::always_inline]] bool try_enter() noexcept {
-    if (try_enter_as_owner()) return true;
+  /// In line: an owner's few steps, which cost less than to call them.
+  [[gnu::always_inline]] bool try_enter() noexcept { return try_enter_as_owner() || try_enter_in_turn(); }
+  [[gnu::noinline]] bool try_enter_in_turn() noexcept {
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     if (seen == biased_word) [[unlikely]]
       return take_bias_away();
@@ -98,31 +99,30 @@ class BasicSubmitLock {
   }
 
   /// Takes it if the bias is the caller's.
-  bool try_enter_as_owner() noexcept {
+  [[gnu::always_inline]] bool try_enter_as_owner() noexcept {
     Owner* const owner = bias_.load(std::memory_order_acquire);
     if (owner == nullptr || owner->thread != Fences::self()) return false;
     owner->inside.store(true, std::memory_order_relaxed);
     Fences::light();
-    if (bias_.load(std::memory_order_acquire) == owner) [[likely]]
-      return true;
-    owner->inside.store(false, std::memory_order_release);
-    return claim(*owner);
+    return bias_.load(std::memory_order_acquire) == owner || lost_on_the_way_in(*owner);
   }
 
   /// For the holder: gives the lock up and returns nullptr; or keeps it and returns what was linked, oldest first.
   Node* leave() noexcept { return try_leave() ? nullptr : take(); }
 
   /// For the holder: gives the lock up if nothing is linked.
-  bool try_leave() noexcept {
-    if (Owner* const owner = entered_by_; owner != nullptr) {
-      owner->inside.store(false, std::memory_order_release);
-      Fences::light();
-      if (bias_.load(std::memory_order_acquire) == owner) [[likely]]
-        return true;
-      if (!claim(*owner)) return true;
-    } else if (row_ >= row_needed_ && row_needed_ != 0) [[unlikely]] {
+  bool try_leave() noexcept { return leave_as_owner() || try_leave_in_turn(); }
+  /// True: it had entered as owner, and has left. False: it has it still, and it is not, or no longer, the owner's.
+  [[gnu::always_inline]] bool leave_as_owner() noexcept {
+    Owner* const owner = entered_by_;
+    if (owner == nullptr) return false;
+    owner->inside.store(false, std::memory_order_release);
+    Fences::light();
+    return bias_.load(std::memory_order_acquire) == owner || !claim(*owner);
+  }
+  bool try_leave_in_turn() noexcept {
+    if (row_ >= row_needed_ && row_needed_ != 0) [[unlikely]]
       return leave_biased();
-    }
     std::uintptr_t seen = taken_word;
     return word_.compare_exchange_strong(seen, free_word, std::memory_order_release, std::memory_order_relaxed);
   }
@@ -171,6 +171,11 @@ class BasicSubmitLock {
     std::atomic<bool> inside{false}, claimed{false}, over{false};
   };
 
+  /// Somebody takes the bias away. True: the caller has the lock all the same.
+  [[gnu::cold, gnu::noinline]] bool lost_on_the_way_in(Owner& owner) noexcept {
+    owner.inside.store(false, std::memory_order_release);
+    return claim(owner);
+  }
   /// The word is taken, and nobody holds it: the owner shall, if it was inside or on its way, or who took the bias
   /// away.
   [[gnu::cold, gnu::noinline]] bool claim(Owner& owner) noexcept {

@@ -95,7 +95,7 @@ inline void end_as_send(Request& request, Session& session, int rank, std::uint6
 /// Makes a postable request ready.
 inline void prepare(Request& request, Session& session, Request::Kind kind) {
   prepare_outcome(request, session, kind);
-  request.begin();
+  request.begin(*session.engine);
 }
 
 /// The same for a send or a multicast, posted: all but its options, which are those of a plain send.

@@ -110,7 +110,7 @@ bool may_leave_at_once(const Given& given) {
     engine.counters.add(Counter::multicasts_sent);
     end_as_send(*given.request, session, engine.rank, given.tag, length);
   }
-  engine.unlock();
+  engine.unlock_idle();
   if (given.options != nullptr && given.options->outcomes != nullptr) [[unlikely]]
     std::fill_n(given.options->outcomes, gone, CANELE_OK);
   return gone;

@@ -52,28 +52,37 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return CANELE_OK;
 }
 
-/// The whole life of an eager send in one hold of the lock, where nothing stands in its way. False: nothing was done.
-bool send_at_once(Session& session, int destination, std::uint64_t tag, const void* buffer, std::size_t length,
-                  Request& request) {
+/// A send whose outcome has been written in vain, as it did not leave at once.
+[[gnu::noinline]] int post_after_all(Request& request, const void* buffer) {
+  const canele_data_t data = canele_data_contiguous(buffer, request.status_length);
+  return post_send(request.session, request.rank, request.status_tag, data, {}, &request);
+}
+
+/// May the outcome of a send be written to the request, before its fate is known?
+inline bool may_leave_at_once(const Session& session, int destination, std::size_t length, const Request& request) {
+  return length <= Rail::longest_at_once && is_unwatched(request) && request.stage == Request::Stage::idle &&
+         session.open && destination >= 0 && destination < session.engine->size;
+}
+
+/// The whole life of an eager send in one hold of the lock, where nothing stands in its way; else it is posted. The
+/// outcome is written first: what is in memory need not be kept in registers while the driver works.
+[[gnu::always_inline]] inline int send_at_once(Session& session, int destination, std::uint64_t tag, const void* buffer,
+                                               std::size_t length, Request& request) {
   Engine& engine = *session.engine;
-  if (length > Rail::longest_at_once || !is_unwatched(request) || request.stage != Request::Stage::idle ||
-      !session.open || destination < 0 || destination >= engine.size || !engine.try_lock_to_post()) {
-    return false;
-  }
+  request.engine = &engine;
+  request.session = &session;
+  request.kind = Request::Kind::send;
+  request.cancelled = false;
+  request.rank = destination;
+  request.status_error = CANELE_OK;
+  request.status_tag = tag;
+  request.status_length = length;
+  if (!engine.try_lock_to_post()) [[unlikely]]
+    return post_after_all(request, buffer);
   const bool sent = send_path::leave_at_once(engine, session, destination, tag, buffer, length);
-  if (sent) {
-    request.engine = &engine;
-    request.session = &session;
-    request.kind = Request::Kind::send;
-    request.cancelled = false;
-    request.rank = destination;
-    request.status_error = CANELE_OK;
-    request.status_tag = tag;
-    request.status_length = length;
-    request.word.store(event::finalized, std::memory_order_release);
-  }
-  engine.unlock();
-  return sent;
+  if (sent) request.word.store(event::finalized, std::memory_order_release);
+  engine.unlock_idle();
+  return sent ? CANELE_OK : post_after_all(request, buffer);
 }
 
 [[gnu::cold]] int refuse_source(const Engine& engine, int source) {
@@ -122,12 +131,19 @@ bool send_at_once(Session& session, int destination, std::uint64_t tag, const vo
       return CANELE_OK;
     }
   } else {
-    receive_path::fill(posting);
+    receive_path::fill(engine, posting);
     request->PostOp::kind = OpKind::receive;
     engine.submit(static_cast<PostOp&>(*request));
   }
   engine.after_submit(data.length);
   return CANELE_OK;
+}
+
+/// Apart, as all that it has in memory would be in the way of who does not come here.
+[[gnu::noinline]] int send_contiguous(canele_session_t* session, int destination, std::uint64_t tag, const void* buffer,
+                                      std::size_t length, canele_request_t* request) {
+  return post_send(&session_of(session), destination, tag, canele_data_contiguous(buffer, length), {},
+                   &request_of(request));
 }
 
 /// Waits for the answer to an operation on this stack. The lock's holder gives it; it makes no system call meanwhile.
@@ -195,11 +211,10 @@ int canele_isend(canele_session_t* session, int destination, uint64_t tag, const
   if (length != 0 && buffer == nullptr) [[unlikely]]
     return refuse_buffer("canele_isend");
   if (session != nullptr && request != nullptr &&
-      send_at_once(session_of(session), destination, tag, buffer, length, request_of(request))) {
-    return CANELE_OK;
+      may_leave_at_once(session_of(session), destination, length, request_of(request))) [[likely]] {
+    return send_at_once(session_of(session), destination, tag, buffer, length, request_of(request));
   }
-  return post_send(&session_of(session), destination, tag, canele_data_contiguous(buffer, length), {},
-                   &request_of(request));
+  return send_contiguous(session, destination, tag, buffer, length, request);
 }
 
 int canele_isend_data(canele_session_t* session, int destination, uint64_t tag, const canele_data_t* data,

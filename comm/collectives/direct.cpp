@@ -125,7 +125,7 @@ void Direct::post(StepId id, const Step& step) {
 bool Direct::leaves_at_once(const Step& step) const {
   if (step.from.length > Rail::longest_at_once || !group_.engine.try_lock_to_post()) return false;
   const bool left = leaves_locked(step);
-  group_.engine.unlock();
+  group_.engine.unlock_idle();
   return left;
 }
 
@@ -256,7 +256,7 @@ inline bool Direct::some_end_soon() {
   const Engine::Spin how = engine.plan_spin();
   if (how.turns == 0 || !engine.try_lock()) return false;
   const bool well = spin(how);
-  engine.unlock();
+  engine.unlock_idle();
   return well || some_end_by_tasks();
 }
 

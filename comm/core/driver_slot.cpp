@@ -13,6 +13,7 @@
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
+#include "comm/protocol/short_run.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm {
@@ -103,6 +104,29 @@ drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> 
     return of_the_gone(peer);
   const char* wrong = receive_path::packet(engine, peer, bytes);
   return wrong == nullptr ? drivers::Take::taken : not_taken(peer, wrong, bytes.size());
+}
+
+drivers::RunTaken DriverSlot::packets(drivers::Rank from, const drivers::PacketRun& run) {
+  Peer* const peer = engine.peers[from];
+  looks_ahead = engine.matcher.is_huge();
+  if (!memory_only() || looks_ahead || peer == nullptr || peer->gone()) [[unlikely]]
+    return DriverEvents::packets(from, run);
+  const std::size_t length = run.length;  // none of this is the peer's, nor anybody's else meanwhile
+  receive_path::ShortRun messages(engine, *peer, length);
+  const char* wrong = nullptr;
+  int taken = 0;
+  const std::byte* packet = run.first;
+  do {
+    wrong = messages.take({packet, length});
+    packet += run.apart;
+    ++taken;
+  } while (wrong == nullptr && taken < run.count && !peer->gone());
+  const auto count = static_cast<std::uint64_t>(taken);
+  messages.count(count);
+  driver->counters.packets_received += count;
+  driver->counters.bytes_received += count * length;
+  if (wrong == nullptr) return {taken, drivers::Take::taken};
+  return {taken - 1, not_taken(*peer, wrong, run.length)};
 }
 
 void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept {

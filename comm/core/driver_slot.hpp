@@ -30,6 +30,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
 
   // what the driver calls: see drivers/driver.hpp
   drivers::Take packet(drivers::Rank from, std::span<const std::byte> bytes) override;
+  drivers::RunTaken packets(drivers::Rank from, const drivers::PacketRun& run) override;
   void foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept override;
   int landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
               int max) override;

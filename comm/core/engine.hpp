@@ -253,7 +253,7 @@ class Engine final : public ltask::Helped {
     return true;
   }
   /// The same for who does not look at receives: they may still wait in `posts`.
-  bool try_lock_to_post() {
+  [[gnu::always_inline]] bool try_lock_to_post() {
 #ifdef CANELE_MARKS  // the simulator's copy of the engine
     if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) return false;
 #endif
@@ -269,14 +269,16 @@ class Engine final : public ltask::Helped {
     lock_for_callback();
     unlock();
   }
-  void unlock() { unlock_idle(); }
-  /// The same; true: nothing was left to be done, neither then nor by the caller outside the lock.
-  bool unlock_idle() {
-    if (!dirty.empty() || departures.due() || !lock.try_leave()) [[unlikely]] {
-      unlock_slowly();
-      return false;
-    }
-    return true;
+  [[gnu::noinline]] void unlock() { unlock_idle(); }
+  /// The same; true: nothing was left to be done, neither then nor by the caller outside the lock. In line: most often
+  /// it is an owner who leaves.
+  [[gnu::always_inline]] bool unlock_idle() {
+    return (dirty.empty() && !departures.due() && lock.leave_as_owner()) || unlock_in_turn();
+  }
+  [[gnu::noinline]] bool unlock_in_turn() {
+    if (dirty.empty() && !departures.due() && lock.try_leave_in_turn()) return true;
+    unlock_slowly();
+    return false;
   }
 
   // ---- under the lock: core/ ------------------------------------------------------------------------------------
@@ -474,10 +476,10 @@ class WordVisit {
   bool inside_ = false;  ///< the caller is the owner, so that nobody else writes
 };
 
-inline void Request::begin() {
+inline void Request::begin(const Engine& of) {
   withheld = offering = copying = false;
   part = Part::none;
-  tick = engine->watch.tick();
+  tick = of.watch.tick();
 }
 
 /// Depth of callbacks on this thread; blocking calls are refused above 0. The TLS model: canele_wait asks each time.

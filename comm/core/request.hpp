@@ -165,7 +165,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   Request* withheld_prev;
 
   /// What of a new request is not in its first line: nothing has happened to it.
-  void begin();
+  void begin(const Engine& of);
 
   /// send: its envelope has left, so the peer may speak of it. Names can be guessed.
   bool announced() const { return stage == Stage::moving || (withheld && !offering); }

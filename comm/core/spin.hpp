@@ -43,7 +43,7 @@ template <typename Done>
   const Spin spin = plan_spin();
   if (spin.turns == 0 || !try_lock()) return false;
   const bool done = spin_locked(spin, happened);
-  unlock();
+  unlock_idle();
   return done;
 }
 

@@ -156,6 +156,8 @@ class KeyedQueues {
   /// was just written, piece by piece, would wait until the pieces have left the store buffer.
   void push(MatchNode& node) { push(node, Filing::key(node)); }
   void push(MatchNode& node, const MatchKey& key);
+  /// Puts it in front of its FIFO instead.
+  void push_first(MatchNode& node, const MatchKey& key);
   /// Takes the first node of its FIFO out, which find() has just found at `place`.
   void remove_first(MatchNode& node, const Place& place) noexcept;
   /// Takes the node out, wherever in its FIFO it is.
@@ -201,6 +203,22 @@ class KeyedQueues {
   }
   /// Where a head is, by its address: no other node is looked at, but in an overflow.
   Place place_of(MatchNode& head) const noexcept;
+  /// The node is the first of a queue that find() has looked for at `place`, and not found.
+  [[gnu::always_inline]] void begin_queue(MatchNode& node, const Place& place) noexcept {
+    links(node) = {&node, nullptr, nullptr};
+    ++keys_;
+    insert_head(*place.bucket, node, place.hash);
+  }
+  /// What leads to the head at `place` leads to `instead`.
+  static void replace_head(const Place& place, MatchNode* instead) noexcept {
+    if (place.slot != MatchBucket::slot_count) [[likely]] {
+      place.bucket->set_head(place.slot, instead);
+    } else if (place.before != nullptr) {
+      links(*place.before).chain = instead;
+    } else {
+      place.bucket->set_overflow(instead);
+    }
+  }
   /// Its head is gone: one of the overflow, if there is any, takes its place.
   void vacate(MatchBucket& b, unsigned slot) noexcept;
   void count_probe() const noexcept {
@@ -277,15 +295,23 @@ template <typename Filing, typename Counting>
     make_room();
   Place place;
   MatchNode* const head = find_to_change(key, place);
-  if (head == nullptr) {
-    links(node) = {&node, nullptr, nullptr};
-    ++keys_;
-    insert_head(*place.bucket, node, place.hash);
-    return;
-  }
+  if (head == nullptr) return begin_queue(node, place);
   MatchNode* const last = std::exchange(links(*head).prev, &node);
   links(node) = {last, nullptr, nullptr};
   links(*last).next = &node;
+}
+
+template <typename Filing, typename Counting>
+void KeyedQueues<Filing, Counting>::push_first(MatchNode& node, const MatchKey& key) {
+  if (keys_ >= limit_) [[unlikely]]
+    make_room();
+  Place place;
+  MatchNode* const head = find_to_change(key, place);
+  if (head == nullptr) return begin_queue(node, place);
+  MatchLinks& second = links(*head);
+  links(node) = {second.prev, head, second.chain};
+  second = {&node, second.next, nullptr};
+  replace_head(place, &node);
 }
 
 template <typename Filing, typename Counting>
@@ -324,12 +350,7 @@ template <typename Filing, typename Counting>
     --keys_;
   }
   if (place.slot == MatchBucket::slot_count) [[unlikely]] {
-    MatchNode* instead = follower != nullptr ? follower : own.chain;
-    if (place.before != nullptr) {
-      links(*place.before).chain = instead;
-    } else {
-      place.bucket->set_overflow(instead);
-    }
+    replace_head(place, follower != nullptr ? follower : own.chain);
   } else if (follower != nullptr) {
     place.bucket->set_head(place.slot, follower);
   } else {

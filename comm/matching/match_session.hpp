@@ -13,6 +13,7 @@
 
 #include "comm/matching/arrivals.hpp"
 #include "comm/matching/node.hpp"
+#include "comm/matching/posted_window.hpp"
 
 namespace canele::comm {
 
@@ -58,18 +59,22 @@ struct NodeFifo {
   }
 };
 
-struct MatchSession {
+struct alignas(64) MatchSession {
+  /// Tests let the window be shorter, so that few receives are many.
+  explicit MatchSession(unsigned window_length = PostedWindow::slot_count) noexcept : window(window_length) {}
+
   std::uint32_t id = 0;
   bool files_elsewhere = false;  ///< unexpected messages: under more than their exact keys
   bool lists = false;            ///< each has a listing
   bool orders_arrivals = false;  ///< and is in the session's order
   bool indexes_any_source = false, indexes_any_tag = false;
-  std::size_t posted_any_source = 0, posted_any_tag = 0;
-  std::size_t posted_inexact = 0;  ///< all classes but exact
-  PostedNode* only = nullptr;      ///< an exact receive that is the only one posted and not in the table
-  NodeFifo any_any, masked;        ///< posted receives of these classes
-  Arrivals arrivals;               ///< of the unexpected messages, once it lists them
   std::size_t posted = 0, unexpected = 0;
+  std::size_t posted_inexact = 0;  ///< all classes but exact
+  std::size_t filed = 0;           ///< exact receives in the table; those in the window are older
+  PostedWindow window;
+  std::size_t posted_any_source = 0, posted_any_tag = 0;
+  NodeFifo any_any, masked;  ///< posted receives of these classes
+  Arrivals arrivals;         ///< of the unexpected messages, once it lists them
 };
 
 }  // namespace canele::comm

@@ -8,6 +8,7 @@
 
 #include "comm/matching/alternatives/alternative.hpp"
 #include "comm/matching/prefetch.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
 namespace {
@@ -66,7 +67,6 @@ template <typename Counting>
   if (match_class == MatchClass::exact) [[likely]]
     return queue_exact(session, receive, receive.tag, receive.source);
   stamp(session, receive, match_class);
-  if (session.only != nullptr) file_only(session);
   post_inexact(session, receive, match_class);
   receive.queued = true;
   ++session.posted;
@@ -102,10 +102,23 @@ template <typename Counting>
   return take_exact(session, receive.tag, receive.source);
 }
 
+/// Into the table: the window has no room, or had none when others were posted, which are in the table still. What is
+/// in the window goes there, too, by and by, its youngest first and in front of the others: soon it is empty, and no
+/// longer searched in vain.
 template <typename Counting>
-void BasicMatcher<Counting>::file_only(MatchSession& session) {
-  exact_.push(*session.only, {session.only->tag, session.id, session.only->source});
-  session.only = nullptr;
+[[gnu::noinline]] void BasicMatcher<Counting>::file_exact(MatchSession& session, PostedNode& receive) {
+  constexpr int moved_with_each = 2;
+  for (int i = 0; i < moved_with_each && !session.window.empty(); ++i) {
+    CANELE_MARK(receive_moves_to_table);
+    PostedNode& youngest = session.window.youngest();
+    exact_.push_first(youngest, MatchKey(youngest));
+    session.window.remove(youngest);
+    youngest.slot = PostedNode::no_slot;
+    ++session.filed;
+  }
+  receive.slot = PostedNode::no_slot;
+  exact_.push(receive, MatchKey(receive));
+  ++session.filed;
 }
 
 template <typename Counting>
@@ -138,25 +151,26 @@ PostedNode* BasicMatcher<Counting>::arrive_in_tables(MatchSession& session, std:
                                                      std::int32_t source) noexcept {
   if (other_ != nullptr) [[unlikely]]
     return other_->arrive(session, tag, source);
-  if (session.posted == 0) return nullptr;
   const Noted noted(*this, session, true);
-  if (session.only != nullptr) {
-    count_compared();
-    return take_only(session, tag, source);
-  }
+  PostedNode* exact = find_in_window(session, tag, source);
   typename KeyedQueues<FiledExact, Counting>::Place place;
-  MatchNode* exact = exact_.find({tag, session.id, source}, place);
-  if (exact != nullptr && !exact->posted) exact = nullptr;
+  if (exact == nullptr && session.filed != 0) exact = posted_only(exact_.find({tag, session.id, source}, place));
   if (session.posted_inexact != 0) {
     auto* const receive = static_cast<PostedNode*>(oldest_fit(session, tag, source, exact));
     if (receive != nullptr) cancel_in_tables(session, *receive);
     return receive;
   }
   if (exact == nullptr) return nullptr;
+  if (place.bucket == nullptr) {
+    CANELE_MARK(receive_met_out_of_turn);
+    leave_window(session, *exact);
+    return exact;
+  }
   exact_.remove_first(*exact, place);
   exact->queued = false;
+  --session.filed;
   --session.posted;
-  return static_cast<PostedNode*>(exact);
+  return exact;
 }
 
 /// The oldest of the exact receive that fits, if any, and those of the other classes.
@@ -226,16 +240,19 @@ void BasicMatcher<Counting>::foresee_behind_first(const ArrivalOrder& order) con
 }
 
 template <typename Counting>
+PostedNode* BasicMatcher<Counting>::find_exact(const MatchSession& session, std::uint64_t tag,
+                                               std::int32_t source) const noexcept {
+  PostedNode* const older = find_in_window(session, tag, source);
+  return older != nullptr || session.filed == 0 ? older : posted_only(exact_.find({tag, session.id, source}));
+}
+
+template <typename Counting>
 PostedNode* BasicMatcher<Counting>::peek(const MatchSession& session, std::uint64_t tag,
                                          std::int32_t source) const noexcept {
   if (other_ != nullptr) [[unlikely]]
     return other_->peek(session, tag, source);
   if (session.posted == 0) return nullptr;
-  if (PostedNode* only = session.only; only != nullptr) {
-    return only->tag == tag && only->source == source ? only : nullptr;
-  }
-  MatchNode* exact = exact_.find({tag, session.id, source});
-  if (exact != nullptr && !exact->posted) exact = nullptr;
+  PostedNode* const exact = find_exact(session, tag, source);
   return static_cast<PostedNode*>(session.posted_inexact != 0 ? oldest_fit(session, tag, source, exact) : exact);
 }
 
@@ -255,13 +272,11 @@ void BasicMatcher<Counting>::cancel(MatchSession& session, PostedNode& receive) 
 
 template <typename Counting>
 void BasicMatcher<Counting>::cancel_in_tables(MatchSession& session, PostedNode& receive) noexcept {
-  if (session.only == &receive) {
-    forget_only(session);
-    return;
-  }
   switch (static_cast<MatchClass>(receive.match_class)) {
     case MatchClass::exact:
+      if (receive.slot != PostedNode::no_slot) return leave_window(session, receive);
       exact_.remove(receive);
+      --session.filed;
       break;
     case MatchClass::any_source:
       any_source_.remove(receive);
@@ -402,7 +417,7 @@ bool BasicMatcher<Counting>::is_next(const MatchSession& session, const PostedNo
   if (other_ != nullptr) [[unlikely]]
     return other_->is_next(receive);
   if (receive.match_class != static_cast<std::uint8_t>(MatchClass::exact) || session.posted_inexact != 0) return false;
-  return session.only == &receive || exact_.find({receive.tag, session.id, receive.source}) == &receive;
+  return find_exact(session, receive.tag, receive.source) == &receive;
 }
 
 /// Before the messages that are there are filed under something else, too: any source, or so many orders. They are

@@ -7,14 +7,16 @@
 // Threads: under the engine's lock.
 // Surprise: an unexpected message is filed under the exact key only. The order of arrival, and the indexes for (any,
 //     tag) and (source, any) receives, are each built at a session's first receive or probe that needs it, and kept up
-//     from then on, so that a session without wildcards (StarPU) never pays for them. And the only receive of a session
-//     is not filed at all until a second one is posted: a request and its answer never touch the table.
+//     from then on, so that a session without wildcards (StarPU) never pays for them. And exact receives stay out of
+//     the table as long as a session has few of them: its window has them in the order in which they were posted, which
+//     is the order in which they are met, mostly. A request and its answer never touch the table, nor does a stream of
+//     64 at a time.
 //
 // The engine may be told to use another structure (CANELE_MATCHER, alternatives/): then every call is passed on to it.
 // The table itself is called without a virtual call.
 //
 //   class        receive            key               structure
-//   exact        (source, tag)      tag, source       table (posted and unexpected share it)
+//   exact        (source, tag)      tag, source       window per session (posted), then table (posted and unexpected)
 //   any_source   (any, tag)         tag               table
 //   any_tag      (source, any)      source            table
 //   any_any      (any, any)         -                 list per session; unexpected: the arrival list
@@ -34,6 +36,7 @@
 #include "comm/matching/match_session.hpp"
 #include "comm/matching/node.hpp"
 #include "comm/matching/statistics.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
 
@@ -72,12 +75,12 @@ class BasicMatcher {
   /// taken out; or queues the receive and returns nullptr.
   UnexpectedNode* post(MatchSession& session, PostedNode& receive);
 
-  /// Is there a short way of post(): an exact receive of a session in which messages wait?
-  bool takes_exact(const MatchSession& session, std::uint64_t mask, std::int32_t source) const noexcept {
-    const bool exact = classify(source, mask) == MatchClass::exact;
-    return exact && session.unexpected != 0 && other_ == nullptr && !Counting::on;
+  /// Is there a short way of post()? For exact receives; where no message waits in the session, it is queue_named(),
+  /// else take_exact().
+  bool has_short_way(std::uint64_t mask, std::int32_t source) const noexcept {
+    return classify(source, mask) == MatchClass::exact && other_ == nullptr && !Counting::on;
   }
-  /// Then that is it: the message that it takes, already taken out, or nullptr: it must be queued.
+  /// The message that it takes, already taken out, or nullptr: it must be queued.
   [[gnu::noinline]] UnexpectedNode* take_exact(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
     UnexpectedNode* const message = take_by_key({tag, session.id, source});
     if (message != nullptr) forget_message(session, *message);
@@ -86,25 +89,27 @@ class BasicMatcher {
   /// The rest of post() for a receive that no message waits for.
   void queue(MatchSession& session, PostedNode& receive);
 
-  /// The short way of post(), in line: an exact receive of a session that no message waits in. True: it is queued; all
-  /// of its node has been written.
-  [[gnu::always_inline]] bool queue_quickly(MatchSession& session, PostedNode& receive, std::uint64_t tag,
-                                            std::uint64_t mask, std::int32_t source) {
-    const bool exact = classify(source, mask) == MatchClass::exact;
-    if (!exact || session.unexpected != 0 || other_ != nullptr || Counting::on) return false;
+  /// In line. Writes all of its node.
+  [[gnu::always_inline]] void queue_named(MatchSession& session, PostedNode& receive, std::uint64_t tag,
+                                          std::uint64_t mask, std::int32_t source) {
+    assert(session.unexpected == 0);
     receive.tag = tag;
     receive.mask = mask;
     receive.source = source;
     queue_exact(session, receive, tag, source);
-    return true;
   }
 
   /// A message arrives: the receive that takes it, already taken out, or nullptr.
-  PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
-    // A lone receive is in no structure. In line: to call what follows costs as much.
-    if (!Counting::on && session.only != nullptr) [[likely]]
-      return take_only(session, tag, source);
-    return arrive_in_tables(session, tag, source);
+  [[gnu::always_inline]] PostedNode* arrive(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
+    // In line: to call what follows costs as much.
+    if (!Counting::on && !session.window.empty() && session.posted_inexact == 0) [[likely]] {
+      if (PostedNode* const oldest = session.window.take_oldest(tag, source); oldest != nullptr) [[likely]] {
+        oldest->queued = false;
+        --session.posted;
+        return oldest;
+      }
+    }
+    return session.posted == 0 && other_ == nullptr ? nullptr : arrive_in_tables(session, tag, source);
   }
 
   /// Hints for a message that will come: sends for the line that the search begins with, and tells where that is (0:
@@ -180,7 +185,7 @@ class BasicMatcher {
   /// The same for the receives of one session that are in no table.
   template <typename Visit>
   static void each_in_session(const MatchSession& session, Visit visit) {
-    if (session.only != nullptr) visit(*session.only);
+    session.window.each(visit);
     for (const NodeFifo* list : {&session.any_any, &session.masked}) {
       list->each([&](MatchNode& node) { visit(static_cast<PostedNode&>(node)); });
     }
@@ -220,16 +225,10 @@ class BasicMatcher {
   static constexpr std::size_t large_table = 1024, huge_table = 8192;
   class Noted;
   PostedNode* arrive_in_tables(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
-  static void forget_only(MatchSession& session) noexcept {
-    session.only->queued = false;
-    session.only = nullptr;
-    session.posted = 0;
-  }
-  static PostedNode* take_only(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept {
-    PostedNode* const only = session.only;
-    if (only->tag != tag || only->source != source) return nullptr;
-    forget_only(session);
-    return only;
+  static void leave_window(MatchSession& session, PostedNode& receive) noexcept {
+    session.window.remove(receive);
+    receive.queued = false;
+    --session.posted;
   }
   void foresee_behind_first(const ArrivalOrder& order) const noexcept;
   /// In what foresee_post() says: the table of exact keys is meant. No bucket and no mark depends on that bit of a
@@ -271,7 +270,21 @@ class BasicMatcher {
   void count_compared() const noexcept {
     if constexpr (Counting::on) ++lists_.probes, ++lists_.attempts, ++lists_.lines;
   }
-  void file_only(MatchSession& session);
+  void file_exact(MatchSession& session, PostedNode& receive);
+  /// What is found under an exact key may be a message.
+  static PostedNode* posted_only(MatchNode* node) noexcept {
+    return node != nullptr && node->posted ? static_cast<PostedNode*>(node) : nullptr;
+  }
+  PostedNode* find_in_window(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept {
+    if constexpr (Counting::on) {
+      return session.window.template find<Counting>(tag, source, lists_);
+    } else {
+      matching::Tally nothing;
+      return session.window.template find<Counting>(tag, source, nothing);
+    }
+  }
+  /// The oldest exact receive for such a message.
+  PostedNode* find_exact(const MatchSession& session, std::uint64_t tag, std::int32_t source) const noexcept;
   void post_inexact(MatchSession& session, PostedNode& receive, MatchClass match_class);
   void queue_in_line(MatchSession& session, PostedNode& receive);
   void stamp(const MatchSession& session, PostedNode& receive, MatchClass match_class) noexcept {
@@ -284,13 +297,9 @@ class BasicMatcher {
   [[gnu::always_inline]] void queue_exact(MatchSession& session, PostedNode& receive, std::uint64_t tag,
                                           std::int32_t source) {
     stamp(session, receive, MatchClass::exact);
-    if (session.posted == 0) {
-      session.only = &receive;
-    } else {
-      if (session.only != nullptr) [[unlikely]]
-        file_only(session);
-      exact_.push(receive, {tag, session.id, source});
-    }
+    if (session.filed != 0 || CANELE_BUGGIFY(window_without_room) || !session.window.append(receive, tag, source))
+        [[unlikely]]
+      file_exact(session, receive);
     receive.queued = true;
     ++session.posted;
   }

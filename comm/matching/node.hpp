@@ -47,6 +47,8 @@ struct MatchNode {
 
 /// A receive that waits for its message.
 struct PostedNode : MatchNode {
+  static constexpr std::uint8_t no_slot = 0xff;
+  std::uint8_t slot = no_slot;  ///< in the session's window
   std::uint64_t mask = ~std::uint64_t{0};
 
   /// For what comes next. All else is the matcher's, which writes it before it reads it.

@@ -26,9 +26,10 @@ using Payload = std::span<const std::byte>;
 // --------------------------------------------------------------------------------
 
 /// A packet of several chunks, or of one that is no short message.
-const char* other_packet(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes);
+/// (What is out of line gets a head by value: by reference it would have to be in memory for all others, too.)
+const char* other_packet(Engine& engine, Peer& peer, wire::Head first, Payload bytes);
 /// Step 5 for an eager message that nobody waits for, or only a late receive.
-const char* keep_eager(Engine& engine, Peer& peer, Session& session, const wire::Head& head, Payload payload,
+const char* keep_eager(Engine& engine, Peer& peer, Session& session, wire::Head head, Payload payload,
                        std::uint64_t handle, PostedNode* node);
 /// A receive that was offered to its sender has met a message that came as any other.
 const char* no_longer_offered(Engine& engine, Request& request);
@@ -52,14 +53,19 @@ inline const char* find_session(const Peer& peer, const wire::Head& head, Sessio
   return nullptr;
 }
 
-/// In: head of an envelope, and what it costs. Out: its session; the envelope is the next one, and paid for.
-[[gnu::always_inline]] inline const char* check_envelope(Engine& engine, Peer& peer, const wire::Head& head,
-                                                         std::uint64_t price, Session*& session) {
-  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
+/// In: head of an envelope, and what it costs. Out: it is the next one, and paid for.
+[[gnu::always_inline]] inline const char* check_number(Engine& engine, Peer& peer, const wire::Head& head,
+                                                       std::uint64_t price) {
   if (head.seq != peer.next_in) [[unlikely]]
     return "an envelope number is out of order";
   ++peer.next_in;
   return flow_in::charge(engine, peer, price);
+}
+/// The same, and its session.
+[[gnu::always_inline]] inline const char* check_envelope(Engine& engine, Peer& peer, const wire::Head& head,
+                                                         std::uint64_t price, Session*& session) {
+  if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
+  return check_number(engine, peer, head, price);
 }
 
 /// The receive has met its message.
@@ -73,9 +79,20 @@ inline int outcome_of(const Request& request) {
   return request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK;
 }
 
+/// Counts messages one by one. ShortRun has the other way.
+struct CountsNow {
+  Engine& engine;
+  Peer& peer;
+  void kept() const {}
+  void met_posted() const { engine.counters.add(Counter::posted_matches); }
+  void delivered(std::uint64_t bytes, [[maybe_unused]] std::uint64_t sent) const {
+    peer.counters.add(Counter::messages_received);
+    peer.counters.add(Counter::bytes_received, bytes);
+  }
+};
+
 [[gnu::always_inline]] inline void count(Engine& engine, const Request& request, Peer& peer, std::uint64_t bytes) {
-  peer.counters.add(Counter::messages_received);
-  peer.counters.add(Counter::bytes_received, bytes);
+  CountsNow{engine, peer}.delivered(bytes, bytes);
   if (engine.looks_closely) [[unlikely]]
     look_closely(engine, request, bytes);
 }
@@ -86,26 +103,35 @@ inline int outcome_of(const Request& request) {
   engine.finish(request, outcome_of(request));
 }
 
-/// Step 5 for an eager message whose receive is there and has memory.
-[[gnu::always_inline]] inline void copy_eager(Engine& engine, Request& request, Peer& peer, Payload payload) {
+/// Step 5 for an eager message whose receive is there and has memory. Without counts.
+[[gnu::always_inline]] inline std::size_t copy_and_finish(Engine& engine, Request& request, Payload payload) {
   const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
-  count(engine, request, peer, copied);
+  if (engine.looks_closely) [[unlikely]]
+    look_closely(engine, request, copied);
   engine.finish_receive(request, payload.size() > request.data.length ? CANELE_ETRUNC : CANELE_OK);
+  return copied;
+}
+inline void copy_eager(Engine& engine, Request& request, Peer& peer, Payload payload) {
+  CountsNow{engine, peer}.delivered(copy_and_finish(engine, request, payload), payload.size());
 }
 
-/// Steps 3 to 5; `handle` is 0 unless the sender waits for the match.
-[[gnu::always_inline]] static inline const char* deliver_eager(Engine& engine, Peer& peer, const wire::Head& head,
-                                                               Payload payload, std::uint64_t handle) {
-  Session* session = nullptr;
-  const std::uint64_t price = wire::charge_of_eager(payload.size());
-  if (const char* wrong = check_envelope(engine, peer, head, price, session); wrong != nullptr) [[unlikely]]
-    return wrong;
-  PostedNode* node = engine.matcher.arrive(session->match, head.tag, peer.rank);
-  if (node == nullptr || request_of(*node).late) return keep_eager(engine, peer, *session, head, payload, handle, node);
+/// Steps 4 and 5; `handle` is 0 unless the sender waits for the match. The envelope has been checked.
+template <typename Counts>
+[[gnu::always_inline]] inline const char* match_eager(Engine& engine, Peer& peer, Session& session,
+                                                      const wire::Head& head, Payload payload, std::uint64_t handle,
+                                                      Counts& counts) {
+  PostedNode* node = engine.matcher.arrive(session.match, head.tag, peer.rank);
+  if (node == nullptr || request_of(*node).late) {
+    counts.kept();
+    return keep_eager(engine, peer, session, head, payload, handle, node);
+  }
   Request& request = request_of(*node);
-  engine.counters.add(Counter::posted_matches);
+  counts.met_posted();
   if (request.handle != 0) [[unlikely]] {
-    if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) return wrong;
+    if (const char* wrong = no_longer_offered(engine, request); wrong != nullptr) {
+      counts.kept();
+      return wrong;
+    }
   }
   set_envelope(request, head.tag, peer.rank, payload.size());
   CANELE_MARK(eager_met_posted);
@@ -113,8 +139,19 @@ inline int outcome_of(const Request& request) {
     CANELE_MARK(synchronous_met_posted);
     acknowledge(engine, peer, handle);
   }
-  copy_eager(engine, request, peer, payload);
+  counts.delivered(copy_and_finish(engine, request, payload), payload.size());
   return nullptr;
+}
+
+/// Steps 3 to 5.
+[[gnu::always_inline]] static inline const char* deliver_eager(Engine& engine, Peer& peer, const wire::Head& head,
+                                                               Payload payload, std::uint64_t handle) {
+  Session* session = nullptr;
+  const std::uint64_t price = wire::charge_of_eager(payload.size());
+  if (const char* wrong = check_envelope(engine, peer, head, price, session); wrong != nullptr) [[unlikely]]
+    return wrong;
+  CountsNow counts{engine, peer};
+  return match_eager(engine, peer, *session, head, payload, handle, counts);
 }
 
 // ---- the message was there before its receive
@@ -132,16 +169,16 @@ inline bool is_simple(const Engine& engine, const Request& request, const canele
 }
 
 /// What the request of a receive needs that does not end at once, but for the node's name.
-[[gnu::always_inline]] inline void fill_all_but_name(const Posting& posting) {
+[[gnu::always_inline]] inline void fill_all_but_name(const Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
-  request.begin();
+  request.begin(engine);
   request.data = posting.data;
   request.handle = 0;
   request.receive.message = nullptr;
   request.receive.cast = nullptr;
 }
-[[gnu::always_inline]] inline void fill(const Posting& posting) {
-  fill_all_but_name(posting);
+[[gnu::always_inline]] inline void fill(const Engine& engine, const Posting& posting) {
+  fill_all_but_name(engine, posting);
   posting.request->receive.node.name(posting.source, posting.tag, posting.mask);
 }
 
@@ -167,44 +204,43 @@ enum class Accepted : std::uint8_t {
   other   ///< more may have to be done outside the lock
 };
 
-/// A receive that no message can be there for, and whose sender need not hear of it. False: nothing was done but to
-/// fill the request.
-[[gnu::always_inline]] inline bool wait_in_line(Engine& engine, const Posting& posting) {
-  Request& request = *posting.request;
-  Session& session = *posting.session;
+/// An exact receive that no message is there for: does nothing but its place in the tables follow from it?
+inline bool waits_quietly(const Engine& engine, const Posting& posting) {
   if (posting.data.length >= advert::least || engine.event_log != nullptr || !engine.credit.starving.empty())
       [[unlikely]]
     return false;
-  const Peer* const peer = posting.source >= 0 ? engine.peers[posting.source] : nullptr;
-  if (peer == nullptr || peer->gone()) [[unlikely]]
-    return false;
-  if (!engine.matcher.queue_quickly(session.match, request.receive.node, posting.tag, posting.mask, posting.source))
-    return false;
-  ++session.pending;
-  return true;
+  const Peer* const peer = engine.peers[posting.source];
+  return peer != nullptr && !peer->gone();
 }
 
 /// A posted receive. What is seldom, or not as simple as that, is not in line: receive_path.cpp has the rest.
 [[gnu::always_inline]] static inline Accepted accept_in_line(Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
-  MatchSession& session = posting.session->match;
-  if (!engine.matcher.takes_exact(session, posting.mask, posting.source)) {
-    fill_all_but_name(posting);
-    if (wait_in_line(engine, posting)) {
+  Session& session = *posting.session;
+  if (!engine.matcher.has_short_way(posting.mask, posting.source)) [[unlikely]] {
+    fill(engine, posting);
+    accept(engine, request);
+    return Accepted::other;
+  }
+  if (session.match.unexpected == 0) {
+    fill_all_but_name(engine, posting);
+    if (waits_quietly(engine, posting)) [[likely]] {
       CANELE_MARK(receive_waits_at_once);
+      engine.matcher.queue_named(session.match, request.receive.node, posting.tag, posting.mask, posting.source);
+      ++session.pending;
       return Accepted::waits;
     }
     request.receive.node.name(posting.source, posting.tag, posting.mask);
     accept(engine, request);
     return Accepted::other;
   }
-  auto* const message = static_cast<Message*>(engine.matcher.take_exact(session, posting.tag, posting.source));
+  auto* const message = static_cast<Message*>(engine.matcher.take_exact(session.match, posting.tag, posting.source));
   if (message != nullptr && is_simple(engine, request, posting.data, *message)) [[likely]] {
     CANELE_MARK(unexpected_taken_at_once);
     take_at_once(engine, request, posting.data.base, *message);
     return Accepted::over;
   }
-  fill(posting);
+  fill(engine, posting);
   accept_searched(engine, request, message);
   return Accepted::other;
 }

@@ -149,8 +149,8 @@ const char* comes_again(Peer& peer, std::uint64_t charged) {
 
 }  // namespace
 
-[[gnu::noinline]] const char* keep_eager(Engine& engine, Peer& peer, Session& session, const wire::Head& head,
-                                         Payload payload, std::uint64_t handle, PostedNode* node) {
+[[gnu::noinline]] const char* keep_eager(Engine& engine, Peer& peer, Session& session, wire::Head head, Payload payload,
+                                         std::uint64_t handle, PostedNode* node) {
   if (engine.not_yet.session == &session && node == nullptr && stays(engine, peer, head, payload.size())) [[unlikely]]
     return try_later;
   const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
@@ -428,7 +428,7 @@ class LookingAhead {
 
 }  // namespace
 
-[[gnu::noinline]] const char* other_packet(Engine& engine, Peer& peer, const wire::Head& first, Payload bytes) {
+[[gnu::noinline]] const char* other_packet(Engine& engine, Peer& peer, wire::Head first, Payload bytes) {
   engine.trace(Event::packet_received, peer.rank, nullptr, 0, bytes.size());
   if (const Payload payload = wire::one_long_eager(first, bytes); !payload.empty()) {
     CANELE_MARK(packet_is_one_long_eager);

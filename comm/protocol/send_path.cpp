@@ -69,7 +69,7 @@ bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::ui
   std::byte* const payload = wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
   data::copy_across(payload, static_cast<const std::byte*>(buffer), length);
   driver.commit(peer.rank, size);
-  note_departure(engine, peer, session, tag, length);
+  note_departure(engine, peer, driver, session, tag, length);
   return true;
 }
 

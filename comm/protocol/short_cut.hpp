@@ -23,14 +23,16 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
          peer->announced[session.number] == session.epoch && wire::charge_of_eager(length) <= peer->credit;
 }
 
-/// It has left, and is paid for.
-[[gnu::always_inline]] static inline void note_departure(Engine& engine, Peer& peer, const Session& session,
-                                                         std::uint64_t tag, std::size_t length) {
+/// It has left by the peer's preferred rail, which is this driver's, and is paid for.
+[[gnu::always_inline]] static inline void note_departure(Engine& engine, Peer& peer, drivers::Driver& driver,
+                                                         const Session& session, std::uint64_t tag,
+                                                         std::size_t length) {
   peer.credit -= wire::charge_of_eager(length);
   peer.recent.note(peer.next_out++, session.number, tag);
   count(engine, peer, length, Counter::eager_sent);
   peer.counters.add(Counter::packets_sent);
-  doorbell(engine, *peer.rail);
+  if (driver.wants_wake(peer.rank)) [[unlikely]]
+    ring(engine, *peer.rail);
 }
 
 /// The same as below for what is too long for a line: it is written into the driver's buffer. Out of line, as its copy
@@ -57,7 +59,7 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
     return false;
   }
   CANELE_MARK(left_at_once);
-  note_departure(engine, *peer, session, tag, length);
+  note_departure(engine, *peer, driver, session, tag, length);
   return true;
 }
 

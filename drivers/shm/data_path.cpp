@@ -230,22 +230,35 @@ int ShmDriver::poll_with_chores(int budget) {
   }
 }
 
-/// Takes packets out of an inbox; `mail` is the first.
+/// Takes packets out of an inbox; `mail` is the first. That one is taken by itself: a look at what lies behind it,
+/// while its sender may be writing there, would make its sender wait, and it as well.
 [[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, std::uint64_t mail, int budget) {
+  if (events_->looks_ahead) [[unlikely]]
+    return receive_more(peer, mail, budget);
+  if (!receive_one(peer, mail)) return 0;
+  mail = peer.in.look();
+  return mail == 0 || budget == 1 || !peer.open ? 1 : 1 + receive_more(peer, mail, budget - 1);
+}
+
+/// The same where one was there already: several at once, if they are there.
+[[gnu::noinline]] int ShmDriver::receive_more(Peer& peer, std::uint64_t mail, int budget) {
   int events = 0;
   do {
-    if (events_->looks_ahead) [[unlikely]]
+    int most = budget - events;
+    if (events_->looks_ahead) [[unlikely]] {
       show_ahead(peer);
-    if (!receive_one(peer, mail)) break;
-    ++events;
+      most = 1;
+    }
+    const int taken = receive_run(peer, mail, most);
+    if (taken == 0) break;
+    events += taken;
     mail = peer.in.look();
   } while (mail != 0 && events < budget && peer.open);
   return events;
 }
 
-/// Presents a packet. false: it stays where it is.
-inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
-  const Take answer = events_->packet(peer.rank, bytes);
+/// What the engine says of a packet. false: it stays where it is.
+inline bool ShmDriver::is_taken(Peer& peer, Take answer) {
   if (answer == Take::refused) [[unlikely]] {
     if (peer.state != Peer::State::failed) fail(peer, true, "refused by the engine");
     peer.quiet = true;
@@ -253,8 +266,13 @@ inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
   return answer == Take::taken;
 }
 
+/// Presents a packet. false: the same.
+inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
+  return is_taken(peer, events_->packet(peer.rank, bytes));
+}
+
 /// The next message: a packet inside its line, as a rule. false: it stays there, or the peer is no more.
-inline bool ShmDriver::receive_one(Peer& peer, std::uint64_t mail) {
+[[gnu::always_inline]] inline bool ShmDriver::receive_one(Peer& peer, std::uint64_t mail) {
   const auto bytes = peer.in.small(mail);
   if (bytes.empty()) [[unlikely]]
     return receive_record(peer, mail);
@@ -262,6 +280,17 @@ inline bool ShmDriver::receive_one(Peer& peer, std::uint64_t mail) {
     return false;
   if (peer.in.pop_line()) wake_if_starved(peer);
   return true;
+}
+
+/// The same, and those behind it that lie in lines and are as long. How many were taken.
+inline int ShmDriver::receive_run(Peer& peer, std::uint64_t mail, int most) {
+  const auto bytes = peer.in.small(mail);
+  const int count = bytes.empty() ? 1 : peer.in.count_small(mail, most);
+  if (count == 1) return receive_one(peer, mail) ? 1 : 0;
+  const RunTaken answer = events_->packets(peer.rank, {bytes.data(), line_size, bytes.size(), count});
+  is_taken(peer, answer.next);
+  if (answer.count != 0 && peer.in.pop_lines(answer.count)) wake_if_starved(peer);
+  return answer.count;
 }
 
 /// A packet or a bulk piece in the data ring. false: the same.

@@ -8,6 +8,7 @@
 //     hostile one may): whoever parses them copies a header before checking it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstring>
@@ -141,6 +142,15 @@ class Outbox {
     ++lines_sent_;
     if (++next_ == std::end(area_->lines)) [[unlikely]]
       next_ = &area_->lines[0];
+    claim_line_ahead();
+  }
+
+  /// Who sends many has few of their lines under way to its cache at once: what it stores beside them fills the
+  /// processor's queue of stores, which leave in their order.
+  void claim_line_ahead() const {
+    const Line* ahead = next_ + lines_claimed;
+    if (ahead >= std::end(area_->lines)) ahead -= line_count;
+    claim_line(reinterpret_cast<const std::byte*>(ahead));
   }
 
   bool fits(std::size_t record) const {
@@ -155,7 +165,7 @@ class Outbox {
     const std::byte* const from = area_->data + (at_ + record > data_size ? 0 : at_);
     for (std::size_t at = 0; at <= record; at += line_size) claim_line(from + at);
   }
-  static constexpr std::size_t most_claimed = 4096 + line_size;
+  static constexpr std::size_t most_claimed = 4096 + line_size, lines_claimed = 6;
 
   /// Reads the receiver's progress. false: no news, or nonsense (broken()).
   bool refresh() {
@@ -222,6 +232,17 @@ class Inbox {
     return {next_->payload, length_of_line(mail) <= line_payload ? length_of_line(mail) : 0};
   }
 
+  /// How many packets, `most` at most, lie in lines one behind the other and are as long as that one, itself included.
+  /// None beyond the lines that pop_lines() may free at once.
+  int count_small(std::uint64_t mail, int most) const {
+    const auto left = static_cast<int>(lines_told - (reinterpret_cast<std::uintptr_t>(next_) / line_size) % lines_told);
+    most = std::min(most, left);
+    int count = 1;
+    const std::uint64_t apart = line_word(1, 0) - line_word(0, 0);
+    while (count < most && next_[count].word.load(std::memory_order_acquire) == (mail += apart)) ++count;
+    return count;
+  }
+
   /// The next packet that was not shown yet, of the `most` that come next; empty: there is none.
   std::span<const std::byte> show_next(Scout& scout, std::uint64_t most) const {
     if (scout.number() < number_) scout = Scout(*area_, next_, record_, number_, at_);
@@ -249,10 +270,11 @@ class Inbox {
     const bool told = arrival.named ? pop_line() : (++number_, false);
     return (bytes_ - static_cast<std::uint32_t>(told_ >> 32) >= data_told && tell()) || told;
   }
-  /// The same for a packet inside its line.
-  bool pop_line() {
-    ++number_;
-    ++next_;
+  /// The same for packets inside their lines, as many as count_small() says at most.
+  bool pop_line() { return pop_lines(1); }
+  bool pop_lines(int count) {
+    number_ += static_cast<std::uint64_t>(count);
+    next_ += count;
     return reinterpret_cast<std::uintptr_t>(next_) % (lines_told * line_size) == 0 && end_quarter();
   }
 

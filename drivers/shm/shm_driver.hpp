@@ -55,8 +55,11 @@ class ShmDriver final : public Driver {
   int poll_with_chores(int budget);
   void show_ahead(Peer& peer);
   int receive(Peer&, std::uint64_t mail, int budget);
+  int receive_more(Peer&, std::uint64_t mail, int budget);
+  bool is_taken(Peer&, Take answer);
   bool give(Peer&, std::span<const std::byte>);
   bool receive_one(Peer&, std::uint64_t mail);
+  int receive_run(Peer&, std::uint64_t mail, int most);
   bool receive_record(Peer&, std::uint64_t mail);
   bool nonsense(Peer&);
   void land(Peer&, const Arrival&);

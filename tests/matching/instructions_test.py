@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Instructions of a match, counted by callgrind: as many among 65,536 entries as among 16, within 5 %.
+"""Instructions of a match, counted by callgrind: as many among 65,536 entries as among 256, within 5 %, and no more
+among 16.
 
 Who: ctest; people. 77 (skipped) where valgrind is not installed.
-Surprise: the ceilings are what the table costs today and a little more; who makes a match dearer has to say so here.
+Surprise: the ceilings are what the table costs today and a little more; who makes a match dearer has to say so here. Few
+receives are in no table, but in the session's window: that they cost less is no fault.
 """
 
 import os
@@ -31,12 +33,15 @@ def main():
         return 77
     wrong = 0
     for kind, ceiling in CEILING.items():
-        few, many = instructions(kind, 16), instructions(kind, 65536)
-        print(f"{kind}: {few:.1f} instructions a match among 16 entries, {many:.1f} among 65,536")
-        if max(few, many) > SPREAD * min(few, many):
-            print("  these differ by more than 5 %")
+        few, some, many = (instructions(kind, entries) for entries in (16, 256, 65536))
+        print(f"{kind}: {few:.1f} instructions a match among 16 entries, {some:.1f} among 256, {many:.1f} among 65,536")
+        if max(some, many) > SPREAD * min(some, many):
+            print("  the last two differ by more than 5 %")
             wrong += 1
-        if max(few, many) > ceiling:
+        if few > SPREAD * min(some, many):
+            print("  few entries cost more than many")
+            wrong += 1
+        if max(few, some, many) > ceiling:
             print(f"  that is more than {ceiling}")
             wrong += 1
     return 1 if wrong else 0

@@ -49,5 +49,28 @@ TEST(KeyedQueuesTest, RemovesFromTheMiddleAndTheEnds) {
   EXPECT_EQ(table.find({0, 0, 0}), nullptr);
 }
 
+/// Also where a bucket's slots are taken, and its heads are chained.
+TEST(KeyedQueuesTest, WhatIsPushedFirstComesFirst) {
+  KeyedQueues<FiledExact> table(1);
+  constexpr std::size_t count = 3'000;
+  std::vector<PostedNode> nodes(3 * count);
+  const auto key = [&](std::size_t i) { return MatchKey(nodes[i]); };
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].tag = i % count;
+  for (std::size_t i = 0; i < count; ++i) {
+    i % 2 == 0 ? table.push(nodes[i]) : table.push_first(nodes[i], key(i));
+    table.push_first(nodes[count + i], key(i));
+    table.push(nodes[2 * count + i]);
+  }
+  EXPECT_EQ(table.keys(), count);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::size_t next : {count + i, i, 2 * count + i}) {
+      ASSERT_EQ(table.find(key(i)), &nodes[next]) << i;
+      table.remove(nodes[next]);
+    }
+    ASSERT_EQ(table.find(key(i)), nullptr);
+  }
+  EXPECT_EQ(table.keys(), 0u);
+}
+
 }  // namespace
 }  // namespace canele::comm

@@ -6,6 +6,7 @@
 // Threads: one.
 // Surprise: keys are drawn from a small set, so that every queue is long at some time and empty at another.
 #include <cstdio>
+#include <deque>
 #include <random>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace {
 
 /// One session of the differential test.
 struct World {
+  explicit World(unsigned window_length) : session(window_length) {}
   MatchSession session;
   Model model;
 };
@@ -25,7 +27,10 @@ template <typename Matching>
 class Drive {
  public:
   Drive(const MatcherKind& kind, std::uint64_t seed) : matcher_(seed, kind.make(seed)), random_(seed) {
-    for (std::uint32_t i = 0; i < worlds_.size(); ++i) worlds_[i].session.id = i;
+    for (const unsigned window_length : {PostedWindow::slot_count, 1u, 5u}) {
+      const auto id = static_cast<std::uint32_t>(worlds_.size());
+      worlds_.emplace_back(window_length).session.id = id;
+    }
   }
   ~Drive() {
     for (World& w : worlds_) {
@@ -132,7 +137,7 @@ class Drive {
   static constexpr std::uint64_t ranks = 5, tags = 64;
   Matching matcher_;
   std::mt19937_64 random_;
-  std::vector<World> worlds_ = std::vector<World>(3);
+  std::deque<World> worlds_;
   bool season_ = false;
 };
 
