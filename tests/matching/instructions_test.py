@@ -4,8 +4,8 @@
 among 16.
 
 Who: ctest; people. 77 (skipped) where valgrind is not installed.
-Surprise: the ceilings are what the table costs today and a little more; who makes a match dearer has to say so here. Few
-receives are in no table, but in the session's window: that they cost less is no fault.
+Surprise: the ceilings are what the table costs today and a little more; who makes a match dearer has to say so here.
+Few receives are in no table, but in the session's window: that they cost less is no fault.
 """
 
 import os
