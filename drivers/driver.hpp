@@ -287,8 +287,8 @@ class Driver {
   /// failed: this driver cannot reach such an address (another host); nothing will come. Once per peer.
   Status connect(Rank peer, std::span<const std::byte> address) { return connect_impl(peer, address); }
 
-  /// Sends head + body (together 1 … max_inline bytes) as one packet. ok or full. The cheapest way: fits a cache line
-  /// or an inject.
+  /// Sends head + body (together 1 … max_inline bytes) as one packet. ok or full. The cheapest way: fits a few cache
+  /// lines or an inject.
   Status send_inline(Rank peer, const void* head, std::size_t head_size, const void* body, std::size_t body_size) {
     assert(head_size + body_size <= capabilities_.max_inline);
     return count_send(send_inline_impl(peer, head, head_size, body, body_size), head_size + body_size);

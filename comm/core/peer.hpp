@@ -71,7 +71,8 @@ struct InFlight {
 };
 
 struct Rail : InFlight {
-  static constexpr std::size_t longest_inline = 128;  ///< no driver's inline message is longer
+  static constexpr std::size_t longest_inline =
+      232;  ///< longer ones are no inline messages, whatever the driver offers
   static constexpr std::size_t longest_at_once = 16 * 1024;
   enum class State : std::uint8_t {
     idle,     ///< takes a packet

@@ -104,7 +104,7 @@ Status ShmDriver::open_impl(DriverContext& context, Address* address, std::strin
 
   capabilities_.name = "shm";
   capabilities_.memory_only = true;
-  capabilities_.max_inline = line_payload;
+  capabilities_.max_inline = largest_in_lines;
   capabilities_.max_packet = largest_packet;
   capabilities_.reserves = true;
   capabilities_.bulk_stream = true;

@@ -28,6 +28,14 @@ void relax() {
 #endif
 }
 
+/// Its first lines come while the engine looks for the receive (4 KiB: 9 % one way). Not all of them: more than this
+/// wait for each other. Nor those of a packet that is not much longer (1 KiB: it takes 2 % longer).
+void fetch_ahead(std::span<const std::byte> bytes) {
+  constexpr std::size_t worth_it = 1536, most = 1024;
+  if (bytes.size() < worth_it) return;
+  for (std::size_t at = line_size; at <= most; at += line_size) __builtin_prefetch(bytes.data() + at);
+}
+
 void gather(std::byte* to, const iovec* pieces, int count, [[maybe_unused]] std::size_t size) {
   [[maybe_unused]] const std::byte* end = to + size;
   for (int i = 0; i < count; ++i) {
@@ -62,6 +70,7 @@ Status ShmDriver::send_inline_impl(Rank rank, const void* head, std::size_t head
                                    std::size_t body_size) {
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return Status::failed;
+  if (head_size + body_size > line_payload) return send_lines(*peer, head, head_size, body, body_size);
   Line* line = peer->out.line();
   if (line == nullptr) return starve(*peer, 0);
   copy_small(line->payload, head, head_size);
@@ -71,21 +80,36 @@ Status ShmDriver::send_inline_impl(Rank rank, const void* head, std::size_t head
   return Status::ok;
 }
 
+/// A packet that is longer than a line's: in several lines if they are free, else in the data ring.
+Status ShmDriver::send_lines(Peer& peer, const void* head, std::size_t head_size, const void* body,
+                             std::size_t body_size) {
+  if (!peer.out.put_in_lines(head, head_size, body, body_size)) [[unlikely]] {
+    const iovec pieces[] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
+    return send_record(peer, pieces, 2, head_size + body_size);
+  }
+  note_sleep(peer);
+  return Status::ok;
+}
+
+/// A packet in the data ring.
+[[gnu::noinline]] Status ShmDriver::send_record(Peer& peer, const iovec* pieces, int count, std::size_t size) {
+  std::byte* to = peer.out.data(size, Kind::packet);
+  if (to == nullptr) return starve(peer, peer.out.space_for(size, Kind::packet));
+  gather(to, pieces, count, size);
+  peer.out.publish_data(size, Kind::packet, {});
+  note_sleep(peer);
+  return Status::ok;
+}
+
 Status ShmDriver::send_packet_impl(Rank rank, const iovec* pieces, int count, std::size_t size, Token) {
   Peer* peer = open_peer(rank);
   if (peer == nullptr) return Status::failed;
   assert(reserved_.peer != peer);
-  if (size <= line_payload) {
-    Line* line = peer->out.line();
-    if (line == nullptr) return starve(*peer, 0);
-    gather(line->payload, pieces, count, size);
-    peer->out.publish_small(size);
-  } else {
-    std::byte* to = peer->out.data(size, Kind::packet);
-    if (to == nullptr) return starve(*peer, peer->out.space_for(size, Kind::packet));
-    gather(to, pieces, count, size);
-    peer->out.publish_data(size, Kind::packet, {});
-  }
+  if (size > line_payload) return send_record(*peer, pieces, count, size);
+  Line* line = peer->out.line();
+  if (line == nullptr) return starve(*peer, 0);
+  gather(line->payload, pieces, count, size);
+  peer->out.publish_small(size);
   note_sleep(*peer);
   return Status::ok;
 }
@@ -275,7 +299,7 @@ inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
 [[gnu::always_inline]] inline bool ShmDriver::receive_one(Peer& peer, std::uint64_t mail) {
   const auto bytes = peer.in.small(mail);
   if (bytes.empty()) [[unlikely]]
-    return receive_record(peer, mail);
+    return receive_longer(peer, mail);
   if (!give(peer, bytes)) [[unlikely]]
     return false;
   if (peer.in.pop_line()) wake_if_starved(peer);
@@ -289,8 +313,18 @@ inline int ShmDriver::receive_run(Peer& peer, std::uint64_t mail, int most) {
   if (count == 1) return receive_one(peer, mail) ? 1 : 0;
   const RunTaken answer = events_->packets(peer.rank, {bytes.data(), line_size, bytes.size(), count});
   is_taken(peer, answer.next);
-  if (answer.count != 0 && peer.in.pop_lines(answer.count)) wake_if_starved(peer);
+  if (answer.count != 0 && peer.in.pop_each(answer.count)) wake_if_starved(peer);
   return answer.count;
+}
+
+/// A packet in several lines. false: the same.
+bool ShmDriver::receive_longer(Peer& peer, std::uint64_t mail) {
+  const auto bytes = peer.in.lines(mail);
+  if (bytes.empty()) return receive_record(peer, mail);
+  if (!give(peer, bytes)) [[unlikely]]
+    return false;
+  if (peer.in.pop_lines(bytes.size())) wake_if_starved(peer);
+  return true;
 }
 
 /// A packet or a bulk piece in the data ring. false: the same.
@@ -299,8 +333,9 @@ bool ShmDriver::receive_record(Peer& peer, std::uint64_t mail) {
   if (!arrival.sound) return nonsense(peer);
   if (arrival.kind == Kind::bulk) {
     land(peer, arrival);
-  } else if (!give(peer, arrival.bytes)) {
-    return false;
+  } else {
+    fetch_ahead(arrival.bytes);
+    if (!give(peer, arrival.bytes)) return false;
   }
   if (peer.in.pop(arrival)) wake_if_starved(peer);
   return true;

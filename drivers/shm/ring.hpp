@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cassert>
 #include <cstring>
-#include <iterator>
 #include <span>
 #include <utility>
 
@@ -39,6 +38,22 @@ inline void copy_small(std::byte* to, const void* from_memory, std::size_t size)
   } else {
     for (std::size_t i = 0; i < size; ++i) to[i] = from[i];
   }
+}
+
+/// The same for what is somewhat longer, by sixteen bytes: two such copies that may overlap.
+inline void copy_some(std::byte* to, const void* from_memory, std::size_t size) {
+  struct Sixteen {
+    std::uint64_t words[2];
+  };
+  if (size < sizeof(Sixteen)) return copy_small(to, from_memory, size);
+  const auto* from = static_cast<const std::byte*>(from_memory);
+  const auto copy = [&](std::size_t at) {
+    Sixteen some;
+    std::memcpy(&some, from + at, sizeof some);
+    std::memcpy(to + at, &some, sizeof some);
+  };
+  for (std::size_t at = 0; at + sizeof(Sixteen) < size; at += sizeof(Sixteen)) copy(at);
+  copy(size - sizeof(Sixteen));
 }
 
 /// Stores what the other side may be asleep over. `strict`: a full fence (on x86), see Outbox::attach. Not strict: the
@@ -81,12 +96,13 @@ class Outbox {
   /// The next line, or nullptr: no room. Filled, then published.
   Line* line() { return has_line() || (refresh() && has_line()) ? next_ : nullptr; }
 
-  /// Room for `size` contiguous bytes in the data ring, or nullptr.
+  /// Room for `size` contiguous bytes in the data ring, or nullptr. They end with a line.
   std::byte* data(std::size_t size, Kind kind) {
     const std::size_t space = space_for(size, kind);
     if (!room(space) || (named(kind) && line() == nullptr)) return nullptr;
     place_ = at_ + space > data_size ? 0 : at_ + gap_before(kind);
-    return area_->data + place_ + record_head(kind);
+    start_ = kind == Kind::bulk ? 0 : std::min(record_size(size, kind) - size, latest_start);
+    return area_->data + place_ + start_;
   }
 
   /// What data() wants of the ring.
@@ -102,21 +118,47 @@ class Outbox {
   /// Publishes the line that line() gave: its payload holds a packet of `size` bytes.
   void publish_small(std::size_t size) { publish_line(size); }
 
+  /// Writes and publishes a packet longer than a line's in the lines that come next. false: too few are free; it goes
+  /// to the data ring.
+  bool put_in_lines(const void* head, std::size_t head_size, const void* body, std::size_t body_size) {
+    const std::size_t size = head_size + body_size, count = lines_for(size);
+    assert(size > line_payload && size <= largest_in_lines);
+    Line* const line = next_;
+    Line* next = line + count;
+    const auto at = static_cast<std::size_t>(line - area_->lines);
+    std::size_t taken = count;
+    if (next >= end_of_lines(*area_)) [[unlikely]] {
+      next = &area_->lines[0];
+      taken = line_count - at;
+    }
+    if (!has_lines(taken) && !(refresh() && has_lines(taken))) [[unlikely]]
+      return false;
+    std::byte* const to = reinterpret_cast<std::byte*>(line) + start_in_lines(size);
+    copy_some(to, head, head_size);
+    copy_some(to + head_size, body, body_size);
+    for (std::size_t i = 1; i < count; ++i) holds_bytes_[at + i] = true;
+    some_hold_bytes_ = true;
+    publish_line(size, line, next, taken);
+    // The next message is often as long: see claim_next().
+    for (std::size_t i = 1; i < count; ++i) claim_line(reinterpret_cast<const std::byte*>(next + i));
+    return true;
+  }
+
   /// Publishes the first `size` bytes of what data() gave last for the same kind.
   void publish_data(std::size_t size, Kind kind, Place place) {
-    const std::size_t record = record_size(size, kind);
+    const std::size_t record = round_to_line(start_ + size);
     const std::size_t end = place_ + record == data_size ? 0 : place_ + record;
     const bool chain = kind == Kind::packet && fits(record + line_size);
     if (chain) word_at(*area_, end).store(0, std::memory_order_relaxed);  // before anyone looks there
     const std::size_t from = std::exchange(at_, end);
     head_ += static_cast<std::uint32_t>((place_ >= from ? place_ - from : data_size - from) + record);
     if (named(kind)) {
-      const auto flags = static_cast<std::uint64_t>(kind) | (chain ? chained : 0);
+      const auto flags = static_cast<std::uint64_t>(kind) | (chain ? chained : 0) | start_ << 8;
       const Descriptor descriptor{static_cast<std::uint32_t>(place_), static_cast<std::uint32_t>(size), flags, place};
       std::memcpy(next_->payload, &descriptor, sizeof descriptor);
       publish_line(names_a_record);
     } else {
-      store_for_sleeper(word_at(*area_, place_), record_word(number_, size, kind, chain), strict_);
+      store_for_sleeper(word_at(*area_, place_), record_word(number_, size, kind, chain, start_), strict_);
       if (place_ != from) {
         store_for_sleeper(word_at(*area_, from), record_word(number_, 0, Kind::skip, false), strict_);
       }
@@ -131,25 +173,39 @@ class Outbox {
 
  private:
   bool has_line() const { return lines_sent_ - lines_free_ < line_count; }
+  bool has_lines(std::size_t count) const { return lines_sent_ - lines_free_ + count <= line_count; }
   /// Does a line announce what comes next in the data ring? Else its own word does.
   bool named(Kind kind) const { return kind == Kind::bulk || !chain_; }
   /// The receiver looks at the empty word until it has read the line that names the piece: no byte may lie there.
   std::size_t gap_before(Kind kind) const { return kind == Kind::bulk && chain_ ? line_size : 0; }
 
   void publish_line(std::size_t length) {
-    store_for_sleeper(next_->word, line_word(number_, length), strict_);
-    ++number_;
-    ++lines_sent_;
-    if (++next_ == std::end(area_->lines)) [[unlikely]]
-      next_ = &area_->lines[0];
+    Line* const next = next_ + 1;
+    publish_line(length, next_, next == end_of_lines(*area_) ? &area_->lines[0] : next, 1);
     claim_line_ahead();
   }
+  /// `next`: the line that comes then.
+  void publish_line(std::size_t length, Line* line, Line* next, std::size_t taken) {
+    if (some_hold_bytes_) [[unlikely]]
+      empty(*next);  // before anyone looks there
+    next_ = next;
+    lines_sent_ += static_cast<std::uint32_t>(taken);
+    store_for_sleeper(line->word, line_word(number_++, length), strict_);
+  }
 
+  /// The receiver will look at that line: its word is to be none of a message to come. One that the receiver has not
+  /// read yet holds a word: what it has freed ends with a message.
+  void empty(Line& line) {
+    bool& holds_bytes = holds_bytes_[&line - area_->lines];
+    if (!holds_bytes) return;
+    holds_bytes = false;
+    line.word.store(0, std::memory_order_relaxed);
+  }
   /// Who sends many has few of their lines under way to its cache at once: what it stores beside them fills the
   /// processor's queue of stores, which leave in their order.
   void claim_line_ahead() const {
     const Line* ahead = next_ + lines_claimed;
-    if (ahead >= std::end(area_->lines)) ahead -= line_count;
+    if (ahead >= end_of_lines(*area_)) ahead -= line_count;
     claim_line(reinterpret_cast<const std::byte*>(ahead));
   }
 
@@ -190,9 +246,12 @@ class Outbox {
   std::uint32_t tail_ = 0;        ///< bytes of it free again
   std::size_t at_ = 0;            ///< where the last record ended
   std::size_t place_ = 0;         ///< what data() gave last: at_, a line behind it, or the start
+  std::size_t start_ = 0;         ///< and where in that record the bytes begin
   bool chain_ = true;             ///< an empty word lies at at_, and the receiver looks at it
   bool strict_ = false;
   bool broken_ = false;
+  bool some_hold_bytes_ = false;
+  bool holds_bytes_[line_count + overhang] = {};  ///< instead of a word
 };
 
 /// A record of the data ring.
@@ -201,6 +260,7 @@ struct Arrival {
   bool named = false;  ///< by a line
   bool chain = false;  ///< a word lies behind it
   Kind kind = Kind::none;
+  std::size_t record = 0;  ///< bytes of the ring that it takes
   std::span<const std::byte> bytes = {};
   Place place = {};
 };
@@ -227,13 +287,13 @@ class Inbox {
   }
   bool empty() const { return look() == 0; }
 
-  /// The packet that look() found in a line, where it lies. Empty: it lies in the data ring, or is nonsense.
+  /// The packet that look() found in a line, where it lies. Empty: it is longer, or nonsense.
   std::span<const std::byte> small(std::uint64_t mail) const {
     return {next_->payload, length_of_line(mail) <= line_payload ? length_of_line(mail) : 0};
   }
 
   /// How many packets, `most` at most, lie in lines one behind the other and are as long as that one, itself included.
-  /// None beyond the lines that pop_lines() may free at once.
+  /// None beyond the lines that pop_each() may free at once.
   int count_small(std::uint64_t mail, int most) const {
     const auto left = static_cast<int>(lines_told - (reinterpret_cast<std::uintptr_t>(next_) / line_size) % lines_told);
     most = std::min(most, left);
@@ -242,6 +302,8 @@ class Inbox {
     while (count < most && next_[count].word.load(std::memory_order_acquire) == (mail += apart)) ++count;
     return count;
   }
+  /// The packet that look() found in several lines. Empty: it lies in the data ring, or is nonsense.
+  std::span<const std::byte> lines(std::uint64_t mail) const { return packet_in_lines(next_, mail); }
 
   /// The next packet that was not shown yet, of the `most` that come next; empty: there is none.
   std::span<const std::byte> show_next(Scout& scout, std::uint64_t most) const {
@@ -253,16 +315,14 @@ class Inbox {
   Arrival large(std::uint64_t mail) {
     const bool is_named = mail != in_data_ring;
     const Said said = is_named ? named(mail) : announced();
-    const bool fits = (said.kind == Kind::packet || said.kind == Kind::bulk) && said.length > 0 &&
-                      said.length <= largest_packet && at_ + record_size(said.length, said.kind) <= data_size;
-    if (!fits) return {};
-    return {true,      is_named, said.chain, said.kind, {area_->data + at_ + record_head(said.kind), said.length},
-            said.place};
+    const std::size_t record = round_to_line(said.start + said.length);
+    if (!is_sound(said.kind, said.start, said.length) || at_ + record > data_size) return {};
+    return {true, is_named, said.chain, said.kind, record, {area_->data + at_ + said.start, said.length}, said.place};
   }
 
   /// Frees a record. true: progress was told, so a starved sender may have to be woken.
   bool pop(const Arrival& arrival) {
-    const std::size_t record = record_size(arrival.bytes.size(), arrival.kind);
+    const std::size_t record = arrival.record;
     assert(at_ + record <= data_size);
     bytes_ += static_cast<std::uint32_t>(record);
     at_ = at_ + record == data_size ? 0 : at_ + record;
@@ -271,11 +331,19 @@ class Inbox {
     return (bytes_ - static_cast<std::uint32_t>(told_ >> 32) >= data_told && tell()) || told;
   }
   /// The same for packets inside their lines, as many as count_small() says at most.
-  bool pop_line() { return pop_lines(1); }
-  bool pop_lines(int count) {
+  bool pop_line() { return pop_each(1); }
+  bool pop_each(int count) {
     number_ += static_cast<std::uint64_t>(count);
     next_ += count;
     return reinterpret_cast<std::uintptr_t>(next_) % (lines_told * line_size) == 0 && end_quarter();
+  }
+  /// ... in several.
+  bool pop_lines(std::size_t size) {
+    constexpr std::uintptr_t quarter = lines_told * line_size;
+    const auto before = reinterpret_cast<std::uintptr_t>(next_);
+    ++number_;
+    next_ += lines_for(size);
+    return before / quarter != reinterpret_cast<std::uintptr_t>(next_) / quarter && end_quarter();
   }
 
   /// Tells progress now. false: nothing new.
@@ -295,6 +363,7 @@ class Inbox {
   struct Said {
     Kind kind = Kind::none;
     bool chain = false;
+    std::size_t start = 0;
     std::size_t length = 0;
     Place place = {};
   };
@@ -303,7 +372,7 @@ class Inbox {
   Said named(std::uint64_t word) {
     Descriptor descriptor;
     std::memcpy(&descriptor, next_->payload, sizeof descriptor);
-    if (length_of_line(word) != names_a_record || descriptor.kind > 0xff) return {};
+    if (length_of_line(word) != names_a_record || descriptor.kind > 0xffff) return {};
     if (record_ != &no_record && descriptor.offset == at_ + line_size) {
       bytes_ += static_cast<std::uint32_t>(line_size);
       at_ += line_size;
@@ -311,7 +380,8 @@ class Inbox {
       if (descriptor.offset != 0) return {};
       skip_to_start();
     }
-    return {kind_of(descriptor.kind), is_chained(descriptor.kind), descriptor.length, descriptor.place};
+    return {kind_of(descriptor.kind), is_chained(descriptor.kind), descriptor.kind >> 8, descriptor.length,
+            descriptor.place};
   }
 
   /// By the record's own word, here or at the start.
@@ -323,12 +393,12 @@ class Inbox {
       word = record_->load(std::memory_order_acquire);
     }
     if (!is_record(word, number_) || kind_of(word) != Kind::packet) return {};
-    return {Kind::packet, is_chained(word), length_of(word), {}};
+    return {Kind::packet, is_chained(word), start_of(word), length_of(word), {}};
   }
 
   /// A quarter of the lines is consumed.
   [[gnu::noinline]] bool end_quarter() {
-    if (next_ == std::end(area_->lines)) {
+    if (next_ >= end_of_lines(*area_)) {
       next_ = &area_->lines[0];
       ++laps_;
     }

@@ -8,12 +8,24 @@
 #pragma once
 
 #include <cstring>
-#include <iterator>
 #include <span>
 
 #include "drivers/shm/area.hpp"
 
 namespace canele::drivers::shm {
+
+/// Are they the start and the length of a packet or a piece?
+inline bool is_sound(Kind kind, std::size_t start, std::size_t length) {
+  return (kind == Kind::bulk ? start == 0 : kind == Kind::packet && start >= record_head(kind)) && length > 0 &&
+         length <= largest_packet;
+}
+
+/// The packet of several lines that begins at `line`, with that word. Empty: it is another one, or nonsense.
+inline std::span<const std::byte> packet_in_lines(const Line* line, std::uint64_t word) {
+  const std::size_t size = length_of_line(word);
+  if (size <= line_payload || size > largest_in_lines) return {};
+  return {reinterpret_cast<const std::byte*>(line) + start_in_lines(size), size};
+}
 
 class Scout {
  public:
@@ -46,15 +58,19 @@ class Scout {
   Found in_line(std::uint64_t word) {
     const Line& line = *line_;
     if (length_of_line(word) <= line_payload) {
-      pass_line();
+      pass_lines(1);
       return {true, Kind::packet, {line.payload, length_of_line(word)}};
+    }
+    if (const auto bytes = packet_in_lines(line_, word); !bytes.empty()) {
+      pass_lines(lines_for(bytes.size()));
+      return {true, Kind::packet, bytes};
     }
     Descriptor descriptor;
     std::memcpy(&descriptor, line.payload, sizeof descriptor);
-    if (length_of_line(word) != names_a_record || descriptor.kind > 0xff) return {};
-    const Found found =
-        record(descriptor.offset, kind_of(descriptor.kind), descriptor.length, is_chained(descriptor.kind));
-    if (found.there) pass_line();
+    if (length_of_line(word) != names_a_record || descriptor.kind > 0xffff) return {};
+    const Found found = record(descriptor.offset, kind_of(descriptor.kind), descriptor.kind >> 8, descriptor.length,
+                               is_chained(descriptor.kind));
+    if (found.there) pass_lines(1);
     return found;
   }
 
@@ -67,22 +83,20 @@ class Scout {
       word = word_at(*area_, 0).load(std::memory_order_acquire);
       if (!is_record(word, number_)) return {};
     }
-    return record(at, kind_of(word), length_of(word), is_chained(word));
+    return record(at, kind_of(word), start_of(word), length_of(word), is_chained(word));
   }
 
   /// Goes on behind it.
-  Found record(std::size_t at, Kind kind, std::size_t length, bool chain) {
-    const bool sound = (kind == Kind::packet || kind == Kind::bulk) && length > 0 && length <= largest_packet &&
-                       at % line_size == 0 && at + record_size(length, kind) <= data_size;
-    if (!sound) return {};
-    const std::size_t end = at + record_size(length, kind);
+  Found record(std::size_t at, Kind kind, std::size_t start, std::size_t length, bool chain) {
+    const std::size_t end = at + round_to_line(start + length);
+    if (!is_sound(kind, start, length) || at % line_size != 0 || end > data_size) return {};
     at_ = end == data_size ? 0 : end;
     record_ = chain ? &word_at(*area_, at_) : &no_record;
-    return {true, kind, {area_->data + at + record_head(kind), length}};
+    return {true, kind, {area_->data + at + start, length}};
   }
 
-  void pass_line() {
-    if (++line_ == std::end(area_->lines)) line_ = &area_->lines[0];
+  void pass_lines(std::size_t count) {
+    if ((line_ += count) >= end_of_lines(*area_)) line_ = &area_->lines[0];
   }
 
   Area* area_ = nullptr;

@@ -45,6 +45,8 @@ class ShmDriver final : public Driver {
   // data_path.cpp
   Peer* peer_at(Rank rank) const { return peers_[rank].load(std::memory_order_acquire); }
   Peer* open_peer(Rank rank) const;
+  Status send_lines(Peer&, const void* head, std::size_t head_size, const void* body, std::size_t body_size);
+  Status send_record(Peer&, const iovec*, int, std::size_t);
   Status starve(Peer&, std::size_t wanted);
   void note_sleep(Peer&);
   void wake_if_starved(Peer&);
@@ -60,6 +62,7 @@ class ShmDriver final : public Driver {
   bool give(Peer&, std::span<const std::byte>);
   bool receive_one(Peer&, std::uint64_t mail);
   int receive_run(Peer&, std::uint64_t mail, int most);
+  bool receive_longer(Peer&, std::uint64_t mail);
   bool receive_record(Peer&, std::uint64_t mail);
   bool nonsense(Peer&);
   void land(Peer&, const Arrival&);

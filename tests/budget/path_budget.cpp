@@ -135,6 +135,7 @@ void count_small(World& w) {
   count("8-posted", w, {{nullptr, post}, {nullptr, send}, {"wait", wait}, {nullptr, finish}}, 1);
   count("8-posted", w, {{nullptr, post}, {"ask", ask}, {nullptr, send}, {"call", arrive}, {nullptr, finish_called}}, 1);
   count("8-unexpected", w, unexpected, 1);
+  count("64-posted", w.with(64), posted, 1);
   count("1024-posted", w.with(1024), posted, 1);
   count("1024-unexpected", w, unexpected, 1);
   count("64x8-posted", w.with(8, most), {{"post", post}, {"send", send}, {"wait-all", wait_all}, {nullptr, finish}},

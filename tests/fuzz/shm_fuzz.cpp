@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "drivers/shm/introduce.hpp"
@@ -46,7 +47,7 @@ void receive(Input& input) {
       shm::Line& line = area->lines[lines % shm::line_count];
       const shm::Descriptor descriptor{input.flag() ? static_cast<std::uint32_t>(place) : input.byte() * 64u,
                                        static_cast<std::uint32_t>(length),
-                                       input.number<std::uint16_t>() % 260u,
+                                       input.number<std::uint16_t>(),
                                        {}};
       std::memcpy(line.payload, &descriptor, sizeof descriptor);
       line.word.store(shm::line_word(told, input.flag() ? shm::names_a_record : length & 0xff));
@@ -58,6 +59,13 @@ void receive(Input& input) {
     if (!bytes.empty()) {
       in.pop_line();
       ++lines;
+      continue;
+    }
+    if (const auto longer = in.lines(mail); !longer.empty()) {
+      FUZZ_CHECK(longer.size() <= shm::largest_in_lines && is_inside(*area, longer));
+      in.pop_lines(longer.size());
+      const std::size_t left = shm::line_count - lines % shm::line_count;
+      lines += static_cast<std::uint32_t>(std::min(shm::lines_for(longer.size()), left));
       continue;
     }
     const shm::Arrival arrival = in.large(mail);
@@ -94,6 +102,10 @@ void send(Input& input) {
       FUZZ_CHECK(line >= area->lines && line < area->lines + shm::line_count);
       out.publish_small(1 + what % shm::line_payload);
       ++sent;
+    } else if (what < 160) {
+      const std::byte bytes[shm::largest_in_lines] = {};
+      const std::size_t size = 57 + input.byte() % (shm::largest_in_lines - 56), head = what % 32;
+      sent += out.put_in_lines(bytes, head, bytes, size - head) ? 1 : 0;
     } else {
       const std::size_t size = 57 + input.number<std::uint16_t>() % (shm::largest_packet - 56);
       const shm::Kind kind = what % 2 == 0 ? shm::Kind::packet : shm::Kind::bulk;

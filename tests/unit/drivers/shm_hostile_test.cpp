@@ -292,7 +292,7 @@ TEST(ShmDescriptors, SpentOnesAreAnErrorAndNoHang) {
 TEST_F(ShmHostile, NonsenseInTheLines) {
   world.join(0, 1);
   for (shm::Area* area : mapped_areas()) {
-    for (auto& line : area->lines) line.word.store(shm::line_word(1, shm::line_payload + 1));
+    for (auto& line : area->lines) line.word.store(shm::line_word(1, shm::largest_in_lines + 1));
   }
   expect_failure(0, 1, "rank 1 (pid");
   EXPECT_NE(world[0].failures[1].second.find("nonsense into the shared ring"), std::string::npos);

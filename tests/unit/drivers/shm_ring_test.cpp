@@ -30,6 +30,12 @@ std::byte expected(std::uint64_t seed, std::size_t at) {
 /// Pieces among packets, in runs of either.
 Kind kind_for(const Packet& packet) { return packet.seed / 3 % 2 == 0 ? Kind::packet : Kind::bulk; }
 
+/// By put_in_lines() if there is room: of those that may, two of three.
+bool wants_lines(const Packet& packet) {
+  return packet.size > line_payload && packet.size <= largest_in_lines && kind_for(packet) == Kind::packet &&
+         packet.seed % 3 != 0;
+}
+
 struct Pair {
   std::unique_ptr<Area> area{new Area()};
   Outbox out;
@@ -39,7 +45,16 @@ struct Pair {
     in.attach(area.get(), strict);
   }
 
-  bool send(const Packet& packet) {
+  bool send(const Packet& packet) { return (wants_lines(packet) && send_in_lines(packet)) || send_whole(packet); }
+
+  bool send_in_lines(const Packet& packet) {
+    std::byte bytes[largest_in_lines];
+    for (std::size_t i = 0; i < packet.size; ++i) bytes[i] = expected(packet.seed, i);
+    const std::size_t head = packet.seed % 40;
+    return out.put_in_lines(bytes, head, bytes + head, packet.size - head);
+  }
+
+  bool send_whole(const Packet& packet) {
     const bool small = packet.size <= line_payload;
     Line* line = small ? out.line() : nullptr;
     std::byte* to = small ? (line ? line->payload : nullptr) : out.data(packet.size, kind_for(packet));
@@ -58,8 +73,12 @@ struct Pair {
     const std::uint64_t mail = in.look();
     if (mail == 0) return false;
     std::span<const std::byte> bytes = in.small(mail);
+    const std::span<const std::byte> in_lines = in.lines(mail);
     Arrival arrival;
-    if (bytes.empty()) {
+    if (!in_lines.empty()) {
+      EXPECT_TRUE(bytes.empty());
+      bytes = in_lines;
+    } else if (bytes.empty()) {
       arrival = in.large(mail);
       EXPECT_TRUE(arrival.sound);
       EXPECT_EQ(arrival.kind, kind_for(packet));
@@ -75,6 +94,8 @@ struct Pair {
     EXPECT_EQ(wrong, 0u) << "packet " << packet.seed << " of " << packet.size;
     if (arrival.sound) {
       in.pop(arrival);
+    } else if (!in_lines.empty()) {
+      in.pop_lines(in_lines.size());
     } else {
       in.pop_line();
     }
@@ -83,15 +104,33 @@ struct Pair {
 };
 
 std::size_t random_size(std::mt19937_64& random) {
-  static constexpr std::size_t edges[] = {
-      1, 7, 8, 55, 56, 57, 119, 120, 121, 127, 128, 129, largest_packet - 1, largest_packet};
+  static constexpr std::size_t edges[] = {1,
+                                          7,
+                                          8,
+                                          55,
+                                          56,
+                                          57,
+                                          119,
+                                          120,
+                                          121,
+                                          127,
+                                          128,
+                                          129,
+                                          183,
+                                          184,
+                                          185,
+                                          247,
+                                          248,
+                                          249,
+                                          largest_packet - 1,
+                                          largest_packet};
   switch (random() % 4) {
     case 0:
       return edges[random() % std::size(edges)];
     case 1:
       return 1 + random() % largest_packet;
     default:
-      return 1 + random() % 200;
+      return 1 + random() % 300;
   }
 }
 
@@ -107,7 +146,7 @@ TEST(ShmRing, ShowsWhatIsToCome) {
     for (int step = 0; step < 20'000; ++step) {
       const std::uint64_t dice = random() % 16;
       if (dice < 7) {
-        const std::size_t size = random() % 8 == 0 ? random_size(random) : 1 + random() % 200;
+        const std::size_t size = random() % 8 == 0 ? random_size(random) : 1 + random() % 300;
         const Packet packet{size, next};
         if (!pair.send(packet)) continue;
         flying.push_back(packet);
@@ -142,15 +181,15 @@ TEST(ShmRing, CountsThoseThatAreAlike) {
   EXPECT_EQ(count(100), 7);
   EXPECT_EQ(count(3), 3);
   EXPECT_EQ(count(1), 1);
-  EXPECT_FALSE(pair.in.pop_lines(7));
+  EXPECT_FALSE(pair.in.pop_each(7));
   EXPECT_EQ(count(100), 13);
   ASSERT_TRUE(pair.send({1'000, 20}));  // in the ring of data
   for (std::uint64_t seed = 21; seed < 60; ++seed) ASSERT_TRUE(pair.send({25, seed}));
   EXPECT_EQ(count(100), 13) << "the long one comes first";
-  EXPECT_FALSE(pair.in.pop_lines(13));
+  EXPECT_FALSE(pair.in.pop_each(13));
   ASSERT_TRUE(pair.receive({1'000, 20}));
   EXPECT_EQ(count(100), static_cast<int>(lines_told) - 20) << "progress is told there";
-  EXPECT_TRUE(pair.in.pop_lines(static_cast<int>(lines_told) - 20));
+  EXPECT_TRUE(pair.in.pop_each(static_cast<int>(lines_told) - 20));
   EXPECT_EQ(count(100), 39 - (static_cast<int>(lines_told) - 20));
 }
 
@@ -168,7 +207,7 @@ TEST(ShmRing, CountsToTheEndOfTheRingAndOn) {
       const std::byte* const at = first.data() + static_cast<std::size_t>(i) * line_size;
       for (std::size_t k = 0; k < 24; ++k) ASSERT_EQ(at[k], expected(taken + static_cast<std::uint64_t>(i), k));
     }
-    pair.in.pop_lines(count);
+    pair.in.pop_each(count);
     taken += static_cast<std::uint64_t>(count);
   }
 }
@@ -266,6 +305,107 @@ TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
   }
   EXPECT_GT(named, 2000u);
   EXPECT_LT(named, 6000u);
+}
+
+// The same in the line ring, for the lines that hold a packet's bytes instead of a word.
+TEST(ShmRing, NoBytesInALineAreTakenForAWord) {
+  Pair pair;
+  std::mt19937_64 random(12);
+  std::vector<bool> holds_bytes(line_count + overhang);
+  std::size_t at = 0, in_lines = 0;
+  for (std::uint64_t number = 1; number <= 20'000; ++number) {
+    // What an earlier packet has left looks like the message behind this one.
+    for (std::size_t i = 0; i < line_count; ++i) {
+      if (holds_bytes[i]) pair.area->lines[i].word.store(line_word(number + 1, 8));
+    }
+    const std::size_t size = 1 + random() % largest_in_lines;
+    const std::size_t count = lines_for(size);
+    std::vector<std::uint64_t> words(lines_for(largest_in_lines) * 8, line_word(number + 1, 8));
+    if (size > line_payload) {
+      ASSERT_TRUE(pair.out.put_in_lines(words.data(), 16, words.data() + 2, size - 16));
+      ASSERT_EQ(pair.in.lines(pair.in.look()).size(), size);
+      EXPECT_EQ(std::memcmp(pair.in.lines(pair.in.look()).data(), words.data(), size), 0);
+      pair.in.pop_lines(size);
+      ++in_lines;
+    } else {
+      std::memcpy(pair.out.line()->payload, words.data(), size);
+      pair.out.publish_small(size);
+      ASSERT_EQ(pair.in.small(pair.in.look()).size(), size);
+      pair.in.pop_line();
+    }
+    holds_bytes[at] = false;
+    for (std::size_t i = 1; i < count; ++i) holds_bytes[at + i] = true;
+    at = at + count >= line_count ? 0 : at + count;
+    holds_bytes[at] = false;
+    ASSERT_TRUE(pair.in.empty()) << "message " << number << ", line " << at;
+  }
+  EXPECT_GT(in_lines, 10'000u);
+}
+
+// Wherever it begins, a packet finds its lines in one piece; what is full stays as it is.
+TEST(ShmRing, APacketInLinesMayRunOverTheEnd) {
+  for (std::size_t before = 0; before < line_count; ++before) {
+    for (const std::size_t size : {std::size_t{57}, std::size_t{121}, largest_in_lines}) {
+      Pair pair;
+      for (std::size_t i = 0; i < before; ++i) {
+        ASSERT_TRUE(pair.send({8, i}));
+        ASSERT_TRUE(pair.receive({8, i}));
+      }
+      pair.in.tell();
+      std::size_t lines = 0, sent = 0;
+      for (std::size_t at = before; pair.send_in_lines({size, sent}); ++sent) {
+        lines += std::min(lines_for(size), line_count - at);
+        at = at + lines_for(size) >= line_count ? 0 : at + lines_for(size);
+      }
+      EXPECT_LE(lines, line_count);
+      EXPECT_GT(lines + lines_for(size), line_count);
+      for (; lines < line_count; ++lines, ++sent) ASSERT_TRUE(pair.send({8, sent}));
+      EXPECT_FALSE(pair.send({8, sent})) << "from " << before << " on, packets of " << size;
+      for (std::size_t i = 0; i < sent; ++i) {
+        const std::uint64_t mail = pair.in.look();
+        ASSERT_NE(mail, 0u);
+        ASSERT_TRUE(pair.receive({pair.in.small(mail).empty() ? size : 8, i}));
+      }
+      ASSERT_TRUE(pair.in.empty());
+      pair.in.tell();
+      EXPECT_TRUE(pair.send({8, sent}));
+    }
+  }
+}
+
+// Data of whole lines begins with a line, and its head is in the line of the word.
+TEST(ShmRing, APacketEndsWithALine) {
+  for (const std::size_t data : {64, 128, 192, 1024, 4096}) {
+    const std::size_t head = data < 255 ? 16 : 20;
+    Pair pair;
+    ASSERT_TRUE(pair.send({8, 0}));
+    ASSERT_TRUE(pair.receive({8, 0}));
+    const std::vector<std::byte> bytes(head + data);
+    const bool fits = bytes.size() <= largest_in_lines;
+    std::byte* const to = fits ? nullptr : pair.out.data(bytes.size(), Kind::packet);
+    if (fits) {
+      ASSERT_TRUE(pair.out.put_in_lines(bytes.data(), head, bytes.data() + head, data));
+    } else {
+      pair.out.publish_data(bytes.size(), Kind::packet, {});
+    }
+    const std::uint64_t mail = pair.in.look();
+    const std::byte* const got = fits ? pair.in.lines(mail).data() : pair.in.large(mail).bytes.data();
+    EXPECT_TRUE(fits || got == to);
+    EXPECT_EQ((got + head - reinterpret_cast<const std::byte*>(pair.area.get())) % line_size, 0u) << data;
+  }
+}
+
+// The room was for more than has come: it is where it was written all the same.
+TEST(ShmRing, APacketMayBeShorterThanItsRoom) {
+  Pair pair;
+  for (std::size_t room = line_payload + 1; room < 700; room += 7) {
+    std::byte* const to = pair.out.data(room, Kind::packet);
+    const std::size_t size = room / 2;
+    for (std::size_t i = 0; i < size; ++i) to[i] = expected(0, i);
+    pair.out.publish_data(size, Kind::packet, {});
+    ASSERT_TRUE(pair.receive({size, 0})) << room;
+    ASSERT_TRUE(pair.in.empty());
+  }
 }
 
 // The ring is full to the last byte: there is no room for an empty word, so a line names what comes next.
@@ -382,6 +522,10 @@ TEST(ShmRing, NoWordLeadsOutOfTheArea) {
       const std::uint64_t mail = pair.in.look();
       if (mail == 0) break;
       ASSERT_LE(pair.in.small(mail).size(), line_payload);
+      if (const auto bytes = pair.in.lines(mail); !bytes.empty()) {
+        ASSERT_GE(bytes.data(), reinterpret_cast<const std::byte*>(line.payload));
+        ASSERT_LE(bytes.data() + bytes.size(), reinterpret_cast<const std::byte*>(std::end(pair.area->lines)));
+      }
       const Arrival arrival = pair.in.large(mail);
       if (!arrival.sound) break;
       ASSERT_GT(arrival.bytes.size(), 0u);
@@ -398,13 +542,16 @@ TEST(ShmRing, NoWordLeadsOutOfTheArea) {
   EXPECT_GT(records, 1000u);
 }
 
-TEST(ShmRing, CopySmallCopiesEverySize) {
-  for (std::size_t size = 0; size <= line_payload; ++size) {
+TEST(ShmRing, CopiesEverySize) {
+  for (std::size_t size = 0; size <= largest_in_lines; ++size) {
     std::vector<std::byte> from(size + 1), to(size + 1, std::byte{0xee});
     for (std::size_t i = 0; i < size; ++i) from[i] = expected(size, i);
-    copy_small(to.data(), from.data(), size);
-    EXPECT_EQ(std::memcmp(from.data(), to.data(), size), 0);
-    EXPECT_EQ(to[size], std::byte{0xee});
+    for (const auto copy : {copy_small, copy_some}) {
+      std::fill(to.begin(), to.end(), std::byte{0xee});
+      copy(to.data(), from.data(), size);
+      EXPECT_EQ(std::memcmp(from.data(), to.data(), size), 0);
+      EXPECT_EQ(to[size], std::byte{0xee});
+    }
   }
 }
 
