@@ -66,8 +66,11 @@ bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::ui
   }
   CANELE_MARK(left_in_packet_at_once);
   const auto number = static_cast<std::uint16_t>(session.number);
-  std::byte* const payload = wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
-  data::copy_across(payload, static_cast<const std::byte*>(buffer), length);
+  // The head last, right before the driver announces the packet: the receiver may be looking at that line, and would
+  // fetch it twice.
+  data::copy_across(room.data() + size - length, static_cast<const std::byte*>(buffer), length);
+  std::atomic_signal_fence(std::memory_order_release);
+  wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
   driver.commit(peer.rank, size);
   note_departure(engine, peer, driver, session, tag, length);
   return true;

@@ -19,9 +19,13 @@ namespace {
 constexpr int slice = 32;  ///< packets taken from one peer before the next one has its turn
 constexpr int pieces_at_once = 16;
 
-/// Between two looks in vain: leaves the core to its other hardware thread, which may be the one that sends.
+/// Between two looks in vain: the next one waits for the last. Else the processor looks ahead, has to begin again when
+/// the line changes, and leaves less to the core's other hardware thread, which may be the one that sends. A `pause`
+/// does that as well, but takes 10 ns (8 bytes one way: 0.072 -> 0.067 us).
 void relax() {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
+  __builtin_ia32_lfence();
+#elif defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("isb" ::: "memory");
