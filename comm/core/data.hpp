@@ -84,7 +84,7 @@ inline void copy_by_sixteen(std::byte* to, const std::byte* from, std::size_t si
 
 /// memcpy, from 8 to 256 bytes in line: on the way of a message a call costs more (64 bytes one way: 0.086 -> 0.075
 /// us). From some 300 on it costs less.
-inline void copy(void* to, const void* from, std::size_t size) {
+[[gnu::always_inline]] inline void copy(void* to, const void* from, std::size_t size) {
   auto* const out = static_cast<std::byte*>(to);
   const auto* const in = static_cast<const std::byte*>(from);
   if (size - 8 <= 8) {  // 8 to 16
