@@ -78,6 +78,15 @@ inline void claim_line([[maybe_unused]] const std::byte* line) {
 #endif
 }
 
+/// Brings a line that will be read soon. Not GCC's builtin: it deletes calls of functions that do nothing else.
+inline void fetch_line([[maybe_unused]] const std::byte* line) {
+#if defined(__x86_64__) || defined(__i386__)
+  asm volatile("prefetcht0 %0" ::"m"(*line));
+#elif defined(__aarch64__)
+  asm volatile("prfm pldl1keep, %0" ::"Q"(*line));
+#endif
+}
+
 /// The sending end: fills the peer's area.
 class Outbox {
  public:
