@@ -68,6 +68,7 @@ void settle(Engine& engine) {
   if (ranks < 2 || static_cast<unsigned>(ranks) < engine.platform.processors() || engine.no_core_for_worker) return;
   if (engine.settings->text(Setting::spread) != "auto") return;
   engine.waiters.pressure.settle(engine.platform, static_cast<unsigned>(engine.bootstrap->local_rank()));
+  if (engine.crowded && ranks == engine.size) engine.neighbours.find(engine.platform, engine.rank, ranks);
 }
 
 bool all_fetched(Engine& engine) { return engine.pulls == 0; }

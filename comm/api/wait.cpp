@@ -313,19 +313,41 @@ bool one_arrives_soon(Engine* engine, const Target* targets, std::size_t count) 
   return Wait(engine, targets, count, deadline_ns, in, patient).run();
 }
 
+/// One look, under the lock. A message that nobody waits for stays where it is, since this thread is likely to ask for
+/// it next; it would be copied twice. Not for long: somebody may wait for what lies behind it.
+bool look_locked(Engine& engine, const Target& target, const Request* receive, int turn) {
+  constexpr Engine::Spin one_look{1};
+  constexpr int most_turns = 2, patience = 64;
+  if (receive != nullptr && turn < most_turns)
+    engine.not_yet = {receive->session, 0, ~std::uint64_t{0}, patience, receive};
+  const bool arrived = engine.spin_locked(one_look, [&] { return target.done(); });
+  engine.not_yet.session = nullptr;
+  return arrived;
+}
+
+/// Before this unit is given away: nobody here could use it, as far as is known, and another one may be just behind.
+bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request& receive) {
+  constexpr Engine::Spin one_switch{64};
+  if (!engine.neighbours.expects_from_elsewhere(receive) || !engine.try_lock()) return false;
+  const bool arrived = engine.neighbours.all_wait(engine, receive) &&
+                       engine.spin_locked(one_switch, [&] { return target.done(); });
+  engine.unlock();
+  return arrived;
+}
+
 /// Where ranks share the processing units the others have their turns, and then a look finds what they have sent. What
 /// a wait of any kind makes ready would be half of what such a turn costs. Not where anything else is to be looked
-/// after.
-bool arrives_in_turns(Engine* engine, const Target& target) {
+/// after. receive: what is waited for, if it is one.
+bool arrives_in_turns(Engine* engine, const Target& target, const Request* receive = nullptr) {
   constexpr int most = 16;
-  constexpr Engine::Spin one_look{1};
   if (engine == nullptr || !engine->crowded || callback_depth() != 0 || engine->worker.active()) return false;
   const bool other_duties = engine->put_offs.any() || engine->serves_bootstrap || engine->helper.hastened() ||
                             engine->helper.asleep() || engine->system_peers.load(std::memory_order_relaxed) != 0;
   if (other_duties) return false;
   for (int turn = 0; turn < most && engine->waiters.present() == 0 && !engine->has_tasks(); ++turn) {
+    if (turn == 0 && receive != nullptr && arrives_from_elsewhere(*engine, target, *receive)) return true;
     if (!engine->waiters.pressure.yields(engine->platform) || !engine->try_lock()) return false;
-    const bool arrived = engine->spin_locked(one_look, [&] { return target.done(); });
+    const bool arrived = look_locked(*engine, target, receive, turn);
     const bool all_done = engine->lulled.empty() && engine->deferred.empty();
     engine->unlock();
     if (arrived || !all_done) return arrived;
@@ -335,7 +357,8 @@ bool arrives_in_turns(Engine* engine, const Target& target) {
 
 [[gnu::noinline]] int block_for(Request& request) {
   Target target = end_of(request);
-  if (arrives_in_turns(request.engine, target)) return CANELE_OK;
+  const Request* const receive = request.kind == Request::Kind::receive ? &request : nullptr;
+  if (arrives_in_turns(request.engine, target, receive)) return CANELE_OK;
   return block(request.engine, &target, 1, 0, Blocked::In::wait);
 }
 

@@ -31,6 +31,7 @@
 #include "comm/core/lookahead.hpp"
 #include "comm/core/message_pool.hpp"
 #include "comm/core/modules.hpp"
+#include "comm/core/neighbours.hpp"
 #include "comm/core/peer.hpp"
 #include "comm/core/post_pipeline.hpp"
 #include "comm/core/put_off.hpp"
@@ -124,7 +125,11 @@ struct NotYet {
   const Session* session = nullptr;  ///< nullptr: all are taken
   std::uint64_t first_tag = 0, end_tag = 0;
   int patience = 0;
-  bool stays(std::uint64_t tag) { return tag >= first_tag && tag < end_tag && patience-- > 0; }
+  const Request* awaited = nullptr;  ///< a receive that may lie behind others of the same rank
+  bool stays(std::uint64_t tag, std::int32_t source) {
+    const bool before = awaited != nullptr && awaited->receive.node.source == source && !awaited->finalized();
+    return tag >= first_tag && tag < end_tag && !before && patience-- > 0;
+  }
 };
 
 class Engine final : public ltask::Helped {
@@ -407,6 +412,7 @@ class Engine final : public ltask::Helped {
   std::uint64_t resolving = 0;  ///< questions to the launcher under way
   std::uint64_t pulls = 0;      ///< copies under way
   NotYet not_yet;
+  Neighbours neighbours;
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
   std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call

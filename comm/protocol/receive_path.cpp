@@ -125,7 +125,7 @@ const char* comes_again(Peer& peer, std::uint64_t charged) {
 
 /// A message of the session for which somebody polls, and nobody waits: is it of those that shall stay where they are?
 [[gnu::cold, gnu::noinline]] bool stays(Engine& engine, Peer& peer, const wire::Head& head, std::size_t length) {
-  if (!engine.not_yet.stays(head.tag)) return false;
+  if (!engine.not_yet.stays(head.tag, peer.rank)) return false;
   comes_again(peer, wire::charge_of_eager(length));
   return true;
 }

@@ -211,11 +211,15 @@ inline bool ShmDriver::takes(const Peer& peer, std::uint64_t mail) {
 
 /// One look at every inbox; with few of them several, until something is there: to come here costs more than a look.
 /// What is there is another function, which is jumped to: so a look saves no registers. Where ranks share the
-/// processing units one look is enough: what has not come by now is sent by who gets this one next.
+/// processing units one look is enough: what has not come by now is sent by who gets this one next. There the lines of
+/// all that has come meanwhile, from other units' caches, are sent for at once.
 inline int ShmDriver::poll_inboxes(int budget) {
   const std::size_t patience = gives_way_ ? 0 : 8;
   const std::size_t count = active_.size(), relaxes_at = gives_way_ ? count : 0;
   const std::size_t most = count == 0 ? 0 : std::max(count, patience);
+  if (gives_way_) [[unlikely]] {
+    for (const Peer* peer : active_) peer->in.expect();
+  }
   for (std::size_t looks = 1; looks <= most; ++looks) {
     Peer& peer = next_inbox();
     const std::uint64_t mail = peer.in.look();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Waiting where ranks share the cores: a yield gives the other its turn, and what it sends is found without much ado.
+// Waiting where ranks share the cores: a yield gives the other its turn, and what it sends is found without much ado;
+// what nobody waits for stays where it is; and who is the last on its unit looks for longer.
 //
 // Who: ctest. Threads: one, once both ranks are there; the other rank runs inside the waiting rank's yields.
 // Surprise: the machine has one core.
@@ -38,6 +39,7 @@ class OneCore final : public Platform {
   }
   void unpark(const std::atomic<std::uint32_t>& word) noexcept override { real_.unpark(word); }
   unsigned processors() noexcept override { return 1; }
+  int share_of_units(unsigned share) noexcept override { return static_cast<int>(share % 2); }  // once there were two
   long process() noexcept override { return real_.process(); }
   void log(LogLevel level, std::string_view text) noexcept override { real_.log(level, text); }
 
@@ -79,6 +81,135 @@ TEST(WaitInTurns, FindsWhatCameInAYieldWithoutALookAtTheClock) {
     if (sent >= waits / 2) looks += platform.looks_at_clock - before;
   }
   EXPECT_LT(looks, waits / 2) << "a wait that makes ready for more looks at it at each yield";
+}
+
+/// Four ranks. What the others do comes in yields of rank 0.
+class AmongRanks : public testing::Test {
+ protected:
+  static constexpr std::uint64_t tag = 1, other_tag = 2;
+
+  static JobOptions options(OneCore& platform) {
+    JobOptions options;
+    options.size = 4;
+    options.settings = {"CANELE_WORKER=none"};
+    options.platform = &platform;
+    return options;
+  }
+  AmongRanks() {
+    for (int from = 1; from < job_.size(); ++from) {  // they meet
+      canele_request_t receive{}, sent{};
+      post(from, tag, receive);
+      EXPECT_EQ(canele_isend(sessions_[static_cast<std::size_t>(from)], 0, tag, &from, sizeof from, &sent), CANELE_OK);
+      EXPECT_TRUE(job_.finish(receive) && job_.finish(sent));
+    }
+    job_.until([&] { return job_.step_all() == 0; });
+  }
+  void post(int from, std::uint64_t with, canele_request_t& receive) {
+    EXPECT_EQ(canele_irecv(sessions_[0], from, with, CANELE_TAG_EXACT, &got_, sizeof got_, &receive), CANELE_OK);
+  }
+  void send(int from, std::uint64_t with) {
+    canele_request_t request{};
+    EXPECT_EQ(canele_isend(sessions_[static_cast<std::size_t>(from)], 0, with, &from, sizeof from, &request),
+              CANELE_OK);
+    EXPECT_TRUE(comm::request_of(&request).finalized()) << "it leaves at once";
+  }
+  /// Of rank 0, for a message with the tag; then[i] happens in yield i. How many yields it takes.
+  int wait(int from, std::vector<std::function<void()>> then) {
+    canele_request_t receive{};
+    post(from, tag, receive);
+    return wait_for(receive, std::move(then));
+  }
+  int wait_for(canele_request_t& receive, std::vector<std::function<void()>> then) {
+    std::size_t yields = 0;
+    platform_.others_turn = [&] {
+      if (yields++ < then.size()) then[yields - 1]();
+    };
+    EXPECT_EQ(canele_wait(&receive, nullptr), CANELE_OK);
+    platform_.others_turn = [] {};
+    return static_cast<int>(yields);
+  }
+  std::uint64_t kept() { return job_.engine(0).counters.read(comm::Counter::unexpected_messages); }
+  std::uint64_t looks() { return job_.engine(0).polled_slots.front()->driver->polls(); }
+  /// Looks before the first yield of a wait for a message of `from`, which comes in that.
+  std::uint64_t looks_before_a_yield(int from) {
+    const std::uint64_t before = looks();
+    std::uint64_t at_yield = 0;
+    wait(from, {[&] {
+           at_yield = looks();
+           send(from, tag);
+         }});
+    return at_yield - before;
+  }
+
+  OneCore platform_;
+  LocalJob job_{options(platform_)};
+  std::vector<canele_session_t*> sessions_ = job_.open("s");
+  int got_ = -1;
+};
+
+TEST_F(AmongRanks, AMessageThatNobodyWaitsForStaysWhereItIs) {
+  const std::uint64_t before = kept();
+  const int yields = wait(1, {[&] {
+                            send(2, other_tag);
+                            send(3, tag);
+                            send(1, tag);
+                            send(1, tag);
+                          }});
+  EXPECT_EQ(yields, 1);
+  EXPECT_EQ(got_, 1);
+  EXPECT_EQ(kept(), before) << "it would be copied twice";
+  for (const int from : {3, 1}) {
+    EXPECT_EQ(wait(from, {}), 0);
+    EXPECT_EQ(got_, from);
+  }
+  canele_request_t receive{};
+  post(2, other_tag, receive);
+  EXPECT_EQ(wait_for(receive, {}), 0);
+  EXPECT_EQ(got_, 2);
+}
+
+TEST_F(AmongRanks, ButNotBeforeWhatIsWaitedFor) {
+  EXPECT_EQ(wait(1, {[&] {
+                   send(1, other_tag);
+                   send(1, tag);
+                 }}),
+            1)
+      << "the first must be taken for that";
+  EXPECT_EQ(got_, 1);
+}
+
+TEST_F(AmongRanks, NorForLong) {
+  const std::uint64_t before = kept();
+  wait(1, {[&] { send(2, other_tag); }, [] {}, [] {}, [&] { send(1, tag); }});
+  EXPECT_EQ(kept(), before + 1) << "somebody may wait for what lies behind it";
+}
+
+TEST_F(AmongRanks, WhoIsTheLastOnItsUnitLooksForLonger) {
+  constexpr std::uint64_t longer = 32;
+  comm::Engine& engine = job_.engine(0);
+  engine.neighbours.find(platform_, 0, 4);  // 2
+  ASSERT_TRUE(engine.neighbours.any());
+  EXPECT_LT(looks_before_a_yield(2), longer) << "it needs this unit";
+  EXPECT_GT(looks_before_a_yield(1), longer) << "it has sent, and has its own unit";
+  EXPECT_LT(looks_before_a_yield(1), longer) << "2 has not sent since then";
+  canele_request_t receive{};
+  send(2, other_tag);
+  post(2, other_tag, receive);
+  ASSERT_TRUE(job_.finish(receive));
+  canele_request_t expected{};
+  post(2, tag, expected);
+  EXPECT_LT(looks_before_a_yield(3), longer) << "2 is to send that, and needs this unit";
+  send(2, tag);
+  ASSERT_TRUE(job_.finish(expected));
+  EXPECT_GT(looks_before_a_yield(3), longer);
+}
+
+TEST_F(AmongRanks, WhereTheyAreManyNobodyAsksWhoIsThere) {
+  comm::Neighbours neighbours;
+  neighbours.find(platform_, 0, 32);
+  EXPECT_TRUE(neighbours.any());
+  neighbours.find(platform_, 0, 34);
+  EXPECT_FALSE(neighbours.any());
 }
 
 }  // namespace
