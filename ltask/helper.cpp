@@ -160,14 +160,15 @@ void Helper::look() {
     in_vain_ = 0;
     return;
   }
-  if (sight == Helped::Sight::attended)
+  const bool rested = nap_ns_ >= pace_.longest_ns, attended = sight == Helped::Sight::attended;
+  if (attended)
     in_vain_ = 0;
-  else if (nap_ns_ == pace_.longest_ns)
+  else if (rested)
     ++in_vain_;
   constexpr int many_rests = 64;
-  if (nap_ns_ == pace_.longest_ns && kind() == Kind::on_demand && ++rests_ % many_rests == 0)
+  if (rested && kind() == Kind::on_demand && ++rests_ % many_rests == 0)
     leave(-1, &left_);  // the program may be elsewhere now
-  nap_ns_ = std::min(2 * nap_ns_, pace_.longest_ns);
+  nap_ns_ = std::min(2 * nap_ns_, attended ? std::max(pace_.longest_ns, pace_.attended_ns) : pace_.longest_ns);
   if (in_vain_ < pace_.patience) return;
   park();
   nap_ns_ = first_ns();

@@ -329,8 +329,8 @@ bool look_locked(Engine& engine, const Target& target, const Request* receive, i
 bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request& receive) {
   constexpr Engine::Spin one_switch{64};
   if (!engine.neighbours.expects_from_elsewhere(receive) || !engine.try_lock()) return false;
-  const bool arrived = engine.neighbours.all_wait(engine, receive) &&
-                       engine.spin_locked(one_switch, [&] { return target.done(); });
+  const bool arrived =
+      engine.neighbours.all_wait(engine, receive) && engine.spin_locked(one_switch, [&] { return target.done(); });
   engine.unlock();
   return arrived;
 }

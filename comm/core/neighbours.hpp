@@ -9,8 +9,8 @@
 //
 // Ranks that exchange messages with all others have their turns one after the other. The last one on a unit has what
 // its neighbours have sent, and they wait as it does, for ranks of other units: if those are just behind, a look a
-// moment later finds their messages, and saves a switch. Units that run after each other otherwise switch once more than
-// they need in every other round: the one that was first is late then, and so in turn.
+// moment later finds their messages, and saves a switch. Else the unit that was first switches once more than it need,
+// and is the late one in the next round, when the other does the same.
 #pragma once
 
 #include <cstdint>

@@ -296,7 +296,7 @@ class Inbox {
   }
   bool empty() const { return look() == 0; }
   /// Sends for the line that look() begins with.
-  void expect() const { __builtin_prefetch(next_); }
+  void expect() const { fetch_line(reinterpret_cast<const std::byte*>(next_)); }
 
   /// The packet that look() found in a line, where it lies. Empty: it is longer, or nonsense.
   std::span<const std::byte> small(std::uint64_t mail) const {
