@@ -107,8 +107,7 @@ void Helper::look_loop() {
 }
 
 std::uint64_t Helper::first_ns() const {
-  constexpr std::uint64_t without_haste = 8;
-  return helped_.in_haste() ? pace_.first_ns : std::min(without_haste * pace_.first_ns, pace_.longest_ns);
+  return helped_.in_haste() ? pace_.first_ns : std::min(pace_.calmly * pace_.first_ns, pace_.longest_ns);
 }
 
 /// Until the next look.

@@ -27,6 +27,7 @@ HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
     ltask::Helper::Pace pace;
     if (engine.crowded) {  // each look takes the core from a rank, whose turn lasts as long
       pace.longest_ns *= 4;
+      pace.calmly *= 4;
       pace.attended_ns = 4 * pace.longest_ns;  // of eight ranks on two cores such looks take 4 % of their time
     }
     return {Kind::on_demand, pace};
