@@ -84,6 +84,10 @@ int main(int argc, char** argv) {
   try {
     if (options.benchmark == Benchmark::script) return run_script(options);
     if (in_a_job()) return run(options);
+    if (options.progress.bare) {
+      progress::bare_alltoall(options.progress);
+      return 0;
+    }
     if (options.benchmark == Benchmark::sample) return sample_each(options);
     if (options.benchmark == Benchmark::flood) return flood_each(options);
     if (options.benchmark == Benchmark::broadcast) return broadcast_each(options);

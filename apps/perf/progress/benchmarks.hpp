@@ -31,6 +31,8 @@ void overload(Bench& bench);
 void availability(Bench& bench);
 void alltoall(Bench& bench);
 void silence(Bench& bench);
+/// Starts its ranks itself. Throws std::runtime_error with what is wrong.
+void bare_alltoall(const Options& options);
 void clocks(Bench& bench);
 
 /// Pins this thread and runs what options.benchmark names. Throws std::runtime_error with what is wrong.

@@ -51,7 +51,10 @@ void otherwise(std::vector<Value>& values, Values... defaults) {
 }
 
 const char* const alltoall_help =
-    "Every rank sends to every other one, and waits for all of it; time of a round in us, as rank 0 sees it.";
+    "Every rank sends to every other one, and waits for all of it; time of a round in us, as rank 0 sees it.\n"
+    "  --bare    the same by flags: looks: of who misses only ranks of other cores, before a yield; switches: of a "
+    "rank "
+    "in a round";
 
 const char* const silence_help =
     "Rank 0 sleeps by itself, all others wait for a message of it. Medians; times in us.\n"
@@ -172,6 +175,8 @@ void add_alltoall(CLI::App& app, Options& options) {
   add_sizes(sub, options, "Message sizes (default: 8,64k)");
   sub->add_option("--ranks", options.ranks, "Ranks to start (default: 8)")->check(CLI::Range(2, 1000));
   sub->add_option("--rounds", options.rounds, "Rounds of a batch (default: 50)")->check(CLI::Range(1, 100'000'000));
+  sub->add_flag("--bare", options.bare,
+                "Flags in memory and yields, without a library: what such a round costs at least");
 }
 
 void add_silence(CLI::App& app, Options& options) {

@@ -21,6 +21,7 @@ int core_of(const Options& options, int local_rank) {
 }  // namespace
 
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm) {
+  if (options.bare) throw std::runtime_error("--bare starts its ranks itself: canele-perf alltoall --bare");
   const bool clock_of_all = options.benchmark == "clock";  // the only one that hosts may share
   const bool many = options.benchmark == "alltoall" || options.benchmark == "silence" || clock_of_all;
   if ((link.local_size() != link.size() && !clock_of_all) || (link.size() != 2 && !many)) {

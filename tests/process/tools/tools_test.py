@@ -161,6 +161,15 @@ class ProgressTest(unittest.TestCase):
                          "2")
         self.assertEqual((row["ranks"], len(row["samples"]["times"])), (3, 2))
 
+    def test_alltoall_without_a_library(self):
+        arguments = ("alltoall", "--bare", "--ranks", "3", "--rounds", "5", "--batches", "2")
+        rows = self.rows(*arguments)
+        self.assertEqual([row["looks"] for row in rows], [0, 200])
+        for row in rows:
+            self.assertEqual((row["ranks"], len(row["samples"]["times"])), (3, 2))
+        _, errors = run("canele-run", "-n", "2", str(BIN / "canele-perf"), *arguments, code=1)
+        self.assertIn("starts its ranks itself", errors)
+
     def test_silence(self):
         row, = self.rows("silence", "--driver", "shm", "--ranks", "3", "--seconds", "0.05", "--batches", "2")
         self.assertEqual((row["ranks"], len(row["samples"]["first"])), (3, 2))
