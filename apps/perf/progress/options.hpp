@@ -31,7 +31,7 @@ struct Options {
   int trips = 1000;    ///< clock: of each rank, each time
   double margin_us = 200, offset_s = 0, drift_ppm = 0;  ///< clock
   std::uint64_t seed = 1;                               ///< clock: of what is wrong with whose clock
-  bool bare = false;  ///< alltoall: without a library
+  bool bare = false;                                    ///< alltoall: without a library
   bool pin = true;
   bool json = false;
 };
