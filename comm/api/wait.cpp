@@ -328,9 +328,10 @@ bool look_locked(Engine& engine, const Target& target, const Request* receive, i
 /// Before this unit is given away: nobody here could use it, as far as is known, and another one may be just behind.
 bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request& receive) {
   constexpr Engine::Spin one_switch{64};
-  if (!engine.neighbours.expects_from_elsewhere(receive) || !engine.try_lock()) return false;
-  const bool arrived =
-      engine.neighbours.all_wait(engine, receive) && engine.spin_locked(one_switch, [&] { return target.done(); });
+  Neighbours& neighbours = engine.neighbours;
+  if (!neighbours.any() || !engine.try_lock()) return false;
+  const bool arrived = neighbours.expects_from_elsewhere(receive) && neighbours.all_wait(engine, receive) &&
+                       engine.spin_locked(one_switch, [&] { return target.done(); });
   engine.unlock();
   return arrived;
 }

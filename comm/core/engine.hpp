@@ -125,10 +125,13 @@ struct NotYet {
   const Session* session = nullptr;  ///< nullptr: all are taken
   std::uint64_t first_tag = 0, end_tag = 0;
   int patience = 0;
-  const Request* awaited = nullptr;  ///< a receive that may lie behind others of the same rank
+  const Request* awaited = nullptr;  ///< a receive whose message may lie behind others of its rank
   bool stays(std::uint64_t tag, std::int32_t source) {
-    const bool before = awaited != nullptr && awaited->receive.node.source == source && !awaited->finalized();
-    return tag >= first_tag && tag < end_tag && !before && patience-- > 0;
+    return tag >= first_tag && tag < end_tag && !may_come_before(source) && patience-- > 0;
+  }
+  bool may_come_before(std::int32_t source) const {
+    if (awaited == nullptr || awaited->finalized()) return false;
+    return awaited->receive.node.source == source || awaited->receive.node.source == rank_any;
   }
 };
 

@@ -32,7 +32,7 @@ class Neighbours {
   /// None of them could use the unit: each has sent something since the last time that this was asked, and nothing is
   /// expected of it under the tag of `receive`, which is to come from another unit.
   bool all_wait(const Engine& engine, const Request& receive) noexcept;
-  /// Is it to come from there? Any thread.
+  /// Is it to come from there?
   bool expects_from_elsewhere(const Request& request) const noexcept;
 
  private:

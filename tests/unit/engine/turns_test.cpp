@@ -178,6 +178,15 @@ TEST_F(AmongRanks, ButNotBeforeWhatIsWaitedFor) {
   EXPECT_EQ(got_, 1);
 }
 
+TEST_F(AmongRanks, NorWhereThatMayComeFromAnybody) {
+  EXPECT_EQ(wait(CANELE_ANY_SOURCE, {[&] {
+                   send(2, other_tag);
+                   send(2, tag);
+                 }}),
+            1);
+  EXPECT_EQ(got_, 2);
+}
+
 TEST_F(AmongRanks, NorForLong) {
   const std::uint64_t before = kept();
   wait(1, {[&] { send(2, other_tag); }, [] {}, [] {}, [&] { send(1, tag); }});
