@@ -415,7 +415,6 @@ class Engine final : public ltask::Helped {
   std::uint64_t resolving = 0;  ///< questions to the launcher under way
   std::uint64_t pulls = 0;      ///< copies under way
   NotYet not_yet;
-  Neighbours neighbours;
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
   std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call
@@ -428,6 +427,7 @@ class Engine final : public ltask::Helped {
 
   // Down here, away from what every message touches.
   Samples samples;                            ///< constant after create()
+  Neighbours neighbours;                      ///< where ranks share units; under the lock
   std::function<void(Session&)> new_session;  ///< told of each that a peer is the first to mention (under the lock)
 
  private:
