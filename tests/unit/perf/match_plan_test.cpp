@@ -115,7 +115,7 @@ TEST(MatchPlan, TellsAWrongMatch) {
 
 TEST(MatcherCounts, OfTheTableDoNotGrow) {
   for (const Direction direction : directions) {
-    for (const std::size_t entries : {16, 4096}) {
+    for (const std::size_t entries : {256, 4096}) {  // few receives are in no table
       const Plan plan = make_plan({}, direction, Order::shuffled, entries);
       const MatcherCounts counts = count_matches(plan, direction, "table");
       EXPECT_NEAR(counts.attempts, 1, 0.01) << entries;  // two entries of a bucket may have the same mark
