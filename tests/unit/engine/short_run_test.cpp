@@ -92,11 +92,11 @@ class World {
   }
 
   const bool at_once_;
+  std::deque<Receive> receives_;  // some are posted until the engine goes
   LocalJob job_;
   comm::Engine& engine_ = job_.engine(1);
   comm::DriverSlot* slot_ = nullptr;
   canele_session_t* sessions_[2] = {};
-  std::deque<Receive> receives_;
 };
 
 /// Messages, now and then something else, all of the same length. `wrong`: one of them makes no sense.
