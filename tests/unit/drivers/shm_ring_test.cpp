@@ -13,95 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/shm/ring.hpp"
+#include "shm_pair.hpp"
 
 namespace canele::drivers::shm {
 namespace {
-
-struct Packet {
-  std::size_t size;
-  std::uint64_t seed;
-};
-
-std::byte expected(std::uint64_t seed, std::size_t at) {
-  return static_cast<std::byte>(seed * 131 + at * 7 + (at >> 8));
-}
-
-/// Pieces among packets, in runs of either.
-Kind kind_for(const Packet& packet) { return packet.seed / 3 % 2 == 0 ? Kind::packet : Kind::bulk; }
-
-/// By put_in_lines() if there is room: of those that may, two of three.
-bool wants_lines(const Packet& packet) {
-  return packet.size > line_payload && packet.size <= largest_in_lines && kind_for(packet) == Kind::packet &&
-         packet.seed % 3 != 0;
-}
-
-struct Pair {
-  std::unique_ptr<Area> area{new Area()};
-  Outbox out;
-  Inbox in;
-  explicit Pair(bool strict = false) {
-    out.attach(area.get(), strict);
-    in.attach(area.get(), strict);
-  }
-
-  bool send(const Packet& packet) { return (wants_lines(packet) && send_in_lines(packet)) || send_whole(packet); }
-
-  bool send_in_lines(const Packet& packet) {
-    std::byte bytes[largest_in_lines];
-    for (std::size_t i = 0; i < packet.size; ++i) bytes[i] = expected(packet.seed, i);
-    const std::size_t head = packet.seed % 40;
-    return out.put_in_lines(bytes, head, bytes + head, packet.size - head);
-  }
-
-  bool send_whole(const Packet& packet) {
-    const bool small = packet.size <= line_payload;
-    Line* line = small ? out.line() : nullptr;
-    std::byte* to = small ? (line ? line->payload : nullptr) : out.data(packet.size, kind_for(packet));
-    if (to == nullptr) return false;
-    for (std::size_t i = 0; i < packet.size; ++i) to[i] = expected(packet.seed, i);
-    if (small) {
-      out.publish_small(packet.size);
-    } else {
-      out.publish_data(packet.size, kind_for(packet), {packet.seed, ~packet.seed});
-    }
-    return true;
-  }
-
-  /// False if nothing is there.
-  bool receive(const Packet& packet) {
-    const std::uint64_t mail = in.look();
-    if (mail == 0) return false;
-    std::span<const std::byte> bytes = in.small(mail);
-    const std::span<const std::byte> in_lines = in.lines(mail);
-    Arrival arrival;
-    if (!in_lines.empty()) {
-      EXPECT_TRUE(bytes.empty());
-      bytes = in_lines;
-    } else if (bytes.empty()) {
-      arrival = in.large(mail);
-      EXPECT_TRUE(arrival.sound);
-      EXPECT_EQ(arrival.kind, kind_for(packet));
-      if (arrival.kind == Kind::bulk) {
-        EXPECT_EQ(arrival.place.key, packet.seed);
-        EXPECT_EQ(arrival.place.at, ~packet.seed);
-      }
-      bytes = arrival.bytes;
-    }
-    EXPECT_EQ(bytes.size(), packet.size);
-    std::size_t wrong = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) wrong += bytes[i] != expected(packet.seed, i);
-    EXPECT_EQ(wrong, 0u) << "packet " << packet.seed << " of " << packet.size;
-    if (arrival.sound) {
-      in.pop(arrival);
-    } else if (!in_lines.empty()) {
-      in.pop_lines(in_lines.size());
-    } else {
-      in.pop_line();
-    }
-    return true;
-  }
-};
 
 std::size_t random_size(std::mt19937_64& random) {
   static constexpr std::size_t edges[] = {1,
@@ -170,45 +85,6 @@ TEST(ShmRing, ShowsWhatIsToCome) {
       }
     }
     EXPECT_GT(next, 3000u);
-  }
-}
-
-/// What lies in lines, is as long as the first, and can be freed in one step.
-TEST(ShmRing, CountsThoseThatAreAlike) {
-  Pair pair;
-  const auto count = [&](int most) { return pair.in.count_small(pair.in.look(), most); };
-  for (std::uint64_t seed = 0; seed < 20; ++seed) ASSERT_TRUE(pair.send({seed < 7 ? 24u : 25u, seed}));
-  EXPECT_EQ(count(100), 7);
-  EXPECT_EQ(count(3), 3);
-  EXPECT_EQ(count(1), 1);
-  EXPECT_FALSE(pair.in.pop_each(7));
-  EXPECT_EQ(count(100), 13);
-  ASSERT_TRUE(pair.send({1'000, 20}));  // in the ring of data
-  for (std::uint64_t seed = 21; seed < 60; ++seed) ASSERT_TRUE(pair.send({25, seed}));
-  EXPECT_EQ(count(100), 13) << "the long one comes first";
-  EXPECT_FALSE(pair.in.pop_each(13));
-  ASSERT_TRUE(pair.receive({1'000, 20}));
-  EXPECT_EQ(count(100), static_cast<int>(lines_told) - 20) << "progress is told there";
-  EXPECT_TRUE(pair.in.pop_each(static_cast<int>(lines_told) - 20));
-  EXPECT_EQ(count(100), 39 - (static_cast<int>(lines_told) - 20));
-}
-
-TEST(ShmRing, CountsToTheEndOfTheRingAndOn) {
-  Pair pair;
-  std::uint64_t sent = 0, taken = 0;
-  while (taken < 10 * line_count) {
-    while (pair.send({24, sent})) ++sent;
-    const std::uint64_t mail = pair.in.look();
-    ASSERT_NE(mail, 0u);
-    const auto first = pair.in.small(mail);
-    const int count = pair.in.count_small(mail, 1 + static_cast<int>(taken % 50));
-    ASSERT_GE(count, 1);
-    for (int i = 0; i < count; ++i) {
-      const std::byte* const at = first.data() + static_cast<std::size_t>(i) * line_size;
-      for (std::size_t k = 0; k < 24; ++k) ASSERT_EQ(at[k], expected(taken + static_cast<std::uint64_t>(i), k));
-    }
-    pair.in.pop_each(count);
-    taken += static_cast<std::uint64_t>(count);
   }
 }
 

@@ -28,6 +28,16 @@ class World {
     }
   }
 
+  /// Who has a message and no memory lets go of it.
+  ~World() {
+    for (Receive& r : receives_) {
+      const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
+      if (comm::request_of(&r.request).stage == comm::Request::Stage::held) canele_receive_bind(&r.request, &nothing);
+    }
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
   struct Receive {
     canele_request_t request{};
     std::uint64_t memory = 0;
