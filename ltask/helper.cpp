@@ -107,7 +107,8 @@ void Helper::look_loop() {
 }
 
 std::uint64_t Helper::first_ns() const {
-  return helped_.in_haste() ? pace_.first_ns : std::min(pace_.calmly * pace_.first_ns, pace_.longest_ns);
+  constexpr std::uint64_t without_haste = 8;
+  return helped_.in_haste() ? pace_.first_ns : std::min(without_haste * pace_.first_ns, pace_.longest_ns);
 }
 
 /// Until the next look.
@@ -159,15 +160,14 @@ void Helper::look() {
     in_vain_ = 0;
     return;
   }
-  const bool rested = nap_ns_ >= pace_.longest_ns, attended = sight == Helped::Sight::attended;
-  if (attended)
+  if (sight == Helped::Sight::attended)
     in_vain_ = 0;
-  else if (rested)
+  else if (nap_ns_ == pace_.longest_ns)
     ++in_vain_;
   constexpr int many_rests = 64;
-  if (rested && kind() == Kind::on_demand && ++rests_ % many_rests == 0)
+  if (nap_ns_ == pace_.longest_ns && kind() == Kind::on_demand && ++rests_ % many_rests == 0)
     leave(-1, &left_);  // the program may be elsewhere now
-  nap_ns_ = std::min(2 * nap_ns_, attended ? std::max(pace_.longest_ns, pace_.attended_ns) : pace_.longest_ns);
+  nap_ns_ = std::min(2 * nap_ns_, pace_.longest_ns);
   if (in_vain_ < pace_.patience) return;
   park();
   nap_ns_ = first_ns();

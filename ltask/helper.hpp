@@ -75,13 +75,11 @@ class Helper {
     idle_cores,  ///< both only while a core has nothing else to do
     timed        ///< makes one turn at each look, needed or not
   };
-  /// When it looks: after `first_ns` (`calmly` times that where there is no haste), and after twice the time as long as
-  /// it is not needed, up to `longest_ns`, and to `attended_ns` while somebody else makes progress each time (0: to no
-  /// more). When that has found nothing to do `patience` times in a row it parks.
+  /// When it looks: after `first_ns` (eight times that where there is no haste), and after twice the time as long as it
+  /// is not needed, up to `longest_ns`. When that has found nothing to do `patience` times in a row it parks.
   struct Pace {
     std::uint64_t first_ns = 50'000, longest_ns = 1'600'000;
     int patience = 2;
-    std::uint64_t attended_ns = 0, calmly = 8;
   };
 
   Helper(Platform& platform, Helped& helped, Idle::Budget budget)

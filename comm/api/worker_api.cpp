@@ -25,11 +25,7 @@ struct HelperChoice {
 HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
   if ((kinds & CANELE_WORKER_AUTO) != 0) {
     ltask::Helper::Pace pace;
-    if (engine.crowded) {  // each look takes the core from a rank, whose turn lasts as long
-      pace.longest_ns *= 4;
-      pace.calmly *= 4;
-      pace.attended_ns = 4 * pace.longest_ns;  // of eight ranks on two cores such looks take 4 % of their time
-    }
+    if (engine.crowded) pace.longest_ns *= 4;  // each look takes the core from a rank, whose turn lasts as long
     return {Kind::on_demand, pace};
   }
   if ((kinds & CANELE_WORKER_TIMER) != 0) {

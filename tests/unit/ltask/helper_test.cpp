@@ -311,8 +311,7 @@ class OthersTurn final : public Platform {
   std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override {
     return real_.start_thread(name, std::move(body));
   }
-  std::unique_ptr<Alarm> make_alarm() override { return alarm(); }
-  std::function<std::unique_ptr<Alarm>()> alarm = [] { return posix_platform().make_alarm(); };
+  std::unique_ptr<Alarm> make_alarm() override { return real_.make_alarm(); }
   int current_unit() noexcept override { return 0; }
   void relax() noexcept override { real_.relax(); }
   void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t ns) noexcept override {
@@ -349,37 +348,6 @@ TEST(HelperLeaves, TheWorkersCoreAtOnce) {
   until([&] { return patient.turns > 0; });
   EXPECT_FALSE(patient.looks_there) << "who looks would wait there for the end of a callback";
   EXPECT_FALSE(patient.helps_there) << "so would who helps";
-}
-
-/// Is over at once; how long the last one would have been.
-class NoNap final : public Alarm {
- public:
-  explicit NoNap(std::atomic<std::uint64_t>& last) : last_(last) {}
-  void set(std::uint64_t ns) noexcept override { last_ = ns; }
-  void wait() noexcept override { std::this_thread::yield(); }
-
- private:
-  std::atomic<std::uint64_t>& last_;
-};
-
-TEST(HelperNaps, ForLongerWhileOthersMakeProgressEachTime) {
-  constexpr Helper::Pace pace = {10'000, 40'000, 1'000'000, 160'000};
-  OthersTurn platform;
-  Patient patient;
-  std::atomic<std::uint64_t> nap{0};
-  platform.alarm = [&] { return std::make_unique<NoNap>(nap); };
-  Helper helper(platform, patient, Idle::Budget{0, 0});
-  ASSERT_TRUE(helper.start(Helper::Kind::on_demand, pace));
-  const auto after_some_looks = [&] {
-    const int looks = patient.looks;
-    until([&] { return patient.looks > looks + 20; });
-    return nap.load();
-  };
-  EXPECT_EQ(after_some_looks(), pace.longest_ns);
-  patient.sight = Sight::attended;
-  EXPECT_EQ(after_some_looks(), pace.attended_ns);
-  patient.sight = Sight::covered;
-  EXPECT_EQ(after_some_looks(), pace.longest_ns);
 }
 
 TEST(HelperTimed, MakesATurnAtEachLookWithoutAsking) {
