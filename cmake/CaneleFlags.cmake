@@ -60,6 +60,8 @@ set(canele_whole_program OFF)
 if(CANELE_WHOLE_PROGRAM AND NOT CANELE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug
    AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   set(canele_whole_program ON)
+  # What GCC guesses of a virtual call is the answer of the base class, which no driver gives.
+  set(canele_whole_program_options -fno-devirtualize-speculatively)
   add_link_options(-fno-lto)
 endif()
 

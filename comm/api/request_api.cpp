@@ -52,10 +52,15 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return CANELE_OK;
 }
 
+/// Apart, as all that it has in memory would be in the way of who does not come here.
+[[gnu::noinline]] int post_contiguous(Session* session, int destination, std::uint64_t tag, const void* buffer,
+                                      std::size_t length, Request* request) {
+  return post_send(session, destination, tag, canele_data_contiguous(buffer, length), {}, request);
+}
+
 /// A send whose outcome has been written in vain, as it did not leave at once.
 [[gnu::noinline]] int post_after_all(Request& request, const void* buffer) {
-  const canele_data_t data = canele_data_contiguous(buffer, request.status_length);
-  return post_send(request.session, request.rank, request.status_tag, data, {}, &request);
+  return post_contiguous(request.session, request.rank, request.status_tag, buffer, request.status_length, &request);
 }
 
 /// May the outcome of a send be written to the request, before its fate is known?
@@ -139,13 +144,6 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   return CANELE_OK;
 }
 
-/// Apart, as all that it has in memory would be in the way of who does not come here.
-[[gnu::noinline]] int send_contiguous(canele_session_t* session, int destination, std::uint64_t tag, const void* buffer,
-                                      std::size_t length, canele_request_t* request) {
-  return post_send(&session_of(session), destination, tag, canele_data_contiguous(buffer, length), {},
-                   &request_of(request));
-}
-
 /// Waits for the answer to an operation on this stack. The lock's holder gives it; it makes no system call meanwhile.
 void await(Engine& engine, const AnswerOp& op) {
   for (unsigned turn = 1; !op.answered.load(std::memory_order_acquire); ++turn) {
@@ -214,7 +212,7 @@ int canele_isend(canele_session_t* session, int destination, uint64_t tag, const
       may_leave_at_once(session_of(session), destination, length, request_of(request))) [[likely]] {
     return send_at_once(session_of(session), destination, tag, buffer, length, request_of(request));
   }
-  return send_contiguous(session, destination, tag, buffer, length, request);
+  return post_contiguous(&session_of(session), destination, tag, buffer, length, &request_of(request));
 }
 
 int canele_isend_data(canele_session_t* session, int destination, uint64_t tag, const canele_data_t* data,

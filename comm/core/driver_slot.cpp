@@ -111,7 +111,7 @@ drivers::RunTaken DriverSlot::packets(drivers::Rank from, const drivers::PacketR
   looks_ahead = engine.matcher.is_huge();
   if (!memory_only() || looks_ahead || peer == nullptr || peer->gone()) [[unlikely]]
     return DriverEvents::packets(from, run);
-  const std::size_t length = run.length;  // none of this is the peer's, nor anybody's else meanwhile
+  const std::size_t length = run.length;
   receive_path::ShortRun messages(engine, *peer, length);
   const char* wrong = nullptr;
   int taken = 0;
@@ -126,7 +126,7 @@ drivers::RunTaken DriverSlot::packets(drivers::Rank from, const drivers::PacketR
   driver->counters.packets_received += count;
   driver->counters.bytes_received += count * length;
   if (wrong == nullptr) return {taken, drivers::Take::taken};
-  return {taken - 1, not_taken(*peer, wrong, run.length)};
+  return {taken - 1, not_taken(*peer, wrong, length)};
 }
 
 void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept {

@@ -281,10 +281,11 @@ class Engine final : public ltask::Helped {
   /// The same; true: nothing was left to be done, neither then nor by the caller outside the lock. In line: most often
   /// it is an owner who leaves.
   [[gnu::always_inline]] bool unlock_idle() {
-    return (dirty.empty() && !departures.due() && lock.leave_as_owner()) || unlock_in_turn();
+    const bool nothing_due = dirty.empty() && !departures.due();
+    return (nothing_due && lock.leave_as_owner()) || unlock_in_turn(nothing_due);
   }
-  [[gnu::noinline]] bool unlock_in_turn() {
-    if (dirty.empty() && !departures.due() && lock.try_leave_in_turn()) return true;
+  [[gnu::noinline]] bool unlock_in_turn(bool nothing_due) {
+    if (nothing_due && lock.try_leave_in_turn()) return true;
     unlock_slowly();
     return false;
   }

@@ -161,15 +161,14 @@ PostedNode* BasicMatcher<Counting>::arrive_in_tables(MatchSession& session, std:
     return receive;
   }
   if (exact == nullptr) return nullptr;
-  if (place.bucket == nullptr) {
+  if (exact->slot != PostedNode::no_slot) {
     CANELE_MARK(receive_met_out_of_turn);
-    leave_window(session, *exact);
-    return exact;
+    session.window.remove(*exact);
+  } else {
+    exact_.remove_first(*exact, place);
+    --session.filed;
   }
-  exact_.remove_first(*exact, place);
-  exact->queued = false;
-  --session.filed;
-  --session.posted;
+  forget_receive(session, *exact);
   return exact;
 }
 
@@ -274,9 +273,12 @@ template <typename Counting>
 void BasicMatcher<Counting>::cancel_in_tables(MatchSession& session, PostedNode& receive) noexcept {
   switch (static_cast<MatchClass>(receive.match_class)) {
     case MatchClass::exact:
-      if (receive.slot != PostedNode::no_slot) return leave_window(session, receive);
-      exact_.remove(receive);
-      --session.filed;
+      if (receive.slot != PostedNode::no_slot) {
+        session.window.remove(receive);
+      } else {
+        exact_.remove(receive);
+        --session.filed;
+      }
       break;
     case MatchClass::any_source:
       any_source_.remove(receive);
@@ -294,8 +296,7 @@ void BasicMatcher<Counting>::cancel_in_tables(MatchSession& session, PostedNode&
       break;
   }
   session.posted_inexact -= static_cast<MatchClass>(receive.match_class) != MatchClass::exact;
-  receive.queued = false;
-  --session.posted;
+  forget_receive(session, receive);
 }
 
 template <typename Counting>

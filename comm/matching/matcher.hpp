@@ -104,8 +104,7 @@ class BasicMatcher {
     // In line: to call what follows costs as much.
     if (!Counting::on && !session.window.empty() && session.posted_inexact == 0) [[likely]] {
       if (PostedNode* const oldest = session.window.take_oldest(tag, source); oldest != nullptr) [[likely]] {
-        oldest->queued = false;
-        --session.posted;
+        forget_receive(session, *oldest);
         return oldest;
       }
     }
@@ -225,8 +224,8 @@ class BasicMatcher {
   static constexpr std::size_t large_table = 1024, huge_table = 8192;
   class Noted;
   PostedNode* arrive_in_tables(MatchSession& session, std::uint64_t tag, std::int32_t source) noexcept;
-  static void leave_window(MatchSession& session, PostedNode& receive) noexcept {
-    session.window.remove(receive);
+  /// A receive that is no longer in the window, a table or a list is not queued.
+  static void forget_receive(MatchSession& session, PostedNode& receive) noexcept {
     receive.queued = false;
     --session.posted;
   }

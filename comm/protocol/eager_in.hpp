@@ -217,14 +217,10 @@ inline bool waits_quietly(const Engine& engine, const Posting& posting) {
 [[gnu::always_inline]] static inline Accepted accept_in_line(Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
   Session& session = *posting.session;
-  if (!engine.matcher.has_short_way(posting.mask, posting.source)) [[unlikely]] {
-    fill(engine, posting);
-    accept(engine, request);
-    return Accepted::other;
-  }
-  if (session.match.unexpected == 0) {
+  const bool exact = engine.matcher.has_short_way(posting.mask, posting.source);
+  if (!exact || session.match.unexpected == 0) {
     fill_all_but_name(engine, posting);
-    if (waits_quietly(engine, posting)) [[likely]] {
+    if (exact && waits_quietly(engine, posting)) [[likely]] {
       CANELE_MARK(receive_waits_at_once);
       engine.matcher.queue_named(session.match, request.receive.node, posting.tag, posting.mask, posting.source);
       ++session.pending;

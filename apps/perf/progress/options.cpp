@@ -52,9 +52,8 @@ void otherwise(std::vector<Value>& values, Values... defaults) {
 
 const char* const alltoall_help =
     "Every rank sends to every other one, and waits for all of it; time of a round in us, as rank 0 sees it.\n"
-    "  --bare    the same by flags: looks: of who misses only ranks of other cores, before a yield; switches: of a "
-    "rank "
-    "in a round";
+    "  --bare    the same by flags: looks: of who misses only ranks of other cores, before a yield;\n"
+    "            switches: of a rank in a round";
 
 const char* const silence_help =
     "Rank 0 sleeps by itself, all others wait for a message of it. Medians; times in us.\n"
