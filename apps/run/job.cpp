@@ -17,6 +17,7 @@
 
 #include "apps/run/binding.hpp"
 #include "apps/run/namespaces.hpp"
+#include "apps/run/tunables.hpp"
 
 namespace canele::run {
 namespace {
@@ -93,6 +94,7 @@ bool Job::start_ranks(const std::string& program) {
   const std::vector<cpu_set_t> places = binding_places(options_.binding);
   const Namespaces namespaces(options_.namespaces);
   std::vector<std::string> base = base_environment(options_);
+  ease_switches(base, options_.ranks, places.empty() ? usable_units() : static_cast<int>(places.size()));
   if (!options_.directory.empty()) set_variable(base, "PWD", std::filesystem::canonical(options_.directory).string());
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null < 0) throw std::runtime_error(fmt::format("/dev/null: {}", std::strerror(errno)));

@@ -356,6 +356,18 @@ TEST(Options, BindToCore) {
   EXPECT_EQ(cores.size(), 2u) << bound.out << first.out;
 }
 
+TEST(Options, RanksThatShareUnitsHaveNoRestartableSequences) {
+  const Result alone = ranks({"-n", "1", "--bind-to", "0"}, {"sequences"});
+  if (alone.out == "too old\n") GTEST_SKIP() << "glibc before 2.35";
+  const Result two = ranks({"-n", "2", "--bind-to", "0"}, {"sequences"});
+  EXPECT_EQ(two.out, "not registered\nnot registered\n") << two.err;
+  const Result kept = run({launcher, "-n", "2", "--bind-to", "0", rank_program, "sequences"},
+                          {"GLIBC_TUNABLES=glibc.malloc.check=0:glibc.pthread.rseq=1"});
+  EXPECT_EQ(kept.out, alone.out + alone.out) << "the user's own choice holds";
+  const Result units = shell({"-n", std::to_string(sysconf(_SC_NPROCESSORS_ONLN) + 1)}, "echo $GLIBC_TUNABLES");
+  EXPECT_EQ(count(units.out, "glibc.pthread.rseq=0\n"), sysconf(_SC_NPROCESSORS_ONLN) + 1) << units.out << units.err;
+}
+
 TEST(Options, MistakesAreNamed) {
   const std::vector<std::tuple<Words, int, std::string>> cases = {
       {{}, 2, "which program?"},

@@ -4,6 +4,7 @@
 //
 // Who: launcher_test.cpp starts it under canele-run and mpirun.openmpi, ../launchers under mpiexec.hydra and srun.
 // Threads: the bootstrap's. Surprise: exit code 9 means "the bootstrap did not behave"; the text on stderr says how.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -196,6 +197,13 @@ int late_for_fence(Bootstrap& job, int odd) {
   return 0;
 }
 
+/// Whether glibc has registered this thread for restartable sequences.
+int tell_sequences() {
+  const auto* size = static_cast<const unsigned*>(dlsym(RTLD_DEFAULT, "__rseq_size"));
+  std::puts(size == nullptr ? "too old" : *size != 0 ? "registered" : "not registered");
+  return 0;
+}
+
 int print_lines(int rank, int lines) {
   for (int line = 0; line < lines; ++line) {
     std::printf("out %d of %d\n", line, rank);
@@ -215,6 +223,7 @@ int launched_rank() {
 /// What needs no bootstrap, or decides before joining. -1: go on.
 int before_joining(const std::string& what, char** arguments) {
   if (what == "lines") return print_lines(launched_rank(), number(arguments, 0));
+  if (what == "sequences") return tell_sequences();
   if (what == "missing" && launched_rank() == number(arguments, 0)) return 0;
   if (what == "exit-before" && launched_rank() == number(arguments, 0)) return number(arguments, 1);
   return -1;
