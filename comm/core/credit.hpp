@@ -61,10 +61,11 @@ struct Withheld {
 struct Allowance {
   static constexpr std::uint64_t least_grant = 4096;
 
-  std::uint64_t arrived = 0, stored = 0, granted = wire::first_credit;
+  std::uint64_t arrived = 0;
+  std::uint64_t next_look = 0;  ///< `arrived` beyond it: time to grant, or a lie
+  std::uint64_t stored = 0, granted = wire::first_credit;
   std::uint64_t target = 0;  ///< of the window, at least CreditPool::first_target; doubles while the sender starves
   std::uint64_t lent = wire::first_credit;  ///< what the pool counts for this peer: at least window()
-  std::uint64_t next_look = 0;              ///< `arrived` beyond it: time to grant, or a lie
   bool starving = false;                    ///< the sender has said that it withholds messages
   bool in_queue = false;                    ///< waits for the pool
 

@@ -116,8 +116,8 @@ std::uint64_t Lookahead::foresee_table(const Matcher& matcher) {
     rest_ = {};
     return 0;
   }
-  const bool eager = chunk.head.type == wire::Type::eager && chunk.head.session < peer_->sessions_in.size();
-  const Session* session = eager ? peer_->sessions_in[chunk.head.session] : nullptr;
+  const bool eager = chunk.head.type == wire::Type::eager;
+  const Session* session = eager ? peer_->names.look_up(chunk.head.session) : nullptr;
   return session != nullptr ? matcher.foresee(session->match, chunk.head.tag, peer_->rank) : 0;
 }
 

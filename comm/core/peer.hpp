@@ -11,13 +11,14 @@
 //                            ├──▶ rails[] ──▶ Rail ──▶ DriverSlot ──▶ Driver      rail: the one preferred now
 //                            │                 └──▶ Packet (at most one on its way)
 //                            ├──▶ Bundle (only with several rails: what is not acknowledged yet)
-//                            └──▶ sessions_in[], announced[]
+//                            └──▶ names of sessions, both ways
 #pragma once
 
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,6 +29,7 @@
 #include "comm/core/bundle.hpp"
 #include "comm/core/credit.hpp"
 #include "comm/core/request.hpp"
+#include "comm/core/session_names.hpp"
 #include "comm/observe/counters.hpp"
 #include "comm/observe/hang_watch.hpp"
 #include "drivers/driver.hpp"
@@ -70,7 +72,7 @@ struct InFlight {
   bool pull = false;  ///< a rendezvous::Pull, else a Rail
 };
 
-struct Rail : InFlight {
+struct alignas(64) Rail : InFlight {
   static constexpr std::size_t longest_inline =
       232;  ///< longer ones are no inline messages, whatever the driver offers
   static constexpr std::size_t longest_at_once = 16 * 1024;
@@ -107,35 +109,38 @@ struct Rail : InFlight {
   } sent_op;
 };
 
-struct Peer {
+/// Who talks to many in turn finds what he keeps of each in a farther cache: what a short message needs, whichever way
+/// it goes, is in the first two lines.
+struct alignas(64) Peer {
   enum class State : std::uint8_t { resolving, connecting, up, left, failed };  // the last two: gone
 
   int rank = 0;
   State state = State::resolving;
-  bool dirty = false;     ///< in the engine's list of peers to pump
-  bool closing = false;   ///< it leaves: that a rail of it ends is no loss
+  bool dirty = false;                         ///< in the engine's list of peers to pump
+  bool closing = false;                       ///< it leaves: that a rail of it ends is no loss
+  Rail* rail = nullptr;                       ///< the preferred one of those that live
+  std::uint32_t next_out = 1, next_in = 1;    ///< envelope numbers
+  std::uint64_t credit = wire::first_credit;  ///< charge that may still be sent; 0 while messages are withheld
+  SessionNames names;
   int error = CANELE_OK;  ///< why it failed
+
+  PeerCounters counters;
+  Allowance allowance;  ///< what the peer may send
+
+  RecentEnvelopes recent;
   std::string reason;
   std::uint64_t incarnation = 0;             ///< of its process, once a driver has told it
   std::vector<std::unique_ptr<Rail>> rails;  ///< in order of preference; at least one
-  Rail* rail = nullptr;                      ///< the preferred one of those that live
   std::unique_ptr<Bundle> bundle;            ///< see protocol/bundle.hpp
   std::unique_ptr<strategies::Strategy> backlog;
   std::uint64_t next_age = 0;
   std::uint64_t queued_bytes = 0;                   ///< in the backlog, as packed
-  std::uint32_t next_out = 1, next_in = 1;          ///< envelope numbers
   std::size_t chunks_done = 0;                      ///< bytes of a packet that is to come again: there was no memory
-  std::uint64_t credit = wire::first_credit;        ///< charge that may still be sent; 0 while messages are withheld
   std::uint64_t credit_heard = wire::first_credit;  ///< the total that the peer has granted
   std::unique_ptr<Withheld> withheld;               ///< once a message was
-  Allowance allowance;                              ///< what the peer may send
-  RecentEnvelopes recent;
-  std::unique_ptr<Adverts> adverts;      ///< once there was one
-  std::vector<Session*> sessions_in;     ///< by the peer's index
-  std::vector<std::uint32_t> announced;  ///< by our index: the epoch announced, 0 none
-  Blob address;                          ///< what it published
-  std::size_t next_group = 0;            ///< of drivers, the next one to try
-  PeerCounters counters;
+  std::unique_ptr<Adverts> adverts;                 ///< once there was one
+  Blob address;                                     ///< what it published
+  std::size_t next_group = 0;                       ///< of drivers, the next one to try
   LastEvent last_event;
 
   Rail* rail_of(const DriverSlot& slot) const {
@@ -156,5 +161,8 @@ struct Peer {
            std::all_of(rails.begin(), rails.end(), [](const auto& one) { return one->packet == nullptr; });
   }
 };
+
+static_assert(offsetof(Peer, counters) == 64 && offsetof(Peer, allowance) + offsetof(Allowance, stored) == 128,
+              "what a short message needs is in two lines");
 
 }  // namespace canele::comm

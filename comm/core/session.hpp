@@ -9,7 +9,7 @@
 //
 //   label ──▶ Session ◀── number (local, in every match key)
 //                ▲
-//                └── peer.sessions_in[index that the peer chose]      announced once per peer, before first use
+//                └── peer.names, by a number that the peer chose      announced once per peer, before first use
 #pragma once
 
 #include <algorithm>

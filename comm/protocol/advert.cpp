@@ -243,12 +243,11 @@ void forget(Engine& engine, Request& request) {
 const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::Rtr rtr;
   if (!take_rtr(payload, rtr)) return "a ready to receive has wrong lengths";
-  if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) {
-    return "a ready to receive names a session that was not announced";
-  }
+  const Session* const named = peer.names.look_up(head.session);
+  if (named == nullptr) return "a ready to receive names a session that was not announced";
   if (!shares(engine, peer)) return nullptr;  // it may, not we
   if (rtr.line >= peer.rail->lines.count) return "a ready to receive names a line that is not there";
-  const std::uint32_t session = peer.sessions_in[head.session]->number;
+  const std::uint32_t session = named->number;
   std::vector<Adverts::Theirs>& theirs = adverts_of(peer).theirs;
   // Only the receive that is next is offered: an older offer has been withdrawn.
   if (const auto older = find_offer(theirs, session, head.tag); older != theirs.end()) {

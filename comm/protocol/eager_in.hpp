@@ -46,11 +46,9 @@ void accept_searched(Engine& engine, Request& request, Message* message);
 // ---- steps
 // -----------------------------------------------------------------------------------------------------------
 
-inline const char* find_session(const Peer& peer, const wire::Head& head, Session*& session) {
-  if (head.session >= peer.sessions_in.size() || peer.sessions_in[head.session] == nullptr) [[unlikely]]
-    return "a message names a session that was not announced";
-  session = peer.sessions_in[head.session];
-  return nullptr;
+inline const char* find_session(Peer& peer, const wire::Head& head, Session*& session) {
+  session = peer.names.find(head.session);
+  return session != nullptr ? nullptr : "a message names a session that was not announced";
 }
 
 /// In: head of an envelope, and what it costs. Out: it is the next one, and paid for.

@@ -60,8 +60,7 @@ const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Paylo
       engine.sessions.find_or_make(engine, {reinterpret_cast<const char*>(payload.data()), payload.size()});
   if (session == nullptr) return "it announced more sessions than there can be";
   CANELE_MARK(session_announced);
-  if (peer.sessions_in.size() <= head.session) peer.sessions_in.resize(head.session + 1u, nullptr);
-  peer.sessions_in[head.session] = session;
+  peer.names.hear(head.session, *session);
   if (engine.new_session && engine.sessions.size() != known) engine.new_session(*session);
   return nullptr;
 }

@@ -46,9 +46,7 @@ std::size_t eager_limit(const Engine& engine, const Peer& peer) {
 
 /// In: a peer that may not have heard of the session. Out: it will, before the next envelope.
 void announce(Engine& engine, Peer& peer, const Session& session) {
-  if (peer.announced.size() <= session.number) peer.announced.resize(session.number + 1, 0);
-  if (peer.announced[session.number] == session.epoch) return;
-  peer.announced[session.number] = session.epoch;
+  if (!peer.names.tell(session.number, session.epoch)) return;
   control(engine, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.number),
           session.label.data(), session.label.size());
 }

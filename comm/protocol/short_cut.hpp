@@ -19,8 +19,8 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
   if (peer == nullptr || peer->state != Peer::State::up) return false;
   const Rail& rail = *peer->rail;
   // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
-  return rail.state == Rail::State::idle && !rail.full && !peer->dirty && session.number < peer->announced.size() &&
-         peer->announced[session.number] == session.epoch && wire::charge_of_eager(length) <= peer->credit;
+  return rail.state == Rail::State::idle && !rail.full && !peer->dirty &&
+         peer->names.is_told(session.number, session.epoch) && wire::charge_of_eager(length) <= peer->credit;
 }
 
 /// It has left by the peer's preferred rail, which is this driver's, and is paid for.

@@ -251,15 +251,15 @@ class Outbox {
   std::uint64_t number_ = 1;      ///< of the next message
   std::uint32_t lines_sent_ = 0;  ///< lines published (modulo 2^32, as all that follow)
   std::uint32_t lines_free_ = 0;  ///< lines free again, as last told
-  std::uint32_t head_ = 0;        ///< bytes of the data ring ever used, skipped ends included
-  std::uint32_t tail_ = 0;        ///< bytes of it free again
-  std::size_t at_ = 0;            ///< where the last record ended
-  std::size_t place_ = 0;         ///< what data() gave last: at_, a line behind it, or the start
-  std::size_t start_ = 0;         ///< and where in that record the bytes begin
-  bool chain_ = true;             ///< an empty word lies at at_, and the receiver looks at it
   bool strict_ = false;
-  bool broken_ = false;
   bool some_hold_bytes_ = false;
+  bool chain_ = true;  ///< an empty word lies at at_, and the receiver looks at it
+  bool broken_ = false;
+  std::uint32_t head_ = 0;                        ///< bytes of the data ring ever used, skipped ends included
+  std::uint32_t tail_ = 0;                        ///< bytes of it free again
+  std::size_t at_ = 0;                            ///< where the last record ended
+  std::size_t place_ = 0;                         ///< what data() gave last: at_, a line behind it, or the start
+  std::size_t start_ = 0;                         ///< and where in that record the bytes begin
   bool holds_bytes_[line_count + overhang] = {};  ///< instead of a word
 };
 
