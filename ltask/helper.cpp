@@ -111,10 +111,19 @@ std::uint64_t Helper::first_ns() const {
   return helped_.in_haste() ? pace_.first_ns : std::min(without_haste * pace_.first_ns, pace_.longest_ns);
 }
 
+/// How long it naps now. See Pace.
+std::uint64_t Helper::nap_length() {
+  if (hastened()) return pace_.first_ns / 2;
+  const std::uint64_t longest = pace_.longest_ns;
+  if (nap_ns_ < longest) return nap_ns_;
+  const std::uint64_t now = platform_.now_ns(), soonest = now + longest / 2;
+  return soonest + longest - soonest % longest - now;
+}
+
 /// Until the next look.
 void Helper::nap() {
   constexpr std::uint64_t much_sooner = 4;
-  alarm_->set(hastened() ? pace_.first_ns / 2 : nap_ns_);
+  alarm_->set(nap_length());
   for (bool over = false; !over;) {
     dozes_.store(nap_ns_ > much_sooner * pace_.first_ns, std::memory_order_seq_cst);
     if (!stopping_.load(std::memory_order_seq_cst)) alarm_->wait();
