@@ -9,42 +9,25 @@
 #include <functional>
 
 #include "local_job.hpp"
+#include "tests/unit/ltask/real_platform.hpp"
 
 namespace canele::test {
 namespace {
 
 /// The real one, but for one core and for what happens in a yield.
-class OneCore final : public Platform {
+class OneCore final : public RealPlatform {
  public:
   std::function<void()> others_turn = [] {};
   std::atomic<int> looks_at_clock{0};  ///< ranks come up in threads of their own
 
   std::uint64_t now_ns() noexcept override {
     ++looks_at_clock;
-    return real_.now_ns();
+    return RealPlatform::now_ns();
   }
-  std::uint64_t random() noexcept override { return real_.random(); }
-  const char* variable(const char* name) noexcept override { return real_.variable(name); }
-  void each_variable(std::string_view prefix, const std::function<void(std::string_view)>& visit) override {
-    real_.each_variable(prefix, visit);
-  }
-  std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override {
-    return real_.start_thread(name, std::move(body));
-  }
-  std::unique_ptr<WakeSet> make_wake_set(std::string* why) override { return real_.make_wake_set(why); }
   void relax() noexcept override {}
   void yield() noexcept override { others_turn(); }
-  void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t ns) noexcept override {
-    real_.park(word, expected, ns);
-  }
-  void unpark(const std::atomic<std::uint32_t>& word) noexcept override { real_.unpark(word); }
   unsigned processors() noexcept override { return 1; }
   int share_of_units(unsigned share) noexcept override { return static_cast<int>(share % 2); }  // once there were two
-  long process() noexcept override { return real_.process(); }
-  void log(LogLevel level, std::string_view text) noexcept override { real_.log(level, text); }
-
- private:
-  Platform& real_ = posix_platform();
 };
 
 TEST(WaitInTurns, FindsWhatCameInAYieldWithoutALookAtTheClock) {

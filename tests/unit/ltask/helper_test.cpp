@@ -12,6 +12,8 @@
 #include <functional>
 #include <thread>
 
+#include "tests/unit/ltask/virtual_time.hpp"
+
 namespace canele::ltask {
 namespace {
 
@@ -179,16 +181,29 @@ class HelperHastened : public testing::Test {
 };
 
 TEST_F(HelperHastened, LooksSoonAfterALongDoze) {
-  doze();
+  constexpr Helper::Pace pace = {10'000, an_hour, 1000};
+  constexpr std::uint64_t soon = pace.first_ns / 2;
+  test::VirtualTime clock;
+  Helper late(clock, patient, Idle::Budget{0, 0});
+  patient.sight = Sight::attended;
+  ASSERT_TRUE(late.start(Helper::Kind::on_demand, pace));
   for (int i = 0; i < 10; ++i) {
-    until([&] { return helper.dozes(); });
-    helper.hasten(Because::there_is_work);
-    EXPECT_FALSE(helper.dozes());
-    until([&] { return !helper.hastened(); });
+    clock.run(an_hour);
+    ASSERT_TRUE(late.dozes());
+    const int looks = patient.looks + 1;  // one is at the call itself
+    late.hasten(Because::there_is_work);
+    EXPECT_FALSE(late.dozes());
+    EXPECT_TRUE(late.hastened());
+    clock.run(soon - 1);
+    EXPECT_EQ(patient.looks, looks);
+    clock.run(1);
+    EXPECT_EQ(patient.looks, looks + 1);
+    EXPECT_FALSE(late.hastened());
   }
-  until([&] { return helper.dozes(); });
+  clock.run(an_hour);
   patient.sight = Sight::unattended;
-  helper.hasten(Because::there_is_work);
+  late.hasten(Because::there_is_work);
+  clock.pass(soon);
   until([&] { return patient.turns > 0; });
 }
 
@@ -294,7 +309,7 @@ TEST(HelperLeaves, TheProgramsCoreWhileItHelps) {
 }
 
 /// At a yield the program computes elsewhere, or comes back to wait.
-class OthersTurn final : public Platform {
+class OthersTurn final : public test::RealPlatform {
  public:
   std::function<void()> at_yield = [] {};
   std::atomic<int> yields{0};
@@ -302,28 +317,10 @@ class OthersTurn final : public Platform {
   void yield() noexcept override {
     ++yields;
     at_yield();
-    real_.yield();
+    RealPlatform::yield();
   }
-  std::uint64_t now_ns() noexcept override { return real_.now_ns(); }
-  std::uint64_t random() noexcept override { return real_.random(); }
-  const char* variable(const char* name) noexcept override { return real_.variable(name); }
-  void each_variable(std::string_view, const std::function<void(std::string_view)>&) override {}
-  std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override {
-    return real_.start_thread(name, std::move(body));
-  }
-  std::unique_ptr<Alarm> make_alarm() override { return real_.make_alarm(); }
   int current_unit() noexcept override { return 0; }
-  void relax() noexcept override { real_.relax(); }
-  void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t ns) noexcept override {
-    real_.park(word, expected, ns);
-  }
-  void unpark(const std::atomic<std::uint32_t>& word) noexcept override { real_.unpark(word); }
   unsigned processors() noexcept override { return 2; }
-  long process() noexcept override { return real_.process(); }
-  void log(LogLevel, std::string_view) noexcept override {}
-
- private:
-  Platform& real_ = posix_platform();
 };
 
 TEST(HelperLeaves, TheCoreThatItGoesToToWhoComputesThere) {
