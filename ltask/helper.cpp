@@ -114,10 +114,8 @@ std::uint64_t Helper::first_ns() const {
 /// How long it naps now. See Pace.
 std::uint64_t Helper::nap_length() {
   if (hastened()) return pace_.first_ns / 2;
-  const std::uint64_t longest = pace_.longest_ns;
-  if (nap_ns_ < longest) return nap_ns_;
-  const std::uint64_t now = platform_.now_ns(), soonest = now + longest / 2;
-  return soonest + longest - soonest % longest - now;
+  if (nap_ns_ < pace_.longest_ns) return nap_ns_;
+  return pace_.longest_ns - platform_.now_ns() % pace_.longest_ns;
 }
 
 /// Until the next look.

@@ -77,7 +77,7 @@ class Helper {
   };
   /// When it looks: after `first_ns` (eight times that where there is no haste), and after twice the time as long as it
   /// is not needed, up to `longest_ns`. When that has found nothing to do `patience` times in a row it parks.
-  /// Naps of `longest_ns` end when the clock is at a multiple of that, so those of all ranks of a host end together:
+  /// The longest naps end when the clock is at a multiple of `longest_ns`, so those of all ranks of a host do together:
   /// each look takes the core from a rank, and ranks in step with that one wait for it meanwhile (T. Jones et al.,
   /// Improving the Scalability of Parallel Jobs by adding Parallel Awareness to the Operating System, SC 2003).
   struct Pace {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How often a helper looks: seldom while others poll, and yet soon after they have ceased to, however long they have
+// done so.
+//
+// Who: ctest. Threads: the test's, and the helper's on virtual time, in turn.
+// Surprise: the figures are those of today. Four times as long naps where others had polled each time made StarPU's
+//     Cholesky of four processes on two cores three times slower: who changes these measures that.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "ltask/helper.hpp"
+#include "tests/unit/ltask/virtual_time.hpp"
+
+namespace canele::ltask {
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+
+/// Others poll all the time, until they cease to. Something is pending: one turn does it.
+class Left final : public Helped {
+ public:
+  explicit Left(test::VirtualTime& clock) : clock_(clock) {}
+  std::uint64_t last_poll_ns = ~std::uint64_t{0};
+  bool haste = true;
+  std::atomic<int> looks{0};
+  std::atomic<std::uint64_t> asked_ns{0}, helped_ns{0};  ///< for the first time
+
+  Sight look() override {
+    ++looks;
+    const bool polled = seen_ns_ < last_poll_ns || asked_ns != 0;
+    seen_ns_ = clock_.now_ns();
+    return polled ? Sight::attended : Sight::unattended;
+  }
+  bool unfinished() override {
+    if (asked_ns == 0) asked_ns = clock_.now_ns();
+    return helped_ns == 0;
+  }
+  int help() override {
+    if (helped_ns != 0) return -1;
+    helped_ns = clock_.now_ns();
+    return 1;
+  }
+  bool others_progress() override { return false; }
+  bool in_haste() const override { return haste; }
+  int step() override { return 0; }
+  void sleep(std::uint64_t, Called) override { ADD_FAILURE() << "one turn does it"; }
+  void wake() override {}
+
+ private:
+  test::VirtualTime& clock_;
+  std::uint64_t seen_ns_ = 0;  ///< of the last look
+};
+
+struct Paced {
+  Helper::Kind kind;
+  Helper::Pace pace;
+  std::uint64_t longest_ns;  ///< as it was when it was measured
+  const char* name;
+};
+
+class HelperPace : public testing::TestWithParam<Paced> {
+ protected:
+  /// Others poll for so long, and then nobody does.
+  void expect_help_after(std::uint64_t polled_ns) {
+    const Paced& one = GetParam();
+    test::VirtualTime clock;
+    Left left(clock);
+    left.last_poll_ns = clock.now_ns() + polled_ns;
+    Helper helper(clock, left, Idle::Budget{0, 0});
+    ASSERT_TRUE(helper.start(one.kind, one.pace));
+    clock.run(polled_ns);
+    EXPECT_EQ(left.asked_ns, 0u) << "others still poll";
+    clock.run(2 * one.longest_ns);
+    ASSERT_NE(left.asked_ns, 0u) << "nobody has polled for " << 2 * one.longest_ns << " ns, after " << polled_ns;
+    while (left.helped_ns == 0) std::this_thread::yield();  // on idle cores it is another thread
+    if (one.kind == Helper::Kind::on_demand) {
+      EXPECT_EQ(left.helped_ns, left.asked_ns);
+    }
+  }
+  /// While others poll.
+  int looks_in_a_second(bool haste) {
+    test::VirtualTime clock;
+    Left left(clock);
+    left.haste = haste;
+    Helper helper(clock, left, Idle::Budget{0, 0});
+    EXPECT_TRUE(helper.start(GetParam().kind, GetParam().pace));
+    clock.run(second);
+    return left.looks;
+  }
+};
+
+TEST_P(HelperPace, HelpsWithinTwoOfTheLongestNapsHoweverLongOthersHavePolled) {
+  constexpr std::uint64_t parts = 8;  // of a nap, in which they may cease to
+  for (const std::uint64_t naps : {0, 2, 30, 1000, 20'000}) {
+    for (std::uint64_t i = 0; i < parts; ++i) expect_help_after((naps * parts + i) * GetParam().longest_ns / parts);
+  }
+}
+
+TEST_P(HelperPace, LooksAsOftenAsItWasMeasuredWhileOthersPoll) {
+  constexpr int short_ones = 10;  // at first
+  const int long_ones = static_cast<int>(second / GetParam().longest_ns);
+  for (const bool haste : {true, false}) {
+    const int looks = looks_in_a_second(haste);
+    EXPECT_GE(looks, long_ones - 1) << haste;
+    EXPECT_LE(looks, long_ones + short_ones) << haste;
+  }
+}
+
+/// Two ranks of a host, the second one started later, so that naps of the same lengths would end at other times.
+TEST(HelperPaces, RanksOfAHostLookTogether) {
+  constexpr std::uint64_t longest = 6'400'000, later = 2'500'000, for_short_ones = 100'000'000;
+  for (const std::uint64_t begins : {std::uint64_t{0}, later}) {
+    test::VirtualTime clock;
+    clock.pass(begins);
+    Left left(clock);
+    Helper helper(clock, left, Idle::Budget{0, 0});
+    ASSERT_TRUE(helper.start(Helper::Kind::on_demand, {50'000, longest, 2}));
+    clock.run(for_short_ones - begins);
+    for (int i = 0; i < 3; ++i) {
+      clock.run(longest - clock.now_ns() % longest - 1);
+      const int before = left.looks;
+      clock.run(1);
+      EXPECT_EQ(left.looks, before + 1) << "no look at a multiple of its longest nap, begun at " << begins;
+    }
+  }
+}
+
+constexpr Helper::Pace beside_worker = {25'000, 50'000, 40};
+INSTANTIATE_TEST_SUITE_P(Kinds, HelperPace,
+                         testing::Values(Paced{Helper::Kind::on_demand, {}, 1'600'000, "OnDemand"},
+                                         Paced{Helper::Kind::on_demand, {50'000, 6'400'000, 2}, 6'400'000, "Crowded"},
+                                         Paced{Helper::Kind::idle_cores, {}, 1'600'000, "IdleCores"},
+                                         Paced{Helper::Kind::idle_cores, beside_worker, 50'000, "BesideWorker"}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
+}  // namespace canele::ltask
