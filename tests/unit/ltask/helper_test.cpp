@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include "tests/unit/ltask/virtual_time.hpp"
@@ -156,32 +157,72 @@ INSTANTIATE_TEST_SUITE_P(Kinds, HelperTest, testing::Values(Helper::Kind::on_dem
                            return std::string(one.param == Helper::Kind::on_demand ? "OnDemand" : "IdleCores");
                          });
 
-/// One that looks but is never needed dozes for longer and longer.
+/// The real one, but a nap of less than an hour is over at once.
+class LongNaps final : public test::RealPlatform {
+ public:
+  static constexpr std::uint64_t an_hour = 3'600'000'000'000;
+  std::atomic<std::uint64_t> last_ns{0};  ///< as the alarm was set
+  std::atomic<int> ended{0};              ///< naps, also by what was heard
+  std::unique_ptr<Alarm> make_alarm() override { return std::make_unique<Nap>(RealPlatform::make_alarm(), *this); }
+
+ private:
+  class Nap final : public Alarm {
+   public:
+    Nap(std::unique_ptr<Alarm> real, LongNaps& all) : real_(std::move(real)), all_(all) {}
+    void set(std::uint64_t ns) noexcept override {
+      const std::lock_guard guard(mutex_);  // of two that set it the last one counts in both
+      all_.last_ns = ns;
+      real_->set(ns < an_hour ? 0 : ns);
+    }
+    void wait() noexcept override {
+      real_->wait();
+      ++all_.ended;
+    }
+    bool watch(int descriptor) noexcept override { return real_->watch(descriptor); }
+    bool heed() noexcept override { return real_->heed(); }
+    bool ignore() noexcept override { return real_->ignore(); }
+    bool has_heard() const noexcept override { return real_->has_heard(); }
+
+   private:
+    std::mutex mutex_;
+    std::unique_ptr<Alarm> real_;
+    LongNaps& all_;
+  };
+};
+
+/// One that looks but is never needed dozes for longer and longer: here for an hour, after a moment.
 class HelperHastened : public testing::Test {
  protected:
-  void doze() {
+  static constexpr std::uint64_t an_hour = LongNaps::an_hour;
+  static constexpr Helper::Pace pace = {10'000, an_hour, 1000};
+  void start() {
     patient.sight = Sight::attended;
-    ASSERT_TRUE(helper.start(Helper::Kind::on_demand, {10'000, an_hour, 1000}));
-    until([&] { return helper.dozes(); });
+    ASSERT_TRUE(helper.start(Helper::Kind::on_demand, pace));
+  }
+  void await_long_doze() {
+    until([&] { return platform.last_ns == an_hour && helper.dozes(); });
+  }
+  /// To hasten it has been in vain too often.
+  bool spares_it() {
+    await_long_doze();
+    helper.hasten(Because::there_is_work);
+    return !helper.hastened() && helper.was_called();  // else it may have looked by now
   }
   /// Whoever hastens it waits at once, and it is of no use.
   bool lose_trust() {
     for (int times = 0; times < 1000; ++times) {
-      until([&] { return helper.dozes(); });
-      helper.hasten(Because::there_is_work);
-      const bool made = helper.hastened();
+      const bool spared = spares_it();
       helper.relent();
-      if (!made) return true;
+      if (spared) return true;
     }
     return false;
   }
-  static constexpr std::uint64_t an_hour = 3'600'000'000'000;
+  LongNaps platform;
   Patient patient;
-  Helper helper{posix_platform(), patient, Idle::Budget{0, 0}};
+  Helper helper{platform, patient, Idle::Budget{0, 0}};
 };
 
 TEST_F(HelperHastened, LooksSoonAfterALongDoze) {
-  constexpr Helper::Pace pace = {10'000, an_hour, 1000};
   constexpr std::uint64_t soon = pace.first_ns / 2;
   test::VirtualTime clock;
   Helper late(clock, patient, Idle::Budget{0, 0});
@@ -203,13 +244,13 @@ TEST_F(HelperHastened, LooksSoonAfterALongDoze) {
   clock.run(an_hour);
   patient.sight = Sight::unattended;
   late.hasten(Because::there_is_work);
-  clock.pass(soon);
+  clock.pass(an_hour / 4);
   until([&] { return patient.turns > 0; });
 }
 
 TEST_F(HelperHastened, DoesNotLookIfSomebodyComesBack) {
-  doze();
-  until([&] { return helper.dozes(); });
+  start();
+  await_long_doze();
   helper.hasten(Because::there_is_work);
   helper.relent();
   EXPECT_FALSE(helper.hastened());
@@ -219,61 +260,52 @@ TEST_F(HelperHastened, DoesNotLookIfSomebodyComesBack) {
 
 TEST_F(HelperHastened, LooksWhenSomethingComes) {
   patient.hears = true;
-  until([&] {
-    doze();
-    until([&] { return helper.dozes(); });
-    const int looks = patient.looks + 1;  // one is at the call itself
-    helper.hasten(Because::something_will_come);
-    for (int k = 0; k < 50; ++k) std::this_thread::yield();  // a timer would have woken it
-    const bool waits = helper.hastened();                    // but its nap may just have been over
-    eventfd_write(patient.bell, 1);
-    until([&] { return patient.looks > looks; });
-    eventfd_t value = 0;
-    eventfd_read(patient.bell, &value);
-    helper.stop();
-    return waits;
-  });
+  start();
+  await_long_doze();
+  const int looks = patient.looks + 1;  // one is at the call itself
+  helper.hasten(Because::something_will_come);
+  EXPECT_EQ(platform.last_ns, an_hour) << "a timer would wake it";
+  for (int k = 0; k < 50; ++k) std::this_thread::yield();
+  EXPECT_TRUE(helper.hastened());
+  EXPECT_EQ(patient.looks, looks);
+  eventfd_write(patient.bell, 1);
+  until([&] { return patient.looks > looks; });
 }
 
 TEST_F(HelperHastened, DoesNotWaitForThatIfThereIsWork) {
   patient.hears = true;
-  doze();
-  until([&] { return helper.dozes(); });
+  start();
+  await_long_doze();
   helper.hasten(Because::there_is_work);
   until([&] { return !helper.hastened(); });
 }
 
 TEST_F(HelperHastened, DoesNotListenToWhatComesForWhoWaits) {
   patient.hears = true;
-  doze();
-  until([&] {  // its naps are short at first
-    until([&] { return helper.dozes(); });
-    helper.hasten(Because::something_will_come);
-    helper.relent();
-    const int looks = patient.looks;
-    eventfd_write(patient.bell, 1);
-    for (int k = 0; k < 1000; ++k) std::this_thread::yield();
-    eventfd_t value = 0;
-    eventfd_read(patient.bell, &value);
-    return patient.looks == looks && helper.dozes();
-  });
+  start();
+  await_long_doze();
+  helper.hasten(Because::something_will_come);
+  helper.relent();
+  const int looks = patient.looks, ended = platform.ended;
+  eventfd_write(patient.bell, 1);
+  for (int k = 0; k < 200; ++k) std::this_thread::yield();
+  EXPECT_EQ(patient.looks, looks);
+  EXPECT_EQ(platform.ended, ended);
 }
 
 TEST_F(HelperHastened, NobodyIsHastenedInVainForEver) {
-  doze();
+  start();
   EXPECT_TRUE(lose_trust()) << "it is trusted no more";
 }
 
 TEST_F(HelperHastened, WhoComputesForLongWithoutItTrustsItAgain) {
-  doze();
+  start();
   ASSERT_TRUE(lose_trust());
   until([&] {
-    until([&] { return helper.dozes(); });
-    helper.hasten(Because::there_is_work);
-    if (helper.hastened()) return true;
+    if (!spares_it()) return true;
     const std::uint64_t long_enough = posix_platform().now_ns() + 1'000'000;
     while (posix_platform().now_ns() < long_enough) continue;
-    if (helper.was_called()) helper.relent();
+    helper.relent();
     return false;
   });
 }
