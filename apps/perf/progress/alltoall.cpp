@@ -14,6 +14,12 @@ namespace {
 
 constexpr int data_tag = 1;
 
+/// Some milliseconds: as long as a scheduler's slice or more, so that each batch has its share of what else runs.
+int rounds_of(std::uint64_t size) {
+  constexpr std::uint64_t bytes = 1 << 20, least = 50, most = 1000;
+  return static_cast<int>(std::clamp(bytes / std::max<std::uint64_t>(size, 1), least, most));
+}
+
 class AllToAll {
  public:
   AllToAll(Bench& bench, std::uint64_t size)
@@ -21,6 +27,7 @@ class AllToAll {
         size_(size),
         ranks_(static_cast<std::size_t>(bench.link.size())),
         own_(static_cast<std::size_t>(bench.link.rank())),
+        rounds_(bench.options.rounds != 0 ? bench.options.rounds : rounds_of(size)),
         out_(size * ranks_),
         in_(size * ranks_),
         requests_(2 * ranks_) {}
@@ -30,8 +37,8 @@ class AllToAll {
     for (int batch = 0; batch < bench_.options.batches; ++batch) {
       checked_round(batch);
       const std::uint64_t begin = bench_.clock.now();
-      for (int i = 0; i < bench_.options.rounds; ++i) round();
-      times.push_back(bench_.clock.us(bench_.clock.now() - begin) / bench_.options.rounds);
+      for (int i = 0; i < rounds_; ++i) round();
+      times.push_back(bench_.clock.us(bench_.clock.now() - begin) / rounds_);
     }
     if (own_ != 0) return;
     bench_.report.print(
@@ -73,6 +80,7 @@ class AllToAll {
   Bench& bench_;
   const std::uint64_t size_;
   const std::size_t ranks_, own_;
+  const int rounds_;
   std::vector<char> out_, in_;
   std::vector<Link::Request> requests_;
 };

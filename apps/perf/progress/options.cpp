@@ -168,12 +168,13 @@ void add_alltoall(CLI::App& app, Options& options) {
   CLI::App* sub = add_common(app, options, "alltoall", "Messages of all ranks to all, more ranks than cores",
                              alltoall_help, 15, [](Options& o) {
                                otherwise(o.sizes, std::uint64_t{8}, 64 * k);
-                               if (o.rounds == 0) o.rounds = 50;
+                               if (o.rounds == 0 && o.bare) o.rounds = 1000;
                                if (o.ranks == 0) o.ranks = 8;
                              });
   add_sizes(sub, options, "Message sizes (default: 8,64k)");
   sub->add_option("--ranks", options.ranks, "Ranks to start (default: 8)")->check(CLI::Range(2, 1000));
-  sub->add_option("--rounds", options.rounds, "Rounds of a batch (default: 50)")->check(CLI::Range(1, 100'000'000));
+  sub->add_option("--rounds", options.rounds, "Rounds of a batch (default: 1000; 50 of long messages)")
+      ->check(CLI::Range(1, 100'000'000));
   sub->add_flag("--bare", options.bare,
                 "Flags in memory and yields, without a library: what such a round costs at least");
 }
