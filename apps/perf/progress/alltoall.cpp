@@ -12,13 +12,7 @@
 namespace canele::perf::progress {
 namespace {
 
-constexpr int data_tag = 1;
-
-/// Some milliseconds: as long as a scheduler's slice or more, so that each batch has its share of what else runs.
-int rounds_of(std::uint64_t size) {
-  constexpr std::uint64_t bytes = 1 << 20, least = 50, most = 1000;
-  return static_cast<int>(std::clamp(bytes / std::max<std::uint64_t>(size, 1), least, most));
-}
+constexpr int data_tag = 1, rounds_tag = 2;
 
 class AllToAll {
  public:
@@ -27,18 +21,18 @@ class AllToAll {
         size_(size),
         ranks_(static_cast<std::size_t>(bench.link.size())),
         own_(static_cast<std::size_t>(bench.link.rank())),
-        rounds_(bench.options.rounds != 0 ? bench.options.rounds : rounds_of(size)),
         out_(size * ranks_),
         in_(size * ranks_),
         requests_(2 * ranks_) {}
 
   void run() {
+    const int rounds = bench_.options.rounds != 0 ? bench_.options.rounds : rounds_of_a_batch();
     std::vector<double> times;
     for (int batch = 0; batch < bench_.options.batches; ++batch) {
       checked_round(batch);
       const std::uint64_t begin = bench_.clock.now();
-      for (int i = 0; i < rounds_; ++i) round();
-      times.push_back(bench_.clock.us(bench_.clock.now() - begin) / rounds_);
+      for (int i = 0; i < rounds; ++i) round();
+      times.push_back(bench_.clock.us(bench_.clock.now() - begin) / rounds);
     }
     if (own_ != 0) return;
     bench_.report.print(
@@ -49,6 +43,23 @@ class AllToAll {
   }
 
  private:
+  /// A batch lasts some milliseconds, longer than a scheduler's tick, so that each has its share of what else runs. As
+  /// rank 0 finds, once the ranks are connected.
+  int rounds_of_a_batch() {
+    constexpr double batch_us = 5000;
+    constexpr int least = 50, most = 10'000;
+    double us = 0;
+    for (int look = 0; look < 2; ++look) {
+      const std::uint64_t begin = bench_.clock.now();
+      for (int i = 0; i < least; ++i) round();
+      us = bench_.clock.us(bench_.clock.now() - begin) / least;
+    }
+    int rounds = static_cast<int>(std::clamp<double>(batch_us / us, least, most));
+    if (own_ != 0) receive(bench_.link, 0, rounds_tag, &rounds, sizeof rounds);
+    for (std::size_t to = 1; own_ == 0 && to < ranks_; ++to)
+      send(bench_.link, static_cast<int>(to), rounds_tag, &rounds, sizeof rounds);
+    return rounds;
+  }
   void round() {
     Link& link = bench_.link;
     for (std::size_t k = 1; k < ranks_; ++k) {
@@ -80,7 +91,6 @@ class AllToAll {
   Bench& bench_;
   const std::uint64_t size_;
   const std::size_t ranks_, own_;
-  const int rounds_;
   std::vector<char> out_, in_;
   std::vector<Link::Request> requests_;
 };

@@ -173,7 +173,8 @@ void add_alltoall(CLI::App& app, Options& options) {
                              });
   add_sizes(sub, options, "Message sizes (default: 8,64k)");
   sub->add_option("--ranks", options.ranks, "Ranks to start (default: 8)")->check(CLI::Range(2, 1000));
-  sub->add_option("--rounds", options.rounds, "Rounds of a batch (default: 1000; 50 of long messages)")
+  sub->add_option("--rounds", options.rounds,
+                  "Rounds of a batch (default: as many as take 5 ms, 50 to 10000; --bare: 1000)")
       ->check(CLI::Range(1, 100'000'000));
   sub->add_flag("--bare", options.bare,
                 "Flags in memory and yields, without a library: what such a round costs at least");
