@@ -21,13 +21,10 @@ std::string without_restartable_sequences(std::string_view tunables) {
 void ease_switches(std::vector<std::string>& environment, int ranks, int places) {
   if (ranks <= places) return;
   constexpr std::string_view name = "GLIBC_TUNABLES=";
-  const auto entry = std::find_if(environment.begin(), environment.end(),
-                                  [](const std::string& one) { return one.starts_with(name); });
-  if (entry == environment.end()) {
-    environment.push_back(std::string(name) + without_restartable_sequences(""));
-  } else {
-    *entry = std::string(name) + without_restartable_sequences(std::string_view(*entry).substr(name.size()));
-  }
+  auto entry = std::find_if(environment.begin(), environment.end(),
+                            [](const std::string& one) { return one.starts_with(name); });
+  if (entry == environment.end()) entry = environment.emplace(entry, name);
+  *entry = std::string(name) + without_restartable_sequences(std::string_view(*entry).substr(name.size()));
 }
 
 int usable_units() {

@@ -23,7 +23,7 @@ namespace canele::drivers::shm {
 
 /// What a short message needs is in the first line for one that comes; in that and the Outbox's first for one that
 /// goes.
-struct alignas(64) Peer {
+struct alignas(line_size) Peer {
   enum class State : std::uint8_t {
     connecting,
     up,
@@ -42,7 +42,7 @@ struct alignas(64) Peer {
   std::size_t wanted = 0;  ///< bytes of the data ring that did not fit; 0: a line
   const ParkPage* park = nullptr;
   Inbox in;
-  alignas(64) Outbox out;
+  alignas(line_size) Outbox out;
 
   // Any thread: set before the flag or descriptor is published, then constant.
   std::atomic<int> doorbell{-1};

@@ -40,8 +40,7 @@ def from_rate(report):
 
 # Name: (title, words of canele-perf, the option for N, values of N, the samples in its report, ns).
 TABLES = {
-    "ranks": ("ranks of this host, all to all, 8 B",
-              ["alltoall", "--size", "8", "--batches", "5", "--rounds", "50"], "--ranks",
+    "ranks": ("ranks of this host, all to all, 8 B", ["alltoall", "--size", "8", "--batches", "5"], "--ranks",
               (2, 4, 8, 16, 32, 64), per_message),
     "posted": ("receives posted", [*MATCH, "--direction", "posted"], "--receives", (16, 256, 4096, 65536, 1 << 20),
                of_results),

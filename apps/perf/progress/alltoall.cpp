@@ -55,9 +55,7 @@ class AllToAll {
       us = bench_.clock.us(bench_.clock.now() - begin) / least;
     }
     int rounds = static_cast<int>(std::clamp<double>(batch_us / us, least, most));
-    if (own_ != 0) receive(bench_.link, 0, rounds_tag, &rounds, sizeof rounds);
-    for (std::size_t to = 1; own_ == 0 && to < ranks_; ++to)
-      send(bench_.link, static_cast<int>(to), rounds_tag, &rounds, sizeof rounds);
+    tell_all(bench_.link, rounds_tag, &rounds, sizeof rounds);
     return rounds;
   }
   void round() {

@@ -84,8 +84,7 @@ class Clocks {
 
   void share_law() {
     reference_ = local_.law();
-    if (link_.rank() != 0) return receive(link_, 0, law_tag, &reference_, sizeof reference_);
-    for (int rank = 1; rank < link_.size(); ++rank) send(link_, rank, law_tag, &reference_, sizeof reference_);
+    tell_all(link_, law_tag, &reference_, sizeof reference_);
   }
 
   Date begin_at_a_date(const ClockLine& line) {

@@ -35,13 +35,8 @@ Offset GlobalClock::synchronise(int trips) {
 }
 
 Date GlobalClock::start(const ClockLine& line) {
-  Date date = 0;
-  if (link_.rank() == 0) {
-    date = appointments_.next(local_.now());
-    for (int rank = 1; rank < link_.size(); ++rank) send(link_, rank, date_tag, &date, sizeof date);
-  } else {
-    receive(link_, 0, date_tag, &date, sizeof date);
-  }
+  Date date = link_.rank() == 0 ? appointments_.next(local_.now()) : 0;
+  tell_all(link_, date_tag, &date, sizeof date);
   const Date begin = line.local(date);
   Date now = local_.now();
   late_ = now > begin;
@@ -57,11 +52,10 @@ bool GlobalClock::in_time() {
       receive(link_, rank, late_tag, &other, sizeof other);
       if (other != 0) late = 1;
     }
-    for (int rank = 1; rank < link_.size(); ++rank) send(link_, rank, verdict_tag, &late, sizeof late);
   } else {
     send(link_, 0, late_tag, &late, sizeof late);
-    receive(link_, 0, verdict_tag, &late, sizeof late);
   }
+  tell_all(link_, verdict_tag, &late, sizeof late);
   return appointments_.kept(late != 0);
 }
 

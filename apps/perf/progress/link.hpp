@@ -27,5 +27,10 @@ inline void receive(Link& link, int from, int tag, void* data, std::size_t size)
   link.irecv(from, tag, data, size, request);
   link.wait(request);
 }
+/// What rank 0 has in `data`, for all others, who get it there. By all ranks.
+inline void tell_all(Link& link, int tag, void* data, std::size_t size) {
+  if (link.rank() != 0) return receive(link, 0, tag, data, size);
+  for (int rank = 1; rank < link.size(); ++rank) send(link, rank, tag, data, size);
+}
 
 }  // namespace canele::perf::progress

@@ -20,6 +20,7 @@
 
 #include "comm/bootstrap/bounded.hpp"
 #include "comm/bootstrap/pmix_shared.hpp"
+#include "tests/unit/ltask/real_platform.hpp"
 
 namespace canele::comm {
 namespace {
@@ -28,7 +29,7 @@ constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint64_t patience = 30'000 * ms;
 
 /// The real platform with another environment. It ends the threads that the code under test has given up.
-class TestPlatform final : public Platform {
+class TestPlatform final : public test::RealPlatform {
  public:
   ~TestPlatform() override {
     while (!threads_.empty()) delete *threads_.begin();
@@ -42,19 +43,9 @@ class TestPlatform final : public Platform {
   }
   void each_variable(std::string_view, const std::function<void(std::string_view)>&) override {}
   void log(LogLevel, std::string_view text) noexcept override { logged += text; }
-  std::uint64_t now_ns() noexcept override { return real_.now_ns(); }
-  std::uint64_t random() noexcept override { return real_.random(); }
   std::unique_ptr<PlatformThread> start_thread(const char* name, std::function<void()> body) override {
-    return std::make_unique<Thread>(*this, real_.start_thread(name, std::move(body)));
+    return std::make_unique<Thread>(*this, RealPlatform::start_thread(name, std::move(body)));
   }
-  void relax() noexcept override { real_.relax(); }
-  void yield() noexcept override { real_.yield(); }
-  void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout) noexcept override {
-    real_.park(word, expected, timeout);
-  }
-  void unpark(const std::atomic<std::uint32_t>& word) noexcept override { real_.unpark(word); }
-  unsigned processors() noexcept override { return real_.processors(); }
-  long process() noexcept override { return real_.process(); }
 
  private:
   struct Thread final : PlatformThread {
@@ -67,7 +58,6 @@ class TestPlatform final : public Platform {
     std::unique_ptr<PlatformThread> real;
   };
 
-  Platform& real_ = posix_platform();
   std::set<Thread*> threads_;
 };
 

@@ -2,7 +2,7 @@
 //
 // RealPlatform: the real one, of which a test replaces what it is about.
 //
-// Who: tests of ltask and of the engine. Threads: any, as the real one.
+// Who: tests of ltask, of the engine and of the bootstrap. Threads: any, as the real one.
 // Surprise: it neither binds nor moves threads, nor changes their turns.
 #pragma once
 
