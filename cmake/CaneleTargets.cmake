@@ -68,6 +68,8 @@ macro(canele_engine_libraries)
   set_target_properties(canele PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 1)
   # What is missing must show when the library is linked, not at run time (sanitizers leave symbols to the program).
   target_link_options(canele PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/comm/canele.map)
+  # Under PMIx it leaves the job when the process exits: dlclose must not do so, for libpmix cannot be left inside it.
+  target_link_options(canele PRIVATE -Wl,-z,nodelete)
   if(canele_whole_program)
     target_link_options(canele PRIVATE -flto=auto ${canele_whole_program_options})
   endif()

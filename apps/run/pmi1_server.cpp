@@ -146,6 +146,7 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   const std::string_view command = word(words, "cmd");
   if (command == "init") {
     c.joined = anyone_joined_ = true;
+    c.left = false;  // a process may come again, with its next engine
     const bool right = word(words, "pmi_version") == "1";
     return fmt::format("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={}\n", right ? 0 : -1);
   }
@@ -164,6 +165,7 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   }
   if (command == "finalize") {
     c.left = true;
+    c.at_barrier = false;  // it has given the barrier up
     return "cmd=finalize_ack\n";
   }
   return {};

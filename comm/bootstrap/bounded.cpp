@@ -8,7 +8,7 @@
 
 namespace canele::comm {
 
-bool run_bounded(Platform& platform, const char* name, std::uint64_t timeout_ns, std::function<void()> body) {
+Bounded run_bounded(Platform& platform, const char* name, std::uint64_t timeout_ns, std::function<void()> body) {
   struct State {
     explicit State(Platform& p) : changed(p) {}
     Signal changed;
@@ -21,10 +21,19 @@ bool run_bounded(Platform& platform, const char* name, std::uint64_t timeout_ns,
     state->done = true;
     state->changed.change();
   });
-  if (state->changed.wait(until, [&] { return state->done.load(); })) return true;
+  if (thread == nullptr) return Bounded::no_thread;
+  if (state->changed.wait(until, [&] { return state->done.load(); })) return Bounded::ended;
   // Destroying the thread object would wait for the call after all. It is given up on purpose.
   static_cast<void>(thread.release());
-  return false;
+  return Bounded::late;
+}
+
+Bounded run_bounded_or_here(Platform& platform, const char* name, std::uint64_t timeout_ns,
+                            const std::function<void()>& body) {
+  const Bounded how = run_bounded(platform, name, timeout_ns, body);
+  if (how != Bounded::no_thread) return how;
+  body();
+  return Bounded::ended;
 }
 
 }  // namespace canele::comm

@@ -50,8 +50,20 @@ inline std::uint64_t deadline_after(Platform& platform, std::uint64_t length_ns)
   return length_ns > Signal::forever - now ? Signal::forever : now + length_ns;
 }
 
-/// Runs `body` on a new thread. false: it still runs after timeout_ns; what it uses must then stay alive (capture
-/// shared pointers, no references).
-bool run_bounded(Platform& platform, const char* name, std::uint64_t timeout_ns, std::function<void()> body);
+enum class Bounded : std::uint8_t {
+  ended,
+  late,      ///< it still runs: what it uses must stay alive (capture shared pointers, no references)
+  no_thread  ///< it has not begun: the system has no thread for it
+};
+
+inline constexpr const char* no_thread_text =
+    "the system starts no more threads (ulimit -u, the container's limit on processes, or memory)";
+
+/// Runs `body` on a new thread, and waits for it for at most timeout_ns.
+Bounded run_bounded(Platform& platform, const char* name, std::uint64_t timeout_ns, std::function<void()> body);
+
+/// The same for what must be done in any case: without a thread it is done here, without a limit.
+Bounded run_bounded_or_here(Platform& platform, const char* name, std::uint64_t timeout_ns,
+                            const std::function<void()>& body);
 
 }  // namespace canele::comm

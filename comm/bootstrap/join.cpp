@@ -12,6 +12,7 @@
 #include "comm/bootstrap/bootstrap.hpp"
 #include "comm/bootstrap/pmi1.hpp"
 #include "comm/bootstrap/pmix.hpp"
+#include "comm/bootstrap/process_job.hpp"
 
 namespace canele::comm {
 namespace {
@@ -63,8 +64,12 @@ std::string unsupported_launcher(Platform& platform) {
 }  // namespace
 
 std::unique_ptr<Bootstrap> join_job(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
-  if (first_set(platform, pmix_names) != nullptr) return join_pmix(platform, timeout_ns, why);
-  if (speaks_pmi1(platform)) return join_pmi1(platform, timeout_ns, why);
+  const auto join_by = [&](std::unique_ptr<ProcessBootstrap> (*join)(Platform&, std::uint64_t, std::string*)) {
+    const auto connect = [&](std::string* problem) { return join(platform, timeout_ns, problem); };
+    return ProcessJob::here().join(platform, timeout_ns, connect, why);
+  };
+  if (first_set(platform, pmix_names) != nullptr) return join_by(join_pmix);
+  if (speaks_pmi1(platform)) return join_by(join_pmi1);
   if (std::string problem = unsupported_launcher(platform); !problem.empty()) {
     *why = std::move(problem);
     return nullptr;

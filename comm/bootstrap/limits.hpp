@@ -38,8 +38,14 @@ inline bool check_entry(std::string_view key, std::size_t size, std::string* why
 inline constexpr std::uint64_t ns_per_second = 1'000'000'000;
 /// A question that finds no answer is asked again, after a pause that grows.
 inline constexpr std::uint64_t first_pause = 5'000'000, longest_pause = 500'000'000;  // ns
-/// How long a rank waits at the end: for the launcher to let it go, and to learn who is still there.
-inline constexpr std::uint64_t longest_goodbye = 5 * ns_per_second, longest_survey = 5 * ns_per_second;
+/// How long a rank of so many waits at the end: for the launcher to let it go, and to learn who is still there. A
+/// launcher serves them one after the other.
+inline constexpr std::uint64_t goodbye_of(int ranks) {
+  return 5 * ns_per_second + static_cast<std::uint64_t>(ranks) * (ns_per_second / 50);
+}
+inline constexpr std::uint64_t survey_of(int ranks) { return goodbye_of(ranks); }
+
+inline constexpr const char* failed_fence = "an earlier wait for all ranks has failed";
 
 /// Published before each fence, so that those who wait can be told who has not come.
 inline std::string fence_key(std::uint64_t number) { return "at-fence-" + std::to_string(number); }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -20,6 +21,8 @@
 #include <charconv>
 #include <cstring>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include "comm/bootstrap/bounded.hpp"
 #include "comm/bootstrap/limits.hpp"
@@ -31,7 +34,7 @@ namespace {
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 constexpr unsigned idle_turns = 256;  ///< between looks at a launcher that was asked nothing; a sleeper looks at once
 
-class Pmi1Bootstrap final : public Bootstrap {
+class Pmi1Bootstrap final : public ProcessBootstrap {
  public:
   Pmi1Bootstrap(Platform& platform, const Pmi1Place& place)
       : platform_(platform),
@@ -66,11 +69,16 @@ class Pmi1Bootstrap final : public Bootstrap {
   }
   void abort(int code, std::string_view reason) override;
   void finalize() override;
+  void rest() override;
+  bool resume(std::uint64_t timeout_ns, std::string* why) override;
   int descriptor() const override { return epoll_; }
   bool progress(std::uint64_t wait_ns) override;
 
  private:
+  bool greeting(std::uint64_t timeout_ns, std::string* why);
+  void say_goodbye();
   void exchange();
+  void ring_others();
   void send_output();
   void receive_input();
   void watch_output(bool on);
@@ -90,8 +98,10 @@ class Pmi1Bootstrap final : public Bootstrap {
   Pmi1Client client_;
   std::function<void(int)> died_;
   bool watching_output_ = false, watching_input_ = false;
+  bool heard_ = false;
+  std::multiset<int> bells_;  ///< of those in drive(); -1: has none, and looks often
   std::uint64_t timer_at_ = Pmi1Client::never;
-  std::uint64_t fences_ = 0;
+  std::uint64_t fences_ = 0;  ///< that all ranks have come to
   bool fence_failed_ = false, gone_ = false;
   std::atomic<bool> busy_{true};  ///< the launcher owes an answer
   std::atomic<unsigned> turns_{0};
@@ -110,6 +120,10 @@ bool Pmi1Bootstrap::greet(std::uint64_t timeout_ns, std::string* why) {
     return false;
   }
   watching_input_ = true;
+  return greeting(timeout_ns, why);
+}
+
+bool Pmi1Bootstrap::greeting(std::uint64_t timeout_ns, std::string* why) {
   const bool answered =
       drive(deadline_after(platform_, timeout_ns), [this] { return client_.greeted() || client_.lost(); });
   if (client_.greeted()) return true;
@@ -128,6 +142,13 @@ void Pmi1Bootstrap::exchange() {
   if (client_.lost()) hang_up();
   set_timer();
   busy_ = !client_.idle();
+  if (std::exchange(heard_, false)) ring_others();
+}
+
+/// What one thread has heard may be what another one waits for in drive().
+void Pmi1Bootstrap::ring_others() {
+  for (const int bell : bells_)
+    if (bell >= 0) eventfd_write(bell, 1);
 }
 
 void Pmi1Bootstrap::send_output() {
@@ -153,6 +174,7 @@ void Pmi1Bootstrap::receive_input() {
     const ssize_t got = recv(place_.descriptor, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got > 0) {
       client_.hear({bytes, static_cast<std::size_t>(got)}, platform_.now_ns());
+      heard_ = true;
     } else if (got < 0 && errno == EAGAIN) {
       return;
     } else if (got == 0 || errno != EINTR) {
@@ -219,22 +241,33 @@ bool Pmi1Bootstrap::progress(std::uint64_t wait_ns) {
   return tell(lock);
 }
 
-/// Waits until `holds`, which is asked under the mutex. False: the time came first.
+/// Waits until `holds`, which is asked under the mutex. False: the time came first. Several threads may wait at once,
+/// and each may hear what is for another: so each has a bell.
 template <typename Condition>
 bool Pmi1Bootstrap::drive(std::uint64_t until, Condition&& holds) {
+  const int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const std::uint64_t longest_ms = bell >= 0 ? 60'000 : 10;
+  std::unique_lock lock(mutex_);
+  const auto place = bells_.insert(bell);
+  bool over = false;
   while (true) {
-    std::unique_lock lock(mutex_);
     exchange();
     tell(lock);  // first: what is told may be what is waited for
     lock.lock();
-    const bool over = holds();
-    lock.unlock();
-    if (over) return true;
+    over = holds();
     const std::uint64_t now = platform_.now_ns();
-    if (now >= until) return false;
-    pollfd watched = {epoll_, POLLIN, 0};
-    poll(&watched, 1, static_cast<int>(std::min((until - now) / ns_per_ms + 1, std::uint64_t{60'000})));
+    if (over || now >= until) break;
+    lock.unlock();
+    pollfd watched[] = {{epoll_, POLLIN, 0}, {bell, POLLIN, 0}};
+    poll(watched, 2, static_cast<int>(std::min((until - now) / ns_per_ms + 1, longest_ms)));
+    eventfd_t rung;
+    if (bell >= 0) eventfd_read(bell, &rung);
+    lock.lock();
   }
+  bells_.erase(place);
+  lock.unlock();
+  if (bell >= 0) close(bell);
+  return over;
 }
 
 bool Pmi1Bootstrap::put(std::string_view key, const Blob& blob, std::string* why) {
@@ -251,18 +284,21 @@ bool Pmi1Bootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
   const std::uint64_t until = deadline_after(platform_, timeout_ns);
   {
     const std::lock_guard lock(mutex_);
-    *why = fence_failed_ ? "an earlier wait for all ranks has failed" : who_has_died();
+    *why = fence_failed_ ? failed_fence : who_has_died();
     if (!why->empty()) return false;
     fence_failed_ = true;
-    if (!client_.put(fence_key(++fences_), {std::byte{1}}, why)) return false;
+    if (!client_.put(fence_key(fences_ + 1), {std::byte{1}}, why)) return false;
     client_.enter_barrier();
   }
-  const bool over = drive(until - std::min(longest_survey, timeout_ns / 2), [this] {
+  const bool over = drive(until - std::min(survey_of(place_.size), timeout_ns / 2), [this] {
     fence_failed_ = client_.in_barrier();
     return !fence_failed_ || client_.lost() || !client_.dead().empty();
   });
   std::unique_lock lock(mutex_);
-  if (!fence_failed_) return true;
+  if (!fence_failed_) {
+    ++fences_;
+    return true;
+  }
   if (over) {
     *why = who_has_died();
     return false;
@@ -300,7 +336,7 @@ std::string Pmi1Bootstrap::who_is_missing(std::uint64_t until) {
         if (!ok) survey->missing.push_back(rank);
         survey->own_seen = survey->own_seen || (ok && own);
       };
-      client_.ask({rank, fence_key(fences_), note, false}, until, now);
+      client_.ask({rank, fence_key(fences_ + 1), note, false}, until, now);
     }
   }
   drive(until, [&survey] {
@@ -344,16 +380,46 @@ void Pmi1Bootstrap::abort(int code, std::string_view reason) {
     const std::lock_guard lock(mutex_);
     client_.abort(code);
   }
-  drive(deadline_after(platform_, longest_goodbye), [this] { return client_.output().empty() || client_.lost(); });
+  drive(deadline_after(platform_, goodbye_of(place_.size)),
+        [this] { return client_.output().empty() || client_.lost(); });
+}
+
+void Pmi1Bootstrap::say_goodbye() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (client_.left()) return;
+    client_.leave();
+  }
+  drive(deadline_after(platform_, goodbye_of(place_.size)), [this] { return client_.left() || client_.lost(); });
+}
+
+/// hydra kills the job when a rank ends that has not left. It hears nobody who has left; canele-run does.
+void Pmi1Bootstrap::rest() {
+  if (client_.may_return())
+    say_goodbye();
+  else
+    finalize();
+}
+
+bool Pmi1Bootstrap::resume(std::uint64_t timeout_ns, std::string* why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (gone_) {
+      *why =
+          "this process has ended its last engine, and with it has left its job; mpiexec.hydra lets no process join "
+          "twice: keep an engine until the end, or use canele-run";
+      return false;
+    }
+    *why = client_.left() ? who_has_died() : "canele-run has not confirmed that this process has ended its last engine";
+    if (!why->empty()) return false;
+    client_.come_back();
+    fence_failed_ = false;
+  }
+  return greeting(timeout_ns, why);
 }
 
 void Pmi1Bootstrap::finalize() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (gone_) return;
-    client_.leave();
-  }
-  drive(deadline_after(platform_, longest_goodbye), [this] { return client_.left() || client_.lost(); });
+  say_goodbye();
   std::unique_lock lock(mutex_);
   gone_ = true;
   died_ = nullptr;
@@ -384,15 +450,14 @@ std::string shown(Platform& platform, const char* name) {
 
 }  // namespace
 
-std::unique_ptr<Bootstrap> make_pmi1(Platform& platform, const Pmi1Place& place, std::uint64_t timeout_ns,
-                                     std::string* why) {
+std::unique_ptr<ProcessBootstrap> make_pmi1(Platform& platform, const Pmi1Place& place, std::uint64_t timeout_ns,
+                                            std::string* why) {
   auto made = std::make_unique<Pmi1Bootstrap>(platform, place);
   if (!made->greet(timeout_ns, why)) return nullptr;
   return made;
 }
 
-std::unique_ptr<Bootstrap> join_pmi1(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
-  static std::atomic<bool> joined{false};
+std::unique_ptr<ProcessBootstrap> join_pmi1(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
   const std::string which = "started by a PMI-1 launcher (mpiexec.hydra, or canele-run), but ";
   Pmi1Place place;
   place.descriptor = number_in(platform, "PMI_FD");
@@ -403,24 +468,19 @@ std::unique_ptr<Bootstrap> join_pmi1(Platform& platform, std::uint64_t timeout_n
            ", " + shown(platform, "PMI_SIZE") + "; they must reach the ranks as the launcher has set them";
     return nullptr;
   }
-  if (joined) {
-    *why = which + "this process has joined its job before, and PMI-1 allows it once: keep the engine until the end";
-    return nullptr;
-  }
   if (!is_socket(place.descriptor)) {
     *why = which + "the descriptor that PMI_FD=" + std::to_string(place.descriptor) +
            " names is not open, or no socket: was this process started by a rank, or by a program that closes what it "
            "inherits? Unset PMI_FD, PMI_RANK, PMI_SIZE and MPI_LOCAL* to run alone";
     return nullptr;
   }
-  joined = true;
   fcntl(place.descriptor, F_SETFD, FD_CLOEXEC);  // our children are no ranks
   const int local_rank = number_in(platform, "MPI_LOCALRANKID"), local_size = number_in(platform, "MPI_LOCALNRANKS");
   if (local_rank >= 0 && local_size > local_rank) {
     place.local_rank = local_rank;
     place.local_size = local_size;
   }
-  std::unique_ptr<Bootstrap> made = make_pmi1(platform, place, timeout_ns, why);
+  std::unique_ptr<ProcessBootstrap> made = make_pmi1(platform, place, timeout_ns, why);
   if (made == nullptr) *why = which + *why;
   return made;
 }

@@ -6,7 +6,7 @@
 // Surprise: it has no thread. The engine watches descriptor() and calls progress(); start and end wait with poll().
 #pragma once
 
-#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/process_bootstrap.hpp"
 
 namespace canele::comm {
 
@@ -18,11 +18,11 @@ struct Pmi1Place {
 };
 
 /// Takes the place from PMI_FD, PMI_RANK, PMI_SIZE, MPI_LOCALRANKID and MPI_LOCALNRANKS. nullptr and *why if they make
-/// no sense, or the launcher does not answer in time. Once per process: PMI-1 cannot be left and joined again.
-std::unique_ptr<Bootstrap> join_pmi1(Platform& platform, std::uint64_t timeout_ns, std::string* why);
+/// no sense, or the launcher does not answer in time. Once per process: the descriptor is ours from then on.
+std::unique_ptr<ProcessBootstrap> join_pmi1(Platform& platform, std::uint64_t timeout_ns, std::string* why);
 
 /// The same with a known place; owns the descriptor from here on.
-std::unique_ptr<Bootstrap> make_pmi1(Platform& platform, const Pmi1Place& place, std::uint64_t timeout_ns,
-                                     std::string* why);
+std::unique_ptr<ProcessBootstrap> make_pmi1(Platform& platform, const Pmi1Place& place, std::uint64_t timeout_ns,
+                                            std::string* why);
 
 }  // namespace canele::comm

@@ -21,6 +21,10 @@ constexpr std::string_view answers_to[] = {"response_to_init", "maxes",       "m
 
 Pmi1Client::Pmi1Client(int rank, int size) : rank_(rank), size_(size) {
   assert(rank >= 0 && rank < size);
+  greet();
+}
+
+void Pmi1Client::greet() {
   add(Kind::hello, "cmd=init pmi_version=1 pmi_subversion=1\n");
   add(Kind::limits, "cmd=get_maxes\n");
   add(Kind::space, "cmd=get_my_kvsname\n");
@@ -221,6 +225,13 @@ void Pmi1Client::abort(int code) {
   if (lost()) return;
   commands_.clear();  // no answer comes, so it need not wait for one
   output_ += "cmd=abort exitcode=" + std::to_string(code) + "\n";
+}
+
+void Pmi1Client::come_back() {
+  assert(left_ && may_return());
+  greeted_ = left_ = false;
+  barriers_left_ = 0;
+  greet();
 }
 
 void Pmi1Client::leave() {

@@ -74,6 +74,10 @@ class Pmi1Client {
   void ask(Question question, std::uint64_t deadline, std::uint64_t now);
   void abort(int code);
   void leave();
+  /// canele-run's server greets again those who have left.
+  bool may_return() const { return space_.starts_with("canele-run."); }
+  /// After leave(): begins anew, with the greeting.
+  void come_back();
   bool left() const { return left_; }
   /// Ends all questions with an error.
   void refuse_all(const std::string& why);
@@ -100,6 +104,7 @@ class Pmi1Client {
     Pmi1Blob blob = {};
   };
 
+  void greet();
   void add(Kind kind, std::string text, std::uint64_t question = 0);
   void send_next();
   void obey(const std::string& line, std::uint64_t now);

@@ -9,7 +9,7 @@
 
 namespace canele::comm {
 
-std::unique_ptr<Bootstrap> join_pmix(Platform&, std::uint64_t, std::string* why) {
+std::unique_ptr<ProcessBootstrap> join_pmix(Platform&, std::uint64_t, std::string* why) {
   *why =
       "started by a PMIx launcher (PMIX_NAMESPACE is set), but this build has no PMIx: install libpmix-dev, build "
       "again";
@@ -35,7 +35,7 @@ std::unique_ptr<Bootstrap> join_pmix(Platform&, std::uint64_t, std::string* why)
 namespace canele::comm {
 namespace {
 
-class PmixBootstrap final : public Bootstrap {
+class PmixBootstrap final : public ProcessBootstrap {
  public:
   PmixBootstrap(Platform& platform, Joined joined)
       : platform_(platform),
@@ -50,6 +50,8 @@ class PmixBootstrap final : public Bootstrap {
     clock_ = platform.start_thread("canele-clock", [shared = shared_] { shared->run_clock(); });
   }
   ~PmixBootstrap() override { stop(); }
+
+  bool has_clock() const { return clock_ != nullptr; }
 
   std::string_view name() const override { return "pmix"; }
   int rank() const override { return me_.rank; }
@@ -72,6 +74,9 @@ class PmixBootstrap final : public Bootstrap {
   }
   void abort(int code, std::string_view reason) override;
   void finalize() override;
+  /// Nothing: libpmix may be left once in a process, and the next engine shall find it.
+  void rest() override {}
+  bool resume(std::uint64_t timeout_ns, std::string* why) override;
 
  private:
   std::string who_is_missing(std::uint64_t number, std::uint64_t until);
@@ -92,7 +97,7 @@ class PmixBootstrap final : public Bootstrap {
 bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
   if (me_.size == 1) return true;
   if (fence_failed_) {  // libpmix still holds the old one: a new one would be taken for the same
-    *why = "an earlier wait for all ranks has failed";
+    *why = failed_fence;
     return false;
   }
   if (std::string loss = who_has_died(); !loss.empty()) {
@@ -100,7 +105,7 @@ bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
     return false;
   }
   const std::uint64_t until = deadline_after(platform_, timeout_ns);
-  const std::uint64_t fence_until = until - std::min(longest_survey, timeout_ns / 2);
+  const std::uint64_t fence_until = until - std::min(survey_of(me_.size), timeout_ns / 2);
   std::uint64_t number;
   {
     const std::lock_guard lock(shared_->mutex);
@@ -118,9 +123,11 @@ bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
     const std::lock_guard lock(shared_->mutex);
     status = shared_->fence_ended == number ? shared_->fence_status : PMIX_ERR_TIMEOUT;
   }
-  if (status == PMIX_SUCCESS) {
-    fence_failed_ = false;
-    return true;
+  if (status == PMIX_SUCCESS || status == PMIX_ERR_OUT_OF_RESOURCE) fence_failed_ = false;
+  if (status == PMIX_SUCCESS) return true;
+  if (status == PMIX_ERR_OUT_OF_RESOURCE) {
+    *why = std::string("the launcher is not asked: ") + no_thread_text;
+    return false;
   }
   *why = explain(status, number, until);
   return false;
@@ -147,7 +154,7 @@ std::string PmixBootstrap::who_has_died() {
 /// Asks the launcher's server, for each rank, whether it has come to this fence.
 std::string PmixBootstrap::who_is_missing(std::uint64_t number, std::uint64_t until) {
   start_survey(shared_, number, fence_key(number), me_);
-  const std::uint64_t soon = std::min(until, deadline_after(platform_, longest_survey));
+  const std::uint64_t soon = std::min(until, deadline_after(platform_, survey_of(me_.size)));
   shared_->changed.wait(soon, [this] {
     const std::lock_guard lock(shared_->mutex);
     return shared_->survey_left == 0 || !shared_->dead.empty() || shared_->launcher_lost;
@@ -198,22 +205,29 @@ void PmixBootstrap::on_failure(std::function<void(int)> died) {
 
 void PmixBootstrap::abort(int code, std::string_view reason) {
   platform_.log(LogLevel::error, "the job ends with code " + std::to_string(code) + ": " + std::string(reason));
-  run_bounded(platform_, "canele-abort", longest_goodbye,
-              [code, text = std::string(reason)] { PMIx_Abort(code, text.c_str(), nullptr, 0); });
+  run_bounded_or_here(platform_, "canele-abort", goodbye_of(me_.size),
+                      [code, text = std::string(reason)] { PMIx_Abort(code, text.c_str(), nullptr, 0); });
+}
+
+bool PmixBootstrap::resume(std::uint64_t, std::string* why) {
+  *why = fence_failed_ ? std::string(failed_fence) : who_has_died();
+  return why->empty();
 }
 
 void PmixBootstrap::finalize() {
   if (left_) return;
   left_ = true;
   stop();
-  const bool returned = run_bounded(platform_, "canele-leave", longest_goodbye, [] { PMIx_Finalize(nullptr, 0); });
-  if (returned && PMIx_Initialized() == 0) shared_->drop_calls();
+  const Bounded how =
+      run_bounded_or_here(platform_, "canele-leave", goodbye_of(me_.size), [] { PMIx_Finalize(nullptr, 0); });
+  if (how == Bounded::ended && PMIx_Initialized() == 0) shared_->drop_calls();
 }
 
 /// Nothing is delivered or reported after this.
 void PmixBootstrap::stop() {
   if (watch_ != nullptr)
-    run_bounded(platform_, "canele-unwatch", longest_goodbye, [watch = std::move(watch_)]() mutable { watch.reset(); });
+    run_bounded_or_here(platform_, "canele-unwatch", goodbye_of(me_.size),
+                        [watch = std::make_shared<std::shared_ptr<Watch> >(std::move(watch_))] { watch->reset(); });
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->stopping = true;
@@ -237,7 +251,7 @@ std::string variable_or_empty(Platform& platform, const char* name) {
 
 }  // namespace
 
-std::unique_ptr<Bootstrap> join_pmix(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
+std::unique_ptr<ProcessBootstrap> join_pmix(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
   const Expected expected = {variable_or_empty(platform, "PMIX_NAMESPACE"), variable_or_empty(platform, "PMIX_RANK")};
   if (expected.job.empty() || expected.rank.empty()) {
     *why = "started by a PMIx launcher, but PMIX_NAMESPACE and PMIX_RANK are not both set: they must reach the ranks";
@@ -249,14 +263,14 @@ std::unique_ptr<Bootstrap> join_pmix(Platform& platform, std::uint64_t timeout_n
   };
   const auto state = std::make_shared<State>();
   state->joined.shared = std::make_shared<Shared>(platform);
-  const bool returned =
+  const Bounded how =
       run_bounded(platform, "canele-join", timeout_ns, [state] { state->error = join(&state->joined); });
   const std::string which = "the launcher's PMIx server, of job " + expected.job + ", ";
   const std::string advice =
       ". Has the launcher ended, or is it in another container? Start again with canele-run or mpirun, or unset "
       "PMIX_NAMESPACE, PMIX_RANK and PMIX_SERVER_URI* to run alone";
-  if (!returned) {
-    *why = which + "does not answer" + advice;
+  if (how != Bounded::ended) {
+    *why = how == Bounded::late ? which + "does not answer" + advice : which + "is not asked: " + no_thread_text;
     return nullptr;
   }
   if (!state->error.empty()) {
@@ -269,7 +283,11 @@ std::unique_ptr<Bootstrap> join_pmix(Platform& platform, std::uint64_t timeout_n
            advice;
     return nullptr;
   }
-  return std::make_unique<PmixBootstrap>(platform, std::move(state->joined));
+  auto made = std::make_unique<PmixBootstrap>(platform, std::move(state->joined));
+  if (made->has_clock()) return made;
+  *why = which + "cannot be asked: " + no_thread_text;
+  made->finalize();
+  return nullptr;
 }
 
 }  // namespace canele::comm

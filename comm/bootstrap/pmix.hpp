@@ -6,11 +6,11 @@
 // Surprise: always there; built without libpmix it fails with a text that says so.
 #pragma once
 
-#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/process_bootstrap.hpp"
 
 namespace canele::comm {
 
-/// nullptr and *why if the launcher's server cannot be reached within timeout_ns.
-std::unique_ptr<Bootstrap> join_pmix(Platform& platform, std::uint64_t timeout_ns, std::string* why);
+/// Once per process. nullptr and *why if the launcher's server cannot be reached within timeout_ns.
+std::unique_ptr<ProcessBootstrap> join_pmix(Platform& platform, std::uint64_t timeout_ns, std::string* why);
 
 }  // namespace canele::comm

@@ -215,9 +215,10 @@ bool put_blob(std::string_view key, const Blob& blob, std::string* why) {
 int start_fence(const std::shared_ptr<Shared>& shared, std::uint64_t number, std::uint64_t until) {
   const std::uint64_t now = shared->platform.now_ns();
   const auto committed = std::make_shared<pmix_status_t>(PMIX_SUCCESS);
-  const bool returned = run_bounded(shared->platform, "canele-commit", until > now ? until - now : 0,
-                                    [committed] { *committed = PMIx_Commit(); });
-  if (!returned) return PMIX_ERR_TIMEOUT;
+  const Bounded how = run_bounded(shared->platform, "canele-commit", until > now ? until - now : 0,
+                                  [committed] { *committed = PMIx_Commit(); });
+  if (how == Bounded::no_thread) return PMIX_ERR_OUT_OF_RESOURCE;
+  if (how == Bounded::late) return PMIX_ERR_TIMEOUT;
   if (*committed != PMIX_SUCCESS) return *committed;
   Shared::Call* call = Shared::start_call(shared, number, -1);
   const pmix_status_t status = PMIx_Fence_nb(nullptr, 0, nullptr, 0, fence_ended, call);

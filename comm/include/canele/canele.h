@@ -25,9 +25,15 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+/* C99 and C++98 are served, too. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
 #define CANELE_ALIGNAS_16 alignas(16)
-#else
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define CANELE_ALIGNAS_16 _Alignas(16)
+#else
+#define CANELE_ALIGNAS_16 __attribute__((aligned(16)))
 #endif
 
 #if defined(__GNUC__)
@@ -75,7 +81,8 @@ CANELE_API int canele_abi_check(int abi);
 
 /* ------------------------------------------------------------------------------------------------- engine */
 
-/** One instance of the library: peers, sessions, drivers, progress. A process may hold several. */
+/** One instance of the library: peers, sessions, drivers, progress. A process may hold several, also beside MPI: then
+ * all ranks create them in the same order (the first engine of each rank meets the first of the others, and so on). */
 typedef struct canele_engine canele_engine_t;
 
 /** Options of canele_init. Set struct_size = sizeof(canele_options_t); zero is the default of every other field. */
@@ -86,16 +93,20 @@ typedef struct canele_options {
   size_t settings_count;
 } canele_options_t;
 
-/** Joins the job that the launcher started (PMIx; alone: a job of one rank) and starts the engine.
+/** Joins the job that the launcher started (PMIx, PMI-1; alone: a job of one rank) and starts the engine.
  *  options may be NULL. Blocks until the launcher has answered and every rank has joined (CANELE_EBOOTSTRAP after
  *  CANELE_START_TIMEOUT). Not to be called inside a callback. A process that sees a launcher's variables but cannot
- *  reach the launcher fails; it never becomes a job of one rank. */
+ *  reach the launcher fails; it never becomes a job of one rank. Threads that call it at once are served in turn.
+ *  Errors: CANELE_EINVAL for a wrong setting, which the words name; CANELE_EDRIVER if no driver can be used;
+ *  CANELE_EBOOTSTRAP if the launcher or a rank does not come. It may be called again after canele_finalize, any number
+ *  of times; only mpiexec.hydra lets no process join twice, and then the words say so. */
 CANELE_API int canele_init(const canele_options_t *options, canele_engine_t **engine);
 
 /** Leaves the job: waits for own sends to be delivered to the other ranks' libraries, then for all ranks, then frees
  * the engine. Blocks. Receives still posted are cancelled (CANELE_ECANCELED) and their callbacks run. One thread calls
  * it, once, and nobody uses the engine any more. CANELE_EBUSY, and nothing is done, while tasks are in use. NULL is
- * allowed. */
+ * allowed. Under PMIx the process stays in its job until it exits (exit, or the end of main): a process that ends by
+ * _exit instead is reported by the launcher as one that has not ended well. */
 CANELE_API int canele_finalize(canele_engine_t *engine);
 
 /** Asks the launcher to end the whole job with exit code `code`, then ends this process. Does not return. */

@@ -195,7 +195,7 @@ TEST(JoinJob, EndsWhenTheServerHangs) {
 
 TEST(Bounded, ReturnsWhenTheCallDoes) {
   const auto value = std::make_shared<int>(0);
-  EXPECT_TRUE(run_bounded(posix_platform(), "test", patience, [value] { *value = 7; }));
+  EXPECT_EQ(run_bounded(posix_platform(), "test", patience, [value] { *value = 7; }), Bounded::ended);
   EXPECT_EQ(*value, 7);
 }
 
@@ -206,14 +206,50 @@ TEST(Bounded, GivesUpOnACallThatHangs) {
   };
   TestPlatform platform;
   const auto gate = std::make_shared<Gate>();
-  EXPECT_FALSE(run_bounded(platform, "test", 20 * ms, [gate] {
+  const Bounded how = run_bounded(platform, "test", 20 * ms, [gate] {
     gate->changed.wait(Signal::forever, [&] { return gate->open.load(); });
     gate->passed = true;
     gate->changed.change();
-  }));
+  });
+  EXPECT_EQ(how, Bounded::late);
   gate->open = true;
   gate->changed.change();
   EXPECT_TRUE(gate->changed.wait(posix_platform().now_ns() + patience, [&] { return gate->passed.load(); }));
+}
+
+/// A system that has no more threads, and a clock that stands still: whoever waited for its limit would wait for ever.
+struct WithoutThreads final : test::RealPlatform {
+  std::uint64_t now_ns() noexcept override { return 1; }
+  std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()>) override { return nullptr; }
+};
+
+TEST(Bounded, SaysAtOnceThatThereIsNoThread) {
+  WithoutThreads platform;
+  const auto calls = std::make_shared<int>(0);
+  EXPECT_EQ(run_bounded(platform, "test", patience, [calls] { ++*calls; }), Bounded::no_thread);
+  EXPECT_EQ(*calls, 0);
+  EXPECT_EQ(run_bounded_or_here(platform, "test", patience, [calls] { ++*calls; }), Bounded::ended);
+  EXPECT_EQ(*calls, 1);
+}
+
+void join_without_threads() {
+  struct Platform final : test::RealPlatform {
+    const char* variable(const char* name) noexcept override {
+      const std::string_view what = name;
+      return what == "PMIX_NAMESPACE" ? "job" : what == "PMIX_RANK" ? "0" : nullptr;
+    }
+    std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()>) override { return nullptr; }
+  } platform;
+  std::string why;
+  const auto job = join_job(platform, Signal::forever, &why);
+  static_cast<void>(std::fprintf(stderr, "%s\n", why.c_str()));
+  std::_Exit(job == nullptr ? 3 : 0);
+}
+
+TEST(JoinJob, SaysAtOnceThatThereIsNoThread) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(join_without_threads(), testing::ExitedWithCode(3),
+              "of job job, is not asked: the system starts no more threads|this build has no PMIx");
 }
 
 TEST(Bounded, DeadlinesDoNotOverflow) { EXPECT_EQ(deadline_after(posix_platform(), Signal::forever), Signal::forever); }

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <limits>
 #include <thread>
 
 #include "comm/bootstrap/limits.hpp"
@@ -436,7 +437,7 @@ struct Pmi1Bootstrap : testing::Test {
   }
   Connection connection;
   std::string why;
-  std::unique_ptr<Bootstrap> job;
+  std::unique_ptr<ProcessBootstrap> job;
 };
 
 TEST_F(Pmi1Bootstrap, IsWhoTheLauncherSays) {
@@ -490,6 +491,70 @@ TEST_F(Pmi1Bootstrap, NamesWhoIsMissingIfTheLauncherShowsIt) {
   EXPECT_EQ(deaths, 0);
 }
 
+TEST_F(Pmi1Bootstrap, LeavesHydraForGood) {
+  connection.say("cmd=finalize_ack\n");
+  job->rest();
+  connection.hear_until("cmd=finalize\n");
+  EXPECT_FALSE(job->resume(60 * soon, &why));
+  EXPECT_NE(why.find("mpiexec.hydra lets no process join twice"), std::string::npos) << why;
+  job->finalize();
+}
+
+TEST(Pmi1Join, CaneleRunGreetsAgain) {
+  const std::string canele_greeting =
+      std::string(greeting).replace(std::string_view(greeting).find("kvs_1"), 5, "canele-run.7.x");
+  Connection connection;
+  connection.say(canele_greeting);
+  std::string why;
+  const auto job = make_pmi1(posix_platform(), connection.place(), soon, &why);
+  ASSERT_NE(job, nullptr) << why;
+  for (int life = 1; life < 4; ++life) {
+    connection.say("cmd=put_result rc=0 msg=success\ncmd=barrier_out\n");
+    EXPECT_TRUE(job->fence(60 * soon, &why)) << why;
+    connection.say("cmd=finalize_ack\n");
+    job->rest();
+    connection.say(canele_greeting);
+    EXPECT_TRUE(job->resume(60 * soon, &why)) << why;
+    connection.hear_until("canele.0.at-fence-" + std::to_string(life) + ".0 value");
+  }
+  std::thread launcher([&] {  // the survey's answers count only once asked
+    connection.hear_until("canele.0.at-fence-4.0 value");
+    connection.say("cmd=put_result rc=0 msg=success\n");
+    connection.hear_until("cmd=get kvsname=canele-run.7.x key=canele.0.at-fence-4.0");
+    connection.say("cmd=get_result rc=-1 msg=no\n");
+    connection.hear_until("canele.1.at-fence-4.0");
+    connection.say("cmd=get_result rc=-1 msg=no\n");
+  });
+  EXPECT_FALSE(job->fence(soon, &why));
+  launcher.join();
+  connection.say("cmd=finalize_ack\n");
+  job->rest();
+  connection.say(canele_greeting);
+  EXPECT_TRUE(job->resume(60 * soon, &why)) << why;
+  connection.say("cmd=put_result rc=0 msg=success\ncmd=barrier_out\n");
+  EXPECT_TRUE(job->fence(60 * soon, &why)) << "a failed wait for all ranks belongs to its own life: " << why;
+  connection.say("cmd=finalize_ack\n");
+  job->finalize();
+}
+
+/// One engine's thread hears what another engine waits for.
+TEST_F(Pmi1Bootstrap, WhoWaitsIsToldWhatAnotherThreadHears) {
+  std::atomic<bool> met{false};
+  std::thread launcher([&] {
+    connection.hear_until("cmd=put");
+    connection.say("cmd=put_result rc=0 msg=success\n");
+    connection.hear_until("cmd=barrier_in");
+    connection.say("cmd=barrier_out\n");
+  });
+  std::thread other([&] {
+    while (!met) job->progress(0);
+  });
+  EXPECT_TRUE(job->fence(std::numeric_limits<std::uint64_t>::max(), &why)) << why;  // the test's own time limit ends it if nothing wakes it
+  met = true;
+  other.join();
+  launcher.join();
+}
+
 TEST_F(Pmi1Bootstrap, ALostLauncherEndsQuestionsOnce) {
   int times = 0;
   job->get(1, "address", 60 * soon, [&times](bool ok, const Blob&, const std::string&) { times += ok ? 100 : 1; });
@@ -497,7 +562,7 @@ TEST_F(Pmi1Bootstrap, ALostLauncherEndsQuestionsOnce) {
   connection.close_other();
   EXPECT_TRUE(job->progress(soon));
   EXPECT_EQ(times, 1);
-  EXPECT_FALSE(job->progress(ms)) << "nobody is woken by a closed connection again and again";
+  EXPECT_FALSE(job->progress(one_ms)) << "nobody is woken by a closed connection again and again";
   EXPECT_FALSE(job->put("k", {}, &why));
   EXPECT_FALSE(job->fence(60 * soon, &why));
   EXPECT_EQ(why, "the connection to the launcher is lost");

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several engines in a process, under one launcher: side by side, and one after the other.
+
+Usage: engines_test.py Run|Pmix|OpenMpi|Hydra|Alone [unittest's options]; CANELE_TEST_CYCLES: how many (25; 1000 in a soak)
+Who: ctest, one entry for each launcher; the programs' directory is in CANELE_TEST_BIN.
+Surprise: mpiexec.hydra lets no process join twice, so there the second cycle is to be refused in words.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
+SKIPPED = 77
+PROGRAM = str(BIN / "process_engines")
+CYCLES = int(os.environ.get("CANELE_TEST_CYCLES", "25"))
+TIME_LIMIT = 100 * max(1, CYCLES // 25)
+
+
+class Launcher(unittest.TestCase):
+    prefix = []
+    drivers = ("shm", "tcp")
+    kib_per_cycle = 2  # an engine that is not freed is 150
+
+    def start(self, *words, ranks=2, code=0, **environment):
+        command = [word.format(ranks=ranks) for word in self.prefix] + [PROGRAM, *words]
+        done = subprocess.run(command, env={**os.environ, **environment}, timeout=TIME_LIMIT, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
+        done.all = f"exit code {done.returncode} of {command} with {environment}:\n{done.stdout}\n{done.stderr}"
+        self.assertEqual(done.returncode, code, done.all)
+        return done
+
+    def check_side_by_side(self, *ways):
+        for driver in self.drivers:
+            for way in ways:
+                with self.subTest(way=way, driver=driver):
+                    self.start(way, CANELE_DRIVERS=driver)
+
+    def check_loop(self):
+        for driver in self.drivers:
+            done = self.start("loop", str(CYCLES), str(self.kib_per_cycle if CYCLES >= 200 else 1e9),
+                              CANELE_DRIVERS=driver)
+            print(done.stdout, end="")
+
+
+class SideBySide:
+    def test_two_native(self):
+        self.check_side_by_side("native")
+
+    def test_beside_mpi(self):
+        self.check_side_by_side("mpi", "mpi-first")
+
+    def test_by_two_threads(self):
+        self.check_side_by_side("threads")
+
+    def test_workers(self):
+        """The launcher's answers to one engine may be heard by the worker of another one."""
+        for worker in ("none", "bound"):
+            self.start("native", ranks=3, CANELE_WORKER=worker, CANELE_DRIVERS="tcp")
+
+    def test_an_end_in_a_destructor(self):
+        self.start("late")
+
+
+class OneAfterTheOther:
+    def test_loop(self):
+        self.check_loop()
+
+    def test_after_a_failure(self):
+        """An engine that was never there does not count."""
+        self.start("after-failure", ranks=3)
+
+
+class Run(SideBySide, OneAfterTheOther, Launcher):
+    prefix = [str(BIN / "canele-run"), "--pmi1", "-n", "{ranks}"]
+
+
+class Pmix(SideBySide, OneAfterTheOther, Launcher):
+    """libpmix keeps what each engine has published, some KiB, until the process ends."""
+
+    kib_per_cycle = 16
+
+    def setUp(self):
+        words = subprocess.run([BIN / "canele-run", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        on_request = ["--pmix"] if "--pmix" in words else []
+        self.prefix = [str(BIN / "canele-run"), *on_request, "-n", "{ranks}"]
+
+
+class OpenMpi(SideBySide, OneAfterTheOther, Launcher):
+    kib_per_cycle = 16
+    prefix = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "{ranks}"]
+
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which(cls.prefix[0]) is None:
+            raise unittest.SkipTest("mpirun.openmpi is not installed (Debian: openmpi-bin)")
+
+
+class Hydra(SideBySide, Launcher):
+    prefix = ["mpiexec.hydra", "-n", "{ranks}"]
+
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which("mpiexec.hydra") is None:
+            raise unittest.SkipTest("mpiexec.hydra is not installed (Debian: mpich)")
+
+    def test_a_second_life_is_refused(self):
+        done = self.start("loop", "2", code=3)
+        self.assertEqual(done.stderr.count("mpiexec.hydra lets no process join twice"), 2, done.all)
+
+
+class Alone(OneAfterTheOther, Launcher):
+    def test_two_native(self):
+        self.start("native")
+
+
+def main():
+    names = ("Run", "Pmix", "OpenMpi", "Hydra", "Alone")
+    if len(sys.argv) < 2 or sys.argv[1] not in names:
+        sys.exit("which one? engines_test.py " + "|".join(names))
+    result = unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]], exit=False).result
+    if result.wasSuccessful() and result.testsRun <= len(result.skipped):  # a class that is skipped runs none
+        sys.exit(SKIPPED)
+    sys.exit(not result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()
