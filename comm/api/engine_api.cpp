@@ -10,9 +10,9 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/api/start_checks.hpp"
 #include "comm/api/worker_place.hpp"
 #include "comm/collectives/drain.hpp"
-#include "comm/collectives/forced.hpp"
 #include "comm/collectives/group.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/peers.hpp"
@@ -29,35 +29,25 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 
 int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine) {
   std::vector<std::string> overrides;
-  if (options != nullptr) {
-    if (options->struct_size < sizeof(canele_options_t)) {
-      return error(CANELE_EINVAL,
-                   "canele_init: options->struct_size is " + std::to_string(options->struct_size) +
-                       ", must be sizeof(canele_options_t) = " + std::to_string(sizeof(canele_options_t)));
-    }
-    for (size_t i = 0; i < options->settings_count; ++i) overrides.emplace_back(options->settings[i]);
-  }
+  std::string why = read_options(options, &overrides);
+  if (!why.empty()) return error(CANELE_EINVAL, why);
   EngineParts parts;
   parts.platform = &posix_platform();
-  parts.settings = std::make_unique<Settings>(*parts.platform, overrides);
-  if (!parts.settings->error().empty()) return error(CANELE_EINVAL, parts.settings->error());
-  std::string why;
-  collectives::Forced forced;
-  if (!collectives::parse_forced(parts.settings->text(Setting::collectives), &forced, &why))
-    return error(CANELE_EINVAL, why);
+  parts.settings = std::make_unique<Settings>(*parts.platform, overrides, Settings::Warnings::later);
+  why = parts.settings->error().empty() ? wrong_setting(*parts.settings) : parts.settings->error();
+  if (!why.empty()) return error(CANELE_EINVAL, why);
   const std::string& path = parts.settings->text(Setting::driver_path);
   if (!choose_drivers(parts.settings->text(Setting::drivers), path, &parts.drivers, &why))
     return error(CANELE_EINVAL, why);
   parts.strategy = find_strategy(parts.settings->text(Setting::strategy));
-  if (parts.strategy == nullptr) {
-    return error(CANELE_EINVAL, "CANELE_STRATEGY=" + parts.settings->text(Setting::strategy) + ": no such strategy");
-  }
   parts.bootstrap = join_job(*parts.platform, parts.settings->number(Setting::start_timeout) * second_ns, &why);
   if (parts.bootstrap == nullptr) return error(CANELE_EBOOTSTRAP, why);
   parts.on_this_machine = true;
   parts.cores = register_cores(*parts.settings);
-  *engine = Engine::create(std::move(parts), &why);
-  if (*engine == nullptr) return error(CANELE_EBOOTSTRAP, why);
+  int code = CANELE_OK;
+  *engine = Engine::create(std::move(parts), &why, &code);
+  if (*engine == nullptr) return error(code, why);
+  warn_of_settings(**engine);
   return CANELE_OK;
 }
 

@@ -85,7 +85,8 @@ int start_workers(Engine& engine) {
     const std::string& core = engine.settings->text(Setting::worker_core);
     if (code != CANELE_OK || (kinds & CANELE_WORKER_BOUND) == 0 || core == "auto") return code;
     const int index = std::atoi(core.c_str());
-    return canele_worker_bind(public_of(engine), CANELE_INDEX_LOGICAL, &index, 1);
+    const int bound = canele_worker_bind(public_of(engine), CANELE_INDEX_LOGICAL, &index, 1);
+    return bound == CANELE_OK ? bound : error(bound, "CANELE_WORKER_CORE=" + core + ": " + canele_error_detail());
   }
   return CANELE_OK;
 }

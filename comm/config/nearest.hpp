@@ -30,10 +30,11 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The name of `known` nearest to `name`, or empty if more than a third of it (and more than two letters) differs.
+/// The name of `known` nearest to `name`, or empty if more than a third of it (and more than two letters) differs. Of a
+/// name of two or three letters one may differ: "on" is not meant to be "off".
 inline std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known) {
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t best_distance = (name.size() <= 3 ? 1 : std::max<std::size_t>(2, name.size() / 3)) + 1;
   for (const std::string_view candidate : known) {
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {

@@ -19,9 +19,10 @@ namespace {
 
 constexpr std::string_view prefix = "CANELE_";
 
-/// Variables with our prefix that tools and scripts read, not the library.
+/// Variables with our prefix that tools and scripts read, not the library. CANELE_X_ is for what others add: plug-ins
+/// of a runtime, wrappers.
 constexpr std::string_view tool_variables = "CANELE_CC CANELE_CXX CANELE_FC";
-constexpr std::string_view tool_prefixes = "CANELE_RUN_ CANELE_DEMO_ CANELE_TEST_";
+constexpr std::string_view tool_prefixes = "CANELE_RUN_ CANELE_DEMO_ CANELE_TEST_ CANELE_X_";
 
 using Kind = SettingKind;
 using Entry = SettingEntry;
@@ -92,15 +93,6 @@ bool is_one_of(std::string_view word, std::string_view words) {
   return !each_word(words, ' ', [&](std::string_view known) { return known != word; });
 }
 
-std::string with_commas(std::string_view words) {
-  std::string text;
-  each_word(words, ' ', [&](std::string_view word) {
-    text.append(text.empty() ? "" : ", ").append(word);
-    return true;
-  });
-  return text;
-}
-
 std::string did_you_mean(std::string_view word, std::string_view words) {
   std::vector<std::string_view> known;
   each_word(words, ' ', [&](std::string_view one) {
@@ -165,7 +157,7 @@ std::string check(const Entry& entry, std::string_view text) {
   switch (entry.kind) {
     case Kind::choice:
       if (is_one_of(text, entry.words)) return {};
-      return "is none of " + with_commas(entry.words) + did_you_mean(text, entry.words);
+      return "is no value of it" + did_you_mean(text, entry.words);  // which ones there are is said behind it
     case Kind::drivers:
       return check_drivers(text);
     case Kind::number:
@@ -204,14 +196,29 @@ std::string suggestion(std::string_view variable) {
 struct Assignment {
   std::string_view variable;
   std::string_view value;
-  int index = -1;  ///< in the table; -1: unknown
+  int index = -1;              ///< in the table; -1: unknown
+  bool without_value = false;  ///< there is no "="
 };
 
 Assignment take_apart(std::string_view text) {
   const auto equals = text.find('=');
-  Assignment one{text.substr(0, equals), equals == std::string_view::npos ? "" : text.substr(equals + 1)};
+  Assignment one{text.substr(0, equals), equals == std::string_view::npos ? "" : text.substr(equals + 1), -1,
+                 equals == std::string_view::npos};
   if (one.variable.starts_with(prefix)) one.index = find(one.variable.substr(prefix.size()));
   return one;
+}
+
+std::string right_values(const Entry& entry) {
+  std::string text = std::string(entry.info.values);
+  if (!entry.info.unit.empty()) text += ", in " + std::string(entry.info.unit);
+  return text + " (default " + std::string(entry.info.fallback) + ")";
+}
+
+std::string no_value_given(const Assignment& one) {
+  const Entry& entry = table[static_cast<std::size_t>(one.index)];
+  return "\"" + std::string(one.variable) +
+         "\" (in the options of canele_init) has no \"=\" and no value; right would be " + std::string(one.variable) +
+         "= and one of: " + right_values(entry);
 }
 
 /// "" or the full sentence for people.
@@ -221,14 +228,12 @@ std::string complaint(const Assignment& one, Source source) {
   if (problem.empty()) return {};
   std::string text = std::string(one.variable) + "=\"" + std::string(one.value) + "\" ";
   if (source == Source::options) text += "(in the options of canele_init) ";
-  text += problem + "; right would be: " + std::string(entry.info.values);
-  if (!entry.info.unit.empty()) text += ", in " + std::string(entry.info.unit);
-  return text + " (default " + std::string(entry.info.fallback) + ")";
+  return text + problem + "; right would be: " + right_values(entry);
 }
 
 }  // namespace
 
-Settings::Settings(Platform& platform, std::span<const std::string> overrides) : values_(table.size()) {
+Settings::Settings(Platform& platform, std::span<const std::string> overrides, Warnings when) : values_(table.size()) {
   std::vector<std::string> warnings;
   for (std::size_t i = 0; i < table.size(); ++i) values_[i].text = table[i].info.fallback;
 
@@ -253,7 +258,9 @@ Settings::Settings(Platform& platform, std::span<const std::string> overrides) :
   });
   for (const std::string& text : overrides) {
     const Assignment one = take_apart(text);
-    if (one.index >= 0) {
+    if (one.index >= 0 && one.without_value) {
+      if (error_.empty()) error_ = no_value_given(one);
+    } else if (one.index >= 0) {
       take(one, Source::options);
     } else if (error_.empty()) {
       // A program that passes a wrong name is wrong itself: an error, where a stale variable is only a warning.
@@ -262,8 +269,11 @@ Settings::Settings(Platform& platform, std::span<const std::string> overrides) :
   }
   if (number(Setting::verbose) == 0) return;
   for (std::size_t i = 0; i < warnings.size(); ++i) {
-    if (!belongs_to_a_module(unknown_[i].first)) platform.log(LogLevel::warning, warnings[i]);
+    if (!belongs_to_a_module(unknown_[i].first)) warnings_.push_back(std::move(warnings[i]));
   }
+  if (when == Warnings::later) return;
+  for (const std::string& text : warnings_) platform.log(LogLevel::warning, text);
+  warnings_.clear();
 }
 
 std::uint64_t Settings::number(Setting setting, std::uint64_t automatic) const {

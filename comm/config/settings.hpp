@@ -79,9 +79,14 @@ struct SettingInfo {
 
 class Settings {
  public:
+  enum class Warnings : bool { now, later };
+
   /// Reads the environment through `platform`, then `overrides` ("CANELE_NAME=value"). Problems are kept in error();
-  /// warnings are logged.
-  Settings(Platform& platform, std::span<const std::string> overrides);
+  /// warnings are logged, or kept: one rank says them for all.
+  Settings(Platform& platform, std::span<const std::string> overrides, Warnings when = Warnings::now);
+
+  /// Those that were kept.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   /// "" or what is wrong and what would be right.
   const std::string& error() const { return error_; }
@@ -108,6 +113,7 @@ class Settings {
   std::vector<Value> values_;
   std::vector<std::pair<std::string, std::string>> unknown_;  ///< variables of the environment, without CANELE_
   std::string error_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace canele::comm

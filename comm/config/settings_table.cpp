@@ -230,7 +230,7 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      10'000'000'000},
     {{"START_TIMEOUT", "60", "s",
       "Time for all ranks to appear at the start. Raise it on machines that start jobs slowly; lower it to learn of a "
-      "missing rank sooner.",
+      "missing rank sooner. Unless it is set, a job of n ranks has n/10 s more.",
       "1 to 86400"},
      SettingKind::number,
      false,

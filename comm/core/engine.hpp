@@ -139,8 +139,8 @@ class Engine final : public ltask::Helped {
  public:
   static constexpr int packets_per_poll = 64;  ///< then others have their turn
 
-  /// Opens the drivers, publishes the addresses, waits for all ranks. nullptr and *why on failure.
-  static std::unique_ptr<Engine> create(EngineParts parts, std::string* why);
+  /// Opens the drivers, publishes the addresses, waits for all ranks. nullptr, *why and *code (CANELE_E...) on failure.
+  static std::unique_ptr<Engine> create(EngineParts parts, std::string* why, int* code = nullptr);
   ~Engine();
 
   // ---- progress: any thread -------------------------------------------------------------------------------------

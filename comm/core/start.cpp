@@ -129,8 +129,9 @@ struct EngineBuilder {
     return std::string(factory.name) + (earlier == 0 ? "" : "#" + std::to_string(earlier));
   }
 
+  /// What is wrong with a driver beside others is said by one rank of each host; without others it is the error.
   static bool open_drivers(Engine& engine, const std::vector<DriverChoice>& choices, std::string* why) {
-    std::string problems;
+    std::vector<std::string> problems;
     bool reaches_others = engine.size == 1;
     for (const DriverChoice& choice : choices) {
       const drivers::DriverFactory* const factory = choice.factory;
@@ -138,17 +139,31 @@ struct EngineBuilder {
       if (open_driver(engine, choice, &problem)) {
         reaches_others = reaches_others || !engine.slots.back()->driver->capabilities().reaches_self;
       } else {
-        problems += (problems.empty() ? "" : "; ") + std::string(factory->name) + ": " + problem;
-        engine.log(LogLevel::warning, "driver " + std::string(factory->name) + " is not used: " + problem);
+        problems.push_back(std::string(factory->name) + ": " + problem);
       }
     }
-    if (!reaches_others) *why = "no driver can be used (" + problems + ")";
-    return reaches_others;
+    if (!reaches_others) {
+      *why = "CANELE_DRIVERS=\"" + engine.settings->text(Setting::drivers) +
+             "\": no driver can be used that reaches other ranks";
+      for (const std::string& one : problems) *why += "; " + one;
+      return false;
+    }
+    const LogLevel level = engine.bootstrap->local_rank() == 0 ? LogLevel::warning : LogLevel::debug;
+    for (const std::string& one : problems) engine.log(level, "a driver is not used: " + one);
+    return true;
+  }
+
+  /// Unless the user has said how long, many ranks have more time: they are started, and asked, one after the other.
+  static std::uint64_t start_timeout(const Engine& engine) {
+    constexpr std::uint64_t second = 1'000'000'000, of_each_rank = second / 10;
+    const std::uint64_t said = engine.settings->number(Setting::start_timeout) * second;
+    if (engine.settings->source(Setting::start_timeout) != Source::fallback) return said;
+    return said + static_cast<std::uint64_t>(engine.size) * of_each_rank;
   }
 
   static bool meet(Engine& engine, std::string* why) {
     Bootstrap& b = *engine.bootstrap;
-    const std::uint64_t timeout_ns = engine.settings->number(Setting::start_timeout) * 1'000'000'000;
+    const std::uint64_t timeout_ns = start_timeout(engine);
     if (engine.rank == 0) {
       for (std::size_t i = 0; i < secret_size; i += sizeof(std::uint64_t)) {
         const std::uint64_t word = engine.platform.random();
@@ -231,17 +246,21 @@ struct EngineBuilder {
     return false;
   }
 
-  static std::unique_ptr<Engine> build(EngineParts parts, std::string* why) {
+  static std::unique_ptr<Engine> build(EngineParts parts, std::string* why, int* code) {
     const auto choices = std::move(parts.drivers);
     std::unique_ptr<Engine> engine(new Engine(std::move(parts)));
+    const auto failed = [code](int how) {
+      *code = how;
+      return nullptr;
+    };
     if (!engine->sleeper.error().empty()) {
       *why = engine->sleeper.error();
-      return nullptr;
+      return failed(CANELE_ENOMEM);
     }
     find_samples(*engine);
-    if (!set_credit(*engine, why)) return nullptr;
-    if (!open_drivers(*engine, choices, why) || !meet(*engine, why)) return nullptr;
-    if (!watch_launcher(*engine, why)) return nullptr;
+    if (!set_credit(*engine, why)) return failed(CANELE_EINVAL);
+    if (!open_drivers(*engine, choices, why)) return failed(CANELE_EDRIVER);
+    if (!meet(*engine, why) || !watch_launcher(*engine, why)) return nullptr;
     return engine;
   }
 };
@@ -301,8 +320,11 @@ Engine::~Engine() {
   bootstrap->finalize();  // no call back comes after it
 }
 
-std::unique_ptr<Engine> Engine::create(EngineParts parts, std::string* why) {
-  return EngineBuilder::build(std::move(parts), why);
+std::unique_ptr<Engine> Engine::create(EngineParts parts, std::string* why, int* code) {
+  int unasked;
+  if (code == nullptr) code = &unasked;
+  *code = CANELE_EBOOTSTRAP;
+  return EngineBuilder::build(std::move(parts), why, code);
 }
 
 void Engine::log(LogLevel level, const std::string& text) {

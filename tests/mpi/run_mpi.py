@@ -131,8 +131,8 @@ class Profile(unittest.TestCase):
     def test_a_file_that_cannot_be_written_is_told(self):
         result = run(os.path.join(BIN, "mpi_environment"), "1",
                      env={**os.environ, "CANELE_PROFILE": "/no/such/directory/profile.json"})
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stderr, r"the profile \(CANELE_PROFILE\) could not be written to /no/such/directory/p")
+        self.assertNotEqual(result.returncode, 0, "it is found out at the start, not after hours")
+        self.assertIn('CANELE_PROFILE="/no/such/directory/profile.json": there is no directory', result.stderr)
 
 
 class Wrappers(unittest.TestCase):

@@ -2,8 +2,8 @@
 //
 // Several engines in one process of a job: at once, or one after the other.
 //
-// Usage: process_engines native | mpi | mpi-first | threads | late | after-failure | loop CYCLES [KIB_PER_CYCLE] | init
-// Who: engines_test.py, settings_test.py. Threads: "threads" creates each engine in a thread of its own.
+// Usage: process_engines native | mpi | mpi-first | threads | late | after-failure | loop CYCLES [KIB_PER_CYCLE] |
+// options | init Who: engines_test.py, settings_test.py. Threads: "threads" creates each engine in a thread of its own.
 // Surprise: exit code 3 is canele_init's refusal, with its words on stderr; 1 is what is wrong in the library.
 #include <canele/canele.h>
 #include <mpi.h>
@@ -103,6 +103,23 @@ bool ended_late() {
   return ring(owner.engine, "ring");
 }
 
+/// Options that no program should give.
+bool refuses_options() {
+  const char* const without_value[] = {"CANELE_VERBOSE"};
+  const char* const none[] = {"CANELE_VERBOSE=1", nullptr};
+  const canele_options_t wrong[] = {{sizeof(canele_options_t), without_value, 1},
+                                    {sizeof(canele_options_t), none, 2},
+                                    {sizeof(canele_options_t), nullptr, 1},
+                                    {sizeof(canele_options_t) - 1, nullptr, 0}};
+  bool right = true;
+  for (const canele_options_t& options : wrong) {
+    canele_engine_t* engine = nullptr;
+    right = canele_init(&options, &engine) == CANELE_EINVAL && engine == nullptr && right;
+    std::printf("%s\n", canele_error_detail());
+  }
+  return right;
+}
+
 /// Rank 0 fails to make its first engine, and makes another one; the others wait for it all the time.
 bool after_a_failure() {
   const char* place = std::getenv("PMIX_RANK");
@@ -156,6 +173,7 @@ int main(int count, char** words) {
   if (how == "late") right = ended_late();
   if (how == "after-failure") right = after_a_failure();
   if (how == "loop" && count > 2) right = loop(std::atoi(words[2]), count > 3 ? std::atof(words[3]) : 1e9);
+  if (how == "options") right = refuses_options();
   if (how == "init") right = end(make());
   return right ? 0 : 1;
 }

@@ -471,8 +471,11 @@ class TraceTest(unittest.TestCase):
         self.assertGreater(trace["otherData"]["lost"], 100)
 
     def test_a_file_that_cannot_be_written_is_told(self):
-        _, errors = run("canele-hello", CANELE_TRACE="/no/such/place/%r.json")
-        self.assertIn('cannot write the trace (CANELE_TRACE) to "/no/such/place/0.json"', errors)
+        _, errors = run("canele-hello", CANELE_TRACE="/no/such/place/%r.json", code=1)
+        self.assertIn('CANELE_TRACE="/no/such/place/%r.json": there is no directory /no/such/place', errors)
+        # What is there at the start may fail at the end all the same.
+        _, errors = run("canele-hello", CANELE_TRACE="/dev/full")
+        self.assertIn('cannot write the trace (CANELE_TRACE) to "/dev/full"', errors)
         _, errors = run("canele-hello", CANELE_TRACE_EVENTS="3", code=1)
         self.assertIn("CANELE_TRACE_EVENTS", errors)
 

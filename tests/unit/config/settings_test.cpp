@@ -138,12 +138,13 @@ TEST(Settings, WrongValuesNameVariableValueAndTheRightForm) {
   expect_parts(error_of("CANELE_START_TIMEOUT", "0"), {"less than 1", "in s", "default 60"});
   expect_parts(error_of("CANELE_START_TIMEOUT", "1.5"), {"no whole number"});
   expect_parts(error_of("CANELE_STRATEGY", "agregate"),
-               {"\"agregate\"", "fifo, aggregate, priority", "did you mean aggregate?"});
-  expect_parts(error_of("CANELE_MATCHER", "tabel"), {"\"tabel\"", "table, list, bins", "did you mean table?"});
-  expect_parts(error_of("CANELE_WORKER", "Bound"), {"none, auto, bound", "did you mean bound?"});
+               {"\"agregate\"", "fifo | aggregate | priority", "did you mean aggregate?"});
+  expect_parts(error_of("CANELE_MATCHER", "tabel"), {"\"tabel\"", "table | list | bins", "did you mean table?"});
+  expect_parts(error_of("CANELE_WORKER", "Bound"), {"none | auto | bound", "did you mean bound?"});
   expect_parts(error_of("CANELE_VERBOSE", "4"), {"more than 3"});
-  expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto, off"});
-  expect_parts(error_of("CANELE_SHM_MEMBARRIER", "on"), {"auto, off"});
+  expect_parts(error_of("CANELE_SHM_CMA", "on"), {"auto | off"});
+  expect_parts(error_of("CANELE_SHM_MEMBARRIER", "on"), {"auto | off"});
+  EXPECT_EQ(error_of("CANELE_CHECKSUM", "on").find("did you mean"), std::string::npos) << "not its opposite";
   expect_parts(error_of("CANELE_TCP_SEND_BUFFER", "4k"), {"no whole number", "in bytes"});
   expect_parts(error_of("CANELE_TCP_SEND_BUFFER", "1073741825"), {"more than 1073741824"});
 }
@@ -194,6 +195,7 @@ TEST(Settings, ToolVariablesAndQuietRunsGiveNoWarning) {
   EXPECT_EQ(error_of("CANELE_CC", "gcc"), "");
   EXPECT_EQ(error_of("CANELE_DRIVER_PATH", "/opt"), "");
   EXPECT_EQ(error_of("CANELE_TEST_SEED", "3"), "");
+  EXPECT_EQ(error_of("CANELE_X_MINE", "3"), "");
   FakePlatform platform;
   platform.environment = {{"CANELE_DRIVER", "tcp"}, {"CANELE_VERBOSE", "0"}};
   const Settings settings(platform, {});
@@ -208,6 +210,23 @@ TEST(Settings, UnknownOptionIsAnError) {
   }
   const std::string overrides[] = {"CANELE_TCP_PORT=x"};
   expect_parts(Settings(platform, overrides).error(), {"CANELE_TCP_PORT=\"x\"", "options of canele_init"});
+}
+
+TEST(Settings, AnOptionWithoutValueIsAnError) {
+  FakePlatform platform;
+  const std::string overrides[] = {"CANELE_VERBOSE"};
+  expect_parts(Settings(platform, overrides).error(), {"\"CANELE_VERBOSE\"", "no \"=\"", "0", "default 1"});
+  const std::string empty[] = {"CANELE_VERBOSE="};
+  EXPECT_EQ(Settings(platform, empty).error(), "") << "that is: unset";
+}
+
+TEST(Settings, WarningsMayBeKeptForOneRankToSay) {
+  FakePlatform platform;
+  platform.environment = {{"CANELE_DRIVER", "tcp"}};
+  const Settings settings(platform, {}, Settings::Warnings::later);
+  EXPECT_TRUE(platform.warnings.empty());
+  ASSERT_EQ(settings.warnings().size(), 1u);
+  expect_parts(settings.warnings()[0], {"CANELE_DRIVER", "did you mean CANELE_DRIVERS?"});
 }
 
 TEST(Settings, TheFirstMistakeIsKept) {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The checks. See start_checks.hpp.
+#include "comm/api/start_checks.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "comm/collectives/forced.hpp"
+#include "comm/core/registry.hpp"
+#include "comm/observe/report.hpp"
+#include "ltask/topology.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Setting written_at_the_end[] = {Setting::counters, Setting::profile, Setting::trace};
+
+std::string named(const Settings& settings, Setting setting) {
+  return "CANELE_" + std::string(Settings::info(setting).name) + "=\"" + settings.text(setting) + "\"";
+}
+
+bool is_a_directory(const fs::path& path) {
+  std::error_code none;
+  return fs::is_directory(path, none);
+}
+
+/// A file that is to be written at the end: a job of hours must not find out then that it cannot be.
+std::string unwritable(const Settings& settings, Setting setting) {
+  const std::string& pattern = settings.text(setting);
+  if (pattern.empty() || pattern == "-") return {};
+  const fs::path file(file_of_rank(pattern, 0));
+  if (is_a_directory(file)) return named(settings, setting) + " is a directory; right would be a file in it";
+  const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::error_code none;
+  if (!fs::exists(directory, none))
+    return named(settings, setting) + ": there is no directory " + directory.string() +
+           "; make it before the job starts";
+  const bool file_there = fs::exists(file, none);
+  const bool regular = !file_there || fs::is_regular_file(file, none);
+  if (access(regular ? directory.c_str() : file.c_str(), W_OK) == 0) return {};
+  return named(settings, setting) + " cannot be written: " + std::strerror(errno);
+}
+
+std::string wrong_core(const Settings& settings) {
+  const std::string& core = settings.text(Setting::worker_core);
+  if (core == "auto") return {};
+  const int index = static_cast<int>(std::min(settings.number(Setting::worker_core), std::uint64_t{1} << 30));
+  const ltask::Topology topology;
+  if (topology.os_index(ltask::UnitIndex::logical, index)) return {};
+  return named(settings, Setting::worker_core) + ": this machine has no such core; canele-info shows what there is";
+}
+
+/// More than there is: then no limit at all.
+std::string too_much_memory(const Settings& settings) {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return {};
+  const auto there = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
+  if (settings.number(Setting::unexpected_memory) <= there) return {};
+  return named(settings, Setting::unexpected_memory) + " is more than this machine's memory, " +
+         std::to_string(there >> 20) + "M: messages that no receive has asked for may use it up";
+}
+
+}  // namespace
+
+std::string read_options(const canele_options_t* options, std::vector<std::string>* overrides) {
+  if (options == nullptr) return {};
+  if (options->struct_size < sizeof(canele_options_t))
+    return "canele_init: options->struct_size is " + std::to_string(options->struct_size) +
+           ", must be sizeof(canele_options_t) = " + std::to_string(sizeof(canele_options_t));
+  if (options->settings == nullptr && options->settings_count > 0)
+    return "canele_init: options->settings is NULL, but settings_count is " + std::to_string(options->settings_count);
+  for (size_t i = 0; i < options->settings_count; ++i) {
+    if (options->settings[i] == nullptr)
+      return "canele_init: options->settings[" + std::to_string(i) + "] is NULL; right would be \"NAME=value\"";
+    overrides->emplace_back(options->settings[i]);
+  }
+  return {};
+}
+
+std::string wrong_setting(const Settings& settings) {
+  std::string why;
+  collectives::Forced forced;
+  if (!collectives::parse_forced(settings.text(Setting::collectives), &forced, &why)) return why;
+  if (find_strategy(settings.text(Setting::strategy)) == nullptr)
+    return named(settings, Setting::strategy) + ": no such strategy";
+  if (const std::string& list = settings.text(Setting::decorators);
+      !list.empty() && decorate(list, find_driver("self")->create(), &why) == nullptr)
+    return named(settings, Setting::decorators) + ": " + why;
+  for (const Setting setting : written_at_the_end) {
+    why = unwritable(settings, setting);
+    if (!why.empty()) return why;
+  }
+  return wrong_core(settings);
+}
+
+void warn_of_settings(Engine& engine) {
+  const Settings& settings = *engine.settings;
+  if (engine.rank == 0) {
+    for (const std::string& text : settings.warnings()) engine.log(LogLevel::warning, text);
+    for (const Setting setting : written_at_the_end) {
+      const std::string& file = settings.text(setting);
+      if (engine.size == 1 || file.empty() || file == "-" || file.find("%r") != std::string::npos) continue;
+      std::error_code none;
+      if (fs::exists(file, none) && !fs::is_regular_file(file, none)) continue;  // a pipe takes all
+      engine.log(LogLevel::warning, named(settings, setting) + ": all " + std::to_string(engine.size) +
+                                        " ranks write to this one file, and the last stays; %r in it becomes the rank");
+    }
+  }
+  if (engine.bootstrap->local_rank() != 0) return;
+  if (const std::string text = too_much_memory(settings); !text.empty()) engine.log(LogLevel::warning, text);
+  const std::string& samples = settings.text(Setting::samples);
+  if (!samples.empty() && samples != "off" && !is_a_directory(samples))
+    engine.log(LogLevel::warning, named(settings, Setting::samples) + ": there is no such directory");
+  for (std::string_view rest = settings.text(Setting::driver_path); !rest.empty();) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string_view one = rest.substr(0, end);
+    if (!one.empty() && !is_a_directory(one))
+      engine.log(LogLevel::warning,
+                 named(settings, Setting::driver_path) + ": there is no directory " + std::string(one));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+}  // namespace canele::comm::api
