@@ -107,6 +107,12 @@ nm_session_s* session_of(mpi::Communicator& comm);
 /// Ends the job if `error` says that a call failed whose result StarPU does not look at.
 void must(int error, const char* function);
 
+/// Ends the job if there is no memory for what is to be sent: names the setting of StarPU that helps.
+[[noreturn]] void without_memory(const canele_data_t& data, const char* function);
+inline void must_have_memory(const canele_data_t& data, const char* function) {
+  if (data.length != 0 && data.base == nullptr && data.segments == nullptr) without_memory(data, function);
+}
+
 /// A gate is the peer's rank in MPI_COMM_WORLD plus one, as a pointer: nothing to look up, nothing that can dangle when
 /// a communicator is freed.
 inline nm_gate_t gate_of(int world_rank) {

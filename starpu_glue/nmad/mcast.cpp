@@ -84,6 +84,7 @@ extern "C" void nm_mcast_isend(nm_mcast_t* memory, nm_comm_t comm, const int* de
     ranks.push_back(communicator.world_rank(destinations[i]));
   }
   const canele_data_t described = nmad::Data::of(data).describe();
+  nmad::must_have_memory(described, "nm_mcast_isend");
   canele_multicast_options_t options{};
   options.struct_size = sizeof options;
   options.priorities = priorities;

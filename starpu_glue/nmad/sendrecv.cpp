@@ -65,6 +65,7 @@ void init(nm_session_t session, nm_sr_request_t* memory, bool send) {
 
 int post_send(nm_session_t session, Request& request, nm_gate_t gate, nm_tag_t tag, std::uint32_t flags) {
   const canele_data_t data = request.data.describe();
+  must_have_memory(data, "nm_sr_send_isend");
   canele_send_options_t options{};
   options.struct_size = sizeof options;
   options.priority = request.priority;
@@ -76,6 +77,13 @@ int post_send(nm_session_t session, Request& request, nm_gate_t gate, nm_tag_t t
 }  // namespace
 
 void tell_finalized(Turn& turn) { notify(static_cast<Request&>(turn), CANELE_EVENT_FINALIZED); }
+
+void without_memory(const canele_data_t& data, const char* function) {
+  mpi::fatal(
+      "%s: StarPU names no memory for %zu bytes: the data is on another NUMA node (STARPU_USE_NUMA) or a GPU, and "
+      "StarPU's cooperative sends look in the main memory only; set STARPU_MPI_COOP_SENDS=0",
+      function, data.length);
+}
 
 void must(int error, const char* function) {
   if (error != CANELE_OK) mpi::fatal("%s failed: %s: %s", function, canele_error_string(error), canele_error_detail());

@@ -46,6 +46,15 @@ TEST(Nmad, ContiguousData) {
   EXPECT_EQ(Data::of(&data).describe().length, 0u);
 }
 
+TEST(Nmad, DataWithoutMemoryNamesTheSettingThatHelps) {
+  nm_data_s data;
+  nm_data_contiguous_build(&data, nullptr, 4096);
+  EXPECT_DEATH(canele::nmad::must_have_memory(Data::of(&data).describe(), "nm_mcast_isend"),
+               "nm_mcast_isend: .* 4096 bytes.*STARPU_MPI_COOP_SENDS=0");
+  nm_data_contiguous_build(&data, nullptr, 0);
+  canele::nmad::must_have_memory(Data::of(&data).describe(), "nm_mcast_isend");
+}
+
 TEST(Nmad, IovecsWithEmptyPieces) {
   char head[] = "head", tail[] = "tail";
   const struct iovec pieces[] = {{nullptr, 0}, {head, 4}, {nullptr, 0}, {tail, 4}, {nullptr, 0}};
