@@ -3,7 +3,7 @@
 #
 # Installs the Debian packages that Canelé needs and this machine lacks. The one list of packages.
 #
-# Usage: tests/install-packages.sh GROUP...     groups: build test starpu; --list prints the names instead
+# Usage: tests/install-packages.sh [GROUP...]     groups: build (if none is named) test starpu; --list prints the names
 # Who: tests/run.sh and apps/demo.sh; people by hand.
 # Surprise: asks apt only if something is missing, so that it costs nothing on a machine that has everything, and works
 #           there without being root.
@@ -46,7 +46,6 @@ apt_install() {
 main() {
   local list=0 group name
   local -a wanted=() missing=()
-  [[ $# -gt 0 ]] || fail "which groups? build test starpu"
   for group in "$@"; do
     if [[ $group == --list ]]; then
       list=1
@@ -55,6 +54,8 @@ main() {
     # shellcheck disable=SC2207  # package names have no spaces
     wanted+=($(packages_of "$group"))
   done
+  # shellcheck disable=SC2207
+  [[ ${#wanted[@]} -gt 0 ]] || wanted=($(packages_of build))
   if [[ $list -eq 1 ]]; then
     printf '%s\n' "${wanted[@]}" | sort -u
     return 0

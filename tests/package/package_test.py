@@ -16,7 +16,7 @@ import sys
 import tempfile
 import unittest
 
-from readme_blocks import blocks_of
+from readme_blocks import blocks_of, commands_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -29,10 +29,10 @@ EXPORTS = {
 }
 
 
-def run(*command, environment=None, directory=None):
+def run(*command, environment=None, directory=None, limit=120):
     """Runs a command with a limit; its output is shown if it fails."""
     result = subprocess.run(
-        [str(WRAPPER), "120", *map(str, command)],
+        [str(WRAPPER), str(limit), *map(str, command)],
         capture_output=True,
         text=True,
         check=False,
@@ -91,6 +91,27 @@ class PackageTest(unittest.TestCase):
             ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wpedantic"], HERE / "selfsend.c", "-o", program
         )
         self.assertIn("hello", run(program, environment=self.install.environment))
+
+    def test_headers_in_every_standard(self):
+        """Those in C serve old compilers; those in C++ say what they need."""
+        for header in ("canele.h", "collectives.h"):
+            text = f"#include <canele/{header}>\nint main(void) {{ return 0; }}\n"
+            for compiler, name, standards in (("gcc", "h.c", ("c99", "c11", "gnu17")),
+                                              ("g++", "h.cpp", ("c++98", "c++11", "c++20"))):
+                (self.scratch / name).write_text(text, encoding="utf-8")
+                for standard in standards:
+                    self.install.compile([compiler, f"-std={standard}", "-pedantic", "-Wall", "-Wextra", "-Werror"],
+                                         self.scratch / name, "-o", self.scratch / "program")
+        for header in ("canele.hpp", "active.hpp", "collectives.hpp"):
+            (self.scratch / "h.cpp").write_text(f"#include <canele/{header}>\nint main() {{}}\n", encoding="utf-8")
+            with self.assertRaisesRegex(AssertionError, "canele.hpp needs C\\+\\+20"):
+                self.install.compile(["g++", "-std=c++17"], self.scratch / "h.cpp", "-o", self.scratch / "program")
+
+    def test_a_program_finds_the_library(self):
+        """By what pkg-config says, without LD_LIBRARY_PATH."""
+        program = self.scratch / "selfsend"
+        self.install.compile(["gcc"], HERE / "selfsend.c", "-o", program)
+        self.assertIn("hello", run(program, environment={"LD_LIBRARY_PATH": ""}))
 
     def test_cxx_program_with_find_package(self):
         run("cmake", "-S", HERE / "cmake_user", "-B", self.scratch / "b", environment=self.install.environment)
@@ -231,6 +252,41 @@ class ReadmeTest(unittest.TestCase):
         self.assertGreater(tested, 0, "README.md has no program that could be tested")
 
 
+class StartPageTest(unittest.TestCase):
+    """The commands of docs/start.md, as they stand there, with a home of their own. Only the compilation of the tree is
+    left out, for this build is there already: its preset is configured. CANELE_TEST_LITERALLY=1 leaves nothing out, but
+    for the packages."""
+
+    def test_commands(self):
+        if not (ROOT / ".git").exists():
+            self.skipTest("this tree is no clone")
+        literally = os.environ.get("CANELE_TEST_LITERALLY") == "1"
+        page = (ROOT / "docs/start.md").read_text(encoding="utf-8")
+        commands = commands_of(page)
+        self.assertEqual(commands[0].split("#")[0].strip(), "tests/install-packages.sh")
+        self.assertIn("libhwloc-dev", run(ROOT / "tests/install-packages.sh", "--list"))
+        with tempfile.TemporaryDirectory(prefix="canele-start-") as place:
+            clone, home = pathlib.Path(place) / "clone", pathlib.Path(place) / "home"
+            home.mkdir()
+            files = run("git", "ls-files", "-co", "--exclude-standard", directory=ROOT).splitlines()
+            for name in files:
+                if (ROOT / name).is_file():
+                    (clone / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(ROOT / name, clone / name)
+            script = ["set -e"]
+            for command in commands[1:]:
+                if command.startswith("cmake --build") and not literally:
+                    continue
+                if command.startswith("cmake --install") and not literally:
+                    self.assertIn(" build/user ", command)
+                    command = command.replace("build/user", f"'{BUILD}'")
+                script.append(command)
+            run("bash", "-c", "\n".join(script), directory=clone, environment={"HOME": str(home)},
+                limit=3600 if literally else 300)
+            self.assertTrue((home / "canele/bin/canele-run").exists())
+            self.assertTrue((clone / "hello").exists())
+
+
 class ReadmeBlocksTest(unittest.TestCase):
     """The finder of blocks itself."""
 
@@ -245,6 +301,7 @@ class ReadmeBlocksTest(unittest.TestCase):
         self.assertEqual(found[0].launcher, ["canele-run", "-n", "2"])
         self.assertEqual(found[2].launcher, ["x", "-n", "4"])
         self.assertEqual(found[0].text, "int a;\n")
+        self.assertEqual(commands_of("```sh\na  # b\nc \\\n  d\n```\nx\n```c\ne\n```\n```sh\nf\n```\n"), ["a  # b", "c \\\n  d", "f"])
 
 
 if __name__ == "__main__":

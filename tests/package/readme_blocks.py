@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The code blocks of a Markdown page, as a test wants them.
 
-Who: package_test.py. A block of C, C++ or CMake is tested unless the line before it says why not:
+Who: package_test.py, for README.md and for the commands of docs/start.md. A block of C, C++ or CMake is tested unless the line before it says why not:
     <!-- test: skip REASON -->          the block is not compiled
     <!-- test: run COMMAND PREFIX -->   how the program is started; without it: canele-run -n 2
 Surprise: a CMake block is built together with the program block that comes before it in the page.
@@ -26,6 +26,21 @@ class Block:
     def launcher(self):
         """The command that the program is started by."""
         return self.directive[4:].split() if self.directive.startswith("run ") else ["canele-run", "-n", "2"]
+
+
+def commands_of(text):
+    """The commands of the `sh` blocks of a page, in order; one that goes on after a backslash is one."""
+    found, inside, whole = [], False, True
+    for line in text.splitlines():
+        if line.startswith("```"):
+            inside = line.strip() == "```sh"
+        elif inside and line.strip():
+            if whole:
+                found.append(line)
+            else:
+                found[-1] += "\n" + line
+            whole = not line.endswith("\\")
+    return found
 
 
 def blocks_of(text):

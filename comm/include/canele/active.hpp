@@ -5,9 +5,13 @@
 // Who: programs. Threads: as in canele.h; one object is used by one thread at a time.
 // Surprise: the function of a handler runs on whatever thread makes progress, and for one message at a time.
 //
-//     canele::handler told(session, 7, [](const canele_am_message_t& message) { ... });      // on the rank that is
-//     told canele::active_message message;                                                        // on the rank that
-//     tells message.send(session, rank, 7, canele::one(task)); message.wait();
+//     // On the rank that is told:
+//     canele::handler told(session, 7, [](const canele_am_message_t& message) { ... });
+//
+//     // On the rank that tells:
+//     canele::active_message message;
+//     message.send(session, rank, 7, canele::one(task));
+//     message.wait();
 #ifndef CANELE_ACTIVE_HPP
 #define CANELE_ACTIVE_HPP
 

@@ -14,6 +14,10 @@
 #ifndef CANELE_CANELE_HPP
 #define CANELE_CANELE_HPP
 
+#if !defined(__cplusplus) || __cplusplus < 202002L
+#error "canele.hpp needs C++20 (g++ -std=c++20); canele.h serves C99, C++98 and what is newer"
+#endif
+
 #include <canele/canele.h>
 
 #include <array>
