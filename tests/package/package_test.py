@@ -301,7 +301,8 @@ class ReadmeBlocksTest(unittest.TestCase):
         self.assertEqual(found[0].launcher, ["canele-run", "-n", "2"])
         self.assertEqual(found[2].launcher, ["x", "-n", "4"])
         self.assertEqual(found[0].text, "int a;\n")
-        self.assertEqual(commands_of("```sh\na  # b\nc \\\n  d\n```\nx\n```c\ne\n```\n```sh\nf\n```\n"), ["a  # b", "c \\\n  d", "f"])
+        page = "```sh\na  # b\nc \\\n  d\n```\nx\n```c\ne\n```\n```sh\nf\n```\n"
+        self.assertEqual(commands_of(page), ["a  # b", "c \\\n  d", "f"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The code blocks of a Markdown page, as a test wants them.
 
-Who: package_test.py, for README.md and for the commands of docs/start.md. A block of C, C++ or CMake is tested unless the line before it says why not:
+Who: package_test.py, for README.md and for the commands of docs/start.md.
+A block of C, C++ or CMake is tested unless the line before it says why not:
     <!-- test: skip REASON -->          the block is not compiled
     <!-- test: run COMMAND PREFIX -->   how the program is started; without it: canele-run -n 2
 Surprise: a CMake block is built together with the program block that comes before it in the page.

@@ -26,15 +26,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* C99 and C++98 are served, too. */
-#if defined(__cplusplus) && __cplusplus >= 201103L
-#define CANELE_ALIGNAS_16 alignas(16)
-#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-#define CANELE_ALIGNAS_16 _Alignas(16)
-#else
-#define CANELE_ALIGNAS_16 __attribute__((aligned(16)))
-#endif
+#define CANELE_ALIGNAS_16 __attribute__((aligned(16))) /* C99 and C++98 have no word for it */
 
 #if defined(__GNUC__)
 #define CANELE_API __attribute__((visibility("default")))
@@ -97,9 +89,8 @@ typedef struct canele_options {
  *  options may be NULL. Blocks until the launcher has answered and every rank has joined (CANELE_EBOOTSTRAP after
  *  CANELE_START_TIMEOUT). Not to be called inside a callback. A process that sees a launcher's variables but cannot
  *  reach the launcher fails; it never becomes a job of one rank. Threads that call it at once are served in turn.
- *  Errors: CANELE_EINVAL for a wrong setting, which the words name; CANELE_EDRIVER if no driver can be used;
- *  CANELE_EBOOTSTRAP if the launcher or a rank does not come. It may be called again after canele_finalize, any number
- *  of times; only mpiexec.hydra lets no process join twice, and then the words say so. */
+ *  CANELE_EINVAL: a wrong setting, which the words name; CANELE_EDRIVER: no driver can be used. It may be called again
+ *  after canele_finalize; mpiexec.hydra alone lets no process join twice (CANELE_EBOOTSTRAP). */
 CANELE_API int canele_init(const canele_options_t *options, canele_engine_t **engine);
 
 /** Leaves the job: waits for own sends to be delivered to the other ranks' libraries, then for all ranks, then frees

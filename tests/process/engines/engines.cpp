@@ -8,6 +8,7 @@
 #include <canele/canele.h>
 #include <mpi.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Several engines in a process, under one launcher: side by side, and one after the other.
 
-Usage: engines_test.py Run|Pmix|OpenMpi|Hydra|Alone [unittest's options]; CANELE_TEST_CYCLES: how many (25; 1000 in a soak)
+Usage: engines_test.py Run|Pmix|OpenMpi|Hydra|Alone [unittest's options]
+       CANELE_TEST_CYCLES: how many lives of an engine (25; 1000 in a soak, where memory must not grow)
 Who: ctest, one entry for each launcher; the programs' directory is in CANELE_TEST_BIN.
 Surprise: mpiexec.hydra lets no process join twice, so there the second cycle is to be refused in words.
 """

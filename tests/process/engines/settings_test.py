@@ -2,8 +2,8 @@
 """Every setting with wrong values: canele_init answers with the right code, in one line that names variable, value and
 what is right; and a job says a warning once.
 
-Usage: settings_test.py [unittest's options]; the programs' directory is in CANELE_TEST_BIN, the tree in CANELE_TEST_SOURCE.
-Who: ctest.
+Usage: settings_test.py [unittest's options]
+Who: ctest, which names the programs' directory in CANELE_TEST_BIN and the tree in CANELE_TEST_SOURCE.
 Surprise: the settings come from docs/settings.md, so that one without wrong values here fails the test.
 """
 import os

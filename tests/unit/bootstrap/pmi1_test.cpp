@@ -549,7 +549,8 @@ TEST_F(Pmi1Bootstrap, WhoWaitsIsToldWhatAnotherThreadHears) {
   std::thread other([&] {
     while (!met) job->progress(0);
   });
-  EXPECT_TRUE(job->fence(std::numeric_limits<std::uint64_t>::max(), &why)) << why;  // the test's own time limit ends it if nothing wakes it
+  EXPECT_TRUE(job->fence(std::numeric_limits<std::uint64_t>::max(), &why))
+      << why;  // the test's own time limit ends it if nothing wakes it
   met = true;
   other.join();
   launcher.join();
