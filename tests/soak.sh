@@ -91,6 +91,17 @@ soak_death() {
   return "$status"
 }
 
+# A thousand engines of a process, one after the other, by each launcher: memory does not grow.
+soak_engines() {
+  local launcher status=0
+  for launcher in Run Pmix OpenMpi Alone; do
+    CANELE_TEST_BIN=$root/build/release/bin CANELE_TEST_CYCLES=1000 \
+      one_check streamed "$logs/soak-engines-$launcher.log" "$here/with-timeout" 3600 /usr/bin/env python3 -B \
+      "$here/process/engines/engines_test.py" "$launcher" -k loop || status=1
+  done
+  return "$status"
+}
+
 # Messages and multicasts at random in eight processes; 100,000 operations and more for each seed.
 soak_stress() {
   local driver status=0

@@ -120,9 +120,10 @@ class Seat final : public Bootstrap {
   }
   void get(int rank, std::string_view key, std::uint64_t timeout_ns, Deliver deliver) override {
     const std::uint64_t number = line_->ask(std::move(deliver));
-    connection_.get(rank, own(key), timeout_ns, [line = line_, number](bool ok, Blob blob, std::string reason) {
-      line->answer(number, ok, std::move(blob), std::move(reason));
-    });
+    const auto deliver_to_line = [line = line_, number, suffix = suffix_](bool ok, Blob blob, std::string reason) {
+      line->answer(number, ok, std::move(blob), without(suffix, std::move(reason)));
+    };
+    connection_.get(rank, own(key), timeout_ns, deliver_to_line);
   }
   void on_failure(std::function<void(int)> died) override {
     line_->listen(std::move(died));
@@ -141,6 +142,13 @@ class Seat final : public Bootstrap {
   bool progress(std::uint64_t wait_ns) override { return connection_.progress(wait_ns); }
 
  private:
+  /// People know a key by the name that the engine has given it.
+  static std::string without(const std::string& suffix, std::string reason) {
+    const std::size_t at = reason.find(suffix + "'");
+    if (at != std::string::npos) reason.erase(at, suffix.size());
+    return reason;
+  }
+
   std::string own(std::string_view key) const { return std::string(key) + suffix_; }
 
   /// The first time makes the engine one that all ranks have.

@@ -167,9 +167,10 @@ TEST_F(Engines, GetEachAnswerOnce) {
   std::vector<std::string> told;
   first->get(0, "address", long_enough, [&](bool, const Blob&, const std::string& reason) { told.push_back(reason); });
   first->get(2, "address", long_enough, [&](bool, const Blob&, const std::string& reason) { told.push_back(reason); });
-  script.open[0].second(true, {}, "here it is");
+  script.open[0].second(false, {}, "rank 0 has not published 'address-of-1' in the time given");
   first->finalize();
-  EXPECT_EQ(told, (std::vector<std::string>{"here it is", "this rank is leaving the job"}));
+  EXPECT_EQ(told, (std::vector<std::string>{"rank 0 has not published 'address' in the time given",
+                                            "this rank is leaving the job"}));
   script.open[1].second(true, {}, "too late");
   EXPECT_EQ(told.size(), 2u);
 }
