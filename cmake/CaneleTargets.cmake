@@ -12,6 +12,18 @@ function(canele_standard_headers target)
   endif()
 endfunction()
 
+# With this a string allocates where it is used, and not inside libstdc++.
+set(canele_own_strings _GLIBCXX_EXTERN_TEMPLATE=0)
+
+# canele_reserves_memory(target): its calls of operator new go by ltask/linked/reserving_new.cpp. Sanitizers have an
+# operator new of their own, which tells of no failure.
+function(canele_reserves_memory target)
+  if(NOT CANELE_SANITIZE)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:canele_reserving_new> ${ARGN})
+    target_link_options(${target} PRIVATE -Wl,--wrap=_Znwm -Wl,--wrap=_ZnwmSt11align_val_t)
+  endif()
+endfunction()
+
 # canele_room(name [LINK lib...]): all sources below the current directory become the object library canele_<name>.
 function(canele_room name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
@@ -24,6 +36,7 @@ function(canele_room name)
   add_library(canele_${name} OBJECT ${sources})
   target_include_directories(canele_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/comm/include)
   target_link_libraries(canele_${name} PUBLIC Threads::Threads ${ARG_LINK})
+  target_compile_definitions(canele_${name} PRIVATE ${canele_own_strings})
   if(canele_whole_program)
     target_compile_options(canele_${name} PRIVATE -flto -ffat-lto-objects ${canele_whole_program_options})
   endif()
@@ -40,12 +53,14 @@ function(canele_driver_module name)
   add_library(canele_driver_${name} OBJECT ${sources})
   target_include_directories(canele_driver_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(canele_driver_${name} PUBLIC Threads::Threads ${ARG_LINK})
+  target_compile_definitions(canele_driver_${name} PRIVATE ${canele_own_strings})
   canele_warnings(canele_driver_${name})
   canele_standard_headers(canele_driver_${name})
   add_library(canele_module_${name} MODULE)
   target_link_libraries(canele_module_${name} PRIVATE canele_driver_${name})
   set_target_properties(canele_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME canele-driver-${name}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/canele)
+  canele_reserves_memory(canele_module_${name} $<TARGET_OBJECTS:canele_own_reserve>)
   install(TARGETS canele_module_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/canele)
 endfunction()
 
@@ -76,5 +91,6 @@ macro(canele_engine_libraries)
   if(NOT CANELE_SANITIZE)
     target_link_options(canele PRIVATE -Wl,--no-undefined)
   endif()
+  canele_reserves_memory(canele)
   set_target_properties(canele PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/comm/canele.map)
 endmacro()

@@ -152,6 +152,10 @@ void* Handler::memory_for(Slot& slot) {
 void Handler::finish(Slot& slot) {
   canele_status_t status{};
   canele_request_status(&slot.request, &status);
+  if (!slot.told && status.error == CANELE_ENOMEM) {  // not even its head could be kept
+    slot.told = true;
+    slot.message = {status.source, id_, slot.head, 0, nullptr, 0, status.error};
+  }
   if (slot.message.error == CANELE_OK) slot.message.error = status.error;
   auto posted = Slot::State::posted;
   const bool stopped = !slot.state.compare_exchange_strong(posted, Slot::State::idle);

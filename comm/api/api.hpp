@@ -14,6 +14,7 @@
 #include <string>
 
 #include "comm/core/engine.hpp"
+#include "ltask/reserve.hpp"
 
 namespace canele::comm::api {
 
@@ -37,6 +38,13 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count);
 
 /// Makes progress in finalize until `done()` is true, which is asked under the engine's lock. False at the deadline.
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&));
+
+/// CANELE_ENOMEM if so little memory is left that a call should not begin what needs some; else CANELE_OK.
+inline int check_memory(const char* call) {
+  if (!ltask::memory_reserve.is_scarce() || ltask::memory_reserve.refill()) [[likely]]
+    return CANELE_OK;
+  return error(CANELE_ENOMEM, std::string(call) + ": the system has no memory");
+}
 
 /// Starts the workers that the settings ask for.
 int start_workers(Engine& engine);

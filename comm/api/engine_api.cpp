@@ -136,6 +136,8 @@ void dump_trace(Engine& engine) {
 }  // namespace
 
 Session* open_session(Engine& engine, std::string_view label, unsigned flags, int* code) {
+  *code = check_memory("canele_session_open");
+  if (*code != CANELE_OK) return nullptr;
   engine.lock_for_callback();
   Session* session = engine.sessions.find_or_make(engine, label);
   if (session == nullptr) {
@@ -209,6 +211,7 @@ using namespace canele::comm::api;
 int canele_init(const canele_options_t* options, canele_engine_t** engine) {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_init: engine is NULL");
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_init inside a completion callback");
+  if (!canele::ltask::memory_reserve.refill()) return error(CANELE_ENOMEM, "canele_init: no memory for the reserve");
   std::unique_ptr<Engine> made;
   int code = make_engine(options, &made);
   if (code != CANELE_OK) return code;

@@ -43,6 +43,8 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   if (destination < 0 || destination >= engine.size) {
     return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
   }
+  if (const int code = check_memory("send"); code != CANELE_OK) [[unlikely]]
+    return code;
   prepare_send(*request, *session, destination, tag, data, options.header);
   request->synchronous = (options.flags & CANELE_SEND_SYNCHRONOUS) != 0;
   request->item.priority = options.priority;
@@ -361,6 +363,7 @@ int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask
   engine.submit(op);
   await(engine, op);
   engine.after_submit();
+  if (op.status.error != CANELE_OK) return error(op.status.error, "probe: no memory to index the messages that wait");
   *found = op.found ? 1 : 0;
   if (op.found && status != nullptr) *status = op.status;
   return CANELE_OK;

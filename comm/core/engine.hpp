@@ -427,9 +427,10 @@ class Engine final : public ltask::Helped {
   EngineCounters counters;
 
   // Down here, away from what every message touches.
-  Samples samples;                            ///< constant after create()
-  Neighbours neighbours;                      ///< where ranks share units; under the lock
-  std::function<void(Session&)> new_session;  ///< told of each that a peer is the first to mention (under the lock)
+  Samples samples;                             ///< constant after create()
+  Neighbours neighbours;                       ///< where ranks share units; under the lock
+  std::atomic<bool> told_of_no_memory{false};  ///< once for each time that there is none
+  std::function<void(Session&)> new_session;   ///< told of each that a peer is the first to mention (under the lock)
 
  private:
   friend struct EngineBuilder;
@@ -450,6 +451,7 @@ class Engine final : public ltask::Helped {
   Peer& first_contact(int to);
   explicit Engine(EngineParts parts);
   int step_locked();
+  [[gnu::cold]] bool regain_memory();
   void warm();
   void resume_overdue();
   std::uint64_t until_overdue();

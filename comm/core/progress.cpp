@@ -13,6 +13,7 @@
 #include "comm/protocol/fetch.hpp"
 #include "comm/protocol/shared_copy.hpp"
 #include "ltask/mark.hpp"
+#include "ltask/reserve.hpp"
 
 namespace canele::comm {
 namespace {
@@ -85,7 +86,21 @@ int Engine::run_tasks() {
   return there == nullptr ? did : did + there->run(platform.current_unit(), tasks_per_turn);
 }
 
+/// What has begun has used up much of the reserve: nothing more is taken from drivers before the system has memory.
+bool Engine::regain_memory() {
+  if (ltask::memory_reserve.refill()) {
+    told_of_no_memory.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  if (!told_of_no_memory.exchange(true, std::memory_order_relaxed))
+    log(LogLevel::warning, "the system has no memory: messages wait until there is some");
+  platform.yield();
+  return false;
+}
+
 int Engine::advance() {
+  if (ltask::memory_reserve.is_scarce() && !regain_memory()) [[unlikely]]
+    return 0;
   int did = step_locked() + step_drivers();
   if (serves_bootstrap) [[unlikely]]
     did += bootstrap->progress(0) ? 1 : 0;

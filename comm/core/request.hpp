@@ -183,7 +183,7 @@ struct ProbeOp : AnswerOp {
   std::uint64_t tag = 0, mask = 0;
   Request* into = nullptr;  ///< takes the message, if not nullptr
   bool found = false;
-  canele_status_t status{};
+  canele_status_t status{};  ///< its error: CANELE_OK, or why there was no look
 };
 
 struct ReprioritizeOp : AnswerOp {

@@ -78,10 +78,13 @@ class ChunkPool {
     Chunk chunk{nullptr, all == 0 ? first_chunk : all};
     if (all * sizeof(Cell) >= huge_from) {
       chunk = {static_cast<Cell*>(map_huge_page()), cells_of_huge};
-      if (chunk.cells == nullptr) throw std::bad_alloc();
-      want_huge_pages(chunk.cells);
-    } else {
+      // No huge page is to be had: a few are enough to go on.
+      if (chunk.cells == nullptr) chunk.count = first_chunk;
+    }
+    if (chunk.cells == nullptr) {
       chunk.cells = static_cast<Cell*>(::operator new(chunk.count * sizeof(Cell), alignment));
+    } else {
+      want_huge_pages(chunk.cells);
     }
     while (fresh_ != fresh_end_) add_free(fresh_++);
     chunks_.push_back(chunk);

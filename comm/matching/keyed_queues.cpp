@@ -6,16 +6,14 @@
 
 #include <sys/mman.h>
 
-#include <new>
-
 #include "comm/matching/pages.hpp"
 
 namespace canele::comm {
 
-MatchBucket* MatchBucket::allocate(std::size_t buckets) {
+MatchBucket* MatchBucket::allocate(std::size_t buckets) noexcept {
   const std::size_t bytes = buckets * sizeof(MatchBucket);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
+  if (memory == MAP_FAILED) return nullptr;
   // Advice, for a look into a large table misses the page table, too. A smaller one would only take more than it needs.
   if (bytes >= huge_page) want_huge_pages(memory, bytes);
   return static_cast<MatchBucket*>(memory);

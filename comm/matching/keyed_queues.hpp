@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #ifdef __SSE2__
@@ -38,6 +39,7 @@
 #include "comm/matching/node.hpp"
 #include "comm/matching/prefetch.hpp"
 #include "comm/matching/statistics.hpp"
+#include "ltask/mark.hpp"
 
 namespace canele::comm {
 
@@ -90,8 +92,8 @@ struct alignas(64) MatchBucket {
   }
   void set_overflow(const MatchNode* node) noexcept { store(pointers + std::size_t{6} * slot_count, node); }
 
-  /// Fresh zero pages: an array of any size costs nothing until it is touched. Throws std::bad_alloc.
-  static MatchBucket* allocate(std::size_t buckets);
+  /// Fresh zero pages: an array of any size costs nothing until it is touched. nullptr: no memory.
+  static MatchBucket* allocate(std::size_t buckets) noexcept;
   static void release(MatchBucket* table, std::size_t buckets) noexcept;
 
  private:
@@ -115,7 +117,9 @@ class KeyedQueues {
       : seed_(seed | 1),
         factor_(seed_ * 0x9e3779b97f4a7c16u),
         table_(MatchBucket::allocate(first_buckets)),
-        mask_(first_buckets - 1) {}
+        mask_(first_buckets - 1) {
+    if (table_ == nullptr) throw std::bad_alloc();
+  }
   ~KeyedQueues() {
     MatchBucket::release(table_, mask_ + 1);
     if (old_ != nullptr) MatchBucket::release(old_, old_mask_ + 1);
@@ -230,10 +234,11 @@ class KeyedQueues {
   /// Into a free slot of its bucket, else in front of the overflow.
   static void insert_head(MatchBucket& b, MatchNode& head, std::uint64_t hash) noexcept;
   [[gnu::noinline]] void make_room() {
-    if (old_ == nullptr) grow();
+    if (old_ == nullptr && !grow()) return;
     move_one();
   }
-  void grow();
+  /// False: no memory. The table stays as it is, only slower, and asks again when it holds a quarter more.
+  bool grow() noexcept;
   void move_one() noexcept;
 
   std::uint64_t seed_, factor_;
@@ -399,14 +404,20 @@ template <typename Filing, typename Counting>
 }
 
 template <typename Filing, typename Counting>
-void KeyedQueues<Filing, Counting>::grow() {
-  MatchBucket* larger = MatchBucket::allocate(2 * (mask_ + 1));
+bool KeyedQueues<Filing, Counting>::grow() noexcept {
+  MatchBucket* larger = CANELE_BUGGIFY(no_memory_table) ? nullptr : MatchBucket::allocate(2 * (mask_ + 1));
+  if (larger == nullptr) [[unlikely]] {
+    CANELE_RARE_MARK(table_stays_small);
+    limit_ = keys_ + keys_ / 4;
+    return false;
+  }
   old_ = table_;
   old_mask_ = mask_;
   moved_ = 0;
   table_ = larger;
   mask_ = 2 * mask_ + 1;
   limit_ = 0;
+  return true;
 }
 
 template <typename Filing, typename Counting>

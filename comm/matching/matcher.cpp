@@ -307,9 +307,9 @@ void BasicMatcher<Counting>::store(MatchSession& session, UnexpectedNode& messag
   const Noted noted(*this, session, false);
   message.session = session.id;
   message.posted = false;
-  message.queued = true;
   message.stamp = ++stamp_;
   if (session.files_elsewhere) store_elsewhere(session, message);
+  message.queued = true;
   exact_.push(message);
   ++session.unexpected;
 }

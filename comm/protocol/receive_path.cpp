@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "comm/core/data.hpp"
 #include "comm/multicast/relay.hpp"
@@ -81,8 +82,13 @@ Message* make_message(Engine& engine, const Peer& peer, const wire::Head& head, 
   return message;
 }
 
-void file_unexpected(Engine& engine, Session& session, Message& message) {
-  engine.matcher.store(session.match, message);
+/// False: no memory for its places in the tables; nothing has changed.
+bool file_unexpected(Engine& engine, Session& session, Message& message) {
+  try {
+    engine.matcher.store(session.match, message);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   engine.trace(Event::unexpected_stored, message.source, &session, message.tag, message.length());
   EngineCounters& c = engine.counters;
   c.add(Counter::unexpected_messages);
@@ -92,19 +98,28 @@ void file_unexpected(Engine& engine, Session& session, Message& message) {
   c.raise_to(Counter::unexpected_bytes_most, Counter::unexpected_bytes_now);
   if (session.unmatched != nullptr) [[unlikely]]
     session.unmatched(session, message);
+  return true;
 }
 
-/// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed.
-void keep(Engine& engine, Session& session, PostedNode* node, Message& message) {
-  if (message.charged()) flow_in::stored(engine.peer(message.source), message.price());
+/// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed. False:
+/// there was no memory to file it, and it is gone.
+bool keep(Engine& engine, Session& session, PostedNode* node, Message& message) {
+  const std::uint64_t charge = message.charged() ? message.price() : 0;
+  Peer& peer = engine.peer(message.source);
   if (node == nullptr) {
     CANELE_MARK(unexpected_filed);
-    file_unexpected(engine, session, message);
-  } else {
+    if (!file_unexpected(engine, session, message)) {
+      engine.messages.release(message);
+      return false;
+    }
+  }
+  if (charge != 0) flow_in::stored(peer, charge);
+  if (node != nullptr) {
     CANELE_MARK(late_receive_met);
     engine.counters.add(Counter::posted_matches);
     give(engine, request_of(*node), message);
   }
+  return true;
 }
 
 /// A posted receive leaves the tables without a message; what its sender was offered holds no more.
@@ -154,12 +169,11 @@ const char* comes_again(Peer& peer, std::uint64_t charged) {
     return try_later;
   const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
   Message* message = make_message(engine, peer, head, traits, {payload.size(), handle, 0, 0}, payload, {});
-  if (message == nullptr) {
+  if (message == nullptr || !keep(engine, session, node, *message)) {
     if (node != nullptr && handle != 0) acknowledge(engine, peer, handle);
     return no_room(engine, peer, head, payload.size(), wire::charge_of_eager(payload.size()), node);
   }
   CANELE_MARK(eager_kept);
-  keep(engine, session, node, *message);
   return nullptr;
 }
 
@@ -221,12 +235,11 @@ const char* keep_rts(Engine& engine, Peer& peer, Session& session, const wire::H
   const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(announced.exposure.size()),
                                rts.exposed, announced.route != nullptr ? announced.route->route.id : 0};
   Message* message = make_message(engine, peer, head, traits, origin, announced.header, announced.exposure);
-  if (message == nullptr) {
+  if (message == nullptr || !keep(engine, session, node, *message)) {
     if (node != nullptr) rendezvous::fin(engine, peer, rts.handle, CANELE_ENOMEM);
     return no_room(engine, peer, head, rts.length, charged, node);
   }
   CANELE_MARK(rts_kept);
-  keep(engine, session, node, *message);
   if (announced.route == nullptr) return nullptr;
   multicast::serve_waiting(engine, multicast::announced(engine, peer, *announced.route, rts, session));
   return nullptr;
@@ -457,10 +470,23 @@ const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes,
   return nullptr;
 }
 
+/// There is no memory to look for a message, or to queue the receive; the matcher has changed nothing.
+[[gnu::cold]] static void end_without_memory(Engine& engine, Request& request) {
+  CANELE_RARE_MARK(no_memory_ends_receive);
+  ++request.session->pending;
+  set_envelope(request, request.receive.node.tag, request.receive.node.source, 0);
+  engine.finish(request, CANELE_ENOMEM);
+}
+
 void accept(Engine& engine, Request& request) {
   const PostedNode& node = request.receive.node;
   engine.trace(Event::receive_posted, node.source, request.session, node.tag, request.data.length);
-  UnexpectedNode* found = engine.matcher.post(request.session->match, request.receive.node);
+  UnexpectedNode* found = nullptr;
+  try {
+    found = engine.matcher.post(request.session->match, request.receive.node);
+  } catch (const std::bad_alloc&) {
+    return end_without_memory(engine, request);
+  }
   if (found != nullptr) return meet(engine, request, static_cast<Message&>(*found));
   wait(engine, request);
 }
@@ -469,7 +495,11 @@ void accept_searched(Engine& engine, Request& request, Message* message) {
   const PostedNode& node = request.receive.node;
   engine.trace(Event::receive_posted, node.source, request.session, node.tag, request.data.length);
   if (message != nullptr) return meet(engine, request, *message);
-  engine.matcher.queue(request.session->match, request.receive.node);
+  try {
+    engine.matcher.queue(request.session->match, request.receive.node);
+  } catch (const std::bad_alloc&) {
+    return end_without_memory(engine, request);
+  }
   wait(engine, request);
 }
 
@@ -550,7 +580,14 @@ void cancel(Engine& engine, Request& request) {
 
 void probe(Engine& engine, ProbeOp& op) {
   Session& session = *op.session;
-  UnexpectedNode* node = engine.matcher.find(session.match, op.source, op.tag, op.mask);
+  UnexpectedNode* node = nullptr;
+  try {
+    node = engine.matcher.find(session.match, op.source, op.tag, op.mask);
+  } catch (const std::bad_alloc&) {
+    op.status.error = CANELE_ENOMEM;
+    op.answered.store(true, std::memory_order_release);
+    return;
+  }
   op.found = node != nullptr;
   if (node == nullptr) {
     flow_in::missed(engine, {session.number, op.source, op.tag, op.mask, 0});

@@ -446,8 +446,8 @@ typedef struct canele_am_message {
   size_t header_length;
   void *payload; /**< NULL in `place` */
   size_t payload_length;
-  int error; /**< CANELE_OK, or why the payload is not there: CANELE_EPEER if the sender died meanwhile, CANELE_ENOMEM
-              */
+  int error; /**< CANELE_OK, or why the payload is not there: CANELE_EPEER if the sender died meanwhile; CANELE_ENOMEM,
+                  then the header may be missing, too, and both lengths are 0 */
 } canele_am_message_t;
 
 /** What is called for the messages of one id. Set struct_size = sizeof. Both functions run like callbacks of requests:

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MemoryReserve: blocks set aside for the moment when the system has no memory, so that what has begun can end well.
+//
+// Who: the library's operator new (reserving_new.cpp) takes blocks; a thread that makes progress asks is_scarce().
+// Threads: any. Lock-free, and itself without an allocation while blocks are taken.
+// Surprise: the blocks come from the operator new of the process, and go back to it by the operator delete of the
+//     process. So a block needs no mark of its origin, and any module may free it.
+//
+//   kinds_[alignment][size class] ─▶ │ block │ block │ free │ …      each entry: an atomic pointer
+//
+//   operator new fails ─▶ take(): a block of the first class that fits ─▶ short_ = true
+//   operator new works ─▶ refill(): entries that are free get new blocks; short_ = false when all have one
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <new>
+
+namespace canele::ltask {
+
+class MemoryReserve {
+ public:
+  using Allocate = void* (*)(std::size_t size, std::size_t alignment);  ///< nullptr: no memory. Does not throw.
+
+  /// Blocks of one size. `scarce`: with fewer blocks than that the library begins nothing new.
+  struct Class {
+    std::size_t size;
+    std::size_t count, scarce;
+  };
+  static constexpr std::size_t cache_line = 64;
+  static constexpr std::array<Class, 6> plain = {
+      {{128, 96, 48}, {512, 48, 24}, {2048, 24, 12}, {8192, 12, 6}, {32768, 6, 2}, {131072, 3, 1}}};
+  static constexpr std::array<Class, 3> aligned = {{{1024, 24, 12}, {4096, 8, 4}, {16384, 4, 1}}};
+
+  explicit constexpr MemoryReserve(Allocate allocate) noexcept : allocate_(allocate) {}
+  MemoryReserve(const MemoryReserve&) = delete;
+  MemoryReserve& operator=(const MemoryReserve&) = delete;
+
+  /// Fills what is free. False: the system has no memory for all of it.
+  bool refill() noexcept;
+
+  /// A block of at least `size` bytes; nullptr: there is none left that is large enough. alignment: at most a line.
+  void* take(std::size_t size, std::size_t alignment) noexcept;
+
+  /// Some blocks are missing: the next allocation that succeeds shall refill them.
+  bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
+  /// So many blocks are missing that nothing new should begin before a refill has succeeded.
+  bool is_scarce() const noexcept { return scarce_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t most = 96;
+  template <std::size_t classes>
+  struct Kind {
+    std::array<std::array<std::atomic<void*>, most>, classes> blocks{};
+  };
+  template <std::size_t classes>
+  bool fill(Kind<classes>& kind, const std::array<Class, classes>& shape, std::size_t alignment) noexcept;
+  template <std::size_t classes>
+  void* take(Kind<classes>& kind, const std::array<Class, classes>& shape, std::size_t size) noexcept;
+
+  const Allocate allocate_;
+  std::atomic<bool> short_{true}, scarce_{false};
+  Kind<plain.size()> plain_{};
+  Kind<aligned.size()> aligned_{};
+};
+
+/// That of the process. Empty until the first engine fills it; where the library does not allocate through it (tests,
+/// simulator) it stays so.
+extern constinit MemoryReserve memory_reserve;
+
+}  // namespace canele::ltask
