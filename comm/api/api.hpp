@@ -21,6 +21,10 @@ namespace canele::comm::api {
 /// Keeps `words` for canele_error_detail and returns `code`.
 int error(int code, std::string words);
 
+/// In the handler of an entry: what the exception means to a caller in C. One that no function of ours throws came out
+/// of a function of the program: it ends the program.
+[[gnu::cold]] int caught() noexcept;
+
 inline Engine& engine_of(canele_engine_t* e) { return *reinterpret_cast<Engine*>(e); }
 inline const Engine& engine_of(const canele_engine_t* e) { return *reinterpret_cast<const Engine*>(e); }
 inline canele_engine_t* public_of(Engine& e) { return reinterpret_cast<canele_engine_t*>(&e); }

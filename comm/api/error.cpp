@@ -1,16 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Errors in words, versions. Threads: any; the detail belongs to the calling thread.
+// Errors in words, versions; where exceptions end. Threads: any; the detail belongs to the calling thread.
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
 #include "comm/api/api.hpp"
 
 namespace canele::comm::api {
 namespace {
 thread_local std::string last_detail;
+thread_local const char* fixed_detail = nullptr;  ///< instead, where there was no memory for words
+
+int fixed_error(int code, const char* words) {
+  fixed_detail = words;
+  return code;
 }
+}  // namespace
 
 int error(int code, std::string words) {
   last_detail = std::move(words);
+  fixed_detail = nullptr;
   return code;
+}
+
+int caught() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return fixed_error(CANELE_ENOMEM, "the system has no memory");
+  } catch (const std::length_error&) {
+    return fixed_error(CANELE_ENOMEM, "more memory is asked for than there can be");
+  } catch (const std::system_error&) {
+    return fixed_error(CANELE_ENOMEM, "the system has no thread, or no lock, to give");
+  }
 }
 
 }  // namespace canele::comm::api
@@ -53,13 +76,18 @@ const char* canele_error_string(int error) {
   return "unknown error code";
 }
 
-const char* canele_error_detail(void) { return canele::comm::api::last_detail.c_str(); }
+const char* canele_error_detail(void) {
+  using namespace canele::comm::api;
+  return fixed_detail != nullptr ? fixed_detail : last_detail.c_str();
+}
 
 const char* canele_version(void) { return CANELE_VERSION; }
 
-int canele_abi_check(int abi) {
+int canele_abi_check(int abi) try {
   if (abi == CANELE_ABI_VERSION) return CANELE_OK;
   return canele::comm::api::error(CANELE_EVERSION, "the program was compiled for ABI " + std::to_string(abi) +
                                                        " of canele, the library loaded (" CANELE_VERSION ") has ABI " +
                                                        std::to_string(CANELE_ABI_VERSION) + ": compile it again");
+} catch (...) {
+  return caught();
 }
