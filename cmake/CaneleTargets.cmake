@@ -20,7 +20,7 @@ set(canele_own_strings _GLIBCXX_EXTERN_TEMPLATE=0)
 function(canele_reserves_memory target)
   if(NOT CANELE_SANITIZE)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:canele_reserving_new> ${ARGN})
-    target_link_options(${target} PRIVATE -Wl,--wrap=_Znwm -Wl,--wrap=_ZnwmSt11align_val_t)
+    target_link_options(${target} PRIVATE -Wl,--wrap=_Znwm -Wl,--wrap=_Znam -Wl,--wrap=_ZnwmSt11align_val_t)
   endif()
 endfunction()
 

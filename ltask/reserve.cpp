@@ -8,15 +8,30 @@
 namespace canele::ltask {
 namespace {
 
-void* from_the_process(std::size_t size, std::size_t alignment) {
-  return alignment == MemoryReserve::cache_line
-             ? ::operator new (size, std::align_val_t{MemoryReserve::cache_line}, std::nothrow)
-             : ::operator new(size, std::nothrow);
+using Kind = MemoryReserve::Kind;
+constexpr std::align_val_t line{MemoryReserve::cache_line};
+
+void* from_the_process(std::size_t size, Kind kind) {
+  switch (kind) {
+    case Kind::aligned:
+      return ::operator new(size, line, std::nothrow);
+    case Kind::array:
+      return ::operator new[](size, std::nothrow);
+    case Kind::plain:
+      break;
+  }
+  return ::operator new(size, std::nothrow);
 }
 
-void to_the_process(void* block, std::size_t alignment) {
-  alignment == MemoryReserve::cache_line ? ::operator delete (block, std::align_val_t{MemoryReserve::cache_line})
-                                         : ::operator delete(block);
+void to_the_process(void* block, Kind kind) {
+  switch (kind) {
+    case Kind::aligned:
+      return ::operator delete(block, line);
+    case Kind::array:
+      return ::operator delete[](block);
+    case Kind::plain:
+      return ::operator delete(block);
+  }
 }
 
 }  // namespace
@@ -24,17 +39,17 @@ void to_the_process(void* block, std::size_t alignment) {
 constinit MemoryReserve memory_reserve(from_the_process);
 
 template <std::size_t classes>
-bool MemoryReserve::fill(Kind<classes>& kind, const std::array<Class, classes>& shape, std::size_t alignment) noexcept {
+bool MemoryReserve::fill(Blocks<classes>& blocks, const std::array<Class, classes>& shape, Kind kind) noexcept {
   for (std::size_t i = 0; i < classes; ++i) {
     for (std::size_t k = 0; k < shape[i].count; ++k) {
-      std::atomic<void*>& entry = kind.blocks[i][k];
+      std::atomic<void*>& entry = blocks.entries[i][k];
       if (entry.load(std::memory_order_relaxed) != nullptr) continue;
-      void* const block = allocate_(shape[i].size, alignment);
+      void* const block = allocate_(shape[i].size, kind);
       if (block == nullptr) return false;
       void* expected = nullptr;
       // Pairs with the exchange in take(): the thread that takes the block sees what malloc wrote into it.
       if (!entry.compare_exchange_strong(expected, block, std::memory_order_release, std::memory_order_relaxed))
-        to_the_process(block, alignment);
+        to_the_process(block, kind);
     }
   }
   return true;
@@ -42,7 +57,8 @@ bool MemoryReserve::fill(Kind<classes>& kind, const std::array<Class, classes>& 
 
 bool MemoryReserve::refill() noexcept {
   short_.store(false, std::memory_order_relaxed);  // first: a block that is taken meanwhile sets it again
-  if (!fill(plain_, plain, alignof(std::max_align_t)) || !fill(aligned_, aligned, cache_line)) {
+  if (!fill(plain_, plain, Kind::plain) || !fill(aligned_, aligned, Kind::aligned) ||
+      !fill(arrays_, arrays, Kind::array)) {
     short_.store(true, std::memory_order_relaxed);
     return false;
   }
@@ -51,12 +67,12 @@ bool MemoryReserve::refill() noexcept {
 }
 
 template <std::size_t classes>
-void* MemoryReserve::take(Kind<classes>& kind, const std::array<Class, classes>& shape, std::size_t size) noexcept {
+void* MemoryReserve::take(Blocks<classes>& blocks, const std::array<Class, classes>& shape, std::size_t size) noexcept {
   for (std::size_t i = 0; i < classes; ++i) {
     if (shape[i].size < size) continue;
     // From the end, so that how far one has to look tells how many are left.
     for (std::size_t k = shape[i].count; k-- > 0;) {
-      std::atomic<void*>& entry = kind.blocks[i][k];
+      std::atomic<void*>& entry = blocks.entries[i][k];
       if (entry.load(std::memory_order_relaxed) == nullptr) continue;
       // Pairs with the release in fill().
       void* const block = entry.exchange(nullptr, std::memory_order_acquire);
@@ -69,9 +85,17 @@ void* MemoryReserve::take(Kind<classes>& kind, const std::array<Class, classes>&
   return nullptr;
 }
 
-void* MemoryReserve::take(std::size_t size, std::size_t alignment) noexcept {
+void* MemoryReserve::take(std::size_t size, Kind kind) noexcept {
   short_.store(true, std::memory_order_relaxed);
-  return alignment <= alignof(std::max_align_t) ? take(plain_, plain, size) : take(aligned_, aligned, size);
+  switch (kind) {
+    case Kind::aligned:
+      return take(aligned_, aligned, size);
+    case Kind::array:
+      return take(arrays_, arrays, size);
+    case Kind::plain:
+      break;
+  }
+  return take(plain_, plain, size);
 }
 
 }  // namespace canele::ltask

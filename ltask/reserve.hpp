@@ -7,7 +7,7 @@
 // Surprise: the blocks come from the operator new of the process, and go back to it by the operator delete of the
 //     process. So a block needs no mark of its origin, and any module may free it.
 //
-//   kinds_[alignment][size class] ─▶ │ block │ block │ free │ …      each entry: an atomic pointer
+//   plain_, aligned_, arrays_: [size class] ─▶ │ block │ block │ free │ …      each entry: an atomic pointer
 //
 //   operator new fails ─▶ take(): a block of the first class that fits ─▶ short_ = true
 //   operator new works ─▶ refill(): entries that are free get new blocks; short_ = false when all have one
@@ -22,7 +22,9 @@ namespace canele::ltask {
 
 class MemoryReserve {
  public:
-  using Allocate = void* (*)(std::size_t size, std::size_t alignment);  ///< nullptr: no memory. Does not throw.
+  /// By which operator new a block comes, and by whose delete it goes.
+  enum class Kind { plain, aligned, array };                ///< aligned: to a cache line
+  using Allocate = void* (*)(std::size_t size, Kind kind);  ///< nullptr: no memory. Does not throw.
 
   /// Blocks of one size. `scarce`: with fewer blocks than that the library begins nothing new.
   struct Class {
@@ -33,6 +35,7 @@ class MemoryReserve {
   static constexpr std::array<Class, 6> plain = {
       {{128, 96, 48}, {512, 48, 24}, {2048, 24, 12}, {8192, 12, 6}, {32768, 6, 2}, {131072, 3, 1}}};
   static constexpr std::array<Class, 3> aligned = {{{1024, 24, 12}, {4096, 8, 4}, {16384, 4, 1}}};
+  static constexpr std::array<Class, 3> arrays = {{{1024, 8, 2}, {16384, 4, 1}, {65536, 3, 0}}};
 
   explicit constexpr MemoryReserve(Allocate allocate) noexcept : allocate_(allocate) {}
   MemoryReserve(const MemoryReserve&) = delete;
@@ -41,8 +44,8 @@ class MemoryReserve {
   /// Fills what is free. False: the system has no memory for all of it.
   bool refill() noexcept;
 
-  /// A block of at least `size` bytes; nullptr: there is none left that is large enough. alignment: at most a line.
-  void* take(std::size_t size, std::size_t alignment) noexcept;
+  /// A block of at least `size` bytes; nullptr: there is none left that is large enough.
+  void* take(std::size_t size, Kind kind) noexcept;
 
   /// Some blocks are missing: the next allocation that succeeds shall refill them.
   bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
@@ -52,18 +55,19 @@ class MemoryReserve {
  private:
   static constexpr std::size_t most = 96;
   template <std::size_t classes>
-  struct Kind {
-    std::array<std::array<std::atomic<void*>, most>, classes> blocks{};
+  struct Blocks {
+    std::array<std::array<std::atomic<void*>, most>, classes> entries{};
   };
   template <std::size_t classes>
-  bool fill(Kind<classes>& kind, const std::array<Class, classes>& shape, std::size_t alignment) noexcept;
+  bool fill(Blocks<classes>& blocks, const std::array<Class, classes>& shape, Kind kind) noexcept;
   template <std::size_t classes>
-  void* take(Kind<classes>& kind, const std::array<Class, classes>& shape, std::size_t size) noexcept;
+  void* take(Blocks<classes>& blocks, const std::array<Class, classes>& shape, std::size_t size) noexcept;
 
   const Allocate allocate_;
   std::atomic<bool> short_{true}, scarce_{false};
-  Kind<plain.size()> plain_{};
-  Kind<aligned.size()> aligned_{};
+  Blocks<plain.size()> plain_{};
+  Blocks<aligned.size()> aligned_{};
+  Blocks<arrays.size()> arrays_{};
 };
 
 /// That of the process. Empty until the first engine fills it; where the library does not allocate through it (tests,

@@ -2,35 +2,39 @@
 //
 // What the library's own allocations call instead of operator new: the same, and the reserve when that fails.
 //
-// Who: the linker, which is told --wrap for these two symbols where libcanele.so is made. Threads: any.
+// Who: the linker, which is told --wrap for these symbols where libcanele.so is made. Threads: any.
 // Surprise: the library replaces nothing in the process. Memory comes from the program's operator new and goes back by
 //     its operator delete; only the library's own calls pass through here. Why: most of what the engine allocates it
 //     allocates under its lock, where an exception would leave work half done.
+#include <cassert>
 #include <cstddef>
 #include <new>
 
 #include "ltask/reserve.hpp"
 
-// The names are the linker's: --wrap makes of operator new(size_t), _Znwm, these two.
+// The names are the linker's: --wrap makes of operator new(size_t), _Znwm, a pair of these.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 void* __real__Znwm(std::size_t size);
+void* __real__Znam(std::size_t size);
 void* __real__ZnwmSt11align_val_t(std::size_t size, std::align_val_t alignment);
 void* __wrap__Znwm(std::size_t size);
+void* __wrap__Znam(std::size_t size);
 void* __wrap__ZnwmSt11align_val_t(std::size_t size, std::align_val_t alignment);
 }
 
 namespace {
 
 using canele::ltask::memory_reserve;
+using Kind = canele::ltask::MemoryReserve::Kind;
 
 template <typename Allocate>
-void* allocate(std::size_t size, std::size_t alignment, Allocate from_process) {
+void* allocate(std::size_t size, Kind kind, Allocate from_process) {
   void* memory = nullptr;
   try {
     memory = from_process();
   } catch (const std::bad_alloc&) {
-    memory = memory_reserve.take(size, alignment);
+    memory = memory_reserve.take(size, kind);
     if (memory == nullptr) throw;
     return memory;
   }
@@ -42,11 +46,15 @@ void* allocate(std::size_t size, std::size_t alignment, Allocate from_process) {
 }  // namespace
 
 void* __wrap__Znwm(std::size_t size) {
-  return allocate(size, alignof(std::max_align_t), [=] { return __real__Znwm(size); });
+  return allocate(size, Kind::plain, [=] { return __real__Znwm(size); });
+}
+
+void* __wrap__Znam(std::size_t size) {
+  return allocate(size, Kind::array, [=] { return __real__Znam(size); });
 }
 
 void* __wrap__ZnwmSt11align_val_t(std::size_t size, std::align_val_t alignment) {
-  return allocate(size, static_cast<std::size_t>(alignment),
-                  [=] { return __real__ZnwmSt11align_val_t(size, alignment); });
+  assert(static_cast<std::size_t>(alignment) <= canele::ltask::MemoryReserve::cache_line);
+  return allocate(size, Kind::aligned, [=] { return __real__ZnwmSt11align_val_t(size, alignment); });
 }
 // NOLINTEND(bugprone-reserved-identifier)

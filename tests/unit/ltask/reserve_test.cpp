@@ -18,10 +18,13 @@ namespace {
 
 std::atomic<bool> system_has_memory{true};
 
-void* allocate(std::size_t size, std::size_t alignment) {
+using Kind = MemoryReserve::Kind;
+constexpr std::align_val_t line{MemoryReserve::cache_line};
+
+void* allocate(std::size_t size, Kind kind) {
   if (!system_has_memory) return nullptr;
-  return alignment == MemoryReserve::cache_line ? ::operator new (size, std::align_val_t{alignment}, std::nothrow)
-                                                : ::operator new(size, std::nothrow);
+  if (kind == Kind::array) return ::operator new[](size, std::nothrow);
+  return kind == Kind::aligned ? ::operator new(size, line, std::nothrow) : ::operator new(size, std::nothrow);
 }
 
 std::size_t blocks_of(const auto& classes) {
@@ -30,11 +33,10 @@ std::size_t blocks_of(const auto& classes) {
   return all;
 }
 
-/// Every block that is left, for a size and an alignment; they are given back.
-std::vector<void*> empty(MemoryReserve& reserve, std::size_t size, std::size_t alignment) {
+/// Every block of a kind that is left.
+std::vector<void*> empty(MemoryReserve& reserve, Kind kind) {
   std::vector<void*> all;
-  for (void* block = reserve.take(size, alignment); block != nullptr; block = reserve.take(size, alignment))
-    all.push_back(block);
+  for (void* block = reserve.take(1, kind); block != nullptr; block = reserve.take(1, kind)) all.push_back(block);
   return all;
 }
 
@@ -43,9 +45,9 @@ class Reserve : public testing::Test {
   Reserve() { system_has_memory = true; }
   ~Reserve() override {
     system_has_memory = false;
-    for (void* block : empty(*reserve, 1, 1)) ::operator delete(block);
-    for (void* block : empty(*reserve, 1, MemoryReserve::cache_line))
-      ::operator delete (block, std::align_val_t{MemoryReserve::cache_line});
+    for (void* block : empty(*reserve, Kind::plain)) ::operator delete(block);
+    for (void* block : empty(*reserve, Kind::array)) ::operator delete[](block);
+    for (void* block : empty(*reserve, Kind::aligned)) ::operator delete(block, line);
   }
   std::unique_ptr<MemoryReserve> reserve = std::make_unique<MemoryReserve>(allocate);
 };
@@ -53,7 +55,7 @@ class Reserve : public testing::Test {
 TEST_F(Reserve, IsEmptyUntilItIsFilled) {
   EXPECT_TRUE(reserve->is_short());
   EXPECT_FALSE(reserve->is_scarce());
-  EXPECT_EQ(nullptr, reserve->take(8, 8));
+  EXPECT_EQ(nullptr, reserve->take(8, Kind::plain));
   EXPECT_TRUE(reserve->is_scarce());
   EXPECT_TRUE(reserve->refill());
   EXPECT_FALSE(reserve->is_short());
@@ -62,7 +64,7 @@ TEST_F(Reserve, IsEmptyUntilItIsFilled) {
 
 TEST_F(Reserve, GivesEachBlockOnce) {
   ASSERT_TRUE(reserve->refill());
-  const std::vector<void*> all = empty(*reserve, 1, 1);
+  const std::vector<void*> all = empty(*reserve, Kind::plain);
   EXPECT_EQ(blocks_of(MemoryReserve::plain), all.size());
   EXPECT_EQ(all.size(), std::set<void*>(all.begin(), all.end()).size());
   for (void* block : all) ::operator delete(block);
@@ -71,20 +73,27 @@ TEST_F(Reserve, GivesEachBlockOnce) {
 TEST_F(Reserve, GivesBlocksThatAreLargeEnough) {
   ASSERT_TRUE(reserve->refill());
   for (const std::size_t size : {std::size_t{1}, std::size_t{129}, std::size_t{5000}, std::size_t{131072}}) {
-    auto* const block = static_cast<char*>(reserve->take(size, alignof(std::max_align_t)));
+    auto* const block = static_cast<char*>(reserve->take(size, Kind::plain));
     ASSERT_NE(nullptr, block) << size;
     std::fill(block, block + size, 'x');  // AddressSanitizer sees what is beyond
     ::operator delete(block);
   }
-  EXPECT_EQ(nullptr, reserve->take(131073, 16));
+  EXPECT_EQ(nullptr, reserve->take(131073, Kind::plain));
 }
 
 TEST_F(Reserve, GivesAlignedBlocks) {
   ASSERT_TRUE(reserve->refill());
-  void* const block = reserve->take(700, MemoryReserve::cache_line);
+  void* const block = reserve->take(700, Kind::aligned);
   ASSERT_NE(nullptr, block);
   EXPECT_EQ(0u, reinterpret_cast<std::uintptr_t>(block) % MemoryReserve::cache_line);
-  ::operator delete (block, std::align_val_t{MemoryReserve::cache_line});
+  ::operator delete(block, line);
+}
+
+TEST_F(Reserve, GivesArraysFromTheirOwnOperator) {
+  ASSERT_TRUE(reserve->refill());
+  void* const block = reserve->take(60'000, Kind::array);
+  ASSERT_NE(nullptr, block);
+  ::operator delete[](block);  // AddressSanitizer sees a wrong pair
 }
 
 TEST_F(Reserve, SaysWhenLittleIsLeft) {
@@ -92,7 +101,7 @@ TEST_F(Reserve, SaysWhenLittleIsLeft) {
   system_has_memory = false;
   std::size_t taken = 0;
   while (!reserve->is_scarce()) {
-    ::operator delete(reserve->take(100, 16));
+    ::operator delete(reserve->take(100, Kind::plain));
     ++taken;
     EXPECT_TRUE(reserve->is_short());
   }
@@ -111,7 +120,7 @@ TEST_F(Reserve, HasOneOwnerForEachBlockWhileThreadsTakeAndRefill) {
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([this] {
       for (int turn = 0; turn < 5000; ++turn) {
-        auto* const block = static_cast<int*>(reserve->take(100, 16));
+        auto* const block = static_cast<int*>(reserve->take(100, Kind::plain));
         if (block == nullptr) continue;
         *block = turn;  // ThreadSanitizer sees a second owner
         ::operator delete(block);
