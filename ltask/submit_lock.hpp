@@ -283,8 +283,9 @@ class Gate {
   bool leave() noexcept {
     std::uint32_t seen = 1;
     if (state_.compare_exchange_strong(seen, 0, std::memory_order_release, std::memory_order_relaxed)) return false;
-    state_.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    // One step, which acquires from each enter() whose mark it takes back: the holder's next look sees what that thread
+    // wants. A plain store could be delayed beyond that look, and erase the mark of a thread that came after it.
+    state_.exchange(1, std::memory_order_acq_rel);
     return true;
   }
 

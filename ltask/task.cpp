@@ -88,8 +88,9 @@ bool TaskQueue::cancel(Task& task) noexcept {
 /// By the consumer, whose list is empty.
 void TaskQueue::reverse_incoming() noexcept {
   ready_count_.store(1, std::memory_order_relaxed);  // covers the hand-over below
+  // acquire: with submit(). release: with has_work(), which must see the count if it finds this list empty.
   std::uint32_t count = 0;
-  Task* list = incoming_.exchange(nullptr, std::memory_order_acquire);
+  Task* list = incoming_.exchange(nullptr, std::memory_order_acq_rel);
   while (list != nullptr) {
     Task* next = list->next;
     list->next = head_;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the worlds of exhaustive_schedules share: a run through every order, and a task that counts.
+// What the worlds of exhaustive_schedules share: a run through every order, and instruments.
 //
-// Who: protocols_test.cpp, tasks_test.cpp. Threads: the Explorer's.
-// Surprise: each world runs twice over, with memory as the source says and with x86's store buffers.
+// Who: protocols_test.cpp, waits_test.cpp, tasks_test.cpp. Threads: the Explorer's.
+// Surprise: each world runs three times: with memory as the source says, with x86's store buffers, and with views, as on
+//     ARM64. An instrument is no atomic operation: a read-modify-write would empty the store buffer of the thread that is
+//     looked at, and hide what it would have done wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,27 +17,79 @@
 
 namespace canele::exhaustive {
 
-/// Without store buffers, and with them.
+/// Which memories a world runs with. Where there are too many orders with views, `most_old` limits how many loads of one
+/// order read what is not the newest.
+struct Memories {
+  bool store_buffers = true, views = true;
+  unsigned most_old = ~0u;
+};
+
 template <typename World>
-void in_every_order(const char* name, bool also_with_buffers = true) {
-  for (const bool buffers : {false, true}) {
-    if (buffers && !also_with_buffers) continue;
+void in_every_order(const char* name, const Memories& memories = {}) {
+  constexpr const char* names[] = {"in sequence", "store buffers", "views"};
+  for (const Memory memory : {Memory::in_sequence, Memory::store_buffers, Memory::views}) {
+    if (memory == Memory::store_buffers && !memories.store_buffers) continue;
+    if (memory == Memory::views && !memories.views) continue;
     Explorer::Options options;
-    options.store_buffers = buffers;
+    options.memory = memory;
+    options.most_old = memories.most_old;
+    const char* const how = names[static_cast<int>(memory)];
     const Explorer::Outcome outcome = Explorer::explore<World>(options);
-    EXPECT_EQ(outcome.failure, "") << name << (buffers ? ", with store buffers" : "") << ", in order "
-                                   << outcome.worlds + 1;
+    EXPECT_EQ(outcome.failure, "") << name << ", " << how << ", in order " << outcome.worlds + 1;
     EXPECT_GT(outcome.worlds, 1u);
-    std::printf("%-40s %s: %8llu orders, %9llu steps\n", name, buffers ? "store buffers" : "in sequence  ",
-                static_cast<unsigned long long>(outcome.worlds), static_cast<unsigned long long>(outcome.steps));
+    std::printf("%-50s %-13s: %8llu orders, %9llu steps\n", name, how, static_cast<unsigned long long>(outcome.worlds),
+                static_cast<unsigned long long>(outcome.steps));
+    std::fflush(stdout);
   }
 }
 
-struct Counted : ltask::Task {
-  std::atomic<int>* ran = nullptr;
-  explicit Counted(std::atomic<int>& count) : ran(&count) {
-    prepare([](ltask::Task& task) { static_cast<Counted&>(task).ran->fetch_add(1); });
+/// A place for one thread at a time, which sees all that was done there before.
+class Room {
+ public:
+  void enter() {
+    Explorer::current()->step({"enter the room", this, true, false, false});
+    if (std::exchange(taken_, true)) Explorer::current()->fail("two threads inside");
+    if (!Explorer::current()->touch(this)) Explorer::current()->fail("a thread inside need not see the one before");
   }
+  void leave() {
+    Explorer::current()->step({"leave the room", this, true, false, false});
+    if (!Explorer::current()->touch(this)) Explorer::current()->fail("a thread inside need not see the one before");
+    taken_ = false;
+  }
+
+ private:
+  bool taken_ = false;
+};
+
+/// Counts, and tells no thread.
+class Tally {
+ public:
+  void add() {
+    Explorer::current()->step({"count", this, true, false, false});
+    ++count_;
+  }
+  int now() const { return count_; }
+  /// What tests wait for, and production code does not.
+  void await(int count) const {
+    const std::function<bool()> reached = [&] { return count_ == count; };
+    Explorer::current()->step({"wait for the others", this, false, false, false}, &reached);
+  }
+
+ private:
+  int count_ = 0;
+};
+
+struct Counted : ltask::Task {
+  Tally* ran = nullptr;
+  explicit Counted(Tally& count) : ran(&count) {
+    prepare([](ltask::Task& task) {
+      auto& self = static_cast<Counted&>(task);
+      if (!Explorer::current()->touch(&self.ran)) Explorer::current()->fail("a task runs before its data is seen");
+      self.ran->add();
+    });
+  }
+  /// Before a submission: what the task is about.
+  void fill() { Explorer::current()->touch(&ran); }
 };
 
 }  // namespace canele::exhaustive

@@ -29,7 +29,9 @@ void Explorer::begin() {
   depth_ = 0;
   asleep_ = 0;
   spawned_ = 0;
+  old_ = 0;
   repeats_ = false;
+  if (options_.memory == Memory::views) views_.begin();
 }
 
 int Explorer::spawn(std::function<void()> body) {
@@ -41,6 +43,7 @@ int Explorer::spawn(std::function<void()> body) {
   thread.ready = nullptr;
   thread.ended = thread.yielded = false;
   thread.buffer.clear();
+  if (options_.memory == Memory::views) views_.start(number, running_);
   if (!thread.stack) thread.stack = std::make_unique<char[]>(stack_size);
   ::getcontext(&thread.context);
   thread.context.uc_stack.ss_sp = thread.stack.get();
@@ -100,14 +103,33 @@ void Explorer::step(const Access& access, const std::function<bool()>* ready) {
   choose();
 }
 
+void Explorer::enter(const Access& access, const std::function<bool()>* ready) {
+  step(access, ready);
+  if (views()) views_.acquire(running_, access.object);
+}
+
+void Explorer::leave(const Access& access) {
+  step(access);
+  if (views()) views_.release(running_, access.object);
+}
+
+void Explorer::call(const Access& access, const std::function<bool()>* ready) {
+  enter(access, ready);
+  if (views()) views_.release(running_, access.object);
+}
+
+bool Explorer::touch(const void* object) { return !views() || views_.touch(running_, object); }
+
 void Explorer::yield() {
   if (running_ == none) return;
   threads_[static_cast<std::size_t>(running_)].yielded = true;
   step({"yield", nullptr, false, false, true});
+  if (views()) views_.catch_up(running_);
 }
 
 void Explorer::fence_everywhere() {
   step({"fence everywhere", nullptr, false, true, true});
+  if (views()) views_.fence_everywhere(running_, spawned_);
   for (int i = 0; i < spawned_; ++i) {
     while (!threads_[static_cast<std::size_t>(i)].buffer.empty()) flush(i);
   }
@@ -117,6 +139,7 @@ void Explorer::join(int thread) {
   Thread& other = threads_[static_cast<std::size_t>(thread)];
   const std::function<bool()> ended = [&other] { return other.ended; };
   step({"join", &other, false, true, false}, &ended);
+  if (views()) views_.join(running_, thread);
 }
 
 std::uint32_t Explorer::enabled_ids() {
@@ -139,12 +162,12 @@ void Explorer::choose() {
       const bool all =
           std::all_of(threads_.begin(), threads_.begin() + spawned_, [](const Thread& thread) { return thread.ended; });
       if (!all) fail("nobody can go on: a wake-up was lost");
-      return leave();
+      return give_up();
     }
     const int id = decide(enabled);
-    if (!outcome_.failure.empty()) return leave();
+    if (!outcome_.failure.empty()) return give_up();
     const Access access = access_of(id);
-    events_.push_back({id, access.what, access.object});
+    events_.push_back({id, access.what, access.object, 0});
     for (int i = 0; i < spawned_; ++i) {
       if (i != id) threads_[static_cast<std::size_t>(i)].yielded = false;
     }
@@ -183,15 +206,68 @@ Access Explorer::access_of(int id) const {
           false};
 }
 
-/// Both orders of the next steps of a and b lead to the same.
-bool Explorer::commute(int a, int b) const {
-  if (a == b) return false;
-  if (a > b) std::swap(a, b);
-  if (b == a + most_threads) return !access_of(a).drains;  // a thread and its own buffer
-  const Access one = access_of(a), other = access_of(b);
-  if (one.everything || other.everything) return false;
-  return one.object == nullptr || one.object != other.object || (!one.write && !other.write);
+/// Whatever the next steps of these two lead to in the order in which one of them is chosen now, the other order has led
+/// to: the one that sleeps has been chosen first already.
+bool Explorer::commute(int asleep, int chosen) const {
+  if (asleep == chosen) return false;
+  const int first = std::min(asleep, chosen), second = std::max(asleep, chosen);
+  if (second == first + most_threads) return !access_of(first).drains;  // a thread and its own buffer
+  return commute(access_of(asleep), access_of(chosen));
 }
+
+bool Explorer::commute(const Access& asleep, const Access& chosen) {
+  if (asleep.everything || chosen.everything) return false;
+  const bool both_sequential = asleep.sequential && chosen.sequential;
+  if (both_sequential && (asleep.fence || chosen.fence)) return false;
+  if (chosen.old && !both_sequential) return true;  // it would read what it reads now also behind a store
+  return asleep.object == nullptr || asleep.object != chosen.object || (!asleep.write && !chosen.write);
+}
+
+/// Which of `count` values; 0 first.
+std::size_t Explorer::pick(std::size_t count) {
+  if (count == 1 || repeats_ || !outcome_.failure.empty()) return 0;
+  if (count > 32) std::abort();
+  const std::uint32_t all = count == 32 ? ~0u : (1u << count) - 1;
+  if (depth_ == path_.size()) path_.push_back({all, 0, 0});
+  const Node& node = path_[depth_++];
+  if (node.enabled != all) fail("the explorer's fault: the same order leads to other values");
+  return static_cast<std::size_t>(node.chosen);
+}
+
+// --------------------------------------------------------------------------------------------------------- views
+
+std::uint64_t Explorer::load(const void* address, std::uint64_t newest, std::memory_order order) {
+  std::size_t count = views_.readable(running_, address, newest, order).size();
+  if (old_ >= options_.most_old) count = 1;
+  const std::size_t age = pick(count);
+  if (age != 0) ++old_;
+  events_.back().age = age;
+  return views_.read(running_, address, age, order);
+}
+
+std::uint64_t Explorer::compare(const void* address, std::uint64_t newest, std::uint64_t expected,
+                                std::memory_order failure) {
+  const std::vector<std::uint64_t> values = views_.readable(running_, address, newest, failure);
+  std::vector<std::size_t> ages = {0};
+  for (std::size_t age = 1; age < values.size() && old_ < options_.most_old; ++age) {
+    if (values[age] != expected) ages.push_back(age);
+  }
+  const std::size_t age = ages[pick(ages.size())];
+  if (age != 0) ++old_;
+  events_.back().age = age;
+  if (values[age] != expected) views_.read(running_, address, age, failure);
+  return values[age];
+}
+
+void Explorer::store(const void* address, std::uint64_t newest, std::uint64_t bits, std::memory_order order) {
+  views_.write(running_, address, newest, bits, order);
+}
+
+void Explorer::update(const void* address, std::uint64_t newest, std::uint64_t bits, std::memory_order order) {
+  views_.update(running_, address, newest, bits, order);
+}
+
+void Explorer::fence(std::memory_order order) { views_.fence(running_, order); }
 
 // -------------------------------------------------------------------------------------------------- what it takes
 
@@ -202,7 +278,7 @@ void Explorer::switch_to(int thread) {
 }
 
 /// Back to run().
-void Explorer::leave() {
+void Explorer::give_up() {
   if (running_ != none) ::setcontext(&main_);
 }
 
@@ -226,7 +302,7 @@ void Explorer::flush(int thread) {
 
 void Explorer::fail(const std::string& what) {
   if (outcome_.failure.empty()) outcome_.failure = what + "\n" + order();
-  leave();
+  give_up();
 }
 
 std::string Explorer::order() const {
@@ -240,6 +316,7 @@ std::string Explorer::order() const {
       const int name = names.emplace(event.object, static_cast<int>(names.size()) + 1).first->second;
       text += " #" + std::to_string(name);
     }
+    if (event.age != 0) text += ", an old value (" + std::to_string(event.age) + " before the newest)";
     text += '\n';
   }
   for (int i = 0; i < spawned_; ++i) {

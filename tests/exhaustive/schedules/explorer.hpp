@@ -6,7 +6,8 @@
 // Threads: none: its "threads" are fibers of the calling one.
 // Surprise: a step is one access to a shared object, chosen before it is made. So it is known which steps commute, and
 //     of orders that differ by swapping those only one is run (sleep sets; Godefroid 1996). With store buffers a store
-//     that is not sequentially consistent reaches memory later, at a step of its own, as on x86 (TSO).
+//     that is not sequentially consistent reaches memory later, at a step of its own, as on x86 (TSO). With views a load
+//     may read what is no longer the newest, as on ARM64 (views.hpp); what it reads is a choice, too.
 //
 //   path_:  step, step, step ─┬─ the last choice that has an alternative: the next run takes that one
 //                             └─ …
@@ -23,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/exhaustive/schedules/views.hpp"
+
 namespace canele::exhaustive {
 
 /// What the next step of a thread touches.
@@ -32,14 +35,21 @@ struct Access {
   bool write = false;
   bool drains = false;      ///< only when the thread's store buffer is empty
   bool everything = false;  ///< commutes with no step
+  bool sequential = false;  ///< with views: sequentially consistent, so it does not commute with such a fence
+  bool fence = false;       ///< with views: such a fence
+  bool old = false;         ///< with views: a load, which may also read what was there before a store
 };
+
+/// What a program meets as memory: every access takes effect at once; x86; what C++ promises (ARM64).
+enum class Memory { in_sequence, store_buffers, views };
 
 class Explorer {
  public:
   struct Options {
-    bool store_buffers = false;
+    Memory memory = Memory::in_sequence;
     bool reduce = true;  ///< false: every order, also of steps that commute
     std::uint64_t most_steps = 1000;
+    unsigned most_old = ~0u;  ///< with views: so many loads of an order read what is not the newest
   };
   struct Outcome {
     std::uint64_t worlds = 0;  ///< orders that were run to their end; those that only repeat another do not count
@@ -78,6 +88,14 @@ class Explorer {
   /// The calling thread is about to make this access; returns when it is its turn. With `ready`: not before that holds,
   /// which only steps on the same object may change.
   void step(const Access& access, const std::function<bool()>* ready = nullptr);
+  /// The calling thread is about to enter or leave something that works as a lock: the same, and who enters sees what
+  /// was done before others left.
+  void enter(const Access& access, const std::function<bool()>* ready = nullptr);
+  void leave(const Access& access);
+  /// A call of the system: both.
+  void call(const Access& access, const std::function<bool()>* ready = nullptr);
+  /// Data that is not atomic is used. False: the thread need not see what others have done there. No step.
+  bool touch(const void* object);
   /// Not before another thread has made a step, if there is one that can.
   void yield();
   /// A fence that another thread has all threads make.
@@ -87,14 +105,23 @@ class Explorer {
   /// What a world finds wrong; does not return if called by a thread.
   void fail(const std::string& what);
 
-  bool buffers() const { return options_.store_buffers && running_ >= 0; }
+  bool buffers() const { return options_.memory == Memory::store_buffers && running_ >= 0; }
   /// Puts a store into the running thread's buffer.
   void put(void* address, std::uint64_t bits, std::size_t size);
   /// The youngest store to `address` in the running thread's buffer, or nullptr.
   const std::uint64_t* buffered(const void* address) const;
 
+  /// Memory has views, and a thread runs. Then the accesses below have the effect of a step; `newest` is in memory.
+  bool views() const { return options_.memory == Memory::views && running_ >= 0; }
+  std::uint64_t load(const void* address, std::uint64_t newest, std::memory_order order);
+  void store(const void* address, std::uint64_t newest, std::uint64_t bits, std::memory_order order);
+  void update(const void* address, std::uint64_t newest, std::uint64_t bits, std::memory_order order);
+  /// A compare-exchange looks. It succeeds, and then updates, if what is returned is `expected`: only of the newest.
+  std::uint64_t compare(const void* address, std::uint64_t newest, std::uint64_t expected, std::memory_order failure);
+  void fence(std::memory_order order);
+
  private:
-  static constexpr int most_threads = 8, none = -1;  // ids from most_threads on: the store buffer of a thread
+  static constexpr int most_threads = Views::most_threads, none = -1;  // ids from most_threads on: the store buffer of a thread
   struct Store {
     void* address;
     std::uint64_t bits;
@@ -109,7 +136,8 @@ class Explorer {
     bool ended = true, yielded = false;
     std::deque<Store> buffer;
   };
-  /// One choice: who could go, whose turn has been explored or need not be, who goes.
+  /// One choice: who could go, whose turn has been explored or need not be, who goes. Or which of several values a load
+  /// reads.
   struct Node {
     std::uint32_t enabled, asleep;
     int chosen;
@@ -118,6 +146,7 @@ class Explorer {
     int id;
     const char* what;
     const void* object;
+    std::size_t age = 0;  ///< how much older than the newest what it read is
   };
 
   explicit Explorer(const Options& options);
@@ -128,12 +157,14 @@ class Explorer {
   static void enter();
   void choose();
   int decide(std::uint32_t enabled);
+  std::size_t pick(std::size_t count);
   std::uint32_t enabled_ids();
   Access access_of(int id) const;
-  bool commute(int a, int b) const;
+  bool commute(int asleep, int chosen) const;
+  static bool commute(const Access& asleep, const Access& chosen);
   void flush(int thread);
   void switch_to(int thread);
-  void leave();
+  void give_up();
   std::string order() const;
 
   const Options options_;
@@ -146,6 +177,8 @@ class Explorer {
   std::uint32_t asleep_ = 0;  ///< at the next choice
   bool repeats_ = false;      ///< this run only repeats another from here on
   std::vector<Event> events_;
+  Views views_;
+  unsigned old_ = 0;  ///< loads so far that have read what is not the newest
 };
 
 }  // namespace canele::exhaustive

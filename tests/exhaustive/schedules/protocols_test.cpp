@@ -27,24 +27,6 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t for_ever = ~0ull;
 
-/// Of a condition on one word that costs no steps: what tests wait for, and production code does not.
-void wait_until(const std::atomic<int>& word, int value) {
-  const std::function<bool()> reached = [&] { return word.now() == value; };
-  Explorer::current()->step({"wait for the others", &word, false, false, false}, &reached);
-}
-
-/// A place for one thread at a time.
-class Room {
- public:
-  void enter() {
-    if (inside_.fetch_add(1) != 0) Explorer::current()->fail("two threads inside");
-  }
-  void leave() { inside_.fetch_sub(1); }
-
- private:
-  std::atomic<int> inside_{0};
-};
-
 class ExploredPlatform final : public Platform {
  public:
   std::uint64_t now_ns() noexcept override { return 1; }
@@ -59,16 +41,16 @@ class ExploredPlatform final : public Platform {
   void yield() noexcept override { Explorer::current()->yield(); }
   void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t) noexcept override {
     Explorer& explorer = *Explorer::current();
-    explorer.step({"park", &word, true, true, false});
+    explorer.call({"park", &word, true, true, false});
     if (word.now() != expected) return;
     bool woken = false;
     parked_[&word].push_back(&woken);
     const std::function<bool()> awake = [&woken] { return woken; };
-    explorer.step({"asleep on the word", &word, true, true, false}, &awake);
+    explorer.call({"asleep on the word", &word, true, true, false}, &awake);
   }
   void unpark(const std::atomic<std::uint32_t>& word) noexcept override {
     Explorer& explorer = *Explorer::current();
-    explorer.step({"unpark", &word, true, true, false});
+    explorer.call({"unpark", &word, true, true, false});
     for (bool* const woken : parked_[&word]) *woken = true;
     parked_.erase(&word);
   }
@@ -92,14 +74,14 @@ class ExploredPlatform final : public Platform {
     bool watch(int) noexcept override { return true; }
     void wait(std::uint64_t) noexcept override {
       const std::function<bool()> rung = [this] { return rung_; };
-      Explorer::current()->step({"sleep on the bell", this, true, true, false}, &rung);
+      Explorer::current()->call({"sleep on the bell", this, true, true, false}, &rung);
     }
     void ring() noexcept override {
-      Explorer::current()->step({"ring", this, true, true, false});
+      Explorer::current()->call({"ring", this, true, true, false});
       rung_ = true;
     }
     void quiet() noexcept override {
-      Explorer::current()->step({"quiet", this, true, true, false});
+      Explorer::current()->call({"quiet", this, true, true, false});
       rung_ = false;
     }
 
@@ -289,9 +271,12 @@ struct Turnstile {
       while (gate.leave()) serve();
     });
   }
+  /// Looks by a load, as DriverSlot::has_flush() does.
   void serve() {
     room.enter();
-    for (auto& one : wanted) served += one.exchange(0);
+    for (auto& one : wanted) {
+      if (one.load(std::memory_order_acquire) != 0) served += one.exchange(0, std::memory_order_acquire);
+    }
     room.leave();
   }
   void check() {
@@ -340,8 +325,9 @@ struct Working {
   Working() {
     Explorer::current()->spawn([this] {
       worker.start();
+      task.fill();
       turns.submit(task);
-      wait_until(ran, 1);
+      ran.await(1);
       worker.stop();
     });
   }
@@ -351,7 +337,7 @@ struct Working {
   }
   Turns turns;
   ltask::Worker worker{turns.platform, turns, {0, 0}};
-  std::atomic<int> ran{0};
+  Tally ran;
   Counted task{ran};
 };
 
@@ -359,24 +345,24 @@ struct Working {
 struct Sleeping {
   Sleeping() {
     Explorer::current()->spawn([this] {
-      for (int did = 0; did < 2;) {
-        did += work.exchange(0);
-        if (did == 2 || !sleeper.try_claim()) continue;
-        if (work.load() == 0) sleeper.sleep(for_ever);
+      while (done() < 2) {
+        if (!sleeper.try_claim()) continue;
+        if (done() < 2) sleeper.sleep(for_ever);
         sleeper.release();
       }
     });
-    for (int t = 0; t < 2; ++t) {
-      Explorer::current()->spawn([this] {
-        work.fetch_add(1);
+    for (std::atomic<int>& one : work) {
+      Explorer::current()->spawn([this, &one] {
+        one.store(1, std::memory_order_release);
         sleeper.wake();
       });
     }
   }
+  int done() const { return work[0].load(std::memory_order_acquire) + work[1].load(std::memory_order_acquire); }
   void check() {}
   ExploredPlatform platform;
   ltask::Sleeper sleeper{platform};
-  std::atomic<int> work{0};
+  std::atomic<int> work[2];
 };
 
 TEST(SleepInEveryOrder, AWorkerRunsWhatIsSubmittedAndStops) {
@@ -462,9 +448,10 @@ struct Waiting {
   }
   void poll(const Promise& mine) {
     while (!mine.done()) {
-      const int arrived = next.load();
+      place.enter();
+      const int arrived = next++;
+      place.leave();
       if (arrived == 2) Explorer::current()->fail("a message is lost");
-      next.store(arrived + 1);
       promises[arrived == 0 ? First : 1 - First].keep(platform);
       if (Leaves && waiters.others_sleep()) return;
     }
@@ -472,7 +459,8 @@ struct Waiting {
   void check() {}
   ExploredPlatform platform;
   comm::Waiters waiters;
-  std::atomic<int> next{0};  // message; only who has the token takes one
+  int next = 0;  // message; only the holder of the token takes one
+  Room place;
   ltask::Parker parkers[2];
   Promise promises[2];
 };
@@ -549,7 +537,7 @@ TEST(SummonsInEveryOrder, WhoWaitsIsSummonedOrSeesTheWork) {
 
 TEST(SleepInEveryOrder, AWaiterIsWokenOnTheDrivers) {
   in_every_order<Polling<false>>("Parker, Sleeper, 1 waiter");
-  in_every_order<Polling<true>>("Parker, Sleeper, 1 waiter and a worker", false);  // 4 * 10^7 steps with buffers
+  in_every_order<Polling<true>>("Parker, Sleeper, 1 waiter and a worker", {false, false});  // 4 * 10^7 steps with buffers
 }
 
 }  // namespace

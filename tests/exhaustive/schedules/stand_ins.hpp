@@ -18,6 +18,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,9 +28,12 @@ namespace canele::std {
 
 using namespace ::std;  // NOLINT: that is its purpose
 
-inline void before(const exhaustive::Access& access, const function<bool()>* ready = nullptr) {
-  if (exhaustive::Explorer* const explorer = exhaustive::Explorer::current()) explorer->step(access, ready);
+/// The explorer that runs a world, or nullptr.
+inline exhaustive::Explorer* explorer() { return exhaustive::Explorer::current(); }
+inline void before(const exhaustive::Access& access) {
+  if (exhaustive::Explorer* const one = explorer()) one->step(access);
 }
+inline bool with_views() { return explorer() != nullptr && explorer()->views(); }
 
 template <typename T>
 class atomic {
@@ -38,75 +42,105 @@ class atomic {
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
 
-  T load(memory_order = memory_order_seq_cst) const noexcept {
-    before({"load", this, false, false, false});
-    const exhaustive::Explorer* const explorer = exhaustive::Explorer::current();
-    const uint64_t* const own = explorer != nullptr ? explorer->buffered(this) : nullptr;
-    T value = value_;
-    if (own != nullptr) memcpy(&value, own, sizeof value);
-    return value;
+  T load(memory_order order = memory_order_seq_cst) const noexcept {
+    before({"load", this, false, false, false, is_sequential(order), false, with_views()});
+    if (with_views()) return value_of(explorer()->load(this, bits_of(value_), order));
+    const uint64_t* const own = explorer() != nullptr ? explorer()->buffered(this) : nullptr;
+    return own != nullptr ? value_of(*own) : value_;
   }
   void store(T value, memory_order order = memory_order_seq_cst) noexcept {
-    exhaustive::Explorer* const explorer = exhaustive::Explorer::current();
-    if (explorer == nullptr || !explorer->buffers() || order == memory_order_seq_cst) {
-      before({"store", this, true, true, false});
-      value_ = value;
+    if (explorer() != nullptr && explorer()->buffers() && !is_sequential(order)) {
+      before({"store, not in memory yet", nullptr, false, false, false});
+      explorer()->put(&value_, bits_of(value), sizeof value);
       return;
     }
-    before({"store, not in memory yet", nullptr, false, false, false});
-    uint64_t bits = 0;
-    static_assert(sizeof value <= sizeof bits);
-    memcpy(&bits, &value, sizeof value);
-    explorer->put(&value_, bits, sizeof value);
+    before({"store", this, true, true, false, is_sequential(order)});
+    if (with_views()) explorer()->store(this, bits_of(value_), bits_of(value), order);
+    value_ = value;
   }
-  T exchange(T value, memory_order = memory_order_seq_cst) noexcept {
-    before({"exchange", this, true, true, false});
-    return ::std::exchange(value_, value);
+  T exchange(T value, memory_order order = memory_order_seq_cst) noexcept { return update("exchange", value, order); }
+  bool compare_exchange_strong(T& expected, T desired, memory_order success, memory_order failure) noexcept {
+    const bool sequential = is_sequential(success) || is_sequential(failure);
+    before({"compare-exchange", this, true, true, false, sequential});
+    const uint64_t wanted = bits_of(expected);
+    uint64_t seen = bits_of(value_);
+    if (with_views()) seen = explorer()->compare(this, seen, wanted, failure);
+    if (seen != wanted) {
+      expected = value_of(seen);
+      return false;
+    }
+    if (with_views()) explorer()->update(this, seen, bits_of(desired), success);
+    value_ = desired;
+    return true;
   }
-  bool compare_exchange_strong(T& expected, T desired, memory_order = memory_order_seq_cst,
-                               memory_order = memory_order_seq_cst) noexcept {
-    before({"compare-exchange", this, true, true, false});
-    const bool equal = value_ == expected;
-    if (equal) value_ = desired;
-    if (!equal) expected = value_;
-    return equal;
+  bool compare_exchange_strong(T& expected, T desired, memory_order order = memory_order_seq_cst) noexcept {
+    const memory_order failure = order == memory_order_acq_rel   ? memory_order_acquire
+                                 : order == memory_order_release ? memory_order_relaxed
+                                                                 : order;
+    return compare_exchange_strong(expected, desired, order, failure);
   }
-  bool compare_exchange_weak(T& expected, T desired, memory_order a = memory_order_seq_cst,
-                             memory_order b = memory_order_seq_cst) noexcept {
-    return compare_exchange_strong(expected, desired, a, b);
+  template <typename... Orders>
+  bool compare_exchange_weak(T& expected, T desired, Orders... orders) noexcept {
+    return compare_exchange_strong(expected, desired, orders...);
   }
-  T fetch_add(T more, memory_order = memory_order_seq_cst) noexcept {
-    before({"fetch-add", this, true, true, false});
-    return ::std::exchange(value_, static_cast<T>(value_ + more));
+  T fetch_add(T more, memory_order order = memory_order_seq_cst) noexcept {
+    return update("fetch-add", [more](T value) { return static_cast<T>(value + more); }, order);
   }
-  T fetch_sub(T less, memory_order = memory_order_seq_cst) noexcept {
-    before({"fetch-sub", this, true, true, false});
-    return ::std::exchange(value_, static_cast<T>(value_ - less));
+  T fetch_sub(T less, memory_order order = memory_order_seq_cst) noexcept {
+    return update("fetch-sub", [less](T value) { return static_cast<T>(value - less); }, order);
   }
-  T fetch_or(T bits, memory_order = memory_order_seq_cst) noexcept {
-    before({"fetch-or", this, true, true, false});
-    return ::std::exchange(value_, static_cast<T>(value_ | bits));
+  T fetch_or(T bits, memory_order order = memory_order_seq_cst) noexcept {
+    return update("fetch-or", [bits](T value) { return static_cast<T>(value | bits); }, order);
   }
   /// What is in memory, without a step: for conditions, and for checks at the end.
   T now() const noexcept { return value_; }
 
  private:
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  static bool is_sequential(memory_order order) { return order == memory_order_seq_cst; }
+  static uint64_t bits_of(const T& value) {
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    return bits;
+  }
+  static T value_of(uint64_t bits) {
+    T value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  template <typename Change>
+  T update(const char* what, Change change, memory_order order) noexcept {
+    before({what, this, true, true, false, is_sequential(order)});
+    T next;
+    if constexpr (is_convertible_v<Change, T>) {
+      next = change;
+    } else {
+      next = change(value_);
+    }
+    if (with_views()) explorer()->update(this, bits_of(value_), bits_of(next), order);
+    return ::std::exchange(value_, next);
+  }
+
   T value_;  // first: Explorer's buffers know a store by the object's address
 };
 
 inline void atomic_thread_fence(memory_order order) noexcept {
-  if (order == memory_order_seq_cst) before({"fence", nullptr, false, true, false});
+  const bool sequential = order == memory_order_seq_cst;
+  if (sequential) before({"fence", nullptr, false, true, false, true, true});
+  if (with_views()) explorer()->fence(order);
 }
 
 class mutex {
  public:
   void lock() {
+    if (explorer() == nullptr) return;
     const function<bool()> free = [this] { return !held_; };
-    before({"lock", this, true, true, false}, &free);
+    explorer()->enter({"lock", this, true, true, false}, &free);
     held_ = true;
   }
   void unlock() {
-    before({"unlock", this, true, true, false});
+    if (explorer() == nullptr) return;
+    explorer()->leave({"unlock", this, true, true, false});
     held_ = false;
   }
 

@@ -19,6 +19,7 @@ struct Queueing {
   Queueing() {
     for (Counted* const task : {&first, &second}) {
       Explorer::current()->spawn([this, task] {
+        task->fill();
         tasks.submit(*task);
         tasks.run(32);
       });
@@ -30,7 +31,7 @@ struct Queueing {
     if (tasks.run(32) != left || ran.now() != 2) Explorer::current()->fail("a task did not run once");
   }
   ltask::TaskQueue tasks;
-  std::atomic<int> ran{0};
+  Tally ran;
   Counted first{ran}, second{ran};
 };
 
@@ -47,7 +48,7 @@ struct Looking {
     if (tasks.run(32) != 1 || ran.now() != 2) Explorer::current()->fail("a task did not run once");
   }
   ltask::TaskQueue tasks;
-  std::atomic<int> ran{0};
+  Tally ran;
   Counted first{ran}, second{ran};
 };
 
