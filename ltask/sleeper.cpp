@@ -23,7 +23,8 @@ void Sleeper::sleep(std::uint64_t timeout_ns, Called called) noexcept {
 
 void Sleeper::release() noexcept {
   set_->quiet();
-  marked_.store(false, std::memory_order_seq_cst);  // the caller looks for work now
+  // An exchange, which acquires from wake(): the caller looks for work now, and sees that of each mark that it erases.
+  marked_.exchange(false, std::memory_order_seq_cst);
   if (claim_.exchange(unclaimed, std::memory_order_seq_cst) == awaited) platform_.unpark(claim_);
 }
 
@@ -34,7 +35,8 @@ void Sleeper::await_release(std::uint64_t timeout_ns) noexcept {
 }
 
 void Sleeper::wake() noexcept {
-  marked_.store(true, std::memory_order_seq_cst);
+  // An exchange: the thread that takes the mark sees the work of all that have set it, not of the last one alone.
+  marked_.exchange(true, std::memory_order_seq_cst);
   if (claim_.load(std::memory_order_seq_cst) != unclaimed) set_->ring();
 }
 

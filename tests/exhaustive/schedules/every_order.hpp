@@ -2,10 +2,11 @@
 //
 // What the worlds of exhaustive_schedules share: a run through every order, and instruments.
 //
-// Who: protocols_test.cpp, waits_test.cpp, tasks_test.cpp. Threads: the Explorer's.
-// Surprise: each world runs three times: with memory as the source says, with x86's store buffers, and with views, as on
-//     ARM64. An instrument is no atomic operation: a read-modify-write would empty the store buffer of the thread that is
-//     looked at, and hide what it would have done wrong.
+// Who: protocols_test.cpp, tasks_test.cpp. Threads: the Explorer's.
+// Surprise: each world runs three times: with memory as the source says, with x86's store buffers, and with views, as
+// on
+//     ARM64. An instrument is no atomic operation: a read-modify-write would empty the store buffer of the thread that
+//     is looked at, and hide what it would have done wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,12 +18,14 @@
 
 namespace canele::exhaustive {
 
-/// Which memories a world runs with. Where there are too many orders with views, `most_old` limits how many loads of one
-/// order read what is not the newest.
+/// Which memories a world runs with. Where there are too many orders with views, `most_old` limits how many loads of
+/// one order read what is not the newest.
 struct Memories {
   bool store_buffers = true, views = true;
   unsigned most_old = ~0u;
 };
+
+constexpr Memories some_old{true, true, 3}, a_few_old{true, true, 1};
 
 template <typename World>
 void in_every_order(const char* name, const Memories& memories = {}) {

@@ -206,8 +206,8 @@ Access Explorer::access_of(int id) const {
           false};
 }
 
-/// Whatever the next steps of these two lead to in the order in which one of them is chosen now, the other order has led
-/// to: the one that sleeps has been chosen first already.
+/// Whatever the next steps of these two lead to in the order in which one of them is chosen now, the other order has
+/// led to: the one that sleeps has been chosen first already.
 bool Explorer::commute(int asleep, int chosen) const {
   if (asleep == chosen) return false;
   const int first = std::min(asleep, chosen), second = std::max(asleep, chosen);

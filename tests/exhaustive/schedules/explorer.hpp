@@ -6,8 +6,8 @@
 // Threads: none: its "threads" are fibers of the calling one.
 // Surprise: a step is one access to a shared object, chosen before it is made. So it is known which steps commute, and
 //     of orders that differ by swapping those only one is run (sleep sets; Godefroid 1996). With store buffers a store
-//     that is not sequentially consistent reaches memory later, at a step of its own, as on x86 (TSO). With views a load
-//     may read what is no longer the newest, as on ARM64 (views.hpp); what it reads is a choice, too.
+//     that is not sequentially consistent reaches memory later, at a step of its own, as on x86 (TSO). With views a
+//     load may read what is no longer the newest, as on ARM64 (views.hpp); what it reads is a choice, too.
 //
 //   path_:  step, step, step ─┬─ the last choice that has an alternative: the next run takes that one
 //                             └─ …
@@ -121,7 +121,8 @@ class Explorer {
   void fence(std::memory_order order);
 
  private:
-  static constexpr int most_threads = Views::most_threads, none = -1;  // ids from most_threads on: the store buffer of a thread
+  static constexpr int most_threads = Views::most_threads,
+                       none = -1;  // ids from most_threads on: the store buffer of a thread
   struct Store {
     void* address;
     std::uint64_t bits;

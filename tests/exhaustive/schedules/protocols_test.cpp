@@ -181,11 +181,11 @@ TEST(SubmitLockInEveryOrder, AnOwnerLosesItsBiasAndNothingElse) {
   in_every_order<BiasedSubmissions<1, 1, 1, false>>("biased, a post, and one of another thread");
   in_every_order<BiasedSubmissions<2, 1, 1, false>>("biased, 2 posts, and one of another thread");
   in_every_order<BiasedSubmissions<1, 1, 0, true>>("biased, a post, and one who tries");
-  in_every_order<BiasedSubmissions<2, 1, 2, false>>("biased, 2 posts, and 2 of another thread");
-  in_every_order<BiasedSubmissions<1, 2, 1, false>>("biased, a post, and one of each of two");
-  in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one who tries");
-  in_every_order<BiasedSubmissions<3, 1, 1, false>>("biased, 3 posts, and one of another thread");
-  in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another");
+  in_every_order<BiasedSubmissions<2, 1, 2, false>>("biased, 2 posts, and 2 of another thread", some_old);
+  in_every_order<BiasedSubmissions<1, 2, 1, false>>("biased, a post, and one of each of two", a_few_old);
+  in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one who tries", a_few_old);
+  in_every_order<BiasedSubmissions<3, 1, 1, false>>("biased, 3 posts, and one of another thread", some_old);
+  in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another", a_few_old);
 }
 
 /// The words of requests, which the owner of the lock sets by plain stores, for others visit; after Engine::publish,
@@ -246,7 +246,7 @@ TEST(SubmitLockInEveryOrder, WhoVisitsIsNotOverwrittenByAnOwner) {
   in_every_order<Visits<true, 1, true>>("biased, a turn, both wait");
   in_every_order<Visits<true, 2, true>>("biased, 2 turns, both wait");
   in_every_order<Visits<false, 3, false>>("biased meanwhile, 3 turns, and who waits");
-  in_every_order<Visits<true, 3, false, 1>>("biased again, 3 turns, and who waits");
+  in_every_order<Visits<true, 3, false, 1>>("biased again, 3 turns, and who waits", some_old);
 }
 
 // --------------------------------------------------------------------------------------------------------- the gate
@@ -367,7 +367,7 @@ struct Sleeping {
 
 TEST(SleepInEveryOrder, AWorkerRunsWhatIsSubmittedAndStops) {
   in_every_order<Working>("Worker, Sleeper, TaskQueue, 1 submitter");
-  in_every_order<Sleeping>("Sleeper, 2 who leave work");
+  in_every_order<Sleeping>("Sleeper, 2 who leave work", some_old);
 }
 
 // ------------------------------------------------------------------------------------------- a waiter's sleep
@@ -532,12 +532,13 @@ struct Summoning {
 };
 
 TEST(SummonsInEveryOrder, WhoWaitsIsSummonedOrSeesTheWork) {
-  in_every_order<Summoning>("Summons, 1 who waits, 2 who leave work");
+  in_every_order<Summoning>("Summons, 1 who waits, 2 who leave work", a_few_old);
 }
 
 TEST(SleepInEveryOrder, AWaiterIsWokenOnTheDrivers) {
   in_every_order<Polling<false>>("Parker, Sleeper, 1 waiter");
-  in_every_order<Polling<true>>("Parker, Sleeper, 1 waiter and a worker", {false, false});  // 4 * 10^7 steps with buffers
+  in_every_order<Polling<true>>("Parker, Sleeper, 1 waiter and a worker",
+                                {false, false});  // 4 * 10^7 steps with buffers
 }
 
 }  // namespace

@@ -84,13 +84,16 @@ class atomic {
     return compare_exchange_strong(expected, desired, orders...);
   }
   T fetch_add(T more, memory_order order = memory_order_seq_cst) noexcept {
-    return update("fetch-add", [more](T value) { return static_cast<T>(value + more); }, order);
+    return update(
+        "fetch-add", [more](T value) { return static_cast<T>(value + more); }, order);
   }
   T fetch_sub(T less, memory_order order = memory_order_seq_cst) noexcept {
-    return update("fetch-sub", [less](T value) { return static_cast<T>(value - less); }, order);
+    return update(
+        "fetch-sub", [less](T value) { return static_cast<T>(value - less); }, order);
   }
   T fetch_or(T bits, memory_order order = memory_order_seq_cst) noexcept {
-    return update("fetch-or", [bits](T value) { return static_cast<T>(value | bits); }, order);
+    return update(
+        "fetch-or", [bits](T value) { return static_cast<T>(value | bits); }, order);
   }
   /// What is in memory, without a step: for conditions, and for checks at the end.
   T now() const noexcept { return value_; }

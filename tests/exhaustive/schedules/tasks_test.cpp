@@ -99,7 +99,7 @@ struct Steering {
 TEST(TaskQueueInEveryOrder, EndsATaskThatIsSteered) {
   in_every_order<Steering<2, true, false>>("TaskQueue, 1 who runs, 1 who cancels");
   in_every_order<Steering<2, false, true>>("TaskQueue, 1 who runs, 1 who masks and unmasks");
-  in_every_order<Steering<1, true, true>>("TaskQueue, 1 who runs, 1 who cancels, 1 who masks and unmasks");
+  in_every_order<Steering<1, true, true>>("TaskQueue, 1 who runs, 1 who cancels, 1 who masks and unmasks", a_few_old);
 }
 
 TEST(TaskQueueInEveryOrder, RunsEveryTaskOnceAndShowsThatThereAreSome) {
