@@ -40,6 +40,28 @@ class WithTimeoutTest(unittest.TestCase):
         self.assertEqual(result.stderr.count("===== process"), 2, result.stderr)
         self.assertFalse(alive(int(result.stdout)))
 
+    def test_lets_a_slow_command_end(self):
+        # It takes twice the limit, and sleeps a third of that time.
+        script = "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done'; sleep 0.5; done; echo done"
+        result = run("3", "sh", "-c", script)
+        self.assertEqual((result.returncode, result.stdout), (0, "done\n"), result.stderr)
+
+    def test_ends_what_works_for_ever(self):
+        result = run("0.5", "sh", "-c", "while :; do :; done")
+        self.assertEqual(result.returncode, 124)
+        self.assertRegex(result.stderr, r"time limit of 0.5 s hit, it has (used|taken) [0-9]+ s")
+        self.assertIn("===== process", result.stderr)
+
+    def test_counts_what_short_processes_use(self):
+        result = run("0.5", "sh", "-c", "while :; do /bin/true; done")
+        self.assertEqual(result.returncode, 124)
+        self.assertRegex(result.stderr, r"it has (used|taken) [0-9]+ s")
+
+    def test_ends_what_only_wakes(self):
+        result = run("2", "sh", "-c", "while :; do sleep 1; done")
+        self.assertEqual(result.returncode, 124)
+        self.assertIn("it stands still", result.stderr)
+
     def test_writes_the_stacks_where_it_is_told(self):
         with tempfile.TemporaryDirectory() as directory:
             stacks = pathlib.Path(directory) / "stacks"
