@@ -124,6 +124,13 @@ soak_stress() {
   return "$status"
 }
 
+# An hour of everything that may befall a job; which kinds, and how often each was done, is printed.
+soak_nemesis() {
+  CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-nemesis.log" \
+    "$here/process/nemesis/nemesis_test.py" --seconds 3600 --seed "$(seed_of_commit)" \
+    --preload "$root/build/release/lib/nemesis_injector.so"
+}
+
 # Ten minutes of processor time each, then the lines that were reached.
 soak_fuzz() {
   local status=0

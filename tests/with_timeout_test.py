@@ -60,7 +60,7 @@ class WithTimeoutTest(unittest.TestCase):
     def test_ends_what_only_wakes(self):
         result = run("2", "sh", "-c", "while :; do sleep 1; done")
         self.assertEqual(result.returncode, 124)
-        self.assertIn("it stands still", result.stderr)
+        self.assertRegex(result.stderr, r"it (stands still|has taken [0-9]+ s)")  # the latter beside much other work
 
     def test_writes_the_stacks_where_it_is_told(self):
         with tempfile.TemporaryDirectory() as directory:
