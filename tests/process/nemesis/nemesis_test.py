@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs of four ranks to which everything is done, drawn from a seed: right data or a clean error, no hang, nothing left.
+"""Jobs of four ranks to which everything is done, from a seed: right data or a clean error, no hang, nothing left.
 
 Usage: nemesis_test.py --preload LIBRARY [--jobs N | --seconds S] [--seed S] [--kinds LIST] [--verbose]
 Who: ctest, a short run; tests/run.sh --soak (stage soak-nemesis), an hour. CANELE_TEST_BIN: where the programs are.
@@ -102,8 +102,8 @@ class Job:
                                 NEMESIS_AT=str(self.dice.randint(1, most)))
         if "threads" in self.kinds:
             settings["CANELE_WORKER"] = "bound"
-        command = [str(WRAPPER), "--stacks", self.stacks.name, str(LIMIT), str(BIN / "canele-run"), "--keep-going", "-n",
-                   str(RANKS)]
+        command = [str(WRAPPER), "--stacks", self.stacks.name, str(LIMIT), str(BIN / "canele-run"), "--keep-going",
+                   "-n", str(RANKS)]
         command += [word for name, value in settings.items() for word in ("-x", f"{name}={value}")]
         cycles = self.dice.randint(2, 4) if "engines" in self.kinds else 1
         return command + [str(BIN / PROGRAM), str(self.seed), str(self.options.rounds), str(cycles)]
@@ -193,7 +193,8 @@ class Job:
             return
         pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[0])
         most = resource.prlimit(pid, resource.RLIMIT_AS)[1]
-        resource.prlimit(pid, resource.RLIMIT_AS, (pages * resource.getpagesize() + self.dice.randint(0, 1 << 20), most))
+        few = pages * resource.getpagesize() + self.dice.randint(0, 1 << 20)
+        resource.prlimit(pid, resource.RLIMIT_AS, (few, most))
         self.done["address-space"] += 1
 
     def flood(self, job):
@@ -243,7 +244,8 @@ class Job:
         if silent:
             return f"an error without a reason: {silent[0]}"
         if len(verdicts) + self.killed < RANKS:
-            return f"{len(verdicts)} ranks of {RANKS} have ended by themselves, {self.killed} were killed; exit code {code}"
+            return (f"{len(verdicts)} ranks of {RANKS} have ended by themselves, {self.killed} were killed; "
+                    f"exit code {code}")
         if all(KINDS[kind][1] for kind in self.kinds) and (self.right != RANKS or code != 0):
             return f"nothing was taken away, and {self.right} of {RANKS} ranks ended well; exit code {code}"
         if code not in (0, 3, 128 + signal.SIGKILL) and not LIBEVENT.search(text):
