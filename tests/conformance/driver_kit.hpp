@@ -278,7 +278,7 @@ class World {
     return events;
   }
   /// Polls all nodes until `condition` holds; false if it does not within `limit` (a limit, not a wait).
-  bool until(const std::function<bool()>& condition, std::chrono::seconds limit = std::chrono::seconds(30)) {
+  bool until(const std::function<bool()>& condition, std::chrono::seconds limit = std::chrono::seconds(300)) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!condition()) {
       if (std::chrono::steady_clock::now() > end) return false;

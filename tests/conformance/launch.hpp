@@ -21,8 +21,8 @@ namespace canele::conformance {
 /// Seconds that a stopped rank stays stopped.
 inline constexpr int stop_s = 5;
 using test::slowness;
-inline constexpr int wait_limit_s = 40 * slowness;   ///< for one condition in a rank
-inline constexpr int test_limit_s = 100 * slowness;  ///< for a whole test
+inline constexpr int wait_limit_s = 400 * slowness;   ///< for one condition in a rank
+inline constexpr int test_limit_s = 1000 * slowness;  ///< for a whole test
 
 /// What travels between a rank and its parent; both ways, one per datagram.
 struct Message {

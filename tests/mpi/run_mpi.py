@@ -20,7 +20,7 @@ SANITIZED = "-fsanitize" in os.environ.get("CANELE_TEST_FLAGS", "")
 
 
 def run(*command, **more):
-    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, **more)
+    return subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, **more)
 
 
 class Deaths(unittest.TestCase):

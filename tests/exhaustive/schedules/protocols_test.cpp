@@ -183,6 +183,9 @@ TEST(SubmitLockInEveryOrder, AnOwnerLosesItsBiasAndNothingElse) {
   in_every_order<BiasedSubmissions<1, 1, 0, true>>("biased, a post, and one who tries");
   in_every_order<BiasedSubmissions<2, 1, 2, false>>("biased, 2 posts, and 2 of another thread", some_old);
   in_every_order<BiasedSubmissions<1, 2, 1, false>>("biased, a post, and one of each of two", a_few_old);
+}
+
+TEST(SubmitLockInEveryOrder, AnOwnerGivesWayAmongOthersAndMoreThanOnce) {
   in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one who tries", a_few_old);
   in_every_order<BiasedSubmissions<3, 1, 1, false>>("biased, 3 posts, and one of another thread", some_old);
   in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another", a_few_old);

@@ -24,7 +24,7 @@ import time
 
 FEW, MESSAGES_A_CALL, CALLS_A_SECOND, ATTEMPTS = 20_000, 20, 10_000, 3
 CALLS_OF_A_SLEEP = 10  # at most: both ends, and who polls the sockets meanwhile
-TIME_LIMIT, ENOUGH_SECONDS = 100, 30  # of a run; of all attempts
+TIME_LIMIT, ENOUGH_SECONDS = 1000, 30  # of a run; of all attempts
 # Functions of the C library that enter the kernel, and may be called for a message.
 CALLS = set("""epoll_pwait epoll_pwait2 epoll_wait epoll_ctl read pread write pwrite readv writev preadv pwritev poll
     ppoll select pselect recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg process_vm_readv process_vm_writev

@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 STARPU = ROOT / "build/starpu/canele"
 RANK = str(BIN / "run_rank_program")
-TIME_LIMIT = 100
+TIME_LIMIT = 1000
 SKIPPED = 77
 JOINED = re.compile(r"^(\w+) rank (\d+) of (\d+), local (\d+) of (\d+), job ([0-9a-f]{16})$", re.MULTILINE)
 

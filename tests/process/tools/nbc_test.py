@@ -15,7 +15,7 @@ import xml.etree.ElementTree
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 HEATMAP = pathlib.Path(__file__).resolve().parents[3] / "apps" / "perf" / "nbc" / "heatmap.py"
-TIME_LIMIT = 60
+TIME_LIMIT = 600
 QUICK = ("--iterations", "2", "--warm-ups", "0", "--driver", "shm")
 RATIOS = {"comm", "comp", "total", "r_overhead", "r_comm", "r_comp_slowdown", "r_mpi_impact", "omb", "imb"}
 BARE = {"r_overhead_bare", "comm_bare", "total_bare"}

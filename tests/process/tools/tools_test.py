@@ -14,7 +14,7 @@ import unittest
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
-TIME_LIMIT = 100
+TIME_LIMIT = 1000
 
 
 def run(*command, code=0, **environment):

@@ -158,7 +158,7 @@ TEST_P(OfiTraffic, PacketsAndBulkBothWaysInOrder) {
         }
         return a.packets.size() == count && b.packets.size() == count;
       },
-      std::chrono::seconds(100)));
+      std::chrono::seconds(1000)));
   for (const Rank rank : {0, 1}) {
     const Side& side = sides[rank];
     for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(world[1 - rank].packets[i].bytes, side.packets[i]) << i;
@@ -212,7 +212,7 @@ TEST_P(OfiTraffic, AMessageThatStopsHalfWayKeepsItsMemory) {
     return Take::taken;
   };
   while (send(halting, 1)) continue;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(300);
   while (seen[2] < enough && std::chrono::steady_clock::now() < end) {  // rank 1 is not polled
     if (sent[2] < enough) send(busy, 2);
     busy.poll();
