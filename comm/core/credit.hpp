@@ -14,8 +14,7 @@
 //     matched and gone         kept here (stored)     the sender may still send
 //                             └──────────── window: lent by the pool ────────┘
 //
-//   sender:   [ first ⇄ … ⇄ cursor ⇄ … ⇄ last ]   withheld sends, oldest first
-//               offered before  │  not offered since the last RESUME
+//   sender: see core/withheld.hpp
 //
 // Totals, not differences, travel: one that comes twice, or late, does no harm.
 // Rejected: refusing what has arrived (the receiver would have to keep the envelope, or the order is lost); a limit on
@@ -28,34 +27,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
+#include "comm/core/withheld.hpp"
 #include "comm/packet/wire.hpp"
 
 namespace canele::comm {
 
+class Session;
 struct Peer;
 struct Request;
-
-/// Sends to one peer that wait for credit. Made when the first one has to.
-struct Withheld {
-  static constexpr int most_offered = 64;  ///< in one batch: a bit each in the answer
-
-  Request* first = nullptr;
-  Request* last = nullptr;
-  std::uint64_t count = 0;
-  std::uint64_t credit = 0;    ///< what is left, while Peer::credit is 0
-  std::uint64_t since_ns = 0;  ///< when it was empty last
-
-  Request* cursor = nullptr;      ///< the next one to offer; nullptr: all were, since the last RESUME
-  std::uint64_t stamp = 0;        ///< of that RESUME; 0: there was none
-  std::uint64_t batch_stamp = 0;  ///< of the one that the batch answers
-  bool batch_out = false;         ///< offered and not answered: until then nothing leaves, so that nothing leaves twice
-  bool batch_last = false;        ///< it reaches the end of the list
-  std::uint32_t batch_number = 0;
-  int batch_size = 0;
-  Request* batch[most_offered] = {};  ///< nullptr: taken before the answer came
-};
 
 /// What one peer may send to us.
 struct Allowance {
@@ -69,8 +51,6 @@ struct Allowance {
   bool starving = false;                    ///< the sender has said that it withholds messages
   bool in_queue = false;                    ///< waits for the pool
 
-  bool resume_out = false, resume_due = false;  ///< the sender walks through its list; and shall do so once more
-  std::uint64_t resume_stamp = 0;
   std::uint32_t batch = 0;
   std::uint64_t seen = 0, taken = 0;  ///< offers of the batch, a bit each
 
@@ -88,26 +68,40 @@ struct Allowance {
   }
 };
 
-/// A probe that found nothing while some sender withheld messages: what it asks for must not be withheld.
-struct MissedProbe {
-  std::uint32_t session = 0;
-  std::int32_t source = 0;
-  std::uint64_t tag = 0, mask = 0;
-  std::uint64_t stamp = 0;  ///< as those of receives
+/// A receive that waits, or a probe that has found nothing, while a sender withholds messages.
+struct Wanted {
+  std::uint64_t tag, mask;
+  std::uint64_t stamp;   ///< later than that of the receive, and not than that of the next
+  Session* session;      ///< ours,
+  std::uint32_t number;  ///< as long as it has this number
+};
+
+/// What one sender that withholds messages is asked for. Made when it first does so.
+struct Asking {
+  static constexpr std::uint64_t most_out = 64;        ///< questions that the sender has and has not answered
+  static constexpr std::size_t most_waiting = 65'536;  ///< of receives, not asked yet; then all is asked for at once
+  static constexpr std::size_t most_probes = 1024;     ///< one more has to come again
+
+  std::deque<Wanted> receives;            ///< not asked for yet, oldest first
+  std::deque<Wanted> probes;              ///< each pattern once: those that have no answer, then those not asked yet
+  std::size_t probes_out = 0;             ///< how many of them, from the front, have no answer
+  std::uint64_t out_for_probes = 0;       ///< a bit for each question without an answer, the oldest lowest
+  bool all = false;                       ///< older receives wait, too: everything is to be asked for
+  std::uint32_t episode = 0;              ///< the sender's number for this time of want
+  std::uint64_t asked = 0, answered = 0;  ///< questions, in this episode
+  std::uint64_t stamp = 1;                ///< older receives have been asked for
+  std::size_t may_keep = 0;               ///< messages, for probes
 };
 
 /// Memory for unexpected messages of one engine: stored + granted never exceed `limit`.
 struct CreditPool {
-  static constexpr std::size_t most_missed = 8;
-
   std::uint64_t limit = 0, per_peer = 0;
   std::uint64_t first_target = 0;  ///< of every peer's window
   std::uint64_t lent = 0;          ///< from the beginning, what each rank may send before it hears anything
   std::vector<Peer*> looks;        ///< peers whose window is due for a look
   std::vector<Peer*> queue;        ///< peers that want more than there was
   std::vector<Peer*> starving;     ///< peers that withhold messages
-  std::vector<MissedProbe> missed;
-  bool just_withheld = false;  ///< by the thread that has the lock
+  bool just_withheld = false;      ///< by the thread that has the lock
 
   std::uint64_t room() const { return lent < limit ? limit - lent : 0; }
 };

@@ -138,6 +138,7 @@ struct alignas(64) Peer {
   std::size_t chunks_done = 0;                      ///< bytes of a packet that is to come again: there was no memory
   std::uint64_t credit_heard = wire::first_credit;  ///< the total that the peer has granted
   std::unique_ptr<Withheld> withheld;               ///< once a message was
+  std::unique_ptr<Asking> asking;                   ///< once the peer has withheld one
   std::unique_ptr<Adverts> adverts;                 ///< once there was one
   Blob address;                                     ///< what it published
   std::size_t next_group = 0;                       ///< of drivers, the next one to try

@@ -154,14 +154,26 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   void* argument;  ///< with a completion queue: the queue
   void* queue_argument;
   Request* queue_next;
-  std::uint16_t header;    ///< send: bytes that travel ahead
-  bool streams;            ///< large: through the driver's buffers, for both ends wait. Its owner's, set once
-  std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
-  std::uint64_t moved;     ///< bulk bytes sent, or landed; receive: undefined until it is offered, or a rendezvous
-  std::uint64_t expected;  ///< bulk bytes granted; the same
+  std::uint16_t header;  ///< send: bytes that travel ahead
+  bool streams;          ///< large: through the driver's buffers, for both ends wait. Its owner's, set once
+  union {
+    std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
+    Request* flow_next;      ///< these four, while it is withheld: see core/withheld.hpp
+  };
+  union {
+    std::uint64_t moved;  ///< bulk bytes sent, or landed; receive: undefined until it is offered, or a rendezvous
+    Request* flow_prev;
+  };
+  union {
+    std::uint64_t expected;  ///< bulk bytes granted; the same
+    Request* bucket_next;
+  };
+  union {
+    Rail* bulk_rail;  ///< send: the rail that its bulk bytes take
+    std::uint64_t withheld_number;
+  };
   std::uint64_t exposure;  ///< send: the driver's name for its exposed memory; 0 none
-  Rail* bulk_rail;         ///< send: the rail that its bulk bytes take
-  Request* withheld_next;  ///< see core/credit.hpp
+  Request* withheld_next;  ///< see core/withheld.hpp
   Request* withheld_prev;
 
   /// What of a new request is not in its first line: nothing has happened to it.

@@ -45,8 +45,8 @@ HangReport::Request row_of(const Candidate& one) {
     row.tag = request.status_tag;
   }
   if (one.state != State::copying) {  // whose numbers are the copying thread's
-    row.moved = request.moved;
-    row.wanted = request.expected;
+    row.moved = request.withheld ? 0 : request.moved;
+    row.wanted = request.withheld ? 0 : request.expected;
   }
   return row;
 }

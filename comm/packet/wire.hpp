@@ -26,10 +26,11 @@
 //   placed        key of receive   0          (none): the sender has ended the last chunk of it
 //   again         key of transfer  0          (none): the sender lost the rail of these bulk bytes: a new cts, please
 //   credit        total            0          (none): what the receiver has granted so far, see core/credit.hpp
-//   withheld      1 or 0           0          (none): the sender keeps messages back for want of credit; no longer
-//   resume        stamp            0          (none): offer what is withheld, from the oldest on
-//   offer         user's tag       batch      Offer, Rts, header bytes, exposure bytes: no envelope; forgotten, unless
-//                                             a receive that was posted before `stamp` takes it
+//   withheld      1 or 0           episode    (none): the sender keeps messages back for want of credit; no longer
+//   resume        stamp            episode    Resume: offer what is withheld and fits; or (none): all, from the oldest
+//   on offer         user's tag       batch      Offer, Rts, header bytes, exposure bytes: no envelope; forgotten,
+//   unless
+//                                             a receive that was posted before `stamp` takes it, or a probe wants it
 //   answer        mask             batch      (none): which offers of the batch were taken, a bit each
 //   cast          the user's tag   envelope   Route, ranks that are served (u32 each), then as rts
 //   want          multicast        0          Want: the sender of this asks its server for data of a multicast
@@ -37,6 +38,7 @@
 //   elsewhere     multicast        0          u32 root: it is to be asked, not the server
 //   closing       0                0          (none): its sender leaves; this rail of several ends here, and is not
 //                                             lost
+//   resumed       questions        episode    (none): how many a resume has asked and have had all that fits
 #pragma once
 
 #include <array>
@@ -51,7 +53,7 @@ namespace canele::comm::wire {
 static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so is every machine it runs on yet");
 
-inline constexpr std::uint32_t version = 8;
+inline constexpr std::uint32_t version = 9;
 
 enum class Type : std::uint8_t {
   eager = 1,
@@ -77,7 +79,8 @@ enum class Type : std::uint8_t {
   served,
   elsewhere,
   closing,
-  share
+  share,
+  resumed
 };
 
 struct Head {
@@ -130,11 +133,19 @@ struct Cts {
 };
 static_assert(sizeof(Cts) == 24);
 
+/// What a receive, or a probe, wants of that which is withheld.
+struct Resume {
+  std::uint64_t tag, mask;  ///< no bit of the tag is outside of the mask
+  std::uint32_t probe;      ///< 1: one message is enough, and is kept
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Resume) == 24);
+
 struct Offer {
-  std::uint64_t stamp;  ///< of the resume that it answers
+  std::uint64_t stamp;  ///< of a resume: only receives that are older may take it
   std::uint8_t index;   ///< in its batch
   std::uint8_t count;   ///< offers in the batch
-  std::uint8_t last;    ///< the batch reaches the end of what is withheld
+  std::uint8_t probe;   ///< a probe asks for it
   std::uint8_t reserved[5];
 };
 static_assert(sizeof(Offer) == 16);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <utility>
 
 #include "comm/protocol/send_path.hpp"
@@ -35,17 +36,107 @@ bool is_stuck(const CreditPool& pool, const Allowance& a) {
   return a.starving && (a.in_queue || (a.target >= pool.per_peer && a.window() + worth_a_message(a) > a.target));
 }
 
-/// Lets the sender walk through what it withholds, for the sake of receives that wait for some of it; if it does so
-/// already, once more after that.
-void resume(Engine& engine, Peer& peer) {
-  Allowance& a = peer.allowance;
-  if (std::exchange(a.resume_out, true)) {
-    a.resume_due = true;
-    return;
+void resume(Engine& engine, Peer& peer, const Wanted& wanted, bool probe) {
+  Asking& asking = *peer.asking;
+  const Session& session = *wanted.session;
+  send_path::announce(engine, peer, session);  // its index there is ours
+  const wire::Resume question{wanted.tag & wanted.mask, wanted.mask, probe ? 1u : 0u, 0};
+  send_path::control(engine, peer, wire::Type::resume, asking.stamp, asking.episode,
+                     static_cast<std::uint16_t>(session.number), &question, sizeof question);
+}
+
+bool is_open(const Wanted& wanted) { return wanted.session->number == wanted.number && wanted.session->open; }
+
+/// No receive waits any more for what was noted first. (Whether one with a mask does is not looked up.)
+bool is_stale(Engine& engine, const Peer& peer, const Wanted& wanted) {
+  if (!is_open(wanted)) return true;
+  if (wanted.mask != ~std::uint64_t{0}) return false;
+  return engine.matcher.peek(wanted.session->match, wanted.tag, peer.rank) == nullptr;
+}
+
+void drop_stale(Engine& engine, const Peer& peer, Asking& asking, int most) {
+  for (; most > 0 && !asking.receives.empty() && is_stale(engine, peer, asking.receives.front()); --most)
+    asking.receives.pop_front();
+}
+
+/// The next to be asked for are of open sessions.
+void drop_closed(Asking& asking) {
+  while (!asking.receives.empty() && !is_open(asking.receives.front())) asking.receives.pop_front();
+  while (asking.probes.size() > asking.probes_out && !is_open(asking.probes[asking.probes_out]))
+    asking.probes.erase(asking.probes.begin() + static_cast<std::ptrdiff_t>(asking.probes_out));
+}
+
+/// What has not been asked yet, as far as the sender may have it. A stamp says which receives have been asked for: none
+/// that is listed here still.
+void ask_more(Engine& engine, Peer& peer) {
+  Asking& a = *peer.asking;
+  drop_stale(engine, peer, a, Asking::most_out);
+  for (std::uint64_t out = a.asked - a.answered; out < Asking::most_out; ++out, ++a.asked) {
+    drop_closed(a);
+    const bool probe = a.probes.size() > a.probes_out && (a.asked % 2 == 0 || a.receives.empty());
+    if (std::exchange(a.all, false)) {
+      CANELE_MARK(everything_asked_for);
+      a.receives.clear();
+      a.stamp = engine.matcher.take_stamp();
+      send_path::control(engine, peer, wire::Type::resume, a.stamp, a.episode, 0, nullptr, 0);
+    } else if (probe) {
+      CANELE_RARE_MARK(withheld_asked_for_by_probe);
+      resume(engine, peer, a.probes[a.probes_out++], true);
+      a.out_for_probes |= std::uint64_t{1} << out;
+      ++a.may_keep;
+    } else if (!a.receives.empty()) {
+      CANELE_MARK(withheld_asked_for);
+      a.stamp = a.receives.front().stamp;
+      resume(engine, peer, a.receives.front(), false);
+      a.receives.pop_front();
+    } else {
+      return;
+    }
   }
-  CANELE_MARK(withheld_asked_for);
-  a.resume_stamp = engine.matcher.take_stamp();
-  send_path::control(engine, peer, wire::Type::resume, a.resume_stamp, 0, 0, nullptr, 0);
+}
+
+/// A receive is noted until its sender is asked for it. Too many, or no memory: the sender is asked for everything.
+void note(Engine& engine, const Peer& peer, const PostedNode& receive) {
+  Asking& asking = *peer.asking;
+  Session* const session = request_of(receive).session;
+  const Wanted wanted{receive.tag, receive.mask, engine.matcher.take_stamp(), session, session->number};
+  if (asking.all) return;
+  if (!asking.receives.empty()) {
+    Wanted& newest = asking.receives.back();
+    if (newest.number == wanted.number && newest.tag == wanted.tag && newest.mask == wanted.mask) {
+      newest.stamp = wanted.stamp;
+      return;
+    }
+  }
+  drop_stale(engine, peer, asking, 2);
+  asking.all = asking.receives.size() == Asking::most_waiting;
+  try {
+    if (!asking.all) asking.receives.push_back(wanted);
+  } catch (const std::bad_alloc&) {
+    asking.all = true;
+  }
+  if (asking.all) asking.receives.clear();
+}
+
+void note(Asking& asking, const Wanted& probe) {
+  const auto same = [&](const Wanted& one) {
+    return one.number == probe.number && one.tag == probe.tag && one.mask == probe.mask;
+  };
+  if (asking.probes.size() == Asking::most_probes || std::any_of(asking.probes.begin(), asking.probes.end(), same))
+    return;
+  try {
+    asking.probes.push_back(probe);
+  } catch (const std::bad_alloc&) {  // it will come again
+  }
+}
+
+/// The sender withholds nothing any more.
+void forget(Asking& asking) {
+  asking.receives.clear();
+  asking.probes.clear();
+  asking.probes_out = asking.may_keep = 0;
+  asking.out_for_probes = 0;
+  asking.all = false;
 }
 
 /// Fills the window up to its target, as far as the pool allows.
@@ -71,7 +162,7 @@ void refill(Engine& engine, Peer& peer) {
     }
   }
   a.set_next_look();
-  if (is_stuck(pool, a) && (engine.sessions.has_posted() || !pool.missed.empty())) resume(engine, peer);
+  if (is_stuck(pool, a)) ask_more(engine, peer);
 }
 
 /// The pool has room again: those that waited for it, in their order.
@@ -84,16 +175,6 @@ void serve_queue(Engine& engine) {
     refill(engine, peer);
     if (peer.allowance.in_queue) return;
   }
-}
-
-/// The first probe from `from` on that wants this message, and was made before `stamp`.
-std::vector<MissedProbe>::iterator next_wanting(std::vector<MissedProbe>& missed,
-                                                std::vector<MissedProbe>::iterator from, std::uint64_t stamp,
-                                                std::uint32_t session, int source, std::uint64_t tag) {
-  return std::find_if(from, missed.end(), [&](const MissedProbe& probe) {
-    return probe.stamp < stamp && probe.session == session && ((probe.tag ^ tag) & probe.mask) == 0 &&
-           (probe.source == rank_any || probe.source == source);
-  });
 }
 
 }  // namespace
@@ -125,61 +206,70 @@ void grant_again(Engine& engine, Peer& peer) {
   if (!engine.credit.queue.empty()) serve_queue(engine);
 }
 
-void on_withheld(Engine& engine, Peer& peer, bool withholds) {
+bool on_withheld(Engine& engine, Peer& peer, bool withholds, std::uint32_t episode) {
   Allowance& a = peer.allowance;
   CreditPool& pool = engine.credit;
-  if (a.starving == withholds) return;
-  a.starving = withholds;
+  if (a.starving == withholds) return true;
   if (!withholds) {
     CANELE_MARK(sender_starves_no_more);
+    a.starving = false;
     std::erase(pool.starving, &peer);
-    if (pool.starving.empty()) pool.missed.clear();
-    a.resume_out = a.resume_due = false;
+    forget(*peer.asking);
     a.set_next_look();
-    return;
+    return true;
   }
   CANELE_MARK(sender_starves);
-  pool.starving.push_back(&peer);
+  try {
+    if (peer.asking == nullptr) peer.asking = std::make_unique<Asking>();
+    pool.starving.push_back(&peer);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  a.starving = true;
+  Asking& asking = *peer.asking;
+  asking.asked = asking.answered = 0;
+  asking.stamp = 1;
+  asking.episode = episode;
+  asking.all = engine.sessions.has_posted();
   refill(engine, peer);
-}
-
-void ask(Engine& engine, int source) {
-  for (Peer* peer : engine.credit.starving) {
-    if (source == rank_any || peer->rank == source) refill(engine, *peer);
-  }
-}
-
-void missed(Engine& engine, MissedProbe probe) {
-  CreditPool& pool = engine.credit;
-  if (pool.starving.empty()) return;
-  const auto same = [&](const MissedProbe& one) {
-    return one.session == probe.session && one.source == probe.source && one.tag == probe.tag && one.mask == probe.mask;
-  };
-  if (std::none_of(pool.missed.begin(), pool.missed.end(), same)) {
-    if (pool.missed.size() == CreditPool::most_missed) pool.missed.erase(pool.missed.begin());
-    probe.stamp = engine.matcher.take_stamp();
-    pool.missed.push_back(probe);
-  }
-  ask(engine, probe.source);
-}
-
-bool wanted_by_probe(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag) {
-  std::vector<MissedProbe>& missed = engine.credit.missed;
-  const auto found = next_wanting(missed, missed.begin(), stamp, session, source, tag);
-  if (found == missed.end()) return false;
-  CANELE_RARE_MARK(offer_kept_for_probe);
-  missed.erase(found);
   return true;
 }
 
-void refused(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag) {
-  std::vector<MissedProbe>& missed = engine.credit.missed;
-  for (auto probe = missed.begin();; ++probe) {
-    probe = next_wanting(missed, probe, stamp, session, source, tag);
-    if (probe == missed.end()) return;
-    CANELE_RARE_MARK(probe_must_ask_again);
-    probe->stamp = engine.matcher.take_stamp();
+const char* on_resumed(Engine& engine, Peer& peer, std::uint64_t questions, std::uint32_t episode) {
+  if (!peer.allowance.starving || peer.asking->episode != episode) return nullptr;  // it is of an earlier time
+  Asking& asking = *peer.asking;
+  if (questions < asking.answered || questions > asking.asked) return "it answers what it was not asked";
+  for (; asking.answered < questions; ++asking.answered, asking.out_for_probes >>= 1) {
+    if ((asking.out_for_probes & 1) == 0) continue;
+    asking.probes.pop_front();
+    --asking.probes_out;
   }
+  asking.may_keep = std::min(asking.may_keep, asking.probes_out);
+  refill(engine, peer);
+  return nullptr;
+}
+
+void ask(Engine& engine, const PostedNode& receive) {
+  for (Peer* peer : engine.credit.starving) {
+    if (receive.source != rank_any && peer->rank != receive.source) continue;
+    note(engine, *peer, receive);
+    refill(engine, *peer);
+  }
+}
+
+void missed(Engine& engine, Session& session, int source, std::uint64_t tag, std::uint64_t mask) {
+  for (Peer* peer : engine.credit.starving) {
+    if (source != rank_any && peer->rank != source) continue;
+    note(*peer->asking, {tag & mask, mask, 0, &session, session.number});
+    refill(engine, *peer);
+  }
+}
+
+bool may_keep(Peer& peer) {
+  if (peer.asking->may_keep == 0) return false;
+  CANELE_RARE_MARK(offer_kept_for_probe);
+  --peer.asking->may_keep;
+  return true;
 }
 
 const char* check(Peer& peer, const wire::Offer& offer, std::uint32_t batch) {
@@ -202,9 +292,6 @@ void offered(Engine& engine, Peer& peer, const wire::Offer& offer, bool taken) {
   CANELE_MARK(offers_answered);
   a.seen = 0;
   send_path::control(engine, peer, wire::Type::answer, std::exchange(a.taken, 0), a.batch, 0, nullptr, 0);
-  if (offer.last == 0 || offer.stamp != a.resume_stamp) return;
-  a.resume_out = false;
-  if (std::exchange(a.resume_due, false)) resume(engine, peer);
 }
 
 void gone(Engine& engine, Peer& peer) {
@@ -213,10 +300,10 @@ void gone(Engine& engine, Peer& peer) {
   a.granted = a.arrived;
   settle(pool, a);
   a.next_look = a.granted;
-  a.starving = a.in_queue = a.resume_out = a.resume_due = false;
+  a.starving = a.in_queue = false;
+  if (peer.asking != nullptr) forget(*peer.asking);
   std::erase(pool.starving, &peer);
   std::erase(pool.queue, &peer);
-  if (pool.starving.empty()) pool.missed.clear();
 }
 
 }  // namespace canele::comm::flow_in

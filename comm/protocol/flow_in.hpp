@@ -10,6 +10,7 @@
 //   envelope ─▶ charge ─┬─ matched: nothing more
 //                       └─ kept: stored ─▶ … ─▶ released ─▶ refill ─▶ credit ─▶ (sender) on_credit
 //   receive waits ─▶ posted ─▶ resume ─▶ (sender) offers ─▶ receive_path matches ─▶ offered ─▶ answer
+//   probe misses ─▶ missed ───┘                                                       (sender) resumed ─▶ the next
 #pragma once
 
 #include <cassert>
@@ -54,25 +55,23 @@ inline void released(Engine& engine, Peer& peer, std::uint64_t price) {
     grant_again(engine, peer);
 }
 
-/// The sender has begun to withhold messages, or has no more of them.
-void on_withheld(Engine& engine, Peer& peer, bool withholds);
+/// The sender has begun to withhold messages, or has no more of them. False: there is no memory to note that.
+bool on_withheld(Engine& engine, Peer& peer, bool withholds, std::uint32_t episode);
+/// It has answered so many questions. nullptr, or what is wrong with that.
+const char* on_resumed(Engine& engine, Peer& peer, std::uint64_t questions, std::uint32_t episode);
 
 /// Starving senders, or one of them, may withhold what is waited for: they get credit, or are asked.
-void ask(Engine& engine, int source);
-/// A receive for messages of `source` (or rank_any) waits.
-inline void posted(Engine& engine, int source) {
+void ask(Engine& engine, const PostedNode& receive);
+/// A receive for messages of one source, or of any, waits.
+inline void posted(Engine& engine, const PostedNode& receive) {
   if (!engine.credit.starving.empty()) [[unlikely]]
-    ask(engine, source);
+    ask(engine, receive);
 }
 
 /// The same for a probe that has found nothing. What it asks for is kept when it is offered.
-void missed(Engine& engine, MissedProbe probe);
-/// Does a probe want this message, which was offered for the sake of what had been asked for before `stamp`? Then the
-/// probe is forgotten: the message is kept.
-bool wanted_by_probe(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag);
-/// This message was refused though probes may want it: because of a receive that was posted since then, and may be gone
-/// when a younger message is offered, or for want of memory. They count as made now, so as not to take the younger one.
-void refused(Engine& engine, std::uint64_t stamp, std::uint32_t session, int source, std::uint64_t tag);
+void missed(Engine& engine, Session& session, int source, std::uint64_t tag, std::uint64_t mask);
+/// A message is offered to a probe: was one asked for? If so, it is the caller's to keep.
+bool may_keep(Peer& peer);
 
 /// nullptr, or what is wrong with an offer: to be asked before it is looked at.
 const char* check(Peer& peer, const wire::Offer& offer, std::uint32_t batch);

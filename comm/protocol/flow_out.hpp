@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "comm/core/engine.hpp"
 #include "comm/packet/wire.hpp"
@@ -26,8 +27,8 @@ bool admit(Engine& engine, Peer& peer, Request& request);
 
 /// The receiver has granted so much since the connection. nullptr, or what is wrong with that.
 const char* on_credit(Engine& engine, Peer& peer, std::uint64_t total);
-/// The receiver has posted receives: everything withheld is offered, from the oldest on.
-const char* on_resume(Engine& engine, Peer& peer, std::uint64_t stamp);
+/// The receiver has posted a receive, or has probed: what fits is offered, the oldest first; or everything.
+const char* on_resume(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 const char* on_answer(Engine& engine, Peer& peer, std::uint64_t mask, std::uint32_t batch);
 
 /// What an offer of this send says of itself.

@@ -269,8 +269,8 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   return meet(engine, peer, head, announced, request_of(*node));
 }
 
-/// A withheld message. It is taken by a receive that was posted before its sender was asked, kept for a probe that was
-/// made before, or forgotten: receives posted since then may be meant for older messages, which were refused already.
+/// A withheld message. It is taken by a receive that was posted before its sender was asked, kept for a probe that has
+/// asked for it, or forgotten: receives posted since then may be meant for older messages, which were refused already.
 const char* on_offer(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
   wire::Offer offer;
   Announced announced;
@@ -289,12 +289,11 @@ const char* on_offer(Engine& engine, Peer& peer, const wire::Head& head, Payload
     Request& request = request_of(*node);
     wrong = request.late ? keep_rts(engine, peer, *session, head, announced, 0, node)
                          : meet(engine, peer, head, announced, request);
-  } else if (node == nullptr && flow_in::wanted_by_probe(engine, offer.stamp, session->number, peer.rank, head.tag)) {
+  } else if (node == nullptr && offer.probe != 0 && flow_in::may_keep(peer)) {
     wrong = keep_rts(engine, peer, *session, head, announced, 0, nullptr);
     taken = wrong == nullptr;
     if (wrong == try_later) wrong = nullptr;  // it stays where it is
   }
-  if (!taken) flow_in::refused(engine, offer.stamp, session->number, peer.rank, head.tag);
   if (wrong == nullptr && !peer.gone()) flow_in::offered(engine, peer, offer, taken);
   return wrong;
 }
@@ -346,10 +345,11 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
     case wire::Type::credit:
       return flow_out::on_credit(engine, peer, chunk.head.tag);
     case wire::Type::withheld:
-      flow_in::on_withheld(engine, peer, chunk.head.tag != 0);
-      return nullptr;
+      return flow_in::on_withheld(engine, peer, chunk.head.tag != 0, chunk.head.seq) ? nullptr : try_later;
     case wire::Type::resume:
-      return flow_out::on_resume(engine, peer, chunk.head.tag);
+      return flow_out::on_resume(engine, peer, chunk.head, chunk.payload);
+    case wire::Type::resumed:
+      return flow_in::on_resumed(engine, peer, chunk.head.tag, chunk.head.seq);
     case wire::Type::offer:
       return on_offer(engine, peer, chunk.head, chunk.payload);
     case wire::Type::answer:
@@ -405,7 +405,7 @@ void meet(Engine& engine, Request& request, Message& message) {
 void wait(Engine& engine, Request& request) {
   const PostedNode& node = request.receive.node;
   ++request.session->pending;
-  flow_in::posted(engine, node.source);
+  flow_in::posted(engine, node);
   if (node.source == rank_any) return;
   Peer& peer = engine.peer(node.source);  // opens the connection in the background
   if (peer.gone()) {
@@ -590,7 +590,7 @@ void probe(Engine& engine, ProbeOp& op) {
   }
   op.found = node != nullptr;
   if (node == nullptr) {
-    flow_in::missed(engine, {session.number, op.source, op.tag, op.mask, 0});
+    flow_in::missed(engine, session, op.source, op.tag, op.mask);
   } else {
     auto& message = static_cast<Message&>(*node);
     op.status = {CANELE_OK, message.source, message.tag, message.length(), 0};

@@ -192,7 +192,8 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   wire::Cts cts;
   Request* request = engine.sends.find(handle);
   if (!wire::take(payload, cts)) return "a clear to send is too short";
-  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || request->expected != 0 ||
+  const bool has_another = request != nullptr && !request->withheld && request->expected != 0;
+  if (request == nullptr || request->rank != peer.rank || !request->rendezvous || has_another ||
       !request->announced() || request->part == Request::Part::forward) {
     return "a clear to send names no send that waits for one";
   }
@@ -219,7 +220,7 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   std::uint32_t outcome;
   Request* request = engine.sends.find(handle);
   if (!wire::take(payload, outcome)) return "an end of transfer is too short";
-  const bool under_way = request != nullptr && request->moved != request->expected;
+  const bool under_way = request != nullptr && !request->withheld && request->moved != request->expected;
   if (request == nullptr || request->rank != peer.rank || !request->rendezvous || !request->announced() ||
       (under_way && !request->confirm) || request->part == Request::Part::forward) {
     return "an end of transfer names no send that waits for one";

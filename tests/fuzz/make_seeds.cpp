@@ -177,9 +177,15 @@ void credit(const fs::path& to) {
     Seed sender;  // two leave, the others are withheld: credit for one, an offer for the rest, one of which is taken
     sender({job + job_short_of_memory}).hello();
     for (unsigned i = 0; i < 6; ++i) sender(Step::send)({0, to_rank_1, i, of_100, 0});
-    sender.chunk(Type::credit, {0, 0, 0, 4}).chunk(Type::resume, {1, 0, 0});
+    sender.chunk(Type::credit, {0, 0, 0, 4}).chunk(Type::resume, {1, 0, 0, 0});
     sender.chunk(Type::cts, {latest, 0, 0, 3, nothing, of_100}).chunk(Type::answer, {2, 0, 0});
     sender.chunk(Type::credit, {0, 0, 0, 50}).write(to, "packet", "withheld-" + std::to_string(job));
+    Seed asked;  // the same, asked for by tag, by mask, and by a probe
+    asked({job + job_short_of_memory}).hello();
+    for (unsigned i = 0; i < 6; ++i) asked(Step::send)({0, to_rank_1, i, of_100, 0});
+    asked.chunk(Type::resume, {1, 0, 0, 1, 4}).chunk(Type::answer, {1, 0, 0}).chunk(Type::resume, {2, 0, 0, 3, 3});
+    asked.chunk(Type::resume, {2, 0, 0, 5, 2}).chunk(Type::answer, {0, 0, 0}).chunk(Type::answer, {1, 0, 0});
+    asked.chunk(Type::credit, {0, 0, 0, 50}).write(to, "packet", "asked-" + std::to_string(job));
     Seed receiver;  // rank 1 uses what it has, says that it has more, and offers it
     receiver({job + job_short_of_memory}).hello();
     for (unsigned i = 0; i < 5; ++i) receiver.chunk(Type::eager, {9, 0, 0, 4});

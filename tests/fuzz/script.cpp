@@ -13,7 +13,7 @@ namespace wire = comm::wire;
 /// meaning.
 wire::Type type_of(std::uint8_t byte) {
   constexpr unsigned first = static_cast<unsigned>(wire::Type::answer) + 2;
-  constexpr unsigned later = static_cast<unsigned>(wire::Type::share) + 2 - static_cast<unsigned>(wire::Type::cast);
+  constexpr unsigned later = static_cast<unsigned>(wire::Type::resumed) + 2 - static_cast<unsigned>(wire::Type::cast);
   constexpr unsigned from = 240;
   return static_cast<wire::Type>(byte < from ? byte % first
                                              : static_cast<unsigned>(wire::Type::cast) + (byte - from) % later);
@@ -214,6 +214,17 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
       break;
     case wire::Type::credit:
       head.tag = job_.peer(hostile).credit_heard + 100 * std::uint64_t{input_.byte()};
+      break;
+    case wire::Type::withheld:
+    case wire::Type::resumed:
+      if (job_.peer(hostile).asking != nullptr) head.seq += job_.peer(hostile).asking->episode;
+      break;
+    case wire::Type::resume:
+      if (const comm::Withheld* list = job_.peer(hostile).withheld.get()) head.seq += list->episode;
+      if (const std::uint8_t kind = input_.byte(); kind % 4 != 0) {  // 0: everything
+        const std::uint64_t bits = kind % 4 == 1 ? ~std::uint64_t{0} : kind % 4 == 2 ? 0 : 3;
+        append(payload, wire::Resume{input_.byte() & (kind < 250 ? bits : ~bits), bits, kind >> 2 & 1u, 0});
+      }
       break;
     case wire::Type::answer:
       if (const comm::Withheld* list = job_.peer(hostile).withheld.get()) head.seq += list->batch_number;

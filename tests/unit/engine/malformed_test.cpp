@@ -93,13 +93,16 @@ TEST_F(Malformed, EachKindOfNonsenseHasItsReason) {
       share(12345, wire::Rtr{1, 10, 0, 1, 0, 16, 0}),                                 // no such send
       chunk(wire::Type::placed, 12345, 0, 0, Bytes(4)),
       chunk(wire::Type::placed, 12345, 0, 0, Bytes(1)),
-      chunk(wire::Type::credit, 1, 0, 0, none),         // less than before
-      chunk(wire::Type::resume, 0, 0, 0, none),         // no stamp
-      chunk(wire::Type::answer, 1, 0, 0, none),         // nothing was offered
-      chunk(wire::Type::offer, 1, 0, 0, Bytes(10)),     // cut
-      offer({1, 0, 1, 1, {}}, 0),                       // it withholds nothing
-      chunk(wire::Type::session, 0, 1, 5, none),        // no label
-      chunk(wire::Type::session, 0, 1, 5, Bytes(200)),  // too long a label
+      chunk(wire::Type::credit, 1, 0, 0, none),                                  // less than before
+      chunk(wire::Type::resume, 0, 0, 0, none),                                  // no stamp
+      chunk(wire::Type::resume, 1, 0, 0, Bytes(23)),                             // cut
+      chunk(wire::Type::resume, 1, 0, 999, bytes_of(wire::Resume{1, 1, 0, 0})),  // session not announced
+      chunk(wire::Type::resume, 1, 0, 0, bytes_of(wire::Resume{2, 1, 0, 0})),    // tag outside of its mask
+      chunk(wire::Type::answer, 1, 0, 0, none),                                  // nothing was offered
+      chunk(wire::Type::offer, 1, 0, 0, Bytes(10)),                              // cut
+      offer({1, 0, 1, 1, {}}, 0),                                                // it withholds nothing
+      chunk(wire::Type::session, 0, 1, 5, none),                                 // no label
+      chunk(wire::Type::session, 0, 1, 5, Bytes(200)),                           // too long a label
   };
   for (const Bytes& packet : bad) EXPECT_NE(give(packet), nullptr);
   Bytes long_size = chunk(wire::Type::eager, 1, 2, 0, Bytes(300));
@@ -123,6 +126,34 @@ TEST_F(Malformed, OffersKeepToTheirBatch) {
   EXPECT_NE(give(offer({1, 2, 3, 0, {}}, 7, 999)), nullptr) << "session not announced";
   EXPECT_EQ(give(offer({1, 2, 3, 1, {}}, 7)), nullptr);
   EXPECT_EQ(job_.engine(1).counters.read(comm::Counter::unexpected_now), 0u) << "nothing is kept of an offer";
+}
+
+TEST_F(Malformed, AnswersThatWereNotAskedForAreRefused) {
+  EXPECT_EQ(give(chunk(wire::Type::resumed, 5, 0, 0, Bytes())), nullptr) << "late: nothing is withheld any more";
+  ASSERT_EQ(give(chunk(wire::Type::withheld, 1, 3, 0, Bytes())), nullptr);
+  EXPECT_EQ(give(chunk(wire::Type::resumed, 5, 2, 0, Bytes())), nullptr) << "late: of an earlier time";
+  EXPECT_STREQ(give(chunk(wire::Type::resumed, 99, 3, 0, Bytes())), "it answers what it was not asked");
+  EXPECT_EQ(give(offer({1, 0, 1, 1, {}}, 7)), nullptr);
+  EXPECT_EQ(job_.engine(1).counters.read(comm::Counter::unexpected_now), 0u) << "no probe has asked for it";
+}
+
+TEST_F(Malformed, QuestionsHaveALimitAndAnOrder) {
+  comm::Peer& peer = job_.engine(1).peer(0);
+  Bytes bytes(3000);
+  std::vector<canele_request_t> sends(40);
+  for (canele_request_t& one : sends) ASSERT_EQ(canele_isend(s_[1], 0, 1, bytes.data(), 3000, &one), CANELE_OK);
+  ASSERT_NE(peer.withheld, nullptr);
+  const std::uint32_t episode = peer.withheld->episode;
+  const auto ask = [&](std::uint64_t stamp, std::uint64_t tag) {
+    return give(chunk(wire::Type::resume, stamp, episode, 0, bytes_of(wire::Resume{tag, ~std::uint64_t{0}, 0, 0})));
+  };
+  EXPECT_EQ(ask(5, 1), nullptr);
+  EXPECT_STREQ(ask(4, 1), "it asks with an older stamp than before");
+  for (int i = 1; i < comm::Withheld::most_questions; ++i) EXPECT_EQ(ask(5, 1), nullptr);
+  EXPECT_STREQ(ask(5, 1), "it asks more before it has its answers");
+  EXPECT_EQ(give(chunk(wire::Type::resume, 1, episode + 1, 0, Bytes())), nullptr) << "late: of another time";
+  job_.destroy(0);
+  for (canele_request_t& one : sends) ASSERT_TRUE(job_.finish(one));
 }
 
 TEST_F(Malformed, MoreThanWasGrantedIsRefused) {
