@@ -12,11 +12,17 @@
 //   word:  0            free, queue empty
 //          1            taken, queue empty
 //          2            biased: one thread, its owner, takes and leaves it by a flag of its own
+//          3            put down: as 1, but there is no holder
 //          pointer      taken, top of a LIFO list of nodes (reversed when it is taken out: FIFO per thread)
+//          pointer + 1  put down, and the same list
 //
 //                     ┌──────┐   next   ┌──────┐   next
 //          word ─────▶│ last │─────────▶│first │────────▶ null
 //                     └──────┘          └──────┘
+//
+// A holder that has served others for long enough puts the lock down with what is left, in the list and in `rest_`. The
+// next thread that posts links its post behind that, and is the holder. Another one, which has nothing to post, may
+// inherit the lock, too. To all others it is taken. Who puts it down sees to it that one of them comes.
 //
 // The bias (as in biased locking, Kawachiya 2002, with an asymmetric fence for its handshake): who has left often in a
 // row leaves the word biased. From then on it enters by two plain steps, and leaves by two:
@@ -65,27 +71,74 @@ class BasicSubmitLock {
     most_needed_ = at_most;
   }
 
-  /// Takes the lock (true), or links `node` for the holder (false).
-  bool enter_or_push(Node& node) noexcept {
-    if (try_enter_as_owner()) return true;
+  enum class Entry : std::uint8_t {
+    entered,   ///< the lock is the caller's, and the node is its own
+    linked,    ///< the node is linked, for the holder
+    inherited  ///< the node is linked, behind others, and the caller is the holder
+  };
+  /// Takes the lock, or links `node`.
+  Entry enter_or_push(Node& node) noexcept {
+    if (try_enter_as_owner()) return Entry::entered;
     std::uintptr_t seen = word_.load(std::memory_order_relaxed);
     for (;;) {
       if (seen == free_word) {
-        if (word_.compare_exchange_weak(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed))
-          return note_entry();
+        if (word_.compare_exchange_weak(seen, taken_word, std::memory_order_acquire, std::memory_order_relaxed)) {
+          note_entry();
+          return Entry::entered;
+        }
       } else if (seen == biased_word) {
-        if (take_bias_away()) return true;
+        if (take_bias_away()) return Entry::entered;
         seen = word_.load(std::memory_order_relaxed);
+      } else if (is_put_down(seen)) {
+        node.next = list_of(seen);
+        // acquire: with put_down(), what the last holder did
+        if (word_.compare_exchange_weak(seen, reinterpret_cast<std::uintptr_t>(&node), std::memory_order_acq_rel,
+                                        std::memory_order_relaxed)) {
+          return Entry::inherited;
+        }
       } else {
         node.next = seen == taken_word ? nullptr : reinterpret_cast<Node*>(seen);
         // release: the holder must see what the node says
         if (word_.compare_exchange_weak(seen, reinterpret_cast<std::uintptr_t>(&node), std::memory_order_release,
                                         std::memory_order_relaxed)) {
-          return false;
+          return Entry::linked;
         }
       }
     }
   }
+
+  /// Takes the lock if it was put down, with what is left in it. For who has nothing to post, or may post later.
+  bool try_inherit() noexcept {
+    std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    if (!is_put_down(seen)) return false;
+    const std::uintptr_t next = seen == put_down_word ? taken_word : seen - put_down_bit;
+    // acquire: with put_down(), what the last holder did
+    return word_.compare_exchange_strong(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
+  /// For the holder that has tried to leave in vain: the oldest of what is linked. It is out of the list. nullptr:
+  /// there is none.
+  Node* next_linked() noexcept {
+    if (rest_ == nullptr) rest_ = take();
+    Node* const node = rest_;
+    if (node != nullptr) rest_ = node->next;
+    return node;
+  }
+  /// For the holder: something of it was taken out of the word and is left. Then it may not leave, but put it down.
+  bool has_rest() const noexcept { return rest_ != nullptr; }
+  /// For the holder that has tried to leave in vain: gives the lock up with what is linked.
+  void put_down() noexcept {
+    assert(entered_by_ == nullptr);
+    last_ = nullptr;
+    row_ = 0;
+    std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    // release: with who inherits it, what this holder did. It may find that nothing is left.
+    while (!word_.compare_exchange_weak(seen, seen == taken_word ? put_down_word : seen + put_down_bit,
+                                        std::memory_order_release, std::memory_order_relaxed)) {
+    }
+  }
+  /// A plain load.
+  bool seems_put_down() const noexcept { return is_put_down(word_.load(std::memory_order_relaxed)); }
 
   /// In line: an owner's few steps, which cost less than to call them.
   [[gnu::always_inline]] bool try_enter() noexcept { return try_enter_as_owner() || try_enter_in_turn(); }
@@ -160,9 +213,14 @@ class BasicSubmitLock {
   bool biased() const noexcept { return word_.load(std::memory_order_relaxed) == biased_word; }
 
  private:
-  static constexpr std::uintptr_t free_word = 0, taken_word = 1, biased_word = 2;
+  static constexpr std::uintptr_t free_word = 0, taken_word = 1, biased_word = 2, put_down_word = 3, put_down_bit = 1;
   static constexpr std::size_t most_owners = 24;          ///< threads that may ever have a bias
   static constexpr std::uint32_t longest_row = 1u << 16;  ///< much more than it costs to take a bias away
+
+  static bool is_put_down(std::uintptr_t word) noexcept { return word > biased_word && (word & put_down_bit) != 0; }
+  static Node* list_of(std::uintptr_t word) noexcept {
+    return word == put_down_word ? nullptr : reinterpret_cast<Node*>(word - put_down_bit);
+  }
 
   /// One bias. Who was descheduled in the middle of its handshake must meet no other: so it is for one thread, and used
   /// again only when who took it away has done with it.
@@ -251,6 +309,7 @@ class BasicSubmitLock {
   alignas(64) std::atomic<std::uintptr_t> word_{free_word};
   std::atomic<Owner*> bias_{nullptr};  ///< who may enter as owner
   Owner* entered_by_ = nullptr;        ///< from here on the holder's: the bias in force when it entered
+  Node* rest_ = nullptr;               ///< taken out of the word and not run yet, oldest first
   const void* last_ = nullptr;         ///< who entered in the ordinary way last, and how often in a row
   std::uint32_t row_ = 0, row_needed_ = 0, most_needed_ = longest_row;
   std::size_t owner_count_ = 0;             ///< so far

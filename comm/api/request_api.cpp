@@ -146,10 +146,12 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   return CANELE_OK;
 }
 
-/// Waits for the answer to an operation on this stack. The lock's holder gives it; it makes no system call meanwhile.
+/// Waits for the answer to an operation on this stack. The lock's holder gives it, this thread if there is none.
 void await(Engine& engine, const AnswerOp& op) {
   for (unsigned turn = 1; !op.answered.load(std::memory_order_acquire); ++turn) {
-    if (turn % 64 != 0) {
+    if (engine.lock.seems_put_down()) {
+      engine.serve_left();
+    } else if (turn % 64 != 0) {
       engine.platform.relax();
     } else {
       engine.platform.yield();

@@ -272,6 +272,8 @@ class Engine final : public ltask::Helped {
   void lock_for_callback();
   /// Whether one thread may have the lock for less, as long as no other wants it. Not while a worker wants it, too.
   void favour_one_thread(bool yes);
+  /// The lock was put down with what others have linked: the caller runs some of it, and leaves. False: it was not.
+  bool serve_left();
   /// No other thread is so favoured any more, and who was has left the lock.
   void part_with_owner() {
     lock_for_callback();
@@ -435,6 +437,7 @@ class Engine final : public ltask::Helped {
  private:
   friend struct EngineBuilder;
   void unlock_slowly();
+  void call_for_holder();
   [[gnu::cold]] void trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag,
                                   std::uint64_t length);
   void run_or_leave_tasks();
@@ -465,6 +468,7 @@ class Engine final : public ltask::Helped {
   std::atomic<int> program_unit_{-1};
   std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or nobody wants to know
   void run_linked(ltask::SubmitLock::Node* node);
+  int run_next_linked(int most);
 };
 
 /// For who changes the word of a pending request without the lock: as long as one lives no other thread writes a word

@@ -3,8 +3,9 @@
 // The engine's lock, the submissions linked to it, and what follows when it is given up.
 //
 // Threads: any.
-// Surprise: the holder runs what others linked before it leaves, so that nobody ever waits; pumping the peers
-//     comes after a whole batch, so that sends linked together can leave together.
+// Surprise: the holder runs what others linked before it leaves, so that no thread ever waits; but not more than a
+//     budget: then it puts the lock down with the rest, and the next thread goes on. Pumping the peers comes after a
+//     whole batch, so that sends linked together can leave together.
 #include <utility>
 
 #include "comm/core/engine.hpp"
@@ -18,7 +19,9 @@ namespace canele::comm {
 
 void Engine::lock_for_callback() {
   for (unsigned turn = 1; !lock.try_enter(); ++turn) {
-    if (turn % 64 != 0) {
+    if (serve_left()) {
+      continue;
+    } else if (turn % 64 != 0) {
       platform.relax();
     } else {
       platform.yield();  // the holder may have lost its core
@@ -37,20 +40,41 @@ void Engine::favour_one_thread(bool yes) {
 }
 
 void Engine::unlock_slowly() {
+  constexpr int most_served = 32;
   Departures due;
-  for (;;) {
+  bool left_over = false;
+  for (int served = 0;;) {
     pump_dirty();
     if (departures.due()) due.take(departures);
-    ltask::SubmitLock::Node* linked = lock.leave();
-    if (linked == nullptr) break;
+    if (!lock.has_rest() && lock.try_leave()) break;
+    if (served >= most_served) {
+      left_over = true;
+      lock.put_down();
+      break;
+    }
     CANELE_MARK(linked_work_at_unlock);
-    run_linked(linked);
+    served += run_next_linked(most_served - served);
   }
-  if (!due.due()) return;
-  if (const int threads = due.run(platform); threads != 0) {
+  if (const int threads = due.due() ? due.run(platform) : 0; threads != 0) {
     woken.fetch_add(static_cast<unsigned>(threads), std::memory_order_relaxed);
     waiters.crowd.woke(threads);
   }
+  if (left_over) [[unlikely]]
+    call_for_holder();
+}
+
+/// The lock was put down with work in it. The next thread that posts, waits or polls inherits it; one that sleeps on
+/// the drivers, or a helper, does so if there is no other. Without these (CANELE_WORKER=none) the work waits for a
+/// call.
+void Engine::call_for_holder() {
+  sleeper.wake();
+  rouse_helper();
+}
+
+bool Engine::serve_left() {
+  if (!lock.try_inherit()) return false;
+  unlock_slowly();
+  return true;
 }
 
 int Departures::run(Platform& platform) {
@@ -69,9 +93,26 @@ void Engine::run_linked(ltask::SubmitLock::Node* node) {
   }
 }
 
+int Engine::run_next_linked(int most) {
+  int count = 0;
+  for (; count < most; ++count) {
+    ltask::SubmitLock::Node* const node = lock.next_linked();
+    if (node == nullptr) break;
+    counters.add(Counter::lock_queued);
+    run(static_cast<Op&>(*node));  // this may end its life
+  }
+  return count;
+}
+
 void Engine::submit(Op& op) {
-  if (!lock.enter_or_push(op)) {  // the holder runs it
+  using Entry = ltask::SubmitLock::Entry;
+  const Entry entry = lock.enter_or_push(op);
+  if (entry == Entry::linked) {  // the holder runs it
     CANELE_MARK(left_to_the_holder);
+    return;
+  }
+  if (entry == Entry::inherited) {
+    unlock_slowly();
     return;
   }
   counters.add(Counter::lock_taken);

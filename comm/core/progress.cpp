@@ -159,7 +159,7 @@ void Engine::warm() {
 }
 
 int Engine::step_locked() {
-  if (!try_lock()) return 0;
+  if (!try_lock()) return serve_left() ? 1 : 0;
   int did = 0;
   if (!deferred.empty()) [[unlikely]]
     shared_copy::start_deferred(*this);

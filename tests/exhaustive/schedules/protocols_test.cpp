@@ -101,8 +101,9 @@ struct ExploredFences {
 };
 
 /// Every thread posts, the first `First` times, the others `Posts` times; who finds the lock free runs its post and
-/// those that were linked.
-template <int Threads, int Posts, int First = Posts>
+/// those that were linked. With `PutsDown` at most one of those: then it puts the lock down, and polls at its end. Who
+/// posts meanwhile inherits it.
+template <int Threads, int Posts, int First = Posts, bool PutsDown = false>
 struct Submissions {
   using Lock = ltask::BasicSubmitLock<ExploredFences>;
   struct Post : Lock::Node {
@@ -114,23 +115,34 @@ struct Submissions {
     prepare(lock);
     for (int t = 0; t < Threads; ++t) {
       Explorer::current()->spawn([this, t] {
-        for (int i = 0; i < posts_of(t); ++i) post(t, i);
+        bool has_put_down = false;
+        for (int i = 0; i < posts_of(t); ++i) has_put_down = post(t, i) || has_put_down;
+        while (has_put_down && lock.try_inherit()) leave();
       });
     }
   }
   static int posts_of(int thread) { return thread == 0 ? First : Posts; }
-  void post(int thread, int number) {
+  /// True: it has put the lock down.
+  bool post(int thread, int number) {
     Post& mine = posts[thread][number];
     mine.thread = thread;
     mine.number = number;
-    if (!lock.enter_or_push(mine)) return;
-    run(mine);
-    leave();
+    const auto entry = lock.enter_or_push(mine);
+    if (entry == Lock::Entry::entered) run(mine);
+    return entry != Lock::Entry::linked && leave();
   }
-  void leave() {
-    while (typename Lock::Node* node = lock.leave()) {
-      for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
+  bool leave() {
+    for (bool served = false; lock.has_rest() || !lock.try_leave(); served = PutsDown) {
+      if (served) {
+        lock.put_down();
+        return true;
+      }
+      while (typename Lock::Node* const node = lock.next_linked()) {
+        run(static_cast<Post&>(*node));
+        if (PutsDown) break;
+      }
     }
+    return false;
   }
   void run(const Post& post) {
     room.enter();
@@ -142,7 +154,7 @@ struct Submissions {
     for (int t = 0; t < Threads; ++t) {
       if (next[t] != posts_of(t)) Explorer::current()->fail("a post was left behind");
     }
-    if (lock.taken()) Explorer::current()->fail("the lock stays taken");
+    if (lock.taken() || lock.seems_put_down()) Explorer::current()->fail("the lock stays taken");
   }
   Lock lock;
   Room room;
@@ -154,6 +166,11 @@ TEST(SubmitLockInEveryOrder, RunsEveryPostOnceAndInOrder) {
   in_every_order<Submissions<2, 1>>("SubmitLock, 2 threads, 1 post each");
   in_every_order<Submissions<2, 2>>("SubmitLock, 2 threads, 2 posts each");
   in_every_order<Submissions<3, 1>>("SubmitLock, 3 threads, 1 post each");
+}
+
+TEST(SubmitLockInEveryOrder, PutDownItLosesNothing) {
+  in_every_order<Submissions<2, 3, 1, true>>("put down, a post, and 3 of another thread");
+  in_every_order<Submissions<3, 1, 1, true>>("put down, 3 threads, 1 post each");
 }
 
 /// The first thread has the bias when all begin; with `Tries`, one more comes only if the lock is free.

@@ -45,7 +45,7 @@ void post_from_all_sides(std::uint32_t row) {
         Post& post = mine[static_cast<std::size_t>(i)];
         post.thread = t;
         post.number = i;
-        if (!lock.enter_or_push(post)) continue;
+        if (lock.enter_or_push(post) != SubmitLock::Entry::entered) continue;
         run(post);
         while (SubmitLock::Node* node = lock.leave()) {
           for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What one call runs for others: a bounded number of operations, whatever they have linked; the rest is not lost.
+//
+// Who: unit_engine. Threads: the test's own, which finds the lock taken by itself.
+// Surprise: nothing here is a matter of timing: who posts while the lock is taken links its post, and that can be one
+//     thread as well as seven.
+#include <gtest/gtest.h>
+
+#include "local_job.hpp"
+
+namespace canele::test {
+namespace {
+
+constexpr std::uint64_t most_served = 32;
+
+class LockBudget : public testing::Test {
+ protected:
+  LockBudget() {
+    JobOptions options;
+    options.size = 2;
+    job_ = std::make_unique<LocalJob>(options);
+    s_ = job_->open("budget");
+    receives_.resize(200);
+    values_.resize(receives_.size());
+  }
+  comm::Engine& engine() { return job_->engine(1); }
+  std::uint64_t run_for_others() { return engine().counters.read(comm::Counter::lock_queued); }
+  /// Many receives of one tag are linked to a lock that is taken.
+  void link_all() {
+    engine().lock_for_callback();
+    for (std::size_t i = 0; i < receives_.size(); ++i) post(i);
+  }
+  void post(std::size_t i) {
+    ASSERT_EQ(canele_irecv(s_[1], 0, 7, CANELE_TAG_EXACT, &values_[i], sizeof values_[i], &receives_[i]), CANELE_OK);
+  }
+  /// They take the messages of that tag in the order in which they were posted.
+  void expect_in_order() {
+    for (std::uint32_t i = 0; i < receives_.size(); ++i) {
+      canele_request_t request{};
+      ASSERT_EQ(canele_isend(s_[0], 1, 7, &i, sizeof i, &request), CANELE_OK);
+      ASSERT_TRUE(job_->finish(request));
+    }
+    for (std::uint32_t i = 0; i < receives_.size(); ++i) {
+      ASSERT_TRUE(job_->finish(receives_[i]));
+      EXPECT_EQ(values_[i], i);
+    }
+  }
+
+  std::unique_ptr<LocalJob> job_;
+  std::vector<canele_session_t*> s_;
+  std::vector<canele_request_t> receives_;
+  std::vector<std::uint32_t> values_;
+};
+
+TEST_F(LockBudget, WhoLeavesTheLockRunsSoManyAndNoMore) {
+  link_all();
+  const std::uint64_t before = run_for_others();
+  engine().unlock();
+  EXPECT_EQ(run_for_others() - before, most_served);
+  EXPECT_TRUE(engine().lock.seems_put_down());
+  EXPECT_FALSE(engine().lock.try_enter()) << "who has something to post first must not overtake what is linked";
+  while (engine().lock.seems_put_down()) {
+    const std::uint64_t at_first = run_for_others();
+    job_->step_all();
+    EXPECT_LE(run_for_others() - at_first, 2 * most_served);
+    EXPECT_GT(run_for_others(), at_first);
+  }
+  EXPECT_GE(run_for_others() - before, receives_.size()) << "all of them, and what the engine itself has linked";
+  expect_in_order();
+}
+
+TEST_F(LockBudget, WhoPostsNextGoesOnAndOvertakesNothing) {
+  receives_.resize(300);
+  values_.resize(receives_.size());
+  const std::size_t linked = 200;
+  engine().lock_for_callback();
+  for (std::size_t i = 0; i < linked; ++i) post(i);
+  engine().unlock();
+  for (std::size_t i = linked; i < receives_.size(); ++i) {
+    const std::uint64_t before = run_for_others();
+    post(i);
+    EXPECT_LE(run_for_others() - before, 2 * most_served + 1) << "the post, and a turn that a helper may ask for";
+  }
+  EXPECT_FALSE(engine().lock.seems_put_down());
+  expect_in_order();
+}
+
+TEST_F(LockBudget, WhoWaitsForAnAnswerGetsIt) {
+  link_all();
+  engine().unlock();
+  int found = 0;
+  canele_status_t status{};
+  ASSERT_EQ(canele_iprobe(s_[1], 0, 8, CANELE_TAG_EXACT, &found, &status), CANELE_OK);
+  EXPECT_EQ(found, 0);
+  EXPECT_FALSE(engine().lock.seems_put_down()) << "it was the last";
+  expect_in_order();
+}
+
+TEST_F(LockBudget, WhoMustHaveTheLockGetsItWithNothingLeft) {
+  link_all();
+  engine().unlock();
+  engine().lock_for_callback();
+  EXPECT_FALSE(engine().lock.pending());
+  engine().unlock();
+  expect_in_order();
+}
+
+}  // namespace
+}  // namespace canele::test
