@@ -5,10 +5,12 @@
 #include <canele/canele.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
 #include "comm/api/api.hpp"
+#include "comm/core/data.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -23,20 +25,6 @@ struct Pack {
 static_assert(sizeof(Pack) <= sizeof(canele_pack_t));
 
 Pack& pack_of(canele_pack_t* pack) { return *reinterpret_cast<Pack*>(pack); }
-
-/// Pieces of an iovec list from a byte offset on. Walks the list: lists are short, and long ones are asked for in
-/// order.
-int iov_segments(const void* context, std::size_t offset, iovec* out, int max) {
-  const auto& vector = *static_cast<const canele_iov_t*>(context);
-  int i = 0;
-  while (i < vector.count && offset >= vector.pieces[i].iov_len) offset -= vector.pieces[i++].iov_len;
-  int n = 0;
-  for (; i < vector.count && n < max; ++i, offset = 0) {
-    if (vector.pieces[i].iov_len == offset) continue;
-    out[n++] = {static_cast<std::byte*>(vector.pieces[i].iov_base) + offset, vector.pieces[i].iov_len - offset};
-  }
-  return n;
-}
 
 bool grow(Pack& pack) {
   const std::size_t capacity = std::max<std::size_t>(4 * CANELE_PACK_INLINE, 2 * pack.capacity);
@@ -53,6 +41,11 @@ bool grow(Pack& pack) {
 }  // namespace
 }  // namespace canele::comm::api
 
+int canele::comm::data::list_segments(const void* context, std::size_t offset, iovec* out, int max) {
+  canele_data_t data{0, nullptr, list_segments, context};  // in which it notes the place
+  return list_pieces(data, offset, out, max);
+}
+
 using namespace canele::comm::api;
 
 canele_data_t canele_data_contiguous(const void* base, size_t length) {
@@ -61,9 +54,12 @@ canele_data_t canele_data_contiguous(const void* base, size_t length) {
 
 canele_data_t canele_data_iov(const canele_iov_t* vector) {
   size_t length = 0;
-  for (int i = 0; i < vector->count; ++i) length += vector->pieces[i].iov_len;
+  bool too_long = false;  // then it has a length that no message can have: the call that is given it says so
+  for (int i = 0; i < vector->count; ++i)
+    too_long = __builtin_add_overflow(length, vector->pieces[i].iov_len, &length) || too_long;
+  if (too_long) length = SIZE_MAX;
   if (vector->count == 1) return canele_data_contiguous(vector->pieces[0].iov_base, length);
-  return {length, nullptr, iov_segments, vector};
+  return {length, nullptr, canele::comm::data::list_segments, vector};
 }
 
 canele_data_t canele_data_segments(canele_segments_fn segments, const void* context, size_t length) {
@@ -79,6 +75,8 @@ int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) {
   if (pack == nullptr || (length != 0 && piece == nullptr))
     return error(CANELE_EINVAL, "canele_pack_add: piece is NULL");
   Pack& p = pack_of(pack);
+  if (length > std::size_t{PTRDIFF_MAX} - p.length)
+    return error(CANELE_EINVAL, "canele_pack_add: with this piece the message is longer than memory can be");
   if (p.vector.pieces == nullptr) p.vector.pieces = p.inside;
   const auto count = static_cast<std::size_t>(p.vector.count);
   const std::size_t room = p.more != nullptr ? p.capacity : CANELE_PACK_INLINE;

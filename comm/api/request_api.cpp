@@ -161,12 +161,40 @@ void await(Engine& engine, const AnswerOp& op) {
 
 }  // namespace
 
+namespace {
+
+/// A description by the program's own function holds all of its bytes, as far as a bounded number of questions tells.
+/// (A list of pieces is ours, and was added up.)
+int check_segments(const canele_data_t& data, const char* call) {
+  constexpr int most_questions = 64, most_pieces = 32;
+  iovec pieces[most_pieces];
+  std::size_t done = 0;
+  for (int i = 0; i < most_questions && done < data.length; ++i) {
+    std::size_t covered = 0;
+    data::pieces(data, done, data.length - done, pieces, most_pieces, &covered);
+    if (covered == 0) {
+      return error(CANELE_EINVAL, std::string(call) + ": the segments function describes only " + std::to_string(done) +
+                                      " of " + std::to_string(data.length) +
+                                      " bytes: at that offset it must return at least one piece that is not empty");
+    }
+    done += covered;
+  }
+  return CANELE_OK;
+}
+
+}  // namespace
+
 int check_data(const canele_data_t* data, const char* call) {
   if (data == nullptr) return error(CANELE_EINVAL, std::string(call) + ": data is NULL");
   if (data->length != 0 && data->base == nullptr && data->segments == nullptr) {
     return error(CANELE_EINVAL,
                  std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
   }
+  if (data->length > std::size_t{PTRDIFF_MAX}) {
+    return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(data->length) +
+                                    " bytes are more than memory can be: a length is wrong, or a sum of lengths");
+  }
+  if (data->segments != nullptr && data->segments != data::list_segments) return check_segments(*data, call);
   return CANELE_OK;
 }
 

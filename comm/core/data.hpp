@@ -5,19 +5,65 @@
 // Who: protocol/ and api/.
 // Threads: any.
 // Surprise: a user's description is not trusted: a callback that returns nothing, or more than was asked for, ends
-//     the copy instead of running on.
+//     the copy instead of running on. And a list of pieces remembers where it was asked last, in the word of its
+//     canele_data_t that only contiguous data uses; threads that copy different parts may each move that.
 #pragma once
 
 #include <canele/canele.h>
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 namespace canele::comm::data {
+
+/// Where a list of pieces was asked last: piece `index` begins at byte `at` of the message. In one word, so that
+/// threads which copy parts of one message need no lock; what does not fit into it is not remembered.
+struct Place {
+  static constexpr int index_bits = 28;
+  std::size_t index = 0, at = 0;
+
+  static Place load(const canele_data_t& d) {
+    const auto word = reinterpret_cast<std::uintptr_t>(
+        std::atomic_ref(const_cast<canele_data_t&>(d).base).load(std::memory_order_relaxed));
+    return {word & ((std::uintptr_t{1} << index_bits) - 1), word >> index_bits};
+  }
+  void store(const canele_data_t& d) const {
+    if (index >> index_bits != 0 || at >> (64 - index_bits) != 0) return;
+    const std::uintptr_t word = std::uintptr_t{at} << index_bits | index;
+    std::atomic_ref(const_cast<canele_data_t&>(d).base).store(reinterpret_cast<void*>(word), std::memory_order_relaxed);
+  }
+  /// To the piece that holds byte `offset`, from here or from the front.
+  void walk(const canele_iov_t& vector, std::size_t offset) {
+    if (index > static_cast<std::size_t>(std::max(vector.count, 0)) || offset < at / 2) index = at = 0;
+    while (at > offset && index > 0) at -= vector.pieces[--index].iov_len;
+    for (; index < static_cast<std::size_t>(vector.count); ++index) {
+      const std::size_t length = vector.pieces[index].iov_len;
+      if (offset - at < length) break;
+      at += length;
+    }
+  }
+};
+
+/// The segments of a list of pieces: the function that says so, and what is done instead of calling it.
+int list_segments(const void* context, std::size_t offset, iovec* out, int max);
+inline int list_pieces(const canele_data_t& d, std::size_t offset, iovec* out, int max) {
+  const auto& vector = *static_cast<const canele_iov_t*>(d.context);
+  Place place = Place::load(d);
+  place.walk(vector, offset);
+  place.store(d);
+  std::size_t from = offset - place.at;
+  int n = 0;
+  for (std::size_t i = place.index; i < static_cast<std::size_t>(vector.count) && n < max; ++i, from = 0) {
+    const iovec& piece = vector.pieces[i];
+    if (piece.iov_len != 0) out[n++] = {static_cast<std::byte*>(piece.iov_base) + from, piece.iov_len - from};
+  }
+  return n;
+}
 
 /// Up to `max` pieces that hold bytes [offset, offset + size) or the front of them; *covered = how many bytes that is.
 inline int pieces(const canele_data_t& d, std::size_t offset, std::size_t size, iovec* out, int max,
@@ -30,7 +76,9 @@ inline int pieces(const canele_data_t& d, std::size_t offset, std::size_t size, 
     *covered = size;
     return 1;
   }
-  const int n = std::clamp(d.segments(d.context, offset, out, max), 0, max);
+  const bool is_list = d.segments == list_segments;
+  const int given = is_list ? list_pieces(d, offset, out, max) : d.segments(d.context, offset, out, max);
+  const int n = std::clamp(given, 0, max);
   int used = 0;
   for (int i = 0; i < n && *covered < size; ++i) {
     out[i].iov_len = std::min(out[i].iov_len, size - *covered);
