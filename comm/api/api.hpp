@@ -73,6 +73,20 @@ int check_data(const canele_data_t* data, const char* call);
 int check_header(std::size_t header, std::size_t length, const char* call);
 [[gnu::cold]] int refuse(const Request* request, const Session* session);
 
+/// What a program asks to be told of one use of a request.
+struct Listening {
+  unsigned mask;  ///< of events
+  canele_callback_fn callback;
+  void* argument;
+  void* queue_argument;  ///< with push_to_queue
+};
+/// CANELE_OK, and the request may be gone: its callback may have run. CANELE_EBUSY, and nothing has changed: the use has
+/// a callback already, or is finalized and its event is still to come.
+int listen(Request& request, const Listening& what, const char* call);
+
+/// The callback of a request that goes to a completion queue, its argument.
+void push_to_queue(canele_request_t* request, unsigned events, void* argument);
+
 /// What ends a wait for the request, which has been posted.
 inline Target end_of(Request& request) { return {&request.word, event::finalized, request.engine}; }
 
@@ -84,6 +98,7 @@ inline void prepare_outcome(Request& request, Session& session, Request::Kind ki
   request.engine = session.engine;
   request.session = &session;
   request.status_error = CANELE_OK;
+  request.told = 0;
   request.kind = kind;  // eight bytes, in their order: one store
   request.stage = Request::Stage::idle;
   request.synchronous = request.late = request.rendezvous = request.cancelled = false;

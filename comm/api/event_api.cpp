@@ -31,15 +31,6 @@ class QueueLock {
   Queue& queue_;
 };
 
-void push(canele_request_t* request, unsigned /*events*/, void* argument) {
-  Request& r = request_of(request);
-  auto& queue = *static_cast<Queue*>(argument);
-  const QueueLock guard(queue, r.engine->platform);
-  r.queue_next = nullptr;
-  (queue.last != nullptr ? queue.last->queue_next : queue.first) = &r;
-  queue.last = &r;
-}
-
 struct Condition {
   std::atomic<std::uint64_t> word;  ///< 16 bits of the user, and the waiter's parker above them
 };
@@ -47,6 +38,17 @@ static_assert(sizeof(Condition) <= sizeof(canele_condition_t));
 static_assert(RequestWord::parker_shift == 16);
 
 }  // namespace
+
+void push_to_queue(canele_request_t* request, unsigned /*events*/, void* argument) {
+  Request& r = request_of(request);
+  auto& queue = *static_cast<Queue*>(argument);
+  const QueueLock guard(queue, r.engine->platform);
+  r.stage = Request::Stage::listed;  // refused at a post
+  r.queue_next = nullptr;
+  (queue.last != nullptr ? queue.last->queue_next : queue.first) = &r;
+  queue.last = &r;
+}
+
 }  // namespace canele::comm::api
 
 using namespace canele;
@@ -56,8 +58,8 @@ using namespace canele::comm::api;
 int canele_request_on_queue(canele_request_t* request, canele_queue_t* queue, void* argument) {
   if (request == nullptr || queue == nullptr)
     return error(CANELE_EINVAL, "canele_request_on_queue: request and queue must be given");
-  request_of(request).queue_argument = argument;
-  return canele_request_on_event(request, CANELE_EVENT_FINALIZED, push, queue);
+  return listen(request_of(request), {CANELE_EVENT_FINALIZED, push_to_queue, queue, argument},
+                "canele_request_on_queue");
 }
 
 int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_request_t** requests, void** arguments,
@@ -78,6 +80,8 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
       Request& r = *q.first;
       q.first = r.queue_next;
       if (q.first == nullptr) q.last = nullptr;
+      r.stage = Request::Stage::idle;
+      r.callback = nullptr;
       requests[count] = comm::public_of(r);
       if (arguments != nullptr) arguments[count] = r.queue_argument;
     }

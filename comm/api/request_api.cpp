@@ -82,6 +82,7 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   request.cancelled = false;
   request.rank = destination;
   request.status_error = CANELE_OK;
+  request.told = 0;
   request.status_tag = tag;
   request.status_length = length;
   if (!engine.try_lock_to_post()) [[unlikely]]
@@ -343,10 +344,28 @@ bool announce_cancel(Request& r) {
   return true;
 }
 
+/// Is the registration one of the use that comes next: of a null request, or of one whose end the program knows of? Then
+/// nobody else touches the request.
+bool is_of_next_use(Request& r, std::uint64_t seen) {
+  return r.kind == Request::Kind::null || ((seen & event::finalized) != 0 && r.told_of_end(seen));
+}
+
+/// Has a finalized request an event that is still to come, or does it lie in a queue?
+bool is_owed_event(const Request& r, std::uint64_t seen) {
+  if ((RequestWord::delivered(seen) & event::finalized) == 0) return (seen & RequestWord::queued_bit) != 0;
+  return r.callback == push_to_queue;  // what takes it out of the queue takes this away
+}
+
+[[gnu::cold]] int refuse_second(bool ended, const char* call) {
+  return error(CANELE_EBUSY, std::string(call) + (ended ? ": the request has ended, and its event is still to come: "
+                                                          "register for its next use in the callback, or when the queue "
+                                                          "has given it back"
+                                                        : ": this use of the request has a callback or a queue already"));
+}
+
 /// Notes the events that a callback is wanted for. True: some have happened, and the caller has to queue it.
-bool want_events(Request& r, unsigned mask) {
-  std::uint64_t seen = r.word.load(std::memory_order_acquire);
-  const bool pending = r.kind != Request::Kind::null && (seen & event::finalized) == 0;  // or its engine may be gone
+bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
+  const bool pending = (seen & event::finalized) == 0;  // or its engine may be gone
   const WordVisit visit(pending ? r.engine : nullptr);
   std::uint64_t next;
   do {
@@ -357,6 +376,27 @@ bool want_events(Request& r, unsigned mask) {
 }
 
 }  // namespace
+
+int canele::comm::api::listen(Request& r, const Listening& what, const char* call) {
+  const std::uint64_t seen = r.word.load(std::memory_order_acquire);
+  const bool next_use = is_of_next_use(r, seen), ended = (seen & event::finalized) != 0;
+  if (next_use && ended ? is_owed_event(r, seen) : RequestWord::wanted(seen) != 0) [[unlikely]]
+    return refuse_second(ended, call);
+  r.callback = what.callback;
+  r.argument = what.argument;
+  r.queue_argument = what.queue_argument;
+  if (next_use) {  // it becomes a null request that has a callback: the post finds it as that of a new one
+    r.kind = Request::Kind::null;
+    r.word.store(std::uint64_t{what.mask} << RequestWord::wanted_shift, std::memory_order_relaxed);
+    return CANELE_OK;
+  }
+  Engine* const engine = r.engine;  // the request may be gone when its callback has run
+  if (want_events(r, seen, what.mask)) {
+    engine->queue_delivery(r);
+    engine->after_submit();
+  }
+  return CANELE_OK;
+}
 
 int canele_cancel(canele_request_t* request) {
   if (request == nullptr || request_of(request).kind != Request::Kind::receive) {
@@ -427,23 +467,16 @@ int canele_request_on_event(canele_request_t* request, unsigned mask, canele_cal
   if (request == nullptr || callback == nullptr || mask == 0 || (mask & ~event::all) != 0) {
     return error(CANELE_EINVAL, "canele_request_on_event: request, callback and a mask of events must be given");
   }
-  Request& r = request_of(request);
-  r.callback = callback;
-  r.argument = argument;
-  Engine* const engine = r.engine;  // the request may be gone when its callback has run
-  if (want_events(r, mask)) {
-    engine->queue_delivery(r);
-    engine->after_submit();
-  }
-  return CANELE_OK;
+  return listen(request_of(request), {mask, callback, argument, nullptr}, "canele_request_on_event");
 }
 
 int canele_request_status(const canele_request_t* request, canele_status_t* status) {
   if (request == nullptr || status == nullptr)
     return error(CANELE_EINVAL, "canele_request_status: request and status must be given");
-  const Request& r = request_of(request);
-  if (r.kind != Request::Kind::null && !r.finalized())
-    return error(CANELE_ESTATE, "canele_request_status: the request is not finalized");
+  Request& r = request_of(const_cast<canele_request_t*>(request));
+  const bool null = r.kind == Request::Kind::null;
+  if (!null && !r.finalized()) return error(CANELE_ESTATE, "canele_request_status: the request is not finalized");
+  if (!null) r.tell();
   fill_status(r, status);
   return CANELE_OK;
 }

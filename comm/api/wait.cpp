@@ -432,7 +432,9 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
     if (!r.engine->worker.active()) r.engine->step();
   }
   *done = r.finalized() ? 1 : 0;
-  if (*done != 0 && status != nullptr) fill_status(r, status);
+  if (*done == 0) return CANELE_OK;
+  r.tell();
+  if (status != nullptr) fill_status(r, status);
   return CANELE_OK;
 }
 
@@ -449,6 +451,7 @@ int canele_wait(canele_request_t* request, canele_status_t* status) {
     if (code != CANELE_OK) [[unlikely]]
       return code;
   }
+  r.tell();
   if (status != nullptr) fill_status(r, status);
   if (r.status_error != CANELE_OK) [[unlikely]]
     tell_outcome(r);
@@ -460,8 +463,11 @@ int canele_wait_all(size_t count, canele_request_t* const* requests, canele_stat
   int first = CANELE_OK;
   for (size_t i = 0; i < count; ++i) {
     if (requests[i] == nullptr) continue;
-    const Request& r = request_of(requests[i]);
-    if (statuses == nullptr && r.finalized() && r.status_error == CANELE_OK) continue;  // in line, for many
+    Request& r = request_of(requests[i]);
+    if (statuses == nullptr && r.finalized() && r.status_error == CANELE_OK) {  // in line, for many
+      r.tell();
+      continue;
+    }
     const int code = canele_wait(requests[i], statuses != nullptr ? &statuses[i] : nullptr);
     if (code == CANELE_EDEADLK && callback_depth() != 0) return code;
     if (first == CANELE_OK) first = code;

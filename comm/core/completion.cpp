@@ -71,9 +71,10 @@ void Engine::deliver(Request& request) {
       continue;
     }
     const std::uint64_t next = seen | (std::uint64_t{due} << RequestWord::delivered_shift);
-    if (!request.word.compare_exchange_weak(seen, next, std::memory_order_acq_rel)) continue;
+    // Of this use: once the event is marked as delivered the program may register for the next one.
     const canele_callback_fn callback = request.callback;
     void* const argument = request.argument;
+    if (!request.word.compare_exchange_weak(seen, next, std::memory_order_acq_rel)) continue;
     counters.add_shared(Counter::callbacks);
     ++callbacks_on_this_thread;
     callback(public_of(request), due, argument);

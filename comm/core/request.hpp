@@ -110,6 +110,7 @@ struct Outcome {
     posted,  ///< submitted; a send: in the backlog
     held,    ///< a late receive that holds its message and has no buffer
     moving,  ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement
+    listed,  ///< finalized, and in a completion queue until the program takes it out
   };
   /// What it is in a multicast, if anything; see comm/multicast/casts.hpp.
   enum class Part : std::uint8_t {
@@ -126,8 +127,9 @@ struct Outcome {
   Session* session;
   std::uint64_t status_tag;
   std::uint64_t status_length;
-  std::int32_t status_error;
-  std::int32_t rank;  ///< destination, or source once known
+  std::int16_t status_error;  ///< these two in their order: a post writes both by one store
+  std::uint16_t told;         ///< 1: finalized, and the program has been told so by a call. See tell() and told_of_end()
+  std::int32_t rank;          ///< destination, or source once known
   Kind kind;
   Stage stage;
   bool synchronous;  ///< send: finalized after the match
@@ -178,6 +180,15 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
 
   /// What of a new request is not in its first line: nothing has happened to it.
   void begin(const Engine& of);
+
+  /// The program learns from a call that the request is finalized: what it asks for next is of the next use. Calls of
+  /// several threads may tell at a time.
+  void tell() { std::atomic_ref(told).store(1, std::memory_order_relaxed); }
+  /// Of a finalized request: has the program been told of its end, by a call or by its event?
+  bool told_of_end(std::uint64_t seen) {
+    return std::atomic_ref(told).load(std::memory_order_relaxed) != 0 ||
+           (RequestWord::delivered(seen) & event::finalized) != 0;
+  }
 
   /// send: its envelope has left, so the peer may speak of it. Names can be guessed.
   bool announced() const { return stage == Stage::moving || (withheld && !offering); }
