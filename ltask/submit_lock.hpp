@@ -208,6 +208,12 @@ class BasicSubmitLock {
   }
   void end_visit() noexcept { visitors_.fetch_sub(1, std::memory_order_release); }
 
+  /// In the child of a fork, whose copy of the lock nobody may have again: taken for ever, whatever it was.
+  void close() noexcept {
+    bias_.store(nullptr, std::memory_order_relaxed);
+    word_.store(taken_word, std::memory_order_relaxed);
+  }
+
   /// For tests, when no thread uses it.
   bool taken() const noexcept { return word_.load(std::memory_order_relaxed) == taken_word || pending(); }
   bool biased() const noexcept { return word_.load(std::memory_order_relaxed) == biased_word; }

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "comm/core/engine.hpp"
+#include "comm/core/fork.hpp"
 #include "ltask/reserve.hpp"
 
 namespace canele::comm::api {
@@ -24,6 +25,9 @@ int error(int code, std::string words);
 /// In the handler of an entry: what the exception means to a caller in C. One that no function of ours throws came out
 /// of a function of the program: it ends the program.
 [[gnu::cold]] int caught() noexcept;
+
+/// In the child of a fork: CANELE_EFORK, with words. For calls that do not go by a rank: `if (fork::in_child)`.
+[[gnu::cold]] int refuse_in_child(const char* call);
 
 inline Engine& engine_of(canele_engine_t* e) { return *reinterpret_cast<Engine*>(e); }
 inline const Engine& engine_of(const canele_engine_t* e) { return *reinterpret_cast<const Engine*>(e); }

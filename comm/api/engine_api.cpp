@@ -211,12 +211,19 @@ using namespace canele::comm::api;
 int canele_init(const canele_options_t* options, canele_engine_t** engine) {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_init: engine is NULL");
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_init inside a completion callback");
+  if (fork::in_child) return refuse_in_child("canele_init");
   if (!canele::ltask::memory_reserve.refill()) return error(CANELE_ENOMEM, "canele_init: no memory for the reserve");
+  if (!fork::begin_life()) return error(CANELE_ENOMEM, "canele_init: too many engines at a time, or no memory");
   std::unique_ptr<Engine> made;
   int code = make_engine(options, &made);
-  if (code != CANELE_OK) return code;
-  code = start_workers(*made);
-  if (code != CANELE_OK) return code;
+  if (code == CANELE_OK) {
+    fork::enlist(*made, made->bootstrap->name() != "singleton");
+    code = start_workers(*made);
+  }
+  if (code != CANELE_OK) {
+    fork::end_life(made.get());
+    return code;
+  }
   settle(*made);
   made->log(LogLevel::info, "canele " CANELE_VERSION ", " + std::to_string(made->size) + " ranks by " +
                                 std::string(made->bootstrap->name()) + ", strategy " +
@@ -229,9 +236,7 @@ int canele_finalize(canele_engine_t* engine) {
   if (engine == nullptr) return CANELE_OK;
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_finalize inside a completion callback");
   Engine& e = engine_of(engine);
-  if (e.process != e.platform.process()) {
-    return error(CANELE_EFORK, "canele_finalize: the engine belongs to the process before the fork");
-  }
+  if (fork::in_child) return refuse_in_child("canele_finalize");
   if (const std::uint64_t tasks = e.tasks_in_use.load(std::memory_order_acquire); tasks != 0) {
     return error(CANELE_EBUSY, "canele_finalize: " + std::to_string(tasks) +
                                    " tasks of the program have not ended: cancel them, and make progress");
@@ -240,12 +245,13 @@ int canele_finalize(canele_engine_t* engine) {
   const int code = leave(e);
   dump_counters(e);
   dump_trace(e);
+  fork::end_life(&e);
   delete &e;
   return code;
 }
 
 void canele_abort(canele_engine_t* engine, int code, const char* reason) {
-  if (engine != nullptr) {
+  if (engine != nullptr && !fork::in_child) {  // the launcher would take the child for its parent
     Engine& e = engine_of(engine);
     e.log(LogLevel::error, std::string("abort: ") + (reason != nullptr ? reason : "no reason given"));
     e.bootstrap->abort(code, reason != nullptr ? reason : "");
@@ -253,12 +259,41 @@ void canele_abort(canele_engine_t* engine, int code, const char* reason) {
   _exit(code);
 }
 
-int canele_rank(const canele_engine_t* engine) { return engine_of(engine).rank; }
-int canele_size(const canele_engine_t* engine) { return engine_of(engine).size; }
-int canele_local_rank(const canele_engine_t* engine) { return engine_of(engine).bootstrap->local_rank(); }
-int canele_local_size(const canele_engine_t* engine) { return engine_of(engine).bootstrap->local_size(); }
-uint64_t canele_now(const canele_engine_t* engine) { return engine_of(engine).platform.now_ns(); }
+namespace {
+
+[[gnu::cold]] int no_engine(const char* call) {
+  return error(CANELE_EINVAL, std::string(call) + ": engine is NULL");
+}
+
+}  // namespace
+
+int canele_rank(const canele_engine_t* engine) {
+  return engine != nullptr ? engine_of(engine).rank : no_engine("canele_rank");
+}
+
+int canele_size(const canele_engine_t* engine) {
+  return engine != nullptr ? engine_of(engine).size : no_engine("canele_size");
+}
+
+int canele_local_rank(const canele_engine_t* engine) {
+  if (engine == nullptr) return no_engine("canele_local_rank");
+  return fork::in_child ? refuse_in_child("canele_local_rank") : engine_of(engine).bootstrap->local_rank();
+}
+
+int canele_local_size(const canele_engine_t* engine) {
+  if (engine == nullptr) return no_engine("canele_local_size");
+  return fork::in_child ? refuse_in_child("canele_local_size") : engine_of(engine).bootstrap->local_size();
+}
+
+uint64_t canele_now(const canele_engine_t* engine) {
+  return engine != nullptr ? engine_of(engine).platform.now_ns() : posix_platform().now_ns();
+}
+
 int canele_progress(canele_engine_t* engine) {
+  if (engine == nullptr) [[unlikely]]
+    return no_engine("canele_progress");
+  if (fork::in_child) [[unlikely]]
+    return refuse_in_child("canele_progress");
   engine_of(engine).resume_put_off();
   return engine_of(engine).step() > 0 ? 1 : 0;
 }
@@ -267,6 +302,7 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
   if (engine == nullptr || label == nullptr || session == nullptr) {
     return error(CANELE_EINVAL, "canele_session_open: engine, label and session must be given");
   }
+  if (fork::in_child) return refuse_in_child("canele_session_open");
   constexpr std::size_t longest = 63;
   const std::string_view name(label);
   if (name.empty() || name.size() > longest) {
@@ -287,6 +323,7 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
 
 int canele_session_close(canele_session_t* session) {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_session_close: session is NULL");
+  if (fork::in_child) return refuse_in_child("canele_session_close");
   Session& s = session_of(session);
   Engine& e = *s.engine;
   int code = stop_active_messages(s);
@@ -306,12 +343,15 @@ int canele_session_close(canele_session_t* session) {
 }
 
 canele_engine_t* canele_session_engine(const canele_session_t* session) {
+  if (session == nullptr) return nullptr;
   return public_of(*session_of(const_cast<canele_session_t*>(session)).engine);
 }
 
 int canele_barrier(canele_session_t* session) {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_barrier: session is NULL");
+  if (fork::in_child) return refuse_in_child("canele_barrier");
   Session& s = session_of(session);
+  if (!s.open) return error(CANELE_ESTATE, "canele_barrier: session \"" + s.label + "\" is closed");
   if (s.barrier == nullptr) {
     int code = CANELE_OK;
     s.barrier = open_session(*s.engine, "barrier:" + s.label, CANELE_ORDER_PER_TAG, &code);

@@ -36,6 +36,12 @@ int caught() noexcept {
   }
 }
 
+int refuse_in_child(const char* call) {
+  return error(CANELE_EFORK, std::string(call) +
+                                 ": this process is the child of a fork, and the engine is its parent's: only that may "
+                                 "use it (start a program instead, or fork before canele_init)");
+}
+
 }  // namespace canele::comm::api
 
 const char* canele_error_string(int error) {

@@ -72,6 +72,7 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
   int count = 0;
   for (int attempt = 0; attempt < 2 && count == 0; ++attempt) {
     if (attempt == 1) {
+      if (fork::in_child) return refuse_in_child("canele_queue_poll");
       e.resume_put_off();
       e.step();
     }
@@ -90,6 +91,7 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
 }
 
 void canele_condition_signal(canele_condition_t* condition, uint16_t mask) {
+  if (condition == nullptr) return;
   auto& word = reinterpret_cast<Condition*>(condition)->word;
   const std::uint64_t before = word.fetch_or(mask, std::memory_order_acq_rel);
   // from here on the condition may be gone
@@ -98,6 +100,7 @@ void canele_condition_signal(canele_condition_t* condition, uint16_t mask) {
 }
 
 uint16_t canele_condition_test(const canele_condition_t* condition, uint16_t mask) {
+  if (condition == nullptr) return 0;
   const auto& word = reinterpret_cast<const Condition*>(condition)->word;
   return static_cast<uint16_t>(word.load(std::memory_order_acquire) & mask);
 }

@@ -16,6 +16,8 @@
 namespace canele::comm::api {
 namespace {
 
+constexpr std::size_t longest_message = PTRDIFF_MAX;
+
 std::string range_of(const Engine& engine) { return "ranks run from 0 to " + std::to_string(engine.size - 1); }
 
 struct SendOptions {
@@ -36,13 +38,16 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return check_header(options->header, length, "canele_isend_data");
 }
 
+[[gnu::cold]] int refuse_destination(const Engine& engine, int destination) {
+  if (fork::in_child) return refuse_in_child("send");
+  return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
+}
+
 [[gnu::noinline]] int post_send(Session* session, int destination, std::uint64_t tag, const canele_data_t& data,
                                 const SendOptions& options, Request* request) {
   if (!postable(request, session)) return refuse(request, session);
   Engine& engine = *session->engine;
-  if (destination < 0 || destination >= engine.size) {
-    return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
-  }
+  if (destination < 0 || destination >= engine.size) return refuse_destination(engine, destination);
   if (const int code = check_memory("send"); code != CANELE_OK) [[unlikely]]
     return code;
   prepare_send(*request, *session, destination, tag, data, options.header);
@@ -94,11 +99,18 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
 }
 
 [[gnu::cold]] int refuse_source(const Engine& engine, int source) {
+  if (fork::in_child) return refuse_in_child("receive");
   return error(CANELE_ERANK,
                "receive from rank " + std::to_string(source) + ": " + range_of(engine) + ", or CANELE_ANY_SOURCE");
 }
 
-[[gnu::cold]] int refuse_buffer(const char* call) {
+[[gnu::cold]] int refuse_length(const char* call, std::size_t length) {
+  return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) +
+                                  " bytes are more than memory can be (at most PTRDIFF_MAX)");
+}
+
+[[gnu::cold]] int refuse_buffer(const char* call, std::size_t length) {
+  if (length > longest_message) return refuse_length(call, length);
   return error(CANELE_EINVAL, std::string(call) + ": length is not 0 but buffer is NULL");
 }
 
@@ -191,10 +203,7 @@ int check_data(const canele_data_t* data, const char* call) {
     return error(CANELE_EINVAL,
                  std::string(call) + ": " + std::to_string(data->length) + " bytes but neither base nor segments");
   }
-  if (data->length > std::size_t{PTRDIFF_MAX}) {
-    return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(data->length) +
-                                    " bytes are more than memory can be: a length is wrong, or a sum of lengths");
-  }
+  if (data->length > longest_message) return refuse_length(call, data->length);
   if (data->segments != nullptr && data->segments != data::list_segments) return check_segments(*data, call);
   return CANELE_OK;
 }
@@ -224,6 +233,7 @@ void prepare_send(Request& request, Session& session, int rank, std::uint64_t ta
 
 int refuse(const Request* request, const Session* session) {
   if (request == nullptr || session == nullptr) return error(CANELE_EINVAL, "session and request must be given");
+  if (fork::in_child) return refuse_in_child("post");
   if (!session->open) return error(CANELE_ESTATE, "session \"" + session->label + "\" is closed");
   return error(CANELE_EBUSY, "the request is still in use (or its memory was not zeroed before its first use)");
 }
@@ -239,8 +249,8 @@ using namespace canele::comm::api;
 
 int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
                  canele_request_t* request) {
-  if (length != 0 && buffer == nullptr) [[unlikely]]
-    return refuse_buffer("canele_isend");
+  if (length != 0 && (buffer == nullptr || length > longest_message)) [[unlikely]]
+    return refuse_buffer("canele_isend", length);
   if (session != nullptr && request != nullptr &&
       may_leave_at_once(session_of(session), destination, length, request_of(request))) [[likely]] {
     return send_at_once(session_of(session), destination, tag, buffer, length, request_of(request));
@@ -261,6 +271,7 @@ int canele_send_set_priority(canele_request_t* request, int32_t priority) {
   if (request == nullptr || request_of(request).kind != Request::Kind::send) {
     return error(CANELE_EINVAL, "canele_send_set_priority: not a send");
   }
+  if (fork::in_child) return refuse_in_child("canele_send_set_priority");
   Engine& engine = *request_of(request).engine;
   ReprioritizeOp op;
   op.kind = OpKind::reprioritize;
@@ -273,8 +284,8 @@ int canele_send_set_priority(canele_request_t* request, int32_t priority) {
 
 int canele_irecv(canele_session_t* session, int source, uint64_t tag, uint64_t mask, void* buffer, size_t length,
                  canele_request_t* request) {
-  if (length != 0 && buffer == nullptr) [[unlikely]]
-    return refuse_buffer("canele_irecv");
+  if (length != 0 && (buffer == nullptr || length > longest_message)) [[unlikely]]
+    return refuse_buffer("canele_irecv", length);
   canele_data_t data{};
   data.base = buffer;
   data.length = length;
@@ -293,6 +304,9 @@ int canele_irecv_late(canele_session_t* session, int source, uint64_t tag, uint6
 }
 
 int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) {
+  if (request == nullptr || (length != 0 && buffer == nullptr))
+    return error(CANELE_EINVAL, "canele_receive_peek: request and buffer must be given");
+  if (fork::in_child) return refuse_in_child("canele_receive_peek");
   Request& r = request_of(request);
   if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
     return error(CANELE_ESTATE, "canele_receive_peek: the request holds no message (wait for CANELE_EVENT_HEADER)");
@@ -308,9 +322,11 @@ int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) 
 }
 
 int canele_receive_bind(canele_request_t* request, const canele_data_t* data) {
+  if (request == nullptr) return error(CANELE_EINVAL, "canele_receive_bind: request is NULL");
   Request& r = request_of(request);
   const int code = check_data(data, "canele_receive_bind");
   if (code != CANELE_OK) return code;
+  if (fork::in_child) return refuse_in_child("canele_receive_bind");
   if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
     return error(CANELE_ESTATE, "canele_receive_bind: the request holds no message, or has its buffer already");
   }
@@ -323,6 +339,9 @@ int canele_receive_bind(canele_request_t* request, const canele_data_t* data) {
 }
 
 int canele_receive_envelope(const canele_request_t* request, canele_status_t* status) {
+  if (request == nullptr || status == nullptr)
+    return error(CANELE_EINVAL, "canele_receive_envelope: request and status must be given");
+  if (fork::in_child) return refuse_in_child("canele_receive_envelope");
   const Request& r = request_of(request);
   if (r.kind != Request::Kind::receive || r.stage != Request::Stage::held) {
     return error(CANELE_ESTATE, "canele_receive_envelope: the request holds no message");
@@ -382,6 +401,8 @@ int canele::comm::api::listen(Request& r, const Listening& what, const char* cal
   const bool next_use = is_of_next_use(r, seen), ended = (seen & event::finalized) != 0;
   if (next_use && ended ? is_owed_event(r, seen) : RequestWord::wanted(seen) != 0) [[unlikely]]
     return refuse_second(ended, call);
+  if (fork::in_child) [[unlikely]]
+    return refuse_in_child(call);
   r.callback = what.callback;
   r.argument = what.argument;
   r.queue_argument = what.queue_argument;
@@ -402,6 +423,7 @@ int canele_cancel(canele_request_t* request) {
   if (request == nullptr || request_of(request).kind != Request::Kind::receive) {
     return error(CANELE_EINVAL, "canele_cancel: only receives can be cancelled");
   }
+  if (fork::in_child) return refuse_in_child("canele_cancel");
   Request& r = request_of(request);
   if (!announce_cancel(r)) return CANELE_OK;
   Engine& engine = *r.engine;
@@ -416,8 +438,10 @@ namespace {
 int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, Request* into, int* found,
               canele_status_t* status) {
   if (session == nullptr || found == nullptr) return error(CANELE_EINVAL, "probe: session and found must be given");
+  if (fork::in_child) return refuse_in_child("probe");
   Session& s = session_of(session);
   Engine& engine = *s.engine;
+  if (!s.open) return error(CANELE_ESTATE, "probe: session \"" + s.label + "\" is closed");
   if (source < CANELE_ANY_SOURCE || source >= engine.size) {
     return error(CANELE_ERANK, "probe of rank " + std::to_string(source) + ": no such rank");
   }
@@ -448,8 +472,9 @@ int canele_iprobe(canele_session_t* session, int source, uint64_t tag, uint64_t 
 
 int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, int* found,
                    canele_request_t* request, canele_status_t* status) {
-  if (session == nullptr || request == nullptr)
-    return error(CANELE_EINVAL, "canele_improbe: session and request must be given");
+  if (session == nullptr || request == nullptr || found == nullptr)
+    return error(CANELE_EINVAL, "canele_improbe: session, found and request must be given");
+  if (fork::in_child) return refuse_in_child("canele_improbe");
   Request& r = request_of(request);
   if (!postable(&r, &session_of(session))) return refuse(&r, &session_of(session));
   prepare(r, session_of(session), Request::Kind::receive);
@@ -475,6 +500,7 @@ int canele_request_status(const canele_request_t* request, canele_status_t* stat
     return error(CANELE_EINVAL, "canele_request_status: request and status must be given");
   Request& r = request_of(const_cast<canele_request_t*>(request));
   const bool null = r.kind == Request::Kind::null;
+  if (!null && !r.finalized() && fork::in_child) return refuse_in_child("canele_request_status");
   if (!null && !r.finalized()) return error(CANELE_ESTATE, "canele_request_status: the request is not finalized");
   if (!null) r.tell();
   fill_status(r, status);

@@ -305,6 +305,7 @@ bool one_arrives_soon(Engine* engine, const Target* targets, std::size_t count) 
 
 [[gnu::noinline]] int block(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
                             Blocked::In in, bool patient = false) {
+  if (fork::in_child) return refuse_in_child("wait");
   if (callback_depth() != 0) {
     return error(CANELE_EDEADLK,
                  "a blocking call inside a completion callback would wait for itself: use a callback "
@@ -357,6 +358,7 @@ bool arrives_in_turns(Engine* engine, const Target& target, const Request* recei
 }
 
 [[gnu::noinline]] int block_for(Request& request) {
+  if (fork::in_child) return refuse_in_child("canele_wait");
   Target target = end_of(request);
   const Request* const receive = request.kind == Request::Kind::receive ? &request : nullptr;
   if (arrives_in_turns(request.engine, target, receive)) return CANELE_OK;
@@ -382,7 +384,7 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
   if (request.status_error == CANELE_ETRUNC) {
     words += ": " + std::to_string(request.status_length) + " bytes were sent, the receive has room for " +
              std::to_string(request.data.length);
-  } else if (request.status_error != CANELE_ECANCELED && request.rank >= 0) {
+  } else if (request.status_error != CANELE_ECANCELED && request.rank >= 0 && !fork::in_child) {
     Engine& engine = *request.engine;
     engine.lock_for_callback();
     const Peer* peer = engine.peers[request.rank];
@@ -428,6 +430,8 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
     return CANELE_OK;
   }
   if (!r.finalized()) {
+    if (fork::in_child) [[unlikely]]
+      return refuse_in_child("canele_test");
     r.engine->resume_put_off();
     if (!r.engine->worker.active()) r.engine->step();
   }

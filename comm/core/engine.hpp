@@ -252,6 +252,12 @@ class Engine final : public ltask::Helped {
   /// True: there was something, and this thread is meant to make the progress.
   bool resume_put_off() { return put_offs.any() && put_offs.resume(PutOff::Because::thread_waits, platform.now_ns()); }
 
+  /// In the child of a fork, see core/fork.hpp: no call may do anything with this copy. Plain stores.
+  void give_away() {
+    rank = size = CANELE_EFORK;  // each rank is a wrong one
+    lock.close();
+  }
+
   // ---- the lock -------------------------------------------------------------------------------------------------
   /// False: somebody else has it. With it, all receives that were posted are in the matcher.
   bool try_lock() {
