@@ -39,6 +39,14 @@ int sending_segments(const void* context, std::size_t offset, iovec* out, int ma
 
 /// The session's active messages; made at first use. nullptr and an error code.
 std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
+  if (fork::in_child) {
+    *code = refuse_in_child("active messages");
+    return nullptr;
+  }
+  if (!session.open) {
+    *code = error(CANELE_ESTATE, "session \"" + session.label + "\" is closed");
+    return nullptr;
+  }
   Engine& engine = *session.engine;
   engine.lock_for_callback();
   auto active = std::static_pointer_cast<ActiveMessages>(session.active_messages);
@@ -218,7 +226,9 @@ int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_h
     return error(CANELE_EINVAL,
                  "canele_am_register: session, handler, its struct_size and its function `arrived` must be given");
   }
-  int code = CANELE_OK;
+  int code =
+      check_size(handler, handler->struct_size, sizeof *handler, "canele_am_register", "canele_am_handler_t");
+  if (code != CANELE_OK) return code;
   const auto active = active_of(session_of(session), &code);
   if (active == nullptr) return code;
   const std::lock_guard lock(active->mutex);
@@ -260,10 +270,13 @@ int canele_am_send(canele_session_t* session, int destination, uint64_t id, cons
     if (active_of(session_of(session), &code) == nullptr) return code;
     active = session_of(session).active;
   }
+  if (fork::in_child) [[unlikely]]
+    return refuse_in_child("canele_am_send");
   auto& sending = *reinterpret_cast<Sending*>(message);
   if (!postable(&request_of(&sending.request), active)) return refuse(&request_of(&sending.request), active);
-  sending.payload = payload == nullptr ? canele_data_contiguous(nullptr, 0) : *payload;
-  if ((code = check_data(&sending.payload, "canele_am_send")) != CANELE_OK) return code;
+  const canele_data_t whole_payload = payload == nullptr ? canele_data_contiguous(nullptr, 0) : *payload;
+  if ((code = check_data(&whole_payload, "canele_am_send")) != CANELE_OK) return code;
+  sending.payload = whole_payload;
   const std::uint64_t word = header_length;
   std::memcpy(sending.head, &word, am_word);
   if (header_length != 0) std::memcpy(sending.head + am_word, header, header_length);

@@ -71,6 +71,9 @@ void tell_outcome(const Request& request);
 inline bool postable(const Request* request, const Session* session) {
   return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::idle;
 }
+/// Of options with a struct_size: CANELE_EINVAL where that is too small, or what a newer header has added is not 0: the
+/// program asks for something that this library does not know.
+int check_size(const void* options, std::size_t given, std::size_t known, const char* call, const char* type);
 /// CANELE_EINVAL for a description without memory.
 int check_data(const canele_data_t* data, const char* call);
 /// CANELE_EINVAL for a header that is longer than the message or than any may be.

@@ -141,8 +141,9 @@ int canele_group_create(canele_engine_t* engine, const char* label, const int* r
   if (engine == nullptr || label == nullptr || group == nullptr) {
     return no_group(CANELE_EINVAL, "engine, label and group must be given");
   }
+  if (fork::in_child) return refuse_in_child("canele_group_create");
   Engine& e = engine_of(engine);
-  const std::string name(label);
+  const std::string name(label, strnlen(label, longest_label + 1));
   if (name.empty() || name.size() > longest_label) {
     return no_group(CANELE_EINVAL,
                     "a label has 1 to " + std::to_string(longest_label) + " bytes, not " + std::to_string(name.size()));
@@ -150,6 +151,10 @@ int canele_group_create(canele_engine_t* engine, const char* label, const int* r
   try {
     std::vector<int> members;
     if (ranks != nullptr) {
+      if (count > static_cast<std::size_t>(e.size)) {
+        return no_group(CANELE_EINVAL, std::to_string(count) + " members, but the job has " + std::to_string(e.size) +
+                                           " ranks, and each is named once");
+      }
       members.assign(ranks, ranks + count);
       const int code = check_members(e, members);
       if (code != CANELE_OK) return code;
@@ -161,12 +166,29 @@ int canele_group_create(canele_engine_t* engine, const char* label, const int* r
 }
 
 int canele_group_destroy(canele_group_t* group) {
+  if (group != nullptr && fork::in_child) return refuse_in_child("canele_group_destroy");
   if (group == nullptr || group_of(group).close()) return CANELE_OK;
   return error(CANELE_EBUSY, "canele_group_destroy: collectives of it are under way: wait for them");
 }
 
-int canele_group_rank(const canele_group_t* group) { return group_of(group).rank(); }
-int canele_group_size(const canele_group_t* group) { return group_of(group).size(); }
+namespace {
+
+[[gnu::cold]] int refuse_question(const canele_group_t* group, const char* call) {
+  if (group == nullptr) return error(CANELE_EINVAL, std::string(call) + ": group is NULL");
+  return refuse_in_child(call);
+}
+
+}  // namespace
+
+int canele_group_rank(const canele_group_t* group) {
+  if (group == nullptr || fork::in_child) return refuse_question(group, "canele_group_rank");
+  return group_of(group).rank();
+}
+
+int canele_group_size(const canele_group_t* group) {
+  if (group == nullptr || fork::in_child) return refuse_question(group, "canele_group_size");
+  return group_of(group).size();
+}
 
 int canele_operator_of(enum canele_operation operation, enum canele_element element, canele_operator_t* result) {
   const auto o = static_cast<unsigned>(operation), t = static_cast<unsigned>(element);

@@ -75,14 +75,15 @@ int Collective::no_option(const std::string& words) const {
 /// They say at most that the call blocks, and its priority.
 bool Collective::options_leave_all_open() const {
   return options_ == nullptr ||
-         (options_->struct_size >= sizeof *options_ &&
+         (options_->struct_size == sizeof *options_ &&
           (options_->algorithm | options_->radix | options_->window) == 0 && options_->segment == 0);
 }
 
 /// What options say, on top of what the setting does; or an error.
 int Collective::choice(Choice* asked) const {
-  if (options_->struct_size < sizeof *options_)
-    return no_option("struct_size must be sizeof(canele_collective_options_t)");
+  const int code =
+      check_size(options_, options_->struct_size, sizeof *options_, name_, "canele_collective_options_t");
+  if (code != CANELE_OK) return code;
   const bool exists = options_->algorithm >= 0 && options_->algorithm < collectives::algorithms;
   const auto algorithm = static_cast<Algorithm>(exists ? options_->algorithm : 0);
   if (!exists || (algorithm != Algorithm::automatic && !collectives::has(call.operation, algorithm))) {
@@ -125,6 +126,8 @@ int Collective::failed(std::uint64_t number, const collectives::Ending& ending) 
 int Collective::begin() {
   if (code_ != CANELE_OK) [[unlikely]]
     return code_;
+  if (fork::in_child) [[unlikely]]
+    return refuse_in_child(name_);
   Choice asked;
   asked.algorithm = group_->forced[static_cast<std::size_t>(call.operation)];
   if (!options_leave_all_open()) {

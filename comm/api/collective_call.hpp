@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/api/api.hpp"
 #include "comm/collectives/direct.hpp"
 #include "comm/collectives/group.hpp"
 #include "comm/collectives/run.hpp"
@@ -142,9 +143,9 @@ class Again {
  public:
   Again(canele_group_t* group, const canele_collective_options_t* options, const canele_request_t* request)
       : group_(reinterpret_cast<collectives::Group*>(group)), options_(options) {
-    usual_ = group != nullptr && request == nullptr && options != nullptr && options->struct_size >= sizeof *options &&
+    usual_ = group != nullptr && request == nullptr && options != nullptr && options->struct_size == sizeof *options &&
              options->blocking != 0 && (options->algorithm | options->radix | options->window) == 0 &&
-             options->segment == 0 && callback_depth() == 0;
+             options->segment == 0 && callback_depth() == 0 && !fork::in_child;
   }
   /// False: nothing was done.
   [[gnu::always_inline]] bool is(const collectives::ScheduleCache::Usual& call) {

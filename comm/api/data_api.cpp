@@ -38,6 +38,9 @@ bool grow(Pack& pack) {
   return true;
 }
 
+/// What a post refuses: it is more than memory can be.
+canele_data_t no_data() { return {SIZE_MAX, nullptr, nullptr, nullptr}; }
+
 }  // namespace
 }  // namespace canele::comm::api
 
@@ -54,10 +57,10 @@ canele_data_t canele_data_contiguous(const void* base, size_t length) {
 
 canele_data_t canele_data_iov(const canele_iov_t* vector) {
   size_t length = 0;
-  bool too_long = false;  // then it has a length that no message can have: the call that is given it says so
-  for (int i = 0; i < vector->count; ++i)
-    too_long = __builtin_add_overflow(length, vector->pieces[i].iov_len, &length) || too_long;
-  if (too_long) length = SIZE_MAX;
+  if (vector == nullptr || vector->count < 0 || (vector->count > 0 && vector->pieces == nullptr)) return no_data();
+  for (int i = 0; i < vector->count; ++i) {
+    if (__builtin_add_overflow(length, vector->pieces[i].iov_len, &length)) return no_data();
+  }
   if (vector->count == 1) return canele_data_contiguous(vector->pieces[0].iov_base, length);
   return {length, nullptr, canele::comm::data::list_segments, vector};
 }
@@ -67,16 +70,17 @@ canele_data_t canele_data_segments(canele_segments_fn segments, const void* cont
 }
 
 void canele_pack_begin(canele_pack_t* pack) {
+  if (pack == nullptr) return;
   canele_pack_end(pack);
   pack_of(pack).vector.pieces = pack_of(pack).inside;
 }
 
 int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) {
   if (pack == nullptr || (length != 0 && piece == nullptr))
-    return error(CANELE_EINVAL, "canele_pack_add: piece is NULL");
+    return error(CANELE_EINVAL, "canele_pack_add: pack and piece must be given");
+  if (length > PTRDIFF_MAX - pack_of(pack).length)
+    return error(CANELE_EINVAL, "canele_pack_add: more than memory can be (at most PTRDIFF_MAX bytes)");
   Pack& p = pack_of(pack);
-  if (length > std::size_t{PTRDIFF_MAX} - p.length)
-    return error(CANELE_EINVAL, "canele_pack_add: with this piece the message is longer than memory can be");
   if (p.vector.pieces == nullptr) p.vector.pieces = p.inside;
   const auto count = static_cast<std::size_t>(p.vector.count);
   const std::size_t room = p.more != nullptr ? p.capacity : CANELE_PACK_INLINE;
@@ -89,17 +93,20 @@ int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) {
 
 int canele_pack_isend(canele_session_t* session, int destination, uint64_t tag, canele_pack_t* pack,
                       const canele_send_options_t* options, canele_request_t* request) {
+  if (pack == nullptr) return error(CANELE_EINVAL, "canele_pack_isend: pack is NULL");
   const canele_data_t data = canele_data_iov(&pack_of(pack).vector);
   return canele_isend_data(session, destination, tag, &data, options, request);
 }
 
 int canele_pack_irecv(canele_session_t* session, int source, uint64_t tag, uint64_t mask, canele_pack_t* pack,
                       canele_request_t* request) {
+  if (pack == nullptr) return error(CANELE_EINVAL, "canele_pack_irecv: pack is NULL");
   const canele_data_t data = canele_data_iov(&pack_of(pack).vector);
   return canele_irecv_data(session, source, tag, mask, &data, request);
 }
 
 void canele_pack_end(canele_pack_t* pack) {
+  if (pack == nullptr) return;
   std::free(pack_of(pack).more);
   pack_of(pack) = Pack{};
 }

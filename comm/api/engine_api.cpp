@@ -309,8 +309,11 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
     return error(CANELE_EINVAL, "canele_session_open: a label has 1 to " + std::to_string(longest) + " bytes, not " +
                                     std::to_string(name.size()));
   }
-  if (name.starts_with(collectives::Group::label_prefix)) {
-    return error(CANELE_EINVAL, "canele_session_open: labels that begin with \"group:\" are those of groups");
+  for (const std::string_view reserved : {std::string_view("canele."), std::string_view("barrier:"),
+                                          std::string_view("active:"), collectives::Group::label_prefix}) {
+    if (!name.starts_with(reserved)) continue;
+    return error(CANELE_EINVAL,
+                 "canele_session_open: labels that begin with \"" + std::string(reserved) + "\" are the library's own");
   }
   if ((flags & ~static_cast<unsigned>(CANELE_ORDER_ACROSS_TAGS)) != 0) {
     return error(CANELE_EINVAL, "canele_session_open: unknown flags " + std::to_string(flags));
@@ -329,7 +332,9 @@ int canele_session_close(canele_session_t* session) {
   int code = stop_active_messages(s);
   if (code != CANELE_OK) return code;
   e.lock_for_callback();
-  if (s.pending != 0) {
+  if (!s.open) {
+    code = error(CANELE_ESTATE, "canele_session_close: \"" + s.label + "\" is closed already");
+  } else if (s.pending != 0) {
     code = error(CANELE_EBUSY,
                  "canele_session_close: " + std::to_string(s.pending) + " requests of \"" + s.label + "\" are pending");
   } else {

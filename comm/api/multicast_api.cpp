@@ -23,9 +23,6 @@ int refused(int code, const std::string& why) {
 }
 
 int check_options(const canele_multicast_options_t& options, const canele_data_t& data) {
-  if (options.struct_size < sizeof options) {
-    return refused(CANELE_EINVAL, "options->struct_size must be sizeof(canele_multicast_options_t)");
-  }
   if (options.shape < CANELE_SHAPE_AUTO || options.shape > CANELE_SHAPE_8_NOMIAL) {
     return refused(CANELE_EINVAL, "there is no shape " + std::to_string(options.shape));
   }
@@ -50,6 +47,10 @@ bool are_few_and_right(const Engine& engine, const int* ranks, std::size_t count
 }
 
 int check_destinations(const Engine& engine, const int* ranks, std::size_t count) {
+  if (count >= static_cast<std::size_t>(engine.size)) {
+    return refused(CANELE_EINVAL, std::to_string(count) + " destinations, but there are " +
+                                      std::to_string(engine.size - 1) + " other ranks, and each is named once");
+  }
   if (are_few_and_right(engine, ranks, count)) return CANELE_OK;
   std::vector<int> sorted(ranks, ranks + count);
   std::sort(sorted.begin(), sorted.end());
@@ -66,7 +67,7 @@ int check_destinations(const Engine& engine, const int* ranks, std::size_t count
 
 /// Nothing is wrong with it, and it asks for nothing that a loop of sends would not do.
 bool is_plain(const canele_multicast_options_t& options) {
-  return options.struct_size >= sizeof options && options.header == 0 && options.priorities == nullptr &&
+  return options.struct_size == sizeof options && options.header == 0 && options.priorities == nullptr &&
          options.shape >= CANELE_SHAPE_AUTO && options.shape <= CANELE_SHAPE_8_NOMIAL;
 }
 
@@ -118,6 +119,7 @@ bool may_leave_at_once(const Given& given) {
 
 int check(const Given& given, const canele_multicast_options_t& options) {
   if (!postable(given.request, given.session)) return refuse(given.request, given.session);
+  if (fork::in_child) return refuse_in_child("canele_imulticast");
   if (given.count != 0 && given.destinations == nullptr) {
     return refused(CANELE_EINVAL, "count is not 0 but destinations is NULL");
   }
@@ -131,7 +133,12 @@ int check(const Given& given, const canele_multicast_options_t& options) {
 [[gnu::noinline]] int take_the_long_way(const Given& given, std::size_t gone) {
   canele_multicast_options_t options{};
   options.struct_size = sizeof options;
-  if (given.options != nullptr) options = *given.options;
+  if (given.options != nullptr) {
+    const int code = check_size(given.options, given.options->struct_size, sizeof options, "canele_imulticast",
+                                "canele_multicast_options_t");
+    if (code != CANELE_OK) return code;
+    options = *given.options;
+  }
   if (gone == 0) {
     if (const int code = check(given, options); code != CANELE_OK) return code;
   }

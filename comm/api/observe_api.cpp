@@ -114,6 +114,7 @@ InfoReport info(const Engine* engine) {
 }
 
 int give_text(const std::string& json, char* text, std::size_t size, std::size_t* needed) {
+  if (text == nullptr && size != 0) return error(CANELE_EINVAL, "size is not 0 but text is NULL");
   if (copy_text(json, text, size, needed)) return CANELE_OK;
   return error(CANELE_ENOMEM,
                "the text needs " + std::to_string(json.size() + 1) + " bytes, " + std::to_string(size) + " were given");
@@ -183,6 +184,7 @@ const char* canele_counter_help(int index) {
 int canele_counter_read(canele_engine_t* engine, int index, int peer, const char* driver, uint64_t* value) {
   if (engine == nullptr || value == nullptr)
     return error(CANELE_EINVAL, "canele_counter_read: engine and value must be given");
+  if (fork::in_child) return refuse_in_child("canele_counter_read");
   Engine& e = engine_of(engine);
   if (index < 0 || index >= canele_counter_count()) {
     return error(CANELE_EINVAL,
@@ -211,16 +213,19 @@ int canele_counter_read(canele_engine_t* engine, int index, int peer, const char
 
 int canele_counters_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_counters_json: engine is NULL");
+  if (fork::in_child) return refuse_in_child("canele_counters_json");
   return give_text(counters_json(engine_of(engine)), text, size, needed);
 }
 
 int canele_report(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_report: engine is NULL");
+  if (fork::in_child) return refuse_in_child("canele_report");
   return give_text(hang::report(engine_of(engine)), text, size, needed);
 }
 
 int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argument) {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_on_hang: engine is NULL");
+  if (fork::in_child) return refuse_in_child("canele_on_hang");
   Engine& e = engine_of(engine);
   e.lock_for_callback();
   e.hang_callback = callback;
@@ -230,5 +235,6 @@ int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argum
 }
 
 int canele_info_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
+  if (engine != nullptr && fork::in_child) return refuse_in_child("canele_info_json");
   return give_text(to_json(info(engine != nullptr ? &engine_of(engine) : nullptr)), text, size, needed);
 }

@@ -5,6 +5,7 @@
 // Threads: any.
 // Surprise: what can be wrong with a call is checked here, before anything is queued; what goes wrong later is
 //     told by the status only.
+#include <algorithm>
 #include <new>
 
 #include "comm/api/api.hpp"
@@ -28,9 +29,9 @@ struct SendOptions {
 
 int read_options(const canele_send_options_t* options, std::size_t length, SendOptions* out) {
   if (options == nullptr) return CANELE_OK;
-  if (options->struct_size < sizeof(canele_send_options_t)) {
-    return error(CANELE_EINVAL, "canele_isend_data: options->struct_size must be sizeof(canele_send_options_t)");
-  }
+  const int code =
+      check_size(options, options->struct_size, sizeof *options, "canele_isend_data", "canele_send_options_t");
+  if (code != CANELE_OK) return code;
   if ((options->flags & ~static_cast<std::uint32_t>(CANELE_SEND_SYNCHRONOUS)) != 0) {
     return error(CANELE_EINVAL, "canele_isend_data: unknown flags " + std::to_string(options->flags));
   }
@@ -196,6 +197,18 @@ int check_segments(const canele_data_t& data, const char* call) {
 }
 
 }  // namespace
+
+int check_size(const void* options, std::size_t given, std::size_t known, const char* call, const char* type) {
+  constexpr std::size_t longest = 1024;  // that any will have
+  const auto* const bytes = static_cast<const unsigned char*>(options);
+  if (given < known || given > longest) {
+    return error(CANELE_EINVAL, std::string(call) + ": options->struct_size is " + std::to_string(given) +
+                                    ", must be sizeof(" + type + ") = " + std::to_string(known));
+  }
+  if (std::all_of(bytes + known, bytes + given, [](unsigned char byte) { return byte == 0; })) return CANELE_OK;
+  return error(CANELE_EINVAL, std::string(call) + ": options has fields that this library (" CANELE_VERSION
+                                                  ") does not know, and they are not 0");
+}
 
 int check_data(const canele_data_t* data, const char* call) {
   if (data == nullptr) return error(CANELE_EINVAL, std::string(call) + ": data is NULL");

@@ -105,6 +105,7 @@ int canele_task_submit(canele_engine_t* engine, canele_task_t* task, canele_task
   if (engine == nullptr || task == nullptr || function == nullptr) {
     return error(CANELE_EINVAL, "canele_task_submit: engine, task and function must be given");
   }
+  if (fork::in_child) return refuse_in_child("canele_task_submit");
   Engine& e = engine_of(engine);
   int place = anywhere;
   if (const int code = find_place(e, kind, index, &place); code != CANELE_OK) return code;
@@ -124,6 +125,7 @@ int canele_task_submit(canele_engine_t* engine, canele_task_t* task, canele_task
 
 int canele_task_cancel(canele_task_t* task) {
   if (task == nullptr) return error(CANELE_EINVAL, "canele_task_cancel: task is NULL");
+  if (fork::in_child) return refuse_in_child("canele_task_cancel");
   UserTask& t = task_of(task);
   Engine* const engine = t.engine;
   if (t.state() == ltask::Task::idle || !queue_of(t).cancel(t)) {
@@ -133,9 +135,12 @@ int canele_task_cancel(canele_task_t* task) {
   return CANELE_OK;
 }
 
-void canele_task_mask(canele_task_t* task) { task_of(task).mask(); }
+void canele_task_mask(canele_task_t* task) {
+  if (task != nullptr && !fork::in_child) task_of(task).mask();
+}
 
 void canele_task_unmask(canele_task_t* task) {
+  if (task == nullptr || fork::in_child) return;
   UserTask& t = task_of(task);
   if (!t.unmask()) return;
   Engine& engine = *t.engine;
@@ -144,5 +149,7 @@ void canele_task_unmask(canele_task_t* task) {
 }
 
 int canele_task_in_use(const canele_task_t* task) {
+  if (task == nullptr) return error(CANELE_EINVAL, "canele_task_in_use: task is NULL");
+  if (fork::in_child) return refuse_in_child("canele_task_in_use");
   return task_of(const_cast<canele_task_t*>(task)).state() != ltask::Task::idle ? 1 : 0;
 }

@@ -105,6 +105,7 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) {
                      " is neither one of CANELE_WORKER_NONE, AUTO, BOUND, IDLE and TIMER nor BOUND with IDLE");
   }
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_use inside a completion callback");
+  if (fork::in_child) return refuse_in_child("canele_worker_use");
   Engine& e = engine_of(engine);
   if (e.no_core_for_worker && (kinds & CANELE_WORKER_BOUND) != 0) {
     kinds = CANELE_WORKER_AUTO;
@@ -125,6 +126,12 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
   if (engine == nullptr || count < 0 || (count > 0 && indexes == nullptr)) {
     return error(CANELE_EINVAL, "canele_worker_bind: engine and indexes must be given, count must not be negative");
   }
+  if (kind != CANELE_INDEX_LOGICAL && kind != CANELE_INDEX_OS) {
+    return error(CANELE_EINVAL, "canele_worker_bind: kind " + std::to_string(static_cast<int>(kind)) +
+                                    " is neither CANELE_INDEX_LOGICAL nor CANELE_INDEX_OS");
+  }
+  if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_bind inside a completion callback");
+  if (fork::in_child) return refuse_in_child("canele_worker_bind");
   Engine& e = engine_of(engine);
   if (e.no_core_for_worker) {
     e.log(LogLevel::info, "the worker has no core of its own, so it is bound to none");
@@ -145,4 +152,8 @@ int canele_worker_stop(canele_engine_t* engine) {
   return canele_worker_use(engine, CANELE_WORKER_NONE);
 }
 
-int canele_worker_active(const canele_engine_t* engine) { return engine_of(engine).worker.active() ? 1 : 0; }
+int canele_worker_active(const canele_engine_t* engine) {
+  if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_active: engine is NULL");
+  if (fork::in_child) return refuse_in_child("canele_worker_active");
+  return engine_of(engine).worker.active() ? 1 : 0;
+}
