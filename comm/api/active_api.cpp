@@ -226,8 +226,7 @@ int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_h
     return error(CANELE_EINVAL,
                  "canele_am_register: session, handler, its struct_size and its function `arrived` must be given");
   }
-  int code =
-      check_size(handler, handler->struct_size, sizeof *handler, "canele_am_register", "canele_am_handler_t");
+  int code = check_size(handler, handler->struct_size, sizeof *handler, "canele_am_register", "canele_am_handler_t");
   if (code != CANELE_OK) return code;
   const auto active = active_of(session_of(session), &code);
   if (active == nullptr) return code;

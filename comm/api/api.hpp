@@ -29,6 +29,10 @@ int error(int code, std::string words);
 /// In the child of a fork: CANELE_EFORK, with words. For calls that do not go by a rank: `if (fork::in_child)`.
 [[gnu::cold]] int refuse_in_child(const char* call);
 
+/// Before a call makes progress: what was put off begins. False: it must not, as this is the child of a fork.
+bool resume_unless_in_child(Engine& engine);
+inline bool may_progress(Engine& engine) { return !engine.put_offs.any() || resume_unless_in_child(engine); }
+
 inline Engine& engine_of(canele_engine_t* e) { return *reinterpret_cast<Engine*>(e); }
 inline const Engine& engine_of(const canele_engine_t* e) { return *reinterpret_cast<const Engine*>(e); }
 inline canele_engine_t* public_of(Engine& e) { return reinterpret_cast<canele_engine_t*>(&e); }
@@ -87,8 +91,8 @@ struct Listening {
   void* argument;
   void* queue_argument;  ///< with push_to_queue
 };
-/// CANELE_OK, and the request may be gone: its callback may have run. CANELE_EBUSY, and nothing has changed: the use has
-/// a callback already, or is finalized and its event is still to come.
+/// CANELE_OK, and the request may be gone: its callback may have run. CANELE_EBUSY, and nothing has changed: the use
+/// has a callback already, or is finalized and its event is still to come.
 int listen(Request& request, const Listening& what, const char* call);
 
 /// The callback of a request that goes to a completion queue, its argument.

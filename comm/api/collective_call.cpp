@@ -48,6 +48,9 @@ void Collective::too_many(std::size_t count) {
 }
 
 void Collective::no_memory_given(std::uint64_t length, const char* name) {
+  if (length > PTRDIFF_MAX)
+    return wrong(CANELE_EINVAL,
+                 std::string(name) + " has " + std::to_string(length) + " bytes, more than memory can be");
   wrong(CANELE_EINVAL, std::string(name) + " is NULL, but " + std::to_string(length) + " bytes of it are used");
 }
 
@@ -81,8 +84,7 @@ bool Collective::options_leave_all_open() const {
 
 /// What options say, on top of what the setting does; or an error.
 int Collective::choice(Choice* asked) const {
-  const int code =
-      check_size(options_, options_->struct_size, sizeof *options_, name_, "canele_collective_options_t");
+  const int code = check_size(options_, options_->struct_size, sizeof *options_, name_, "canele_collective_options_t");
   if (code != CANELE_OK) return code;
   const bool exists = options_->algorithm >= 0 && options_->algorithm < collectives::algorithms;
   const auto algorithm = static_cast<Algorithm>(exists ? options_->algorithm : 0);

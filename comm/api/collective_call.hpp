@@ -72,7 +72,7 @@ class Collective {
   }
   /// Memory for so many bytes is there.
   void memory(const void* address, std::uint64_t length, const char* name) {
-    if (address == nullptr && length != 0) [[unlikely]]
+    if ((address == nullptr && length != 0) || length > PTRDIFF_MAX) [[unlikely]]
       no_memory_given(length, name);
   }
   /// The input is `input`, or in place.

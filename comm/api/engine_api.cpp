@@ -261,9 +261,7 @@ void canele_abort(canele_engine_t* engine, int code, const char* reason) {
 
 namespace {
 
-[[gnu::cold]] int no_engine(const char* call) {
-  return error(CANELE_EINVAL, std::string(call) + ": engine is NULL");
-}
+[[gnu::cold]] int no_engine(const char* call) { return error(CANELE_EINVAL, std::string(call) + ": engine is NULL"); }
 
 }  // namespace
 
@@ -292,9 +290,8 @@ uint64_t canele_now(const canele_engine_t* engine) {
 int canele_progress(canele_engine_t* engine) {
   if (engine == nullptr) [[unlikely]]
     return no_engine("canele_progress");
-  if (fork::in_child) [[unlikely]]
+  if (!may_progress(engine_of(engine))) [[unlikely]]
     return refuse_in_child("canele_progress");
-  engine_of(engine).resume_put_off();
   return engine_of(engine).step() > 0 ? 1 : 0;
 }
 

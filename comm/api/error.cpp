@@ -36,6 +36,12 @@ int caught() noexcept {
   }
 }
 
+bool resume_unless_in_child(Engine& engine) {
+  if (fork::in_child) return false;
+  engine.resume_put_off();
+  return true;
+}
+
 int refuse_in_child(const char* call) {
   return error(CANELE_EFORK, std::string(call) +
                                  ": this process is the child of a fork, and the engine is its parent's: only that may "

@@ -72,8 +72,7 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
   int count = 0;
   for (int attempt = 0; attempt < 2 && count == 0; ++attempt) {
     if (attempt == 1) {
-      if (fork::in_child) return refuse_in_child("canele_queue_poll");
-      e.resume_put_off();
+      if (!may_progress(e)) return refuse_in_child("canele_queue_poll");
       e.step();
     }
     const QueueLock guard(q, e.platform);

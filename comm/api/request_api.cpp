@@ -39,6 +39,11 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return check_header(options->header, length, "canele_isend_data");
 }
 
+[[gnu::cold]] int refuse_length(const char* call, std::size_t length) {
+  return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) +
+                                  " bytes are more than memory can be (at most PTRDIFF_MAX)");
+}
+
 [[gnu::cold]] int refuse_destination(const Engine& engine, int destination) {
   if (fork::in_child) return refuse_in_child("send");
   return error(CANELE_ERANK, "send to rank " + std::to_string(destination) + ": " + range_of(engine));
@@ -49,6 +54,8 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   if (!postable(request, session)) return refuse(request, session);
   Engine& engine = *session->engine;
   if (destination < 0 || destination >= engine.size) return refuse_destination(engine, destination);
+  if (data.length > longest_message) [[unlikely]]
+    return refuse_length("canele_isend", data.length);
   if (const int code = check_memory("send"); code != CANELE_OK) [[unlikely]]
     return code;
   prepare_send(*request, *session, destination, tag, data, options.header);
@@ -103,11 +110,6 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   if (fork::in_child) return refuse_in_child("receive");
   return error(CANELE_ERANK,
                "receive from rank " + std::to_string(source) + ": " + range_of(engine) + ", or CANELE_ANY_SOURCE");
-}
-
-[[gnu::cold]] int refuse_length(const char* call, std::size_t length) {
-  return error(CANELE_EINVAL, std::string(call) + ": " + std::to_string(length) +
-                                  " bytes are more than memory can be (at most PTRDIFF_MAX)");
 }
 
 [[gnu::cold]] int refuse_buffer(const char* call, std::size_t length) {
@@ -262,7 +264,7 @@ using namespace canele::comm::api;
 
 int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
                  canele_request_t* request) {
-  if (length != 0 && (buffer == nullptr || length > longest_message)) [[unlikely]]
+  if (length != 0 && buffer == nullptr) [[unlikely]]
     return refuse_buffer("canele_isend", length);
   if (session != nullptr && request != nullptr &&
       may_leave_at_once(session_of(session), destination, length, request_of(request))) [[likely]] {
@@ -376,8 +378,8 @@ bool announce_cancel(Request& r) {
   return true;
 }
 
-/// Is the registration one of the use that comes next: of a null request, or of one whose end the program knows of? Then
-/// nobody else touches the request.
+/// Is the registration one of the use that comes next: of a null request, or of one whose end the program knows of?
+/// Then nobody else touches the request.
 bool is_of_next_use(Request& r, std::uint64_t seen) {
   return r.kind == Request::Kind::null || ((seen & event::finalized) != 0 && r.told_of_end(seen));
 }
@@ -389,14 +391,15 @@ bool is_owed_event(const Request& r, std::uint64_t seen) {
 }
 
 [[gnu::cold]] int refuse_second(bool ended, const char* call) {
-  return error(CANELE_EBUSY, std::string(call) + (ended ? ": the request has ended, and its event is still to come: "
-                                                          "register for its next use in the callback, or when the queue "
-                                                          "has given it back"
-                                                        : ": this use of the request has a callback or a queue already"));
+  return error(CANELE_EBUSY,
+               std::string(call) + (ended ? ": the request has ended, and its event is still to come: "
+                                            "register for its next use in the callback, or when the queue "
+                                            "has given it back"
+                                          : ": this use of the request has a callback or a queue already"));
 }
 
 /// Notes the events that a callback is wanted for. True: some have happened, and the caller has to queue it.
-bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
+inline bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
   const bool pending = (seen & event::finalized) == 0;  // or its engine may be gone
   const WordVisit visit(pending ? r.engine : nullptr);
   std::uint64_t next;
@@ -407,28 +410,48 @@ bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
   return (next & RequestWord::queued_bit) != 0 && (seen & RequestWord::queued_bit) == 0;
 }
 
+inline void keep(Request& r, const Listening& what) {
+  r.callback = what.callback;
+  r.argument = what.argument;
+  r.queue_argument = what.queue_argument;
+}
+
+/// Of this use.
+inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
+  Engine* const engine = r.engine;  // the request may be gone when its callback has run
+  keep(r, what);
+  if (!want_events(r, seen, what.mask)) return;
+  engine->queue_delivery(r);
+  engine->after_submit();
+}
+
+/// Where it is not pending, or has a callback.
+[[gnu::cold, gnu::noinline]] int listen_carefully(Request& r, std::uint64_t seen, const Listening& what,
+                                                  const char* call) {
+  const bool next_use = is_of_next_use(r, seen), ended = (seen & event::finalized) != 0;
+  if (next_use && ended ? is_owed_event(r, seen) : RequestWord::wanted(seen) != 0) return refuse_second(ended, call);
+  if (!next_use && fork::in_child) return refuse_in_child(call);
+  if (!next_use) {
+    listen_now(r, seen, what);
+    return CANELE_OK;
+  }
+  // It becomes a null request that has a callback: the post finds it as that of a new one.
+  keep(r, what);
+  r.kind = Request::Kind::null;
+  r.word.store(std::uint64_t{what.mask} << RequestWord::wanted_shift, std::memory_order_relaxed);
+  return CANELE_OK;
+}
+
 }  // namespace
 
 int canele::comm::api::listen(Request& r, const Listening& what, const char* call) {
   const std::uint64_t seen = r.word.load(std::memory_order_acquire);
-  const bool next_use = is_of_next_use(r, seen), ended = (seen & event::finalized) != 0;
-  if (next_use && ended ? is_owed_event(r, seen) : RequestWord::wanted(seen) != 0) [[unlikely]]
-    return refuse_second(ended, call);
+  const bool pending = r.kind != Request::Kind::null && (seen & event::finalized) == 0;
+  if (!pending || RequestWord::wanted(seen) != 0) [[unlikely]]
+    return listen_carefully(r, seen, what, call);
   if (fork::in_child) [[unlikely]]
     return refuse_in_child(call);
-  r.callback = what.callback;
-  r.argument = what.argument;
-  r.queue_argument = what.queue_argument;
-  if (next_use) {  // it becomes a null request that has a callback: the post finds it as that of a new one
-    r.kind = Request::Kind::null;
-    r.word.store(std::uint64_t{what.mask} << RequestWord::wanted_shift, std::memory_order_relaxed);
-    return CANELE_OK;
-  }
-  Engine* const engine = r.engine;  // the request may be gone when its callback has run
-  if (want_events(r, seen, what.mask)) {
-    engine->queue_delivery(r);
-    engine->after_submit();
-  }
+  listen_now(r, seen, what);
   return CANELE_OK;
 }
 
@@ -451,14 +474,14 @@ namespace {
 int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, Request* into, int* found,
               canele_status_t* status) {
   if (session == nullptr || found == nullptr) return error(CANELE_EINVAL, "probe: session and found must be given");
-  if (fork::in_child) return refuse_in_child("probe");
   Session& s = session_of(session);
   Engine& engine = *s.engine;
   if (!s.open) return error(CANELE_ESTATE, "probe: session \"" + s.label + "\" is closed");
   if (source < CANELE_ANY_SOURCE || source >= engine.size) {
+    if (fork::in_child) return refuse_in_child("probe");
     return error(CANELE_ERANK, "probe of rank " + std::to_string(source) + ": no such rank");
   }
-  engine.resume_put_off();
+  if (!may_progress(engine)) return refuse_in_child("probe");
   engine.step();
   ProbeOp op;
   op.kind = OpKind::probe;

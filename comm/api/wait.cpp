@@ -430,9 +430,8 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
     return CANELE_OK;
   }
   if (!r.finalized()) {
-    if (fork::in_child) [[unlikely]]
+    if (!may_progress(*r.engine)) [[unlikely]]
       return refuse_in_child("canele_test");
-    r.engine->resume_put_off();
     if (!r.engine->worker.active()) r.engine->step();
   }
   *done = r.finalized() ? 1 : 0;
@@ -472,7 +471,9 @@ int canele_wait_all(size_t count, canele_request_t* const* requests, canele_stat
       r.tell();
       continue;
     }
-    const int code = canele_wait(requests[i], statuses != nullptr ? &statuses[i] : nullptr);
+    canele_status_t* status = nullptr;
+    if (statuses != nullptr) status = &statuses[i];
+    const int code = canele_wait(requests[i], status);
     if (code == CANELE_EDEADLK && callback_depth() != 0) return code;
     if (first == CANELE_OK) first = code;
   }

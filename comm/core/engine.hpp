@@ -256,6 +256,7 @@ class Engine final : public ltask::Helped {
   void give_away() {
     rank = size = CANELE_EFORK;  // each rank is a wrong one
     lock.close();
+    put_offs.give_away();
   }
 
   // ---- the lock -------------------------------------------------------------------------------------------------

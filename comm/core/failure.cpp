@@ -110,7 +110,9 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   drop_named(*this, peer, by);
   if (by != nullptr) fetch::drop(*this, peer, *by);
   multicast::gone(*this, peer);
-  receive_path::end_posted(*this, peer.rank, peer.error);
+  // Once all finalize, what is still posted is cancelled on each rank, in whatever order they leave.
+  const bool all_leave = !lost && stage != Stage::running;
+  receive_path::end_posted(*this, peer.rank, all_leave ? CANELE_ECANCELED : peer.error);
 }
 
 namespace peers {

@@ -37,7 +37,8 @@ void after_fork_in_child() {
 
 bool begin_life() {
   if (lives.fetch_add(1, std::memory_order_relaxed) >= most_engines ||
-      (!noticed.exchange(true, std::memory_order_relaxed) && pthread_atfork(nullptr, nullptr, after_fork_in_child) != 0)) {
+      (!noticed.exchange(true, std::memory_order_relaxed) &&
+       pthread_atfork(nullptr, nullptr, after_fork_in_child) != 0)) {
     lives.fetch_sub(1, std::memory_order_relaxed);
     return false;
   }

@@ -5,9 +5,10 @@
 //
 // Who: canele_init and canele_finalize enlist and strike off; comm/api asks on its slow paths.
 // Threads: any.
-// Surprise: this is the one global of comm. The child's copy of an engine is given away (Engine::give_away): nobody ever
-//     gets its lock again, and its number of ranks is a negative error, which what checks a rank finds anyway. So a post
-//     of the parent pays nothing, and one of the child ends where wrong ranks do.
+// Surprise: this is the one global of comm. The child's copy of an engine is given away (Engine::give_away): nobody
+// ever
+//     gets its lock again, and its number of ranks is a negative error, which what checks a rank finds anyway. So a
+//     post of the parent pays nothing, and one of the child ends where wrong ranks do.
 #pragma once
 
 namespace canele::comm {
@@ -16,8 +17,8 @@ class Engine;
 
 namespace fork {
 
-/// This process is the child of one that had an engine, or had joined the job of a launcher. Written by the child's only
-/// thread, before fork() returns.
+/// This process is the child of one that had an engine, or had joined the job of a launcher. Written by the child's
+/// only thread, before fork() returns.
 extern constinit bool in_child __attribute__((visibility("hidden")));
 
 /// Before a process joins a job: from now on forks are noticed. False: no memory, or too many engines at a time.

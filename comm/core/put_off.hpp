@@ -71,6 +71,9 @@ class PutOffs {
     return date == 0 ? never : date;
   }
 
+  /// In the child of a fork: any() from now on, so that who would make progress comes to where it is refused.
+  void give_away() noexcept { earliest_.store(1, std::memory_order_relaxed); }
+
   void add(PutOff& one);
   /// False: it is not there any more.
   bool remove(PutOff& one);

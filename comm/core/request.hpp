@@ -128,8 +128,8 @@ struct Outcome {
   std::uint64_t status_tag;
   std::uint64_t status_length;
   std::int16_t status_error;  ///< these two in their order: a post writes both by one store
-  std::uint16_t told;         ///< 1: finalized, and the program has been told so by a call. See tell() and told_of_end()
-  std::int32_t rank;          ///< destination, or source once known
+  std::uint16_t told;  ///< 1: finalized, and the program has been told so by a call. See tell() and told_of_end()
+  std::int32_t rank;   ///< destination, or source once known
   Kind kind;
   Stage stage;
   bool synchronous;  ///< send: finalized after the match

@@ -15,6 +15,18 @@
  *  - Lengths and offsets are in bytes; times are in nanoseconds; ranks run from 0 to canele_size() - 1.
  *  - Objects passed by pointer stay the property of the caller.
  *  - Zero bytes are a valid null request, message, pack, unpack, queue and condition.
+ *  - NULL where a pointer must be given, numbers out of range, and lengths above PTRDIFF_MAX are CANELE_EINVAL;
+ *    functions without a code do nothing then. What an object was (freed, of an engine that is gone) cannot be checked.
+ *  - Structures of options may be longer than this library knows (struct_size, at most 1,024), if the rest is zero.
+ *
+ * What a program must not do, as nothing can mend it:
+ *  - let an exception leave a function that it has given to the library (callback, segments, task, operator);
+ *  - cancel a thread (pthread_cancel) that is inside a function of the library, or leave one by longjmp.
+ *
+ * fork: the engine stays the parent's. In the child every function that needs an engine returns CANELE_EFORK at once
+ * and touches nothing that the parent shares; canele_init, too, if the parent had an engine at the fork or was ever
+ * started by a launcher. A request that had ended before still tells how. Functions without a code do nothing;
+ * canele_abort ends the child only. Fork and exec, system and posix_spawn are unaffected.
  */
 #ifndef CANELE_CANELE_H
 #define CANELE_CANELE_H
@@ -55,7 +67,7 @@ enum canele_error {
   CANELE_ETIMEOUT = -12,  /**< the time given has passed */
   CANELE_EBUSY = -13,     /**< requests are still pending, or a limited resource is taken */
   CANELE_EPROTOCOL = -14, /**< the peer sent bytes that make no sense; its connection was closed */
-  CANELE_EFORK = -15      /**< the engine was created before a fork and this is the child */
+  CANELE_EFORK = -15      /**< the engine is that of the parent before a fork, and this is the child */
 };
 
 /** One line naming the error code. Never NULL; static storage. */
@@ -100,7 +112,8 @@ CANELE_API int canele_init(const canele_options_t *options, canele_engine_t **en
  * _exit instead is reported by the launcher as one that has not ended well. */
 CANELE_API int canele_finalize(canele_engine_t *engine);
 
-/** Asks the launcher to end the whole job with exit code `code`, then ends this process. Does not return. */
+/** Asks the launcher to end the whole job with exit code `code`, then ends this process. Does not return. In the child
+ * of a fork it ends the child only. */
 CANELE_API void canele_abort(canele_engine_t *engine, int code, const char *reason);
 
 CANELE_API int canele_rank(const canele_engine_t *engine);
@@ -110,7 +123,7 @@ CANELE_API int canele_size(const canele_engine_t *engine);
 CANELE_API int canele_local_rank(const canele_engine_t *engine);
 CANELE_API int canele_local_size(const canele_engine_t *engine);
 
-/** Monotonic time in nanoseconds, comparable within this process. */
+/** Monotonic time in nanoseconds, comparable within this process. engine may be NULL. */
 CANELE_API uint64_t canele_now(const canele_engine_t *engine);
 
 /** Makes communication progress once: polls every driver, runs ready tasks and callbacks. Never blocks.
@@ -164,13 +177,15 @@ enum canele_session_flags {
       1 /**< MPI's rule: messages of one source match in the order they were sent, whatever the tag */
 };
 
-/** Opens the session called `label` (1 to 63 bytes). Local: no other rank takes part; ranks that use the same label
- * meet. Messages that arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here.
+/** Opens the session called `label` (1 to 63 bytes; those that begin with "canele.", "barrier:", "active:" or "group:"
+ * are the library's own: CANELE_EINVAL). Local: no other rank takes part; ranks that use the same label meet. Messages
+ * that arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here.
  */
 CANELE_API int canele_session_open(canele_engine_t *engine, const char *label, unsigned flags,
                                    canele_session_t **session);
 
-/** Closes it. CANELE_EBUSY while requests of it are pending. Messages nobody received are dropped and counted. */
+/** Closes it. CANELE_EBUSY while requests of it are pending, CANELE_ESTATE if it is closed. Messages nobody received
+ * are dropped and counted. */
 CANELE_API int canele_session_close(canele_session_t *session);
 
 /** The engine a session belongs to. */
@@ -212,7 +227,8 @@ CANELE_API canele_data_t canele_data_segments(canele_segments_fn segments, const
 #define CANELE_REQUEST_SIZE 384
 
 /** One send or receive. Memory of the caller (16-byte aligned, zeroed before its first use), which must neither move
- * nor be freed before it is finalized. May be used again after that, without being zeroed. */
+ * nor be freed before it is finalized: the library would write into what is there then, which it cannot notice. May be
+ * used again after that, without being zeroed. */
 typedef struct canele_request {
   CANELE_ALIGNAS_16 unsigned char opaque[CANELE_REQUEST_SIZE];
 } canele_request_t;
@@ -238,9 +254,17 @@ typedef struct canele_status {
  *  one request never overlap. */
 typedef void (*canele_callback_fn)(canele_request_t *request, unsigned events, void *argument);
 
-/** Asks for `callback(request, events, argument)` for the events in `mask`. May be called before the request is posted
- * or after; if events have happened already, the callback runs soon, possibly inside this call. At most one callback
- * per request and use. */
+/** Asks for `callback(request, events, argument)` for the events in `mask`, in one use of the request:
+ *  - of this use, if it is pending, or finalized and nothing has told the program so yet. What has happened already is
+ *    told soon, possibly inside this call;
+ *  - of the next use, if the request is null, or if the program has been told that the last use is finalized: by
+ *    canele_wait..., canele_test (done), canele_request_status, by its callback with CANELE_EVENT_FINALIZED (also
+ *    inside that call), or by the queue that it was taken out of. The request is null from then on: read the status
+ *    before.
+ *
+ * So registration may come before the post or after it. If a post is refused, the registration stays. One callback or
+ * queue a use: CANELE_EBUSY for a second one, and while the event of the last use is still to come. One thread at a
+ * time for one request. */
 CANELE_API int canele_request_on_event(canele_request_t *request, unsigned mask, canele_callback_fn callback,
                                        void *argument);
 
@@ -397,8 +421,8 @@ typedef struct canele_queue {
   CANELE_ALIGNAS_16 unsigned char opaque[64];
 } canele_queue_t;
 
-/** Sends `request` to `queue` when it is finalized, instead of a callback; `argument` comes back with it. Before or
- * after posting. */
+/** Sends `request` to `queue` when it is finalized, instead of a callback; `argument` comes back with it. Of which use,
+ * and errors: as for canele_request_on_event. A request that lies in a queue cannot be posted (CANELE_EBUSY). */
 CANELE_API int canele_request_on_queue(canele_request_t *request, canele_queue_t *queue, void *argument);
 
 /** Takes at most `max` finalized requests; returns how many. arguments may be NULL. Several threads may poll. Makes
