@@ -29,6 +29,8 @@ template <class... Parameters, class... Arguments>
 [[gnu::noinline]] int run_carefully(Function function, MPI_Comm handle, int (*start)(const Start&, Parameters...),
                                     const Arguments&... arguments) {
   const Call call(function);
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* comm = nullptr;
   int code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = may_block();
@@ -62,6 +64,8 @@ template <class... Parameters, class... Arguments>
 int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int (*start)(const Start&, Parameters...),
                      Arguments... arguments) {
   const Call call(function);
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* comm = nullptr;
   Request* request = nullptr;
   int code = get_communicator(handle, &comm);

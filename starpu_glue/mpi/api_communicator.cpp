@@ -45,6 +45,8 @@ using namespace canele::mpi;
 
 extern "C" int PMPI_Comm_rank(MPI_Comm comm, int* rank) {
   const Call call("MPI_Comm_rank");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) *rank = found->rank();
@@ -54,6 +56,8 @@ CANELE_MPI_NAME(Comm_rank);
 
 extern "C" int PMPI_Comm_size(MPI_Comm comm, int* size) {
   const Call call("MPI_Comm_size");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) *size = found->size();
@@ -63,6 +67,8 @@ CANELE_MPI_NAME(Comm_size);
 
 extern "C" int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) {
   const Call call("MPI_Comm_dup");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* parent = nullptr;
   int code = get_communicator(comm, &parent);
   if (code == MPI_SUCCESS) code = may_block();
@@ -73,6 +79,8 @@ CANELE_MPI_NAME(Comm_dup);
 
 extern "C" int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part) {
   const Call call("MPI_Comm_split");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* parent = nullptr;
   int code = get_communicator(comm, &parent);
   if (code == MPI_SUCCESS && color < 0 && color != MPI_UNDEFINED) {
@@ -86,6 +94,8 @@ CANELE_MPI_NAME(Comm_split);
 
 extern "C" int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
   const Call call("MPI_Comm_create_group");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* parent = nullptr;
   RanksPointer ranks;
   int code = get_communicator(comm, &parent);
@@ -99,12 +109,16 @@ CANELE_MPI_NAME(Comm_create_group);
 
 extern "C" int PMPI_Comm_free(MPI_Comm* comm) {
   const Call call("MPI_Comm_free");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   return call.end(free_communicator(comm));
 }
 CANELE_MPI_NAME(Comm_free);
 
 extern "C" int PMPI_Comm_compare(MPI_Comm first, MPI_Comm second, int* result) {
   const Call call("MPI_Comm_compare");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* a = nullptr;
   Communicator* b = nullptr;
   int code = get_communicator(first, &a);
@@ -116,6 +130,8 @@ CANELE_MPI_NAME(Comm_compare);
 
 extern "C" int PMPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
   const Call call("MPI_Comm_group");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) code = new_group(found->ranks(), group);
@@ -125,6 +141,8 @@ CANELE_MPI_NAME(Comm_group);
 
 extern "C" int PMPI_Comm_set_name(MPI_Comm comm, const char* name) {
   const Call call("MPI_Comm_set_name");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) found->set_name(name);
@@ -134,6 +152,8 @@ CANELE_MPI_NAME(Comm_set_name);
 
 extern "C" int PMPI_Comm_get_name(MPI_Comm comm, char* name, int* length) {
   const Call call("MPI_Comm_get_name");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) found->name(name, length);
@@ -145,6 +165,8 @@ extern "C" int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* f
   static const int tag_upper_bound = INT_MAX;
   static const int wtime_is_global = 0;
   const Call call("MPI_Comm_get_attr");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   if (const int code = get_communicator(comm, &found); code != MPI_SUCCESS) return call.end(code);
   const int* attribute = keyval == MPI_TAG_UB            ? &tag_upper_bound
@@ -159,6 +181,8 @@ CANELE_MPI_NAME(Comm_get_attr);
 
 extern "C" int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
   const Call call("MPI_Comm_set_errhandler");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_RETURN) {
@@ -172,6 +196,8 @@ CANELE_MPI_NAME(Comm_set_errhandler);
 
 extern "C" int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) {
   const Call call("MPI_Comm_get_errhandler");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) *handler = found->error_handler();
@@ -187,6 +213,8 @@ CANELE_MPI_NAME(Comm_f2c);
 
 extern "C" int PMPI_Group_size(MPI_Group group, int* size) {
   const Call call("MPI_Group_size");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   RanksPointer ranks;
   const int code = get_group(group, &ranks);
   if (code == MPI_SUCCESS) *size = ranks->size();
@@ -196,6 +224,8 @@ CANELE_MPI_NAME(Group_size);
 
 extern "C" int PMPI_Group_rank(MPI_Group group, int* rank) {
   const Call call("MPI_Group_rank");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   RanksPointer ranks;
   const int code = get_group(group, &ranks);
   if (code == MPI_SUCCESS) *rank = ranks->position(world()->rank());
@@ -205,6 +235,8 @@ CANELE_MPI_NAME(Group_rank);
 
 extern "C" int PMPI_Group_incl(MPI_Group group, int count, const int* chosen, MPI_Group* part) {
   const Call call("MPI_Group_incl");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   RanksPointer ranks;
   int code = get_group(group, &ranks);
   if (code == MPI_SUCCESS && (count < 0 || count > ranks->size())) {
@@ -228,6 +260,8 @@ CANELE_MPI_NAME(Group_incl);
 
 extern "C" int PMPI_Group_translate_ranks(MPI_Group from, int count, const int* ranks, MPI_Group to, int* translated) {
   const Call call("MPI_Group_translate_ranks");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   RanksPointer source;
   RanksPointer target;
   int code = get_group(from, &source);
@@ -246,6 +280,8 @@ CANELE_MPI_NAME(Group_translate_ranks);
 
 extern "C" int PMPI_Group_free(MPI_Group* group) {
   const Call call("MPI_Group_free");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   RanksPointer ranks;
   const int code = get_group(*group, &ranks);
   if (code == MPI_SUCCESS) {

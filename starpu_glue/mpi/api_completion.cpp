@@ -130,6 +130,8 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
 
 [[gnu::noinline]] int wait_carefully(MPI_Request* handle, MPI_Status* status) {
   const Call call("MPI_Wait");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Request* request = nullptr;
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS) code = may_block();
@@ -147,6 +149,8 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
 
 [[gnu::noinline]] int wait_all_carefully(int count, MPI_Request* requests, MPI_Status* statuses) {
   const Call call("MPI_Waitall");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Selection selection;
   int code = selection.collect(count, requests);
   if (code == MPI_SUCCESS) code = may_block();
@@ -159,6 +163,8 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
 
 [[gnu::noinline]] int test_carefully(MPI_Request* handle, int* flag, MPI_Status* status) {
   const Call call("MPI_Test");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Request* request = nullptr;
   if (const int code = get_request(*handle, &request); code != MPI_SUCCESS) return call.end(code);
   *flag = 1;
@@ -179,6 +185,8 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
 
 int wait_some(const Call& call, int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses,
               bool block) {
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Selection selection;
   int code = selection.collect(count, requests);
   if (code == MPI_SUCCESS && block) code = may_block();
@@ -225,6 +233,8 @@ CANELE_MPI_NAME(Waitall);
 
 extern "C" int PMPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   const Call call("MPI_Waitany");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Selection selection;
   int code = selection.collect(count, requests);
   if (code == MPI_SUCCESS) code = may_block();
@@ -264,6 +274,8 @@ CANELE_MPI_NAME(Test);
 
 extern "C" int PMPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   const Call call("MPI_Testall");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Selection selection;
   int code = selection.collect(count, requests);
   if (code != MPI_SUCCESS) return call.end(code);
@@ -282,6 +294,8 @@ CANELE_MPI_NAME(Testall);
 
 extern "C" int PMPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   const Call call("MPI_Testany");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Selection selection;
   int code = selection.collect(count, requests);
   if (code != MPI_SUCCESS) return call.end(code);
@@ -306,6 +320,8 @@ CANELE_MPI_NAME(Testsome);
 
 extern "C" int PMPI_Cancel(MPI_Request* handle) {
   const Call call("MPI_Cancel");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Request* request = nullptr;
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
@@ -319,6 +335,8 @@ CANELE_MPI_NAME(Cancel);
 
 extern "C" int PMPI_Test_cancelled(const MPI_Status* status, int* flag) {
   const Call call("MPI_Test_cancelled");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   *flag = status->cancelled;
   return call.end(MPI_SUCCESS);
 }
@@ -326,6 +344,8 @@ CANELE_MPI_NAME(Test_cancelled);
 
 extern "C" int PMPI_Request_free(MPI_Request* handle) {
   const Call call("MPI_Request_free");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Request* request = nullptr;
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");

@@ -41,6 +41,8 @@ CANELE_MPI_NAME(Initialized);
 
 extern "C" int PMPI_Finalize(void) {
   const Call call("MPI_Finalize");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   int code = may_block();
   if (code == MPI_SUCCESS) code = stop();
   return call.end(code);
@@ -55,6 +57,8 @@ CANELE_MPI_NAME(Finalized);
 
 extern "C" int PMPI_Query_thread(int* provided) {
   const Call call("MPI_Query_thread");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   *provided = MPI_THREAD_MULTIPLE;
   return call.end(MPI_SUCCESS);
 }
@@ -62,6 +66,8 @@ CANELE_MPI_NAME(Query_thread);
 
 extern "C" int PMPI_Is_thread_main(int* flag) {
   const Call call("MPI_Is_thread_main");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   *flag = is_main_thread() ? 1 : 0;
   return call.end(MPI_SUCCESS);
 }
@@ -91,6 +97,8 @@ CANELE_MPI_NAME(Wtick);
 
 extern "C" int PMPI_Get_processor_name(char* name, int* length) {
   const Call call("MPI_Get_processor_name");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   char host[MPI_MAX_PROCESSOR_NAME] = "";
   if (gethostname(host, sizeof host - 1) != 0) {
     return call.end(fail(MPI_ERR_OTHER, "the host name is not known: %s", std::strerror(errno)));

@@ -13,18 +13,24 @@ using namespace canele::mpi;
 
 extern "C" int PMPI_Op_create(MPI_User_function* function, int commute, MPI_Op* op) {
   const Call call("MPI_Op_create");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   return call.end(new_operator(function, commute != 0, op));
 }
 CANELE_MPI_NAME(Op_create);
 
 extern "C" int PMPI_Op_free(MPI_Op* op) {
   const Call call("MPI_Op_free");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   return call.end(free_operator(op));
 }
 CANELE_MPI_NAME(Op_free);
 
 extern "C" int PMPI_Op_commutative(MPI_Op op, int* commute) {
   const Call call("MPI_Op_commutative");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   bool commutes = false;
   const int code = is_commutative(op, &commutes);
   if (code == MPI_SUCCESS) *commute = commutes ? 1 : 0;
@@ -34,6 +40,8 @@ CANELE_MPI_NAME(Op_commutative);
 
 extern "C" int PMPI_Reduce_local(const void* in, void* inout, int count, MPI_Datatype type, MPI_Op op) {
   const Call call("MPI_Reduce_local");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Buffer buffer;
   Operator operation;
   int code = get_buffer(inout, count, type, &buffer);

@@ -22,6 +22,8 @@ namespace {
 [[gnu::noinline]] int send_blocking(Function function, const void* memory, int count, MPI_Datatype type, int rank,
                                     int tag, MPI_Comm comm, bool synchronous) {
   const Call call(function);
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Endpoint to;
   Buffer buffer;
   int code = get_destination(comm, rank, tag, &to);
@@ -38,6 +40,8 @@ namespace {
 [[gnu::noinline]] int send_later(Function function, const void* memory, int count, MPI_Datatype type, int rank, int tag,
                                  MPI_Comm comm, bool synchronous, MPI_Request* request) {
   const Call call(function);
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Endpoint to;
   Buffer buffer;
   int code = get_destination(comm, rank, tag, &to);
@@ -56,6 +60,8 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
 [[gnu::noinline]] int receive_blocking(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                                        MPI_Status* status) {
   const Call call("MPI_Recv");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Endpoint from;
   Buffer buffer;
   int code = get_source(comm, rank, tag, &from);
@@ -79,6 +85,8 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
 [[gnu::noinline]] int receive_later(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                                     MPI_Request* request) {
   const Call call("MPI_Irecv");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Endpoint from;
   Buffer buffer;
   int code = get_source(comm, rank, tag, &from);
@@ -90,6 +98,8 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
 /// The engine has refused the message of a request that no handle names yet, or it has failed.
 [[gnu::cold, gnu::noinline]] int fail_on_short_way(Function function, Request& request, int error, MPI_Status* status) {
   const Call call(function);
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   if (error == CANELE_EDEADLK) fatal("a call that blocks was made inside a completion callback");
   const int code = from_engine(error);
   const Communicator& comm = request.comm();
@@ -202,6 +212,8 @@ extern "C" int PMPI_Sendrecv(const void* send, int send_count, MPI_Datatype send
                              void* receive, int receive_count, MPI_Datatype receive_type, int source, int receive_tag,
                              MPI_Comm comm, MPI_Status* status) {
   const Call call("MPI_Sendrecv");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Endpoint to;
   Endpoint from;
   Buffer outgoing;
@@ -231,6 +243,8 @@ CANELE_MPI_NAME(Sendrecv);
 
 extern "C" int PMPI_Probe(int rank, int tag, MPI_Comm comm, MPI_Status* status) {
   const Call call("MPI_Probe");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Endpoint from;
   int code = get_source(comm, rank, tag, &from);
   if (code == MPI_SUCCESS) code = may_block();
@@ -245,6 +259,8 @@ CANELE_MPI_NAME(Probe);
 
 extern "C" int PMPI_Iprobe(int rank, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   const Call call("MPI_Iprobe");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Endpoint from;
   int code = get_source(comm, rank, tag, &from);
   if (code == MPI_SUCCESS) code = probe(from, flag, status);
@@ -254,6 +270,8 @@ CANELE_MPI_NAME(Iprobe);
 
 extern "C" int PMPI_Get_count(const MPI_Status* status, MPI_Datatype type, int* count) {
   const Call call("MPI_Get_count");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Buffer element;
   if (const int code = get_buffer(nullptr, 1, type, &element); code != MPI_SUCCESS) return call.end(code);
   const auto size = static_cast<MPI_Count>(element.size());

@@ -36,6 +36,8 @@ int hand_out(int code, const Type* made, MPI_Datatype* handle) {
 template <class Make>
 int derive(Function function, MPI_Datatype element, MPI_Datatype* handle, Make make) {
   const Call call(function);
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   Type* made = nullptr;
   int code = get_type(element, &found);
@@ -96,6 +98,8 @@ CANELE_MPI_NAME(Type_create_hindexed);
 extern "C" int PMPI_Type_create_struct(int count, const int* blocks, const MPI_Aint* displacements,
                                        const MPI_Datatype* elements, MPI_Datatype* type) {
   const Call call("MPI_Type_create_struct");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   if (const int code = check_count(count); code != MPI_SUCCESS) return call.end(code);
   const auto items = static_cast<std::size_t>(count);
   std::vector<Type*> found(items);
@@ -121,6 +125,8 @@ CANELE_MPI_NAME(Type_dup);
 
 extern "C" int PMPI_Type_commit(MPI_Datatype* type) {
   const Call call("MPI_Type_commit");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   return call.end(get_type(*type, &found));
 }
@@ -128,6 +134,8 @@ CANELE_MPI_NAME(Type_commit);
 
 extern "C" int PMPI_Type_free(MPI_Datatype* type) {
   const Call call("MPI_Type_free");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   int code = get_type(*type, &found);
   if (code == MPI_SUCCESS && found->predefined) {
@@ -143,6 +151,8 @@ CANELE_MPI_NAME(Type_free);
 
 extern "C" int PMPI_Type_size(MPI_Datatype type, int* size) {
   const Call call("MPI_Type_size");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) *size = found->size > INT_MAX ? MPI_UNDEFINED : static_cast<int>(found->size);
@@ -152,6 +162,8 @@ CANELE_MPI_NAME(Type_size);
 
 extern "C" int PMPI_Type_get_extent(MPI_Datatype type, MPI_Aint* lower, MPI_Aint* extent) {
   const Call call("MPI_Type_get_extent");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) {
@@ -164,6 +176,8 @@ CANELE_MPI_NAME(Type_get_extent);
 
 extern "C" int PMPI_Type_get_true_extent(MPI_Datatype type, MPI_Aint* lower, MPI_Aint* extent) {
   const Call call("MPI_Type_get_true_extent");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) {
@@ -176,6 +190,8 @@ CANELE_MPI_NAME(Type_get_true_extent);
 
 extern "C" int PMPI_Type_get_envelope(MPI_Datatype type, int* integers, int* addresses, int* types, int* combiner) {
   const Call call("MPI_Type_get_envelope");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) {
@@ -191,6 +207,8 @@ CANELE_MPI_NAME(Type_get_envelope);
 extern "C" int PMPI_Type_get_contents(MPI_Datatype type, int max_integers, int max_addresses, int max_types,
                                       int* integers, MPI_Aint* addresses, MPI_Datatype* types) {
   const Call call("MPI_Type_get_contents");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   int code = get_type(type, &found);
   if (code == MPI_SUCCESS && found->predefined) {
@@ -214,6 +232,8 @@ CANELE_MPI_NAME(Type_get_contents);
 
 extern "C" int PMPI_Type_get_name(MPI_Datatype type, char* name, int* length) {
   const Call call("MPI_Type_get_name");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) {
@@ -226,6 +246,8 @@ CANELE_MPI_NAME(Type_get_name);
 
 extern "C" int PMPI_Type_set_name(MPI_Datatype type, const char* name) {
   const Call call("MPI_Type_set_name");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) found->name.assign(name, strnlen(name, MPI_MAX_OBJECT_NAME - 1));
@@ -242,6 +264,8 @@ CANELE_MPI_NAME(Get_address);
 extern "C" int PMPI_Pack(const void* in, int count, MPI_Datatype type, void* out, int size, int* position,
                          MPI_Comm comm) {
   const Call call("MPI_Pack");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   Buffer buffer;
   int code = get_communicator(comm, &found);
@@ -261,6 +285,8 @@ CANELE_MPI_NAME(Pack);
 extern "C" int PMPI_Unpack(const void* in, int size, int* position, void* out, int count, MPI_Datatype type,
                            MPI_Comm comm) {
   const Call call("MPI_Unpack");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   Buffer buffer;
   int code = get_communicator(comm, &found);
@@ -280,6 +306,8 @@ CANELE_MPI_NAME(Unpack);
 
 extern "C" int PMPI_Pack_size(int count, MPI_Datatype type, MPI_Comm comm, int* size) {
   const Call call("MPI_Pack_size");
+  if (call.refused()) [[unlikely]]
+    return call.end(refuse_in_child());
   Communicator* found = nullptr;
   Buffer buffer;
   int code = get_communicator(comm, &found);

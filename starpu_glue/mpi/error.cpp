@@ -136,7 +136,7 @@ void warn(const char* format, ...) {
 
 Call::Call(Function function) : Call(function, 0) {
   const Phase now = phase();
-  if (now == Phase::running) return;
+  if (now == Phase::running || in_child) return;
   fatal("%s was called %s", function_, now == Phase::before ? "before MPI_Init" : "after MPI_Finalize");
 }
 

@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include "starpu_glue/mpi/profile.hpp"
+#include "starpu_glue/mpi/state.hpp"
 
 namespace canele::mpi {
 
@@ -43,6 +44,9 @@ class Call {
   explicit Call(Function function);
   /// For calls that are legal at any time.
   static Call any_time(Function function) { return Call(function, 0); }
+
+  /// False. Or, in the child of a fork, true: the call is to return end(refuse_in_child()).
+  bool refused() const { return in_child; }
 
   /// Returns `code` after the communicator's error handler (null: MPI_COMM_WORLD's) had its say.
   int end(int code, const Communicator* comm = nullptr) const {

@@ -225,6 +225,12 @@ int abandon(Request& request) {
     free_request(request);
     return MPI_SUCCESS;
   }
+  // One that has ended is told of by no event, if the program has been told so already.
+  canele_status_t outcome{};
+  if (canele_request_status(&request.engine, &outcome) == CANELE_OK) {
+    free_request(request);
+    return MPI_SUCCESS;
+  }
   return from_engine(canele_request_on_event(&request.engine, CANELE_EVENT_FINALIZED, free_when_finalized, &request));
 }
 

@@ -21,6 +21,7 @@
 namespace canele::mpi {
 
 constinit thread_local int CallbackScope::depth = 0;
+constinit bool in_child = false;
 
 namespace {
 
@@ -28,6 +29,15 @@ constinit std::atomic<Phase> current{Phase::before};
 constinit std::atomic<canele_engine_t*> running{nullptr};
 constinit std::atomic<int> users{0};  // EngineUse objects alive
 constinit std::atomic<pthread_t> main_thread{};
+constinit std::atomic<bool> forks_noticed{false};
+
+/// In the child, whose other threads have vanished wherever they were: plain words only. No call is a plain one any
+/// more, so each comes to where it is refused.
+void after_fork_in_child() {
+  if (current.load(std::memory_order_relaxed) == Phase::before) return;
+  in_child = true;
+  make_calls_plain(false);
+}
 
 /// "CANELE_STRATEGY=..." for NMAD_STRATEGY, or "".
 std::string strategy_setting() {
@@ -64,6 +74,12 @@ void add_worker(std::vector<const char*>& settings) {
 
 }  // namespace
 
+int refuse_in_child() {
+  return fail(MPI_ERR_OTHER,
+              "this process is the child of a fork, and MPI is its parent's: only that may use it (start a program "
+              "instead, or fork before MPI_Init)");
+}
+
 Phase phase() { return current.load(std::memory_order_acquire); }
 
 canele_engine_t* engine() { return running.load(std::memory_order_acquire); }
@@ -76,6 +92,9 @@ bool worker_wanted() {
 }
 
 int start() {
+  if (in_child) return refuse_in_child();
+  if (!forks_noticed.exchange(true) && pthread_atfork(nullptr, nullptr, after_fork_in_child) != 0)
+    return fail(MPI_ERR_NO_MEM, "no memory to notice forks");
   Phase expected = Phase::before;
   if (!current.compare_exchange_strong(expected, Phase::ending)) {
     return fail(MPI_ERR_OTHER, expected == Phase::after ? "MPI cannot be initialized again after MPI_Finalize"

@@ -17,6 +17,13 @@ enum class Phase : int { before, running, ending, after };
 
 Phase phase();
 
+/// This process is the child of a fork, and MPI is its parent's: every call answers MPI_ERR_OTHER. Written before
+/// fork() returns in the child.
+extern constinit bool in_child __attribute__((visibility("hidden")));
+
+/// The answer, with words.
+int refuse_in_child();
+
 /// The engine between MPI_Init and MPI_Finalize, else nullptr. For MPI calls, which may not overlap those two.
 canele_engine_t* engine();
 

@@ -51,8 +51,9 @@ extern "C" void piom_cond_signal(piom_cond_t* condition, piom_cond_value_t mask)
 
 extern "C" void piom_cond_wait(piom_cond_t* condition, piom_cond_value_t mask) {
   const mpi::EngineUse use;
-  if (canele_condition_wait(use.get(), inside(condition), mask) != CANELE_EDEADLK) return;
-  if (canele_condition_test(inside(condition), mask) != 0) return;
+  const int error = canele_condition_wait(use.get(), inside(condition), mask);
+  if (error == CANELE_OK || canele_condition_test(inside(condition), mask) != 0) return;
+  if (error != CANELE_EDEADLK) mpi::fatal("a wait for a StarPU request failed: %s", canele_error_detail());
   mpi::fatal("a wait for a StarPU request was made inside a completion callback, where it could never end");
 }
 
