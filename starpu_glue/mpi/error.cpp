@@ -75,7 +75,7 @@ int class_of(int error) {
 void print(const char* prefix, const char* format, va_list arguments) {
   char text[768];
   std::vsnprintf(text, sizeof text, format, arguments);
-  if (canele_engine_t* running = engine()) {
+  if (canele_engine_t* running = engine(); running != nullptr && !in_child) {
     std::fprintf(stderr, "canele: rank %d: %s%s\n", canele_rank(running), prefix, text);
   } else {
     std::fprintf(stderr, "canele: %s%s\n", prefix, text);

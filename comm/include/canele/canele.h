@@ -15,18 +15,11 @@
  *  - Lengths and offsets are in bytes; times are in nanoseconds; ranks run from 0 to canele_size() - 1.
  *  - Objects passed by pointer stay the property of the caller.
  *  - Zero bytes are a valid null request, message, pack, unpack, queue and condition.
- *  - NULL where a pointer must be given, numbers out of range, and lengths above PTRDIFF_MAX are CANELE_EINVAL;
- *    functions without a code do nothing then. What an object was (freed, of an engine that is gone) cannot be checked.
- *  - Structures of options may be longer than this library knows (struct_size, at most 1,024), if the rest is zero.
- *
- * What a program must not do, as nothing can mend it:
- *  - let an exception leave a function that it has given to the library (callback, segments, task, operator);
- *  - cancel a thread (pthread_cancel) that is inside a function of the library, or leave one by longjmp.
- *
- * fork: the engine stays the parent's. In the child every function that needs an engine returns CANELE_EFORK at once
- * and touches nothing that the parent shares; canele_init, too, if the parent had an engine at the fork or was ever
- * started by a launcher. A request that had ended before still tells how. Functions without a code do nothing;
- * canele_abort ends the child only. Fork and exec, system and posix_spawn are unaffected.
+ *  - NULL where a pointer must be given, and lengths above PTRDIFF_MAX, are CANELE_EINVAL. Options may be longer than
+ *    this library knows (struct_size), if the rest is zero.
+ *  - Forbidden: an exception out of a function given to the library; pthread_cancel and longjmp inside one of its own.
+ *  - In the child of a fork what needs an engine returns CANELE_EFORK at once, often canele_init, too: see
+ * native-api.md.
  */
 #ifndef CANELE_CANELE_H
 #define CANELE_CANELE_H
@@ -254,17 +247,12 @@ typedef struct canele_status {
  *  one request never overlap. */
 typedef void (*canele_callback_fn)(canele_request_t *request, unsigned events, void *argument);
 
-/** Asks for `callback(request, events, argument)` for the events in `mask`, in one use of the request:
- *  - of this use, if it is pending, or finalized and nothing has told the program so yet. What has happened already is
- *    told soon, possibly inside this call;
- *  - of the next use, if the request is null, or if the program has been told that the last use is finalized: by
- *    canele_wait..., canele_test (done), canele_request_status, by its callback with CANELE_EVENT_FINALIZED (also
- *    inside that call), or by the queue that it was taken out of. The request is null from then on: read the status
- *    before.
- *
- * So registration may come before the post or after it. If a post is refused, the registration stays. One callback or
- * queue a use: CANELE_EBUSY for a second one, and while the event of the last use is still to come. One thread at a
- * time for one request. */
+/** Asks for `callback(request, events, argument)` for the events in `mask`, in one use of the request: this one, if it
+ * is pending, or finalized and nothing has told the program so (what has happened is told soon, possibly inside this
+ * call); the next one, if the request is null, or if a wait, a test, canele_request_status, its callback or its queue
+ * has told the program that it is finalized. It is null from then on. So registration may come before the post or after
+ * it; if a post is refused, it stays. CANELE_EBUSY: the use has a callback or queue already, or its event is still to
+ * come. */
 CANELE_API int canele_request_on_event(canele_request_t *request, unsigned mask, canele_callback_fn callback,
                                        void *argument);
 
