@@ -18,8 +18,7 @@
  *  - NULL where a pointer must be given, and lengths above PTRDIFF_MAX, are CANELE_EINVAL. Options may be longer than
  *    this library knows (struct_size), if the rest is zero.
  *  - Forbidden: an exception out of a function given to the library; pthread_cancel and longjmp inside one of its own.
- *  - In the child of a fork what needs an engine returns CANELE_EFORK at once, often canele_init, too: see
- * native-api.md.
+ *  - In the child of a fork what needs an engine returns CANELE_EFORK at once; canele_abort ends the child only.
  */
 #ifndef CANELE_CANELE_H
 #define CANELE_CANELE_H
@@ -105,8 +104,7 @@ CANELE_API int canele_init(const canele_options_t *options, canele_engine_t **en
  * _exit instead is reported by the launcher as one that has not ended well. */
 CANELE_API int canele_finalize(canele_engine_t *engine);
 
-/** Asks the launcher to end the whole job with exit code `code`, then ends this process. Does not return. In the child
- * of a fork it ends the child only. */
+/** Asks the launcher to end the whole job with exit code `code`, then ends this process. Does not return. */
 CANELE_API void canele_abort(canele_engine_t *engine, int code, const char *reason);
 
 CANELE_API int canele_rank(const canele_engine_t *engine);
@@ -170,15 +168,13 @@ enum canele_session_flags {
       1 /**< MPI's rule: messages of one source match in the order they were sent, whatever the tag */
 };
 
-/** Opens the session called `label` (1 to 63 bytes; those that begin with "canele.", "barrier:", "active:" or "group:"
- * are the library's own: CANELE_EINVAL). Local: no other rank takes part; ranks that use the same label meet. Messages
- * that arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here.
- */
+/** Opens the session called `label` (1 to 63 bytes; "canele.", "barrier:", "active:" and "group:" begin labels of the
+ * library's own: CANELE_EINVAL). Local: no other rank takes part; ranks that use the same label meet. Messages that
+ * arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here. */
 CANELE_API int canele_session_open(canele_engine_t *engine, const char *label, unsigned flags,
                                    canele_session_t **session);
 
-/** Closes it. CANELE_EBUSY while requests of it are pending, CANELE_ESTATE if it is closed. Messages nobody received
- * are dropped and counted. */
+/** Closes it. CANELE_EBUSY while requests are pending, CANELE_ESTATE if it is closed. What is left in it is dropped. */
 CANELE_API int canele_session_close(canele_session_t *session);
 
 /** The engine a session belongs to. */
@@ -220,8 +216,7 @@ CANELE_API canele_data_t canele_data_segments(canele_segments_fn segments, const
 #define CANELE_REQUEST_SIZE 384
 
 /** One send or receive. Memory of the caller (16-byte aligned, zeroed before its first use), which must neither move
- * nor be freed before it is finalized: the library would write into what is there then, which it cannot notice. May be
- * used again after that, without being zeroed. */
+ * nor be freed before it is finalized (nothing can notice that). May be used again after it, without being zeroed. */
 typedef struct canele_request {
   CANELE_ALIGNAS_16 unsigned char opaque[CANELE_REQUEST_SIZE];
 } canele_request_t;
