@@ -15,8 +15,7 @@
  *  - Lengths and offsets are in bytes; times are in nanoseconds; ranks run from 0 to canele_size() - 1.
  *  - Objects passed by pointer stay the property of the caller.
  *  - Zero bytes are a valid null request, message, pack, unpack, queue and condition.
- *  - NULL where a pointer must be given, and lengths above PTRDIFF_MAX, are CANELE_EINVAL. Options may be longer than
- *    this library knows (struct_size), if the rest is zero.
+ *  - NULL where a pointer must be given, lengths above PTRDIFF_MAX, unknown options that are not 0: CANELE_EINVAL.
  *  - Forbidden: an exception out of a function given to the library; pthread_cancel and longjmp inside one of its own.
  *  - In the child of a fork what needs an engine returns CANELE_EFORK at once; canele_abort ends the child only.
  */
@@ -245,9 +244,8 @@ typedef void (*canele_callback_fn)(canele_request_t *request, unsigned events, v
 /** Asks for `callback(request, events, argument)` for the events in `mask`, in one use of the request: this one, if it
  * is pending, or finalized and nothing has told the program so (what has happened is told soon, possibly inside this
  * call); the next one, if the request is null, or if a wait, a test, canele_request_status, its callback or its queue
- * has told the program that it is finalized. It is null from then on. So registration may come before the post or after
- * it; if a post is refused, it stays. CANELE_EBUSY: the use has a callback or queue already, or its event is still to
- * come. */
+ * has told the program that it is finalized: it is null from then on. If a post is refused, the registration stays.
+ * CANELE_EBUSY: the use has a callback or queue already, or its event is still to come. */
 CANELE_API int canele_request_on_event(canele_request_t *request, unsigned mask, canele_callback_fn callback,
                                        void *argument);
 
