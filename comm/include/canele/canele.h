@@ -17,7 +17,6 @@
  *  - Zero bytes are a valid null request, message, pack, unpack, queue and condition.
  *  - NULL where a pointer must be given, lengths above PTRDIFF_MAX, unknown options that are not 0: CANELE_EINVAL.
  *  - Forbidden: an exception out of a function given to the library; pthread_cancel and longjmp inside one of its own.
- *  - In the child of a fork what needs an engine returns CANELE_EFORK at once; canele_abort ends the child only.
  */
 #ifndef CANELE_CANELE_H
 #define CANELE_CANELE_H
@@ -58,7 +57,7 @@ enum canele_error {
   CANELE_ETIMEOUT = -12,  /**< the time given has passed */
   CANELE_EBUSY = -13,     /**< requests are still pending, or a limited resource is taken */
   CANELE_EPROTOCOL = -14, /**< the peer sent bytes that make no sense; its connection was closed */
-  CANELE_EFORK = -15      /**< the engine is that of the parent before a fork, and this is the child */
+  CANELE_EFORK = -15      /**< this is the child of a fork, and the engine is the parent's: nothing is done */
 };
 
 /** One line naming the error code. Never NULL; static storage. */
@@ -242,10 +241,9 @@ typedef struct canele_status {
 typedef void (*canele_callback_fn)(canele_request_t *request, unsigned events, void *argument);
 
 /** Asks for `callback(request, events, argument)` for the events in `mask`, in one use of the request: this one, if it
- * is pending, or finalized and nothing has told the program so (what has happened is told soon, possibly inside this
- * call); the next one, if the request is null, or if a wait, a test, canele_request_status, its callback or its queue
- * has told the program that it is finalized: it is null from then on. If a post is refused, the registration stays.
- * CANELE_EBUSY: the use has a callback or queue already, or its event is still to come. */
+ * is pending, or finalized and nothing has told the program so (what has happened is told soon, possibly in this call);
+ * the next one, if it is null, or if a wait, a test, canele_request_status, its callback or its queue has told that it
+ * is finalized: it is null from then on. CANELE_EBUSY: the use has one already, or its event is still to come. */
 CANELE_API int canele_request_on_event(canele_request_t *request, unsigned mask, canele_callback_fn callback,
                                        void *argument);
 
