@@ -101,5 +101,5 @@ int canele_abi_check(int abi) try {
                                                        " of canele, the library loaded (" CANELE_VERSION ") has ABI " +
                                                        std::to_string(CANELE_ABI_VERSION) + ": compile it again");
 } catch (...) {
-  return caught();
+  return canele::comm::api::caught();
 }
