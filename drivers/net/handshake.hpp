@@ -90,6 +90,8 @@ class Handshake {
   State state() const { return state_; }
   bool wants_write() const { return out_sent_ < out_size_; }
   bool is_initiator() const { return initiator_; }
+  /// Bytes that the peer has said so far.
+  std::size_t heard() const { return await_ == Await::hello ? in_got_ : hello_size + in_got_; }
   /// The proven rank (identified, done), or the expected one (initiator).
   Rank peer() const { return peer_; }
   std::uint64_t peer_incarnation() const { return peer_incarnation_; }

@@ -2,13 +2,15 @@
 //
 // Lobby: the inbound connections of which we do not know yet who they are. Bounded in number and in time.
 //
-// Who: drivers that anybody on the network can call (tcp; shm has a list of its own).
+// Who: drivers that any process on the network can call (tcp; shm has a list of its own). The door tells which guest has
+//      said something.
 // Threads: one object, one thread at a time.
-// Surprise: a full lobby drops its oldest guest, not the newest: 64 silent strangers cannot keep a rank out, and
-//      a rank that is dropped connects again (Handshake::may_retry()).
+// Surprise: a full lobby drops the guest that has said least, and of those the oldest, but none in its first
+//      milliseconds: strangers cannot keep a rank out, and a rank that is dropped connects again
+//      (Handshake::may_retry()). As long as all are that young, newcomers wait in the kernel's queue.
 //
 //   admit() ──▶ [ guest | guest | … | guest ]  oldest first, at most 64
-//                 │ silent for 10 s, garbage, a wrong secret ──▶ closed, one line in the log
+//                 │ silent for 10 s, garbage, a wrong secret ──▶ closed, one line in the log for each reason
 //                 └ proven ──▶ step() hands it out; the driver accepts, holds or refuses it
 //
 // Rejected: a list with links. 64 slots move cheaply, and only when a stranger comes or goes.
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "drivers/net/handshake.hpp"
+#include "drivers/net/once.hpp"
 #include "drivers/net/socket.hpp"
 
 namespace canele::drivers::net {
@@ -33,16 +36,24 @@ class Lobby {
     UniqueFd fd;
     Handshake handshake;
     std::uint64_t since_ns;
+    std::uint32_t id;
   };
 
-  explicit Lobby(const Party& self) : self_(&self) {}
+  /// What a step() has come to.
+  enum class Came : std::uint8_t { nothing, out, dropped };
 
-  /// Takes in a connection that has just been accepted. The socket is non-blocking.
-  void admit(DriverContext& context, UniqueFd fd);
+  explicit Lobby(const Party& self, std::size_t room = capacity) : self_(&self), room_(room) {}
 
-  /// Moves every guest on; `proven(guest)` gets each that reaches State::identified, out of the lobby. Returns how many
-  /// came out.
-  int step(DriverContext& context, const std::function<void(Guest&&)>& proven);
+  /// Can one come in? In a full lobby another one has to go for it.
+  bool has_place(DriverContext& context) const { return guests_.size() < room_ || who_goes(context) < guests_.size(); }
+  /// Takes in a connection that has just been accepted, if has_place(); returns its number. The socket is non-blocking.
+  std::uint32_t admit(DriverContext& context, UniqueFd fd);
+
+  /// Moves guest `id` on, if it is still there; `proven(guest)` gets one that reaches State::identified.
+  Came step(DriverContext& context, std::uint32_t id, const std::function<void(Guest&&)>& proven);
+  void drop(DriverContext& context, std::uint32_t id, const std::string& why);
+  /// Drops those that have been silent for too long. Returns their number.
+  int drop_silent(DriverContext& context);
 
   /// The oldest guest has been silent for too long.
   bool overdue(DriverContext& context) const {
@@ -54,11 +65,16 @@ class Lobby {
   void clear() { guests_.clear(); }
 
  private:
-  void drop(DriverContext& context, std::size_t at, const std::string& why);
+  std::size_t find(std::uint32_t id) const;
+  std::size_t who_goes(DriverContext& context) const;
+  void drop_at(DriverContext& context, std::size_t at, const std::string& why);
 
   const Party* self_;
+  std::size_t room_;
+  std::uint32_t last_id_ = 0;
   std::vector<Guest> guests_;
   std::uint64_t refused_ = 0;
+  Once once_;
 };
 
 }  // namespace canele::drivers::net

@@ -54,7 +54,7 @@
 
 namespace canele::drivers::shm {
 
-inline constexpr std::uint32_t layout_version = 5;  ///< peers with another one are refused
+inline constexpr std::uint32_t layout_version = 6;  ///< peers with another one are refused
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;

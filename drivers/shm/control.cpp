@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Everything of the shm driver that makes system calls: start, connections, deaths, end.
+// Start and end of the shm driver, and its looks at sockets: strangers, rings, deaths. Connections: connections.cpp.
 //
 // Who, threads: see shm_driver.hpp.
-// Surprise: two ranks may connect to each other at once. The rule of net::resolve_inbound() decides; a connection
-//     that waits for its outcome is "held".
+// Surprise: the socket of a peer that has ended stays open until close(), because another thread may be in wake(). It is
+//     shut down instead, which is what the peer has to see.
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,20 +24,13 @@
 namespace canele::drivers::shm {
 namespace {
 
+constexpr std::uint64_t stranger_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven
 constexpr std::uint64_t look_every_ns = 100'000;  ///< between two looks at the sockets
 constexpr std::uint64_t check_every_ns = 25'000;  ///< between two looks at the clock
 constexpr int longest_check = 256;                ///< the same in polls, at most
 constexpr int longest_look = 16384;               ///< polls between two looks, at most, should the clock stand still
-constexpr int unsettled_polls = 16;               ///< the same while a connection is being set up
 constexpr int seldom = 4;  ///< longer where ranks share processing units: looks are parts of turns
-constexpr std::uint64_t stranger_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven
-constexpr std::size_t most_connections = 4096;         ///< in set-up at once
-constexpr int most_attempts = 4;
 constexpr int most_names = 64;
-
-// What an epoll event is about: kind in the upper half, connection or rank in the lower.
-enum class Tag : std::uint64_t { listener, doorbell, connection, peer };
-constexpr std::uint64_t tag(Tag kind, std::uint64_t id = 0) { return static_cast<std::uint64_t>(kind) << 32 | id; }
 
 bool register_membarrier() {
   const long commands = ::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
@@ -129,8 +122,6 @@ bool ShmDriver::open_descriptors(std::string* reason) {
   };
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return failed("no descriptor for events (epoll_create1)");
-  doorbell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!doorbell_) return failed("no descriptor for a doorbell (eventfd)");
   spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!spare_) return failed("no spare descriptor (/dev/null)");
   // 128 random bits collide only where the randomness is not real, in tests.
@@ -140,8 +131,9 @@ bool ShmDriver::open_descriptors(std::string* reason) {
     if (!listener_ && errno != EADDRINUSE) break;
   }
   if (!listener_) return failed("cannot listen on an abstract unix socket");
-  watch(doorbell_.get(), tag(Tag::doorbell), false, false);
-  watch(listener_.get(), tag(Tag::listener), false, false);
+  if (!door_.open(epoll_.get(), tag(Tag::door)) || !watch_listener(context_->size > 1)) {
+    return failed("cannot watch the listening socket (epoll)");
+  }
   return true;
 }
 
@@ -158,6 +150,8 @@ bool ShmDriver::try_attach() {
 
 void ShmDriver::close_impl() {
   connections_.clear();
+  guests_ = 0;
+  door_.close();
   listener_.reset();
   news_.clear(), starved_.clear(), ending_.clear(), active_.clear();
   // The sockets close with their peers: the other side drains what was sent, then sees the end.
@@ -167,7 +161,7 @@ void ShmDriver::close_impl() {
   park_ = nullptr;
   shelf_.detach();
   park_page_ = {};
-  for (net::UniqueFd* fd : {&epoll_, &doorbell_, &park_memfd_, &spare_}) fd->reset();
+  for (net::UniqueFd* fd : {&epoll_, &park_memfd_, &spare_}) fd->reset();
 }
 
 // -------------------------------------------------------------------------------------------- a look at sockets
@@ -183,71 +177,91 @@ void ShmDriver::consider_look() {
   const std::uint64_t scaled = static_cast<std::uint64_t>(planned_) * longer * check_every_ns / passed;
   // At most doubled at a time: one short interval proves little.
   planned_ = static_cast<int>(std::clamp<std::uint64_t>(scaled, 1, std::min(2 * planned_, longest_check)));
-  if (now - last_look_ >= longer * look_every_ns || unlooked_ >= longest_look || !connections_.empty()) {
+  if (now - last_look_ >= longer * look_every_ns || unlooked_ >= longest_look || hurries()) {
     look();
     last_look_ = context_->now_ns();  // only now: a slow look must not make the next one come sooner
     unlooked_ = 0;
   }
-  until_check_ = connections_.empty() ? planned_ : std::min(planned_, unsettled_polls);
+  until_check_ = hurries() ? std::min(planned_, unsettled_polls) : planned_;
 }
+
+/// Connections are being set up: looks come sooner. Not for strangers, once they have used up what they may cost.
+bool ShmDriver::hurries() const { return connections_.size() > guests_ || (guests_ > 0 && !door_.resting()); }
 
 void ShmDriver::look() {
   epoll_event found[32];
   const int count = ::epoll_wait(epoll_.get(), found, 32, 0);
   for (int i = 0; i < count; ++i) handle(found[i].data.u64);
   if (waiting_ > 0) retry_waiting();
-  if (!connections_.empty()) drop_strangers();
+  serve_strangers();
 }
 
 void ShmDriver::handle(std::uint64_t what) {
   const auto id = static_cast<std::uint32_t>(what);
   switch (static_cast<Tag>(what >> 32)) {
+    case Tag::door:
+      door_.ring();
+      break;
     case Tag::listener:
-      accept_all();
-      break;
-    case Tag::doorbell:
-      // A ring that came late. While armed it stays, or the sleep would miss it.
-      if (park_->sleep.load(std::memory_order_relaxed) == 0) {
-        std::uint64_t rings = 0;
-        [[maybe_unused]] const ssize_t read = ::read(doorbell_.get(), &rings, sizeof rings);
-      }
-      break;
+      break;  // behind the door
     case Tag::connection:
       if (Connection* connection = find(id)) step(*connection);
       break;
     case Tag::peer:
       if (Peer* peer = peer_at(static_cast<Rank>(id))) socket_event(*peer);
       break;
+    case Tag::process:
+      if (Peer* peer = peer_at(static_cast<Rank>(id)); peer != nullptr && peer->state == Peer::State::up) end(*peer, "");
+      break;
   }
 }
 
-/// The socket of a peer that is up, or its pidfd, has news: they have only one kind.
+/// The socket of a peer has news: it rings, or it is the end.
 void ShmDriver::socket_event(Peer& peer) {
-  if (peer.state != Peer::State::up) return;
-  char byte = 0;
-  const ssize_t got = ::recv(peer.socket.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-  const int error = errno;
-  peer.process_end.reset();
-  peer.socket.reset();
-  if (got > 0) return fail(peer, true, name_of(peer) + " sent nonsense over its socket");
-  // EAGAIN: it was the pidfd; a child that it forked keeps the socket open.
-  peer.reason = name_of(peer) + " died or left";
-  if (got < 0 && error != EAGAIN && error != ECONNRESET) peer.reason += " (" + net::error_text(error) + ")";
+  if (peer.state != Peer::State::up) return leave(peer);
+  // A ring that came late is taken. While armed it stays, or the sleep would miss it.
+  const bool armed = park_->sleep.load(std::memory_order_relaxed) != 0;
+  switch (take_rings(peer.socket.get(), armed)) {
+    case Rung::nothing:
+    case Rung::rings:
+      break;
+    case Rung::nonsense:
+      fail(peer, true, name_of(peer) + " sent nonsense over its socket");
+      break;
+    case Rung::ended:
+      end(peer, errno == 0 || errno == ECONNRESET ? "" : " (" + net::error_text(errno) + ")");
+      break;
+  }
+}
+
+/// It has died or left; what it sent before is delivered first.
+void ShmDriver::end(Peer& peer, const std::string& more) {
+  count_up(-1);
+  leave(peer);
+  peer.reason = name_of(peer) + " died or left" + more;
   peer.state = Peer::State::ending;
   peer.readable.store(false, std::memory_order_release);
   ending_.push_back(&peer);
   chores_ = true;
 }
 
+/// The peer is to see the end of the connection, and we are to hear no more of it.
+void ShmDriver::leave(Peer& peer) {
+  peer.process_end.reset();
+  if (!peer.socket) return;
+  ::shutdown(peer.socket.get(), SHUT_RDWR);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket.get(), nullptr);
+}
+
 void ShmDriver::fail(Peer& peer, bool lost, std::string reason) {
   assert(peer.state != Peer::State::failed);
+  if (peer.state == Peer::State::up) count_up(-1);
   peer.state = Peer::State::failed;
   peer.open = false;
   peer.readable.store(false, std::memory_order_release);
   peer.lost = lost;
   peer.reason = std::move(reason);
-  peer.socket.reset();
-  peer.process_end.reset();
+  leave(peer);
   news_.push_back(&peer);
   chores_ = true;
 }
@@ -257,318 +271,125 @@ std::string ShmDriver::name_of(const Peer& peer) const {
   return "rank " + std::to_string(peer.rank) + pid;
 }
 
-void ShmDriver::watch(int fd, std::uint64_t what, bool write, bool change) {
+/// False and errno: it is in no epoll set, so nothing more would be heard of it.
+bool ShmDriver::watch(int fd, std::uint64_t what, bool write, bool change) {
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLRDHUP | (write ? EPOLLOUT : 0u);
   event.data.u64 = what;
-  [[maybe_unused]] const int done = ::epoll_ctl(epoll_.get(), change ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
-  if (done != 0) context_->log(1, "shm: cannot watch a descriptor: " + net::error_text(errno));
+  return ::epoll_ctl(epoll_.get(), change ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-// ----------------------------------------------------------------------------------------- beginning a connection
+// --------------------------------------------------------------------------------------------------- strangers
 
-Status ShmDriver::connect_impl(Rank rank, std::span<const std::byte> address) {
-  AddressForm form;
-  if (!unpack_address(address, &form) || form.host != address_.host || form.user != address_.user) {
-    return Status::failed;
+void ShmDriver::count_up(int change) {
+  up_ += change;
+  watch_listener(up_ < context_->size - 1);
+}
+
+/// Off, once all ranks are up: what connects waits in the kernel's queue, which is made short. False and errno if it could
+/// not be turned on.
+bool ShmDriver::watch_listener(bool on) {
+  if (on == listening_) return true;
+  listening_ = on;
+  ::listen(listener_.get(), on ? SOMAXCONN : 0);
+  if (!on) {
+    door_.forget(listener_.get());
+  } else if (!door_.watch(listener_.get(), tag(Tag::listener)) && errno != EEXIST) {
+    listening_ = false;  // serve_strangers() tries again
   }
-  if (rank == party_.rank) return Status::failed;
-  Peer& peer = make_peer(rank);
-  if (peer.state == Peer::State::failed) return Status::failed;
-  peer.address = form;
-  // The peer may have been first.
-  if (peer.taken == 0 && peer.attempt == 0) begin_attempt(peer);
-  return Status::pending;
+  return listening_ == on;
 }
 
-Peer& ShmDriver::make_peer(Rank rank) {
-  Peer* known = peer_at(rank);
-  if (known != nullptr) return *known;
-  all_peers_.push_back(std::make_unique<Peer>(rank));
-  peers_[rank].store(all_peers_.back().get(), std::memory_order_release);
-  return *all_peers_.back();
-}
-
-void ShmDriver::begin_attempt(Peer& peer) {
-  ++peer.attempts;
-  const std::uint32_t id = ++last_connection_;
-  peer.attempt = id;
-  auto handshake = net::Handshake::initiator(party_, *context_, peer.rank, peer.address.incarnation, greeting());
-  auto& connection = *(connections_[id] = std::make_unique<Connection>(id, std::move(handshake)));
-  connection.peer = &peer;
-  ++waiting_;
-  try_connect(connection);
-  until_check_ = std::min(until_check_, unsettled_polls);
-}
-
-void ShmDriver::try_connect(Connection& connection) {
-  connection.socket = connect_to(connection.peer->address.name);
-  if (!connection.socket) {
-    if (errno == EAGAIN) return;  // look() tries again
-    const bool gone = errno == ECONNREFUSED;
-    const std::string why = gone ? "it has left: nobody listens at its address" : net::error_text(errno);
-    return connection_failed(connection, !gone, why);
-  }
-  --waiting_;
-  connection.phase = Connection::Phase::handshake;
-  Credentials who;
-  if (!credentials_of(connection.socket.get(), &who) || who.user != ::geteuid()) {
-    return connection_failed(connection, false, "its socket belongs to another user");
-  }
-  connection.pid = who.pid;
-  watch(connection.socket.get(), tag(Tag::connection, connection.id), true, false);
-  connection.watches_write = true;
-}
-
-void ShmDriver::retry_waiting() {
-  std::vector<std::uint32_t> ids;
-  for (const auto& [id, connection] : connections_) {
-    if (connection->phase == Connection::Phase::waiting) ids.push_back(id);
-  }
-  for (const std::uint32_t id : ids) {
-    if (Connection* connection = find(id)) try_connect(*connection);
-  }
-}
-
-void ShmDriver::accept_all() {
-  // Bounded, so that a flood of strangers does not keep the engine here.
-  for (int i = 0; i < 32; ++i) {
-    net::UniqueFd socket = net::accept_one(listener_.get());
-    if (!socket && (errno == EMFILE || errno == ENFILE) && spare_) {
-      // Free one descriptor to turn the caller away: left waiting, it would keep our epoll readable for ever.
-      spare_.reset();
-      net::accept_one(listener_.get());
-      spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-      context_->log(1, "shm: no descriptors left for another peer; raise the limit (ulimit -n)");
-      continue;
-    }
-    if (!socket) return;
-    Credentials who;
-    if (!credentials_of(socket.get(), &who) || who.user != ::geteuid() || connections_.size() >= most_connections) {
-      context_->log(2, "shm: turned away a connection of user " + std::to_string(who.user));
-      continue;
-    }
-    const std::uint32_t id = ++last_connection_;
-    auto made = std::make_unique<Connection>(id, net::Handshake::acceptor(party_, *context_));
-    made->phase = Connection::Phase::handshake;
-    made->socket = std::move(socket);
-    made->pid = who.pid;
-    made->since = context_->now_ns();
-    watch(made->socket.get(), tag(Tag::connection, id), false, false);
-    Connection& connection = *(connections_[id] = std::move(made));
-    step(connection);
-  }
-}
-
-/// Who has not proven to be a rank of this job in time has no business here.
-void ShmDriver::drop_strangers() {
+/// Looks at some of what has proven nothing: see net::Door.
+void ShmDriver::serve_strangers() {
+  if (!listening_ && up_ < context_->size - 1) watch_listener(true);
+  const bool patient = guests_ == 0 || guest_to_go(true) == nullptr;
+  if (!patient) door_.ring();
+  if (!door_.rung() && !door_.resting()) return;
   const std::uint64_t now = context_->now_ns();
-  std::erase_if(connections_, [now](const auto& entry) {
-    const Connection& connection = *entry.second;
-    return connection.peer == nullptr && now - connection.since > stranger_ns;
-  });
-}
-
-Connection* ShmDriver::find(std::uint32_t connection) {
-  const auto found = connections_.find(connection);
-  return found == connections_.end() ? nullptr : found->second.get();
-}
-
-void ShmDriver::drop(std::uint32_t connection) {
-  const auto found = connections_.find(connection);
-  if (found == connections_.end()) return;
-  if (found->second->phase == Connection::Phase::waiting) --waiting_;
-  connections_.erase(found);
-}
-
-// ------------------------------------------------------------------------------------------- steps of a connection
-
-void ShmDriver::step(Connection& connection) {
-  switch (connection.phase) {
-    case Connection::Phase::waiting:
-      break;
-    case Connection::Phase::handshake:
-      step_handshake(connection);
-      break;
-    case Connection::Phase::held:
-      // It has nothing to say before we answer: it has given up, or babbles.
-      connection.peer->held = 0;
-      drop(connection.id);
-      break;
-    case Connection::Phase::exchange:
-      step_exchange(connection);
-      break;
-  }
-}
-
-void ShmDriver::step_handshake(Connection& connection) {
-  switch (connection.handshake.step(connection.socket.get())) {
-    case net::Handshake::State::working:
-      if (connection.handshake.wants_write() != connection.watches_write) {
-        connection.watches_write = !connection.watches_write;
-        watch(connection.socket.get(), tag(Tag::connection, connection.id), connection.watches_write, true);
+  if (!door_.begin_turn(now)) return;
+  while (Connection* silent = guest_to_go(true)) connection_failed(*silent, false, "silent for 30 s");
+  epoll_event found[net::Door::most_events];
+  const int count = door_.ready(found);
+  // Guests first: with each newcomer an old one may have to go.
+  for (const Tag which : {Tag::connection, Tag::listener}) {
+    for (int i = 0; i < count && door_.may_act(); ++i) {
+      if (static_cast<Tag>(found[i].data.u64 >> 32) != which) continue;
+      if (which == Tag::connection) {
+        door_.act();
+        if (Connection* guest = find(static_cast<std::uint32_t>(found[i].data.u64))) step(*guest);
+      } else {
+        while (door_.may_act() && accept_guest()) {
+        }
       }
-      break;
-    case net::Handshake::State::identified:
-      decide_inbound(connection);
-      break;
-    case net::Handshake::State::done:
-      begin_exchange(connection);
-      break;
-    case net::Handshake::State::failed:
-      connection_failed(connection, false, connection.handshake.reason());
-      break;
-  }
-}
-
-void ShmDriver::decide_inbound(Connection& connection) {
-  const Rank rank = connection.handshake.peer();
-  Peer& peer = make_peer(rank);
-  net::Refusal refusal = net::Refusal::already_connected;
-  if (peer.state == Peer::State::failed || peer.state == Peer::State::ending) refusal = net::Refusal::peer_failed;
-  const bool up = peer.taken != 0 || peer.state != Peer::State::connecting;
-  switch (peer.held != 0 ? net::Inbound::refuse : net::resolve_inbound(party_.rank, rank, peer.attempt != 0, up)) {
-    case net::Inbound::take:
-      connection.peer = &peer;
-      take(connection);
-      break;
-    case net::Inbound::hold:
-      connection.peer = &peer;
-      connection.phase = Connection::Phase::held;
-      peer.held = connection.id;
-      break;
-    case net::Inbound::refuse:
-      connection.handshake.refuse(refusal);
-      step_handshake(connection);
-      break;
-  }
-}
-
-/// Answers an inbound connection: it becomes the one of its peer.
-void ShmDriver::take(Connection& connection) {
-  Peer& peer = *connection.peer;
-  drop(std::exchange(peer.attempt, 0));
-  peer.held = 0;
-  peer.taken = connection.id;
-  connection.phase = Connection::Phase::handshake;
-  connection.handshake.accept(greeting());
-  step_handshake(connection);
-}
-
-/// The peer is proven. Makes the memory to receive from it, and lends it.
-void ShmDriver::begin_exchange(Connection& connection) {
-  Peer& peer = *connection.peer;
-  connection.phase = Connection::Phase::exchange;
-  peer.taken = connection.id;
-  peer.attempt = 0;
-  Greeting greeting;
-  const auto payload = connection.handshake.payload();
-  if (payload.size() == sizeof greeting) std::memcpy(&greeting, payload.data(), sizeof greeting);
-  if (greeting.layout != layout_version) {
-    return connection_failed(connection, false,
-                             "its shared memory has layout " + std::to_string(greeting.layout) + ", ours has " +
-                                 std::to_string(layout_version) + "; use one version of Canelé in all ranks");
-  }
-  connection.strict = !membarrier_ || greeting.membarrier == 0;
-  connection.process = {connection.pid, greeting.nonce_address, greeting.nonce};
-  connection.can_read = attach_ && greeting.nonce != Nonce{} && can_read(connection.process);
-  std::string reason;
-  connection.area_in = make_shared(sizeof(Area), true, &connection.memfd, &reason);
-  if (!connection.area_in) return connection_failed(connection, true, reason);
-  step_exchange(connection);
-}
-
-void ShmDriver::step_exchange(Connection& connection) {
-  if (!connection.introduced) {
-    const Introduction own{Introduction::expected_magic, connection.can_read ? 1u : 0u};
-    const Transfer sent =
-        send_introduction(connection.socket.get(), own, connection.memfd.get(), park_memfd_.get(), doorbell_.get());
-    if (sent == Transfer::again) {
-      if (!connection.watches_write) watch(connection.socket.get(), tag(Tag::connection, connection.id), true, true);
-      connection.watches_write = true;
-      return;
     }
-    if (sent != Transfer::ok) return connection_failed(connection, true, "the connection ended during its set-up");
-    connection.introduced = true;
-    connection.memfd.reset();
-    if (connection.watches_write) watch(connection.socket.get(), tag(Tag::connection, connection.id), false, true);
-    connection.watches_write = false;
   }
-  Introduction introduction;
-  Lent lent;
-  switch (receive_introduction(connection.socket.get(), &introduction, &lent)) {
-    case Transfer::ok:
-      return finish_exchange(connection, introduction, std::move(lent));
-    case Transfer::again:
-      return;
-    case Transfer::ended:
-      return connection_failed(connection, true, "the connection ended during its set-up");
-    case Transfer::no_descriptors:
-      return connection_failed(connection, true, "no descriptors left; raise the limit (ulimit -n)");
-    case Transfer::nonsense:
-      return connection_failed(connection, false, "its introduction makes no sense");
-  }
+  door_.end_turn(now);
 }
 
-void ShmDriver::finish_exchange(Connection& connection, const Introduction& introduction, Lent lent) {
-  Peer& peer = *connection.peer;
-  std::string reason;
-  peer.area_out = map_shared(lent.area.get(), sizeof(Area), true, &reason);
-  if (peer.area_out) peer.park_page = map_shared(lent.park.get(), Shelf::file_size, false, &reason, false);
-  if (!peer.park_page) return connection_failed(connection, false, reason);
-  if (!is_doorbell(lent.doorbell.get())) return connection_failed(connection, false, "its doorbell is no eventfd");
-  peer.area_in = std::move(connection.area_in);
-  peer.in.attach(peer.area_in.as<Area>(), connection.strict);
-  peer.scout = {};
-  peer.out.attach(peer.area_out.as<Area>(), connection.strict);
-  met(peer.rank, connection.handshake.peer_incarnation());
-  share_lines(peer.rank, {peer.area_in.as<Area>()->shared, peer.area_out.as<Area>()->shared, shared_line_count});
-  peer.park = peer.park_page.as<ParkPage>();
-  peer.shelf.store(peer.park_page.as<std::byte>(), std::memory_order_release);
-  peer.reads_us = attach_ && introduction.reads_you == 1;
-  peer.process = connection.process;
-  peer.readable.store(connection.can_read, std::memory_order_release);
-  peer.doorbell_fd = std::move(lent.doorbell);
-  peer.doorbell.store(peer.doorbell_fd.get(), std::memory_order_release);
-  peer.socket = std::move(connection.socket);
-  watch(peer.socket.get(), tag(Tag::peer, static_cast<std::uint32_t>(peer.rank)), false, true);
-  // Only a process that has proven to be this one: after a fork the socket may carry the parent's id.
-  if (connection.can_read) peer.process_end = watch_process(connection.pid);
-  if (peer.process_end) {
-    watch(peer.process_end.get(), tag(Tag::peer, static_cast<std::uint32_t>(peer.rank)), false, false);
+/// One that is silent for too long, or that goes for another one: it has said least, and is the oldest of those.
+Connection* ShmDriver::guest_to_go(bool silent) {
+  const std::uint64_t now = context_->now_ns();
+  Connection* found = nullptr;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->guest || now - connection->since < (silent ? stranger_ns : net::guest_grace_ns)) continue;
+    if (found == nullptr || connection->handshake.heard() < found->handshake.heard()) found = connection.get();
   }
-  peer.state = Peer::State::up;
-  peer.open = peer.was_up = true;
-  active_.push_back(&peer);
-  // Lists that grow on the data path get their room now. Not exact sizes: that would be quadratic over many peers.
-  if (starved_.capacity() < active_.size()) starved_.reserve(2 * active_.size());
-  if (news_.capacity() < 2 * active_.size()) news_.reserve(4 * active_.size());
-  news_.push_back(&peer);
-  chores_ = true;
-  drop(std::exchange(peer.held, 0));
-  drop(connection.id);
+  return found;
 }
 
-/// A connection is of no use. `local`: for want of something here, or for a reason unknown (the next driver may do
-/// better).
-void ShmDriver::connection_failed(Connection& connection, bool local, const std::string& why) {
-  const std::uint32_t id = connection.id;
-  Peer* peer = connection.peer;
-  const bool again = connection.handshake.may_retry();
-  if (peer == nullptr) {
-    context_->log(2, "shm: turned away a connection: " + why);
-    return drop(id);
+/// Takes one connection out of the kernel's queue. False: there is none, or no room for it now.
+bool ShmDriver::accept_guest() {
+  Connection* const goes = guests_ >= net::guests_allowed() ? guest_to_go(false) : nullptr;
+  if (goes == nullptr && guests_ >= net::guests_allowed()) return door_.met_stranger(), false;
+  net::UniqueFd socket = net::accept_one(listener_.get());
+  if (!socket && (errno == EAGAIN || errno == EINTR)) return false;
+  door_.act();
+  if (!socket) return turn_away(), false;
+  Credentials who;
+  if (!credentials_of(socket.get(), &who) || who.user != ::geteuid()) {
+    door_.met_stranger();
+    once_.log(*context_, 2, "shm: turned away a connection of user " + std::to_string(who.user));
+    return true;
   }
-  const pid_t pid = connection.pid;
-  const std::string text = why;  // it may live in the connection
-  drop(id);
-  if (peer->state != Peer::State::connecting) return;
-  if (peer->attempt == id) peer->attempt = 0;
-  if (peer->taken == id) peer->taken = 0;
-  if (Connection* held = find(peer->held)) return take(*held);
-  if (again && peer->attempts < most_attempts) return begin_attempt(*peer);
-  peer->process.pid = pid;
-  fail(*peer, !local && !again, "rank " + std::to_string(peer->rank) + " cannot be reached: " + text);
+  if (goes != nullptr) connection_failed(*goes, false, "too many unproven connections at a time");
+  const std::uint32_t id = ++last_connection_;
+  auto made = std::make_unique<Connection>(id, net::Handshake::acceptor(party_, *context_));
+  made->phase = Connection::Phase::handshake;
+  made->socket = std::move(socket);
+  made->pid = who.pid;
+  made->since = context_->now_ns();
+  made->guest = true;
+  ++guests_;
+  Connection& connection = *(connections_[id] = std::move(made));
+  if (!door_.watch(connection.socket.get(), tag(Tag::connection, id))) {
+    return connection_failed(connection, true, "it cannot be watched (epoll_ctl): " + net::error_text(errno)), true;
+  }
+  if (!door_.may_act()) return true;
+  door_.act();
+  step(connection);  // its first words are there, as a rule
+  return true;
+}
+
+/// A connection cannot be accepted. Left in the queue it would keep the listener readable.
+void ShmDriver::turn_away() {
+  const int error = errno;
+  door_.met_stranger();
+  if (!net::is_out_of_descriptors(error)) {
+    return once_.log(*context_, 1, "shm: an inbound connection cannot be accepted: " + net::error_text(error));
+  }
+  if (spare_) {
+    spare_.reset();
+    net::accept_one(listener_.get()).reset();
+  }
+  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  once_.log(*context_, 1, "shm: no descriptors left for another peer; raise the limit (ulimit -n)");
+}
+
+/// Descriptors are for ranks first.
+void ShmDriver::drop_guests() {
+  std::erase_if(connections_, [](const auto& entry) { return entry.second->guest; });
+  guests_ = 0;
 }
 
 }  // namespace canele::drivers::shm

@@ -11,14 +11,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 
 #include "drivers/net/abstract_name.hpp"
 
 namespace canele::drivers::shm {
 namespace {
 
-constexpr int lent_count = 3;
+constexpr int lent_count = 2;
+constexpr char ring_byte = 1;
 
 net::AbstractName socket_name(const Name& name) { return {"canele-", name}; }
 
@@ -74,7 +74,7 @@ bool credentials_of(int socket, Credentials* out) {
   return true;
 }
 
-Transfer send_introduction(int socket, const Introduction& introduction, int area, int park, int doorbell) {
+Transfer send_introduction(int socket, const Introduction& introduction, int area, int park) {
   Introduction copy = introduction;
   iovec piece{&copy, sizeof copy};
   alignas(cmsghdr) char control[CMSG_SPACE(lent_count * sizeof(int))] = {};
@@ -87,7 +87,7 @@ Transfer send_introduction(int socket, const Introduction& introduction, int are
   head->cmsg_level = SOL_SOCKET;
   head->cmsg_type = SCM_RIGHTS;
   head->cmsg_len = CMSG_LEN(lent_count * sizeof(int));
-  const int fds[lent_count] = {area, park, doorbell};
+  const int fds[lent_count] = {area, park};
   std::memcpy(CMSG_DATA(head), fds, sizeof fds);
   const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) return after_error();
@@ -125,18 +125,27 @@ Transfer receive_introduction(int socket, Introduction* introduction, Lent* lent
       introduction->magic != Introduction::expected_magic) {
     return Transfer::nonsense;
   }
-  *lent = {std::move(fds[0]), std::move(fds[1]), std::move(fds[2])};
+  *lent = {std::move(fds[0]), std::move(fds[1])};
   return Transfer::ok;
 }
 
-bool is_doorbell(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) == 0) return false;
-  char target[64] = {};
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  const ssize_t size = ::readlink(link.c_str(), target, sizeof target - 1);
-  // Without /proc the flag must do.
-  return size < 0 || std::string_view(target, static_cast<std::size_t>(size)) == "anon_inode:[eventfd]";
+bool ring(int socket) {
+  for (;;) {
+    if (::send(socket, &ring_byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return true;
+    if (errno == EINTR) continue;
+    return errno == EAGAIN;  // no room: rings that it has not taken wake it as well
+  }
+}
+
+Rung take_rings(int socket, bool look_only) {
+  char bytes[64];
+  const ssize_t got = ::recv(socket, bytes, sizeof bytes, MSG_DONTWAIT | (look_only ? MSG_PEEK : 0));
+  if (got == 0) errno = 0;
+  if (got <= 0) return errno == EAGAIN || errno == EINTR ? Rung::nothing : Rung::ended;
+  for (ssize_t i = 0; i < got; ++i) {
+    if (bytes[i] != ring_byte) return Rung::nonsense;
+  }
+  return Rung::rings;
 }
 
 net::UniqueFd watch_process(pid_t pid) {

@@ -7,8 +7,8 @@
 //     can connect to. So the other end's user id is checked first, then the handshake of drivers/net, and only then
 //     are descriptors passed.
 //
-//   connect ─▶ [handshake: Greeting as payload both ways] ─▶ [Introduction + 3 descriptors both ways] ─▶ up
-//              the socket then stays open and silent: its end is the news that the peer has died or left.
+//   connect ─▶ [handshake: Greeting as payload both ways] ─▶ [Introduction + 2 descriptors both ways] ─▶ up
+//              the socket then stays open: a byte rings a sleeping peer, its end is the news that the peer has died or left.
 #pragma once
 
 #include <sys/types.h>
@@ -63,7 +63,7 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 32);
 
-/// After the handshake, with the descriptors of: the area to write to, the park page, the doorbell.
+/// After the handshake, with the descriptors of: the area to write to, the park page.
 struct Introduction {
   static constexpr std::uint32_t expected_magic = 0x316d6873;  // "shm1"
   std::uint32_t magic = expected_magic;
@@ -71,17 +71,21 @@ struct Introduction {
 };
 
 struct Lent {
-  net::UniqueFd area, park, doorbell;
+  net::UniqueFd area, park;
 };
 
 enum class Transfer : std::uint8_t { ok, again, ended, no_descriptors, nonsense };
 
-Transfer send_introduction(int socket, const Introduction& introduction, int area, int park, int doorbell);
-/// ok: *lent owns the three descriptors.
+Transfer send_introduction(int socket, const Introduction& introduction, int area, int park);
+/// ok: *lent owns the two descriptors.
 Transfer receive_introduction(int socket, Introduction* introduction, Lent* lent);
 
-/// False if writing to the descriptor could do anything but ring: not an eventfd, or one that blocks.
-bool is_doorbell(int fd);
+/// Wakes the peer at the other end of the socket. Never blocks, whatever the peer has done to its end: it takes nothing
+/// but the socket's own flag for this call. False if the connection cannot be used any more. Any thread.
+bool ring(int socket);
+/// Takes what has been rung; with `look_only` it stays. ended: errno says why, 0 for an orderly end.
+enum class Rung : std::uint8_t { nothing, rings, nonsense, ended };
+Rung take_rings(int socket, bool look_only);
 
 /// A descriptor that becomes readable when the process ends; empty where the kernel has none.
 net::UniqueFd watch_process(pid_t pid);

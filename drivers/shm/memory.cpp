@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,24 +29,49 @@ Mapping failed(std::string* reason, const char* what) {
   return {};
 }
 
+/// A file longer than the limit on files would end the process by SIGXFSZ: asked before, it is an error.
+bool within_file_limit(std::size_t size, std::string* reason) {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur) return true;
+  *reason = "files may have " + std::to_string(limit.rlim_cur) + " bytes here (ulimit -f), shared memory needs " +
+            std::to_string(size);
+  return false;
+}
+
+/// Maps a memfd; a child of fork() does not inherit it, so whatever the child does, the rings stay its parent's.
+Mapping map_memfd(int memfd, std::size_t size, int access, int flags) {
+  void* at = ::mmap(nullptr, size, access, flags, memfd, 0);
+  if (at == MAP_FAILED) return {};
+  Mapping mapping(at, size);
+  return ::madvise(at, size, MADV_DONTFORK) == 0 ? std::move(mapping) : Mapping();
+}
+
 }  // namespace
+
+bool give_memory(int memfd, std::size_t from, std::size_t bytes) {
+  int done = 0;
+  do {
+    done = ::fallocate(memfd, 0, static_cast<off_t>(from), static_cast<off_t>(bytes));
+  } while (done != 0 && errno == EINTR);
+  return done == 0;
+}
 
 Mapping::~Mapping() {
   if (address_ != nullptr) ::munmap(address_, size_);
 }
 
 Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason, std::size_t backed) {
+  if (!within_file_limit(size, reason)) return {};
   net::UniqueFd made = make_memfd();
   if (!made) return failed(reason, "no memory to share (memfd_create)");
   // posix_fallocate would emulate what is missing by writing; fallocate on a memfd always exists.
   if (::ftruncate(made.get(), static_cast<off_t>(size)) != 0 ||
-      ::fallocate(made.get(), 0, 0, static_cast<off_t>(backed != 0 ? backed : size)) != 0) {
+      !give_memory(made.get(), 0, backed != 0 ? backed : size)) {
     return failed(reason, "no memory to share (fallocate)");
   }
   const int flags = backed != 0 ? MAP_SHARED : MAP_SHARED | MAP_POPULATE;
-  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, made.get(), 0);
-  if (at == MAP_FAILED) return failed(reason, "cannot map shared memory (mmap)");
-  Mapping mapping(at, size);
+  Mapping mapping = map_memfd(made.get(), size, PROT_READ | PROT_WRITE, flags);
+  if (!mapping) return failed(reason, "cannot map shared memory (mmap)");
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   // Before Linux 5.1 there is no seal against later writers; a peer that knows the secret is then trusted not to.
   const bool closed = !peers_write && ::fcntl(made.get(), F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) == 0;
@@ -55,18 +81,22 @@ Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, st
   return mapping;
 }
 
-Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole) {
+bool is_lendable(int memfd, std::size_t size, std::string* reason) {
   const int seals = ::fcntl(memfd, F_GET_SEALS);
   struct stat found = {};
   if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW) ||
       ::fstat(memfd, &found) != 0 || found.st_size != static_cast<off_t>(size)) {
     *reason = "its shared memory is not a sealed memfd of " + std::to_string(size) + " bytes";
-    return {};
+    return false;
   }
+  return true;
+}
+
+Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole) {
+  if (!is_lendable(memfd, size, reason)) return {};
   const int flags = whole ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
-  void* at = ::mmap(nullptr, size, write ? PROT_READ | PROT_WRITE : PROT_READ, flags, memfd, 0);
-  if (at == MAP_FAILED) return failed(reason, "cannot map its shared memory (mmap)");
-  return Mapping(at, size);
+  Mapping mapping = map_memfd(memfd, size, write ? PROT_READ | PROT_WRITE : PROT_READ, flags);
+  return mapping ? std::move(mapping) : failed(reason, "cannot map its shared memory (mmap)");
 }
 
 std::string shared_memory_unavailable() {

@@ -46,9 +46,15 @@ class Mapping {
 Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason,
                     std::size_t backed = 0);
 
+/// Is it a memfd of exactly `size` bytes that cannot shrink? Else *reason.
+bool is_lendable(int memfd, std::size_t size, std::string* reason);
+
 /// Maps what a peer sent. An empty mapping and *reason if it is not a memfd of exactly `size` bytes that cannot shrink.
 /// `whole`: all of it has memory.
 Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole = true);
+
+/// Gives bytes [from, from + bytes) of a memfd memory, so that a store there cannot fail. False and errno: there is none.
+bool give_memory(int memfd, std::size_t from, std::size_t bytes);
 
 /// "" if this machine has memfd with seals, else why not.
 std::string shared_memory_unavailable();

@@ -8,7 +8,7 @@
 //
 //   peers_[rank] ──▶ Peer ──▶ Inbox ──▶ area_in   (own memfd: we read)
 //                     │  └──▶ Outbox ─▶ area_out  (the peer's memfd: we write)
-//                     └─ socket, process: in the driver's epoll, they tell the end
+//                     └─ socket, process: in the driver's epoll, they tell the end; the socket is the doorbell, too
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ struct alignas(line_size) Peer {
   alignas(line_size) Outbox out;
 
   // Any thread: set before the flag or descriptor is published, then constant.
-  std::atomic<int> doorbell{-1};
+  std::atomic<int> doorbell{-1};                 ///< its socket
   std::atomic<bool> readable{false};             ///< remote_copy() can work
   std::atomic<const std::byte*> shelf{nullptr};  ///< its ParkPage and what lies behind
   RemoteProcess process;
@@ -65,7 +65,7 @@ struct alignas(line_size) Peer {
   std::uint32_t taken = 0;    ///< connection that became, or is to become, this peer
   std::uint32_t held = 0;     ///< inbound connection that waits for the outcome of our attempt
   Mapping area_in, area_out, park_page;
-  net::UniqueFd socket, process_end, doorbell_fd;
+  net::UniqueFd socket, process_end;
 };
 
 struct Connection {
@@ -84,6 +84,7 @@ struct Connection {
   bool introduced = false;  ///< our introduction is sent
   net::UniqueFd socket;
   net::Handshake handshake;
+  bool guest = false;       ///< inbound, has proven nothing: behind the door
   Peer* peer = nullptr;     ///< known when we began it, or when it is taken or held
   std::uint64_t since = 0;  ///< when an inbound one came in
   pid_t pid = 0;

@@ -5,7 +5,6 @@
 //     memory, which is in the caches.
 #include "drivers/shm/shelf.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -52,8 +51,7 @@ bool Shelf::has_memory(std::size_t bytes) {
   const std::lock_guard guard(growth_);
   const std::size_t before = backed_.load(std::memory_order_relaxed);
   if (bytes <= before) return true;
-  const auto from = static_cast<off_t>(sizeof(ParkPage) + before);
-  if (::fallocate(memfd_, 0, from, static_cast<off_t>(bytes - before)) != 0) return false;
+  if (!give_memory(memfd_, sizeof(ParkPage) + before, bytes - before)) return false;
   ::madvise(own_ + before, bytes - before, MADV_POPULATE_WRITE);  // in one go; else each page at its first store
   backed_.store(bytes, std::memory_order_release);
   return true;

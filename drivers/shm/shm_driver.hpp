@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ShmDriver: the driver contract over areas (data path: data_path.cpp) and unix sockets (set-up and death:
-// control.cpp).
+// ShmDriver: the driver contract over areas (data path: data_path.cpp) and unix sockets (set-up: connections.cpp; start,
+// strangers and death: control.cpp).
 //
 // Who: shm_factory makes it; the engine calls it under its lock (memory_only). Threads: as drivers/driver.hpp says.
 // Surprise: sends and polls make no system call. What needs one (new connections, deaths) waits for look(), which
@@ -13,10 +13,18 @@
 #include <memory>
 #include <vector>
 
+#include "drivers/net/door.hpp"
+#include "drivers/net/once.hpp"
 #include "drivers/shm/peer.hpp"
 #include "drivers/shm/shelf.hpp"
 
 namespace canele::drivers::shm {
+
+/// What an epoll event is about: kind in the upper half, connection or rank in the lower.
+enum class Tag : std::uint64_t { door, listener, connection, peer, process };
+constexpr std::uint64_t tag(Tag kind, std::uint64_t id = 0) { return static_cast<std::uint64_t>(kind) << 32 | id; }
+
+inline constexpr int unsettled_polls = 16;  ///< between two looks, at most, while a connection is being set up
 
 class ShmDriver final : public Driver {
  public:
@@ -72,14 +80,21 @@ class ShmDriver final : public Driver {
   int report();
   void finish_endings();
 
-  // control.cpp
+  // control.cpp, connections.cpp
   bool open_descriptors(std::string* reason);
   bool try_attach();
   void consider_look();
   void look();
   void handle(std::uint64_t tag);
-  void accept_all();
-  void drop_strangers();
+  bool hurries() const;
+  void serve_strangers();
+  bool accept_guest();
+  void turn_away();
+  Connection* guest_to_go(bool silent);
+  void drop_guests();
+  bool join(Connection&);
+  void count_up(int change);
+  bool watch_listener(bool on);
   Peer& make_peer(Rank);
   void begin_attempt(Peer&);
   void try_connect(Connection&);
@@ -91,11 +106,15 @@ class ShmDriver final : public Driver {
   void begin_exchange(Connection&);
   void step_exchange(Connection&);
   void finish_exchange(Connection&, const Introduction&, Lent);
+  void attach_memory(Connection&);
   void connection_failed(Connection&, bool local, const std::string& why);
   void drop(std::uint32_t connection);
   Connection* find(std::uint32_t connection);
-  void watch(int fd, std::uint64_t tag, bool write, bool change);
+  bool watch(int fd, std::uint64_t tag, bool write, bool change);
+  bool watch_connection(Connection&, bool write, bool change);
   void socket_event(Peer&);
+  void end(Peer&, const std::string& more);
+  void leave(Peer&);
   void fail(Peer&, bool lost, std::string reason);
   std::string name_of(const Peer&) const;
   std::span<const std::byte> greeting() const {
@@ -132,7 +151,12 @@ class ShmDriver final : public Driver {
   FreshPages fresh_pages_;
   Shelf shelf_;
   Mapping park_page_;  ///< and the shelf
-  net::UniqueFd epoll_, doorbell_, listener_, park_memfd_, spare_;
+  net::UniqueFd epoll_, listener_, park_memfd_, spare_;
+  net::Door door_;
+  net::Once once_;
+  bool listening_ = false;  ///< the listener is behind the door
+  Rank up_ = 0;             ///< peers that are up
+  std::size_t guests_ = 0;  ///< of the connections
   std::vector<std::unique_ptr<Peer>> all_peers_;
   std::map<std::uint32_t, std::unique_ptr<Connection>> connections_;  ///< few, and only during set-up
   std::uint32_t last_connection_ = 0;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
@@ -19,7 +20,6 @@ using net::Handshake;
 
 constexpr std::uint64_t dial_limit_ns = 10'000'000'000;  // for the TCP connection alone
 constexpr int max_retries = 32;
-constexpr int accepts_per_event = 16;
 
 /// Is a non-blocking connect over, well or badly?
 bool dial_over(int fd) {
@@ -31,9 +31,8 @@ bool dial_over(int fd) {
 
 bool watch(int epoll, int fd, Source source, std::uint32_t which, bool added_before) {
   epoll_event event = {};
-  event.events = source == Source::listener || source == Source::timer
-                     ? std::uint32_t{EPOLLIN}
-                     : std::uint32_t{EPOLLIN} | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.events = source == Source::timer ? std::uint32_t{EPOLLIN}
+                                         : std::uint32_t{EPOLLIN} | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.u64 = event_tag(source, which);
   return ::epoll_ctl(epoll, added_before ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0;
 }
@@ -44,7 +43,7 @@ Connector::Connector(DriverContext& context, int epoll)
       self_(context, "tcp"),
       host_(net::host_id()),
       spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
-      lobby_(self_),
+      lobby_(self_, net::guests_allowed()),
       known_(static_cast<std::size_t>(context.size), Known::nothing) {}
 
 bool Connector::open(Address* address, std::string* why) {
@@ -55,11 +54,9 @@ bool Connector::open(Address* address, std::string* why) {
                        context_.setting("TCP_PORT", "0"), &listeners_, &own.endpoints, why)) {
     return false;
   }
-  for (std::size_t i = 0; i < listeners_.size(); ++i) {
-    if (!watch(epoll_, listeners_[i].get(), Source::listener, static_cast<std::uint32_t>(i), false)) {
-      *why = "cannot watch a listening socket: " + net::error_text(errno);
-      return false;
-    }
+  if (!door_.open(epoll_, event_tag(Source::door, 0)) || !watch_listeners(context_.size > 1)) {
+    *why = "cannot watch a listening socket (epoll): " + net::error_text(errno);
+    return false;
   }
   for (const net::Endpoint& one : own.endpoints) reaches_remote_ = reaches_remote_ || !one.is_loopback();
   *address = pack_address(own);
@@ -85,36 +82,108 @@ Status Connector::connect(Rank peer, std::span<const std::byte> address) {
 }
 
 void Connector::on_event(Source source, std::uint32_t which) {
-  if (source == Source::listener) {
-    accept_all(which);
-  } else if (source == Source::lobby) {
-    lobby_due_ = true;
+  if (source == Source::door) {
+    door_.ring();
   } else if (source == Source::contact) {
     const auto found = contacts_.find(static_cast<Rank>(which));
     if (found != contacts_.end()) mark_due(found->second);
   }
 }
 
-void Connector::accept_all(std::uint32_t listener) {
-  const int fd = listeners_[listener].get();
-  for (int i = 0; i < accepts_per_event; ++i) {
-    net::UniqueFd made = net::accept_one(fd);
-    if (!made && (errno == EMFILE || errno == ENFILE) && spare_) {
-      // Left in the queue it would keep the descriptor readable for ever: take it and close it.
-      spare_.reset();
-      net::accept_one(fd).reset();
-      spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-      context_.log(1, "tcp: no descriptors left (ulimit -n); an inbound connection was closed");
-      continue;
+void Connector::set_known(Rank rank, Known known) {
+  up_ += (known == Known::up) - (at(rank) == Known::up);
+  known_[static_cast<std::size_t>(rank)] = known;
+  watch_listeners(up_ < context_.size - 1);
+}
+
+/// Off: what connects waits in the kernel's queue, which is made short. False and errno if it could not be turned on.
+bool Connector::watch_listeners(bool on) {
+  if (on == listening_) return true;
+  listening_ = on;
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    const int fd = listeners_[i].get();
+    ::listen(fd, on ? SOMAXCONN : 0);
+    if (!on) {
+      door_.forget(fd);
+    } else if (!door_.watch(fd, event_tag(Source::listener, static_cast<std::uint32_t>(i))) && errno != EEXIST) {
+      listening_ = false;  // serve_strangers() tries again
     }
-    if (!made) return;
-    if (!watch(epoll_, made.get(), Source::lobby, 0, false)) return;
-    lobby_.admit(context_, std::move(made));
-    lobby_due_ = true;
   }
+  return listening_ == on;
+}
+
+// ------------------------------------------------------------------------------------------------------ strangers
+
+void Connector::serve_strangers(std::uint64_t now) {
+  if (!listening_ && up_ < context_.size - 1) watch_listeners(true);
+  if (!door_.begin_turn(now)) return;
+  if (lobby_.drop_silent(context_) > 0) door_.met_stranger();
+  epoll_event found[net::Door::most_events];
+  const int count = door_.ready(found);
+  // Guests first: with each newcomer an old one may have to go.
+  for (const Source which : {Source::lobby, Source::listener}) {
+    for (int i = 0; i < count && door_.may_act(); ++i) {
+      if (static_cast<Source>(found[i].data.u64 >> 32) != which) continue;
+      const auto id = static_cast<std::uint32_t>(found[i].data.u64);
+      if (which == Source::lobby) {
+        step_guest(id);
+      } else {
+        while (door_.may_act() && accept_guest(listeners_[id].get())) {
+        }
+      }
+    }
+  }
+  door_.end_turn(now);
+}
+
+void Connector::step_guest(std::uint32_t id) {
+  door_.act();
+  const auto came = lobby_.step(context_, id, [this](net::Lobby::Guest&& guest) { on_proven(std::move(guest)); });
+  if (came == net::Lobby::Came::dropped) door_.met_stranger();
+}
+
+/// Takes one connection out of the kernel's queue. False: there is none, or no room for it now.
+bool Connector::accept_guest(int listener) {
+  if (!lobby_.has_place(context_)) {
+    door_.met_stranger();
+    return false;
+  }
+  net::UniqueFd made = net::accept_one(listener);
+  if (!made && (errno == EAGAIN || errno == EINTR)) return false;
+  door_.act();
+  if (!made) {
+    turn_away(listener);
+    return false;
+  }
+  const int fd = made.get();
+  const std::uint64_t before = lobby_.refused();
+  const std::uint32_t id = lobby_.admit(context_, std::move(made));
+  if (lobby_.refused() != before) door_.met_stranger();
+  if (!door_.watch(fd, event_tag(Source::lobby, id))) {
+    lobby_.drop(context_, id, "it cannot be watched (epoll_ctl): " + net::error_text(errno));
+    return true;
+  }
+  step_guest(id);  // its first words are there, as a rule
+  return true;
+}
+
+/// A connection cannot be accepted. Left in the queue it would keep the listener readable.
+void Connector::turn_away(int listener) {
+  const int error = errno;
+  door_.met_stranger();
+  if (!net::is_out_of_descriptors(error)) {
+    return once_.log(context_, 1, "tcp: an inbound connection cannot be accepted: " + net::error_text(error));
+  }
+  if (spare_) {
+    spare_.reset();
+    net::accept_one(listener).reset();
+  }
+  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  once_.log(context_, 1, "tcp: no descriptors left; inbound connections are closed: raise the limit (ulimit -n)");
 }
 
 void Connector::on_proven(net::Lobby::Guest&& guest) {
+  door_.proven();
   const Rank rank = guest.handshake.peer();
   const auto found = contacts_.find(rank);
   // An inbound connection that we were still answering has been given up by the peer, or it would not come again.
@@ -126,10 +195,17 @@ void Connector::on_proven(net::Lobby::Guest&& guest) {
     guest.handshake.step(guest.fd.get());
     return;
   }
+  door_.forget(guest.fd.get());
+  if (!watch(epoll_, guest.fd.get(), Source::contact, static_cast<std::uint32_t>(rank), false)) {
+    once_.log(context_, 1, "tcp: a rank is refused: its connection cannot be watched (epoll_ctl): " +
+                               net::error_text(errno));
+    guest.handshake.refuse(net::Refusal::no_resources);
+    guest.handshake.step(guest.fd.get());
+    return;
+  }
   Contact& contact = contacts_[rank];
   contact.rank = rank;
   auto kept = std::make_unique<net::Lobby::Guest>(std::move(guest));
-  watch(epoll_, kept->fd.get(), Source::contact, static_cast<std::uint32_t>(rank), true);
   if (what == net::Inbound::hold) {
     contact.held = std::move(kept);
   } else {
@@ -159,6 +235,10 @@ void Connector::dial(Contact& contact) {
   contact.dial_error = 0;
   contact.since_ns = context_.now_ns();
   contact.fd = net::start_connect(contact.candidates[contact.next]);
+  if (!contact.fd && net::is_out_of_descriptors(errno) && !lobby_.empty()) {
+    lobby_.clear();  // strangers do not keep us from ranks
+    contact.fd = net::start_connect(contact.candidates[contact.next]);
+  }
   if (!contact.fd ||
       !watch(epoll_, contact.fd.get(), Source::contact, static_cast<std::uint32_t>(contact.rank), false)) {
     contact.dial_error = errno;
@@ -171,10 +251,6 @@ bool Connector::step(Sink& sink) {
   if (!waiting()) return false;
   check_limits();
   bool moved = false;
-  if (lobby_due_) {
-    lobby_due_ = false;
-    moved = lobby_.step(context_, [this](net::Lobby::Guest&& guest) { on_proven(std::move(guest)); }) > 0;
-  }
   const std::vector<Rank> now = std::exchange(due_, {});
   for (const Rank rank : now) {
     const auto found = contacts_.find(rank);
@@ -191,7 +267,7 @@ bool Connector::step(Sink& sink) {
 }
 
 void Connector::check_limits() {
-  if (lobby_.overdue(context_)) lobby_due_ = true;
+  if (lobby_.overdue(context_)) door_.ring();
   const std::uint64_t now = context_.now_ns();
   for (auto& [rank, contact] : contacts_) {
     if (contact.fd && !contact.dialed && now - contact.since_ns > dial_limit_ns) mark_due(contact);
@@ -271,7 +347,7 @@ void Connector::finish(Contact& contact, const Handshake& handshake, net::Unique
   const std::uint64_t incarnation = handshake.peer_incarnation();
   const std::string where = net::remote_endpoint(fd.get()).text();
   contacts_.erase(rank);  // closes what lost
-  known_[static_cast<std::size_t>(rank)] = Known::up;
+  set_known(rank, Known::up);
   sink.established(rank, incarnation, std::move(fd), where);
 }
 

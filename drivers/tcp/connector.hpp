@@ -12,6 +12,9 @@
 //                                     ▲──── next ────┘ none left ──▶ held, else gave_up()
 //
 // A Contact exists only while a connection is being made; afterwards one byte per rank tells "up" or "failed".
+//
+// Listeners and the lobby lie behind a net::Door: serve_strangers() looks there on a budget, after all other work of a
+// poll. Once all ranks are up nothing listens; when one fails, its next process is to be refused in words.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +25,7 @@
 #include <vector>
 
 #include "drivers/driver.hpp"
+#include "drivers/net/door.hpp"
 #include "drivers/net/handshake.hpp"
 #include "drivers/net/lobby.hpp"
 #include "drivers/net/socket.hpp"
@@ -30,11 +34,11 @@
 namespace canele::drivers::tcp {
 
 /// What an epoll event belongs to, with a rank or index, in 64 bits.
-enum class Source : std::uint32_t { listener, lobby, contact, link, timer };
+enum class Source : std::uint32_t { listener, lobby, contact, link, timer, door };
 inline std::uint64_t event_tag(Source source, std::uint32_t which) {
   return std::uint64_t{static_cast<std::uint32_t>(source)} << 32 | which;
 }
-/// Adds `fd` to the epoll set, or changes its tag; edge-triggered but for listeners. False and errno on failure.
+/// Adds `fd` to the epoll set, or changes its tag; edge-triggered but for the timer. False and errno on failure.
 bool watch(int epoll, int fd, Source source, std::uint32_t which, bool added_before);
 
 class Connector {
@@ -60,14 +64,22 @@ class Connector {
   void on_event(Source source, std::uint32_t which);
   /// Does what is due. Returns true if anything moved.
   bool step(Sink& sink);
+  /// Answers, or at least looks at, some of what has proven nothing. `now` is the time.
+  void serve_strangers(std::uint64_t now);
   /// step() has something to do without any event.
-  bool restless() const { return !due_.empty() || lobby_due_; }
+  bool restless() const { return !due_.empty(); }
+  /// The engine may sleep as far as strangers are concerned; what they have said may then wake it.
+  bool may_sleep(std::uint64_t now) { return door_.may_sleep(now); }
+  /// Strangers have said something, and their budget allows to look at it.
+  bool strangers_due() const { return door_.rung(); }
+  /// Connections to ranks are being made.
+  bool connecting() const { return !contacts_.empty(); }
   /// Attempts or unproven guests exist, which have time limits.
-  bool waiting() const { return !contacts_.empty() || !lobby_.empty(); }
+  bool waiting() const { return connecting() || !lobby_.empty(); }
 
   bool knows_up(Rank rank) const { return at(rank) == Known::up; }
   bool knows_failed(Rank rank) const { return at(rank) == Known::failed; }
-  void set_failed(Rank rank) { known_[static_cast<std::size_t>(rank)] = Known::failed; }
+  void set_failed(Rank rank) { set_known(rank, Known::failed); }
   std::uint64_t strangers_refused() const { return lobby_.refused(); }
   std::size_t contacts() const { return contacts_.size(); }
 
@@ -95,7 +107,11 @@ class Connector {
   };
 
   Known at(Rank rank) const { return known_[static_cast<std::size_t>(rank)]; }
-  void accept_all(std::uint32_t listener);
+  void set_known(Rank rank, Known known);
+  bool watch_listeners(bool on);
+  bool accept_guest(int listener);
+  void step_guest(std::uint32_t id);
+  void turn_away(int listener);
   void on_proven(net::Lobby::Guest&& guest);
   void mark_due(Contact& contact);
   void check_limits();
@@ -113,10 +129,13 @@ class Connector {
   net::Party self_;
   std::uint64_t host_ = 0;
   bool reaches_remote_ = false;
-  bool lobby_due_ = false;
+  bool listening_ = false;  ///< the listeners are behind the door
+  Rank up_ = 0;             ///< ranks that are up
   std::vector<net::UniqueFd> listeners_;
   net::UniqueFd spare_;  ///< given up for a moment to accept and close a connection when descriptors are spent
+  net::Door door_;
   net::Lobby lobby_;
+  net::Once once_;
   std::map<Rank, Contact> contacts_;
   std::vector<Rank> due_;
   std::vector<Known> known_;  ///< by rank

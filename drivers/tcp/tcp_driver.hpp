@@ -45,6 +45,7 @@ class TcpDriver final : public Driver, private Connector::Sink {
     bool ending = false;    ///< epoll says that the stream ends
     bool dead = false;      ///< failed; swept at the end of poll()
     bool watched = true;    ///< is in the epoll set, as it was while it was made
+    int unwatchable = 0;    ///< errno of an epoll_ctl that failed: the link is lost
     net::UniqueFd fd;
     std::string where;
     Sender sender;
@@ -71,11 +72,12 @@ class TcpDriver final : public Driver, private Connector::Sink {
   Status send_frame(Rank peer, const FrameHeader& header, const iovec* pieces, int count, std::size_t size,
                     Token token);
   bool must_look(bool found);
-  bool watch_all();
+  void watch_all();
   void unwatch_all();
   void look();
   void on_link_event(Rank rank, std::uint32_t what);
   int read_link(Link& link, int* budget);
+  static std::string what_broke(const Link& link);
   int read_all(int* budget);
   int read_readable(int* budget);
   int write_links();

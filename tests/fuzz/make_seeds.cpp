@@ -252,7 +252,7 @@ void shm_bytes(const fs::path& to) {
   room({1, 0, 100, 100, 2, 130}).number<std::uint16_t>(9000)({1, 200}).number<std::uint16_t>(16000);
   room.write(to, "shm", "room");
   const shm::Introduction said;
-  introduction({2, 3}).number(said).write(to, "shm", "introduction");
+  introduction({2, 2}).number(said).write(to, "shm", "introduction");
   address({3})(shm::pack_address({})).write(to, "shm", "address");
 }
 

@@ -150,9 +150,8 @@ void introduce(Input& input) {
     shm::Lent lent;
     const shm::Transfer got = shm::receive_introduction(ends[1].get(), &introduction, &lent);
     const bool ok = got == shm::Transfer::ok;
-    FUZZ_CHECK(ok == (lent.area && lent.park && lent.doorbell));
-    if (ok) FUZZ_CHECK(given == 3 && introduction.magic == shm::Introduction::expected_magic);
-    if (ok) FUZZ_CHECK(!shm::is_doorbell(lent.doorbell.get()));
+    FUZZ_CHECK(ok == (lent.area && lent.park));
+    if (ok) FUZZ_CHECK(given == 2 && introduction.magic == shm::Introduction::expected_magic);
   }
   FUZZ_CHECK(open_descriptors() == before);
 }

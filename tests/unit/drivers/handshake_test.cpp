@@ -6,6 +6,8 @@
 #include "drivers/net/handshake.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <random>
 #include <vector>
 
+#include "drivers/net/door.hpp"
 #include "drivers/net/lobby.hpp"
 #include "drivers/net/siphash.hpp"
 #include "tests/conformance/driver_kit.hpp"
@@ -288,19 +291,54 @@ TEST(Lobby, DropsTheOldestAndThoseWhoStaySilent) {
     strangers.emplace_back(fds[0]);
     lobby.admit(context, UniqueFd(fds[1]));
   };
-  for (std::size_t i = 0; i < Lobby::capacity + 10; ++i) come();
+  for (std::size_t i = 0; i < Lobby::capacity; ++i) come();
+  EXPECT_FALSE(lobby.has_place(context)) << "none goes before its first words can have come";
+  context.clock_ns += guest_grace_ns;
+  for (std::size_t i = 0; i < 10; ++i) come();
   EXPECT_EQ(lobby.size(), Lobby::capacity);
   EXPECT_EQ(lobby.refused(), 10u);
   char byte = 0;
   EXPECT_EQ(recv(strangers.front().get(), &byte, 1, 0), 0) << "the oldest is closed";
   EXPECT_EQ(recv(strangers.back().get(), &byte, 1, 0), -1) << "the newest is not";
-  const auto nobody = [](Lobby::Guest&&) { FAIL() << "a stranger was taken for a rank"; };
-  context.clock_ns += Lobby::patience_ns;
-  EXPECT_EQ(lobby.step(context, nobody), 0);
+  context.clock_ns += Lobby::patience_ns - guest_grace_ns;
+  EXPECT_EQ(lobby.drop_silent(context), 0);
   EXPECT_EQ(lobby.size(), Lobby::capacity);
   context.clock_ns += 1;
-  EXPECT_EQ(lobby.step(context, nobody), 0);
+  EXPECT_EQ(lobby.drop_silent(context), static_cast<int>(Lobby::capacity) - 10);
+  context.clock_ns += guest_grace_ns;
+  EXPECT_EQ(lobby.drop_silent(context), 10);
   EXPECT_TRUE(lobby.empty());
+  EXPECT_LE(context.logged.size(), 2u) << "one line for each reason, not for each stranger";
+}
+
+TEST(Lobby, WhoHasSaidMostStays) {
+  Pair pair;
+  Lobby lobby(pair.b, 4);
+  std::vector<UniqueFd> strangers;
+  Handshake hello = pair.initiator();
+  std::uint32_t talker = 0;
+  for (int i = 0; i < 4; ++i) {
+    int fds[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    strangers.emplace_back(fds[0]);
+    const std::uint32_t id = lobby.admit(pair.high, UniqueFd(fds[1]));
+    if (i != 0) continue;
+    talker = id;
+    hello.step(fds[0]);
+    lobby.step(pair.high, talker, [](Lobby::Guest&&) { FAIL() << "a Hello proves nothing"; });
+  }
+  pair.high.clock_ns += guest_grace_ns;
+  for (int i = 0; i < 20; ++i) {
+    int fds[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    strangers.emplace_back(fds[0]);
+    lobby.admit(pair.high, UniqueFd(fds[1]));
+    pair.high.clock_ns += guest_grace_ns;
+  }
+  hello.step(strangers.front().get());
+  Rank who = -1;
+  lobby.step(pair.high, talker, [&](Lobby::Guest&& guest) { who = guest.handshake.peer(); });
+  EXPECT_EQ(who, 0) << "the oldest guest of all, but the only one that has spoken";
 }
 
 TEST(Lobby, HandsOutWhoIsProven) {
@@ -310,11 +348,11 @@ TEST(Lobby, HandsOutWhoIsProven) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
   const UniqueFd mine(fds[0]);
   Handshake a = pair.initiator();
-  lobby.admit(pair.high, UniqueFd(fds[1]));
+  const std::uint32_t id = lobby.admit(pair.high, UniqueFd(fds[1]));
   Rank who = -1;
   for (int i = 0; i < 10 && who < 0; ++i) {
     a.step(mine.get());
-    lobby.step(pair.high, [&](Lobby::Guest&& guest) {
+    lobby.step(pair.high, id, [&](Lobby::Guest&& guest) {
       who = guest.handshake.peer();
       guest.handshake.accept({});
       EXPECT_EQ(guest.handshake.step(guest.fd.get()), State::done);
@@ -322,6 +360,78 @@ TEST(Lobby, HandsOutWhoIsProven) {
   }
   EXPECT_EQ(who, 0);
   EXPECT_EQ(a.step(mine.get()), State::done);
+}
+
+/// A door with an always readable descriptor behind it: turns that want more than they may have.
+struct Crowd {
+  UniqueFd outer{::epoll_create1(EPOLL_CLOEXEC)};
+  UniqueFd stranger{::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)};
+  Door door;
+  std::uint64_t now = 1'000'000'000;
+
+  Crowd() { EXPECT_TRUE(door.open(outer.get(), 7) && door.watch(stranger.get(), 1)); }
+  bool shows() const {
+    epoll_event found;
+    return ::epoll_wait(outer.get(), &found, 1, 0) == 1 && found.data.u64 == 7;
+  }
+  /// One look, as a driver makes it; everything it finds is a stranger. Returns the actions it took.
+  int look() {
+    if (shows()) door.ring();
+    if (!door.begin_turn(now)) return 0;
+    epoll_event found[Door::most_events];
+    int acts = 0;
+    for (const int count = door.ready(found); count > 0 && door.may_act(); ++acts) door.act();
+    if (acts > 0) door.met_stranger();
+    door.end_turn(now);
+    return acts;
+  }
+};
+
+TEST(Door, StrangersCostABoundedNumberOfActions) {
+  Crowd crowd;
+  int in_one_turn = 0, turns = 0;
+  constexpr int milliseconds = 1000;
+  for (int us = 0; us < milliseconds * 1000; us += 10) {
+    const int acts = crowd.look();
+    in_one_turn = std::max(in_one_turn, acts);
+    turns += acts > 0 ? 1 : 0;
+    crowd.now += 10'000;
+  }
+  EXPECT_LE(in_one_turn, Door::per_turn);
+  EXPECT_LE(turns, milliseconds) << "one turn in a millisecond";
+  EXPECT_LE(crowd.door.actions(), static_cast<std::uint64_t>(Door::per_ms * milliseconds + Door::most_saved));
+  EXPECT_GE(crowd.door.actions(), static_cast<std::uint64_t>(Door::per_ms * (milliseconds - 2))) << "but it goes on";
+}
+
+TEST(Door, WhileItRestsItShowsNothingAndWakesASleeper) {
+  Crowd crowd;
+  EXPECT_TRUE(crowd.shows());
+  EXPECT_TRUE(crowd.door.may_sleep(crowd.now));
+  EXPECT_GT(crowd.look(), 0);
+  EXPECT_TRUE(crowd.door.resting());
+  EXPECT_FALSE(crowd.shows());
+  EXPECT_EQ(crowd.look(), 0);
+  ASSERT_TRUE(crowd.door.may_sleep(crowd.now));
+  epoll_event found;
+  EXPECT_EQ(::epoll_wait(crowd.outer.get(), &found, 1, 30'000), 1) << "the timer ends the sleep";
+  EXPECT_EQ(crowd.look(), 0) << "the driver's clock decides, and it stands still";
+  crowd.now += Door::rest_ns;
+  EXPECT_FALSE(crowd.door.may_sleep(crowd.now)) << "there is a turn to take first";
+  EXPECT_GT(crowd.look(), 0);
+}
+
+TEST(Door, RanksDoNotWait) {
+  Crowd crowd;
+  for (int i = 0; i < 1000; ++i) {
+    crowd.door.ring();
+    ASSERT_TRUE(crowd.door.begin_turn(crowd.now)) << i;
+    for (int k = 0; k < Door::handshake_actions; ++k) {
+      ASSERT_TRUE(crowd.door.may_act()) << i;
+      crowd.door.act();
+    }
+    crowd.door.proven();
+    crowd.door.end_turn(crowd.now);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How the shm driver makes connections: attempts, handshakes, the exchange of memory.
+//
+// Who, threads: see shm_driver.hpp.
+// Surprise: two ranks may connect to each other at once. The rule of net::resolve_inbound() decides; a connection
+//     that waits for its outcome is "held".
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "drivers/shm/shm_driver.hpp"
+
+namespace canele::drivers::shm {
+namespace {
+
+constexpr int most_attempts = 4;
+
+std::string cannot_watch() { return "its socket cannot be watched (epoll_ctl): " + net::error_text(errno); }
+
+}  // namespace
+
+// ----------------------------------------------------------------------------------------- beginning a connection
+
+Status ShmDriver::connect_impl(Rank rank, std::span<const std::byte> address) {
+  AddressForm form;
+  if (!unpack_address(address, &form) || form.host != address_.host) return Status::failed;
+  if (rank == party_.rank) return Status::failed;
+  Peer& peer = make_peer(rank);
+  if (peer.state == Peer::State::failed) return Status::failed;
+  if (form.user != address_.user) {
+    fail(peer, false,
+         "rank " + std::to_string(rank) + " belongs to another user (id " + std::to_string(form.user) +
+             "; this rank to id " + std::to_string(address_.user) + "); shared memory is for ranks of one user");
+    return Status::pending;
+  }
+  peer.address = form;
+  // The peer may have been first.
+  if (peer.taken == 0 && peer.attempt == 0) begin_attempt(peer);
+  return Status::pending;
+}
+
+Peer& ShmDriver::make_peer(Rank rank) {
+  Peer* known = peer_at(rank);
+  if (known != nullptr) return *known;
+  all_peers_.push_back(std::make_unique<Peer>(rank));
+  peers_[rank].store(all_peers_.back().get(), std::memory_order_release);
+  return *all_peers_.back();
+}
+
+void ShmDriver::begin_attempt(Peer& peer) {
+  ++peer.attempts;
+  const std::uint32_t id = ++last_connection_;
+  peer.attempt = id;
+  auto handshake = net::Handshake::initiator(party_, *context_, peer.rank, peer.address.incarnation, greeting());
+  auto& connection = *(connections_[id] = std::make_unique<Connection>(id, std::move(handshake)));
+  connection.peer = &peer;
+  ++waiting_;
+  try_connect(connection);
+  until_check_ = std::min(until_check_, unsettled_polls);
+}
+
+void ShmDriver::try_connect(Connection& connection) {
+  connection.socket = connect_to(connection.peer->address.name);
+  if (!connection.socket && net::is_out_of_descriptors(errno) && guests_ > 0) {
+    drop_guests();
+    connection.socket = connect_to(connection.peer->address.name);
+  }
+  if (!connection.socket) {
+    if (errno == EAGAIN) return;  // look() tries again
+    const bool gone = errno == ECONNREFUSED;
+    const std::string why = gone ? "it has left: nobody listens at its address" : net::error_text(errno);
+    return connection_failed(connection, !gone, why);
+  }
+  --waiting_;
+  connection.phase = Connection::Phase::handshake;
+  Credentials who;
+  if (!credentials_of(connection.socket.get(), &who) || who.user != ::geteuid()) {
+    return connection_failed(connection, false, "its socket belongs to another user");
+  }
+  connection.pid = who.pid;
+  watch_connection(connection, true, false);
+}
+
+/// False: it has failed for that, and is gone.
+bool ShmDriver::watch_connection(Connection& connection, bool write, bool change) {
+  connection.watches_write = write;
+  if (watch(connection.socket.get(), tag(Tag::connection, connection.id), write, change)) return true;
+  connection_failed(connection, true, cannot_watch());
+  return false;
+}
+
+void ShmDriver::retry_waiting() {
+  std::vector<std::uint32_t> ids;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->phase == Connection::Phase::waiting) ids.push_back(id);
+  }
+  for (const std::uint32_t id : ids) {
+    if (Connection* connection = find(id)) try_connect(*connection);
+  }
+}
+
+Connection* ShmDriver::find(std::uint32_t connection) {
+  const auto found = connections_.find(connection);
+  return found == connections_.end() ? nullptr : found->second.get();
+}
+
+void ShmDriver::drop(std::uint32_t connection) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  if (found->second->phase == Connection::Phase::waiting) --waiting_;
+  if (found->second->guest) --guests_;
+  connections_.erase(found);
+}
+
+// ------------------------------------------------------------------------------------------- steps of a connection
+
+void ShmDriver::step(Connection& connection) {
+  switch (connection.phase) {
+    case Connection::Phase::waiting:
+      break;
+    case Connection::Phase::handshake:
+      step_handshake(connection);
+      break;
+    case Connection::Phase::held:
+      // It has nothing to say before we answer: it has given up, or babbles.
+      connection.peer->held = 0;
+      drop(connection.id);
+      break;
+    case Connection::Phase::exchange:
+      step_exchange(connection);
+      break;
+  }
+}
+
+void ShmDriver::step_handshake(Connection& connection) {
+  switch (connection.handshake.step(connection.socket.get())) {
+    case net::Handshake::State::working:
+      // A guest is not watched for room: a fresh socket takes the few bytes that it is told.
+      if (!connection.guest && connection.handshake.wants_write() != connection.watches_write) {
+        watch_connection(connection, !connection.watches_write, true);
+      }
+      break;
+    case net::Handshake::State::identified:
+      decide_inbound(connection);
+      break;
+    case net::Handshake::State::done:
+      begin_exchange(connection);
+      break;
+    case net::Handshake::State::failed:
+      connection_failed(connection, false, connection.handshake.reason());
+      break;
+  }
+}
+
+void ShmDriver::decide_inbound(Connection& connection) {
+  const Rank rank = connection.handshake.peer();
+  Peer& peer = make_peer(rank);
+  net::Refusal refusal = net::Refusal::already_connected;
+  if (peer.state == Peer::State::failed || peer.state == Peer::State::ending) refusal = net::Refusal::peer_failed;
+  const bool up = peer.taken != 0 || peer.state != Peer::State::connecting;
+  door_.proven();
+  net::Inbound what =
+      peer.held != 0 ? net::Inbound::refuse : net::resolve_inbound(party_.rank, rank, peer.attempt != 0, up);
+  if (what != net::Inbound::refuse && !join(connection)) {
+    once_.log(*context_, 1, "shm: a rank is refused: its connection cannot be watched (epoll_ctl)");
+    what = net::Inbound::refuse;
+    refusal = net::Refusal::no_resources;
+  }
+  switch (what) {
+    case net::Inbound::take:
+      connection.peer = &peer;
+      take(connection);
+      break;
+    case net::Inbound::hold:
+      connection.peer = &peer;
+      connection.phase = Connection::Phase::held;
+      peer.held = connection.id;
+      break;
+    case net::Inbound::refuse:
+      connection.handshake.refuse(refusal);
+      step_handshake(connection);
+      break;
+  }
+}
+
+/// A guest has proven to be a rank: from behind the door to those that are served at once.
+bool ShmDriver::join(Connection& connection) {
+  door_.forget(connection.socket.get());
+  if (!watch(connection.socket.get(), tag(Tag::connection, connection.id), false, false)) return false;
+  connection.guest = false;
+  --guests_;
+  return true;
+}
+
+/// Answers an inbound connection: it becomes the one of its peer.
+void ShmDriver::take(Connection& connection) {
+  Peer& peer = *connection.peer;
+  drop(std::exchange(peer.attempt, 0));
+  peer.held = 0;
+  peer.taken = connection.id;
+  connection.phase = Connection::Phase::handshake;
+  connection.handshake.accept(greeting());
+  step_handshake(connection);
+}
+
+/// The peer is proven. Makes the memory to receive from it, and lends it.
+void ShmDriver::begin_exchange(Connection& connection) {
+  Peer& peer = *connection.peer;
+  connection.phase = Connection::Phase::exchange;
+  peer.taken = connection.id;
+  peer.attempt = 0;
+  Greeting greeting;
+  const auto payload = connection.handshake.payload();
+  if (payload.size() == sizeof greeting) std::memcpy(&greeting, payload.data(), sizeof greeting);
+  if (greeting.layout != layout_version) {
+    return connection_failed(connection, false,
+                             "its shared memory has layout " + std::to_string(greeting.layout) + ", ours has " +
+                                 std::to_string(layout_version) + "; use one version of Canelé in all ranks");
+  }
+  connection.strict = !membarrier_ || greeting.membarrier == 0;
+  connection.process = {connection.pid, greeting.nonce_address, greeting.nonce};
+  connection.can_read = attach_ && greeting.nonce != Nonce{} && can_read(connection.process);
+  std::string reason;
+  connection.area_in = make_shared(sizeof(Area), true, &connection.memfd, &reason);
+  if (!connection.area_in && guests_ > 0) {
+    drop_guests();
+    connection.area_in = make_shared(sizeof(Area), true, &connection.memfd, &reason);
+  }
+  if (!connection.area_in) return connection_failed(connection, true, reason);
+  step_exchange(connection);
+}
+
+void ShmDriver::step_exchange(Connection& connection) {
+  if (!connection.introduced) {
+    const Introduction own{Introduction::expected_magic, connection.can_read ? 1u : 0u};
+    const Transfer sent =
+        send_introduction(connection.socket.get(), own, connection.memfd.get(), park_memfd_.get());
+    if (sent == Transfer::again) {
+      if (!connection.watches_write) watch_connection(connection, true, true);
+      return;
+    }
+    if (sent != Transfer::ok) return connection_failed(connection, true, "the connection ended during its set-up");
+    connection.introduced = true;
+    connection.memfd.reset();
+    if (connection.watches_write && !watch_connection(connection, false, true)) return;
+  }
+  Introduction introduction;
+  Lent lent;
+  switch (receive_introduction(connection.socket.get(), &introduction, &lent)) {
+    case Transfer::ok:
+      return finish_exchange(connection, introduction, std::move(lent));
+    case Transfer::again:
+      return;
+    case Transfer::ended:
+      return connection_failed(connection, true, "the connection ended during its set-up");
+    case Transfer::no_descriptors:
+      return connection_failed(connection, true, "no descriptors left; raise the limit (ulimit -n)");
+    case Transfer::nonsense:
+      return connection_failed(connection, false, "its introduction makes no sense");
+  }
+}
+
+void ShmDriver::finish_exchange(Connection& connection, const Introduction& introduction, Lent lent) {
+  Peer& peer = *connection.peer;
+  std::string reason;
+  if (!is_lendable(lent.area.get(), sizeof(Area), &reason) ||
+      !is_lendable(lent.park.get(), Shelf::file_size, &reason)) {
+    return connection_failed(connection, false, reason);
+  }
+  peer.area_out = map_shared(lent.area.get(), sizeof(Area), true, &reason);
+  if (peer.area_out) peer.park_page = map_shared(lent.park.get(), Shelf::file_size, false, &reason, false);
+  if (!peer.park_page) return connection_failed(connection, true, reason);
+  // Only a process that has proven to be this one: after a fork the socket may carry the parent's id.
+  if (connection.can_read) peer.process_end = watch_process(connection.pid);
+  if (connection.can_read && !peer.process_end && (net::is_out_of_descriptors(errno) || errno == ENOMEM)) {
+    return connection_failed(connection, true, "no descriptor to watch its process: " + net::error_text(errno));
+  }
+  const auto rank = static_cast<std::uint32_t>(peer.rank);
+  if (!watch(connection.socket.get(), tag(Tag::peer, rank), false, true) ||
+      (peer.process_end && !watch(peer.process_end.get(), tag(Tag::process, rank), false, false))) {
+    return connection_failed(connection, true, cannot_watch());
+  }
+  peer.socket = std::move(connection.socket);
+  peer.doorbell.store(peer.socket.get(), std::memory_order_release);
+  peer.process = connection.process;
+  peer.reads_us = attach_ && introduction.reads_you == 1;
+  attach_memory(connection);
+  drop(std::exchange(peer.held, 0));
+  drop(connection.id);
+  count_up(1);
+}
+
+/// The memory of both is there: the peer is up.
+void ShmDriver::attach_memory(Connection& connection) {
+  Peer& peer = *connection.peer;
+  peer.area_in = std::move(connection.area_in);
+  peer.in.attach(peer.area_in.as<Area>(), connection.strict);
+  peer.scout = {};
+  peer.out.attach(peer.area_out.as<Area>(), connection.strict);
+  met(peer.rank, connection.handshake.peer_incarnation());
+  share_lines(peer.rank, {peer.area_in.as<Area>()->shared, peer.area_out.as<Area>()->shared, shared_line_count});
+  peer.park = peer.park_page.as<ParkPage>();
+  peer.shelf.store(peer.park_page.as<std::byte>(), std::memory_order_release);
+  peer.readable.store(connection.can_read, std::memory_order_release);
+  peer.state = Peer::State::up;
+  peer.open = peer.was_up = true;
+  active_.push_back(&peer);
+  // Lists that grow on the data path get their room now. Not exact sizes: that would be quadratic over many peers.
+  if (starved_.capacity() < active_.size()) starved_.reserve(2 * active_.size());
+  if (news_.capacity() < 2 * active_.size()) news_.reserve(4 * active_.size());
+  news_.push_back(&peer);
+  chores_ = true;
+}
+
+/// A connection is of no use. `local`: for want of something here, or for a reason unknown (the next driver may do
+/// better).
+void ShmDriver::connection_failed(Connection& connection, bool local, const std::string& why) {
+  const std::uint32_t id = connection.id;
+  Peer* peer = connection.peer;
+  const bool again = connection.handshake.may_retry();
+  if (peer == nullptr) {
+    door_.met_stranger();
+    once_.log(*context_, 2, "shm: turned away a connection: " + why);
+    return drop(id);
+  }
+  const pid_t pid = connection.pid;
+  const std::string text = why;  // it may live in the connection
+  drop(id);
+  if (peer->state != Peer::State::connecting) return;
+  if (peer->attempt == id) peer->attempt = 0;
+  if (peer->taken == id) peer->taken = 0;
+  if (Connection* held = find(peer->held)) return take(*held);
+  if (again && peer->attempts < most_attempts) return begin_attempt(*peer);
+  peer->process.pid = pid;
+  fail(*peer, !local && !again, "rank " + std::to_string(peer->rank) + " cannot be reached: " + text);
+}
+
+}  // namespace canele::drivers::shm
