@@ -282,9 +282,9 @@ constinit const std::array<SettingEntry, static_cast<int>(Setting::count)> setti
      0,
      3},
     {{"TCP_INTERFACE", "auto", "",
-      "Interface or address that the tcp driver listens on and is reached at. auto: the host's first that is up and "
-      "not "
-      "loop-back, else loop-back. Name one where hosts have several networks, or the slow one may be taken.",
+      "Interface or address that the tcp driver listens on and is reached at. auto: it listens on all interfaces that "
+      "are up and publishes all their addresses, those of virtual bridges last; peers try one after the other, on one "
+      "host loop-back first. Name one where hosts have several networks, or the slow one may be taken.",
       "auto | interface | address"},
      SettingKind::text,
      true},

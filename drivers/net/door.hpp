@@ -10,10 +10,10 @@
 //        ▲               muted while the door rests
 //        └── timer: ends the rest of a sleeping engine; made at the first rest that an engine sleeps through
 //
-// The budget: an accept or a step of a handshake is one action. A turn has at most `per_turn` of them. Actions are saved
-// up to `most_saved`; `per_ms` come back in a millisecond, and those of a guest that proves itself at once. After a turn
-// that met a stranger, or spent the last action, the door rests for a millisecond. So ranks that connect to each other
-// wait for nothing, and strangers cost at most per_ms actions in a millisecond.
+// The budget: an accept or a step of a handshake is one action. A turn has at most `per_turn` of them. Actions are
+// saved up to `most_saved`; `per_ms` come back in a millisecond, and those of a guest that proves itself at once. After
+// a turn that met a stranger, or spent the last action, the door rests for a millisecond. So ranks that connect to each
+// other wait for nothing, and strangers cost at most per_ms actions in a millisecond.
 //
 // Rejected: accept with a limit per event. The number of events is the stranger's choice.
 #pragma once
@@ -39,7 +39,7 @@ bool is_out_of_descriptors(int error);
 
 class Door {
  public:
-  static constexpr int per_turn = 8, per_ms = 8, most_saved = 64;
+  static constexpr int per_turn = 16, per_ms = 16, most_saved = 96;
   static constexpr int handshake_actions = 4;  ///< what a guest costs until it has proven itself, at least
   static constexpr std::uint64_t rest_ns = 1'000'000;
   static constexpr int most_events = 96;

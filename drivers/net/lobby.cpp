@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The waiting room of unproven connections; see lobby.hpp. Who, threads: see there.
-// Surprise: a guest that leaves in error is only logged: no rank has failed, because the guest has not said which it is.
+// Surprise: a guest that leaves in error is only logged: no rank has failed, because the guest has not said which it
+// is.
 #include "drivers/net/lobby.hpp"
 
 #include <utility>
@@ -41,6 +42,10 @@ Lobby::Came Lobby::step(DriverContext& context, std::uint32_t id, const std::fun
   const auto state = guest.handshake.step(guest.fd.get());
   if (state == Handshake::State::failed) {
     drop_at(context, at, guest.handshake.reason());
+    return Came::dropped;
+  }
+  if (guest.handshake.wants_write()) {  // it is not watched for that; its rank comes again
+    drop_at(context, at, "no room for an answer");
     return Came::dropped;
   }
   if (state != Handshake::State::identified) return Came::nothing;

@@ -2,7 +2,8 @@
 //
 // Lobby: the inbound connections of which we do not know yet who they are. Bounded in number and in time.
 //
-// Who: drivers that any process on the network can call (tcp; shm has a list of its own). The door tells which guest has
+// Who: drivers that any process on the network can call (tcp; shm has a list of its own). The door tells which guest
+// has
 //      said something.
 // Threads: one object, one thread at a time.
 // Surprise: a full lobby drops the guest that has said least, and of those the oldest, but none in its first

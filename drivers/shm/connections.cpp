@@ -138,8 +138,11 @@ void ShmDriver::step(Connection& connection) {
 void ShmDriver::step_handshake(Connection& connection) {
   switch (connection.handshake.step(connection.socket.get())) {
     case net::Handshake::State::working:
-      // A guest is not watched for room: a fresh socket takes the few bytes that it is told.
-      if (!connection.guest && connection.handshake.wants_write() != connection.watches_write) {
+      // A guest is not watched for room: a fresh socket takes the few bytes that it is told, or its rank comes again.
+      if (connection.guest && connection.handshake.wants_write()) {
+        return connection_failed(connection, true, "no room for an answer");
+      }
+      if (connection.handshake.wants_write() != connection.watches_write) {
         watch_connection(connection, !connection.watches_write, true);
       }
       break;
@@ -236,8 +239,7 @@ void ShmDriver::begin_exchange(Connection& connection) {
 void ShmDriver::step_exchange(Connection& connection) {
   if (!connection.introduced) {
     const Introduction own{Introduction::expected_magic, connection.can_read ? 1u : 0u};
-    const Transfer sent =
-        send_introduction(connection.socket.get(), own, connection.memfd.get(), park_memfd_.get());
+    const Transfer sent = send_introduction(connection.socket.get(), own, connection.memfd.get(), park_memfd_.get());
     if (sent == Transfer::again) {
       if (!connection.watches_write) watch_connection(connection, true, true);
       return;

@@ -3,7 +3,8 @@
 // Start and end of the shm driver, and its looks at sockets: strangers, rings, deaths. Connections: connections.cpp.
 //
 // Who, threads: see shm_driver.hpp.
-// Surprise: the socket of a peer that has ended stays open until close(), because another thread may be in wake(). It is
+// Surprise: the socket of a peer that has ended stays open until close(), because another thread may be in wake(). It
+// is
 //     shut down instead, which is what the peer has to see.
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -25,11 +26,11 @@ namespace canele::drivers::shm {
 namespace {
 
 constexpr std::uint64_t stranger_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven
-constexpr std::uint64_t look_every_ns = 100'000;  ///< between two looks at the sockets
-constexpr std::uint64_t check_every_ns = 25'000;  ///< between two looks at the clock
-constexpr int longest_check = 256;                ///< the same in polls, at most
-constexpr int longest_look = 16384;               ///< polls between two looks, at most, should the clock stand still
-constexpr int seldom = 4;  ///< longer where ranks share processing units: looks are parts of turns
+constexpr std::uint64_t look_every_ns = 100'000;       ///< between two looks at the sockets
+constexpr std::uint64_t check_every_ns = 25'000;       ///< between two looks at the clock
+constexpr int longest_check = 256;                     ///< the same in polls, at most
+constexpr int longest_look = 16384;  ///< polls between two looks, at most, should the clock stand still
+constexpr int seldom = 4;            ///< longer where ranks share processing units: looks are parts of turns
 constexpr int most_names = 64;
 
 bool register_membarrier() {
@@ -211,7 +212,8 @@ void ShmDriver::handle(std::uint64_t what) {
       if (Peer* peer = peer_at(static_cast<Rank>(id))) socket_event(*peer);
       break;
     case Tag::process:
-      if (Peer* peer = peer_at(static_cast<Rank>(id)); peer != nullptr && peer->state == Peer::State::up) end(*peer, "");
+      if (Peer* peer = peer_at(static_cast<Rank>(id)); peer != nullptr && peer->state == Peer::State::up)
+        end(*peer, "");
       break;
   }
 }
@@ -286,8 +288,8 @@ void ShmDriver::count_up(int change) {
   watch_listener(up_ < context_->size - 1);
 }
 
-/// Off, once all ranks are up: what connects waits in the kernel's queue, which is made short. False and errno if it could
-/// not be turned on.
+/// Off, once all ranks are up: what connects waits in the kernel's queue, which is made short. False and errno if it
+/// could not be turned on.
 bool ShmDriver::watch_listener(bool on) {
   if (on == listening_) return true;
   listening_ = on;

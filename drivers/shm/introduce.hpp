@@ -8,7 +8,8 @@
 //     are descriptors passed.
 //
 //   connect ─▶ [handshake: Greeting as payload both ways] ─▶ [Introduction + 2 descriptors both ways] ─▶ up
-//              the socket then stays open: a byte rings a sleeping peer, its end is the news that the peer has died or left.
+//              the socket then stays open: a byte rings a sleeping peer, its end is the news that the peer has died or
+//              left.
 #pragma once
 
 #include <sys/types.h>

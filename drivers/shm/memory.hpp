@@ -53,7 +53,8 @@ bool is_lendable(int memfd, std::size_t size, std::string* reason);
 /// `whole`: all of it has memory.
 Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole = true);
 
-/// Gives bytes [from, from + bytes) of a memfd memory, so that a store there cannot fail. False and errno: there is none.
+/// Gives bytes [from, from + bytes) of a memfd memory, so that a store there cannot fail. False and errno: there is
+/// none.
 bool give_memory(int memfd, std::size_t from, std::size_t bytes);
 
 /// "" if this machine has memfd with seals, else why not.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ShmDriver: the driver contract over areas (data path: data_path.cpp) and unix sockets (set-up: connections.cpp; start,
-// strangers and death: control.cpp).
+// ShmDriver: the driver contract over areas (data path: data_path.cpp) and unix sockets (set-up: connections.cpp;
+// start, strangers and death: control.cpp).
 //
 // Who: shm_factory makes it; the engine calls it under its lock (memory_only). Threads: as drivers/driver.hpp says.
 // Surprise: sends and polls make no system call. What needs one (new connections, deaths) waits for look(), which

@@ -31,8 +31,8 @@ bool dial_over(int fd) {
 
 bool watch(int epoll, int fd, Source source, std::uint32_t which, bool added_before) {
   epoll_event event = {};
-  event.events = source == Source::timer ? std::uint32_t{EPOLLIN}
-                                         : std::uint32_t{EPOLLIN} | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.events =
+      source == Source::timer ? std::uint32_t{EPOLLIN} : std::uint32_t{EPOLLIN} | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.u64 = event_tag(source, which);
   return ::epoll_ctl(epoll, added_before ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0;
 }
@@ -197,8 +197,8 @@ void Connector::on_proven(net::Lobby::Guest&& guest) {
   }
   door_.forget(guest.fd.get());
   if (!watch(epoll_, guest.fd.get(), Source::contact, static_cast<std::uint32_t>(rank), false)) {
-    once_.log(context_, 1, "tcp: a rank is refused: its connection cannot be watched (epoll_ctl): " +
-                               net::error_text(errno));
+    once_.log(context_, 1,
+              "tcp: a rank is refused: its connection cannot be watched (epoll_ctl): " + net::error_text(errno));
     guest.handshake.refuse(net::Refusal::no_resources);
     guest.handshake.step(guest.fd.get());
     return;
@@ -220,6 +220,11 @@ void Connector::take(Contact& contact, std::unique_ptr<net::Lobby::Guest> guest)
   contact.inbound = std::move(guest);
   contact.inbound->handshake.accept({});
   mark_due(contact);
+}
+
+/// A fresh socket without room is one whose host lacks memory: no event may come when it has some again.
+void Connector::push_again(Contact& contact, const Handshake& handshake) {
+  if (handshake.wants_write()) mark_due(contact);
 }
 
 void Connector::mark_due(Contact& contact) {
@@ -286,6 +291,7 @@ void Connector::advance(Contact& contact, Sink& sink) {
         break;
       case Handshake::State::working:
       case Handshake::State::identified:
+        push_again(contact, *contact.handshake);
         break;
     }
   }
@@ -329,7 +335,7 @@ void Connector::advance_inbound(Contact& contact, Sink& sink) {
       break;
     case Handshake::State::working:
     case Handshake::State::identified:
-      return;
+      return push_again(contact, contact.inbound->handshake);
   }
   // The peer left before it had our answer: as if it had never come.
   contact.inbound.reset();

@@ -114,6 +114,7 @@ class Connector {
   void turn_away(int listener);
   void on_proven(net::Lobby::Guest&& guest);
   void mark_due(Contact& contact);
+  void push_again(Contact& contact, const net::Handshake& handshake);
   void check_limits();
   void dial(Contact& contact);
   void advance(Contact& contact, Sink& sink);

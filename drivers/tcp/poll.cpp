@@ -192,13 +192,12 @@ void TcpDriver::set_timer() {
   if (::timerfd_settime(timer_.get(), 0, &when, nullptr) == 0) timer_set_ = wanted;  // else the next call tries again
 }
 
-/// Links that are not in the epoll set come back to it, and tell what they have by now. One that cannot is lost: the next
-/// poll() says so.
+/// Links that are not in the epoll set come back to it, and tell what they have by now. One that cannot is lost: the
+/// next poll() says so.
 void TcpDriver::watch_all() {
   for (Link* link : up_) {
     if (link->dead || link->watched) continue;
-    link->watched =
-        watch(epoll_.get(), link->fd.get(), Source::link, static_cast<std::uint32_t>(link->rank), false);
+    link->watched = watch(epoll_.get(), link->fd.get(), Source::link, static_cast<std::uint32_t>(link->rank), false);
     if (link->watched) continue;
     link->unwatchable = errno;
     mark_readable(*link);

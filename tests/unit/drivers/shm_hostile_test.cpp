@@ -163,8 +163,7 @@ TEST_F(ShmHostile, AnHonestFakePeerIsTaken) {
   FakePeer fake;
   Gifts gifts;
   ASSERT_TRUE(fake.join(world[0]));
-  ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get()),
-            shm::Transfer::ok);
+  ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get()), shm::Transfer::ok);
   ASSERT_TRUE(world.until([&] { return world[0].up.count(1) == 1; }));
   EXPECT_FALSE(world[0].driver->expose(1, drivers::Access::get, nullptr, 0, nullptr) == Status::ok)
       << "it cannot read us";
@@ -231,8 +230,7 @@ TEST_F(ShmHostile, ANonceThatDoesNotFitMeansNoAttach) {
   fake.greeting.nonce[0] = std::byte{1};
   fake.greeting.nonce_address = reinterpret_cast<std::uint64_t>(elsewhere.data());
   ASSERT_TRUE(fake.join(world[0]));
-  ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get()),
-            shm::Transfer::ok);
+  ASSERT_EQ(shm::send_introduction(fake.socket.get(), {}, gifts.area.get(), gifts.park.get()), shm::Transfer::ok);
   ASSERT_TRUE(world.until([&] { return world[0].up.count(1) == 1; }));
   Exposure exposure;
   const iovec piece{&exposure, 8};
