@@ -168,7 +168,7 @@ void ShmDriver::decide_inbound(Connection& connection) {
   net::Inbound what =
       peer.held != 0 ? net::Inbound::refuse : net::resolve_inbound(party_.rank, rank, peer.attempt != 0, up);
   if (what != net::Inbound::refuse && !join(connection)) {
-    once_.log(*context_, 1, "shm: a rank is refused: its connection cannot be watched (epoll_ctl)");
+    once_.log(*context_, 1, "a rank is refused: its connection cannot be watched (epoll_ctl)");
     what = net::Inbound::refuse;
     refusal = net::Refusal::no_resources;
   }
@@ -325,7 +325,7 @@ void ShmDriver::connection_failed(Connection& connection, bool local, const std:
   const bool again = connection.handshake.may_retry();
   if (peer == nullptr) {
     door_.met_stranger();
-    once_.log(*context_, 2, "shm: turned away a connection: " + why);
+    once_.log(*context_, 2, "turned away a connection: " + why);
     return drop(id);
   }
   const pid_t pid = connection.pid;

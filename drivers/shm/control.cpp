@@ -351,7 +351,7 @@ bool ShmDriver::accept_guest() {
   Credentials who;
   if (!credentials_of(socket.get(), &who) || who.user != ::geteuid()) {
     door_.met_stranger();
-    once_.log(*context_, 2, "shm: turned away a connection of user " + std::to_string(who.user));
+    once_.log(*context_, 2, "turned away a connection of user " + std::to_string(who.user));
     return true;
   }
   if (goes != nullptr) connection_failed(*goes, false, "too many unproven connections at a time");
@@ -378,14 +378,14 @@ void ShmDriver::turn_away() {
   const int error = errno;
   door_.met_stranger();
   if (!net::is_out_of_descriptors(error)) {
-    return once_.log(*context_, 1, "shm: an inbound connection cannot be accepted: " + net::error_text(error));
+    return once_.log(*context_, 1, "an inbound connection cannot be accepted: " + net::error_text(error));
   }
   if (spare_) {
     spare_.reset();
     net::accept_one(listener_.get()).reset();
   }
   spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  once_.log(*context_, 1, "shm: no descriptors left for another peer; raise the limit (ulimit -n)");
+  once_.log(*context_, 1, "no descriptors left for another peer; raise the limit (ulimit -n)");
 }
 
 /// Descriptors are for ranks first.

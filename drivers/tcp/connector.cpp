@@ -172,14 +172,14 @@ void Connector::turn_away(int listener) {
   const int error = errno;
   door_.met_stranger();
   if (!net::is_out_of_descriptors(error)) {
-    return once_.log(context_, 1, "tcp: an inbound connection cannot be accepted: " + net::error_text(error));
+    return once_.log(context_, 1, "an inbound connection cannot be accepted: " + net::error_text(error));
   }
   if (spare_) {
     spare_.reset();
     net::accept_one(listener).reset();
   }
   spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  once_.log(context_, 1, "tcp: no descriptors left; inbound connections are closed: raise the limit (ulimit -n)");
+  once_.log(context_, 1, "no descriptors left; inbound connections are closed: raise the limit (ulimit -n)");
 }
 
 void Connector::on_proven(net::Lobby::Guest&& guest) {
@@ -198,7 +198,7 @@ void Connector::on_proven(net::Lobby::Guest&& guest) {
   door_.forget(guest.fd.get());
   if (!watch(epoll_, guest.fd.get(), Source::contact, static_cast<std::uint32_t>(rank), false)) {
     once_.log(context_, 1,
-              "tcp: a rank is refused: its connection cannot be watched (epoll_ctl): " + net::error_text(errno));
+              "a rank is refused: its connection cannot be watched (epoll_ctl): " + net::error_text(errno));
     guest.handshake.refuse(net::Refusal::no_resources);
     guest.handshake.step(guest.fd.get());
     return;

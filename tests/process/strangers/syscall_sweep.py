@@ -25,25 +25,26 @@ FAULTS = {
     "socket": "EMFILE ENOMEM", "bind": "ENOMEM", "listen": "ENOMEM", "connect": "EAGAIN ENOMEM",
     "accept4": "EMFILE EAGAIN ENOMEM", "shutdown": "ENOTCONN", "getsockopt": "ENOMEM", "setsockopt": "ENOMEM",
     "getsockname": "ENOBUFS", "getpeername": "ENOBUFS", "send": "EAGAIN ENOBUFS", "recv": "EAGAIN ENOMEM",
-    "sendmsg": "EAGAIN ENOMEM", "recvmsg": "EAGAIN ENOMEM", "readv": "EAGAIN ENOMEM", "epoll_create1": "EMFILE ENOMEM",
-    "epoll_ctl": "ENOSPC ENOMEM", "epoll_wait": "EINTR", "timerfd_create": "EMFILE ENOMEM",
-    "memfd_create": "EMFILE ENOMEM", "ftruncate": "ENOSPC", "fallocate": "ENOSPC EINTR", "mmap_file": "ENOMEM EAGAIN",
-    "madvise": "ENOMEM EAGAIN", "fstat": "ENOMEM", "stat": "ENOMEM", "open": "EMFILE", "fcntl": "ENOMEM",
-    "pidfd_open": "EMFILE ENOMEM ENOSYS", "membarrier": "ENOMEM", "process_vm_readv": "ENOMEM EPERM", "process_vm_writev": "ENOMEM EPERM",
+    "sendmsg": "EAGAIN ENOMEM", "recvmsg": "EAGAIN ENOMEM", "readv": "EAGAIN ENOMEM",
+    "epoll_create1": "EMFILE ENOMEM", "epoll_ctl": "ENOSPC ENOMEM", "epoll_wait": "EINTR",
+    "timerfd_create": "EMFILE ENOMEM", "memfd_create": "EMFILE ENOMEM", "ftruncate": "ENOSPC",
+    "fallocate": "ENOSPC EINTR", "mmap_file": "ENOMEM EAGAIN", "madvise": "ENOMEM EAGAIN", "fstat": "ENOMEM",
+    "stat": "ENOMEM", "open": "EMFILE", "fcntl": "ENOMEM", "pidfd_open": "EMFILE ENOMEM ENOSYS",
+    "membarrier": "ENOMEM", "process_vm_readv": "ENOMEM EPERM", "process_vm_writev": "ENOMEM EPERM",
 }
 
 
 def job(drivers, call, error, at, on):
     """What became of it, and all that it said."""
-    settings = {"LD_PRELOAD": BIN / "libstrangers_syscall_inject.so", "FAULT_CALL": call, "FAULT_AT": at, "FAULT_RANK": 1,
-                "FAULT_ERRNO": getattr(errno, error), "CANELE_DRIVERS": drivers, "CANELE_VERBOSE": 1}
+    settings = {"LD_PRELOAD": BIN / "libstrangers_syscall_inject.so", "FAULT_CALL": call, "FAULT_AT": at,
+                "FAULT_RANK": 1, "FAULT_ERRNO": getattr(errno, error), "CANELE_DRIVERS": drivers, "CANELE_VERBOSE": 1}
     if on:
         settings["FAULT_ON"] = 1
     command = [str(BIN / "canele-run"), "--timeout", str(LIMIT), "-n", "2"]
     for name, value in settings.items():
         command += ["-x", f"{name}={value}"]
-    done = subprocess.run([*command, str(BIN / "strangers_syscall_job")], capture_output=True, text=True, errors="replace",
-                          timeout=LIMIT + 20, check=False)
+    done = subprocess.run([*command, str(BIN / "strangers_syscall_job")], capture_output=True, text=True,
+                          errors="replace", timeout=LIMIT + 20, check=False)
     text = done.stdout + done.stderr
     if "injected:" not in text:
         return "not reached", text
@@ -67,6 +68,10 @@ def sweep(options, call, error):
                 return
 
 
+def told(seen):
+    return ", ".join(f"{number} {verdict}" for verdict, number in sorted(seen.items())) or "none"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("drivers")
@@ -84,9 +89,8 @@ def main():
                     bad += 1
                     print(f"FAIL: {options.drivers}: {call} call {at} with {error}: {verdict}\n{text}", flush=True)
             total += seen
-            print(f"{options.drivers}: {call} {error}: " + (", ".join(f"{n} {v}" for v, n in sorted(seen.items())) or "none"),
-                  flush=True)
-    print(f"{options.drivers}: {sum(total.values())} faults: " + ", ".join(f"{n} {v}" for v, n in sorted(total.items())))
+            print(f"{options.drivers}: {call} {error}: {told(seen)}", flush=True)
+    print(f"{options.drivers}: {sum(total.values())} faults: {told(total)}")
     return bad > 0
 
 
