@@ -375,11 +375,14 @@ void Pmi1Bootstrap::on_failure(std::function<void(int)> died) {
 }
 
 void Pmi1Bootstrap::abort(int code, std::string_view reason) {
-  platform_.log(LogLevel::error, "the job ends with code " + std::to_string(code) + ": " + std::string(reason));
+  bool told = false;
   {
     const std::lock_guard lock(mutex_);
-    client_.abort(code);
+    told = client_.launcher_is_ours() && !client_.lost();  // it says the reason itself
+    client_.abort(code, reason);
   }
+  if (!told)
+    platform_.log(LogLevel::error, "the job ends with code " + std::to_string(code) + ": " + std::string(reason));
   drive(deadline_after(platform_, goodbye_of(place_.size)),
         [this] { return client_.output().empty() || client_.lost(); });
 }
@@ -395,7 +398,7 @@ void Pmi1Bootstrap::say_goodbye() {
 
 /// hydra kills the job when a rank ends that has not left. It hears nobody who has left; canele-run does.
 void Pmi1Bootstrap::rest() {
-  if (client_.may_return())
+  if (client_.launcher_is_ours())
     say_goodbye();
   else
     finalize();

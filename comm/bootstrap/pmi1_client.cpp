@@ -12,6 +12,22 @@ namespace canele::comm {
 namespace {
 
 constexpr std::size_t least_key = 32, least_value = 64;
+constexpr std::size_t longest_reason = 1000;
+
+/// A text as one word of a line: "%20" stands for a blank, and so on.
+std::string one_word(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string word;
+  for (const char character : text) {
+    const auto code = static_cast<unsigned char>(character);
+    if (code > ' ' && code != '%' && code != '=' && code != 127) {
+      word += character;
+    } else {
+      word.append({'%', digits[code / 16], digits[code % 16]});
+    }
+  }
+  return word;
+}
 
 /// By the order of Kind. (The barrier's answer is looked for by itself.)
 constexpr std::string_view answers_to[] = {"response_to_init", "maxes",       "my_kvsname",  "put_result",
@@ -21,11 +37,11 @@ constexpr std::string_view answers_to[] = {"response_to_init", "maxes",       "m
 
 Pmi1Client::Pmi1Client(int rank, int size) : rank_(rank), size_(size) {
   assert(rank >= 0 && rank < size);
-  greet();
+  greet(false);
 }
 
-void Pmi1Client::greet() {
-  add(Kind::hello, "cmd=init pmi_version=1 pmi_subversion=1\n");
+void Pmi1Client::greet(bool again) {
+  add(Kind::hello, std::string("cmd=init pmi_version=1 pmi_subversion=1") + (again ? " canele_again=1\n" : "\n"));
   add(Kind::limits, "cmd=get_maxes\n");
   add(Kind::space, "cmd=get_my_kvsname\n");
 }
@@ -221,17 +237,19 @@ void Pmi1Client::enter_barrier() {
   add(Kind::barrier, "cmd=barrier_in\n");
 }
 
-void Pmi1Client::abort(int code) {
+void Pmi1Client::abort(int code, std::string_view reason) {
   if (lost()) return;
   commands_.clear();  // no answer comes, so it need not wait for one
-  output_ += "cmd=abort exitcode=" + std::to_string(code) + "\n";
+  output_ += "cmd=abort exitcode=" + std::to_string(code);
+  if (launcher_is_ours() && !reason.empty()) output_ += " canele_reason=" + one_word(reason.substr(0, longest_reason));
+  output_ += "\n";
 }
 
 void Pmi1Client::come_back() {
-  assert(left_ && may_return());
+  assert(left_ && launcher_is_ours());
   greeted_ = left_ = false;
   barriers_left_ = 0;
-  greet();
+  greet(true);  // else canele-run would take us for another program, and forget what we have published
 }
 
 void Pmi1Client::leave() {

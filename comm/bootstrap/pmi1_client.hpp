@@ -72,10 +72,11 @@ class Pmi1Client {
   void enter_barrier();
   bool in_barrier() const { return barriers_left_ > 0; }
   void ask(Question question, std::uint64_t deadline, std::uint64_t now);
-  void abort(int code);
+  /// The reason goes to canele-run only: other launchers have no word for it.
+  void abort(int code, std::string_view reason);
+  /// canele-run takes a reason for an abort, and greets again a process that has left.
+  bool launcher_is_ours() const { return space_.starts_with("canele-run."); }
   void leave();
-  /// canele-run's server greets again those who have left.
-  bool may_return() const { return space_.starts_with("canele-run."); }
   /// After leave(): begins anew, with the greeting.
   void come_back();
   bool left() const { return left_; }
@@ -104,7 +105,7 @@ class Pmi1Client {
     Pmi1Blob blob = {};
   };
 
-  void greet();
+  void greet(bool again);
   void add(Kind kind, std::string text, std::uint64_t question = 0);
   void send_next();
   void obey(const std::string& line, std::uint64_t now);

@@ -106,7 +106,7 @@ class Launcher {
     } else if (what == 10) {
       client_.leave();
     } else if (what == 11) {
-      client_.abort(input_.byte());
+      client_.abort(input_.byte(), input_.text(input_.byte()));
     }
     tell();
     FUZZ_CHECK(!client_.greeted() || !client_.space().empty());

@@ -399,8 +399,18 @@ TEST(Pmi1Client, AbortWaitsForNothing) {
   Fixture::Told told;
   job.ask(told, 1, "a");
   job.client.output().clear();
-  job.client.abort(7);
+  job.client.abort(7, "hydra has no word for it");
   EXPECT_EQ(job.client.output(), "cmd=abort exitcode=7\n");
+}
+
+TEST(Pmi1Client, AbortTellsOurLauncherTheReason) {
+  comm::Pmi1Client client(0, 2);
+  client.hear("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\ncmd=maxes keylen_max=64 vallen_max=1024\n", 0);
+  client.hear("cmd=my_kvsname kvsname=canele-run.1.2\n", 0);
+  ASSERT_TRUE(client.greeted());
+  client.output().clear();
+  client.abort(7, "a = 50 %\nend");
+  EXPECT_EQ(client.output(), "cmd=abort exitcode=7 canele_reason=a%20%3d%2050%20%25%0aend\n");
 }
 
 constexpr const char* greeting =
