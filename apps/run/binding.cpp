@@ -21,8 +21,10 @@ Topology load_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) throw std::runtime_error("--bind-to: hwloc failed to start");
   Topology topology(raw, hwloc_topology_destroy);
-  hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING);
-  if (hwloc_topology_load(raw) != 0) throw std::runtime_error("--bind-to: hwloc cannot read this machine's topology");
+  // Only with the first flag does hwloc take the second, which leaves out what taskset or a batch system keeps from us.
+  const unsigned long flags = HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING;
+  if (hwloc_topology_set_flags(raw, flags) != 0 || hwloc_topology_load(raw) != 0)
+    throw std::runtime_error("--bind-to: hwloc cannot read this machine's topology");
   return topology;
 }
 

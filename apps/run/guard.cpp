@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,25 +14,54 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 
 namespace canele::run {
 namespace {
 
-/// In the guard: leaves the user's terminal, files and signals alone.
-void detach() {
+constexpr int most_looks = 200;
+constexpr int most_inherited = 1024;  // descriptors that the caller of canele-run has left open for it
+
+/// In the guard: leaves the user's terminal, files and signals alone; keeps the descriptor `pipe` only.
+void detach(int pipe) {
   setsid();
   prctl(PR_SET_NAME, "canele-guard");
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);  // only SIGKILL ends it early
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : {0, 1, 2}) dup2(null, fd);  // a reader of our output must not wait for the guard
+  // A reader of our output must not wait for the guard, whatever the descriptor is that it reads from.
+  for (const int fd : {0, 1, 2}) dup2(null, fd);
+  dup2(pipe, 3);
+  for (int fd = 4; fd < most_inherited; ++fd) close(fd);
   [[maybe_unused]] const int ignored = chdir("/");
 }
 
-[[noreturn]] void watch(int pipe, const std::string& directory) {
+/// Whether the process was started with `mark` in its environment. A process of another user shows nothing.
+bool has_mark(const std::filesystem::path& process, const std::string& mark) {
+  std::ifstream file(process / "environ", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string sought = mark + '\0';
+  return text.starts_with(sought) || text.find('\0' + sought) != std::string::npos;
+}
+
+/// How many processes with `mark` were found and killed.
+int kill_marked(const std::string& mark) {
+  int found = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos || !has_mark(entry->path(), mark)) continue;
+    kill(static_cast<pid_t>(std::stol(name)), SIGKILL);
+    ++found;
+  }
+  return found;
+}
+
+[[noreturn]] void watch(int pipe, const std::string& directory, const std::string& mark) {
   std::set<pid_t> alive;
   pid_t what;
   while (true) {
@@ -44,6 +74,8 @@ void detach() {
       alive.erase(-what);
   }
   for (const pid_t rank : alive) kill(-rank, SIGKILL);
+  // Again, as one that was found may have started another; a process that cannot die yet is not waited for.
+  for (int look = 0; kill_marked(mark) > 0 && look < most_looks; ++look) poll(nullptr, 0, 10);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
   _exit(0);
@@ -51,15 +83,20 @@ void detach() {
 
 }  // namespace
 
-Guard::Guard(const std::string& directory) {
+Guard::Guard(const std::string& directory) : mark_("PMI_CANELE_JOB=" + directory) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {} (ulimit -n)", std::strerror(errno)));
   pid_ = fork();
-  if (pid_ < 0) throw std::runtime_error(fmt::format("fork: {}", std::strerror(errno)));
-  if (pid_ == 0) {
-    detach();
+  if (pid_ < 0) {
+    const int error = errno;
+    close(ends[0]);
     close(ends[1]);
-    watch(ends[0], directory);
+    throw std::runtime_error(
+        fmt::format("fork: {} (ulimit -u, or the container's limit on processes)", std::strerror(error)));
+  }
+  if (pid_ == 0) {
+    detach(ends[0]);
+    watch(3, directory, mark_);
   }
   close(ends[0]);
   pipe_ = ends[1];
@@ -72,7 +109,7 @@ Guard::~Guard() {
 
 void Guard::ended(pid_t rank) {
   const pid_t what = -rank;
-  // Fails only if somebody killed the guard; the job can do without. SIGPIPE is ignored by then.
+  // Fails only if the guard was killed; the job can do without. SIGPIPE is ignored by then.
   [[maybe_unused]] const ssize_t written = write(pipe_, &what, sizeof what);
 }
 

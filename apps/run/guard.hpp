@@ -4,8 +4,10 @@
 //
 // Who: main() starts it first of all (before any thread exists); each rank and Job tell it who lives.
 // Threads: main thread only.
-// Surprise: it needs no "all went well": when its pipe closes it kills the ranks it still knows of, removes the job's
-//      directory if that is still there, and ends. After a clean run there is nothing of either.
+// Surprise: it needs no "all went well": when its pipe closes it kills the ranks it still knows of and every process
+// that
+//      has the job's mark in its environment (a daemon that a rank has started), removes the job's directory if that is
+//      still there, and ends. After a clean run there is nothing of these.
 #pragma once
 
 #include <sys/types.h>
@@ -18,6 +20,8 @@ class Guard {
  public:
   /// Throws std::runtime_error when there is no process or descriptor left.
   explicit Guard(const std::string& directory);
+  /// What the ranks need in their environment ("NAME=value"): the directory's name, which no other job has.
+  const std::string& mark() const { return mark_; }
   /// Waits for its end.
   ~Guard();
   Guard(const Guard&) = delete;
@@ -30,6 +34,7 @@ class Guard {
   pid_t pid() const { return pid_; }
 
  private:
+  std::string mark_;
   pid_t pid_ = -1;
   int pipe_ = -1;
 };

@@ -7,10 +7,16 @@
 #include "apps/run/server.hpp"
 
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cassert>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -52,10 +58,46 @@ void check(pmix_status_t status, const char* what) {
     throw std::runtime_error(fmt::format("the PMIx server failed: {}: {}", what, PMIx_Error_string(status)));
 }
 
+/// PMIx_generate_regex of libpmix 4.2.2 writes past the end of its buffer for a name of 57 characters or more. The
+/// ranks are all on this host, so any name that is the same for all of them will do.
 std::string own_host() {
+  constexpr std::size_t longest = 56;
   char name[256] = "localhost";
   gethostname(name, sizeof name - 1);
-  return name;
+  return std::string(name).substr(0, longest);
+}
+
+/// libpmix listens on 127.0.0.1, and says nothing that a user could follow if it cannot.
+void check_loopback() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const int error = errno;
+  ifaddrs* interfaces = nullptr;
+  bool up = getifaddrs(&interfaces) != 0;  // then the bind has to do as a proof
+  for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next)
+    up |= (one->ifa_flags & IFF_LOOPBACK) != 0 && (one->ifa_flags & IFF_UP) != 0 && one->ifa_addr != nullptr &&
+          one->ifa_addr->sa_family == AF_INET;
+  if (interfaces != nullptr) freeifaddrs(interfaces);
+  if (fd >= 0) close(fd);
+  if (!bound || !up)
+    throw std::runtime_error(
+        fmt::format("--pmix needs the loop-back address 127.0.0.1, which this host does not have "
+                    "({}): leave --pmix out, or 'ip link set lo up'",
+                    bound ? "the interface is down" : std::strerror(error)));
+}
+
+/// libpmix says nothing that a user could follow when descriptors run out.
+void check_descriptors(int ranks) {
+  rlimit limit = {};
+  const rlim_t needed = 48 + 3 * static_cast<rlim_t>(ranks);
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < needed)
+    throw std::runtime_error(
+        fmt::format("--pmix needs about {} open files for {} ranks, and {} are allowed: leave "
+                    "--pmix out, or raise the limit (ulimit -n)",
+                    needed, ranks, limit.rlim_max));
 }
 
 /// Different for each job with great probability: ranks derive the job's identity from it.
@@ -131,6 +173,8 @@ Server::Server(int ranks) : ranks_(ranks), job_(new_job_name()), clients_(new Cl
 }
 
 void Server::start(const std::string& directory) {
+  check_loopback();
+  check_descriptors(ranks_);
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) throw std::runtime_error(fmt::format("eventfd: {}", std::strerror(errno)));
   // Job data in libpmix's shared-memory store hangs its readers if one of them is killed while it holds the lock;
