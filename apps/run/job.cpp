@@ -9,15 +9,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <string_view>
 
 #include "apps/run/binding.hpp"
+#include "apps/run/message.hpp"
 #include "apps/run/namespaces.hpp"
 #include "apps/run/tunables.hpp"
+#include "apps/run/wording.hpp"
 
 namespace canele::run {
 namespace {
@@ -27,6 +28,10 @@ using namespace std::chrono_literals;
 constexpr auto time_to_terminate = 3s;  ///< between SIGTERM and SIGKILL
 constexpr auto time_to_drain = 1s;      ///< for processes that a rank left behind, such as "tee" in a script
 constexpr auto time_for_stacks = 60s;
+
+std::chrono::steady_clock::duration seconds(double number) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(number));
+}
 
 /// Variables by which an outer launcher names its own job; ours must not be taken for it.
 bool names_another_job(std::string_view variable) {
@@ -65,20 +70,51 @@ Job::Job(const Options& options, const Signals& signals, Guard& guard, RankServe
 }
 
 int Job::run(const std::string& program) {
-  if (!start_ranks(program)) {
-    kill_ranks();
-    verdict_.ending();
-  }
+  const bool started = start_ranks(program);
   input_.started();
-  if (out_) out_->start();
-  if (err_) err_->start();
-  if (options_.timeout_s > 0)
-    time_limit_ =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.timeout_s));
-  while (!done()) step();
+  if (!start_output() || !started) {
+    verdict_.failed(exit_not_executable);
+    kill_ranks();
+  } else if (options_.report_bindings) {
+    report_bindings();
+  }
+  if (options_.timeout_s > 0) time_limit_ = Clock::now() + seconds(options_.timeout_s);
+  // Looks before it waits: there may be nothing left that could wake it.
+  for (look(); !done(); look()) wait();
+  if (!output_done()) {
+    say("the last output of the ranks found no room and was dropped");
+    for (auto* output : {&out_, &err_}) static_cast<void>(output->release());  // its thread still writes
+  }
   verdict_.conclude();
-  say();
+  tell();
   return timed_out_ ? exit_timeout : verdict_.code();
+}
+
+/// False: there are no threads to be had. The ranks then write to a closed pipe.
+bool Job::start_output() {
+  try {
+    if (out_) out_->start();
+    if (err_) err_->start();
+    return true;
+  } catch (const std::exception& error) {
+    say(fmt::format("no thread for --tag-output: {}", error.what()));
+    for (auto* output : {&out_, &err_}) output->reset();
+    return false;
+  }
+}
+
+void Job::report_bindings() const {
+  std::map<std::string, std::vector<int>> ranks_on;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    cpu_set_t set;
+    if (sched_getaffinity(processes_.pid(rank), sizeof set, &set) != 0) continue;  // it has ended
+    std::vector<int> units;
+    for (int unit = 0; unit < CPU_SETSIZE; ++unit)
+      if (CPU_ISSET(unit, &set)) units.push_back(unit);
+    ranks_on[name_numbers(units, ",")].push_back(rank);
+  }
+  for (const auto& [units, ranks] : ranks_on)
+    say(fmt::format("{} may use the processing units {}", name_ranks(ranks, options_.ranks), units));
 }
 
 Launch Job::prepare(const std::string& program) const {
@@ -94,35 +130,48 @@ bool Job::start_ranks(const std::string& program) {
   const std::vector<cpu_set_t> places = binding_places(options_.binding);
   const Namespaces namespaces(options_.namespaces);
   std::vector<std::string> base = base_environment(options_);
+  base.push_back(guard_.mark());
   ease_switches(base, options_.ranks, places.empty() ? usable_units() : static_cast<int>(places.size()));
   if (!options_.directory.empty()) set_variable(base, "PWD", std::filesystem::canonical(options_.directory).string());
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0) throw std::runtime_error(fmt::format("/dev/null: {}", std::strerror(errno)));
+  if (null < 0) throw std::runtime_error(fmt::format("/dev/null: {} (ulimit -n)", std::strerror(errno)));
   Launch launch = prepare(program);
   bool all_started = true;
   for (int rank = 0; rank < options_.ranks && all_started; ++rank) {
-    launch.environment = server_.environment(rank, base);
-    launch.server_fd = server_.rank_end(rank);
     launch.namespace_fd = namespaces.descriptor(rank);
     launch.stdin_fd = rank == 0 ? input_.rank_end() : null;
     launch.stdout_fd = out_ ? out_->write_end(rank) : 1;
     launch.stderr_fd = err_ ? err_->write_end(rank) : 2;
     launch.bind = !places.empty();
     if (launch.bind) launch.cpus = places[static_cast<std::size_t>(rank) % places.size()];
-    std::string why;
-    if (const int error = processes_.start(launch, &why); error != 0) {
-      fmt::print(stderr, "canele-run: cannot start rank {} ('{}'): {}: {}\n", rank, program, why, std::strerror(error));
-      verdict_.failed(error == ENOENT ? exit_not_found : exit_not_executable);
-      all_started = false;
-    }
+    all_started = start_rank(rank, launch, base);
     server_.started(rank);
   }
   close(null);
   return all_started;
 }
 
-bool Job::done() const {
-  if (processes_.running() > 0 || !cleared_) return false;
+/// False: it says why not.
+bool Job::start_rank(int rank, Launch& launch, const std::vector<std::string>& environment) {
+  const auto cannot = [&](const std::string& why) {
+    say(fmt::format("cannot start rank {} ('{}'): {}", rank, launch.file, why));
+    return false;
+  };
+  try {
+    launch.environment = server_.environment(rank, environment);
+    launch.server_fd = server_.rank_end(rank);
+    std::string why;
+    bool not_found = false;
+    const int error = processes_.start(launch, &why, &not_found);
+    if (error == 0) return true;
+    if (not_found) verdict_.failed(exit_not_found);
+    return cannot(fmt::format("{}: {}", why, std::strerror(error)));
+  } catch (const std::exception& error) {
+    return cannot(error.what());
+  }
+}
+
+bool Job::output_done() const {
   for (const Output* output : {out_.get(), err_.get()}) {
     if (output == nullptr) continue;
     pollfd ready = {output->done_fd(), POLLIN, 0};
@@ -131,29 +180,43 @@ bool Job::done() const {
   return true;
 }
 
-/// Sleeps until something happens, then looks at everything: each look is cheap and finds nothing if nothing is there.
-void Job::step() {
-  std::vector<pollfd> polled = {{signals_.fd(), POLLIN, 0}, {server_.wake_fd(), POLLIN, 0}};
-  const bool all_ended = processes_.running() == 0;
-  if (all_ended && cleared_)
-    for (const Output* output : {out_.get(), err_.get()})
-      if (output != nullptr) polled.push_back({output->done_fd(), POLLIN, 0});
-  int timeout = wait_time();
-  if (input_.add_to(polled)) timeout = timeout < 0 ? 1000 : std::min(timeout, 1000);
-  poll(polled.data(), polled.size(), timeout);
+/// A reader of tagged output may be slow, as that of a pipe may; once the user wants the end, not for ever.
+bool Job::done() {
+  if (processes_.running() > 0 || !cleared_) return false;
+  if (output_done()) return true;
+  if (!ended_by_us_) return false;
+  if (!output_end_) output_end_ = Clock::now() + time_to_drain;
+  return Clock::now() >= *output_end_;
+}
+
+/// Looks at everything: each look is cheap and finds nothing if nothing is there.
+void Job::look() {
   see_server();
   see_signals();
   see_ends();
   input_.progress();
   see_deadlines();
   if (processes_.running() == 0) clear_up();
-  say();
+  tell();
+  push_messages();
+}
+
+/// Sleeps until something happens.
+void Job::wait() {
+  std::vector<pollfd> polled = {{signals_.fd(), POLLIN, 0}, {server_.wake_fd(), POLLIN, 0}};
+  if (processes_.running() == 0 && cleared_)
+    for (const Output* output : {out_.get(), err_.get()})
+      if (output != nullptr) polled.push_back({output->done_fd(), POLLIN, 0});
+  watch_messages(polled);
+  int timeout = wait_time();
+  if (input_.add_to(polled)) timeout = timeout < 0 ? 1000 : std::min(timeout, 1000);
+  poll(polled.data(), polled.size(), timeout);
 }
 
 /// Milliseconds to the next deadline, rounded up; -1: none.
 int Job::wait_time() const {
   Deadline next;
-  for (const Deadline& deadline : {time_limit_, grace_end_, kill_at_, clear_at_, stacks_end_})
+  for (const Deadline& deadline : {time_limit_, grace_end_, kill_at_, clear_at_, stacks_end_, output_end_})
     if (deadline && (!next || *deadline < *next)) next = deadline;
   if (!next) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
@@ -185,16 +248,22 @@ void Job::see_signals() {
 }
 
 void Job::pass_on(int signal) {
-  if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
-    ++endings_asked_;
-    verdict_.interrupted();
-    if (processes_.running() == 0) return kill_ranks();
-    if (endings_asked_ > 1) {
-      verdict_.failed(128 + signal);
-      return kill_ranks();
-    }
+  if (signal != SIGINT && signal != SIGTERM && signal != SIGHUP) return processes_.signal_all(signal);
+  ++endings_asked_;
+  ended_by_us_ = true;
+  verdict_.interrupted();
+  if (processes_.running() == 0) return kill_ranks();
+  if (endings_asked_ > 1) {
+    verdict_.failed(128 + signal);
+    return kill_ranks();
   }
+  end_signal_ = signal;
+  if (signal == SIGINT && isatty(2) == 1)
+    say(fmt::format("the ranks are asked to end; Ctrl-C again kills them at once, --grace in {} s", options_.grace_s));
+  asked_ = fmt::format("SIG{} was passed on {} s ago (--grace)", sigabbrev_np(signal), options_.grace_s);
   processes_.signal_all(signal);
+  processes_.signal_all(SIGCONT);  // a stopped one would not hear it
+  if (!kill_at_) kill_at_ = Clock::now() + seconds(options_.grace_s);
 }
 
 /// Ctrl-Z: the ranks, in groups of their own, do not get it from the terminal.
@@ -231,7 +300,7 @@ void Job::see_deadlines() {
   };
   if (passed(time_limit_)) time_out();
   if (passed(stacks_end_) && printing_ != 0) {
-    fmt::print(stderr, "canele-run: gdb takes too long; going on without the other stacks\n");
+    say("gdb takes too long; going on without the other stacks");
     kill(printing_, SIGKILL);
     printing_ = 0;
     end_ranks();
@@ -240,7 +309,7 @@ void Job::see_deadlines() {
     verdict_.conclude();
     end_ranks();
   }
-  if (passed(kill_at_)) kill_ranks();
+  if (passed(kill_at_)) kill_late_ranks();
 }
 
 void Job::act(Verdict::Then then) {
@@ -249,27 +318,37 @@ void Job::act(Verdict::Then then) {
   }
   if (then == Verdict::Then::end_job) end_ranks();
   if (then == Verdict::Then::wait_for_others && !grace_end_ && !kill_at_)
-    grace_end_ =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_s));
+    grace_end_ = Clock::now() + seconds(options_.grace_s);
 }
 
-void Job::say() {
-  for (const std::string& message : verdict_.take_messages()) fmt::print(stderr, "{}\n", message);
+void Job::tell() {
+  for (const std::string& message : verdict_.take_messages()) say(message);
 }
 
 void Job::end_ranks() {
   if (kill_at_ || killing_) return;
-  say();
+  tell();
   verdict_.ending();
   grace_end_.reset();
   time_limit_.reset();
+  ended_by_us_ = true;
+  asked_ = fmt::format("SIGTERM was sent {} s ago", time_to_terminate.count());
   processes_.signal_all(SIGTERM);
   processes_.signal_all(SIGCONT);  // a stopped one would not hear it
   kill_at_ = Clock::now() + time_to_terminate;
 }
 
+/// The ranks were asked, and have had their time.
+void Job::kill_late_ranks() {
+  if (processes_.running() > 0)
+    say(fmt::format("{}, but {}: killing them", asked_, name_states(processes_.states(), options_.ranks)));
+  if (end_signal_ != 0) verdict_.failed(128 + end_signal_);
+  kill_ranks();
+}
+
 void Job::kill_ranks() {
   verdict_.ending();
+  ended_by_us_ = true;
   killing_ = true;
   kill_at_.reset();
   processes_.signal_all(SIGKILL);
@@ -277,7 +356,8 @@ void Job::kill_ranks() {
 
 void Job::time_out() {
   if (processes_.running() == 0) return;
-  fmt::print(stderr, "canele-run: the job has run for {} s (--timeout): ending it\n", options_.timeout_s);
+  say(fmt::format("the job has run for {} s (--timeout): ending it; {}", options_.timeout_s,
+                  name_states(processes_.states(), options_.ranks)));
   timed_out_ = true;
   if (!options_.stacks) return end_ranks();
   std::vector<Stacks::Rank> ranks;

@@ -5,7 +5,7 @@
 // Who: main(). Threads: main thread only; others only make one of the descriptors readable.
 // Surprise: nothing of a job outlives run(): not a process, not a file.
 //
-//   phases:  running ──failure──▶ ending (SIGTERM) ──3 s──▶ killing (SIGKILL)
+//   phases:  running ──failure, or the user's signal──▶ ending (asked) ──3 s, or --grace──▶ killing (SIGKILL)
 //               │                    │                        │
 //               └────────────────────┴── no rank is left ─────┴──▶ clearing (processes that ranks left) ──▶ done
 #pragma once
@@ -42,8 +42,12 @@ class Job {
   using Deadline = std::optional<Clock::time_point>;
 
   bool start_ranks(const std::string& program);
+  bool start_rank(int rank, Launch& launch, const std::vector<std::string>& environment);
+  bool start_output();
   Launch prepare(const std::string& program) const;
-  void step();
+  void report_bindings() const;
+  void look();
+  void wait();
   int wait_time() const;
 
   void see_signals();
@@ -55,12 +59,14 @@ class Job {
   void stop_and_continue();
 
   void act(Verdict::Then then);
-  void say();
+  void tell();
   void end_ranks();
   void kill_ranks();
+  void kill_late_ranks();
   void clear_up();
   void time_out();
-  bool done() const;
+  bool output_done() const;
+  bool done();
 
   const Options& options_;
   const Signals& signals_;
@@ -73,10 +79,13 @@ class Job {
   std::optional<Stacks> stacks_;
   pid_t printing_ = 0;     ///< the gdb that prints stacks
   int endings_asked_ = 0;  ///< signals by which the user wants the end
+  int end_signal_ = 0;     ///< the first of them
+  bool ended_by_us_ = false;
+  std::string asked_;  ///< how the ranks were asked to end, and when
   bool timed_out_ = false;
   bool killing_ = false;
   bool cleared_ = false;
-  Deadline time_limit_, grace_end_, kill_at_, clear_at_, stacks_end_;
+  Deadline time_limit_, grace_end_, kill_at_, clear_at_, stacks_end_, output_end_;
 };
 
 }  // namespace canele::run

@@ -2,16 +2,16 @@
 //
 // canele-run: starts a program as the ranks of one job on this host. README.md tells who does what.
 //
-// Threads: the main thread runs the job; libpmix and each tagged output stream have one of their own.
-// Surprise: the order below matters: descriptors 0 to 2 exist, then the guard (before any thread), then signals are
-//      blocked (before any thread), then the server.
+// Threads: the main thread runs the job; each tagged output stream, and libpmix under --pmix, have one of their own.
+// Surprise: the order below matters: descriptors 0 to 2 exist, then signals are blocked (before any thread), then the
+//      guard starts (before any thread), then the server.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -20,8 +20,11 @@
 #include <stdexcept>
 
 #include "apps/run/job.hpp"
+#include "apps/run/message.hpp"
 #include "apps/run/pmi1_server.hpp"
+#ifdef CANELE_HAVE_PMIX
 #include "apps/run/server.hpp"
+#endif
 
 namespace canele::run {
 namespace {
@@ -44,6 +47,7 @@ class PrivateDirectory {
           fmt::format("cannot make a directory '{}': {} (TMPDIR can name another place)", path_, std::strerror(errno)));
   }
   ~PrivateDirectory() {
+    if (rmdir(path_.c_str()) == 0) return;  // which needs no descriptor: there may be none left
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
@@ -55,9 +59,25 @@ class PrivateDirectory {
   std::string path_;
 };
 
+constexpr int time_for_messages = 500;  ///< ms, for a slow reader of our standard error
+
 int fail(int code, const std::string& why) {
-  fmt::print(stderr, "canele-run: {}\n", why);
+  say(why);
   return code;
+}
+
+/// The help or the version. A reader that takes a part of it (head) is no failure.
+int answer(const std::string& text) {
+  const int error = print(1, text);
+  return error == 0 || error == EPIPE ? 0 : fail(1, fmt::format("standard output: {}", std::strerror(error)));
+}
+
+RankServer& open_pmix([[maybe_unused]] int ranks, [[maybe_unused]] const std::string& directory) {
+#ifdef CANELE_HAVE_PMIX
+  return Server::open(ranks, directory);
+#else
+  throw std::invalid_argument("--pmix: this canele-run was built without libpmix (Debian: libpmix-dev)");
+#endif
 }
 
 int run(const Options& options) {
@@ -67,20 +87,26 @@ int run(const Options& options) {
   int code = 0;
   const std::string program = find_program(options.command.front(), options.directory, &why, &code);
   if (program.empty()) return fail(code, why);
-  open_standard_descriptors();
+  for (const std::string& warning : options.warnings) say(warning);
   const Signals signals;
-  auto directory = std::make_unique<PrivateDirectory>();
-  auto guard = std::make_unique<Guard>(directory->path());
+  const auto directory = std::make_unique<PrivateDirectory>();
+  const auto guard = std::make_unique<Guard>(directory->path());
   std::unique_ptr<Pmi1Server> pmi1;
-  if (options.pmi1) pmi1 = std::make_unique<Pmi1Server>(options.ranks);
-  RankServer* server = pmi1.get();
-  if (server == nullptr) server = &Server::open(options.ranks, directory->path());
-  code = Job(options, signals, *guard, *server).run(program);
-  // Not by return: libpmix's thread still runs, see Server::open.
-  guard.reset();
-  directory.reset();
-  std::fflush(nullptr);
-  _exit(code);
+  if (!options.pmix) pmi1 = std::make_unique<Pmi1Server>(options.ranks);
+  RankServer& server = options.pmix ? open_pmix(options.ranks, directory->path()) : *pmi1;
+  return Job(options, signals, *guard, server).run(program);
+}
+
+int run_or_answer(const std::vector<std::string>& arguments) {
+  try {
+    const Parsed parsed = parse_options(arguments);
+    if (parsed.run) return run(parsed.options);
+    return parsed.code == 0 ? answer(parsed.text) : fail(parsed.code, parsed.text);
+  } catch (const std::invalid_argument& error) {
+    return fail(exit_usage, error.what());
+  } catch (const std::exception& error) {
+    return fail(exit_not_executable, error.what());
+  }
 }
 
 }  // namespace
@@ -88,16 +114,9 @@ int run(const Options& options) {
 
 int main(int count, char** words) {
   using namespace canele::run;
-  try {
-    const Parsed parsed = parse_options({words + 1, words + count});
-    if (!parsed.run) {
-      fmt::print(parsed.code == 0 ? stdout : stderr, "{}", parsed.text);
-      return parsed.code;
-    }
-    return run(parsed.options);
-  } catch (const std::invalid_argument& error) {
-    return fail(exit_usage, error.what());
-  } catch (const std::exception& error) {
-    return fail(1, error.what());
-  }
+  open_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is told by write(); ranks start with the default again
+  const int code = run_or_answer({words + 1, words + count});
+  finish_messages(time_for_messages);
+  _exit(code);  // not by return: libpmix's thread may still run, see Server::open
 }

@@ -8,14 +8,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 namespace canele::run {
 namespace {
 
 constexpr int most_ranks = 4096;
+constexpr double most_seconds = 1e9;
 constexpr const char* one_host_only =
     "canele-run starts processes on this host only; for several hosts use mpirun of Open MPI, or srun --mpi=pmix";
 
@@ -24,12 +27,13 @@ struct Raw {
   Options options;
   std::vector<std::string> exports, definitions, hosts, ignored_text, pairs;
   std::string hostfile;
-  bool ignored_flag = false, version = false;
+  std::string ranks = "1", timeout, grace = "5";
+  bool pmi1 = false, ignored_flag = false, version = false;
 };
 
 void declare_own(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
-  app.add_option("-n,--np", o.ranks, "number of ranks (default 1)")->type_name("N")->check(CLI::Range(1, most_ranks));
+  app.add_option("-n,--np", raw.ranks, "number of ranks (default 1)")->type_name("N");
   app.add_flag("-l,--tag-output", o.tag_output, "start each line of output with its rank: \"[3] \"");
   app.add_flag("--keep-going", o.keep_going, "when a rank dies, tell the others and let them go on");
   app.add_option("-x", raw.exports, "pass this environment variable on, or set it")
@@ -43,20 +47,21 @@ void declare_own(CLI::App& app, Raw& raw) {
                  "none (default), core, hwthread, numa, socket: rank i gets the i-th of these, round robin; or a list "
                  "of logical core numbers, \"0,2,4\"")
       ->type_name("WHAT");
-  app.add_option("--timeout", o.timeout_s, "end the job after so many seconds, with exit code 124")
-      ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--timeout", raw.timeout, "end the job after so many seconds, with exit code 124")
+      ->type_name("SECONDS");
   app.add_flag("--stacks", o.stacks, "at the timeout, print the stacks of all ranks first (needs gdb)");
-  app.add_option("--grace", o.grace_s,
-                 "after a rank has failed by itself, how long the others may take to end by themselves (default 5)")
-      ->type_name("SECONDS")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--grace", raw.grace,
+                 "how long ranks may take to end (default 5): after SIGTERM, SIGINT or SIGHUP, before they are killed; "
+                 "after a rank has failed by itself, before the others are ended")
+      ->type_name("SECONDS");
   app.add_option("--netns", o.namespaces,
-                 "existing network name spaces to start the ranks in, round robin (needs root; implies --pmi1)")
+                 "existing network name spaces to start the ranks in, round robin (needs root; not with --pmix)")
       ->type_name("NAME[,NAME...]")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_flag("--pmi1", o.pmi1, "serve the ranks by PMI-1 on inherited descriptors instead of PMIx");
+  app.add_flag("--pmi1", raw.pmi1, "serve the ranks by PMI-1 on sockets that they inherit (this is the default)");
+  app.add_flag("--pmix", o.pmix, "serve the ranks by PMIx, for programs that need it; libpmix opens a local port");
+  app.add_flag("--report-bindings", o.report_bindings, "say which processing units each rank may use");
   app.add_flag("--version", raw.version, "print the version");
 }
 
@@ -65,7 +70,6 @@ void declare_foreign(CLI::App& app, Raw& raw) {
   const char* group = "Taken for compatibility, without effect";
   app.add_flag("--oversubscribe", raw.ignored_flag)->group(group);
   app.add_flag("--allow-run-as-root", raw.ignored_flag)->group(group);
-  app.add_flag("--report-bindings", raw.ignored_flag)->group(group);
   app.add_flag("-q,--quiet", raw.ignored_flag)->group(group);
   app.add_option("--map-by,--rank-by", raw.ignored_text)->type_name("X")->allow_extra_args(false)->group(group);
   app.add_option("--mca", raw.pairs)->type_name("KEY VALUE")->type_size(2)->allow_extra_args(false)->group(group);
@@ -164,13 +168,50 @@ std::string add_variable(Options& options, const std::string& text, bool may_inh
     return {};
   }
   if (!may_inherit) return fmt::format("-D {}: the value is missing; give -D {}=VALUE", text, text);
-  // Not set here: then there is nothing to pass on, and other launchers only warn.
-  if (const char* value = std::getenv(name.c_str())) options.environment.emplace_back(name, value);
+  if (const char* value = std::getenv(name.c_str()))
+    options.environment.emplace_back(name, value);
+  else
+    options.warnings.push_back(fmt::format("-x {}: there is no such variable here, so nothing is passed on", name));
+  return {};
+}
+
+/// Reads what CLI11 would refuse in words that no user can follow. "" or what is wrong.
+template <typename Number>
+std::string read_number(const std::string& option, const std::string& text, Number least, Number most, bool least_too,
+                        Number* number) {
+  Number value = 0;
+  const auto [rest, bad] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = bad == std::errc() && rest == text.data() + text.size();
+  if (!whole || value > most || value < least || (value == least && !least_too))
+    return fmt::format("{} {}: give a number {} {}{}", option, text, least_too ? "from" : "above", least,
+                       most < std::numeric_limits<Number>::max() ? fmt::format(" to {}", most) : std::string());
+  *number = value;
+  return {};
+}
+
+/// "" or what is wrong.
+std::string check_numbers(Raw& raw) {
+  Options& o = raw.options;
+  std::string error = read_number("-n", raw.ranks, 1, most_ranks, true, &o.ranks);
+  if (error.empty() && !raw.timeout.empty())
+    error = read_number("--timeout", raw.timeout, 0.0, most_seconds, false, &o.timeout_s);
+  if (error.empty()) error = read_number("--grace", raw.grace, 0.0, most_seconds, true, &o.grace_s);
+  return error;
+}
+
+/// "" or what is wrong.
+std::string check_server(const Raw& raw) {
+  if (!raw.options.pmix) return {};
+  if (raw.pmi1) return "--pmix and --pmi1: give one of them";
+  if (!raw.options.namespaces.empty())
+    return "--pmix and --netns: libpmix cannot be reached from another network name space; leave --pmix out";
   return {};
 }
 
 /// "" or what is wrong.
 std::string check(Raw& raw) {
+  if (std::string error = check_numbers(raw); !error.empty()) return error;
+  if (std::string error = check_server(raw); !error.empty()) return error;
   for (const std::string& text : raw.exports)
     if (std::string error = add_variable(raw.options, text, true); !error.empty()) return error;
   for (const std::string& text : raw.definitions)
@@ -180,7 +221,6 @@ std::string check(Raw& raw) {
   const std::vector<std::string>& words = raw.options.command;
   if (std::find(words.begin(), words.end() - 1, ":") != words.end() - 1)  // at the end it is an argument: sh -c :
     return "several programs in one job (':') are not supported; start one program on all ranks";
-  if (!raw.options.namespaces.empty()) raw.options.pmi1 = true;  // libpmix cannot be reached from there
   if (raw.options.stacks && raw.options.timeout_s == 0)
     return "--stacks prints stacks at the timeout: give --timeout SECONDS with it";
   return {};
@@ -195,7 +235,22 @@ std::string help(const CLI::App& app) {
   return text;
 }
 
-Parsed refuse(const std::string& why) { return {{}, false, exit_usage, fmt::format("canele-run: {}\n", why)}; }
+constexpr const char* more_help = R"(
+Exit code: that of the first rank that failed (128 + n if signal n ended it), or of the call that aborted the job;
+  124 at the --timeout; 2 for a mistake on the command line; 126 if the job cannot be started, 127 if there is no such
+  program.
+One Ctrl-C or SIGTERM asks the ranks to end and kills them after --grace; a second one kills at once.
+A program whose stdout is a pipe or a file keeps back its last lines until its buffer is full; to see them at once:
+  canele-run -n 4 stdbuf -oL ./program | tee log
+
+Examples:
+  canele-run -n 4 ./program argument
+  canele-run -n 2 --bind-to core --timeout 60 --stacks ./program
+  canele-run -n 2 -l sh -c 'echo "rank $PMI_RANK of $PMI_SIZE"'
+  canele-run -n 2 xterm -e gdb ./program
+)";
+
+Parsed refuse(const std::string& why) { return {{}, false, exit_usage, why}; }
 
 }  // namespace
 
@@ -211,7 +266,7 @@ Parsed parse_options(const std::vector<std::string>& arguments) {
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    return {{}, false, 0, help(app)};
+    return {{}, false, 0, help(app) + more_help};
   } catch (const CLI::ParseError& error) {
     return refuse(fmt::format("{}; canele-run --help explains the options", error.what()));
   }

@@ -15,7 +15,7 @@ namespace canele::run {
 /// Exit codes of canele-run itself; else the job's code comes through.
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_timeout = 124;
-inline constexpr int exit_not_executable = 126;
+inline constexpr int exit_not_executable = 126;  ///< also: the job cannot be started
 inline constexpr int exit_not_found = 127;
 
 struct Options {
@@ -24,10 +24,12 @@ struct Options {
   bool keep_going = false;
   bool stacks = false;
   double timeout_s = 0;  ///< 0: none
-  double grace_s = 5;    ///< from the first failure that leaves the others able to end by themselves
+  double grace_s = 5;    ///< for ranks that were asked to end, or could after another's failure
+  bool report_bindings = false;
   std::string directory;
   std::string binding = "none";
-  bool pmi1 = false;                                             ///< serve PMI-1 instead of PMIx
+  bool pmix = false;                                             ///< serve PMIx instead of PMI-1
+  std::vector<std::string> warnings;                             ///< to say before the job starts
   std::vector<std::string> namespaces;                           ///< network name spaces of the ranks, round robin
   std::vector<std::pair<std::string, std::string>> environment;  ///< set for the ranks, over the inherited one
   std::vector<std::string> command;                              ///< program and its arguments
@@ -35,7 +37,7 @@ struct Options {
 
 struct Parsed {
   Options options;
-  bool run = true;  ///< false: print `text` and exit with `code`
+  bool run = true;  ///< false: print `text` (code 0), or say what is wrong, and exit with `code`
   int code = 0;
   std::string text;
 };

@@ -18,6 +18,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "apps/run/message.hpp"
+
 namespace canele::run {
 namespace {
 
@@ -49,14 +51,27 @@ int number(std::string_view text, int otherwise) {
   return value;
 }
 
+/// A text in which the library has written "%20" for a blank, and so on. What could move a terminal's cursor is left
+/// out.
+std::string decoded(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    unsigned code = static_cast<unsigned char>(text[at]);
+    if (text[at] == '%' && at + 2 < text.size() &&
+        std::from_chars(text.data() + at + 1, text.data() + at + 3, code, 16).ptr == text.data() + at + 3)
+      at += 2;
+    if (code >= 32 && code != 127) result += static_cast<char>(code);
+  }
+  return result;
+}
+
 std::string death_of(int rank) { return fmt::format("cmd=canele_died rank={}\n", rank); }
 
 }  // namespace
 
 Pmi1Server::Pmi1Server(int ranks) : clients_(static_cast<std::size_t>(ranks)), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   std::random_device random;
-  space_ = fmt::format("canele-run.{}.{:08x}{:08x}", getpid(), random(), random());
-  values_["PMI_process_mapping"] = fmt::format("(vector,(0,1,{}))", ranks);  // MPICH's: one host
+  name_ = fmt::format("canele-run.{}.{:08x}{:08x}", getpid(), random(), random());
   if (epoll_ < 0) throw std::runtime_error(fmt::format("epoll: {}", std::strerror(errno)));
 }
 
@@ -73,7 +88,7 @@ std::vector<std::string> Pmi1Server::environment(int rank, const std::vector<std
   assert(client(rank).socket < 0);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw std::runtime_error(fmt::format("no connection for rank {}: {} (ulimit -n)", rank, std::strerror(errno)));
+    throw std::runtime_error(fmt::format("no connection to it: {} (ulimit -n)", std::strerror(errno)));
   clients_[static_cast<std::size_t>(rank)].socket = ends[0];
   clients_[static_cast<std::size_t>(rank)].rank_end = ends[1];
   watch(rank);
@@ -129,15 +144,16 @@ void Pmi1Server::obey(int rank, std::string_view line) {
   if (word(words, "cmd") == "barrier_in") return enter_barrier(c);
   if (word(words, "cmd") == "abort") {
     const int code = number(word(words, "exitcode"), 1);
-    if (!abort_) abort_ = AbortCall{rank, code, "asked for by PMI"};
+    if (!abort_) abort_ = AbortCall{rank, code, decoded(word(words, "canele_reason"))};
     return;
   }
   const std::string text = answer(rank, words);
   if (text.empty()) return refuse(rank, fmt::format("'{}', which canele-run does not serve", line.substr(0, 60)));
-  say(rank, text);
-  if (word(words, "cmd") != "init") return;
+  say_to(rank, text);
+  if (c.understands_deaths || !word(words, "key").starts_with("canele.")) return;
+  c.understands_deaths = true;
   for (int other = 0; other < static_cast<int>(clients_.size()); ++other)  // it was not there when they died
-    if (client(other).dead) say(rank, death_of(other));
+    if (client(other).dead) say_to(rank, death_of(other));
 }
 
 /// "" if there is none.
@@ -145,6 +161,7 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
   const std::string_view command = word(words, "cmd");
   if (command == "init") {
+    if (word(words, "canele_again").empty()) begin_life(c);
     c.joined = anyone_joined_ = true;
     c.left = false;  // a process may come again, with its next engine
     const bool right = word(words, "pmi_version") == "1";
@@ -153,16 +170,11 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   if (command == "get_maxes")
     return fmt::format("cmd=maxes kvsname_max={} keylen_max={} vallen_max={}\n", longest_space, longest_key,
                        longest_value);
-  if (command == "get_my_kvsname") return fmt::format("cmd=my_kvsname kvsname={}\n", space_);
+  if (command == "get_my_kvsname") return fmt::format("cmd=my_kvsname kvsname={}\n", space_of(c));
   if (command == "get_universe_size") return fmt::format("cmd=universe_size size={}\n", clients_.size());
   if (command == "get_appnum") return "cmd=appnum appnum=0\n";
   if (command == "put") return publish(c, words);
-  if (command == "get") {
-    const auto found = values_.find(word(words, "key"));
-    if (word(words, "kvsname") != space_ || found == values_.end())
-      return "cmd=get_result rc=-1 msg=not_found value=unknown\n";
-    return fmt::format("cmd=get_result rc=0 msg=success value={}\n", found->second);
-  }
+  if (command == "get") return look_up(c, words);
   if (command == "finalize") {
     c.left = true;
     c.at_barrier = false;  // it has given the barrier up
@@ -171,27 +183,57 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   return {};
 }
 
+/// A rank may be a script that runs one program after the other: what the first has published must not be found by the
+/// second. (A process that has left and comes back says "canele_again=1" and finds what it has published.)
+void Pmi1Server::begin_life(Client& client) {
+  client.at_barrier = client.understands_deaths = false;
+  client.held = 0;
+  ++client.life;
+}
+
+std::string Pmi1Server::space_of(const Client& client) const {
+  return client.life <= 1 ? name_ : fmt::format("{}.{}", name_, client.life);
+}
+
+std::string Pmi1Server::look_up(const Client& client, const Words& words) const {
+  const std::string_view key = word(words, "key");
+  if (word(words, "kvsname") == space_of(client)) {
+    const auto space = values_.find(client.life);
+    if (space != values_.end()) {
+      const auto found = space->second.find(key);
+      if (found != space->second.end()) return fmt::format("cmd=get_result rc=0 msg=success value={}\n", found->second);
+    }
+    if (key == "PMI_process_mapping")  // MPICH's: one host
+      return fmt::format("cmd=get_result rc=0 msg=success value=(vector,(0,1,{}))\n", clients_.size());
+  }
+  return "cmd=get_result rc=-1 msg=not_found value=unknown\n";
+}
+
 std::string Pmi1Server::publish(Client& client, const Words& words) {
   const std::string_view key = word(words, "key"), value = word(words, "value");
   const char* problem = nullptr;
-  if (word(words, "kvsname") != space_) problem = "unknown_kvsname";
+  if (word(words, "kvsname") != space_of(client)) problem = "unknown_kvsname";
   if (key.empty() || key.size() >= longest_key) problem = "key_empty_or_too_long";
   if (value.size() >= longest_value) problem = "value_too_long";
   if (client.held + key.size() + value.size() > most_held) problem = "this_rank_has_put_too_much";
   if (problem != nullptr) return fmt::format("cmd=put_result rc=-1 msg={}\n", problem);
   client.held += key.size() + value.size();
-  values_.insert_or_assign(std::string(key), std::string(value));
+  values_[client.life].insert_or_assign(std::string(key), std::string(value));
   return "cmd=put_result rc=0 msg=success\n";
 }
 
 void Pmi1Server::enter_barrier(Client& client) {
   client.at_barrier = true;
-  if (!std::all_of(clients_.begin(), clients_.end(), [](const Client& one) { return one.at_barrier; })) return;
+  const int life = client.life;
+  if (!std::all_of(clients_.begin(), clients_.end(),
+                   [life](const Client& one) { return one.at_barrier && one.life == life; }))
+    return;
   for (Client& one : clients_) one.at_barrier = false;
-  for (int rank = 0; rank < static_cast<int>(clients_.size()); ++rank) say(rank, "cmd=barrier_out\n");
+  values_.erase(values_.begin(), values_.lower_bound(life));  // every rank has left these
+  for (int rank = 0; rank < static_cast<int>(clients_.size()); ++rank) say_to(rank, "cmd=barrier_out\n");
 }
 
-void Pmi1Server::say(int rank, std::string_view text) {
+void Pmi1Server::say_to(int rank, std::string_view text) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
   if (c.socket < 0) return;
   if (c.output.size() + text.size() > most_unread) return refuse(rank, "questions without reading the answers");
@@ -234,7 +276,7 @@ void Pmi1Server::hang_up(int rank) {
 }
 
 void Pmi1Server::refuse(int rank, const std::string& why) {
-  fmt::print(stderr, "canele-run: rank {} has sent {}: its PMI connection is closed\n", rank, why);
+  say(fmt::format("rank {} has sent {}: its PMI connection is closed", rank, why));
   hang_up(rank);
 }
 
@@ -243,7 +285,8 @@ std::optional<AbortCall> Pmi1Server::take_abort() { return std::exchange(abort_,
 void Pmi1Server::tell_death(int rank, int) {
   clients_[static_cast<std::size_t>(rank)].dead = true;
   for (int other = 0; other < static_cast<int>(clients_.size()); ++other)
-    if (other != rank && !client(other).dead && client(other).joined && !client(other).left) say(other, death_of(rank));
+    if (other != rank && !client(other).dead && client(other).understands_deaths && !client(other).left)
+      say_to(other, death_of(rank));
 }
 
 }  // namespace canele::run

@@ -3,12 +3,15 @@
 // Pmi1Server: the PMI-1 side of canele-run: each rank inherits one end of a socket pair, and talks on it.
 //
 // Who: main() opens it before the ranks start; Job asks it. Threads: main thread only; it has none of its own.
-// Surprise: it is there for ranks in other network name spaces: libpmix listens on 127.0.0.1 of ours, an inherited
-//      socket pair has no address at all. What is put can be read at once, not only after the barrier (hydra's way), so
-//      that ranks can find out who is missing. Deaths are told by a line of our own, "cmd=canele_died rank=2".
+// Surprise: an inherited socket pair has no address: no other process can connect, and no network is needed. What is
+// put
+//      can be read at once, not only after the barrier (hydra's way), so that ranks can find out which rank is missing.
+//      Three things are our own: deaths are told by a line, "cmd=canele_died rank=2", to ranks that have put or asked
+//      for a key "canele...", as the library does; an abort may carry "canele_reason=..."; and a rank may join again
+//      after it has left: as another program, or with "canele_again=1" as the process that it was.
 //
 //   clients_: one for each rank ──▶ socket (ours), input, output
-//   values_:  one key space for the job;  epoll_ (= wake_fd): all sockets
+//   values_:  one key space for each life of the ranks;  epoll_ (= wake_fd): all sockets
 #pragma once
 
 #include <map>
@@ -43,7 +46,8 @@ class Pmi1Server final : public RankServer {
     std::string input, output;
     unsigned events = 0;   ///< what epoll watches
     std::size_t held = 0;  ///< bytes of its keys and values
-    bool joined = false, left = false, at_barrier = false, dead = false;
+    int life = 0;          ///< how often it has joined
+    bool joined = false, left = false, at_barrier = false, dead = false, understands_deaths = false;
   };
   using Words = std::map<std::string_view, std::string_view>;
 
@@ -52,17 +56,20 @@ class Pmi1Server final : public RankServer {
   void listen(int rank);
   void obey(int rank, std::string_view line);
   std::string answer(int rank, const Words& words);
+  void begin_life(Client& client);
+  std::string space_of(const Client& client) const;
+  std::string look_up(const Client& client, const Words& words) const;
   std::string publish(Client& client, const Words& words);
   void enter_barrier(Client& client);
-  void say(int rank, std::string_view text);
+  void say_to(int rank, std::string_view text);
   void flush(int rank);
   void watch(int rank);
   void hang_up(int rank);
   void refuse(int rank, const std::string& why);
 
-  std::string space_;
+  std::string name_;
   std::vector<Client> clients_;
-  std::map<std::string, std::string, std::less<>> values_;
+  std::map<int, std::map<std::string, std::string, std::less<>>> values_;
   int epoll_ = -1;
   bool anyone_joined_ = false;
   std::optional<AbortCall> abort_;

@@ -32,6 +32,7 @@ struct Failure {
 };
 constexpr std::array step_names = {"bind to a core", "change to the working directory", "redirect its input and output",
                                    "execute",        "enter its network name space",    "pass its connection to us on"};
+constexpr int step_execute = 3;
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -44,7 +45,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 [[noreturn]] void become_rank(const Launch& launch, char* const* arguments, char* const* environment,
                               const sigset_t& signals, const rlimit& files, pid_t parent, int report) {
   const auto tell_guard = [&launch](pid_t what) {
-    // Fails only if somebody has killed the guard; the job can do without.
+    // Fails only if the guard was killed; the job can do without.
     [[maybe_unused]] const ssize_t written = write(launch.guard_fd, &what, sizeof what);
   };
   const auto give_up = [&](int step) {
@@ -70,7 +71,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   if (launch.namespace_fd >= 0 && setns(launch.namespace_fd, CLONE_NEWNET) != 0) give_up(4);
   if (launch.server_fd >= 0 && fcntl(launch.server_fd, F_SETFD, 0) != 0) give_up(5);
   execve(launch.file.c_str(), arguments, environment);
-  give_up(3);
+  give_up(step_execute);
   _exit(exit_not_found);
 }
 
@@ -79,14 +80,18 @@ bool is_executable_file(const std::filesystem::path& path) {
   return stat(path.c_str(), &information) == 0 && S_ISREG(information.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-/// The parent of a process, or -1 if it is gone.
-pid_t parent_of(const std::string& pid) {
+struct Status {
+  char state = 0;  ///< a letter as of proc(5); 0: the process is gone
+  pid_t parent = -1;
+};
+
+Status status_of(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string line;
-  if (!std::getline(file, line)) return -1;
+  if (!std::getline(file, line)) return {};
   const std::size_t name_end = line.rfind(')');  // the name before it may hold anything
-  if (name_end == std::string::npos || name_end + 4 > line.size()) return -1;
-  return static_cast<pid_t>(std::strtol(line.c_str() + name_end + 4, nullptr, 10));  // ") S 1234 ..."
+  if (name_end == std::string::npos || name_end + 4 > line.size()) return {};
+  return {line[name_end + 2], static_cast<pid_t>(std::strtol(line.c_str() + name_end + 4, nullptr, 10))};  // ") S 12 "
 }
 
 }  // namespace
@@ -128,12 +133,13 @@ Processes::Processes(const sigset_t& rank_signals) : rank_signals_(rank_signals)
   setrlimit(RLIMIT_NOFILE, &raised);  // if not, the old limit may still do
 }
 
-int Processes::start(const Launch& launch, std::string* why) {
+int Processes::start(const Launch& launch, std::string* why, bool* not_found) {
+  *not_found = false;
   const std::vector<char*> arguments = pointers(launch.arguments);
   const std::vector<char*> environment = pointers(launch.environment);
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) {
-    *why = "open a pipe to it";
+    *why = "open a pipe to it (ulimit -n)";
     return errno;
   }
   const pid_t parent = getpid();
@@ -144,7 +150,7 @@ int Processes::start(const Launch& launch, std::string* why) {
   close(report[1]);
   if (pid < 0) {
     close(report[0]);
-    *why = "fork";
+    *why = "fork (ulimit -u, or the container's limit on processes)";
     return fork_error;
   }
   setpgid(pid, pid);  // in both processes, so that it holds for both from here on
@@ -155,6 +161,7 @@ int Processes::start(const Launch& launch, std::string* why) {
   if (got == sizeof failure) {
     waitpid(pid, nullptr, 0);
     *why = step_names[static_cast<std::size_t>(failure.step)];
+    *not_found = failure.step == step_execute && failure.error == ENOENT;
     return failure.error;
   }
   ranks_.push_back({pid, true});
@@ -184,6 +191,14 @@ void Processes::signal_all(int signal) {
     if (rank.running) kill(-rank.pid, signal);
 }
 
+std::map<char, std::vector<int>> Processes::states() const {
+  std::map<char, std::vector<int>> found;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].running)
+      found[status_of(std::to_string(ranks_[rank].pid)).state].push_back(static_cast<int>(rank));
+  return found;
+}
+
 std::vector<pid_t> Processes::outsiders(pid_t guard) const {
   std::vector<pid_t> found;
   std::error_code error;
@@ -192,7 +207,7 @@ std::vector<pid_t> Processes::outsiders(pid_t guard) const {
     pid_t pid = 0;
     const auto [rest, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc() || rest != name.data() + name.size()) continue;
-    if (pid == guard || parent_of(name) != getpid()) continue;
+    if (pid == guard || status_of(name).parent != getpid()) continue;
     bool is_rank = false;
     for (const Rank& rank : ranks_) is_rank |= rank.running && rank.pid == pid;
     if (!is_rank) found.push_back(pid);

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include <csignal>
-#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,8 +48,8 @@ class Processes {
   /// ranks need many pipes and connections. Ranks get the old limit.
   explicit Processes(const sigset_t& rank_signals);
 
-  /// 0, or the errno of what failed in the child; *why then names it.
-  int start(const Launch& launch, std::string* why);
+  /// 0, or the errno of what failed, in the child or before; *why then names it. *not_found: there is no such program.
+  int start(const Launch& launch, std::string* why, bool* not_found);
   /// The next child that ended, without waiting. false: none.
   bool reap(Ended* ended);
   /// To the process groups of all ranks that run.
@@ -58,6 +58,9 @@ class Processes {
   int running() const { return running_; }
   pid_t pid(int rank) const { return ranks_[static_cast<std::size_t>(rank)].pid; }
   bool is_running(int rank) const { return ranks_[static_cast<std::size_t>(rank)].running; }
+
+  /// What the ranks that run are doing: the letters of proc(5), and the ranks in each state.
+  std::map<char, std::vector<int>> states() const;
 
   /// Children of ours that are no rank, except `guard`.
   std::vector<pid_t> outsiders(pid_t guard) const;

@@ -22,7 +22,6 @@ Signals::Signals() {
     struct sigaction now;
     if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&watched, number);
   }
-  signal(SIGPIPE, SIG_IGN);  // a closed stdout or stdin is told by write()
   pthread_sigmask(SIG_BLOCK, &watched, &original_);
   fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   if (fd_ < 0) throw std::runtime_error(fmt::format("signalfd: {}", std::strerror(errno)));

@@ -9,9 +9,10 @@
 
 #include <array>
 #include <csignal>
-#include <cstdio>
+#include <cstring>
 #include <utility>
 
+#include "apps/run/message.hpp"
 #include "apps/run/processes.hpp"
 
 namespace canele::run {
@@ -20,13 +21,13 @@ Stacks::Stacks(std::vector<Rank> ranks) : ranks_(std::move(ranks)) {
   std::string why;
   int code;
   gdb_ = find_program("gdb", "", &why, &code);
-  if (gdb_.empty()) fmt::print(stderr, "canele-run: no stacks: gdb is not installed\n");
+  if (gdb_.empty()) say("no stacks: gdb is not installed");
 }
 
 pid_t Stacks::start_next() {
   if (gdb_.empty() || next_ == ranks_.size()) return 0;
   const Rank rank = ranks_[next_++];
-  fmt::print(stderr, "canele-run: stacks of rank {} (pid {}):\n", rank.rank, rank.pid);
+  say(fmt::format("stacks of rank {} (pid {}):", rank.rank, rank.pid));
   std::string pid = std::to_string(rank.pid);
   std::array<std::string, 9> words = {
       "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", pid, "-ex", "thread apply all backtrace"};
@@ -46,7 +47,11 @@ pid_t Stacks::start_next() {
   posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C is for us
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t started = 0;
-  if (posix_spawn(&started, gdb_.c_str(), &files, &attributes, arguments.data(), environ) != 0) started = 0;
+  const int error = posix_spawn(&started, gdb_.c_str(), &files, &attributes, arguments.data(), environ);
+  if (error != 0) {
+    say(fmt::format("no stacks: '{}' cannot be started: {}", gdb_, std::strerror(error)));
+    started = 0;
+  }
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   return started;

@@ -3,8 +3,9 @@
 // Verdict: what the end of a rank means for the job, what to say about it, and the job's exit code.
 //
 // Who: Job tells it of every end; tests drive it directly. Threads: one. No system calls: only rules.
-// Surprise: a rank that fails after it has left the job properly (exit 77 of a skipped test, say) or before anybody has
-//      joined is no reason to kill the others at once: they mostly do the same. If all end alike, nothing is said.
+// Surprise: a rank that fails after it has left the job properly (exit 77 of a skipped test, say) or before any rank
+// has
+//      joined is no reason to kill the others at once: they mostly do the same. What ends alike is said in one line.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ struct RankEnd {
   int rank;
   long pid;
   int status;          ///< as of waitpid
-  bool joined;         ///< it has called PMIx_Init
-  bool left;           ///< and PMIx_Finalize
+  bool joined;         ///< it has called canele_init, or what its own library calls so
+  bool left;           ///< and canele_finalize
   bool anyone_joined;  ///< some rank of the job has
 };
 
@@ -50,9 +51,9 @@ class Verdict {
     int code;
   };
   std::vector<Death> take_deaths();
-  /// Lines to print now, without newline.
+  /// Lines to print now, without newline. What several ranks have in common is one line.
   std::vector<std::string> take_messages();
-  /// All ranks have ended, or the grace time is over: says what was held back, unless all ended alike.
+  /// All ranks have ended, or the grace time is over: says what was held back.
   void conclude();
   int code() const { return code_; }
 
@@ -61,7 +62,12 @@ class Verdict {
     int rank;
     long pid;
   };
-  Then fail(int rank, int code, const std::string& what, Then then);
+  struct Message {
+    int rank;
+    long pid;
+    std::string what;
+  };
+  Then fail(Message message, int code, Then then);
 
   int ranks_;
   bool keep_going_;
@@ -69,10 +75,9 @@ class Verdict {
   bool ending_ = false;
   bool failed_outside_ = false;  ///< a rank has failed before anybody joined
   int code_ = 0;
-  int alike_ = 0;  ///< ranks that ended by themselves with code_
   std::vector<Bystander> bystanders_;
   std::vector<Death> deaths_;
-  std::vector<std::string> messages_, held_back_;
+  std::vector<Message> messages_, held_back_;
 };
 
 }  // namespace canele::run

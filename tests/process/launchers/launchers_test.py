@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The launchers that start our ranks: mpiexec.hydra (PMI-1), canele-run --pmi1, srun (PMIx) on a Slurm of our own.
+"""The launchers that start our ranks: mpiexec.hydra (PMI-1), canele-run (PMI-1, PMIx), srun (PMIx) on a Slurm of our own.
 
-Usage: launchers_test.py Hydra|Pmi1|Slurm|HydraCholesky|SlurmCholesky [unittest's options]
-Who: ctest, one entry for each of the first three; it names the programs' directory in CANELE_TEST_BIN. tests/run.sh,
+Usage: launchers_test.py Hydra|Pmi1|Pmix|Slurm|HydraCholesky|SlurmCholesky [unittest's options]
+Who: ctest, one entry for each of the first four; it names the programs' directory in CANELE_TEST_BIN. tests/run.sh,
      stage launched, for StarPU's Cholesky. By hand: see README.md.
 Surprise: with-timeout, around all of this, fails the test if a process is left behind.
 """
@@ -134,11 +134,11 @@ class Hydra(EveryLauncher, ByHydra):
     def test_children_are_no_ranks(self):
         """canele-run in a rank of hydra makes a job of its own."""
         done = self.start(1, str(BIN / "canele-run"), "-n", "2", RANK, "exchange")
-        self.assertEqual({(name, size) for name, _, size, *_ in JOINED.findall(done.out)}, {("pmix", "2")}, done.all)
+        self.assertEqual({(name, size) for name, _, size, *_ in JOINED.findall(done.out)}, {("pmi1", "2")}, done.all)
 
 
 class Pmi1(EveryLauncher, Launcher):
-    """canele-run --pmi1: what it also does with PMIx, and what hydra does not tell."""
+    """canele-run, which serves PMI-1: what it also does with PMIx, and what hydra does not tell."""
 
     protocol = "pmi1"
 
@@ -180,15 +180,15 @@ class Pmi1(EveryLauncher, Launcher):
 
     def test_a_rank_that_ends_without_leaving(self):
         done = self.start(4, RANK, "exit-joined", "2", "0", code=1)
-        self.assertRegex(done.err, r"rank 2 \(pid \d+\) exited with code 0, but without MPI_Finalize")
+        self.assertRegex(done.err, r"rank 2 \(pid \d+\) exited with code 0, but without canele_finalize")
 
     def test_a_rank_that_never_joins(self):
         done = self.start(4, RANK, "missing", "2", code=1)
-        self.assertRegex(done.err, r"rank 2 \(pid \d+\) exited with code 0 without MPI_Init")
+        self.assertRegex(done.err, r"rank 2 \(pid \d+\) exited with code 0 without canele_init")
 
     def test_abort(self):
         done = self.start(4, RANK, "abort", "1", "7", code=7)
-        self.assertRegex(done.err, r"rank 1 \(pid \d+\) aborted the job with code 7")
+        self.assertRegex(done.err, r"rank 1 \(pid \d+\) aborted the job with code 7: for a test")
 
     def test_nonsense_ends_the_connection_only(self):
         script = 'echo "GET / HTTP/1.0" >&$PMI_FD; cat <&$PMI_FD; echo went on'
@@ -210,6 +210,31 @@ class Pmi1(EveryLauncher, Launcher):
             done = Done([run, "--netns", names, "-n", "2", "true"], {})
             self.assertEqual(done.code, 2, done.all)
             self.assertIn(expected if os.geteuid() == 0 else "only root", done.err)
+
+
+class Pmix(EveryLauncher, Launcher):
+    """canele-run --pmix."""
+
+    protocol = "pmix"
+
+    def command(self, ranks, *program):
+        return [str(BIN / "canele-run"), "--pmix", "-n", str(ranks), *program]
+
+    def test_a_death_is_told(self):
+        done = self.start(4, "--keep-going", RANK, "lose-one", "2", str(int(signal.SIGKILL)), code=137)
+        self.assertEqual(done.out.count("told that rank 2 has died"), 3, done.all)
+
+    def test_a_rank_that_ends_without_leaving(self):
+        done = self.start(4, RANK, "exit-joined", "2", "0", code=1)
+        self.assertRegex(done.err, r"rank 2 \(pid \d+\) exited with code 0, but without canele_finalize")
+
+    def test_a_rank_that_never_joins(self):
+        done = self.start(4, RANK, "missing", "2", code=1)
+        self.assertRegex(done.err, r"rank 2 \(pid \d+\) exited with code 0 without canele_init")
+
+    def test_a_missing_rank_is_named(self):
+        done = self.start(4, RANK, "late-for-fence", "2")
+        self.assertEqual(done.out.count("fence: only 3 of 4 ranks have come; rank 2 is missing"), 3, done.all)
 
 
 class BySlurm(Launcher):
@@ -272,8 +297,8 @@ class SlurmCholesky(Cholesky, BySlurm):
 
 def main():
     name = sys.argv[1] if len(sys.argv) > 1 else ""
-    if name not in ("Hydra", "Pmi1", "Slurm", "HydraCholesky", "SlurmCholesky"):
-        sys.exit("which one? launchers_test.py Hydra|Pmi1|Slurm|HydraCholesky|SlurmCholesky")
+    if name not in ("Hydra", "Pmi1", "Pmix", "Slurm", "HydraCholesky", "SlurmCholesky"):
+        sys.exit("which one? launchers_test.py Hydra|Pmi1|Pmix|Slurm|HydraCholesky|SlurmCholesky")
     if name.startswith("Slurm") and "SLURM_CONF" not in os.environ:
         os.execv(HERE / "with-slurm", ["with-slurm", sys.executable, "-B", *sys.argv])
     result = unittest.main(argv=[sys.argv[0], "-v", name, *sys.argv[2:]], exit=False).result

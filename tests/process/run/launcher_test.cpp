@@ -38,6 +38,9 @@ Result shell(const Words& options, const std::string& script, const std::string&
   return run(with(with({launcher}, options), {"sh", "-c", script}), {}, input);
 }
 
+/// For scripts that must know their rank, by either server.
+const std::string this_rank = "${PMI_RANK:-$PMIX_RANK}";
+
 /// Whether the launcher says `what` of a rank: "canele-run: rank 2 (pid 1234) " and then that.
 bool says(const std::string& text, int rank, const std::string& what) {
   const std::string begin = "canele-run: rank " + std::to_string(rank) + " (pid ";
@@ -55,20 +58,36 @@ std::vector<std::string> lines(const std::string& text) {
   return result;
 }
 
-TEST(Exchange, OneFourAndSixtyFourRanks) {
-  for (const int size : {1, 4, 64}) {
-    const Result result = ranks({"-n", std::to_string(size)}, {"exchange"});
-    EXPECT_EQ(result.code, 0) << result.err;
-    EXPECT_EQ(result.err, "");
-    std::set<std::string> jobs;
-    for (int rank = 0; rank < size; ++rank) {
-      const std::string mine = "pmix rank " + std::to_string(rank) + " of " + std::to_string(size) + ", local " +
-                               std::to_string(rank) + " of " + std::to_string(size) + ", job ";
-      ASSERT_EQ(count(result.out, mine), 1) << result.out;
-      jobs.insert(result.out.substr(result.out.find(mine) + mine.size(), 16));
-    }
-    EXPECT_EQ(jobs.size(), 1u) << "ranks disagree on the job's identity";
+void exchange(const Words& options, const std::string& protocol, int size) {
+  const Result result = ranks(with({"-n", std::to_string(size)}, options), {"exchange"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  std::set<std::string> jobs;
+  for (int rank = 0; rank < size; ++rank) {
+    const std::string mine = protocol + " rank " + std::to_string(rank) + " of " + std::to_string(size) + ", local " +
+                             std::to_string(rank) + " of " + std::to_string(size) + ", job ";
+    ASSERT_EQ(count(result.out, mine), 1) << result.out;
+    jobs.insert(result.out.substr(result.out.find(mine) + mine.size(), 16));
   }
+  EXPECT_EQ(jobs.size(), 1u) << "ranks disagree on the job's identity";
+}
+
+TEST(Exchange, OneFourAndSixtyFourRanks) {
+  for (const int size : {1, 4, 64}) exchange({}, "pmi1", size);
+  exchange({"--pmi1"}, "pmi1", 4);
+  for (const int size : {1, 4, 16}) exchange({"--pmix"}, "pmix", size);
+}
+
+/// A rank that is a script joins once for each program; nothing of the first life may be found in the second.
+TEST(Exchange, OneProgramAfterTheOther) {
+  const std::string twice =
+      rank_program + " exchange && " + rank_program + " early-get && " + rank_program + " exchange";
+  const Result result = shell({"-n", "3"}, twice);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(count(result.out, "pmi1 rank "), 6) << result.out;
+  std::set<std::string> jobs;
+  for (const std::string& line : lines(result.out)) jobs.insert(line.substr(line.find(", job ")));
+  EXPECT_EQ(jobs.size(), 2u) << "each life of the job has a name of its own: " << result.out;
 }
 
 TEST(Exchange, EarlyAndImpossibleGets) {
@@ -130,7 +149,7 @@ TEST(ExitCode, OfPlainPrograms) {
   for (const int code : {3, 77}) {
     const Result result = shell({"-n", "3"}, "exit " + std::to_string(code));
     EXPECT_EQ(result.code, code);
-    EXPECT_EQ(result.err, "") << "all ranks ended alike: there is nothing to say";
+    EXPECT_EQ(result.err, "canele-run: all 3 ranks exited with code " + std::to_string(code) + "\n");
   }
   const Result killed = shell({"-n", "1"}, "kill -9 $$");
   EXPECT_EQ(killed.code, 137);
@@ -145,7 +164,7 @@ TEST(ExitCode, OneRankFailsBeforeJoining) {
 
 TEST(ExitCode, OneRankFailsAlone) {
   // The others would go on for long: the grace time ends them.
-  const Result result = shell({"-n", "3", "--grace", "0.2"}, "[ $PMIX_RANK = 1 ] && exit 5; sleep 1000");
+  const Result result = shell({"-n", "3", "--grace", "0.2"}, "[ " + this_rank + " = 1 ] && exit 5; sleep 1000");
   EXPECT_EQ(result.code, 5);
   EXPECT_TRUE(says(result.err, 1, "exited with code 5")) << result.err;
   EXPECT_EQ(count(result.err, "\n"), 1) << result.err;
@@ -157,28 +176,33 @@ TEST(ExitCode, AfterJoining) {
   EXPECT_EQ(count(failed.err, "canele-run: rank 2 (pid "), 1) << failed.err;
   const Result unclean = ranks({"-n", "4"}, {"exit-joined", "2", "0"});
   EXPECT_EQ(unclean.code, 1);
-  EXPECT_NE(unclean.err.find("without MPI_Finalize"), std::string::npos) << unclean.err;
+  EXPECT_NE(unclean.err.find("without canele_finalize (MPI_Finalize)"), std::string::npos) << unclean.err;
 }
 
 TEST(ExitCode, AfterLeaving) {
   const Result all = ranks({"-n", "4"}, {"exit-after", "-1", "77"});
   EXPECT_EQ(all.code, 77);
-  EXPECT_EQ(all.err, "");
+  EXPECT_EQ(all.err, "canele-run: all 4 ranks exited with code 77\n");
   const Result one = ranks({"-n", "4"}, {"exit-after", "1", "3"});
   EXPECT_EQ(one.code, 3);
   EXPECT_EQ(count(one.err, "canele-run: rank 1 (pid "), 1) << one.err;
 }
 
 TEST(ExitCode, OfAbort) {
-  const Result result = ranks({"-n", "4"}, {"abort", "1", "7"});
-  EXPECT_EQ(result.code, 7);
-  EXPECT_TRUE(says(result.err, 1, "aborted the job with code 7: for a test")) << result.err;
+  for (const char* server : {"--pmi1", "--pmix"}) {
+    const Result result = ranks({server, "-n", "4"}, {"abort", "1", "7"});
+    EXPECT_EQ(result.code, 7);
+    EXPECT_TRUE(says(result.err, 1, "aborted the job with code 7: for a test")) << result.err;
+    EXPECT_EQ(count(result.err, "for a test"), 1) << "said once: " << result.err;
+  }
+  const Result none = ranks({"-n", "2"}, {"abort", "1", "0"});
+  EXPECT_EQ(none.code, 1) << "an aborted job has not succeeded";
 }
 
 TEST(Failure, MissingRankEndsTheJob) {
   const Result result = ranks({"-n", "4"}, {"missing", "2"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_TRUE(says(result.err, 2, "exited with code 0 without MPI_Init (PMIx_Init)")) << result.err;
+  EXPECT_TRUE(says(result.err, 2, "exited with code 0 without canele_init (MPI_Init)")) << result.err;
 }
 
 TEST(Failure, MissingRankIsNamedToTheOthers) {
@@ -212,9 +236,9 @@ TEST(Failure, KeepGoingTellsTheOthers) {
 
 TEST(Failure, StubbornRanksAreKilled) {
   // Rank 1 fails only once rank 0 no longer hears SIGTERM.
-  const std::string script =
-      "if [ $PMIX_RANK = 0 ]; then trap '' TERM; : >$TMPDIR/deaf; while :; do sleep 0.1; done; fi;"
-      "while [ ! -e $TMPDIR/deaf ]; do sleep 0.01; done; rm $TMPDIR/deaf; kill -6 $$";
+  const std::string script = "if [ " + this_rank +
+                             " = 0 ]; then trap '' TERM; : >$TMPDIR/deaf; while :; do sleep 0.1; done; fi;"
+                             "while [ ! -e $TMPDIR/deaf ]; do sleep 0.01; done; rm $TMPDIR/deaf; kill -6 $$";
   const Result result = shell({"-n", "2"}, script);
   EXPECT_EQ(result.code, 134) << result.err;
   EXPECT_EQ(count(result.err, "died by signal 6"), 1) << result.err;
@@ -344,7 +368,7 @@ TEST(Options, ReachTheRanks) {
 }
 
 TEST(Options, BindToCore) {
-  const std::string script = "echo $PMIX_RANK $(grep Cpus_allowed_list /proc/self/status | cut -f 2)";
+  const std::string script = "echo " + this_rank + " $(grep Cpus_allowed_list /proc/self/status | cut -f 2)";
   const Result bound = shell({"-n", "2", "--bind-to", "core"}, script);
   const Result first = shell({"-n", "2", "--bind-to", "0"}, script);
   EXPECT_EQ(lines(bound.out).size(), 2u) << bound.err;
@@ -371,8 +395,15 @@ TEST(Options, RanksThatShareUnitsHaveNoRestartableSequences) {
 TEST(Options, MistakesAreNamed) {
   const std::vector<std::tuple<Words, int, std::string>> cases = {
       {{}, 2, "which program?"},
-      {{"-n", "0", "true"}, 2, "not in range 1 to 4096"},
-      {{"-n", "two", "true"}, 2, "two"},
+      {{"-n", "0", "true"}, 2, "-n 0: give a number from 1 to 4096"},
+      {{"-n", "two", "true"}, 2, "-n two: give a number from 1 to 4096"},
+      {{"-n", "2x", "true"}, 2, "-n 2x: give a number"},
+      {{"-n", "", "true"}, 2, "give a number"},
+      {{"--timeout", "0", "true"}, 2, "--timeout 0: give a number above 0"},
+      {{"--timeout", "nan", "true"}, 2, "--timeout nan: give a number above 0"},
+      {{"--grace", "-1", "true"}, 2, "--grace -1: give a number from 0"},
+      {{"--pmix", "--pmi1", "true"}, 2, "give one of them"},
+      {{"--pmix", "--netns", "x", "true"}, 2, "leave --pmix out"},
       {{"--no-such", "true"}, 2, "unknown option '--no-such'"},
       {{"-n", "2", "no-such-program"}, 127, "there is no program 'no-such-program' in PATH"},
       {{"-n", "2", "/no/such"}, 127, "there is no program '/no/such'"},

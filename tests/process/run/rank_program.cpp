@@ -215,8 +215,8 @@ int print_lines(int rank, int lines) {
 int number(char** arguments, int index) { return arguments[index] == nullptr ? -1 : std::atoi(arguments[index]); }
 
 int launched_rank() {
-  const char* rank = std::getenv("PMIX_RANK");
-  if (rank == nullptr) rank = std::getenv("PMI_RANK");
+  const char* rank = std::getenv("PMI_RANK");
+  if (rank == nullptr) rank = std::getenv("PMIX_RANK");
   return rank == nullptr ? 0 : std::atoi(rank);
 }
 

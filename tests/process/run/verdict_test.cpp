@@ -9,6 +9,8 @@
 
 #include <csignal>
 
+#include "apps/run/wording.hpp"
+
 namespace canele::run {
 namespace {
 
@@ -38,13 +40,30 @@ TEST(Verdict, FirstCodeCounts) {
   EXPECT_EQ(verdict.take_messages().size(), 2u);
 }
 
-TEST(Verdict, AllAlikeIsNoNews) {
+TEST(Verdict, AllAlikeIsOneLine) {
   Verdict verdict(2, false);
   verdict.rank_ended(ended(0, 77, false, false, false));
   verdict.rank_ended(ended(1, 77, false, false, false));
   verdict.conclude();
   EXPECT_EQ(verdict.code(), 77);
-  EXPECT_TRUE(verdict.take_messages().empty());
+  EXPECT_EQ(verdict.take_messages(), (std::vector<std::string>{"all 2 ranks exited with code 77"}));
+}
+
+TEST(Verdict, EqualLinesAreFolded) {
+  Verdict verdict(12, true);
+  for (const int rank : {9, 3, 1, 2}) verdict.rank_ended(ended(rank, 4, true, false, true));
+  verdict.rank_ended(ended(5, 6, true, false, true));
+  EXPECT_EQ(verdict.take_messages(),
+            (std::vector<std::string>{"ranks 1-3, 9 exited with code 4", "rank 5 (pid 105) exited with code 6"}));
+}
+
+TEST(Wording, NamesRanksAndStates) {
+  EXPECT_EQ(name_ranks({3}, 4), "rank 3");
+  EXPECT_EQ(name_ranks({0}, 1), "rank 0");
+  EXPECT_EQ(name_ranks({4, 3}, 8), "ranks 3, 4");
+  EXPECT_EQ(name_ranks({7, 1, 2, 0, 5}, 8), "ranks 0-2, 5, 7");
+  EXPECT_EQ(name_ranks({1, 0}, 2), "all 2 ranks");
+  EXPECT_EQ(name_states({{'S', {0, 1}}, {'T', {2}}}, 3), "ranks 0, 1 are asleep, rank 2 is stopped");
 }
 
 TEST(Verdict, DeathInTheJobEndsIt) {
@@ -52,7 +71,7 @@ TEST(Verdict, DeathInTheJobEndsIt) {
   EXPECT_EQ(verdict.rank_ended({2, 1234, SIGSEGV, true, false, true}), Then::end_job);
   const std::vector<std::string> messages = verdict.take_messages();
   ASSERT_EQ(messages.size(), 1u);
-  EXPECT_EQ(messages[0], "canele-run: rank 2 (pid 1234) died by signal 11 (Segmentation fault)");
+  EXPECT_EQ(messages[0], "rank 2 (pid 1234) died by signal 11 (Segmentation fault)");
   verdict.ending();
   EXPECT_EQ(verdict.rank_ended({1, 1233, SIGTERM, true, false, true}), Then::nothing);
   EXPECT_TRUE(verdict.take_messages().empty()) << "we killed that one";
@@ -90,7 +109,7 @@ TEST(Verdict, KeepGoing) {
 }
 
 TEST(Verdict, AbortCodes) {
-  for (const auto& [given, expected] : {std::pair(7, 7), std::pair(256, 1), std::pair(-1, 255), std::pair(0, 0)}) {
+  for (const auto& [given, expected] : {std::pair(7, 7), std::pair(256, 1), std::pair(-1, 255), std::pair(0, 1)}) {
     Verdict verdict(2, true);
     EXPECT_EQ(verdict.aborted(1, 9, given, ""), Then::end_job) << "even with --keep-going";
     EXPECT_EQ(verdict.code(), expected);
