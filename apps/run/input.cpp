@@ -5,11 +5,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace canele::run {
 namespace {
@@ -40,6 +42,21 @@ void Input::started() {
 void Input::close_all() {
   if (write_end_ >= 0) close(write_end_);
   write_end_ = -1;
+}
+
+void Input::give_back() {
+  if (write_end_ < 0) return;
+  std::string unread;
+  // The rank's end is closed by now, but what was in the pipe stays as long as ours is open.
+  const int pipe = open(fmt::format("/proc/self/fd/{}", write_end_).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  char buffer[4096];
+  for (ssize_t got; pipe >= 0 && (got = read(pipe, buffer, sizeof buffer)) > 0;)
+    unread.append(buffer, static_cast<std::size_t>(got));
+  if (pipe >= 0) close(pipe);
+  unread += std::exchange(pending_, {});
+  if (!in_foreground()) return;
+  for (const char& character : unread)
+    if (ioctl(0, TIOCSTI, &character) != 0) return;  // newer kernels may forbid it
 }
 
 bool Input::add_to(std::vector<pollfd>& polled) const {

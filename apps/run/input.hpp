@@ -25,6 +25,8 @@ class Input {
   int rank_end() const { return is_terminal_ ? read_end_ : 0; }
   /// The ranks have started.
   void started();
+  /// Rank 0 has ended: what was typed ahead and it has not read goes back to the terminal, for the shell.
+  void give_back();
   /// Rank 0 has ended.
   void close_all();
   /// Adds what to wait for. true: look again within a second (we are in the background, and nobody tells when not).

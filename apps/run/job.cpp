@@ -284,7 +284,10 @@ void Job::see_ends() {
 
 void Job::see_rank_end(const Ended& ended) {
   guard_.ended(ended.pid);
-  if (ended.rank == 0) input_.close_all();
+  if (ended.rank == 0) {
+    if (endings_asked_ == 0) input_.give_back();  // Ctrl-C throws away what was typed ahead, as everywhere
+    input_.close_all();
+  }
   see_server();  // it may have called abort just before
   const Verdict::Then then = verdict_.rank_ended({ended.rank, ended.pid, ended.status, server_.joined(ended.rank),
                                                   server_.left(ended.rank), server_.anyone_joined()});

@@ -7,16 +7,19 @@ Threads: a few misfortunes at a time, each a job of its own.
 Surprise: every process of a case carries its token, in its environment or in its arguments, so that one left behind is
           found wherever it went. A case waits for a line of output or for an end, never for a time to pass.
 """
+import array
 import concurrent.futures
 import fcntl
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import uuid
 
@@ -45,10 +48,10 @@ class Case:
         self.environment = {**os.environ, "TMPDIR": str(self.tmp), "MISFORTUNE": self.token}
         self.process = None
 
-    def start(self, *command, out=None, err=None, **more):
+    def start(self, *command, source=subprocess.DEVNULL, out=None, err=None, **more):
         """Standard output and error go to files, unless given."""
         with open(self.place / "out", "ab") as own_out, open(self.place / "err", "ab") as own_err:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=own_out if out is None else out,
+            self.process = subprocess.Popen(command, stdin=source, stdout=own_out if out is None else out,
                                             stderr=own_err if err is None else err, env=self.environment, **more)
         return self.process
 
@@ -398,6 +401,33 @@ def daemons(case):
 def clean_daemons(case):
     script = f"env -i setsid sh -c '(sleep 1000; :)' {case.token} & exit 0"
     return case.run(0, RUN, "-n", "2", "sh", "-c", script)
+
+
+MAY_GIVE_BACK = '[ $(id -u) = 0 ] || [ "$(cat /proc/sys/dev/tty/legacy_tiocsti 2>/dev/null || echo 1)" = 1 ]'
+
+
+@misfortune("text typed ahead that no rank reads", needs=MAY_GIVE_BACK)
+def typed_ahead(case):
+    terminal, other = pty.openpty()
+    script = 'echo ready; while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done'
+    job = f'"{RUN}" -n 2 sh -c \'{script}\'; code=$?; IFS= read -r line; echo "for the shell: $line"; exit $code'
+    case.start("setsid", "-c", "sh", "-c", job, source=other)
+    case.until_ready(2)
+    os.write(terminal, b"typed ahead\n")
+    waiting = array.array("i", [0])
+
+    def taken():
+        fcntl.ioctl(other, termios.FIONREAD, waiting)
+        return waiting[0] == 0
+
+    case.until(taken, "canele-run to read the terminal")
+    (case.tmp / "go").touch()
+    case.until(lambda: "for the shell: typed ahead" in case.text("out"), "the text")
+    code = case.end(0)
+    (case.tmp / "go").unlink()
+    for end in (terminal, other):
+        os.close(end)
+    return code
 
 
 # --- hosts that are not as others
