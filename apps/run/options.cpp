@@ -182,7 +182,8 @@ std::string read_number(const std::string& option, const std::string& text, Numb
   Number value = 0;
   const auto [rest, bad] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = bad == std::errc() && rest == text.data() + text.size();
-  if (!whole || value > most || value < least || (value == least && !least_too))
+  const bool within = value <= most && (value > least || (value == least && least_too));  // not so for a NaN
+  if (!whole || !within)
     return fmt::format("{} {}: give a number {} {}{}", option, text, least_too ? "from" : "above", least,
                        most < std::numeric_limits<Number>::max() ? fmt::format(" to {}", most) : std::string());
   *number = value;

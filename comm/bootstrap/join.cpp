@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "comm/bootstrap/attended.hpp"
 #include "comm/bootstrap/bootstrap.hpp"
 #include "comm/bootstrap/pmi1.hpp"
 #include "comm/bootstrap/pmix.hpp"
@@ -61,6 +62,10 @@ std::string unsupported_launcher(Platform& platform) {
   return {};
 }
 
+std::unique_ptr<ProcessBootstrap> join_attended_pmi1(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
+  return attend(platform, join_pmi1(platform, timeout_ns, why));
+}
+
 }  // namespace
 
 std::unique_ptr<Bootstrap> join_job(Platform& platform, std::uint64_t timeout_ns, std::string* why) {
@@ -69,7 +74,7 @@ std::unique_ptr<Bootstrap> join_job(Platform& platform, std::uint64_t timeout_ns
     return ProcessJob::here().join(platform, timeout_ns, connect, why);
   };
   if (first_set(platform, pmix_names) != nullptr) return join_by(join_pmix);
-  if (speaks_pmi1(platform)) return join_by(join_pmi1);
+  if (speaks_pmi1(platform)) return join_by(join_attended_pmi1);
   if (std::string problem = unsupported_launcher(platform); !problem.empty()) {
     *why = std::move(problem);
     return nullptr;
