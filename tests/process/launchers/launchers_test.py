@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The launchers that start our ranks: mpiexec.hydra (PMI-1), canele-run (PMI-1, PMIx), srun (PMIx) on a Slurm of our own.
+"""The launchers that start our ranks: mpiexec.hydra (PMI-1), canele-run (both), srun (PMIx) on a Slurm of our own.
 
 Usage: launchers_test.py Hydra|Pmi1|Pmix|Slurm|HydraCholesky|SlurmCholesky [unittest's options]
 Who: ctest, one entry for each of the first four; it names the programs' directory in CANELE_TEST_BIN. tests/run.sh,

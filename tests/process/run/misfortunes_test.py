@@ -142,7 +142,7 @@ CASES = []
 
 
 def misfortune(what, said=None, needs=None):
-    """`said`: what standard error must show. `needs`: a command that must work here (root, name spaces), else skipped."""
+    """`said`: what standard error must show. `needs`: a command that must work here (as root), else it is skipped."""
     def add(function):
         CASES.append((what, said, needs, function))
         return function
@@ -228,7 +228,8 @@ def few_descriptors(case):
     return case.run(126, "sh", "-c", f"ulimit -n 10; exec {RUN} -n 2 true")
 
 
-@misfortune("32 open files allowed, 100 ranks", r"^canele-run: cannot start rank \d+ .*ulimit -n.*: Too many open files$")
+@misfortune("32 open files allowed, 100 ranks",
+            r"^canele-run: cannot start rank \d+ .*ulimit -n.*: Too many open files$")
 def too_few_descriptors(case):
     return case.run(126, "sh", "-c", f"ulimit -n 32; exec {RUN} -n 100 sleep 1000")
 
@@ -330,7 +331,8 @@ def keep_going(case):
     return code
 
 
-@misfortune("a rank sends rubbish to the launcher", r"rank 0 has sent 'GET / HTTP/1.0', which canele-run does not serve")
+@misfortune("a rank sends rubbish to the launcher",
+            r"rank 0 has sent 'GET / HTTP/1.0', which canele-run does not serve")
 def rubbish(case):
     return case.run(0, RUN, "-n", "1", "bash", "-c", 'echo "GET / HTTP/1.0" >&$PMI_FD; cat <&$PMI_FD')
 
@@ -338,7 +340,8 @@ def rubbish(case):
 # --- ends that are asked for
 
 
-@misfortune("one SIGTERM to ranks that ignore it", r"SIGTERM was passed on 0.3 s ago \(--grace\), but .*: killing them")
+@misfortune("one SIGTERM to ranks that ignore it",
+            r"SIGTERM was passed on 0.3 s ago \(--grace\), but .*: killing them")
 def one_term(case):
     case.start(RUN, "-n", "2", "--grace", "0.3", "sh", "-c", DEAF)
     case.until_ready(2)
@@ -473,7 +476,8 @@ def no_port(case):
             found = re.match(r"socket:\[(\d+)\]", os.readlink(entry))
             inodes |= {found.group(1)} if found else set()
     for table in ("tcp", "tcp6", "udp", "udp6"):
-        rows = [line.split() for line in pathlib.Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]]
+        lines = pathlib.Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()
+        rows = [line.split() for line in lines[1:]]
         if inodes & {row[9] for row in rows}:
             raise Failed(f"a socket of {table} is open")
     names = [line.split() for line in pathlib.Path("/proc/net/unix").read_text(encoding="ascii").splitlines()[1:]]
