@@ -144,11 +144,20 @@ bool Job::start_ranks(const std::string& program) {
     launch.stderr_fd = err_ ? err_->write_end(rank) : 2;
     launch.bind = !places.empty();
     if (launch.bind) launch.cpus = places[static_cast<std::size_t>(rank) % places.size()];
-    all_started = start_rank(rank, launch, base);
+    all_started = start_rank(rank, launch, base) && !ended_at_start();
     server_.started(rank);
   }
   close(null);
   return all_started;
+}
+
+/// A thousand ranks take their time: those that run already want answers, fail, or are not wanted any more.
+bool Job::ended_at_start() {
+  see_server();
+  see_signals();
+  see_ends();
+  if (end_signal_ != 0) verdict_.failed(128 + end_signal_);
+  return kill_at_ || killing_;
 }
 
 /// False: it says why not.

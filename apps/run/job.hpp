@@ -43,6 +43,7 @@ class Job {
 
   bool start_ranks(const std::string& program);
   bool start_rank(int rank, Launch& launch, const std::vector<std::string>& environment);
+  bool ended_at_start();
   bool start_output();
   Launch prepare(const std::string& program) const;
   void report_bindings() const;
