@@ -175,11 +175,7 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   if (command == "get_appnum") return "cmd=appnum appnum=0\n";
   if (command == "put") return publish(c, words);
   if (command == "get") return look_up(c, words);
-  if (command == "finalize") {
-    c.left = true;
-    c.at_barrier = false;  // it has given the barrier up
-    return "cmd=finalize_ack\n";
-  }
+  if (command == "finalize") return leave(c);
   return {};
 }
 
@@ -189,6 +185,17 @@ void Pmi1Server::begin_life(Client& client) {
   client.at_barrier = client.understands_deaths = false;
   client.held = 0;
   ++client.life;
+}
+
+/// Once all have left, nothing of what was published can be asked for: ranks may come and go for ever.
+std::string Pmi1Server::leave(Client& client) {
+  client.left = true;
+  client.at_barrier = false;  // it has given the barrier up
+  if (std::all_of(clients_.begin(), clients_.end(), [](const Client& one) { return one.left; })) {
+    values_.clear();
+    for (Client& one : clients_) one.held = 0;
+  }
+  return "cmd=finalize_ack\n";
 }
 
 std::string Pmi1Server::space_of(const Client& client) const {

@@ -57,6 +57,7 @@ class Pmi1Server final : public RankServer {
   void obey(int rank, std::string_view line);
   std::string answer(int rank, const Words& words);
   void begin_life(Client& client);
+  std::string leave(Client& client);
   std::string space_of(const Client& client) const;
   std::string look_up(const Client& client, const Words& words) const;
   std::string publish(Client& client, const Words& words);
