@@ -104,6 +104,7 @@ Guard::Guard(const std::string& directory) : mark_("PMI_CANELE_JOB=" + directory
 
 Guard::~Guard() {
   close(pipe_);
+  kill(pid_, SIGCONT);  // a stopped one would let us wait for ever
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 

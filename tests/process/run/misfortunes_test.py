@@ -215,6 +215,12 @@ def tagged_output_full(case):
         return case.end(143)
 
 
+@misfortune("--tag-output 2>&1 | head -n 2")
+def head_of_tagged_output(case):
+    script = 'i=0; while :; do echo "line $i"; i=$((i+1)); done'
+    return case.run(141, "bash", "-c", '"$0" -n 1 -l sh -c "$1" 2>&1 | head -n 2; exit ${PIPESTATUS[0]}', RUN, script)
+
+
 @misfortune("stdin, stdout and stderr closed")
 def all_closed(case):
     return case.run(0, "sh", "-c", 'exec "$0" -n 2 "$1" <&- >&- 2>&-', RUN, HELLO)
@@ -393,6 +399,16 @@ def guard_killed(case):
     code = case.end(0)
     (case.tmp / "go").unlink()
     return code
+
+
+@misfortune("the guard is stopped")
+def guard_stopped(case):
+    case.start(RUN, "-n", "2", "sh", "-c", "echo ready; exec sleep 1000")
+    case.until_ready(2)
+    for guard in case.children("canele-guard"):
+        os.kill(guard, signal.SIGSTOP)
+    case.process.terminate()
+    return case.end(143)
 
 
 @misfortune("ranks leave daemons")
