@@ -287,7 +287,7 @@ TEST(Input, GoesToRankZeroOnly) {
 
 /// Starts three ranks, waits until each says "ready", sends the signals one after the other, and waits for the end.
 Result signalled(const std::string& script, const std::vector<int>& signals) {
-  Launched launched({launcher, "-n", "3", "sh", "-c", script});
+  Launched launched({launcher, "-n", "3", "--grace", "1000", "sh", "-c", script});
   for (std::size_t i = 0; i < signals.size(); ++i) {
     EXPECT_TRUE(launched.wait_for("ready", 3 * static_cast<int>(i + 1))) << launched.output();
     launched.send(signals[i]);
