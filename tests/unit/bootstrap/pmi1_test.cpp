@@ -13,7 +13,6 @@
 #include <limits>
 #include <thread>
 
-#include "comm/bootstrap/attended.hpp"
 #include "comm/bootstrap/limits.hpp"
 #include "comm/bootstrap/pmi1_client.hpp"
 
@@ -458,51 +457,6 @@ TEST_F(Pmi1Bootstrap, IsWhoTheLauncherSays) {
   EXPECT_GE(job->descriptor(), 0);
   connection.say("cmd=finalize_ack\n");
   job->finalize();
-}
-
-/// Waits until another thread has set it; the test's own time limit ends it if none does.
-void wait_for(std::atomic<int>& counter, int value) {
-  while (counter.load() < value) std::this_thread::yield();
-}
-
-TEST_F(Pmi1Bootstrap, AttendedTellsWithoutBeingCalled) {
-  job = attend(posix_platform(), std::move(job));
-  EXPECT_LT(job->descriptor(), 0) << "no engine need serve it";
-  std::atomic<int> deaths{0}, answers{0};
-  job->on_failure([&deaths](int rank) { deaths += rank; });
-  job->get(1, "address", 600 * soon,
-           [&answers](bool ok, const Blob& blob, const std::string&) { answers += ok && blob.size() == 1 ? 1 : 100; });
-  connection.hear_until("key=canele.1.address.0");
-  connection.say("cmd=get_result rc=0 value=1:1:AQ\n");
-  wait_for(answers, 1);
-  EXPECT_EQ(answers, 1);
-  job->get(1, "never", 600 * soon, [&answers](bool ok, const Blob&, const std::string&) { answers += ok ? 100 : 1; });
-  connection.hear_until("key=canele.1.never.0");
-  connection.say("cmd=get_result rc=-1 msg=no\ncmd=canele_died rank=1\n");
-  wait_for(deaths, 1);
-  wait_for(answers, 2);
-  EXPECT_EQ(answers, 2) << "the death ends the question";
-  std::thread launcher([this] {
-    connection.hear_until("cmd=finalize");
-    connection.say("cmd=finalize_ack\n");
-  });
-  job->finalize();
-  launcher.join();
-}
-
-TEST_F(Pmi1Bootstrap, AttendedLeavesTheAnswerOfAFenceToTheFence) {
-  job = attend(posix_platform(), std::move(job));
-  for (int round = 1; round <= 200; ++round) {
-    std::thread launcher([this, round] {
-      connection.hear_until("at-fence-" + std::to_string(round) + ".0 value");
-      connection.say("cmd=put_result rc=0 msg=success\n");
-      connection.hear_until("cmd=barrier_in");
-      connection.heard.clear();
-      connection.say("cmd=barrier_out\n");
-    });
-    EXPECT_TRUE(job->fence(600 * soon, &why)) << round << ": " << why;
-    launcher.join();
-  }
 }
 
 TEST(Pmi1Join, DoesNotWaitForALauncherForEver) {
