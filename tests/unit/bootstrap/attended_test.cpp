@@ -19,16 +19,16 @@
 namespace canele::comm {
 namespace {
 
-constexpr std::uint64_t soon = 1'000'000'000;
+constexpr std::uint64_t long_time = 600'000'000'000;
 
-constexpr const char* greeting =
+constexpr const char* attended_greeting =
     "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\ncmd=maxes keylen_max=64 vallen_max=1024\n"
     "cmd=my_kvsname kvsname=kvs_1\n";
 
 /// A real descriptor, whose other end the test holds.
-struct Connection {
-  Connection() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0); }
-  ~Connection() { close_other(); }
+struct LauncherEnd {
+  LauncherEnd() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0); }
+  ~LauncherEnd() { close_other(); }
   void say(const std::string& text) {
     EXPECT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
@@ -48,11 +48,11 @@ struct Connection {
 
 struct Attended : testing::Test {
   void SetUp() override {
-    connection.say(greeting);
-    job = make_pmi1(posix_platform(), connection.place(), 60 * soon, &why);
+    connection.say(attended_greeting);
+    job = make_pmi1(posix_platform(), connection.place(), long_time, &why);
     ASSERT_NE(job, nullptr) << why;
   }
-  Connection connection;
+  LauncherEnd connection;
   std::string why;
   std::unique_ptr<ProcessBootstrap> job;
 };
@@ -67,13 +67,13 @@ TEST_F(Attended, TellsWithoutBeingCalled) {
   EXPECT_LT(job->descriptor(), 0) << "no engine need serve it";
   std::atomic<int> deaths{0}, answers{0};
   job->on_failure([&deaths](int rank) { deaths += rank; });
-  job->get(1, "address", 600 * soon,
+  job->get(1, "address", long_time,
            [&answers](bool ok, const Blob& blob, const std::string&) { answers += ok && blob.size() == 1 ? 1 : 100; });
   connection.hear_until("key=canele.1.address.0");
   connection.say("cmd=get_result rc=0 value=1:1:AQ\n");
   wait_for(answers, 1);
   EXPECT_EQ(answers, 1);
-  job->get(1, "never", 600 * soon, [&answers](bool ok, const Blob&, const std::string&) { answers += ok ? 100 : 1; });
+  job->get(1, "never", long_time, [&answers](bool ok, const Blob&, const std::string&) { answers += ok ? 100 : 1; });
   connection.hear_until("key=canele.1.never.0");
   connection.say("cmd=get_result rc=-1 msg=no\ncmd=canele_died rank=1\n");
   wait_for(deaths, 1);
@@ -97,7 +97,7 @@ TEST_F(Attended, LeavesTheAnswerOfAFenceToTheFence) {
       connection.heard.clear();
       connection.say("cmd=barrier_out\n");
     });
-    EXPECT_TRUE(job->fence(600 * soon, &why)) << round << ": " << why;
+    EXPECT_TRUE(job->fence(long_time, &why)) << round << ": " << why;
     launcher.join();
   }
 }
