@@ -4,8 +4,8 @@
 
 Usage: memory_test.py --driver NAME --preload LIBRARY [--kind malloc|mmap] [--every N] [--row N] [--seed S]
 Who: ctest, every so many allocations from an offset that the seed tells; tests/run.sh --soak, each of them.
-Allowed: the job is right all the same, or a call tells of an error, which need not be CANELE_ENOMEM (a driver that finds
-no memory is not used). A signal, a hang, wrong data or an end without a word is a failure of the test.
+Allowed: the job is right all the same, or a call tells of an error, which need not be CANELE_ENOMEM (a driver without
+memory is not used). A signal, a hang, wrong data or an end without a word is a failure of the test.
 Surprise: the number of allocations is not the same in each run, for ranks meet in other orders. The sweep ends where
 some jobs in a row have made fewer.
 """

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <set>
 #include <thread>
 #include <vector>
