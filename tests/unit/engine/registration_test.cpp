@@ -104,7 +104,9 @@ class Registration : public testing::TestWithParam<Case> {
     ASSERT_EQ(canele_receive_bind(&request(), &data), CANELE_OK);
   }
   void finish_other() {
-    if (GetParam().kind != Kind::active) ASSERT_TRUE(job_.finish(other_));
+    if (GetParam().kind != Kind::active) {
+      ASSERT_TRUE(job_.finish(other_));
+    }
   }
   void step_some() {
     for (int i = 0; i < 50; ++i) job_.step_all();
@@ -130,8 +132,12 @@ TEST_P(Registration, EachUseHasItsOwn) {
       EXPECT_EQ(told(), use - 1) << "told of what has not been posted";
     }
     post(kind);
-    if (!GetParam().before) ASSERT_EQ(ask(), CANELE_OK) << canele_error_detail();
-    if (!ended()) EXPECT_EQ(ask(), CANELE_EBUSY);
+    if (!GetParam().before) {
+      ASSERT_EQ(ask(), CANELE_OK) << canele_error_detail();
+    }
+    if (!ended()) {
+      EXPECT_EQ(ask(), CANELE_EBUSY);
+    }
     complete(kind);
     ASSERT_TRUE(job_.until([&] { return ended(); }));
     finish_other();
