@@ -60,6 +60,16 @@ std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
   return active->session == nullptr ? nullptr : active;
 }
 
+/// Whether the id has a handler from now on. Messages to one that has none wait for the next handler, or the end of the
+/// session.
+void serve_id(Session& session, std::uint64_t id, bool served) {
+  Engine& engine = *session.engine;
+  engine.lock_for_callback();
+  std::erase(session.served, id);
+  if (served) session.served.push_back(id);
+  engine.unlock();
+}
+
 int check_send(const canele_session_t* session, const void* header, std::size_t header_length,
                const canele_send_options_t* options, const canele_am_t* message) {
   if (session == nullptr || message == nullptr) {
@@ -236,6 +246,7 @@ int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_h
     return error(CANELE_EBUSY, "canele_am_register: id " + std::to_string(id) + " has a handler already");
   }
   place = std::make_unique<Handler>(*active->session, id, *handler);
+  serve_id(*active->session, id, true);
   place->start();
   return CANELE_OK;
 }
@@ -257,6 +268,7 @@ int canele_am_unregister(canele_session_t* session, uint64_t id) {
     active->handlers.erase(found);
   }
   handler->stop();
+  serve_id(*active->session, id, false);
   return CANELE_OK;
 }
 

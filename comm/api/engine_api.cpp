@@ -18,8 +18,10 @@
 #include "comm/core/peers.hpp"
 #include "comm/core/registry.hpp"
 #include "comm/observe/report.hpp"
+#include "comm/protocol/advert.hpp"
 #include "comm/protocol/bundle.hpp"
 #include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/refusal.hpp"
 #include "comm/protocol/send_path.hpp"
 
 namespace canele::comm::api {
@@ -82,6 +84,54 @@ void say_bye(Engine& engine) {
   }
 }
 
+/// While the engine leaves, no thread of the program posts any more. What still waits for a receive after a second is
+/// dropped, so that its sender need not wait, nor any rank for that. (Callbacks may still post: hence the second.)
+class Leftovers {
+ public:
+  explicit Leftovers(Engine& engine) : engine_(engine) { note(); }
+  /// The end of a wait: the deadline (0: none), or when to look again.
+  std::uint64_t until(std::uint64_t deadline) const { return deadline == 0 ? next_ns_ : std::min(deadline, next_ns_); }
+  bool past(std::uint64_t deadline) const { return deadline != 0 && engine_.platform.now_ns() >= deadline; }
+  void look() {
+    if (engine_.platform.now_ns() < next_ns_) return;
+    engine_.lock_for_callback();
+    refusal::drop_leftovers(engine_, stamp_);
+    engine_.unlock();
+    engine_.after_submit();
+    note();
+  }
+
+ private:
+  void note() {
+    engine_.lock_for_callback();
+    stamp_ = engine_.matcher.take_stamp();
+    engine_.unlock();
+    next_ns_ = engine_.platform.now_ns() + second_ns;
+  }
+  Engine& engine_;
+  std::uint64_t stamp_ = 0, next_ns_ = 0;
+};
+
+bool wait_for_sends(Engine& engine, std::uint64_t deadline, Leftovers& leftovers) {
+  while (!progress_until(engine, leftovers.until(deadline), all_sent)) {
+    if (leftovers.past(deadline)) return false;
+    leftovers.look();
+  }
+  return true;
+}
+
+/// As wait_for_one(). leftovers: nullptr if the engine does not leave.
+int wait_in_barrier(Engine& engine, Target& target, std::uint64_t deadline, Blocked::In in, Leftovers* leftovers) {
+  if (leftovers == nullptr) return wait_for_one(&engine, &target, 1, deadline, in);
+  for (;;) {
+    const int code = wait_for_one(&engine, &target, 1, leftovers->until(deadline), in);
+    if (code != CANELE_ETIMEOUT || leftovers->past(deadline)) return code;
+    leftovers->look();
+  }
+}
+
+int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers);
+
 /// The steps of leaving. Returns the first error.
 int leave(Engine& engine) {
   const std::uint64_t timeout_s = engine.settings->number(Setting::finalize_timeout);
@@ -90,13 +140,14 @@ int leave(Engine& engine) {
   engine.lock_for_callback();
   engine.stage = Stage::finalizing;
   engine.unlock();
-  if (!progress_until(engine, deadline, all_sent)) {
+  Leftovers leftovers(engine);
+  if (!wait_for_sends(engine, deadline, leftovers)) {
     result = error(CANELE_ETIMEOUT, "canele_finalize: sends were still pending after CANELE_FINALIZE_TIMEOUT = " +
                                         std::to_string(timeout_s) + " s: their receives were never posted");
   }
   int code = CANELE_OK;
   Session* session = open_session(engine, "canele.finalize", CANELE_ORDER_PER_TAG, &code);
-  if (session != nullptr) code = barrier(*session, deadline, Blocked::In::finalize);
+  if (session != nullptr) code = barrier_rounds(*session, deadline, Blocked::In::finalize, &leftovers);
   if (result == CANELE_OK && code == CANELE_ETIMEOUT) {
     result = error(code, "canele_finalize: " + std::string(canele_error_detail()));
   }
@@ -139,17 +190,17 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
   *code = check_memory("canele_session_open");
   if (*code != CANELE_OK) return nullptr;
   engine.lock_for_callback();
-  Session* session = engine.sessions.find_or_make(engine, label);
-  if (session == nullptr) {
-    *code = error(CANELE_ENOMEM,
-                  "no more than " + std::to_string(SessionTable::most_sessions) + " session labels per engine");
-  } else if (session->open) {
+  Session* session = &engine.sessions.find_or_make(engine, label);
+  if (session->open) {
     *code = error(CANELE_EBUSY, "session \"" + std::string(label) + "\" is already open in this process");
     session = nullptr;
+  } else if (!engine.sessions.open(*session)) {
+    *code = error(CANELE_ENOMEM, "no more than " + std::to_string(SessionTable::most_open) +
+                                     " sessions can be open at a time; close some first");
+    engine.sessions.settle(*session);
+    session = nullptr;
   } else {
-    session->open = true;
     session->order_across_tags = (flags & CANELE_ORDER_ACROSS_TAGS) != 0;
-    ++session->epoch;
     *code = CANELE_OK;
   }
   engine.unlock();
@@ -159,7 +210,8 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
 namespace {
 
 /// One message each way. *posted: false if not even that could be done.
-int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blocked::In in, bool* posted) {
+int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers,
+                  bool* posted) {
   Engine& engine = *session.engine;
   const int to = (engine.rank + distance) % engine.size, from = (engine.rank - distance + engine.size) % engine.size;
   canele_request_t send{}, receive{};
@@ -171,21 +223,19 @@ int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blo
   *posted = code == CANELE_OK;
   if (code != CANELE_OK) return code;
   Target arrived = end_of(request_of(&receive)), sent = end_of(request_of(&send));
-  code = wait_for_one(&engine, &arrived, 1, deadline_ns, in);
+  code = wait_in_barrier(engine, arrived, deadline_ns, in, leftovers);
   if (code == CANELE_ETIMEOUT) {
     error(code, "rank " + std::to_string(from) + " has not arrived");
     canele_cancel(&receive);
   }
-  wait_for_one(&engine, &arrived, 1, 0, in);
-  wait_for_one(&engine, &sent, 1, 0, in);
+  wait_in_barrier(engine, arrived, 0, in, leftovers);
+  wait_in_barrier(engine, sent, 0, in, leftovers);
   if (code != CANELE_OK) return code;
   const int ended = request_of(&receive).status_error;
   return ended == CANELE_OK ? CANELE_OK : error(ended, "barrier: rank " + std::to_string(from) + " died or left");
 }
 
-}  // namespace
-
-int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in) {
+int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers) {
   if (callback_depth() != 0)
     return error(CANELE_EDEADLK, "a barrier inside a completion callback would wait for itself");
   int result = CANELE_OK;
@@ -193,13 +243,19 @@ int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in) {
   // Also after a rank was lost: those who have not lost it wait for our part in the later rounds.
   for (int distance = 1; distance < session.engine->size; distance *= 2) {
     bool posted = false;
-    const int code = barrier_round(session, distance, deadline_ns, in, &posted);
+    const int code = barrier_round(session, distance, deadline_ns, in, leftovers, &posted);
     if (!posted) return code;
     if (code == CANELE_OK || result != CANELE_OK) continue;
     result = code;
     words = canele_error_detail();
   }
   return result == CANELE_OK ? result : error(result, std::move(words));
+}
+
+}  // namespace
+
+int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in) {
+  return barrier_rounds(session, deadline_ns, in, nullptr);
 }
 
 }  // namespace canele::comm::api
@@ -335,12 +391,15 @@ int canele_session_close(canele_session_t* session) {
     code = error(CANELE_EBUSY,
                  "canele_session_close: " + std::to_string(s.pending) + " requests of \"" + s.label + "\" are pending");
   } else {
-    receive_path::drop_unexpected(e, s);
-    s.open = false;
-    if (s.barrier != nullptr) s.barrier->open = false;
+    refusal::report(e, s, refusal::drop_all(e, s));
+    advert::forget_session(e, s);
+    // What others have sent for their next barrier stays: they may have opened a session of this label again already.
+    if (s.barrier != nullptr) e.sessions.close(*s.barrier);
     s.barrier = nullptr;
+    e.sessions.close(s);
   }
   e.unlock();
+  e.after_submit();
   return code;
 }
 

@@ -61,7 +61,7 @@ const char* canele_error_string(int error) {
     case CANELE_ETRUNC:
       return "message longer than the receive";
     case CANELE_ECANCELED:
-      return "receive cancelled";
+      return "cancelled, or let go of by the receiver";
     case CANELE_EPEER:
       return "peer died or left";
     case CANELE_EDEADLK:

@@ -384,6 +384,10 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
   if (request.status_error == CANELE_ETRUNC) {
     words += ": " + std::to_string(request.status_length) + " bytes were sent, the receive has room for " +
              std::to_string(request.data.length);
+  } else if (request.status_error == CANELE_ECANCELED && request.kind == Request::Kind::send) {
+    words += ": rank " + std::to_string(request.rank) + " dropped the message (tag " +
+             std::to_string(request.status_tag) + ", " + std::to_string(request.status_length) +
+             " bytes) before a receive took it: it has closed the session, or is being finalized";
   } else if (request.status_error != CANELE_ECANCELED && request.rank >= 0 && !fork::in_child) {
     Engine& engine = *request.engine;
     engine.lock_for_callback();

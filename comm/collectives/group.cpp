@@ -12,7 +12,7 @@
 #include "comm/api/api.hpp"
 #include "comm/collectives/direct.hpp"
 #include "comm/collectives/run.hpp"
-#include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/refusal.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -82,7 +82,10 @@ Ending Group::ending() const {
 bool Group::note(Ending ending) {
   assert(ending.code != CANELE_OK);
   std::uint64_t going_on = 0;
-  return ending_.compare_exchange_strong(going_on, packed(ending), std::memory_order_seq_cst);
+  engine.groups_over.fetch_add(1, std::memory_order_seq_cst);  // before: ends_with_another() asks for it first
+  if (ending_.compare_exchange_strong(going_on, packed(ending), std::memory_order_seq_cst)) return true;
+  engine.groups_over.fetch_sub(1, std::memory_order_seq_cst);
+  return false;
 }
 
 void Group::link(Run& run) {
@@ -268,6 +271,7 @@ bool Group::makes_sense(const canele_status_t& status) const {
 
 /// Under the lock. Another group has lost a rank that this one has, and whoever has noticed has not come here yet.
 bool Group::ends_with_another() {
+  if (engine.groups_over.load(std::memory_order_seq_cst) == 0) return false;
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
     const auto* const other = static_cast<const Group*>(engine.sessions.at(i).collectives.get());
     if (other == nullptr) continue;
@@ -284,10 +288,10 @@ bool Group::close() {
   const bool must_tell = none && !over() && ends_with_another();
   if (none && !over() && !hearing_) {
     assert(session.pending == 0);
-    receive_path::drop_unexpected(engine, session);
-    session.open = false;
     session.unmatched = nullptr;
+    refusal::drop_all(engine, session);
     owned = std::move(session.collectives);
+    engine.sessions.close(session);
   }
   engine.unlock();
   if (must_tell) spread();

@@ -68,6 +68,9 @@ int post_message(Group& group, const Place& place, const Step& step, std::uint64
 Ending ending_of(const Group& group, const Step& step, const Request& message) {
   Ending ending{message.status_error, group.world(step.peer)};
   const bool odd = step.action == Action::receive && message.status_length != step.to.length;
+  // Not the end of this engine, of which nobody must be told: the other rank has destroyed its group.
+  const bool let_go = ending.code == CANELE_ECANCELED && step.action != Action::receive;
+  if (let_go) ending.code = CANELE_ESTATE;
   if (ending.code == CANELE_ETRUNC || (ending.code == CANELE_OK && odd)) ending.code = CANELE_EPROTOCOL;
   return ending;
 }

@@ -45,7 +45,7 @@ void Engine::queue_delivery(Request& request) {
 }
 
 void Engine::trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag, std::uint64_t length) {
-  const auto number = session == nullptr ? EventLog::no_session : static_cast<std::uint16_t>(session->number);
+  const auto number = session == nullptr ? EventLog::no_session : static_cast<std::uint16_t>(session->wire);
   event_log->add({platform.now_ns(), tag, length, peer, number, kind, 0});
 }
 

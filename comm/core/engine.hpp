@@ -409,6 +409,7 @@ class Engine final : public ltask::Helped {
   HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous
   HandleTable<Request> transfers;  ///< receives whose bulk data is on its way
   MessagePool messages;
+  NodeFifo held;      ///< messages that receives without a buffer hold
   CreditPool credit;  ///< for messages that nobody has asked for
   ControlPool controls;
   Casts casts;
@@ -422,8 +423,9 @@ class Engine final : public ltask::Helped {
   deposit::Deposit* deposits = nullptr;          ///< those among them that nobody waits for
   std::atomic<std::uint32_t> deposit_count = 0;  ///< changed under the lock
   Stage stage = Stage::running;
-  std::uint64_t resolving = 0;  ///< questions to the launcher under way
-  std::uint64_t pulls = 0;      ///< copies under way
+  std::uint64_t resolving = 0;                ///< questions to the launcher under way
+  std::uint64_t pulls = 0;                    ///< copies under way
+  std::atomic<std::uint32_t> groups_over{0};  ///< groups that have ended with an error, ever (any thread)
   NotYet not_yet;
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;

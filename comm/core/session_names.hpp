@@ -13,6 +13,7 @@
 #include <cassert>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace canele::comm {
@@ -51,13 +52,13 @@ class SessionNames {
   Session* look_up(std::uint16_t number) const {
     return tables_ != nullptr && number < tables_->heard.size() ? tables_->heard[number] : nullptr;
   }
-  /// The peer has announced it.
-  void hear(std::uint16_t number, Session& session) {
+  /// The peer has announced it. Returns what it meant by that number until now; nullptr: nothing.
+  Session* hear(std::uint16_t number, Session& session) {
     std::vector<Session*>& heard = tables().heard;
     if (heard.size() <= number) heard.resize(number + 1u, nullptr);
-    heard[number] = &session;
     heard_number_ = number;
     heard_ = &session;
+    return std::exchange(heard[number], &session);
   }
 
  private:

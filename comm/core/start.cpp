@@ -313,9 +313,13 @@ Engine::~Engine() {
   delete places.load();
   deposit::forget_all(*this);
   for (const auto& slot : slots) slot->driver->close();
-  for (std::uint32_t i = 0; i < sessions.size(); ++i) {
-    matcher.drain(sessions.at(i).match,
-                  [this](UnexpectedNode& node) { messages.release(static_cast<Message&>(node)); });
+  sessions.each([this](Session& session) {
+    matcher.drain(session.match, [this](UnexpectedNode& node) { messages.release(static_cast<Message&>(node)); });
+  });
+  while (held.first != nullptr) {
+    auto& message = static_cast<Message&>(*held.first);
+    held.unlink(message);
+    messages.release(message);
   }
   bootstrap->finalize();  // no call back comes after it
 }

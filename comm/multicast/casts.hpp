@@ -111,6 +111,7 @@ struct Cast {
   bool over = false;       ///< nothing is handed on any more: who asks is told `elsewhere`
   bool failed = false;     ///< it will never have all of the data
   bool landing = false;    ///< data of the server has begun to land
+  bool dropped = false;    ///< its message was refused: what comes is only for those that we serve
   bool waiting = false;    ///< the receive has its data, and waits until nobody reads it any more
   int server = -1;
   int outcome = CANELE_OK;      ///< of the receive

@@ -265,6 +265,21 @@ void serve_waiting(Engine& engine, Cast& cast) {
   }
 }
 
+void refused(Engine& engine, Cast& cast, int reason) {
+  if (cast.stock == nullptr) {
+    CANELE_MARK(multicast_refused);
+    rendezvous::fin(engine, engine.peer(cast.root), cast.send, reason);
+    cast.over = cast.failed = true;
+  } else if (cast.stock->complete || cast.failed) {
+    CANELE_MARK(multicast_refused_when_stocked);
+    cast.over = true;
+  } else {
+    CANELE_MARK(multicast_refused_while_fetched);
+    cast.dropped = true;
+  }
+  settle(engine, cast);
+}
+
 bool bound(Engine& engine, Request& request, Cast& cast) {
   request.receive.cast = &cast;
   if (stock::takes_over(engine, request, cast)) return true;
@@ -317,6 +332,7 @@ void received(Engine& engine, Request& request, int outcome) {
   }
   if (request.part == Request::Part::stock) {
     stock::filled(engine, cast, outcome);
+    if (cast.dropped) cast.over = true;
   } else {
     cast.receive = &request;
     cast.outcome = outcome;

@@ -30,6 +30,9 @@ Cast* find(Engine& engine, int root, std::uint32_t id);
 
 /// Its message is kept: who has asked before it came gets the data all the same.
 void serve_waiting(Engine& engine, Cast& cast);
+/// No receive will ever take the message: the root hears `reason`, and those that we serve turn to it. Where the data
+/// is fetched for them already the root hears the end of that. The Cast may be gone afterwards.
+void refused(Engine& engine, Cast& cast, int reason);
 /// A receive with a buffer meets the message. True: all that is left is done here (there is a stock).
 bool bound(Engine& engine, Request& request, Cast& cast);
 /// Whom to ask for the data.

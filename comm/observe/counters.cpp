@@ -24,6 +24,7 @@ constexpr std::array<CounterInfo, static_cast<int>(Counter::count)> table = {{
     {"aggregated_chunks", "messages and announcements that shared a packet with an earlier one"},
     {"posted_matches", "arrivals that found their receive waiting"},
     {"unexpected_messages", "arrivals that found no receive and were stored"},
+    {"unexpected_dropped", "stored messages that were dropped: their session was closed, or the engine was finalized"},
     {"unexpected_now", "stored messages at this moment"},
     {"unexpected_most", "the most that was ever stored at once"},
     {"unexpected_bytes_now", "bytes of stored messages at this moment"},

@@ -29,6 +29,7 @@ enum class Counter : int {
   aggregated_chunks,    ///< envelopes that shared a packet with an earlier one
   posted_matches,       ///< arrivals that found their receive waiting
   unexpected_messages,  ///< arrivals that found none
+  unexpected_dropped,   ///< those that no receive has taken before their session was closed
   unexpected_now,
   unexpected_most,
   unexpected_bytes_now,

@@ -15,9 +15,11 @@
 //   eager_sync    the user's tag   envelope   u64 handle of the send, then the message
 //   rts           the user's tag   envelope   Rts, header bytes, exposure bytes
 //   cts           handle of send   0          Cts
-//   fin           handle of send   0          u32 outcome: 0 delivered, 7 no memory there, else it could not be read
-//   ack           handle of send   0          (none): a synchronous eager message was matched
-//   session       0                epoch      the label; announces `session` before its first use
+//   fin           handle of send   0          u32 outcome: 0 delivered, 4 the receiver has let go of the message, 7 no
+//                                             memory there, else it could not be read
+//   ack           handle of send   outcome    (none): 0: a synchronous eager message was matched; else as of fin
+//   session       0                epoch      the label; announces `session` before its first use, and takes the place
+//                                             of what it meant before
 //   bye           0                0          (none): the peer leaves in good order
 //   numbered      packet number    upto       (none): first in its packet, see docs; `upto` acknowledges, low 32 bits
 //   seen          upto             0          (none): acknowledges numbered packets up to that number

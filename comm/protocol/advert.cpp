@@ -193,7 +193,7 @@ void offer(Engine& engine, Request& request, Peer& peer) {
   CANELE_MARK(receive_offered);
   opened.rtr.seen = peer.next_in;
   send_path::announce(engine, peer, *request.session);
-  tell(engine, peer, wire::Type::rtr, request.receive.node.tag, static_cast<std::uint16_t>(request.session->number),
+  tell(engine, peer, wire::Type::rtr, request.receive.node.tag, static_cast<std::uint16_t>(request.session->wire),
        opened);
 }
 
@@ -240,12 +240,20 @@ void forget(Engine& engine, Request& request) {
   if (adverts.first_waiting != nullptr) go_on(engine, *request.receive.peer);
 }
 
+void forget_session(Engine& engine, const Session& session) {
+  for (const auto& peer : engine.active_peers) {
+    if (peer->adverts == nullptr || peer->adverts->theirs.empty()) continue;
+    const auto of_it = [&](const Adverts::Theirs& one) { return one.session == session.number; };
+    if (std::erase_if(peer->adverts->theirs, of_it) != 0) peers::set_inline_limit(engine, *peer->rail);
+  }
+}
+
 const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload) {
   wire::Rtr rtr;
   if (!take_rtr(payload, rtr)) return "a ready to receive has wrong lengths";
   const Session* const named = peer.names.look_up(head.session);
   if (named == nullptr) return "a ready to receive names a session that was not announced";
-  if (!shares(engine, peer)) return nullptr;  // it may, not we
+  if (!shares(engine, peer) || !named->open) return nullptr;  // it may, not we; nothing is sent in a closed session
   if (rtr.line >= peer.rail->lines.count) return "a ready to receive names a line that is not there";
   const std::uint32_t session = named->number;
   std::vector<Adverts::Theirs>& theirs = adverts_of(peer).theirs;
@@ -256,7 +264,7 @@ const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span
   }
   const Adverts::Theirs offered = theirs_of(rtr, head.tag, session, payload);
   std::uint64_t handle = 0;
-  switch (peer.recent.first(rtr.seen, peer.next_out, session, head.tag, &handle)) {
+  switch (peer.recent.first(rtr.seen, peer.next_out, named->wire, head.tag, &handle)) {
     case RecentEnvelopes::Answer::none:
       if (theirs.size() == Adverts::most) break;
       CANELE_MARK(offer_kept);

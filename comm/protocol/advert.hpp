@@ -45,6 +45,8 @@ void forget(Engine& engine, Request& request);
 /// None if the receive is not offered.
 Claims claims_of(const Peer& peer, const Request& request);
 
+/// Nothing more is sent in the session: offers of receives in it are of no use.
+void forget_session(Engine& engine, const Session& session);
 const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 
 /// An envelope for (session, tag) is being written. True: it is for this receive of the peer, which forgets its offer.

@@ -73,6 +73,7 @@ bool send(Engine& engine, Session& session, int peer, std::uint64_t tag, std::in
     one->copy = &copy;
     copy.users.fetch_add(1, std::memory_order_relaxed);
     link(engine, *one);
+    ++session.holds;
     send_path::accept(engine, *one);
   }
   const bool look = std::exchange(engine.credit.just_withheld, false);
@@ -85,7 +86,10 @@ bool send(Engine& engine, Session& session, int peer, std::uint64_t tag, std::in
 void over(Engine& engine, Request& request) {
   --engine.pending_sends;
   engine.trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
+  Session& session = *request.session;
   take_away(engine, static_cast<Deposit&>(request));
+  --session.holds;
+  engine.sessions.settle(session);
 }
 
 void forget_all(Engine& engine) {

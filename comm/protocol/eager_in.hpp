@@ -36,7 +36,8 @@ const char* no_longer_offered(Engine& engine, Request& request);
 /// For those who want to know (CANELE_TRACE), and for the fault switch: one bit of one message, so that users can see
 /// their checks fail.
 void look_closely(Engine& engine, const Request& request, std::uint64_t delivered_bytes);
-void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle);
+/// outcome: CANELE_OK if a receive has met it, else why none ever will.
+void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle, int outcome = CANELE_OK);
 
 /// A posted receive: takes an unexpected message, or waits. The second has looked already, and taken `message` out of
 /// the tables if it is not nullptr.

@@ -42,7 +42,7 @@ void resume(Engine& engine, Peer& peer, const Wanted& wanted, bool probe) {
   send_path::announce(engine, peer, session);  // its index there is ours
   const wire::Resume question{wanted.tag & wanted.mask, wanted.mask, probe ? 1u : 0u, 0};
   send_path::control(engine, peer, wire::Type::resume, asking.stamp, asking.episode,
-                     static_cast<std::uint16_t>(session.number), &question, sizeof question);
+                     static_cast<std::uint16_t>(session.wire), &question, sizeof question);
 }
 
 bool is_open(const Wanted& wanted) { return wanted.session->number == wanted.number && wanted.session->open; }

@@ -19,6 +19,7 @@
 #include "comm/protocol/bundle.hpp"
 #include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/flow_out.hpp"
+#include "comm/protocol/held.hpp"
 #include "comm/protocol/rendezvous.hpp"
 #include "comm/protocol/send_path.hpp"
 #include "comm/protocol/shared_copy.hpp"
@@ -28,8 +29,8 @@ namespace canele::comm::receive_path {
 
 const char try_later[] = "not now: there is no memory for it, or what comes before it is waited for";
 
-void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle) {
-  send_path::control(engine, peer, wire::Type::ack, handle, 0, 0, nullptr, 0);
+void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) {
+  send_path::control(engine, peer, wire::Type::ack, handle, static_cast<std::uint32_t>(-outcome), 0, nullptr, 0);
 }
 
 [[gnu::cold, gnu::noinline]] const char* no_longer_offered(Engine& engine, Request& request) {
@@ -56,13 +57,25 @@ namespace {
 /// In: payload of a session chunk. Out: the peer's index leads to our session of that label.
 const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
   if (payload.empty() || payload.size() > wire::max_label) return "a session label has a wrong length";
-  const std::size_t known = engine.sessions.size();
-  Session* session =
-      engine.sessions.find_or_make(engine, {reinterpret_cast<const char*>(payload.data()), payload.size()});
-  if (session == nullptr) return "it announced more sessions than there can be";
+  const std::string_view label(reinterpret_cast<const char*>(payload.data()), payload.size());
+  Session* session = engine.sessions.find(label);
+  const bool is_new = session == nullptr;
+  if (is_new) {
+    if (engine.sessions.made_by(peer.rank) >= SessionTable::most_mentioned) {
+      return "it announced more sessions that are not open here than may wait for that";
+    }
+    session = &engine.sessions.find_or_make(engine, label);
+    engine.sessions.note_maker(*session, peer.rank);
+  }
   CANELE_MARK(session_announced);
-  peer.names.hear(head.session, *session);
-  if (engine.new_session && engine.sessions.size() != known) engine.new_session(*session);
+  Session* const before = peer.names.hear(head.session, *session);
+  ++session->mentions;
+  if (before != nullptr) {  // the number means another session from now on, or the same one opened again
+    CANELE_MARK(session_number_used_again);
+    --before->mentions;
+    engine.sessions.settle(*before);
+  }
+  if (engine.new_session && is_new) engine.new_session(*session);
   return nullptr;
 }
 
@@ -122,14 +135,6 @@ bool keep(Engine& engine, Session& session, PostedNode* node, Message& message) 
   return true;
 }
 
-/// A posted receive leaves the tables without a message; what its sender was offered holds no more.
-void take_out(Engine& engine, Request& request) {
-  const PostedNode& node = request.receive.node;
-  engine.matcher.cancel(request.session->match, request.receive.node);
-  if (request.handle != 0) advert::forget(engine, request);
-  set_envelope(request, node.tag, node.source, 0);
-}
-
 /// A message that nobody waits for comes again: its envelope does not count yet, nor what it cost.
 const char* comes_again(Peer& peer, std::uint64_t charged) {
   --peer.next_in;
@@ -170,7 +175,7 @@ const char* comes_again(Peer& peer, std::uint64_t charged) {
   const std::uint8_t traits = Message::is_charged | (handle != 0 ? Message::is_synchronous : 0);
   Message* message = make_message(engine, peer, head, traits, {payload.size(), handle, 0, 0}, payload, {});
   if (message == nullptr || !keep(engine, session, node, *message)) {
-    if (node != nullptr && handle != 0) acknowledge(engine, peer, handle);
+    if (node != nullptr && handle != 0) acknowledge(engine, peer, handle, CANELE_ENOMEM);
     return no_room(engine, peer, head, payload.size(), wire::charge_of_eager(payload.size()), node);
   }
   CANELE_MARK(eager_kept);
@@ -226,6 +231,27 @@ const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Annou
   return nullptr;
 }
 
+/// There is no memory for a message that was announced, see no_room(). A late receive ends, and its sender is told.
+[[gnu::cold]] const char* no_room_for_rts(Engine& engine, Peer& peer, Session& session, const wire::Head& head,
+                                          const Announced& announced, std::uint64_t charged, PostedNode* node) {
+  if (node != nullptr && announced.route != nullptr) {
+    multicast::refused(engine, multicast::announced(engine, peer, *announced.route, announced.rts, session),
+                       CANELE_ENOMEM);
+  } else if (node != nullptr) {
+    rendezvous::fin(engine, peer, announced.rts.handle, CANELE_ENOMEM);
+  }
+  return no_room(engine, peer, head, announced.rts.length, charged, node);
+}
+
+/// A multicast that cannot be filed does not come again: it is known by now.
+[[gnu::cold]] const char* refuse_cast(Engine& engine, Peer& peer, Cast& cast, std::uint64_t charged) {
+  multicast::refused(engine, cast, CANELE_ENOMEM);
+  if (charged == 0) return nullptr;
+  flow_in::stored(peer, charged);
+  flow_in::released(engine, peer, charged);
+  return nullptr;
+}
+
 /// In: a request to send that nobody waits for, or only a late receive. `charged`: what its envelope cost, 0: nothing.
 const char* keep_rts(Engine& engine, Peer& peer, Session& session, const wire::Head& head, const Announced& announced,
                      std::uint64_t charged, PostedNode* node) {
@@ -235,13 +261,15 @@ const char* keep_rts(Engine& engine, Peer& peer, Session& session, const wire::H
   const Message::Origin origin{rts.length, rts.handle, static_cast<std::uint16_t>(announced.exposure.size()),
                                rts.exposed, announced.route != nullptr ? announced.route->route.id : 0};
   Message* message = make_message(engine, peer, head, traits, origin, announced.header, announced.exposure);
-  if (message == nullptr || !keep(engine, session, node, *message)) {
-    if (node != nullptr) rendezvous::fin(engine, peer, rts.handle, CANELE_ENOMEM);
-    return no_room(engine, peer, head, rts.length, charged, node);
-  }
+  if (message == nullptr) return no_room_for_rts(engine, peer, session, head, announced, charged, node);
   CANELE_MARK(rts_kept);
-  if (announced.route == nullptr) return nullptr;
-  multicast::serve_waiting(engine, multicast::announced(engine, peer, *announced.route, rts, session));
+  if (announced.route != nullptr) multicast::announced(engine, peer, *announced.route, rts, session);
+  const bool kept = keep(engine, session, node, *message);
+  if (announced.route == nullptr) return kept ? nullptr : no_room(engine, peer, head, rts.length, charged, node);
+  Cast* const cast = multicast::find(engine, peer.rank, announced.route->route.id);
+  if (!kept) return refuse_cast(engine, peer, *cast, charged);
+  // Its owner may have refused the message as it came: then the cast is gone.
+  if (cast != nullptr) multicast::serve_waiting(engine, *cast);
   return nullptr;
 }
 
@@ -306,7 +334,7 @@ const char* on_ack(Engine& engine, Peer& peer, const wire::Head& head) {
   }
   CANELE_MARK(synchronous_acknowledged);
   engine.sends.remove(head.tag);
-  engine.finish(*request, CANELE_OK);
+  engine.finish(*request, rendezvous::outcome_of(head.seq));
   return nullptr;
 }
 
@@ -367,12 +395,6 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
       return "a packet number is not at the front of its packet";
   }
   return "a chunk is of no known type";
-}
-
-/// Its memory is free again, and its sender may send as much.
-void discard(Engine& engine, Message& message) {
-  if (message.charged()) flow_in::released(engine, engine.peer(message.source), message.price());
-  engine.messages.release(message);
 }
 
 /// Moves the bytes of a message that the request owns, now that there is memory for them; ends the message.
@@ -503,6 +525,11 @@ void accept_searched(Engine& engine, Request& request, Message* message) {
   wait(engine, request);
 }
 
+void discard(Engine& engine, Message& message) {
+  if (message.charged()) flow_in::released(engine, engine.peer(message.source), message.price());
+  engine.messages.release(message);
+}
+
 void give(Engine& engine, Request& request, Message& message) {
   set_envelope(request, message.tag, message.source, message.length());
   engine.trace(Event::receive_matched, message.source, request.session, message.tag, message.length());
@@ -511,16 +538,17 @@ void give(Engine& engine, Request& request, Message& message) {
     return;
   }
   CANELE_MARK(late_receive_holds);
-  request.receive.message = &message;
-  request.stage = Request::Stage::held;
+  held::take(engine, request, message);
   engine.publish(request, event::header);
 }
 
 void bind(Engine& engine, Request& request) {
-  assert(request.stage == Request::Stage::held);
+  if (request.stage != Request::Stage::held) {  // the end of the engine was first
+    CANELE_RARE_MARK(bound_after_the_end);
+    return;
+  }
   CANELE_MARK(late_receive_bound);
-  Message& message = *request.receive.message;
-  request.receive.message = nullptr;
+  Message& message = held::release(engine, request);
   request.late = false;
   request.stage = Request::Stage::posted;
   consume(engine, request, message);
@@ -536,85 +564,6 @@ void failed(Engine& engine, Request& request, int error) {
   engine.trace(Event::receive_failed, request.rank, request.session, request.status_tag);
   if (request.receive.cast != nullptr) return multicast::received(engine, request, error);
   engine.finish(request, error);
-}
-
-void end_posted(Engine& engine, int source, int error) {
-  std::vector<Request*> doomed;
-  const auto consider = [&](PostedNode& node) {
-    if (source == rank_any || node.source == source) doomed.push_back(&request_of(node));
-  };
-  engine.matcher.each_in_tables(consider);
-  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
-    Matcher::each_in_session(engine.sessions.at(i).match, consider);
-  }
-  for (Request* request : doomed) {
-    CANELE_MARK(posted_receive_ended);
-    take_out(engine, *request);
-    request->cancelled = error == CANELE_ECANCELED;
-    engine.trace(request->cancelled ? Event::receive_cancelled : Event::receive_failed, request->receive.node.source,
-                 request->session, request->receive.node.tag);
-    engine.finish(*request, error);
-  }
-}
-
-void cancel(Engine& engine, Request& request) {
-  const bool posted =
-      request.kind == Request::Kind::receive && request.stage == Request::Stage::posted && request.receive.node.queued;
-  const bool waits = posted && (request.handle == 0 || advert::withdraw(engine, request));
-  if (waits) {
-    CANELE_MARK(cancel_took_out);
-    take_out(engine, request);
-    request.cancelled = true;
-  }
-  const bool ended = request.stage == Request::Stage::idle;  // while this was linked: it waits for us to be told
-  request.word.fetch_and(~RequestWord::cancel_bit, std::memory_order_acq_rel);
-  if (waits) {
-    engine.trace(Event::receive_cancelled, request.receive.node.source, request.session, request.receive.node.tag);
-    engine.finish(request, CANELE_ECANCELED);
-  } else if (ended) {
-    CANELE_MARK(cancel_came_after_the_end);
-    const bool receive = request.kind == Request::Kind::receive;
-    engine.publish(request, receive ? event::received | event::finalized : event::finalized);
-  }
-}
-
-void probe(Engine& engine, ProbeOp& op) {
-  Session& session = *op.session;
-  UnexpectedNode* node = nullptr;
-  try {
-    node = engine.matcher.find(session.match, op.source, op.tag, op.mask);
-  } catch (const std::bad_alloc&) {
-    op.status.error = CANELE_ENOMEM;
-    op.answered.store(true, std::memory_order_release);
-    return;
-  }
-  op.found = node != nullptr;
-  if (node == nullptr) {
-    flow_in::missed(engine, session, op.source, op.tag, op.mask);
-  } else {
-    auto& message = static_cast<Message&>(*node);
-    op.status = {CANELE_OK, message.source, message.tag, message.length(), 0};
-    if (op.into != nullptr) {
-      CANELE_MARK(probe_took);
-      engine.matcher.take(session.match, message);
-      no_longer_unexpected(engine, message);
-      ++session.pending;
-      Request& request = *op.into;
-      set_envelope(request, message.tag, message.source, message.length());
-      request.receive.message = &message;
-      request.stage = Request::Stage::held;
-      request.word.fetch_or(event::header, std::memory_order_acq_rel);  // told by the return of the call
-    }
-  }
-  op.answered.store(true, std::memory_order_release);
-}
-
-void drop_unexpected(Engine& engine, Session& session) {
-  engine.matcher.drain(session.match, [&](UnexpectedNode& node) {
-    auto& message = static_cast<Message&>(node);
-    no_longer_unexpected(engine, message);
-    discard(engine, message);
-  });
 }
 
 }  // namespace canele::comm::receive_path

@@ -28,11 +28,14 @@ void accept(Engine& engine, Request& request);
 /// A late receive gets its buffer.
 void bind(Engine& engine, Request& request);
 void cancel(Engine& engine, Request& request);
+/// A posted receive leaves the tables without a message; what its sender was offered holds no more.
+void take_out(Engine& engine, Request& request);
 /// Ends the posted receives that only `source` can serve; rank_any: all that are posted.
 void end_posted(Engine& engine, int source, int error);
 void probe(Engine& engine, ProbeOp& op);
-/// Forgets the messages of a session that nobody has asked for.
-void drop_unexpected(Engine& engine, Session& session);
+
+/// A message is needed no longer: its memory is free again, and its sender may send as much.
+void discard(Engine& engine, Message& message);
 
 /// Gives the message that `request` has matched to it: copies, or starts the rendezvous, or holds it for a late
 /// receive.

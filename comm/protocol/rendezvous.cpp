@@ -26,6 +26,13 @@ void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) {
   send_path::control(engine, peer, wire::Type::fin, handle, 0, 0, &word, sizeof word);
 }
 
+int outcome_of(std::uint32_t word) {
+  constexpr auto no_memory = static_cast<std::uint32_t>(-CANELE_ENOMEM);
+  constexpr auto let_go = static_cast<std::uint32_t>(-CANELE_ECANCELED);
+  if (word == 0) return CANELE_OK;
+  return word == no_memory ? CANELE_ENOMEM : word == let_go ? CANELE_ECANCELED : CANELE_EPEER;
+}
+
 Pull& new_pull(Engine& engine, Request& request, Peer& peer, std::span<const std::byte> exposure) {
   Pull* pull = engine.free_pulls;
   if (pull == nullptr) {
@@ -234,8 +241,8 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   if (request->withheld) flow_out::taken(engine, peer, *request);
   engine.sends.remove(handle);
   fetch::withdraw(peer, *request);
-  constexpr auto no_memory = static_cast<std::uint32_t>(-CANELE_ENOMEM);
-  engine.finish(*request, outcome == 0 ? CANELE_OK : outcome == no_memory ? CANELE_ENOMEM : CANELE_EPEER);
+  if (outcome != 0) CANELE_MARK(fin_with_a_reason);
+  engine.finish(*request, outcome_of(outcome));
   return nullptr;
 }
 

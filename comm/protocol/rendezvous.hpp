@@ -75,6 +75,8 @@ void free_pull(Engine& engine, Pull& pull);
 void pull_alone(Pull& pull);
 /// Tells the sender that its data has been taken, or why not.
 void fin(Engine& engine, Peer& peer, std::uint64_t handle, int outcome);
+/// What a fin or an ack says of a send: CANELE_OK, CANELE_ENOMEM, CANELE_ECANCELED, else CANELE_EPEER.
+int outcome_of(std::uint32_t word);
 /// Asks for the first `want` bytes of a send as a stream.
 void stream(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, std::uint64_t want);
 

@@ -46,8 +46,8 @@ std::size_t eager_limit(const Engine& engine, const Peer& peer) {
 
 /// In: a peer that may not have heard of the session. Out: it will, before the next envelope.
 void announce(Engine& engine, Peer& peer, const Session& session) {
-  if (!peer.names.tell(session.number, session.epoch)) return;
-  control(engine, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.number),
+  if (!peer.names.tell(session.wire, session.epoch)) return;
+  control(engine, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.wire),
           session.label.data(), session.label.size());
 }
 
@@ -63,7 +63,7 @@ bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::ui
     return false;
   }
   CANELE_MARK(left_in_packet_at_once);
-  const auto number = static_cast<std::uint16_t>(session.number);
+  const auto number = static_cast<std::uint16_t>(session.wire);
   // The head last, right before the driver announces the packet: the receiver may be looking at that line, and would
   // fetch it twice.
   data::copy_across(room.data() + size - length, static_cast<const std::byte*>(buffer), length);
@@ -228,7 +228,7 @@ Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packe
   constexpr std::size_t copy_limit = 2048;  // below, one more piece costs a gathering driver more than the copy
   if (item.kind == strategies::Kind::control) return {write_control(static_cast<Control&>(item), out)};
   Request& request = request_of(item);
-  const auto session = static_cast<std::uint16_t>(request.session->number);
+  const auto session = static_cast<std::uint16_t>(request.session->wire);
   if (request.offering) {
     return {write_rts(engine, peer, request, {request.status_tag, 0, session, wire::Type::offer, 0}, out, nullptr,
                       nullptr)};

@@ -20,7 +20,7 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
   const Rail& rail = *peer->rail;
   // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
   return rail.state == Rail::State::idle && !rail.full && !peer->dirty &&
-         peer->names.is_told(session.number, session.epoch) && wire::charge_of_eager(length) <= peer->credit;
+         peer->names.is_told(session.wire, session.epoch) && wire::charge_of_eager(length) <= peer->credit;
 }
 
 /// It has left by the peer's preferred rail, which is this driver's, and is paid for.
@@ -28,7 +28,7 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
                                                          const Session& session, std::uint64_t tag,
                                                          std::size_t length) {
   peer.credit -= wire::charge_of_eager(length);
-  peer.recent.note(peer.next_out++, session.number, tag);
+  peer.recent.note(peer.next_out++, session.wire, tag);
   count(engine, peer, length, Counter::eager_sent);
   peer.counters.add(Counter::packets_sent);
   if (driver.wants_wake(peer.rank)) [[unlikely]]
@@ -49,7 +49,7 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
     return false;
   if (length >= peer->rail->inline_below) [[unlikely]]
     return leave_in_packet(engine, *peer, session, tag, buffer, length);
-  const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.number), wire::Type::eager,
+  const auto head = wire::words_of({tag, peer->next_out, static_cast<std::uint16_t>(session.wire), wire::Type::eager,
                                     static_cast<std::uint8_t>(length)});
   Rail& rail = *peer->rail;
   drivers::Driver& driver = *rail.slot->driver;

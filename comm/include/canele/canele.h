@@ -46,7 +46,8 @@ enum canele_error {
   CANELE_EINVAL = -1,     /**< an argument or a setting is wrong */
   CANELE_ERANK = -2,      /**< no such rank */
   CANELE_ETRUNC = -3,     /**< the message was longer than the receive; what fitted was delivered */
-  CANELE_ECANCELED = -4,  /**< the receive was cancelled before a message matched it */
+  CANELE_ECANCELED = -4,  /**< of a receive: it was cancelled before a message matched it; of a send: its receiver let
+                               go of the message before a receive matched it, see canele_session_close */
   CANELE_EPEER = -5,      /**< the peer named in status.source died or its connection was closed */
   CANELE_EDEADLK = -6,    /**< a blocking call was made inside a completion callback */
   CANELE_ENOMEM = -7,     /**< no memory, or a cap on memory was reached */
@@ -96,10 +97,11 @@ typedef struct canele_options {
 CANELE_API int canele_init(const canele_options_t *options, canele_engine_t **engine);
 
 /** Leaves the job: waits for own sends to be delivered to the other ranks' libraries, then for all ranks, then frees
- * the engine. Blocks. Receives still posted are cancelled (CANELE_ECANCELED) and their callbacks run. One thread calls
- * it, once, and nobody uses the engine any more. CANELE_EBUSY, and nothing is done, while tasks are in use. NULL is
- * allowed. Under PMIx the process stays in its job until it exits (exit, or the end of main): a process that ends by
- * _exit instead is reported by the launcher as one that has not ended well. */
+ * the engine. Blocks. Receives still posted are cancelled (CANELE_ECANCELED) and their callbacks run. Messages that no
+ * receive has taken after a second, or that one without a buffer holds, are dropped as canele_session_close does (not
+ * those for a registered handler). One thread calls it, once, and nobody uses the engine any more. CANELE_EBUSY, and
+ * nothing is done, while tasks are in use. NULL is allowed. Under PMIx the process stays in its job until it exits: one
+ * that ends by _exit instead is reported by the launcher as one that has not ended well. */
 CANELE_API int canele_finalize(canele_engine_t *engine);
 
 /** Asks the launcher to end the whole job with exit code `code`, then ends this process. Does not return. */
@@ -168,11 +170,14 @@ enum canele_session_flags {
 
 /** Opens the session called `label` (1 to 63 bytes; "canele.", "barrier:", "active:" and "group:" begin labels of the
  * library's own: CANELE_EINVAL). Local: no other rank takes part; ranks that use the same label meet. Messages that
- * arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here. */
+ * arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here, CANELE_ENOMEM if
+ * 65,535 sessions are. */
 CANELE_API int canele_session_open(canele_engine_t *engine, const char *label, unsigned flags,
                                    canele_session_t **session);
 
-/** Closes it. CANELE_EBUSY while requests are pending, CANELE_ESTATE if it is closed. What is left in it is dropped. */
+/** Closes it; the handle is void then. CANELE_EBUSY while requests of it are pending. Messages that were never received
+ * are dropped, counted, and told as a warning; a send that still waits for one ends with CANELE_ECANCELED. Messages
+ * that come later are kept for the next opening of the label, or until this rank is finalized. */
 CANELE_API int canele_session_close(canele_session_t *session);
 
 /** The engine a session belongs to. */
@@ -474,8 +479,9 @@ typedef struct canele_am {
  * if the id has a handler. */
 CANELE_API int canele_am_register(canele_session_t *session, uint64_t id, const canele_am_handler_t *handler);
 
-/** Takes the handler back and blocks until it runs nowhere. Closing the session does the same for all. CANELE_ESTATE if
- * there is none; CANELE_EDEADLK in a callback. */
+/** Takes the handler back and blocks until it runs nowhere. Messages that it has not begun to take wait for the next
+ * handler of the id. Closing the session takes back all, and drops what waits. CANELE_ESTATE if there is none;
+ * CANELE_EDEADLK in a callback. */
 CANELE_API int canele_am_unregister(canele_session_t *session, uint64_t id);
 
 /** Sends `header` (at most CANELE_AM_HEADER_MAX bytes, copied) and `payload` (NULL: none; its memory must not change

@@ -30,7 +30,7 @@ TEST(SessionNames, ThePeersNumbersLeadToItsSessions) {
   SessionNames names;
   Session one, other;
   EXPECT_EQ(names.find(0), nullptr);
-  names.hear(0, one);
+  EXPECT_EQ(names.hear(0, one), nullptr);
   names.hear(9, other);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(names.find(0), &one);
@@ -40,7 +40,7 @@ TEST(SessionNames, ThePeersNumbersLeadToItsSessions) {
   }
   EXPECT_EQ(names.look_up(0), &one);
   EXPECT_EQ(names.look_up(5), nullptr);
-  names.hear(0, other);
+  EXPECT_EQ(names.hear(0, other), &one) << "what it meant before";
   EXPECT_EQ(names.find(0), &other) << "it has announced another one by that number";
 }
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Receives that end without a message: cancelled, or failed with their peer; and probes, which take one out.
+//
+// Who: receive_path.hpp. Threads: under the engine's lock.
+// Surprise: a receive that was offered to its sender may have met it there. It is then not cancelled any more.
+#include <new>
+#include <vector>
+
+#include "comm/protocol/advert.hpp"
+#include "comm/protocol/eager_in.hpp"
+#include "comm/protocol/flow_in.hpp"
+#include "comm/protocol/held.hpp"
+#include "comm/protocol/receive_path.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm::receive_path {
+
+void take_out(Engine& engine, Request& request) {
+  const PostedNode& node = request.receive.node;
+  engine.matcher.cancel(request.session->match, request.receive.node);
+  if (request.handle != 0) advert::forget(engine, request);
+  set_envelope(request, node.tag, node.source, 0);
+}
+
+void end_posted(Engine& engine, int source, int error) {
+  std::vector<Request*> doomed;
+  const auto consider = [&](PostedNode& node) {
+    if (source == rank_any || node.source == source) doomed.push_back(&request_of(node));
+  };
+  engine.matcher.each_in_tables(consider);
+  for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
+    Matcher::each_in_session(engine.sessions.at(i).match, consider);
+  }
+  for (Request* request : doomed) {
+    CANELE_MARK(posted_receive_ended);
+    take_out(engine, *request);
+    request->cancelled = error == CANELE_ECANCELED;
+    engine.trace(request->cancelled ? Event::receive_cancelled : Event::receive_failed, request->receive.node.source,
+                 request->session, request->receive.node.tag);
+    engine.finish(*request, error);
+  }
+}
+
+void cancel(Engine& engine, Request& request) {
+  const bool posted =
+      request.kind == Request::Kind::receive && request.stage == Request::Stage::posted && request.receive.node.queued;
+  const bool waits = posted && (request.handle == 0 || advert::withdraw(engine, request));
+  if (waits) {
+    CANELE_MARK(cancel_took_out);
+    take_out(engine, request);
+    request.cancelled = true;
+  }
+  const bool ended = request.stage == Request::Stage::idle;  // while this was linked: it waits for us to be told
+  request.word.fetch_and(~RequestWord::cancel_bit, std::memory_order_acq_rel);
+  if (waits) {
+    engine.trace(Event::receive_cancelled, request.receive.node.source, request.session, request.receive.node.tag);
+    engine.finish(request, CANELE_ECANCELED);
+  } else if (ended) {
+    CANELE_MARK(cancel_came_after_the_end);
+    const bool receive = request.kind == Request::Kind::receive;
+    engine.publish(request, receive ? event::received | event::finalized : event::finalized);
+  }
+}
+
+void probe(Engine& engine, ProbeOp& op) {
+  Session& session = *op.session;
+  UnexpectedNode* node = nullptr;
+  try {
+    node = engine.matcher.find(session.match, op.source, op.tag, op.mask);
+  } catch (const std::bad_alloc&) {
+    op.status.error = CANELE_ENOMEM;
+    op.answered.store(true, std::memory_order_release);
+    return;
+  }
+  op.found = node != nullptr;
+  if (node == nullptr) {
+    flow_in::missed(engine, session, op.source, op.tag, op.mask);
+  } else {
+    auto& message = static_cast<Message&>(*node);
+    op.status = {CANELE_OK, message.source, message.tag, message.length(), 0};
+    if (op.into != nullptr) {
+      CANELE_MARK(probe_took);
+      engine.matcher.take(session.match, message);
+      no_longer_unexpected(engine, message);
+      ++session.pending;
+      Request& request = *op.into;
+      set_envelope(request, message.tag, message.source, message.length());
+      held::take(engine, request, message);
+      request.word.fetch_or(event::header, std::memory_order_acq_rel);  // told by the return of the call
+    }
+  }
+  op.answered.store(true, std::memory_order_release);
+}
+
+}  // namespace canele::comm::receive_path

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See refusal.hpp (who, threads, surprise).
+#include "comm/protocol/refusal.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "comm/core/message.hpp"
+#include "comm/multicast/relay.hpp"
+#include "comm/protocol/eager_in.hpp"
+#include "comm/protocol/held.hpp"
+#include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/rendezvous.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm::refusal {
+namespace {
+
+bool sender_waits(const Message& message) { return message.rendezvous() || message.synchronous(); }
+
+/// In: a message that has been taken out of the tables.
+void drop(Engine& engine, Message& message, Dropped& dropped) {
+  if (dropped.count == 0 || message.stamp < dropped.stamp) {
+    dropped.source = message.source;
+    dropped.tag = message.tag;
+    dropped.length = message.length();
+    dropped.stamp = message.stamp;
+  }
+  ++dropped.count;
+  if (sender_waits(message)) ++dropped.refused;
+  engine.counters.add(Counter::unexpected_dropped);
+  receive_path::no_longer_unexpected(engine, message);
+  refuse(engine, message, CANELE_ECANCELED);
+}
+
+/// Told of each message that is kept in a session that was given up.
+void drop_at_once(Session& session, const Message&) { drop_all(*session.engine, session); }
+
+/// Messages for handlers that exist stay; the handlers go on until the end.
+Dropped drop_unserved(Engine& engine, Session& session, std::uint64_t stamp) {
+  std::vector<UnexpectedNode*> unserved;
+  engine.matcher.each_unexpected(session.match, [&](UnexpectedNode& node) {
+    if (node.stamp < stamp && !session.serves(node.tag)) unserved.push_back(&node);
+  });
+  Dropped dropped;
+  for (UnexpectedNode* const node : unserved) {
+    engine.matcher.take(session.match, *node);
+    drop(engine, static_cast<Message&>(*node), dropped);
+  }
+  return dropped;
+}
+
+void drop_leftovers_of(Engine& engine, Session& session, std::uint64_t stamp) {
+  if (session.match.unexpected == 0 || session.drained_at_end()) return;
+  if (!session.served.empty()) return report(engine, session, drop_unserved(engine, session, stamp));
+  if (engine.matcher.oldest(session.match)->stamp >= stamp) return;
+  CANELE_MARK(session_given_up_at_the_end);
+  report(engine, session, drop_all(engine, session));
+  session.unmatched = drop_at_once;
+}
+
+/// What a late receive or a matched probe holds, and was given no buffer for.
+void drop_held(Engine& engine, std::uint64_t stamp) {
+  std::vector<Request*> without_buffer;
+  engine.held.each([&](MatchNode& node) {
+    Request& request = held::holder_of(static_cast<Message&>(node));
+    const Session& session = *request.session;
+    if (node.stamp < stamp && session.served.empty() && !session.drained_at_end()) without_buffer.push_back(&request);
+  });
+  for (Request* const request : without_buffer) {
+    CANELE_MARK(held_message_refused);
+    Message& message = held::release(engine, *request);
+    refuse(engine, message, CANELE_ECANCELED);
+    request->cancelled = true;
+    engine.finish(*request, CANELE_ECANCELED);
+  }
+}
+
+}  // namespace
+
+void refuse(Engine& engine, Message& message, int reason) {
+  Peer& peer = engine.peer(message.source);
+  if (message.rendezvous()) {
+    CANELE_MARK(announced_message_refused);
+    Cast* const cast =
+        message.origin().cast == 0 ? nullptr : multicast::find(engine, message.source, message.origin().cast);
+    if (cast != nullptr) {
+      multicast::refused(engine, *cast, reason);
+    } else {
+      rendezvous::fin(engine, peer, message.handle(), reason);
+    }
+  } else if (message.synchronous()) {
+    CANELE_MARK(synchronous_message_refused);
+    receive_path::acknowledge(engine, peer, message.handle(), reason);
+  }
+  receive_path::discard(engine, message);
+}
+
+Dropped drop_all(Engine& engine, Session& session) {
+  Dropped dropped;
+  engine.matcher.drain(session.match,
+                       [&](UnexpectedNode& node) { drop(engine, static_cast<Message&>(node), dropped); });
+  return dropped;
+}
+
+void report(Engine& engine, const Session& session, const Dropped& dropped) {
+  if (dropped.count == 0) return;
+  const bool one = dropped.count == 1;
+  std::string words = std::to_string(dropped.count) + (one ? " message" : " messages") + " in session \"" +
+                      session.label + "\" " + (one ? "was" : "were") +
+                      " never received: " + (one ? "" : "the first is ") + "from rank " +
+                      std::to_string(dropped.source) + ", tag " + std::to_string(dropped.tag) + ", " +
+                      std::to_string(dropped.length) + " bytes";
+  if (dropped.refused != 0) {
+    words += "; " + std::to_string(dropped.refused) + (dropped.refused == 1 ? " sender waits" : " senders wait") +
+             " for that, and " + (dropped.refused == 1 ? "its send ends" : "their sends end") + " with an error";
+  }
+  engine.log(LogLevel::warning, words);
+}
+
+void drop_leftovers(Engine& engine, std::uint64_t stamp) {
+  engine.sessions.each([&](Session& session) { drop_leftovers_of(engine, session, stamp); });
+  drop_held(engine, stamp);
+}
+
+}  // namespace canele::comm::refusal
