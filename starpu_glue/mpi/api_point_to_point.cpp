@@ -29,11 +29,11 @@ namespace {
   int code = get_destination(comm, rank, tag, &to);
   if (code == MPI_SUCCESS) code = get_buffer(memory, count, type, &buffer);
   if (code == MPI_SUCCESS) code = may_block();
-  if (code == MPI_SUCCESS && !to.nobody()) {
-    Transfer transfer;
-    code = transfer.send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
-    if (code == MPI_SUCCESS) code = transfer.wait(nullptr);
-  }
+  if (code != MPI_SUCCESS || to.nobody()) return call.end(code, to.comm);
+  const InUse in_use(*to.comm);
+  Transfer transfer;
+  code = transfer.send(to.comm->messages(), to.world_rank, to.tag, buffer, synchronous);
+  if (code == MPI_SUCCESS) code = transfer.wait(nullptr);
   return call.end(code, to.comm);
 }
 
@@ -72,6 +72,7 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
     fill_nobody_status(status);
     return MPI_SUCCESS;
   }
+  const InUse in_use(*from.comm);
   Transfer transfer;
   code = transfer.receive(from.comm->messages(), from.world_rank, from.tag, from.mask, buffer);
   if (code == MPI_SUCCESS) {
@@ -109,8 +110,9 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
     fill_status(comm, outcome, status);
     status->MPI_ERROR = code;
   }
-  free_requests.give(request);
-  return call.end(code, &comm);
+  const int ended = call.end(code, &comm);
+  free_requests.give(request);  // last: it keeps the communicator
+  return ended;
 }
 
 /// The end of the short way of a call that does not block: `error` is the engine's answer.
@@ -226,6 +228,7 @@ extern "C" int PMPI_Sendrecv(const void* send, int send_count, MPI_Datatype send
   MPI_Request request = MPI_REQUEST_NULL;
   if (code == MPI_SUCCESS) code = start_receive(from, incoming, &request);
   if (code != MPI_SUCCESS) return call.end(code, to.comm);
+  const InUse in_use(*to.comm);
   if (!to.nobody()) {
     Transfer transfer;
     code = transfer.send(to.comm->messages(), to.world_rank, to.tag, outgoing, false);
@@ -248,6 +251,8 @@ extern "C" int PMPI_Probe(int rank, int tag, MPI_Comm comm, MPI_Status* status) 
   Endpoint from;
   int code = get_source(comm, rank, tag, &from);
   if (code == MPI_SUCCESS) code = may_block();
+  if (code != MPI_SUCCESS) return call.end(code, from.comm);
+  const InUse in_use(*from.comm);
   int flag = 0;
   while (code == MPI_SUCCESS && flag == 0) {
     code = probe(from, &flag, status);

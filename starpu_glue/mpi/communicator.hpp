@@ -12,7 +12,8 @@
 //   label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
 //
 // Requests hold no references, as these would be two atomic operations a message. A communicator that was freed waits,
-// retired, until MPI_Comm_free or the making of another one finds that none of the requests is on it.
+// retired, until MPI_Comm_free or the making of another one finds that none of the requests is on it: neither of those
+// that have a handle, nor of those by which calls block.
 //
 // The label is the same on every member without a server: "mpi.world", or "mpi.<leader>.<number>" with the leader's
 // world rank and its own running number, agreed by messages inside the parent. One session with the kind in the tag was
@@ -94,6 +95,19 @@ class Communicator {
   bool retired_ = false, kept_ = false;  // guarded by the lock in communicator.cpp
   Communicator* next_ = nullptr;         // list of all, for forget_communicators
   Communicator* previous_ = nullptr;
+};
+
+/// Keeps a communicator as long as a call that blocks is in it: the program may free it meanwhile. For calls whose
+/// request is not in the pool of requests, where close_retired() would see it.
+class InUse {
+ public:
+  explicit InUse(Communicator& comm) : comm_(comm) { comm_.add_reference(); }
+  ~InUse() { comm_.drop_reference(); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  Communicator& comm_;
 };
 
 using CommunicatorPool = HandlePool<std::atomic<Communicator*>, Kind::communicator, 2, 4096>;

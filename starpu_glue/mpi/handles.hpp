@@ -140,6 +140,13 @@ class HandlePool {
     }
   }
 
+  /// The same for all that were ever made.
+  template <class Visit>
+  void each(Visit visit) noexcept {
+    const std::uint32_t end = used_.load(std::memory_order_acquire);
+    for (std::uint32_t index = kReserved; index < end; ++index) visit(static_cast<T&>(*slot_at(index)));
+  }
+
   /// The highest number of objects in use at once, those that somebody keeps included.
   std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed) - kReserved; }
 

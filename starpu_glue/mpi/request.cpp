@@ -176,7 +176,9 @@ void discharge(Request& request) {
 }
 
 void keep_communicators_in_use() {
-  requests_pool.each_live([](Request& request) { request.on.load(std::memory_order_acquire)->keep(); });
+  requests_pool.each([](Request& request) {  // those of calls that block, too: no handle names them
+    if (Communicator* const comm = request.on.load(std::memory_order_acquire); comm != nullptr) comm->keep();
+  });
 }
 
 bool is_done(Request& request, canele_status_t* status) {

@@ -37,7 +37,7 @@ struct RequestHead {
     typed = 8        ///< a reference on `type` to be given back
   };
 
-  std::atomic<Communicator*> on{nullptr};  ///< atomic for keep_communicators_in_use only
+  std::atomic<Communicator*> on{nullptr};  ///< null while it is free. Atomic for keep_communicators_in_use only
   Request* next_free = nullptr;            ///< of those that a thread keeps
   std::uint8_t duties = 0;
   bool is_receive = false;
@@ -87,6 +87,7 @@ class FreeRequests {
     return request;
   }
   void give(Request& request) {
+    request.on.store(nullptr, std::memory_order_release);  // with the load in keep_communicators_in_use
     if (room_ == 0) [[unlikely]]
       return give_to_pool(request);
     request.next_free = first_;
