@@ -3,9 +3,8 @@
 // The table of sessions: how they come, get their numbers, and go. See session.hpp (who, threads, surprise).
 #include "comm/core/session.hpp"
 
+#include <algorithm>
 #include <cassert>
-
-#include "ltask/mark.hpp"
 
 namespace canele::comm {
 
@@ -76,14 +75,12 @@ void SessionTable::note_maker(Session& session, std::int32_t peer) {
 }
 
 void SessionTable::give_back_wire(Session& session) {
-  CANELE_MARK(wire_number_given_back);
   session.has_wire = false;
   free_wires_.push_back(session.wire);
 }
 
 /// All that a new session has, it has then.
 void SessionTable::recycle(Session& session) {
-  CANELE_MARK(session_recycled);
   assert(session.match.posted == 0);
   by_label_.erase(session.label);
   live_.back()->place = session.place;

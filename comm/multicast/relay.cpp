@@ -267,14 +267,11 @@ void serve_waiting(Engine& engine, Cast& cast) {
 
 void refused(Engine& engine, Cast& cast, int reason) {
   if (cast.stock == nullptr) {
-    CANELE_MARK(multicast_refused);
     rendezvous::fin(engine, engine.peer(cast.root), cast.send, reason);
     cast.over = cast.failed = true;
   } else if (cast.stock->complete || cast.failed) {
-    CANELE_MARK(multicast_refused_when_stocked);
     cast.over = true;
   } else {
-    CANELE_MARK(multicast_refused_while_fetched);
     cast.dropped = true;
   }
   settle(engine, cast);

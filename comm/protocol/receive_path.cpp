@@ -71,7 +71,6 @@ const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Paylo
   Session* const before = peer.names.hear(head.session, *session);
   ++session->mentions;
   if (before != nullptr) {  // the number means another session from now on, or the same one opened again
-    CANELE_MARK(session_number_used_again);
     --before->mentions;
     engine.sessions.settle(*before);
   }
@@ -543,10 +542,7 @@ void give(Engine& engine, Request& request, Message& message) {
 }
 
 void bind(Engine& engine, Request& request) {
-  if (request.stage != Request::Stage::held) {  // the end of the engine was first
-    CANELE_RARE_MARK(bound_after_the_end);
-    return;
-  }
+  if (request.stage != Request::Stage::held) return;  // the end of the engine was first
   CANELE_MARK(late_receive_bound);
   Message& message = held::release(engine, request);
   request.late = false;

@@ -12,7 +12,6 @@
 #include "comm/protocol/held.hpp"
 #include "comm/protocol/receive_path.hpp"
 #include "comm/protocol/rendezvous.hpp"
-#include "ltask/mark.hpp"
 
 namespace canele::comm::refusal {
 namespace {
@@ -55,7 +54,6 @@ void drop_leftovers_of(Engine& engine, Session& session, std::uint64_t stamp) {
   if (session.match.unexpected == 0 || session.drained_at_end()) return;
   if (!session.served.empty()) return report(engine, session, drop_unserved(engine, session, stamp));
   if (engine.matcher.oldest(session.match)->stamp >= stamp) return;
-  CANELE_MARK(session_given_up_at_the_end);
   report(engine, session, drop_all(engine, session));
   session.unmatched = drop_at_once;
 }
@@ -69,7 +67,6 @@ void drop_held(Engine& engine, std::uint64_t stamp) {
     if (node.stamp < stamp && session.served.empty() && !session.drained_at_end()) without_buffer.push_back(&request);
   });
   for (Request* const request : without_buffer) {
-    CANELE_MARK(held_message_refused);
     Message& message = held::release(engine, *request);
     refuse(engine, message, CANELE_ECANCELED);
     request->cancelled = true;
@@ -82,7 +79,6 @@ void drop_held(Engine& engine, std::uint64_t stamp) {
 void refuse(Engine& engine, Message& message, int reason) {
   Peer& peer = engine.peer(message.source);
   if (message.rendezvous()) {
-    CANELE_MARK(announced_message_refused);
     Cast* const cast =
         message.origin().cast == 0 ? nullptr : multicast::find(engine, message.source, message.origin().cast);
     if (cast != nullptr) {
@@ -91,7 +87,6 @@ void refuse(Engine& engine, Message& message, int reason) {
       rendezvous::fin(engine, peer, message.handle(), reason);
     }
   } else if (message.synchronous()) {
-    CANELE_MARK(synchronous_message_refused);
     receive_path::acknowledge(engine, peer, message.handle(), reason);
   }
   receive_path::discard(engine, message);

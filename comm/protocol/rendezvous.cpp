@@ -241,7 +241,6 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   if (request->withheld) flow_out::taken(engine, peer, *request);
   engine.sends.remove(handle);
   fetch::withdraw(peer, *request);
-  if (outcome != 0) CANELE_MARK(fin_with_a_reason);
   engine.finish(*request, outcome_of(outcome));
   return nullptr;
 }

@@ -238,7 +238,7 @@ Bytes Script::payload_of(wire::Type type, wire::Head& head) {
       break;
     }
     case wire::Type::fin:
-      append(payload, static_cast<std::uint32_t>(input_.byte() & 1));
+      append(payload, static_cast<std::uint32_t>(input_.byte() & 7));
       break;
     case wire::Type::session:
       return bytes_of(input_.flag() ? "t" : input_.flag() ? "s" : input_.text(input_.below(80)));

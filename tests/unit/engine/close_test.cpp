@@ -37,7 +37,7 @@ class Close : public testing::TestWithParam<const char*> {
 
   Sent& send(int from, int to, std::uint64_t tag, std::size_t length, unsigned flags = 0) {
     Sent& one = sent_.emplace_back();
-    one.bytes = pattern(length, static_cast<unsigned>(tag));
+    one.bytes = test::pattern(length, static_cast<unsigned>(tag));
     canele_send_options_t how{};
     how.struct_size = sizeof how;
     how.flags = flags;
@@ -174,7 +174,7 @@ TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
 TEST_P(Close, OfADestinationLeavesTheOthersOfAMulticast) {
   start(4, {"CANELE_MULTICAST=chain"});
   for (const int to : {1, 2, 3}) expect_goes(0, to, 8);
-  const std::vector<std::uint8_t> bytes = pattern(large, 3);
+  const std::vector<std::uint8_t> bytes = test::pattern(large, 3);
   const int ranks[] = {1, 2, 3};
   int outcomes[3] = {-99, -99, -99};
   canele_multicast_options_t options{};

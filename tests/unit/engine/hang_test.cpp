@@ -10,7 +10,7 @@
 namespace canele::test {
 namespace {
 
-constexpr std::uint64_t second = 1'000'000'000;
+constexpr std::uint64_t second_ns = 1'000'000'000;
 using State = comm::HangReport::State;
 
 class Hang : public testing::Test {
@@ -40,7 +40,7 @@ class Hang : public testing::Test {
   }
   /// Looks, as an idle thread of rank 0 would.
   void look_for(std::uint64_t seconds) {
-    for (std::uint64_t i = 0; i < seconds; ++i) comm::hang::look(job_.engine(0), now_ += second);
+    for (std::uint64_t i = 0; i < seconds; ++i) comm::hang::look(job_.engine(0), now_ += second_ns);
   }
   comm::HangReport collect() { return comm::hang::collect(job_.engine(0), now_); }
 
@@ -67,7 +67,7 @@ TEST_F(Hang, PostedReceivesAloneAreListedAndNeverReported) {
   ASSERT_EQ(report.receives.rows.size(), 1u);
   EXPECT_EQ(report.receives.rows[0].state, State::waits_for_message);
   EXPECT_EQ(report.receives.rows[0].peer, comm::HangReport::any_peer);
-  EXPECT_GE(report.receives.rows[0].age_ns, 9'998 * second);
+  EXPECT_GE(report.receives.rows[0].age_ns, 9'998 * second_ns);
   EXPECT_EQ(comm::diagnose(report), "");
   canele_cancel(&receive_);
   ASSERT_TRUE(job_.finish(receive_));
