@@ -46,8 +46,7 @@ enum canele_error {
   CANELE_EINVAL = -1,     /**< an argument or a setting is wrong */
   CANELE_ERANK = -2,      /**< no such rank */
   CANELE_ETRUNC = -3,     /**< the message was longer than the receive; what fitted was delivered */
-  CANELE_ECANCELED = -4,  /**< of a receive: it was cancelled before a message matched it; of a send: its receiver let
-                               go of the message before a receive matched it, see canele_session_close */
+  CANELE_ECANCELED = -4,  /**< a receive was cancelled before it matched; the receiver has dropped what was sent */
   CANELE_EPEER = -5,      /**< the peer named in status.source died or its connection was closed */
   CANELE_EDEADLK = -6,    /**< a blocking call was made inside a completion callback */
   CANELE_ENOMEM = -7,     /**< no memory, or a cap on memory was reached */
@@ -138,8 +137,7 @@ enum canele_worker {
 /** Starts these workers, of enum canele_worker, and stops all others: one kind, or BOUND | IDLE. CANELE_WORKER does so
  *  at the start. Blocks until those that are stopped have left their current task. Any thread.
  *  Where a bound worker would have no core (CANELE_WORKER_COMPANY=busy) AUTO takes its place, here and below.
- *  Errors: CANELE_EINVAL for kinds that do not go together; CANELE_EDEADLK in a callback; CANELE_ENOMEM: the system has
- *  no thread to give. */
+ *  Errors: CANELE_EINVAL for kinds that do not go together; CANELE_EDEADLK in a callback; CANELE_ENOMEM: no thread. */
 CANELE_API int canele_worker_use(canele_engine_t *engine, unsigned kinds);
 
 /** Index kinds for canele_worker_bind. */
@@ -170,8 +168,8 @@ enum canele_session_flags {
 
 /** Opens the session called `label` (1 to 63 bytes; "canele.", "barrier:", "active:" and "group:" begin labels of the
  * library's own: CANELE_EINVAL). Local: no other rank takes part; ranks that use the same label meet. Messages that
- * arrive before the session is opened here are kept. CANELE_EBUSY if `label` is already open here, CANELE_ENOMEM if
- * 65,535 sessions are. */
+ * arrive before the session is opened here are kept. CANELE_EBUSY if it is already open here; CANELE_ENOMEM: 65,535
+ * are. */
 CANELE_API int canele_session_open(canele_engine_t *engine, const char *label, unsigned flags,
                                    canele_session_t **session);
 
@@ -348,8 +346,7 @@ CANELE_API int canele_irecv_late(canele_session_t *session, int source, uint64_t
                                  canele_request_t *request);
 
 /** Copies the first `length` bytes of the message that a late receive or a matched probe holds. At most the header that
- * the sender declared, or the whole of an eager message, is there: CANELE_EINVAL for more. Between CANELE_EVENT_HEADER
- * and bind. */
+ * the sender declared, or the whole of an eager message, is there: CANELE_EINVAL for more. Before it is bound. */
 CANELE_API int canele_receive_peek(canele_request_t *request, void *buffer, size_t length);
 
 /** Gives a late receive its buffer; data moves from now on. Once, after CANELE_EVENT_HEADER (or inside its callback).
@@ -474,9 +471,8 @@ typedef struct canele_am {
   CANELE_ALIGNAS_16 unsigned char opaque[320];
 } canele_am_t;
 
-/** From now on messages to `id` of this session call `handler` (copied) on this rank. Ids are a name space of their own
- * beside the session's tags. Messages that came earlier have waited, as if for a receive. Does not block. CANELE_EBUSY
- * if the id has a handler. */
+/** From now on messages to `id` of this session call `handler` (copied) on this rank. Ids are apart from
+ * tags. Messages that came earlier have waited, as if for a receive. Does not block. CANELE_EBUSY: it has a handler. */
 CANELE_API int canele_am_register(canele_session_t *session, uint64_t id, const canele_am_handler_t *handler);
 
 /** Takes the handler back and blocks until it runs nowhere. Messages that it has not begun to take wait for the next
@@ -565,8 +561,7 @@ CANELE_API int canele_condition_wait(canele_engine_t *engine, canele_condition_t
 
 /* ------------------------------------------------------------------------------------------------ observe */
 
-/** Number of counters, the name of counter `index`, and its help text. The table is the same for the life of the
- * process. */
+/** Number of counters, the name of counter `index`, and its help text. The table never changes. */
 CANELE_API int canele_counter_count(void);
 CANELE_API const char *canele_counter_name(int index);
 CANELE_API const char *canele_counter_help(int index);
@@ -586,8 +581,7 @@ CANELE_API int canele_info_json(canele_engine_t *engine, char *text, size_t size
 
 /** Writes a report for people to `text`: pending requests with state and age, peers with their rails, worker, blocked
  * threads, drivers, and where it is plain a sentence on what is wrong. Same rules as canele_counters_json. For a thread
- * that watches over the program, which may call it at any time; that nobody makes progress shows in the second report
- * only. */
+ * that watches over the program, at any time. That no thread makes progress shows in the second report only. */
 CANELE_API int canele_report(canele_engine_t *engine, char *text, size_t size, size_t *needed);
 
 /** Gets a hang report: `report` has several lines and lives until the call returns. Called by a thread that makes
