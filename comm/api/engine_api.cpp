@@ -348,7 +348,10 @@ int canele_progress(canele_engine_t* engine) {
     return no_engine("canele_progress");
   if (!may_progress(engine_of(engine))) [[unlikely]]
     return refuse_in_child("canele_progress");
-  return engine_of(engine).step() > 0 ? 1 : 0;
+  Engine& e = engine_of(engine);
+  if (e.step() > 0) return 1;
+  e.empty_polls.found_nothing();
+  return 0;
 }
 
 int canele_session_open(canele_engine_t* engine, const char* label, unsigned flags, canele_session_t** session) {

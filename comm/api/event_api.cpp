@@ -69,11 +69,11 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
   }
   Engine& e = engine_of(engine);
   auto& q = *reinterpret_cast<Queue*>(queue);
-  int count = 0;
+  int count = 0, did = 0;
   for (int attempt = 0; attempt < 2 && count == 0; ++attempt) {
     if (attempt == 1) {
       if (!may_progress(e)) return refuse_in_child("canele_queue_poll");
-      e.step();
+      did = e.step();
     }
     const QueueLock guard(q, e.platform);
     for (; count < max && q.first != nullptr; ++count) {
@@ -86,6 +86,7 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
       if (arguments != nullptr) arguments[count] = r.queue_argument;
     }
   }
+  if (count == 0 && did == 0) e.empty_polls.found_nothing();
   return count;
 }
 

@@ -436,10 +436,14 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
   if (!r.finalized()) {
     if (!may_progress(*r.engine)) [[unlikely]]
       return refuse_in_child("canele_test");
-    if (!r.engine->worker.active()) r.engine->step();
+    const int did = r.engine->worker.active() ? 0 : r.engine->step();
+    if (!r.finalized()) {
+      *done = 0;
+      if (did == 0) r.engine->empty_polls.found_nothing();
+      return CANELE_OK;
+    }
   }
-  *done = r.finalized() ? 1 : 0;
-  if (*done == 0) return CANELE_OK;
+  *done = 1;
   r.tell();
   if (status != nullptr) fill_status(r, status);
   return CANELE_OK;

@@ -33,6 +33,7 @@
 #include "comm/core/modules.hpp"
 #include "comm/core/neighbours.hpp"
 #include "comm/core/peer.hpp"
+#include "comm/core/polls.hpp"
 #include "comm/core/post_pipeline.hpp"
 #include "comm/core/put_off.hpp"
 #include "comm/core/request.hpp"
@@ -192,7 +193,8 @@ class Engine final : public ltask::Helped {
   void relieve_helper();
   [[gnu::cold]] void answer_helper();
   /// Polls memory-only drivers under one hold of the lock until `happened()`; true if it has. Gives up
-  /// soon, and at once if the lock is taken or there is work that the lock forbids.
+  /// soon, and at once if the lock is taken or there is work that the lock forbids. It may ask for the number of
+  /// events.
   template <typename Done>
   bool spin_until(Done happened);
   /// The same in two parts, for who takes the lock for more than that: how often to look, and beside how many others.
@@ -439,6 +441,7 @@ class Engine final : public ltask::Helped {
 
   // Down here, away from what every message touches.
   Samples samples;                             ///< constant after create()
+  Polls empty_polls;                           ///< after looks that found nothing
   Neighbours neighbours;                       ///< where ranks share units; under the lock
   std::atomic<bool> told_of_no_memory{false};  ///< once for each time that there is none
   std::function<void(Session&)> new_session;   ///< told of each that a peer is the first to mention (under the lock)

@@ -293,7 +293,8 @@ Engine::Engine(EngineParts parts)
       matcher(platform.random(), matching::make_alternative(settings->text(Setting::matcher), incarnation,
                                                             matching::best_isa(), &heater.regions)),
       flip_countdown(settings->fault("flip-byte")),
-      looks_closely(flip_countdown != 0) {
+      looks_closely(flip_countdown != 0),
+      empty_polls(platform, waiters.crowd, crowded) {
   if (!settings->text(Setting::trace).empty()) start_tracing(settings->number(Setting::trace_events));
   casts.own.engine = this;
   casts.stock_limit = settings->number(Setting::multicast_memory);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The thought of a thread whose looks found nothing. See polls.hpp (who, threads, picture).
+#include "comm/core/polls.hpp"
+
+#include <algorithm>
+
+#include "comm/core/waiters.hpp"
+
+namespace canele::comm {
+
+constinit thread_local EmptyLooks empty_looks{};
+
+namespace {
+
+constexpr std::uint32_t longest_stride = 8192;  ///< of a thread that asks: about a millisecond
+constexpr std::uint32_t short_stride = 16;      ///< of a thread that gives way
+constexpr std::uint64_t lost_ns = 900;          ///< a yield to nobody takes less
+constexpr std::uint64_t hole_ns = 1'000'000;    ///< another thread had the core for its turn
+constexpr std::uint64_t tight_ns = 250'000;     ///< nothing else than looks fits between two thoughts
+
+}  // namespace
+
+/// A program that computes between its looks has holes, too; so only those count that end a row of looks.
+bool Polls::has_reason_to_ask(EmptyLooks& mine, std::uint64_t now) const noexcept {
+  const std::uint64_t since = now - mine.last_ns;
+  const bool hole = mine.tight && since > hole_ns;
+  mine.tight = since < tight_ns;
+  if (mine.mood == EmptyLooks::Mood::asks) return true;
+  const bool beside_others = mine.mood == EmptyLooks::Mood::fresh && platform_.this_thread() != maker_;
+  mine.mood = hole || beside_others ? EmptyLooks::Mood::asks : EmptyLooks::Mood::calm;
+  return mine.mood == EmptyLooks::Mood::asks;
+}
+
+void Polls::consider() noexcept {
+  EmptyLooks& mine = empty_looks;
+  const bool gives_way = crowded_ || crowd_.contended();
+  const std::uint64_t now = platform_.now_ns();
+  if (!has_reason_to_ask(mine, now) && !gives_way) {
+    mine.last_ns = now;
+    mine.left = mine.stride = EmptyLooks::at_first;
+    return;
+  }
+  platform_.yield();
+  mine.last_ns = platform_.now_ns();
+  const bool lost = mine.last_ns - now > lost_ns;
+  crowd_.yielded(lost);
+  if (lost) {
+    mine.mood = EmptyLooks::Mood::asks;
+    // Who computes has turns that are long: what comes next may be near, and another such turn should not come first.
+    mine.stride = mine.last_ns - now > hole_ns ? EmptyLooks::at_first : 1;
+  } else if (crowded_ || crowd_.contended()) {
+    mine.stride = std::min(2 * mine.stride, short_stride);
+  } else if (mine.stride < longest_stride) {
+    mine.stride = std::max(2 * mine.stride, EmptyLooks::at_first);
+  } else {
+    mine.mood = EmptyLooks::Mood::calm;
+    mine.stride = EmptyLooks::at_first;
+  }
+  mine.left = mine.stride;
+}
+
+}  // namespace canele::comm
