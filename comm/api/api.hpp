@@ -44,6 +44,10 @@ inline canele_session_t* public_of(Session& s) { return reinterpret_cast<canele_
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
                  Blocked::In in = Blocked::In::wait);
 
+/// The same for requests as the program has listed them, of which one is pending. nullptr: they are of several engines,
+/// whose progress is the caller's.
+int wait_for_any(Engine* engine, canele_request_t* const* requests, std::size_t count, std::uint64_t deadline_ns);
+
 /// The same without a deadline, and without the short spin that comes first: the caller has had it. It waits for ranks
 /// that are at the same work, so where they share its core it gives way to them for long before it sleeps.
 int block_for_one(Engine& engine, Target* targets, std::size_t count);
@@ -97,9 +101,6 @@ int listen(Request& request, const Listening& what, const char* call);
 
 /// The callback of a request that goes to a completion queue, its argument.
 void push_to_queue(canele_request_t* request, unsigned events, void* argument);
-
-/// What ends a wait for the request, which has been posted.
-inline Target end_of(Request& request) { return {&request.word, event::finalized, request.engine}; }
 
 /// Makes the first line of a postable request ready: all that a receive needs whose message is there.
 inline void prepare_outcome(Request& request, Session& session, Request::Kind kind) {

@@ -14,6 +14,7 @@
 //                                                                │               the drivers ─▶ pass the token
 //                                                                └─no──▶ park
 #include <algorithm>
+#include <optional>
 
 #include "comm/api/api.hpp"
 #include "comm/core/spin.hpp"
@@ -38,8 +39,7 @@ bool is_signaled(const void* parker) { return static_cast<const ltask::Parker*>(
 /// Shows a blocked thread to reports, from its second sleep on: most waits end before.
 class Bench {
  public:
-  Bench(Engine* engine, Blocked::In in, const Target* targets, std::size_t count)
-      : engine_(engine), blocked_{in, 0, targets, count} {}
+  Bench(Engine* engine, Blocked::In in, const Awaited& awaited) : engine_(engine), blocked_{in, 0, awaited} {}
   ~Bench() {
     if (sleeps_ > 1) engine_->waiters.dismiss(blocked_);
   }
@@ -61,13 +61,8 @@ class Bench {
 
 class Wait {
  public:
-  Wait(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in, bool patient)
-      : engine_(engine),
-        targets_(targets),
-        count_(count),
-        deadline_(deadline_ns),
-        patient_(patient),
-        bench_(engine, in, targets, count) {
+  Wait(Engine* engine, const Awaited& awaited, std::uint64_t deadline_ns, Blocked::In in, bool patient)
+      : engine_(engine), awaited_(awaited), deadline_(deadline_ns), patient_(patient), bench_(engine, in, awaited) {
     if (engine_ == nullptr) return;
     engine_->waiters.enter();
     if (engine_->helper.was_called() && !engine_->worker.active()) engine_->helper.relent();
@@ -97,12 +92,16 @@ class Wait {
 
  private:
   Platform& platform() { return engine_ != nullptr ? engine_->platform : posix_platform(); }
-  bool done() const {
-    return std::any_of(targets_, targets_ + count_, [](const Target& t) { return t.done(); });
+  bool done() const { return awaited_.any_done(); }
+  /// Cheap for many: the parker knows, once it is attached; before that, a look at all after each turn that did
+  /// something, and now and then, as other threads make progress, too.
+  bool done_quickly(int did = 0) {
+    constexpr unsigned seldom = 64;
+    if (few()) return done();
+    if (parker_ != nullptr) return parker_->signaled() && done();
+    return (did > 0 || ++turns_ % seldom == 0) && done();
   }
-  /// Cheap for many targets: the parker knows.
-  bool done_quickly() const { return few() ? done() : parker_->signaled() && done(); }
-  bool few() const { return count_ <= 8; }
+  bool few() const { return awaited_.count <= 8; }
   bool late() { return deadline_ != 0 && platform().now_ns() >= deadline_; }
 
   /// The worker polls, or sleeps with every wake-up armed. Asked again after each park: its epoch must have moved.
@@ -117,7 +116,7 @@ class Wait {
 
   /// The worker polls: looks at the word for as long as that is cheaper than to be woken, once in a wait.
   bool watched() {
-    if (engine_ == nullptr || count_ != 1 || watched_) return false;
+    if (engine_ == nullptr || awaited_.count != 1 || watched_) return false;
     watched_ = true;
     ltask::Idle idle(platform(), engine_->idle_beside_worker, engine_->waiters.pressure);
     while (!done() && !late()) {
@@ -130,7 +129,7 @@ class Wait {
   /// pay. Where nobody else wants the core it is a longer spin.
   bool takes_turns() {
     Waiters& waiters = engine_->waiters;
-    if (turns_taken_ || count_ != 1 || waiters.present() < 2 || !waiters.crowd.turns_pay()) return false;
+    if (turns_taken_ || awaited_.count != 1 || waiters.present() < 2 || !waiters.crowd.turns_pay()) return false;
     turns_taken_ = true;
     const bool well = done_in_some_turns();
     engine_->waiters.crowd.took_turns(well);
@@ -175,7 +174,6 @@ class Wait {
     const ltask::Idle::Budget budget = helps_ ? for_own_levels : among_ranks;
     ltask::Idle idle(platform(), plain ? engine_->idle : budget, engine_->waiters.pressure,
                      plain ? &engine_->waiters.patience : nullptr);
-    if (!few() && !attach()) return;
     while (!done_quickly() && !late()) {
       if (helps_) engine_->thread_pulse.beat();
       const std::uint64_t woken = engine_->woken.load(std::memory_order_relaxed);
@@ -186,7 +184,7 @@ class Wait {
       }
       if (did > 0) {
         idle.worked();
-        if (done_quickly()) return;
+        if (done_quickly(did)) return;
         const bool others_wait = engine_->waiters.present() > 1 && engine_->waiters.crowd.contended();
         if (others_wait || engine_->woken.load(std::memory_order_relaxed) != woken)
           platform().yield();  // it was for them, and they may need this core
@@ -245,30 +243,37 @@ class Wait {
     if (parker_ == nullptr) {
       parker_ = &ltask::Parker::acquire();
       parker_->reset();
-      const std::uint64_t name = reinterpret_cast<std::uintptr_t>(parker_) << RequestWord::parker_shift;
-      for (std::size_t i = 0; i < count_; ++i) {
-        const WordVisit visit(targets_[i].writer);
-        std::uint64_t seen = targets_[i].word->load(std::memory_order_acquire);
-        while ((seen & targets_[i].mask) == 0) {
-          if (targets_[i].word->compare_exchange_weak(seen, (seen & RequestWord::low_bits) | name,
-                                                      std::memory_order_acq_rel)) {
-            break;
-          }
-        }
-      }
+      visit_words(reinterpret_cast<std::uintptr_t>(parker_) << RequestWord::parker_shift);
     }
     return !done();
   }
 
-  void detach() {
-    if (parker_ == nullptr) return;
-    for (std::size_t i = 0; i < count_; ++i) {
-      std::uint64_t seen = targets_[i].word->load(std::memory_order_acquire);
-      while ((seen & targets_[i].mask) == 0 && (seen & ~RequestWord::low_bits) != 0) {
-        if (targets_[i].word->compare_exchange_weak(seen, seen & RequestWord::low_bits, std::memory_order_acq_rel))
+  /// Puts the name (0: none) into the words of all targets that are not done, many in one visit.
+  void visit_words(std::uint64_t name) {
+    constexpr int most = 64;  // a visit may keep others from the engine
+    std::optional<WordVisit> visit;
+    const Engine* writer = nullptr;
+    int left = 0;
+    awaited_.any([&](const Target& target) {
+      if (target.done()) return false;
+      if (left-- == 0 || target.writer != writer) {
+        visit.reset();
+        visit.emplace(target.writer);
+        writer = target.writer;
+        left = most;
+      }
+      std::uint64_t seen = target.word->load(std::memory_order_acquire);
+      while ((seen & target.mask) == 0 && (seen & ~RequestWord::low_bits) != name) {
+        if (target.word->compare_exchange_weak(seen, (seen & RequestWord::low_bits) | name, std::memory_order_acq_rel))
           break;
       }
-    }
+      return false;
+    });
+  }
+
+  void detach() {
+    if (parker_ == nullptr) return;
+    visit_words(0);
     if (listed_) {
       engine_->waiters.remove(*parker_);
       if (engine_->waiters.token_free())
@@ -278,10 +283,10 @@ class Wait {
   }
 
   Engine* engine_;
-  Target* targets_;
-  std::size_t count_;
+  const Awaited awaited_;
   std::uint64_t deadline_, park_ns_ = first_park_ns;
   std::uint64_t epoch_ = ~std::uint64_t{0};
+  unsigned turns_ = 0;
   ltask::Parker* parker_ = nullptr;
   bool listed_ = false, turns_taken_ = false, watched_ = false;
   bool helps_ = false;  ///< what it waits for was left to this thread, though a worker polls
@@ -296,22 +301,25 @@ class Wait {
              [word = target.word, mask = target.mask] { return (word->load(std::memory_order_relaxed) & mask) != 0; });
 }
 
-/// The same for several.
-bool one_arrives_soon(Engine* engine, const Target* targets, std::size_t count) {
-  return engine != nullptr && callback_depth() == 0 && !engine->worker.active() && engine->spin_until([=] {
-    return std::any_of(targets, targets + count, [](const Target& t) { return t.done(); });
+/// The same for several: where they are many, a look at all costs more than a poll.
+bool one_arrives_soon(Engine* engine, const Awaited& awaited) {
+  constexpr std::size_t few = 32, turns_a_look = 8;
+  if (engine == nullptr || callback_depth() != 0 || engine->worker.active()) return false;
+  const std::size_t seldom = awaited.count <= few ? 1 : awaited.count / turns_a_look;
+  return engine->spin_until([&, turn = std::size_t{0}](int events) mutable {
+    return (events > 0 || turn++ % seldom == 0) && awaited.any_done();
   });
 }
 
-[[gnu::noinline]] int block(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
-                            Blocked::In in, bool patient = false) {
+[[gnu::noinline]] int block(Engine* engine, const Awaited& awaited, std::uint64_t deadline_ns, Blocked::In in,
+                            bool patient = false) {
   if (fork::in_child) return refuse_in_child("wait");
   if (callback_depth() != 0) {
     return error(CANELE_EDEADLK,
                  "a blocking call inside a completion callback would wait for itself: use a callback "
                  "on what you wait for instead");
   }
-  return Wait(engine, targets, count, deadline_ns, in, patient).run();
+  return Wait(engine, awaited, deadline_ns, in, patient).run();
 }
 
 /// One look, under the lock. A message that nobody waits for stays where it is, since this thread is likely to ask for
@@ -362,21 +370,26 @@ bool arrives_in_turns(Engine* engine, const Target& target, const Request* recei
   Target target = end_of(request);
   const Request* const receive = request.kind == Request::Kind::receive ? &request : nullptr;
   if (arrives_in_turns(request.engine, target, receive)) return CANELE_OK;
-  return block(request.engine, &target, 1, 0, Blocked::In::wait);
+  return block(request.engine, {&target, nullptr, 1}, 0, Blocked::In::wait);
 }
 
 }  // namespace
 
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns, Blocked::In in) {
-  constexpr std::size_t few = 32;  // that a spin may look at
-  if (count == 1 ? arrives_soon(engine, targets[0]) : count <= few && one_arrives_soon(engine, targets, count))
-    return CANELE_OK;
+  const Awaited awaited{targets, nullptr, count};
+  if (count == 1 ? arrives_soon(engine, targets[0]) : one_arrives_soon(engine, awaited)) return CANELE_OK;
   if (count == 1 && deadline_ns == 0 && arrives_in_turns(engine, targets[0])) return CANELE_OK;
-  return block(engine, targets, count, deadline_ns, in);
+  return block(engine, awaited, deadline_ns, in);
+}
+
+int wait_for_any(Engine* engine, canele_request_t* const* requests, std::size_t count, std::uint64_t deadline_ns) {
+  const Awaited awaited{nullptr, requests, count};
+  if (one_arrives_soon(engine, awaited)) return CANELE_OK;
+  return block(engine, awaited, deadline_ns, Blocked::In::wait);
 }
 
 int block_for_one(Engine& engine, Target* targets, std::size_t count) {
-  return block(&engine, targets, count, 0, Blocked::In::wait, true);
+  return block(&engine, {targets, nullptr, count}, 0, Blocked::In::wait, true);
 }
 
 [[gnu::cold, gnu::noinline]] void tell_outcome(const Request& request) {
@@ -403,7 +416,7 @@ bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engi
   constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: look again
   engine.resume_put_off();
   ltask::Idle idle(engine.platform, engine.idle, engine.waiters.pressure);
-  Bench bench(&engine, Blocked::In::finalize, nullptr, 0);
+  Bench bench(&engine, Blocked::In::finalize, {});
   for (;;) {
     if (engine.try_lock()) {
       const bool over = done(engine);
@@ -486,36 +499,4 @@ int canele_wait_all(size_t count, canele_request_t* const* requests, canele_stat
     if (first == CANELE_OK) first = code;
   }
   return first;
-}
-
-int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* index, canele_status_t* status) {
-  if (index == nullptr || (count != 0 && requests == nullptr)) {
-    return error(CANELE_EINVAL, "canele_wait_any: requests and index must be given");
-  }
-  std::vector<Target> targets;
-  std::vector<size_t> places;
-  Engine* engine = nullptr;
-  for (size_t i = 0; i < count; ++i) {
-    if (requests[i] == nullptr) continue;
-    Request& r = request_of(requests[i]);
-    if (r.kind == Request::Kind::null || r.finalized()) {
-      *index = i;
-      return canele_wait(requests[i], status);
-    }
-    engine = r.engine;
-    targets.push_back(end_of(r));
-    places.push_back(i);
-  }
-  if (targets.empty()) {
-    *index = count;
-    return CANELE_OK;
-  }
-  const int code = wait_for_one(engine, targets.data(), targets.size(), 0);
-  if (code != CANELE_OK) return code;
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (!targets[i].done()) continue;
-    *index = places[i];
-    return canele_wait(requests[places[i]], status);
-  }
-  return error(CANELE_ESTATE, "canele_wait_any: a request was finalized and used again while it was waited for");
 }

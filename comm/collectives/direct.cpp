@@ -218,7 +218,7 @@ void Direct::await_one() {
   std::array<Target, most_messages + 1> targets;
   std::size_t count = 0;
   for (; count < under_way_count_; ++count) {
-    targets[count] = api::end_of(request_of(&transfers_[under_way_[count]].request));
+    targets[count] = end_of(request_of(&transfers_[under_way_[count]].request));
   }
   if (!cancelled_) targets[count++] = {&group_.ended, Group::ended_bit, nullptr};
   [[maybe_unused]] const int code = api::block_for_one(group_.engine, targets.data(), count);

@@ -7,6 +7,8 @@
 // Surprise: it is a header because canele_wait() is all that stands between a message and its user: one function.
 #pragma once
 
+#include <type_traits>
+
 #include "comm/core/engine.hpp"
 
 namespace canele::comm {
@@ -29,7 +31,11 @@ template <typename Done>
   for (int turns = spin.turns; turns > 0; --turns) {
     int events = 0;
     for (DriverSlot* slot : polled_slots) events += slot->driver->poll(spin.packets);
-    done = happened();
+    if constexpr (std::is_invocable_v<Done, int>) {
+      done = happened(events);
+    } else {
+      done = happened();
+    }
     if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;  // if not for us, it was for one of them
     if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());

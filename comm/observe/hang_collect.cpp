@@ -63,7 +63,10 @@ Waiting who_waits(Engine& engine, std::uint64_t now_ns) {
   engine.waiters.each_blocked([&](const Blocked& one) {
     all.waiters.push_back(
         {static_cast<HangReport::WaitKind>(one.in), now_ns > one.since_ns ? now_ns - one.since_ns : 0});
-    for (std::size_t i = 0; i < one.count; ++i) all.words.push_back(one.targets[i].word);
+    one.awaited.any([&](const Target& target) {
+      all.words.push_back(target.word);
+      return false;
+    });
     if (one.in == Blocked::In::condition) return;  // it may wait for anything
     all.since_ns = all.since_ns == 0 ? one.since_ns : std::min(all.since_ns, one.since_ns);
   });

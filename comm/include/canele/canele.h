@@ -376,8 +376,8 @@ CANELE_API int canele_improbe(canele_session_t *session, int source, uint64_t ta
 
 /* --------------------------------------------------------------------------------------------------- wait */
 
-/** *done = 1 and *status (may be NULL) filled if the request is finalized, else *done = 0. Makes progress once if not.
- * A null request is done. */
+/** *done = 1 and *status (may be NULL) filled if the request is finalized, else *done = 0. Makes progress once if not, and
+ * gives the core to another thread that wants it, as all calls that look once do. A null request is done. */
 CANELE_API int canele_test(canele_request_t *request, int *done, canele_status_t *status);
 
 /** Blocks until the request is finalized. Returns CANELE_OK, or the error in its status. At most one thread waits for
@@ -388,8 +388,13 @@ CANELE_API int canele_wait(canele_request_t *request, canele_status_t *status);
  * statuses, or CANELE_OK. statuses: `count` of them, or NULL. */
 CANELE_API int canele_wait_all(size_t count, canele_request_t *const *requests, canele_status_t *statuses);
 
-/** Blocks until one of `count` requests is finalized; *index tells which (count if all entries are NULL). */
+/** Blocks until one of `count` requests is finalized or null; *index tells which (count if all entries are NULL). Of
+ * several, calls with the same list take them in turn. They may be of several engines. */
 CANELE_API int canele_wait_any(size_t count, canele_request_t *const *requests, size_t *index, canele_status_t *status);
+
+/** The place of the first request, from place `first` on, that is finalized or null; count if none is. NULL entries are
+ * skipped. Makes no progress: it looks at each request, and that is all. */
+CANELE_API size_t canele_find_done(size_t count, canele_request_t *const *requests, size_t first);
 
 /** Blocks until every rank has called it on a session with the same label. Ranks call the barriers of one session in
  * the same order, one thread at a time. */

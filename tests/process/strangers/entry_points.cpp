@@ -286,6 +286,7 @@ void add_completion() {
   ADD(refused, canele_wait, &world.pending, Kept<canele_status_t*>{&status});
   ADD(refused, canele_wait_all, std::size_t{1}, list, Kept<canele_status_t*>{&status});
   ADD(refused, canele_wait_any, std::size_t{1}, list, &index, Kept<canele_status_t*>{&status});
+  ADD(harmless, canele_find_done, std::size_t{1}, Kept<canele_request_t* const*>{list}, Any<std::size_t>{0});
   ADD(refused, canele_request_status, &world.pending, &status);
   ADD(refused, canele_request_on_event, &world.pending, Any<unsigned>{CANELE_EVENT_FINALIZED}, ignore,
       Optional<void*>{nullptr});

@@ -202,8 +202,8 @@ TEST_F(Groups, AReportNamesWhoHasNotBegun) {
   all.start(1);
   for (int i = 0; i < 100; ++i) ranks_.job.step_all();
   const std::uint64_t now = posix_platform().now_ns();
-  comm::Target target = comm::api::end_of(comm::request_of(&all.request(0)));
-  comm::Blocked blocked{comm::Blocked::In::wait, now, &target, 1};
+  comm::Target target = comm::end_of(comm::request_of(&all.request(0)));
+  comm::Blocked blocked{comm::Blocked::In::wait, now, {&target, nullptr, 1}};
   comm::Engine& engine = ranks_.job.engine(0);
   engine.waiters.enlist(blocked);
   const comm::HangReport report = comm::hang::collect(engine, now);

@@ -97,8 +97,8 @@ TEST_F(Hang, AThreadThatWaitsForAMessageIsReportedAndItsRequestMarked) {
   for (auto& other : others) canele_irecv(sessions_[0], 1, 1, CANELE_TAG_EXACT, &word_, sizeof word_, &other);
   look_for(100);
   canele_irecv(sessions_[0], 1, 7, CANELE_TAG_EXACT, &word_, sizeof word_, &receive_);
-  const comm::Target target = comm::api::end_of(comm::request_of(&receive_));
-  comm::Blocked blocked{comm::Blocked::In::wait, now_, &target, 1};
+  const comm::Target target = comm::end_of(comm::request_of(&receive_));
+  comm::Blocked blocked{comm::Blocked::In::wait, now_, {&target, nullptr, 1}};
   job_.engine(0).waiters.enlist(blocked);
   look_for(29);
   EXPECT_TRUE(reports_.empty());
@@ -119,7 +119,7 @@ TEST_F(Hang, AThreadThatWaitsForAMessageIsReportedAndItsRequestMarked) {
 
 TEST_F(Hang, AConditionMayBeWaitedForForEver) {
   canele_irecv(sessions_[0], 1, 7, CANELE_TAG_EXACT, &word_, sizeof word_, &receive_);
-  comm::Blocked blocked{comm::Blocked::In::condition, now_, nullptr, 0};
+  comm::Blocked blocked{comm::Blocked::In::condition, now_, {}};
   job_.engine(0).waiters.enlist(blocked);
   look_for(10'000);
   EXPECT_TRUE(reports_.empty());

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The wait for one of many requests, and the look at many.
+//
+// Threads: any, except inside a callback.
+// Surprise: a look starts behind the place where the thread's last one has found a request. So each request of a list
+// has
+//     its turn, and where they end in their order a look costs one request, not all. Requests of several engines are
+//     waited for by turns of each.
+#include <algorithm>
+
+#include "comm/api/api.hpp"
+
+namespace canele::comm::api {
+namespace {
+
+/// What a look at all requests of a list finds.
+struct Look {
+  std::size_t done;          ///< the place of one that is finalized or null; their number: there is none
+  Engine* engine = nullptr;  ///< of those that are pending; nullptr: none is
+  bool several = false;      ///< they are of different engines
+};
+
+/// The lines of requests further on are on their way meanwhile.
+Look look_at(canele_request_t* const* requests, std::size_t count, std::size_t from) {
+  constexpr std::size_t ahead = 16;
+  Look look{count};
+  for (std::size_t left = count, i = from; left > 0; --left, ++i) {
+    if (i == count) i = 0;
+    if (i + ahead < count) __builtin_prefetch(requests[i + ahead]);
+    if (requests[i] == nullptr) continue;
+    const Request& r = request_of(requests[i]);
+    if (r.kind == Request::Kind::null || r.finalized()) {
+      look.done = i;
+      return look;
+    }
+    look.several |= look.engine != nullptr && look.engine != r.engine;
+    look.engine = r.engine;
+  }
+  return look;
+}
+
+/// The same, but first at those that come next, and before it looks at many others it makes progress: a turn costs
+/// less.
+Look look_at_some(canele_request_t* const* requests, std::size_t count, std::size_t from) {
+  constexpr std::size_t some = 32;
+  if (count <= some) return look_at(requests, count, from);
+  const std::size_t next = std::min(some, count - from);
+  Look look = look_at(requests + from, next, 0);
+  if (look.done < next) {
+    look.done += from;
+    return look;
+  }
+  Engine* const engine = look.engine;
+  if (engine != nullptr && may_progress(*engine) && !engine->worker.active()) engine->step();
+  return look_at(requests, count, from);
+}
+
+/// One turn of each engine that has pending requests here: engine by engine where they lie side by side.
+int step_each(canele_request_t* const* requests, std::size_t count) {
+  int did = 0;
+  const Engine* last = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (requests[i] == nullptr || request_of(requests[i]).kind == Request::Kind::null) continue;
+    Engine& engine = *request_of(requests[i]).engine;
+    if (&engine == last) continue;
+    last = &engine;
+    if (may_progress(engine) && !engine.worker.active()) did += engine.step();
+  }
+  return did;
+}
+
+/// Nothing wakes a thread for all engines: it naps between turns. `one` is any of them.
+int wait_on_several(Engine& one, canele_request_t* const* requests, std::size_t count) {
+  constexpr std::uint64_t nap_ns = 500'000;
+  if (callback_depth() != 0 || fork::in_child) return wait_for_any(nullptr, requests, count, 0);  // says why not
+  const Awaited awaited{nullptr, requests, count};
+  ltask::Idle idle(one.platform, one.idle, one.waiters.pressure);
+  while (!awaited.any_done()) {
+    if (step_each(requests, count) > 0) {
+      idle.worked();
+    } else if (idle.next() == ltask::Idle::Action::sleep) {
+      wait_for_any(nullptr, requests, count, posix_platform().now_ns() + nap_ns);
+    }
+  }
+  return CANELE_OK;
+}
+
+}  // namespace
+}  // namespace canele::comm::api
+
+using namespace canele::comm;
+using namespace canele::comm::api;
+
+int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* index, canele_status_t* status) {
+  if (index == nullptr || (count != 0 && requests == nullptr)) {
+    return error(CANELE_EINVAL, "canele_wait_any: requests and index must be given");
+  }
+  const std::size_t from = empty_looks.next_place < count ? empty_looks.next_place : 0;
+  Look look = look_at_some(requests, count, from);
+  if (look.engine != nullptr && look.done == count) {
+    const int code =
+        look.several ? wait_on_several(*look.engine, requests, count) : wait_for_any(look.engine, requests, count, 0);
+    if (code != CANELE_OK) return code;
+    look = look_at(requests, count, from);
+    if (look.done == count) {
+      return error(CANELE_ESTATE, "canele_wait_any: a request was finalized and used again while it was waited for");
+    }
+  }
+  *index = look.done;
+  if (look.done == count) return CANELE_OK;
+  empty_looks.next_place = look.done + 1;
+  return canele_wait(requests[look.done], status);
+}
+
+size_t canele_find_done(size_t count, canele_request_t* const* requests, size_t first) {
+  for (std::size_t i = first; requests != nullptr && i < count; ++i) {
+    if (requests[i] == nullptr) continue;
+    Request& r = request_of(requests[i]);
+    if (r.kind != Request::Kind::null && !r.finalized()) continue;
+    r.tell();
+    return i;
+  }
+  return count;
+}
