@@ -68,7 +68,8 @@ int begin_collective(Function function, MPI_Comm handle, MPI_Request* made, int 
     return call.end(refuse_in_child());
   Communicator* comm = nullptr;
   Request* request = nullptr;
-  int code = get_communicator(handle, &comm);
+  int code = given({{"request", made}});
+  if (code == MPI_SUCCESS) code = get_communicator(handle, &comm);
   if (code == MPI_SUCCESS) code = new_collective(*comm, &request);
   if (code != MPI_SUCCESS) return call.end(code, comm);
   code = start(Start{*comm, &request->engine, &request->staging}, arguments...);

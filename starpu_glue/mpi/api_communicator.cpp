@@ -47,6 +47,7 @@ extern "C" int PMPI_Comm_rank(MPI_Comm comm, int* rank) {
   const Call call("MPI_Comm_rank");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"rank", rank}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) *rank = found->rank();
@@ -58,6 +59,7 @@ extern "C" int PMPI_Comm_size(MPI_Comm comm, int* size) {
   const Call call("MPI_Comm_size");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"size", size}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) *size = found->size();
@@ -69,6 +71,7 @@ extern "C" int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) {
   const Call call("MPI_Comm_dup");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"copy", copy}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* parent = nullptr;
   int code = get_communicator(comm, &parent);
   if (code == MPI_SUCCESS) code = may_block();
@@ -81,6 +84,7 @@ extern "C" int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part
   const Call call("MPI_Comm_split");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* parent = nullptr;
   int code = get_communicator(comm, &parent);
   if (code == MPI_SUCCESS && color < 0 && color != MPI_UNDEFINED) {
@@ -96,6 +100,7 @@ extern "C" int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, M
   const Call call("MPI_Comm_create_group");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"created", created}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* parent = nullptr;
   RanksPointer ranks;
   int code = get_communicator(comm, &parent);
@@ -111,6 +116,7 @@ extern "C" int PMPI_Comm_free(MPI_Comm* comm) {
   const Call call("MPI_Comm_free");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"comm", comm}}); code != MPI_SUCCESS) return call.end(code);
   return call.end(free_communicator(comm));
 }
 CANELE_MPI_NAME(Comm_free);
@@ -119,6 +125,7 @@ extern "C" int PMPI_Comm_compare(MPI_Comm first, MPI_Comm second, int* result) {
   const Call call("MPI_Comm_compare");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"result", result}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* a = nullptr;
   Communicator* b = nullptr;
   int code = get_communicator(first, &a);
@@ -132,6 +139,7 @@ extern "C" int PMPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
   const Call call("MPI_Comm_group");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"group", group}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) code = new_group(found->ranks(), group);
@@ -143,6 +151,7 @@ extern "C" int PMPI_Comm_set_name(MPI_Comm comm, const char* name) {
   const Call call("MPI_Comm_set_name");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"name", name}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) found->set_name(name);
@@ -154,6 +163,7 @@ extern "C" int PMPI_Comm_get_name(MPI_Comm comm, char* name, int* length) {
   const Call call("MPI_Comm_get_name");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"name", name}, {"length", length}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) found->name(name, length);
@@ -167,6 +177,7 @@ extern "C" int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* f
   const Call call("MPI_Comm_get_attr");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"value", value}, {"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   if (const int code = get_communicator(comm, &found); code != MPI_SUCCESS) return call.end(code);
   const int* attribute = keyval == MPI_TAG_UB            ? &tag_upper_bound
@@ -198,6 +209,7 @@ extern "C" int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) 
   const Call call("MPI_Comm_get_errhandler");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"handler", handler}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   const int code = get_communicator(comm, &found);
   if (code == MPI_SUCCESS) *handler = found->error_handler();
@@ -215,6 +227,7 @@ extern "C" int PMPI_Group_size(MPI_Group group, int* size) {
   const Call call("MPI_Group_size");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"size", size}}); code != MPI_SUCCESS) return call.end(code);
   RanksPointer ranks;
   const int code = get_group(group, &ranks);
   if (code == MPI_SUCCESS) *size = ranks->size();
@@ -226,6 +239,7 @@ extern "C" int PMPI_Group_rank(MPI_Group group, int* rank) {
   const Call call("MPI_Group_rank");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"rank", rank}}); code != MPI_SUCCESS) return call.end(code);
   RanksPointer ranks;
   const int code = get_group(group, &ranks);
   if (code == MPI_SUCCESS) *rank = ranks->position(world()->rank());
@@ -237,11 +251,13 @@ extern "C" int PMPI_Group_incl(MPI_Group group, int count, const int* chosen, MP
   const Call call("MPI_Group_incl");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"part", part}}); code != MPI_SUCCESS) return call.end(code);
   RanksPointer ranks;
   int code = get_group(group, &ranks);
   if (code == MPI_SUCCESS && (count < 0 || count > ranks->size())) {
     code = fail(MPI_ERR_ARG, "count is %d; the group has %d ranks", count, ranks->size());
   }
+  if (code == MPI_SUCCESS && count > 0) code = given({{"array of ranks", chosen}});
   std::vector<int> list;
   for (int i = 0; code == MPI_SUCCESS && i < count; ++i) {
     code = check_member(*ranks, chosen[i]);
@@ -266,6 +282,7 @@ extern "C" int PMPI_Group_translate_ranks(MPI_Group from, int count, const int* 
   RanksPointer target;
   int code = get_group(from, &source);
   if (code == MPI_SUCCESS) code = get_group(to, &target);
+  if (code == MPI_SUCCESS && count > 0) code = given({{"array of ranks", ranks}, {"array of results", translated}});
   for (int i = 0; code == MPI_SUCCESS && i < count; ++i) {
     if (ranks[i] == MPI_PROC_NULL) {
       translated[i] = MPI_PROC_NULL;
@@ -282,6 +299,7 @@ extern "C" int PMPI_Group_free(MPI_Group* group) {
   const Call call("MPI_Group_free");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"group", group}}); code != MPI_SUCCESS) return call.end(code);
   RanksPointer ranks;
   const int code = get_group(*group, &ranks);
   if (code == MPI_SUCCESS) {

@@ -5,8 +5,10 @@
 // Who: the program. Threads: any; one at a time per request.
 // Surprise: the functions for several requests make progress once, then only look: N requests cost one poll. MPI_Wait,
 //     _Waitall and _Test are here twice, see short_way.hpp.
+#include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <new>
 
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/request.hpp"
@@ -15,6 +17,15 @@
 
 namespace canele::mpi {
 namespace {
+
+/// Of a message to nobody: a null request, which is done.
+constinit canele_request_t ended_already{};
+
+/// What the engine waits for; NULL for MPI_REQUEST_NULL.
+canele_request_t* engine_request(Request* request) {
+  if (request == nullptr) return nullptr;
+  return request->must(Request::nobody) ? &ended_already : &request->engine;
+}
 
 /// The requests of a call, looked up once.
 class Selection {
@@ -27,13 +38,14 @@ class Selection {
     if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
     size_ = static_cast<std::size_t>(count);
     if (size_ > few) {
-      many_ = std::make_unique<canele_request_t*[]>(size_);
+      many_.reset(new (std::nothrow) canele_request_t*[size_]);
+      if (many_ == nullptr) return fail(MPI_ERR_NO_MEM, "no memory for a list of %zu requests", size_);
       entries_ = many_.get();
     }
     for (std::size_t i = 0; i < size_; ++i) {
       Request* request = nullptr;
       if (const int code = get_request(handles[i], &request); code != MPI_SUCCESS) return code;
-      entries_[i] = request == nullptr ? nullptr : &request->engine;
+      entries_[i] = engine_request(request);
       if (request == nullptr) continue;
       first_ = first_ == nullptr ? request : first_;
     }
@@ -41,10 +53,8 @@ class Selection {
   }
 
   std::size_t size() const { return size_; }
-  /// What the engine waits for: null for MPI_REQUEST_NULL. That of a message to nobody has ended long ago.
+  /// What the engine waits for.
   canele_request_t* const* for_engine() const { return entries_; }
-  /// Entry i, null for MPI_REQUEST_NULL.
-  Request* operator[](std::size_t i) const { return entries_[i] == nullptr ? nullptr : &Request::of(*entries_[i]); }
   bool empty() const { return first_ == nullptr; }
   /// The error handler that counts, asked for while the communicator is there.
   MPI_Errhandler error_handler() const { return empty() ? MPI_ERRORS_RETURN : first_->comm().error_handler(); }
@@ -63,19 +73,111 @@ MPI_Status* entry(MPI_Status* statuses, std::size_t i) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }
 
-/// Makes progress once, where no worker does: contending with it would only slow it down.
-void poll_once() {
-  if (canele_worker_active(engine()) == 0) canele_progress(engine());
+int check_list(int count, const MPI_Request* handles) {
+  if (count < 0) return fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
+  return count == 0 ? MPI_SUCCESS : given({{"array of requests", handles}});
+}
+
+/// Of the calling thread: where its next look at a list begins, behind the last request that it has found.
+struct LastFound {
+  const MPI_Request* list = nullptr;
+  int place = 0;
+};
+constinit thread_local LastFound last_found __attribute__((tls_model("initial-exec")));
+
+/// A look at requests, each once, until one is done. Blocks of them: while the engine looks at one, the lines of the
+/// others of its block are on their way.
+class Look {
+ public:
+  explicit Look(MPI_Request* handles) : handles_(handles) {}
+
+  /// Looks from place `first` to `last`. MPI code. If one is done, *found is its place, else `last`.
+  int find_done(int first, int last, int* found) {
+    for (int begin = first; begin < last;) {
+      const int size = std::min(last - begin, most);
+      canele_request_t* entries[most];
+      for (int i = 0; i < size; ++i) {
+        Request* request = nullptr;
+        if (const int code = get_request(handles_[begin + i], &request); code != MPI_SUCCESS) return code;
+        entries[i] = engine_request(request);
+        if (request == nullptr) continue;
+        __builtin_prefetch(&request->engine);
+        live_ = request;
+      }
+      const auto all = static_cast<std::size_t>(size);
+      if (const std::size_t place = canele_find_done(all, entries, 0); place < all) {
+        *found = begin + static_cast<int>(place);
+        return MPI_SUCCESS;
+      }
+      begin += size;
+    }
+    *found = last;
+    return MPI_SUCCESS;
+  }
+
+  /// Any request that was looked at; nullptr: all were MPI_REQUEST_NULL.
+  Request* live() const { return live_; }
+
+  static constexpr int most = 64;  ///< in a block
+
+ private:
+  MPI_Request* handles_;
+  Request* live_ = nullptr;
+};
+
+/// Where the next look at the list begins.
+int first_place(int count, const MPI_Request* handles) {
+  return last_found.list == handles && last_found.place < count ? last_found.place : 0;
+}
+
+/// Looks at all, and first behind the last one found. *found is `count` if none is done, *live nullptr if none is
+/// there.
+int find_done(int count, MPI_Request* handles, int* found, Request** live) {
+  const int from = first_place(count, handles);
+  Look look(handles);
+  int code = look.find_done(from, count, found);
+  if (code == MPI_SUCCESS && *found == count) {
+    code = look.find_done(0, from, found);
+    if (code == MPI_SUCCESS && *found == from) *found = count;
+  }
+  if (code == MPI_SUCCESS && *found < count) last_found = {handles, *found + 1};
+  *live = look.live();
+  return code;
+}
+
+/// The same for those that come next only: most often one of them is.
+int find_next(int count, MPI_Request* handles, int* found, Request** live) {
+  const int from = first_place(count, handles), end = std::min(count, from + Look::most);
+  Look look(handles);
+  const int code = look.find_done(from, end, found);
+  if (code == MPI_SUCCESS && *found < end) last_found = {handles, *found + 1};
+  if (code == MPI_SUCCESS && *found == end) *found = count;
+  *live = look.live();
+  return code;
+}
+
+/// Makes progress once, where no worker does: contending with it would only slow it down. Gives the core away where
+/// others want it. False: nothing can have changed by that.
+bool poll_once(Request& pending) {
+  if (canele_worker_active(engine()) == 0) return canele_progress(engine()) != 0;
+  int done = 0;
+  canele_test(&pending.engine, &done, nullptr);
+  return done != 0;
 }
 
 [[noreturn]] void blocked_in_callback() { fatal("a call that blocks was made inside a completion callback"); }
 
-/// Blocks until one of the requests is done (there is one).
-void wait_for_one(const Selection& selection) {
+/// Blocks until one of the requests is done (there is one). MPI code.
+int wait_for_one(int count, MPI_Request* handles, int* found) {
+  Selection selection;
+  if (const int code = selection.collect(count, handles); code != MPI_SUCCESS) return code;
   std::size_t index = 0;
   if (canele_wait_any(selection.size(), selection.for_engine(), &index, nullptr) == CANELE_EDEADLK) {
     blocked_in_callback();
   }
+  *found = static_cast<int>(index);
+  last_found = {handles, *found + 1};
+  return MPI_SUCCESS;
 }
 
 /// The code for a failed request among several, with a detail that says which and why.
@@ -85,45 +187,37 @@ int in_status(std::size_t index, int code) {
   return fail(MPI_ERR_IN_STATUS, "request %zu: %s", index, text);
 }
 
-/// Finishes every request that is done. MPI_ERR_IN_STATUS if one of them failed.
-int finish_done(const Selection& selection, MPI_Request* handles, int* done, int* indices, MPI_Status* statuses) {
+/// Finishes every request that is done, from place `found` on, where one is. MPI_ERR_IN_STATUS if one of them failed.
+int finish_done(int count, MPI_Request* handles, int found, int* done, int* indices, MPI_Status* statuses) {
   int code = MPI_SUCCESS;
-  *done = 0;
-  for (std::size_t i = 0; i < selection.size(); ++i) {
-    canele_status_t outcome{};
-    if (selection[i] == nullptr || !is_done(*selection[i], &outcome)) continue;
-    const auto position = static_cast<std::size_t>(*done);
-    const int own = finish(*selection[i], outcome, &handles[i], entry(statuses, position));
-    if (own != MPI_SUCCESS) code = in_status(i, own);
-    indices[(*done)++] = static_cast<int>(i);
+  Look look(handles);
+  for (*done = 0; found < count;) {
+    Request* request = nullptr;
+    get_request(handles[found], &request);
+    const int own =
+        finish(*request, outcome_of(*request), &handles[found], entry(statuses, static_cast<std::size_t>(*done)));
+    if (own != MPI_SUCCESS) code = in_status(static_cast<std::size_t>(found), own);
+    indices[(*done)++] = found;
+    if (const int refused = look.find_done(found + 1, count, &found); refused != MPI_SUCCESS) return refused;
   }
   return code;
 }
 
-/// Finishes the first request that is done; *index is MPI_UNDEFINED if there is none.
-int finish_one(const Selection& selection, MPI_Request* handles, int* index, MPI_Status* status) {
-  *index = MPI_UNDEFINED;
-  for (std::size_t i = 0; i < selection.size(); ++i) {
-    canele_status_t outcome{};
-    if (selection[i] == nullptr || !is_done(*selection[i], &outcome)) continue;
-    *index = static_cast<int>(i);
-    return finish(*selection[i], outcome, &handles[i], status);
-  }
-  return MPI_SUCCESS;
-}
-
-/// Finishes all of them; they are done.
-int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* statuses) {
+/// Finishes all of them; they are done, and their handles have been looked up before.
+int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   int code = MPI_SUCCESS;
-  for (std::size_t i = 0; i < selection.size(); ++i) {
-    if (selection[i] == nullptr) {
-      fill_empty_status(entry(statuses, i));
-      continue;
+  for (int i = 0; i < count; ++i) {
+    MPI_Status* const status = entry(statuses, static_cast<std::size_t>(i));
+    Request* request = nullptr;
+    int own = get_request(handles[i], &request);  // refused: the program gave it twice in one call
+    if (request == nullptr) {
+      fill_empty_status(status);
+      if (own != MPI_SUCCESS && status != MPI_STATUS_IGNORE) status->MPI_ERROR = own;
+      handles[i] = MPI_REQUEST_NULL;
+    } else {
+      own = finish(*request, outcome_of(*request), &handles[i], status);
     }
-    canele_status_t outcome{};
-    is_done(*selection[i], &outcome);
-    const int own = finish(*selection[i], outcome, &handles[i], entry(statuses, i));
-    if (own != MPI_SUCCESS) code = in_status(i, own);
+    if (own != MPI_SUCCESS) code = in_status(static_cast<std::size_t>(i), own);
   }
   return code;
 }
@@ -132,6 +226,7 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
   const Call call("MPI_Wait");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"request", handle}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS) code = may_block();
@@ -151,13 +246,14 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
   const Call call("MPI_Waitall");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = check_list(count, requests); code != MPI_SUCCESS) return call.end(code);
   Selection selection;
   int code = selection.collect(count, requests);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code);
   const MPI_Errhandler handler = selection.error_handler();
   if (canele_wait_all(selection.size(), selection.for_engine(), nullptr) == CANELE_EDEADLK) blocked_in_callback();
-  code = finish_all(selection, requests, statuses);
+  code = finish_all(count, requests, statuses);
   return call.end_with(code, handler);
 }
 
@@ -165,6 +261,7 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
   const Call call("MPI_Test");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"request", handle}, {"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
   if (const int code = get_request(*handle, &request); code != MPI_SUCCESS) return call.end(code);
   *flag = 1;
@@ -183,26 +280,86 @@ int finish_all(const Selection& selection, MPI_Request* handles, MPI_Status* sta
   return call.end_with(code, handler);
 }
 
-int wait_some(const Call& call, int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses,
-              bool block) {
+/// Looks for one that is done: at those that come next, then at all. Where they are many it polls before, and goes on
+/// for a while, since a poll costs less than another look, and to wait for many costs some. *found is `count` if none
+/// is done, *live nullptr if no request is there.
+int look_for_one(int count, MPI_Request* handles, bool block, int* found, Request** live) {
+  constexpr int most_polls = 64;
+  const bool many = count > Look::most;
+  int code = many ? find_next(count, handles, found, live) : find_done(count, handles, found, live);
+  if (code != MPI_SUCCESS || *found < count) return code;
+  const bool polled = many && *live != nullptr;
+  if (polled) poll_once(**live);
+  if (many) code = find_done(count, handles, found, live);
+  if (code != MPI_SUCCESS || *found < count || *live == nullptr) return code;
+  if (!block) return polled || !poll_once(**live) ? code : find_done(count, handles, found, live);
+  for (int polls = 0; many && polls < most_polls; ++polls) {
+    if (!poll_once(**live)) continue;
+    code = find_done(count, handles, found, live);
+    if (code != MPI_SUCCESS || *found < count) return code;
+  }
+  return wait_for_one(count, handles, found);
+}
+
+int complete_some(const Call& call, int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses,
+                  bool block) {
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
-  Selection selection;
-  int code = selection.collect(count, requests);
+  int code = check_list(count, requests);
+  if (code == MPI_SUCCESS) code = given({{"outcount", done}});
+  if (code == MPI_SUCCESS && count > 0) code = given({{"array of indices", indices}});
   if (code == MPI_SUCCESS && block) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code);
-  if (selection.empty()) {
-    *done = MPI_UNDEFINED;
-    return MPI_SUCCESS;
-  }
-  const MPI_Errhandler handler = selection.error_handler();
-  if (block) {
-    wait_for_one(selection);
-  } else {
-    poll_once();
-  }
-  code = finish_done(selection, requests, done, indices, statuses);
+  int found = 0;
+  Request* live = nullptr;
+  last_found = {};  // all that are done are wanted, in their order
+  code = look_for_one(count, requests, block, &found, &live);
+  if (code != MPI_SUCCESS) return call.end(code);
+  *done = live == nullptr ? MPI_UNDEFINED : 0;
+  if (live == nullptr) return MPI_SUCCESS;
+  const MPI_Errhandler handler = live->comm().error_handler();
+  if (block) code = Look(requests).find_done(0, count, &found);  // others may have ended meanwhile
+  if (code == MPI_SUCCESS) code = finish_done(count, requests, found, done, indices, statuses);
   return call.end_with(code, handler);
+}
+
+int complete_any(const Call& call, int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status,
+                 bool block) {
+  int found = 0;
+  Request* live = nullptr;
+  int code = look_for_one(count, requests, block, &found, &live);
+  if (code != MPI_SUCCESS) return call.end(code);
+  *index = MPI_UNDEFINED;
+  *flag = live == nullptr || found < count ? 1 : 0;
+  if (live == nullptr) fill_empty_status(status);
+  if (live == nullptr || *flag == 0) return MPI_SUCCESS;
+  get_request(requests[found], &live);
+  const MPI_Errhandler handler = live->comm().error_handler();
+  *index = found;
+  code = finish(*live, outcome_of(*live), &requests[found], status);
+  return call.end_with(code, handler);
+}
+
+/// The place of a request that is not done, looked for from `first` on; `count` if all are. *live: it, or any. MPI
+/// code.
+int find_pending(int count, const MPI_Request* handles, int first, int* found, Request** live) {
+  for (*found = first; *found < count; ++*found) {
+    Request* request = nullptr;
+    if (const int code = get_request(handles[*found], &request); code != MPI_SUCCESS) return code;
+    if (request == nullptr) continue;
+    *live = request;
+    if (!is_done(*request)) return MPI_SUCCESS;
+  }
+  return MPI_SUCCESS;
+}
+
+/// The same, among all: first the one at which the thread's last look has ended.
+int find_pending(int count, const MPI_Request* handles, int* found, Request** pending) {
+  const int from = last_found.list == handles && last_found.place < count ? last_found.place : 0;
+  int code = find_pending(count, handles, from, found, pending);
+  if (code == MPI_SUCCESS && *found == count && from > 0) code = find_pending(count, handles, 0, found, pending);
+  last_found = {handles, *found};
+  return code;
 }
 
 }  // namespace
@@ -211,7 +368,7 @@ int wait_some(const Call& call, int count, MPI_Request* requests, int* done, int
 using namespace canele::mpi;
 
 extern "C" int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
-  Request* request = find_usual(*handle);
+  Request* request = handle != nullptr ? find_usual(*handle) : nullptr;
   if (request != nullptr && may_wait_shortly()) [[likely]] {
     canele_status_t outcome;
     if (canele_wait(&request->engine, status == MPI_STATUS_IGNORE ? nullptr : &outcome) == CANELE_OK) [[likely]] {
@@ -225,7 +382,8 @@ extern "C" int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
 CANELE_MPI_NAME(Wait);
 
 extern "C" int PMPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  if (statuses == MPI_STATUSES_IGNORE && may_wait_shortly() && wait_shortly(count, requests)) [[likely]]
+  if (statuses == MPI_STATUSES_IGNORE && requests != nullptr && may_wait_shortly() && wait_shortly(count, requests))
+      [[likely]]
     return MPI_SUCCESS;
   return wait_all_carefully(count, requests, statuses);
 }
@@ -235,29 +393,22 @@ extern "C" int PMPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
   const Call call("MPI_Waitany");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
-  Selection selection;
-  int code = selection.collect(count, requests);
+  int code = check_list(count, requests);
+  if (code == MPI_SUCCESS) code = given({{"index", index}});
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code);
-  if (selection.empty()) {
-    *index = MPI_UNDEFINED;
-    fill_empty_status(status);
-    return MPI_SUCCESS;
-  }
-  const MPI_Errhandler handler = selection.error_handler();
-  wait_for_one(selection);
-  code = finish_one(selection, requests, index, status);
-  return call.end_with(code, handler);
+  int flag = 0;
+  return complete_any(call, count, requests, index, &flag, status, true);
 }
 CANELE_MPI_NAME(Waitany);
 
 extern "C" int PMPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
-  return wait_some(Call("MPI_Waitsome"), count, requests, done, indices, statuses, true);
+  return complete_some(Call("MPI_Waitsome"), count, requests, done, indices, statuses, true);
 }
 CANELE_MPI_NAME(Waitsome);
 
 extern "C" int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
-  Request* request = find_usual(*handle);
+  Request* request = handle != nullptr && flag != nullptr ? find_usual(*handle) : nullptr;
   if (request != nullptr && plain_world() != nullptr) [[likely]] {
     canele_status_t outcome;
     const int error = canele_test(&request->engine, flag, &outcome);
@@ -276,18 +427,20 @@ extern "C" int PMPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Sta
   const Call call("MPI_Testall");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
-  Selection selection;
-  int code = selection.collect(count, requests);
+  int code = check_list(count, requests);
+  if (code == MPI_SUCCESS) code = given({{"flag", flag}});
   if (code != MPI_SUCCESS) return call.end(code);
-  *flag = 0;
-  if (!selection.empty()) poll_once();
-  for (std::size_t i = 0; i < selection.size(); ++i) {
-    canele_status_t outcome{};
-    if (selection[i] != nullptr && !is_done(*selection[i], &outcome)) return MPI_SUCCESS;
+  int found = 0;
+  Request* pending = nullptr;
+  code = find_pending(count, requests, &found, &pending);
+  if (code == MPI_SUCCESS && found < count && poll_once(*pending)) {
+    code = find_pending(count, requests, &found, &pending);
   }
-  *flag = 1;
-  const MPI_Errhandler handler = selection.error_handler();
-  code = finish_all(selection, requests, statuses);
+  if (code != MPI_SUCCESS) return call.end(code);
+  *flag = found == count ? 1 : 0;
+  if (*flag == 0) return MPI_SUCCESS;
+  const MPI_Errhandler handler = pending == nullptr ? MPI_ERRORS_RETURN : pending->comm().error_handler();
+  code = finish_all(count, requests, statuses);
   return call.end_with(code, handler);
 }
 CANELE_MPI_NAME(Testall);
@@ -296,25 +449,15 @@ extern "C" int PMPI_Testany(int count, MPI_Request* requests, int* index, int* f
   const Call call("MPI_Testany");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
-  Selection selection;
-  int code = selection.collect(count, requests);
+  int code = check_list(count, requests);
+  if (code == MPI_SUCCESS) code = given({{"index", index}, {"flag", flag}});
   if (code != MPI_SUCCESS) return call.end(code);
-  *flag = 1;
-  *index = MPI_UNDEFINED;
-  if (selection.empty()) {
-    fill_empty_status(status);
-    return MPI_SUCCESS;
-  }
-  const MPI_Errhandler handler = selection.error_handler();
-  poll_once();
-  code = finish_one(selection, requests, index, status);
-  *flag = *index != MPI_UNDEFINED ? 1 : 0;
-  return call.end_with(code, handler);
+  return complete_any(call, count, requests, index, flag, status, false);
 }
 CANELE_MPI_NAME(Testany);
 
 extern "C" int PMPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
-  return wait_some(Call("MPI_Testsome"), count, requests, done, indices, statuses, false);
+  return complete_some(Call("MPI_Testsome"), count, requests, done, indices, statuses, false);
 }
 CANELE_MPI_NAME(Testsome);
 
@@ -322,6 +465,7 @@ extern "C" int PMPI_Cancel(MPI_Request* handle) {
   const Call call("MPI_Cancel");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"request", handle}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
@@ -337,6 +481,7 @@ extern "C" int PMPI_Test_cancelled(const MPI_Status* status, int* flag) {
   const Call call("MPI_Test_cancelled");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"status", status}, {"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   *flag = status->cancelled;
   return call.end(MPI_SUCCESS);
 }
@@ -346,6 +491,7 @@ extern "C" int PMPI_Request_free(MPI_Request* handle) {
   const Call call("MPI_Request_free");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"request", handle}}); code != MPI_SUCCESS) return call.end(code);
   Request* request = nullptr;
   int code = get_request(*handle, &request);
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");

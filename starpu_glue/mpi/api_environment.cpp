@@ -3,7 +3,8 @@
 // MPI_Init to MPI_Abort, errors, time, names.
 //
 // Who: the program. Threads: any; MPI_Finalize may be called by another thread than MPI_Init, as StarPU does.
-// Surprise: MPI_THREAD_MULTIPLE is provided whatever was asked for.
+// Surprise: any number of threads may call at any time; what is provided is nevertheless what was asked for, as MPI
+//     wants it, and MPI_THREAD_SINGLE after MPI_Init.
 #include <mpi-ext.h>
 #include <unistd.h>
 
@@ -24,15 +25,17 @@ extern "C" int PMPI_Init_thread(int*, char***, int required, int* provided) {
     return call.end(
         fail(MPI_ERR_ARG, "thread level %d; it must be one of MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE", required));
   }
-  if (provided != nullptr) *provided = MPI_THREAD_MULTIPLE;
-  return call.end(start());
+  if (const int code = given({{"provided", provided}}); code != MPI_SUCCESS) return call.end(code);
+  *provided = required;
+  return call.end(start(required));
 }
 CANELE_MPI_NAME(Init_thread);
 
-extern "C" int PMPI_Init(int*, char***) { return Call::any_time("MPI_Init").end(start()); }
+extern "C" int PMPI_Init(int*, char***) { return Call::any_time("MPI_Init").end(start(MPI_THREAD_SINGLE)); }
 CANELE_MPI_NAME(Init);
 
 extern "C" int PMPI_Initialized(int* flag) {
+  if (const int code = given({{"flag", flag}}); code != MPI_SUCCESS) return Call::any_time("MPI_Initialized").end(code);
   const Phase now = phase();
   *flag = now == Phase::running || now == Phase::after ? 1 : 0;
   return MPI_SUCCESS;
@@ -50,6 +53,7 @@ extern "C" int PMPI_Finalize(void) {
 CANELE_MPI_NAME(Finalize);
 
 extern "C" int PMPI_Finalized(int* flag) {
+  if (const int code = given({{"flag", flag}}); code != MPI_SUCCESS) return Call::any_time("MPI_Finalized").end(code);
   *flag = phase() == Phase::after ? 1 : 0;
   return MPI_SUCCESS;
 }
@@ -59,7 +63,8 @@ extern "C" int PMPI_Query_thread(int* provided) {
   const Call call("MPI_Query_thread");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
-  *provided = MPI_THREAD_MULTIPLE;
+  if (const int code = given({{"provided", provided}}); code != MPI_SUCCESS) return call.end(code);
+  *provided = thread_level();
   return call.end(MPI_SUCCESS);
 }
 CANELE_MPI_NAME(Query_thread);
@@ -68,6 +73,7 @@ extern "C" int PMPI_Is_thread_main(int* flag) {
   const Call call("MPI_Is_thread_main");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   *flag = is_main_thread() ? 1 : 0;
   return call.end(MPI_SUCCESS);
 }
@@ -99,6 +105,7 @@ extern "C" int PMPI_Get_processor_name(char* name, int* length) {
   const Call call("MPI_Get_processor_name");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"name", name}, {"length", length}}); code != MPI_SUCCESS) return call.end(code);
   char host[MPI_MAX_PROCESSOR_NAME] = "";
   if (gethostname(host, sizeof host - 1) != 0) {
     return call.end(fail(MPI_ERR_OTHER, "the host name is not known: %s", std::strerror(errno)));
@@ -109,6 +116,8 @@ extern "C" int PMPI_Get_processor_name(char* name, int* length) {
 CANELE_MPI_NAME(Get_processor_name);
 
 extern "C" int PMPI_Get_version(int* version, int* subversion) {
+  if (const int code = given({{"version", version}, {"subversion", subversion}}); code != MPI_SUCCESS)
+    return Call::any_time("MPI_Get_version").end(code);
   *version = MPI_VERSION;
   *subversion = MPI_SUBVERSION;
   return MPI_SUCCESS;
@@ -116,6 +125,8 @@ extern "C" int PMPI_Get_version(int* version, int* subversion) {
 CANELE_MPI_NAME(Get_version);
 
 extern "C" int PMPI_Get_library_version(char* version, int* length) {
+  if (const int code = given({{"version", version}, {"length", length}}); code != MPI_SUCCESS)
+    return Call::any_time("MPI_Get_library_version").end(code);
   *length = std::snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING, "Canele %s (MPI %d.%d subset)", canele_version(),
                           MPI_VERSION, MPI_SUBVERSION);
   return MPI_SUCCESS;
@@ -123,6 +134,8 @@ extern "C" int PMPI_Get_library_version(char* version, int* length) {
 CANELE_MPI_NAME(Get_library_version);
 
 extern "C" int PMPI_Error_string(int code, char* text, int* length) {
+  const int refused = given({{"text", text}, {"length", length}});
+  if (refused != MPI_SUCCESS) return Call::any_time("MPI_Error_string").end(refused);
   describe_error(code, text, MPI_MAX_ERROR_STRING);
   *length = static_cast<int>(std::strlen(text));
   return MPI_SUCCESS;
@@ -130,6 +143,8 @@ extern "C" int PMPI_Error_string(int code, char* text, int* length) {
 CANELE_MPI_NAME(Error_string);
 
 extern "C" int PMPI_Error_class(int code, int* error_class) {
+  const int refused = given({{"error_class", error_class}});
+  if (refused != MPI_SUCCESS) return Call::any_time("MPI_Error_class").end(refused);
   *error_class = code;
   return MPI_SUCCESS;
 }

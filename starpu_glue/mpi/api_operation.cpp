@@ -15,6 +15,7 @@ extern "C" int PMPI_Op_create(MPI_User_function* function, int commute, MPI_Op* 
   const Call call("MPI_Op_create");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"op", op}}); code != MPI_SUCCESS) return call.end(code);
   return call.end(new_operator(function, commute != 0, op));
 }
 CANELE_MPI_NAME(Op_create);
@@ -23,6 +24,7 @@ extern "C" int PMPI_Op_free(MPI_Op* op) {
   const Call call("MPI_Op_free");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"op", op}}); code != MPI_SUCCESS) return call.end(code);
   return call.end(free_operator(op));
 }
 CANELE_MPI_NAME(Op_free);
@@ -31,6 +33,7 @@ extern "C" int PMPI_Op_commutative(MPI_Op op, int* commute) {
   const Call call("MPI_Op_commutative");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"commute", commute}}); code != MPI_SUCCESS) return call.end(code);
   bool commutes = false;
   const int code = is_commutative(op, &commutes);
   if (code == MPI_SUCCESS) *commute = commutes ? 1 : 0;
@@ -45,6 +48,14 @@ extern "C" int PMPI_Reduce_local(const void* in, void* inout, int count, MPI_Dat
   Buffer buffer;
   Operator operation;
   int code = get_buffer(inout, count, type, &buffer);
+  if (in == MPI_IN_PLACE || inout == MPI_IN_PLACE) {
+    code = fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed here: both buffers must be given");
+  }
+  if (code == MPI_SUCCESS && buffer.size() > 0 && buffer.type->predefined)
+    code = given({{"inbuf", in}, {"inoutbuf", inout}});
+  if (code == MPI_SUCCESS && in == inout && buffer.size() > 0) {
+    code = fail(MPI_ERR_BUFFER, "inbuf is also inoutbuf");
+  }
   if (code == MPI_SUCCESS) code = get_operator(op, *buffer.type, &operation);
   if (code == MPI_SUCCESS) operation.apply(in, inout, count, type);
   return call.end(code);

@@ -27,7 +27,7 @@ namespace {
   Endpoint to;
   Buffer buffer;
   int code = get_destination(comm, rank, tag, &to);
-  if (code == MPI_SUCCESS) code = get_buffer(memory, count, type, &buffer);
+  if (code == MPI_SUCCESS) code = get_message(to, memory, count, type, &buffer);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS || to.nobody()) return call.end(code, to.comm);
   const InUse in_use(*to.comm);
@@ -44,15 +44,17 @@ namespace {
     return call.end(refuse_in_child());
   Endpoint to;
   Buffer buffer;
-  int code = get_destination(comm, rank, tag, &to);
-  if (code == MPI_SUCCESS) code = get_buffer(memory, count, type, &buffer);
+  int code = given({{"request", request}});
+  if (code == MPI_SUCCESS) code = get_destination(comm, rank, tag, &to);
+  if (code == MPI_SUCCESS) code = get_message(to, memory, count, type, &buffer);
   if (code == MPI_SUCCESS) code = start_send(to, buffer, synchronous, request);
   return call.end(code, to.comm);
 }
 
 /// Fills `status` from a transfer that was a receive; keeps the code.
-int receive_outcome(const Endpoint& from, int code, const canele_status_t& outcome, MPI_Status* status) {
-  fill_status(*from.comm, outcome, status);
+int receive_outcome(const Endpoint& from, int code, const canele_status_t& outcome, std::size_t room,
+                    MPI_Status* status) {
+  fill_status(*from.comm, outcome, status, room);
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
   return code;
 }
@@ -65,7 +67,7 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   Endpoint from;
   Buffer buffer;
   int code = get_source(comm, rank, tag, &from);
-  if (code == MPI_SUCCESS) code = get_buffer(memory, count, type, &buffer);
+  if (code == MPI_SUCCESS) code = get_message(from, memory, count, type, &buffer);
   if (code == MPI_SUCCESS) code = may_block();
   if (code != MPI_SUCCESS) return call.end(code, from.comm);
   if (from.nobody()) {
@@ -78,7 +80,7 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   if (code == MPI_SUCCESS) {
     canele_status_t outcome{};
     code = transfer.wait(&outcome);
-    receive_outcome(from, code, outcome, status);
+    receive_outcome(from, code, outcome, buffer.size(), status);
   }
   return call.end(code, from.comm);
 }
@@ -90,8 +92,9 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
     return call.end(refuse_in_child());
   Endpoint from;
   Buffer buffer;
-  int code = get_source(comm, rank, tag, &from);
-  if (code == MPI_SUCCESS) code = get_buffer(memory, count, type, &buffer);
+  int code = given({{"request", request}});
+  if (code == MPI_SUCCESS) code = get_source(comm, rank, tag, &from);
+  if (code == MPI_SUCCESS) code = get_message(from, memory, count, type, &buffer);
   if (code == MPI_SUCCESS) code = start_receive(from, buffer, request);
   return call.end(code, from.comm);
 }
@@ -107,7 +110,7 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   canele_status_t outcome{};
   canele_request_status(&request.engine, &outcome);
   if (status != MPI_STATUS_IGNORE && outcome.error == error) {
-    fill_status(comm, outcome, status);
+    fill_status(comm, outcome, status, request.payload.length);
     status->MPI_ERROR = code;
   }
   const int ended = call.end(code, &comm);
@@ -185,7 +188,7 @@ CANELE_MPI_NAME(Recv);
 extern "C" int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                           MPI_Request* request) {
   Usual message;
-  if (message.has_destination(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
+  if (message.has_destination(comm, rank, tag) && message.has_data(type, count) && request != nullptr) [[likely]] {
     if (Request* made = message.take_request(false)) [[likely]]
       return hand_out("MPI_Isend", *made, message.send(buffer, *made), request);
   }
@@ -202,7 +205,7 @@ CANELE_MPI_NAME(Issend);
 extern "C" int PMPI_Irecv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                           MPI_Request* request) {
   Usual message;
-  if (message.has_source(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
+  if (message.has_source(comm, rank, tag) && message.has_data(type, count) && request != nullptr) [[likely]] {
     if (Request* made = message.take_request(true)) [[likely]]
       return hand_out("MPI_Irecv", *made, message.receive(memory, *made), request);
   }
@@ -222,8 +225,8 @@ extern "C" int PMPI_Sendrecv(const void* send, int send_count, MPI_Datatype send
   Buffer incoming;
   int code = get_destination(comm, destination, send_tag, &to);
   if (code == MPI_SUCCESS) code = get_source(comm, source, receive_tag, &from);
-  if (code == MPI_SUCCESS) code = get_buffer(send, send_count, send_type, &outgoing);
-  if (code == MPI_SUCCESS) code = get_buffer(receive, receive_count, receive_type, &incoming);
+  if (code == MPI_SUCCESS) code = get_message(to, send, send_count, send_type, &outgoing);
+  if (code == MPI_SUCCESS) code = get_message(from, receive, receive_count, receive_type, &incoming);
   if (code == MPI_SUCCESS) code = may_block();
   MPI_Request request = MPI_REQUEST_NULL;
   if (code == MPI_SUCCESS) code = start_receive(from, incoming, &request);
@@ -266,6 +269,7 @@ extern "C" int PMPI_Iprobe(int rank, int tag, MPI_Comm comm, int* flag, MPI_Stat
   const Call call("MPI_Iprobe");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"flag", flag}}); code != MPI_SUCCESS) return call.end(code);
   Endpoint from;
   int code = get_source(comm, rank, tag, &from);
   if (code == MPI_SUCCESS) code = probe(from, flag, status);
@@ -277,6 +281,7 @@ extern "C" int PMPI_Get_count(const MPI_Status* status, MPI_Datatype type, int* 
   const Call call("MPI_Get_count");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"status", status}, {"count", count}}); code != MPI_SUCCESS) return call.end(code);
   Buffer element;
   if (const int code = get_buffer(nullptr, 1, type, &element); code != MPI_SUCCESS) return call.end(code);
   const auto size = static_cast<MPI_Count>(element.size());

@@ -27,6 +27,12 @@ int check_count(int count) {
   return count >= 0 ? MPI_SUCCESS : fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
 }
 
+/// The lists of a type of `count` parts.
+int check_lists(int count, const int* blocks, const void* displacements) {
+  if (const int code = check_count(count); code != MPI_SUCCESS || count == 0) return code;
+  return given({{"array of blocklengths", blocks}, {"array of displacements", displacements}});
+}
+
 int hand_out(int code, const Type* made, MPI_Datatype* handle) {
   if (code == MPI_SUCCESS) *handle = made->handle;
   return code;
@@ -40,12 +46,14 @@ int derive(Function function, MPI_Datatype element, MPI_Datatype* handle, Make m
     return call.end(refuse_in_child());
   Type* found = nullptr;
   Type* made = nullptr;
-  int code = get_type(element, &found);
+  int code = given({{"newtype", handle}});
+  if (code == MPI_SUCCESS) code = get_type(element, &found);
   if (code == MPI_SUCCESS) code = make(*found, &made);
   return call.end(hand_out(code, made, handle));
 }
 
-int check_room(const char* what, std::size_t have, int room) {
+int check_room(const char* what, std::size_t have, int room, const void* array) {
+  if (have > 0 && array == nullptr) return given({{what, array}});
   if (have <= static_cast<std::size_t>(std::max(room, 0))) return MPI_SUCCESS;
   return fail(MPI_ERR_ARG, "room for %d %s, but the datatype has %zu; MPI_Type_get_envelope tells how many", room, what,
               have);
@@ -78,7 +86,7 @@ CANELE_MPI_NAME(Type_create_hvector);
 extern "C" int PMPI_Type_indexed(int count, const int* blocks, const int* displacements, MPI_Datatype element,
                                  MPI_Datatype* type) {
   return derive("MPI_Type_indexed", element, type, [&](Type& found, Type** made) {
-    if (const int code = check_count(count); code != MPI_SUCCESS) return code;
+    if (const int code = check_lists(count, blocks, displacements); code != MPI_SUCCESS) return code;
     const auto items = static_cast<std::size_t>(count);
     return make_indexed({blocks, items}, {displacements, items}, found, made);
   });
@@ -88,7 +96,7 @@ CANELE_MPI_NAME(Type_indexed);
 extern "C" int PMPI_Type_create_hindexed(int count, const int* blocks, const MPI_Aint* displacements,
                                          MPI_Datatype element, MPI_Datatype* type) {
   return derive("MPI_Type_create_hindexed", element, type, [&](Type& found, Type** made) {
-    if (const int code = check_count(count); code != MPI_SUCCESS) return code;
+    if (const int code = check_lists(count, blocks, displacements); code != MPI_SUCCESS) return code;
     const auto items = static_cast<std::size_t>(count);
     return make_hindexed({blocks, items}, {displacements, items}, found, made);
   });
@@ -100,14 +108,18 @@ extern "C" int PMPI_Type_create_struct(int count, const int* blocks, const MPI_A
   const Call call("MPI_Type_create_struct");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
-  if (const int code = check_count(count); code != MPI_SUCCESS) return call.end(code);
+  int code = given({{"newtype", type}});
+  if (code == MPI_SUCCESS) code = check_lists(count, blocks, displacements);
+  if (code == MPI_SUCCESS && count > 0) code = given({{"array of types", elements}});
+  if (code != MPI_SUCCESS) return call.end(code);
   const auto items = static_cast<std::size_t>(count);
   std::vector<Type*> found(items);
   for (std::size_t i = 0; i < items; ++i) {
-    if (const int code = get_type(elements[i], &found[i]); code != MPI_SUCCESS) return call.end(code);
+    code = get_type(elements[i], &found[i]);
+    if (code != MPI_SUCCESS) return call.end(code);
   }
   Type* made = nullptr;
-  const int code = make_struct({blocks, items}, {displacements, items}, found, &made);
+  code = make_struct({blocks, items}, {displacements, items}, found, &made);
   return call.end(hand_out(code, made, type));
 }
 CANELE_MPI_NAME(Type_create_struct);
@@ -127,6 +139,7 @@ extern "C" int PMPI_Type_commit(MPI_Datatype* type) {
   const Call call("MPI_Type_commit");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"type", type}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   return call.end(get_type(*type, &found));
 }
@@ -136,6 +149,7 @@ extern "C" int PMPI_Type_free(MPI_Datatype* type) {
   const Call call("MPI_Type_free");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"type", type}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   int code = get_type(*type, &found);
   if (code == MPI_SUCCESS && found->predefined) {
@@ -153,6 +167,7 @@ extern "C" int PMPI_Type_size(MPI_Datatype type, int* size) {
   const Call call("MPI_Type_size");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"size", size}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) *size = found->size > INT_MAX ? MPI_UNDEFINED : static_cast<int>(found->size);
@@ -164,6 +179,7 @@ extern "C" int PMPI_Type_get_extent(MPI_Datatype type, MPI_Aint* lower, MPI_Aint
   const Call call("MPI_Type_get_extent");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"lower", lower}, {"extent", extent}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) {
@@ -178,6 +194,7 @@ extern "C" int PMPI_Type_get_true_extent(MPI_Datatype type, MPI_Aint* lower, MPI
   const Call call("MPI_Type_get_true_extent");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"lower", lower}, {"extent", extent}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) {
@@ -192,6 +209,10 @@ extern "C" int PMPI_Type_get_envelope(MPI_Datatype type, int* integers, int* add
   const Call call("MPI_Type_get_envelope");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code =
+          given({{"integers", integers}, {"addresses", addresses}, {"types", types}, {"combiner", combiner}});
+      code != MPI_SUCCESS)
+    return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) {
@@ -216,9 +237,9 @@ extern "C" int PMPI_Type_get_contents(MPI_Datatype type, int max_integers, int m
   }
   if (code != MPI_SUCCESS) return call.end(code);
   const Contents& contents = found->contents;
-  code = check_room("integers", contents.integers.size(), max_integers);
-  if (code == MPI_SUCCESS) code = check_room("addresses", contents.addresses.size(), max_addresses);
-  if (code == MPI_SUCCESS) code = check_room("datatypes", contents.types.size(), max_types);
+  code = check_room("integers", contents.integers.size(), max_integers, integers);
+  if (code == MPI_SUCCESS) code = check_room("addresses", contents.addresses.size(), max_addresses, addresses);
+  if (code == MPI_SUCCESS) code = check_room("datatypes", contents.types.size(), max_types, types);
   if (code != MPI_SUCCESS) return call.end(code);
   std::copy(contents.integers.begin(), contents.integers.end(), integers);
   std::copy(contents.addresses.begin(), contents.addresses.end(), addresses);
@@ -234,6 +255,7 @@ extern "C" int PMPI_Type_get_name(MPI_Datatype type, char* name, int* length) {
   const Call call("MPI_Type_get_name");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"name", name}, {"length", length}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) {
@@ -248,6 +270,7 @@ extern "C" int PMPI_Type_set_name(MPI_Datatype type, const char* name) {
   const Call call("MPI_Type_set_name");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"name", name}}); code != MPI_SUCCESS) return call.end(code);
   Type* found = nullptr;
   const int code = get_type(type, &found);
   if (code == MPI_SUCCESS) found->name.assign(name, strnlen(name, MPI_MAX_OBJECT_NAME - 1));
@@ -256,6 +279,8 @@ extern "C" int PMPI_Type_set_name(MPI_Datatype type, const char* name) {
 CANELE_MPI_NAME(Type_set_name);
 
 extern "C" int PMPI_Get_address(const void* location, MPI_Aint* address) {
+  if (const int code = given({{"address", address}}); code != MPI_SUCCESS)
+    return Call::any_time("MPI_Get_address").end(code);
   *address = reinterpret_cast<MPI_Aint>(location);
   return MPI_SUCCESS;
 }
@@ -266,6 +291,7 @@ extern "C" int PMPI_Pack(const void* in, int count, MPI_Datatype type, void* out
   const Call call("MPI_Pack");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"position", position}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   Buffer buffer;
   int code = get_communicator(comm, &found);
@@ -276,6 +302,8 @@ extern "C" int PMPI_Pack(const void* in, int count, MPI_Datatype type, void* out
     return call.end(
         fail(MPI_ERR_TRUNCATE, "%zu bytes to pack at position %d of a buffer of %d", length, *position, size), found);
   }
+  if (length > 0) code = given({{"outbuf", out}});
+  if (code != MPI_SUCCESS) return call.end(code, found);
   pack(Payload(in, static_cast<std::size_t>(count), *buffer.type), 0, length, static_cast<char*>(out) + *position);
   *position += static_cast<int>(length);
   return MPI_SUCCESS;
@@ -287,6 +315,7 @@ extern "C" int PMPI_Unpack(const void* in, int size, int* position, void* out, i
   const Call call("MPI_Unpack");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"position", position}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   Buffer buffer;
   int code = get_communicator(comm, &found);
@@ -297,6 +326,8 @@ extern "C" int PMPI_Unpack(const void* in, int size, int* position, void* out, i
     return call.end(
         fail(MPI_ERR_TRUNCATE, "%zu bytes to unpack at position %d of a buffer of %d", length, *position, size), found);
   }
+  if (length > 0) code = given({{"inbuf", in}});
+  if (code != MPI_SUCCESS) return call.end(code, found);
   unpack(Payload(out, static_cast<std::size_t>(count), *buffer.type), 0, length,
          static_cast<const char*>(in) + *position);
   *position += static_cast<int>(length);
@@ -308,6 +339,7 @@ extern "C" int PMPI_Pack_size(int count, MPI_Datatype type, MPI_Comm comm, int* 
   const Call call("MPI_Pack_size");
   if (call.refused()) [[unlikely]]
     return call.end(refuse_in_child());
+  if (const int code = given({{"size", size}}); code != MPI_SUCCESS) return call.end(code);
   Communicator* found = nullptr;
   Buffer buffer;
   int code = get_communicator(comm, &found);

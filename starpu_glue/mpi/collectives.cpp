@@ -7,6 +7,7 @@
 //      like; the engine must be told which of the two it is, also where the program's arrays are not looked at.
 #include "starpu_glue/mpi/collectives.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -73,6 +74,31 @@ struct Block {
 [[gnu::always_inline]] inline bool are_blocks(const Asked& asked, Block* each) { return make_block(asked, 2, each); }
 constexpr bool are_blocks(const AskedEach&, Block*) { return false; }
 
+/// Where a part lies in the memory of all parts, which belongs to the other buffer.
+[[gnu::always_inline]] inline bool lies_in(const Block& part, const Block& all, int ranks) {
+  return static_cast<std::size_t>(part.memory - all.memory) < all.length * static_cast<std::size_t>(ranks);
+}
+
+int refuse_alias() {
+  return fail(MPI_ERR_BUFFER, "the send buffer is also the receive buffer, or a part of it; MPI_IN_PLACE says that");
+}
+/// Of parts that are equal: where both are blocks. With gaps between them buffers may share memory.
+int check_apart(const Asked& part, const Asked& all, int ranks) {
+  Block one, each;
+  const bool alias = make_block(part, 1, &one) && make_block(all, 2, &each) && lies_in(one, each, ranks);
+  return alias && one.length != 0 ? refuse_alias() : MPI_SUCCESS;
+}
+int check_apart(const Asked& part, const AskedEach& all, int /*ranks*/) {
+  return part.memory == all.memory && part.memory != nullptr && part.count > 0 ? refuse_alias() : MPI_SUCCESS;
+}
+int check_apart(const AskedEach& one, const AskedEach& other, int ranks) {
+  const auto some = [ranks](const int* counts) {
+    return std::any_of(counts, counts + ranks, [](int n) { return n > 0; });
+  };
+  const bool alias = one.memory == other.memory && one.memory != nullptr;
+  return alias && some(one.counts) && some(other.counts) ? refuse_alias() : MPI_SUCCESS;
+}
+
 int resolve(const Asked& asked, int ranks, Parts* parts) {
   Buffer buffer;
   const int code = get_buffer(asked.memory, asked.count, asked.type, &buffer);
@@ -84,6 +110,9 @@ int resolve(const Asked& asked, int ranks, Parts* parts) {
 int resolve(const AskedEach& asked, int ranks, Parts* parts) {
   if (asked.counts == nullptr || asked.places == nullptr) {
     return fail(MPI_ERR_ARG, "the array of %s is NULL", asked.counts == nullptr ? "counts" : "displacements");
+  }
+  if (asked.types == nullptr && asked.type == MPI_DATATYPE_NULL) {
+    return fail(MPI_ERR_ARG, "the datatype is MPI_DATATYPE_NULL, or the array of datatypes is NULL");
   }
   Buffer buffer;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -122,7 +151,8 @@ const void* input_of(const void* asked, const EngineParts& engine) {
 template <class Data>
 bool takes_blocks(const Start& start, const Asked& own, const Data& all, int root, Block* part, Block* parts) {
   if (!start.comm.has_rank(root) || !has_equal_parts(all) || !is_block(own, part)) return false;
-  return start.comm.rank() != root || (are_blocks(all, parts) && parts->length == part->length);
+  return start.comm.rank() != root ||
+         (are_blocks(all, parts) && parts->length == part->length && !lies_in(*part, *parts, start.comm.size()));
 }
 
 template <class Data>
@@ -137,6 +167,7 @@ template <class Data>
     code = take_output(start, all, start.comm.size(), in_place(own.memory), &parts, &output);
     if (code == MPI_SUCCESS && in_place(own.memory)) input.parts.length = parts.part(rank).size();
     if (code == MPI_SUCCESS) code = check_own(input.parts.length, parts.part(rank).size());
+    if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
   if (rank != root) output.parts.length = input.parts.length;
@@ -169,6 +200,7 @@ template <class Data>
     if (code == MPI_SUCCESS) code = take_input(start, all, start.comm.size(), &parts, &input);
     if (code == MPI_SUCCESS && in_place(own.memory)) output.parts.length = parts.part(rank).size();
     if (code == MPI_SUCCESS) code = check_own(parts.part(rank).size(), output.parts.length);
+    if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
   if (rank != root) input.parts.length = output.parts.length;
@@ -195,6 +227,7 @@ template <class Data>
   if (code == MPI_SUCCESS && !in_place(own.memory)) {
     code = take_input(start, own, 1, &part, &input);
     if (code == MPI_SUCCESS) code = check_own(input.parts.length, parts.part(start.comm.rank()).size());
+    if (code == MPI_SUCCESS) code = check_apart(own, all, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
   return from_collective(canele_iallgather(start.comm.group(), input_of(own.memory, input), output.memory,
@@ -203,7 +236,8 @@ template <class Data>
 
 template <class Data>
 int allgather(const Start& start, const Asked& own, const Data& all) {
-  if (Block part, parts; is_block(own, &part) && are_blocks(all, &parts) && part.length == parts.length) [[likely]] {
+  if (Block part, parts; is_block(own, &part) && are_blocks(all, &parts) && part.length == parts.length &&
+                         !lies_in(part, parts, start.comm.size())) [[likely]] {
     const canele_parts_t known{part.length, nullptr, nullptr};
     return from_collective(
         canele_iallgather(start.comm.group(), part.memory, parts.memory, &known, start.options, start.request));
@@ -221,6 +255,7 @@ template <class Data>
   if (code == MPI_SUCCESS && !here) {
     code = take_input(start, send, start.comm.size(), &sent, &input);
     if (code == MPI_SUCCESS) code = check_own(sent.part(rank).size(), received.part(rank).size());
+    if (code == MPI_SUCCESS) code = check_apart(send, receive, start.comm.size());
   }
   if (code != MPI_SUCCESS) return code;
   return from_collective(canele_ialltoall(start.comm.group(), input_of(send.memory, input),
@@ -230,7 +265,8 @@ template <class Data>
 
 template <class Data>
 int alltoall(const Start& start, const Data& send, const Data& receive) {
-  if (Block out, in; are_blocks(send, &out) && are_blocks(receive, &in) && out.length == in.length) [[likely]] {
+  if (Block out, in; are_blocks(send, &out) && are_blocks(receive, &in) && out.length == in.length &&
+                     !lies_in(out, in, start.comm.size())) [[likely]] {
     const canele_parts_t known{in.length, nullptr, nullptr};
     return from_collective(
         canele_ialltoall(start.comm.group(), out.memory, &known, in.memory, &known, start.options, start.request));

@@ -95,6 +95,13 @@ int fail(int code, const char* format, ...) {
   return code;
 }
 
+int given(std::initializer_list<Argument> arguments) {
+  for (const Argument& one : arguments) {
+    if (one.value == nullptr) return fail(MPI_ERR_ARG, "the argument %s is NULL; it must be given", one.name);
+  }
+  return MPI_SUCCESS;
+}
+
 int from_engine(int error) {
   if (error == CANELE_OK) return MPI_SUCCESS;
   return fail(class_of(error), "%s: %s", canele_error_string(error), canele_error_detail());

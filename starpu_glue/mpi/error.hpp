@@ -9,6 +9,8 @@
 
 #include <mpi.h>
 
+#include <initializer_list>
+
 #include "starpu_glue/mpi/profile.hpp"
 #include "starpu_glue/mpi/state.hpp"
 
@@ -16,6 +18,14 @@ namespace canele::mpi {
 
 /// Keeps the detail ("printf" text: what was wrong, what would be right) and returns `code`.
 [[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...);
+
+/// An argument that names a place in the program.
+struct Argument {
+  const char* name;
+  const void* value;
+};
+/// MPI_ERR_ARG if one of them is NULL: all must be given.
+int given(std::initializer_list<Argument> arguments);
 
 /// The MPI code for a CANELE_E... code (MPI_SUCCESS for CANELE_OK); keeps canele_error_detail() as the detail.
 int from_engine(int error);

@@ -30,8 +30,8 @@ inline constexpr std::string_view kFunctionsOfClass[kCallClasses] = {
     " MPI_Ialltoall MPI_Ialltoallv MPI_Ialltoallw MPI_Ireduce MPI_Iallreduce MPI_Ireduce_scatter"
     " MPI_Ireduce_scatter_block MPI_Iscan MPI_Iexscan ",
     " MPI_Test MPI_Testall MPI_Testany MPI_Testsome MPI_Iprobe ", " MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome ",
-    " MPI_Init MPI_Init_thread MPI_Query_thread MPI_Is_thread_main MPI_Abort MPI_Finalize MPI_Get_processor_name"
-    " MPI_Get_version MPI_Get_library_version MPI_Error_string MPI_Error_class"
+    " MPI_Init MPI_Init_thread MPI_Initialized MPI_Query_thread MPI_Is_thread_main MPI_Abort MPI_Finalize MPI_Finalized"
+    " MPI_Get_address MPI_Get_processor_name MPI_Get_version MPI_Get_library_version MPI_Error_string MPI_Error_class"
     " MPI_Cancel MPI_Test_cancelled MPI_Request_free MPI_Get_count MPI_Reduce_local"
     " MPI_Comm_compare MPI_Comm_create_group MPI_Comm_dup MPI_Comm_free MPI_Comm_get_attr MPI_Comm_get_errhandler"
     " MPI_Comm_get_name MPI_Comm_group MPI_Comm_rank MPI_Comm_set_errhandler MPI_Comm_set_name MPI_Comm_size"

@@ -3,8 +3,8 @@
 // Reduction operators: which of MPI's there are for which type, and the table of the user's.
 //
 // Who: reductions, MPI_Op_ functions. Threads: any.
-// Surprise: no arithmetic is here: the engine has it. MPI_BYTE and MPI_C_BOOL are its 8-bit integers, of which MPI
-//      allows the bits of the one and the truth of the other.
+// Surprise: no arithmetic is here: the engine has it. MPI_C_BOOL is its 8-bit integer, of which MPI allows the
+//      truth. So is MPI_BYTE, and of that the arithmetic is allowed, too: Open MPI does so, and PaRSEC relies on it.
 #include "starpu_glue/mpi/operation.hpp"
 
 #include <iterator>
@@ -45,10 +45,6 @@ bool is_logical(canele_operation operation) {
   return operation == CANELE_LAND || operation == CANELE_LOR || operation == CANELE_LXOR;
 }
 
-bool is_bitwise(canele_operation operation) {
-  return operation == CANELE_BAND || operation == CANELE_BOR || operation == CANELE_BXOR;
-}
-
 /// What the elements are to the engine; false where MPI has no such operation for them. Of the other pairs that MPI
 /// does not allow, the engine has none either.
 bool element_of(Basic basic, canele_operation operation, canele_element* element) {
@@ -77,7 +73,6 @@ bool element_of(Basic basic, canele_operation operation, canele_element* element
   static_assert(sizeof kElements / sizeof kElements[0] == static_cast<std::size_t>(Basic::int_int));
   if (basic == Basic::none) return false;
   if (basic == Basic::boolean && !is_logical(operation)) return false;
-  if (basic == Basic::byte && !is_bitwise(operation)) return false;
   *element = kElements[static_cast<std::size_t>(basic) - 1];
   return true;
 }

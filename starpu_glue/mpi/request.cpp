@@ -8,6 +8,8 @@
 //      only where the engine comes back to it.
 #include "starpu_glue/mpi/request.hpp"
 
+#include <algorithm>
+
 #include "starpu_glue/mpi/error.hpp"
 
 namespace canele::mpi {
@@ -116,6 +118,10 @@ int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer)
   return MPI_SUCCESS;
 }
 
+int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Datatype type, Buffer* buffer) {
+  return get_buffer(memory, count, endpoint.nobody() && type == MPI_DATATYPE_NULL ? MPI_BYTE : type, buffer);
+}
+
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint) {
   if (const int code = get_rank(comm, rank, false, endpoint); code != MPI_SUCCESS) return code;
   if (tag < 0) return fail(MPI_ERR_TAG, "tag is %d; the tag of a send must be at least 0", tag);
@@ -181,8 +187,10 @@ void keep_communicators_in_use() {
   });
 }
 
-bool is_done(Request& request, canele_status_t* status) {
-  return request.must(Request::nobody) || canele_request_status(&request.engine, status) == CANELE_OK;
+canele_status_t outcome_of(const Request& request) {
+  canele_status_t outcome{};
+  if (!request.must(Request::nobody)) canele_request_status(&request.engine, &outcome);
+  return outcome;
 }
 
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status) {
@@ -194,7 +202,7 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
   } else if (request.must(Request::nobody)) {
     fill_nobody_status(status);
   } else if (request.is_receive) {
-    fill_status(request.comm(), outcome, status);
+    fill_status(request.comm(), outcome, status, request.payload.length);
     if (outcome.cancelled == 0) code = from_status(outcome.error, outcome.source);
   } else {
     fill_empty_status(status);
@@ -236,7 +244,7 @@ int abandon(Request& request) {
   return from_engine(canele_request_on_event(&request.engine, CANELE_EVENT_FINALIZED, free_when_finalized, &request));
 }
 
-void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status) {
+void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status, std::size_t room) {
   if (status == MPI_STATUS_IGNORE) return;
   if (outcome.cancelled != 0) {
     fill_empty_status(status);
@@ -247,7 +255,8 @@ void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_S
   status->MPI_TAG = static_cast<int>(outcome.tag);
   status->MPI_ERROR = MPI_SUCCESS;
   status->cancelled = 0;
-  status->size = static_cast<MPI_Count>(outcome.length);
+  status->size =
+      static_cast<MPI_Count>(outcome.error == CANELE_ETRUNC ? std::min(room, outcome.length) : outcome.length);
 }
 
 void fill_empty_status(MPI_Status* status) {

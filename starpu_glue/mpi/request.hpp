@@ -124,6 +124,8 @@ struct Endpoint {
 
 /// Check the arguments of a call. MPI codes.
 int get_buffer(const void* memory, int count, MPI_Datatype type, Buffer* buffer);
+/// The same of a message; one to or from nobody needs no datatype.
+int get_message(const Endpoint& endpoint, const void* memory, int count, MPI_Datatype type, Buffer* buffer);
 int get_destination(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 int get_source(MPI_Comm comm, int rank, int tag, Endpoint* endpoint);
 
@@ -157,7 +159,12 @@ inline void free_request(Request& request) {
 }
 
 /// True once the request is finalized; does not make progress.
-bool is_done(Request& request, canele_status_t* status);
+inline bool is_done(Request& request) {
+  canele_request_t* const one = &request.engine;
+  return request.must(Request::nobody) || canele_find_done(1, &one, 0) == 0;
+}
+/// Of one that is done.
+canele_status_t outcome_of(const Request& request);
 
 /// Turns the outcome of a finalized request into `status` (may be MPI_STATUS_IGNORE), frees it and sets *handle to
 /// null. The MPI code of the outcome.
@@ -172,7 +179,9 @@ int abandon(Request& request);
 /// Calls Communicator::keep() of each communicator that a request is on.
 void keep_communicators_in_use();
 
-void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status);
+/// room: bytes that the receive had place for; of a longer message only those were received.
+void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status,
+                 std::size_t room = SIZE_MAX);
 void fill_empty_status(MPI_Status* status);
 void fill_nobody_status(MPI_Status* status);
 

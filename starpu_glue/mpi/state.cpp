@@ -29,6 +29,7 @@ constinit std::atomic<Phase> current{Phase::before};
 constinit std::atomic<canele_engine_t*> running{nullptr};
 constinit std::atomic<int> users{0};  // EngineUse objects alive
 constinit std::atomic<pthread_t> main_thread{};
+constinit std::atomic<int> level{MPI_THREAD_SINGLE};
 constinit std::atomic<bool> forks_noticed{false};
 
 /// In the child, whose other threads have vanished wherever they were: plain words only. No call is a plain one any
@@ -63,6 +64,16 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0' && std::string_view(value) != "0";
 }
 
+/// StarPU, which sets PIOM_DEDICATED, leaves all progress to a thread of the library.
+int check_worker() {
+  const char* worker = std::getenv("CANELE_WORKER");
+  if (!is_set("PIOM_DEDICATED") || worker == nullptr || std::string_view(worker) != "none") return MPI_SUCCESS;
+  return fail(
+      MPI_ERR_OTHER,
+      "CANELE_WORKER=none, but PIOM_DEDICATED=1, which StarPU sets, asks for a thread that makes progress: without "
+      "one no request of StarPU would end. Unset CANELE_WORKER, or set it to bound or auto");
+}
+
 /// A worker, or what is better beside StarPU's threads, which compute or poll all the time, on too few cores. Its naps
 /// disturb nobody: without membarrier, which interrupts every core of the job each time.
 void add_worker(std::vector<const char*>& settings) {
@@ -91,7 +102,9 @@ bool worker_wanted() {
   return worker == nullptr || std::string_view(worker).starts_with("bound");
 }
 
-int start() {
+int thread_level() { return level.load(std::memory_order_relaxed); }
+
+int start(int asked_level) {
   if (in_child) return refuse_in_child();
   if (!forks_noticed.exchange(true) && pthread_atfork(nullptr, nullptr, after_fork_in_child) != 0)
     return fail(MPI_ERR_NO_MEM, "no memory to notice forks");
@@ -99,6 +112,10 @@ int start() {
   if (!current.compare_exchange_strong(expected, Phase::ending)) {
     return fail(MPI_ERR_OTHER, expected == Phase::after ? "MPI cannot be initialized again after MPI_Finalize"
                                                         : "MPI is initialized already");
+  }
+  if (const int code = check_worker(); code != MPI_SUCCESS) {
+    current.store(Phase::before);
+    return code;
   }
   std::vector<const char*> settings;
   const std::string strategy = strategy_setting();
@@ -119,6 +136,7 @@ int start() {
     current.store(Phase::before);
     return code;
   }
+  level.store(asked_level, std::memory_order_relaxed);
   main_thread.store(pthread_self(), std::memory_order_release);
   running.store(made, std::memory_order_release);
   if (profile_file() != nullptr) profile::start();

@@ -28,8 +28,11 @@ int refuse_in_child();
 canele_engine_t* engine();
 
 /// MPI_Init and MPI_Finalize. An MPI code.
-int start();
+int start(int asked_level);
 int stop();
+
+/// The thread level that MPI_Init or MPI_Init_thread has provided: what was asked for.
+int thread_level();
 
 /// True in the thread that called MPI_Init.
 bool is_main_thread();

@@ -145,12 +145,14 @@ class Wrappers(unittest.TestCase):
 
     def test_questions(self):
         link = self.ask("canele-mpicc", "--showme:link")
-        self.assertRegex(link, rf"^-L{LIB} -Wl,-rpath,{LIB} -lcanele_mpi$")
+        self.assertRegex(link, rf"^-L{LIB} -Wl,-rpath,{LIB} -lcanele_mpi -lcanele$")
         self.assertEqual(link, self.ask("canele-mpicc", "-showme:link"))
-        self.assertRegex(self.ask("canele-mpicc", "--showme:compile"), r"^-I\S+$")
+        self.assertRegex(self.ask("canele-mpicc", "--showme:compile"), r"^-I\S+ -I\S+$")
         self.assertEqual(self.ask("canele-mpicc", "-link_info").split(" ", 1)[1], link)
-        self.assertTrue(os.path.exists(os.path.join(self.ask("canele-mpicxx", "--showme:incdirs"), "mpi.h")))
-        self.assertEqual(self.ask("canele-mpicc", "--showme:libs"), "canele_mpi")
+        directories = self.ask("canele-mpicxx", "--showme:incdirs").split()
+        for directory, header in zip(directories, ("mpi.h", "canele/canele.h")):
+            self.assertTrue(os.path.exists(os.path.join(directory, header)))
+        self.assertEqual(self.ask("canele-mpicc", "--showme:libs"), "canele_mpi canele")
         self.assertIn("canele-mpifort", self.ask("canele-mpifort", "--showme:version"))
         shown = self.ask("canele-mpicc", "--showme", "a.c")
         self.assertNotIn("pioman", shown)
@@ -174,6 +176,33 @@ class Wrappers(unittest.TestCase):
                 result = run(plain, "-c", source, "-o", program + ".o", env={**os.environ, variable: "false"})
                 self.assertNotEqual(result.returncode, 0)  # the variable names the compiler
 
+    def test_who_compiles(self):
+        """The option wins, then our variable, then those of the other two, whose build scripts set them."""
+        ask = {}
+        for name, option, suffix in (("mpicc", "-cc", "CC"), ("mpicxx", "-cxx", "CXX"), ("mpif77", "-fc", "FC")):
+            plain = os.path.join(LIB, "canele", "bin", name)
+            for variables, arguments, expected in (
+                    ({}, [option + "=mine"], "mine"), ({"MPICH_": "its"}, [], "its"), ({"OMPI_": "its"}, [], "its"),
+                    ({"MPICH_": "its", "CANELE_": "ours"}, [], "ours"),
+                    ({"CANELE_": "ours"}, [option + "=mine"], "mine")):
+                ask = {prefix + suffix: value for prefix, value in variables.items()}
+                result = run(plain, *arguments, "--showme:command", env={**os.environ, **ask})
+                self.assertEqual(result.stdout.strip(), expected, (name, variables, arguments))
+
+    def test_help_and_echo(self):
+        for name in ("canele-mpicc", "canele-mpicxx", "canele-mpifort"):
+            self.assertTrue(self.ask(name, "-help").startswith("usage: " + name))
+        self.assertRegex(self.ask("canele-mpicc", "-echo", "-cc=true", "-c", "a.c"), r"^true -I\S+ -I\S+ -c a.c$")
+
+    def test_mpi_and_native_calls_in_one_program(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source = os.path.join(directory, "a.c")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write("#include <canele/canele.h>\n#include <mpi.h>\nint main(int c, char **v) {\n"
+                           "  MPI_Init(&c, &v);\n  MPI_Finalize();\n  return canele_version() == NULL;\n}\n")
+            result = run(os.path.join(BIN, "canele-mpicc"), source, "-o", os.path.join(directory, "a"))
+            self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_a_missing_function_is_an_error(self):
         with tempfile.TemporaryDirectory() as directory:
             source = os.path.join(directory, "a.c")
@@ -182,6 +211,29 @@ class Wrappers(unittest.TestCase):
             result = run(os.path.join(BIN, "canele-mpicc"), source, "-o", os.path.join(directory, "a"))
             self.assertNotEqual(result.returncode, 0)
             self.assertIn("MPI_Win_create", result.stderr)
+
+
+class Nulls(unittest.TestCase):
+    """tests/mpi/nulls.c gives NULL for each argument of mpi.h that points to a result or an array."""
+
+    BUFFERS = re.compile(r"(void \*\w+|MPI_Status \*(status|statuses)|int \*argc|char \*\*\*argv)$")
+    BEFORE_IT_RUNS = {"Init_thread"}
+
+    def test_all_are_there(self):
+        with open(os.path.join(SOURCE, "starpu_glue/mpi/include/mpi.h"), encoding="utf-8") as file:
+            header = re.sub(r"\s+", " ", file.read())
+        with open(os.path.join(SOURCE, "tests/mpi/nulls.c"), encoding="utf-8") as file:
+            refused = re.findall(r"(?:REFUSED|CHECK_EQ)\(MPI_(\w+)\(([^;]*)\);", file.read())
+        functions = re.findall(r"CANELE_MPI_DECLARE\(\w+, (\w+), \(([^)]*)\)\)", header)
+        self.assertGreater(len(functions), 100)
+        for name, arguments in functions:
+            arguments = [one.strip().replace("* ", "*") for one in arguments.split(",")]
+            pointers = [one for one in arguments if "*" in one and not self.BUFFERS.search(one)]
+            if name.startswith("I") and "MPI_Request *request" in pointers:
+                pointers = ["MPI_Request *request"]  # the arrays are looked at by what it has in common with the other
+            given = [one for one, rest in refused if one == name and "NULL" in rest]
+            if name not in self.BEFORE_IT_RUNS:
+                self.assertGreaterEqual(len(given), len(pointers), (name, pointers))
 
 
 class Symbols(unittest.TestCase):

@@ -65,13 +65,19 @@ TEST(Operation, Locations) {
   EXPECT_EQ(once(MPI_MINLOC, MPI_DOUBLE_INT, Pair{1.5, 2}, Pair{1.5, 3}).index, 2);
 }
 
+TEST(Operation, TakesAByteForAnUnsignedChar) {
+  EXPECT_EQ(once<unsigned char>(MPI_SUM, MPI_BYTE, 200, 100), 44);
+  EXPECT_EQ(once<unsigned char>(MPI_MAX, MPI_BYTE, 200, 100), 200);
+  EXPECT_EQ(once<unsigned char>(MPI_MIN, MPI_BYTE, 200, 100), 100);
+  EXPECT_EQ(once<unsigned char>(MPI_LAND, MPI_BYTE, 200, 0), 0);
+  EXPECT_EQ(code_for(MPI_MINLOC, MPI_BYTE), MPI_ERR_OP);
+}
+
 TEST(Operation, RefusesWhatMpiDoesNotAllow) {
   EXPECT_EQ(code_for(MPI_BAND, MPI_DOUBLE), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_LAND, MPI_FLOAT), MPI_ERR_OP);
-  EXPECT_EQ(code_for(MPI_LAND, MPI_BYTE), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_BAND, MPI_C_BOOL), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_SUM, MPI_C_BOOL), MPI_ERR_OP);
-  EXPECT_EQ(code_for(MPI_SUM, MPI_BYTE), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_SUM, MPI_PACKED), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_MAX, MPI_C_FLOAT_COMPLEX), MPI_ERR_OP);
   EXPECT_EQ(code_for(MPI_SUM, MPI_2INT), MPI_ERR_OP);

@@ -22,6 +22,7 @@ struct Modelled {
   std::vector<std::ptrdiff_t> bytes;
   std::ptrdiff_t lower = 0;
   std::ptrdiff_t upper = 0;
+  bool marked = false;  ///< it, or a part of it, was resized: only such parts count for the bounds
 
   std::ptrdiff_t extent() const { return upper - lower; }
 };
@@ -31,6 +32,9 @@ class Placer {
  public:
   void place(const Modelled& element, std::ptrdiff_t at) {
     for (std::ptrdiff_t byte : element.bytes) out.bytes.push_back(at + byte);
+    if (out.marked && !element.marked) return;
+    if (element.marked && !out.marked) any_ = false;
+    out.marked = element.marked;
     out.lower = any_ ? std::min(out.lower, at + element.lower) : at + element.lower;
     out.upper = any_ ? std::max(out.upper, at + element.upper) : at + element.upper;
     any_ = true;
@@ -93,6 +97,7 @@ class Generator {
       code = structure(count, placer, &type);
     } else if (how == 4) {
       placer.place(element, 0);
+      placer.out.marked = true;
       placer.out.lower = number(-8, 8);
       placer.out.upper = placer.out.lower + number(0, 40);
       code = canele::mpi::make_resized(*element.type, placer.out.lower, placer.out.extent(), &type);

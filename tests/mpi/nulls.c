@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Every function of mpi.h, with NULL for each argument that points to a result or to an array: MPI_ERR_ARG, and nothing
+ * is done.
+ *
+ * Who: ctest (alone). Threads: one.
+ * Surprise: the list is complete, and run_mpi.py Nulls checks that: a function of mpi.h that has pointers is here, or
+ * among those that it says why not.
+ */
+#include "check.h"
+
+static const char *now = "none";
+
+/* The call must answer MPI_ERR_ARG. */
+#define REFUSED(call)                                                             \
+  do {                                                                            \
+    int class_ = -1;                                                              \
+    now = #call;                                                                  \
+    printf("%s\n", now);                                                          \
+    fflush(stdout); /* the last line says which it was, if it crashes */          \
+    MPI_Error_class((call), &class_);                                             \
+    if (class_ != MPI_ERR_ARG) {                                                  \
+      fprintf(stderr, "%s gives class %d instead of MPI_ERR_ARG\n", now, class_); \
+      MPI_Abort(MPI_COMM_WORLD, 1);                                               \
+    }                                                                             \
+  } while (0)
+
+static int value, other, ints[4];
+static MPI_Status status;
+static MPI_Aint address;
+static char text[MPI_MAX_ERROR_STRING];
+static const int one = 1, zero = 0;
+
+static void environment(void) {
+  REFUSED(MPI_Initialized(NULL));
+  REFUSED(MPI_Finalized(NULL));
+  REFUSED(MPI_Query_thread(NULL));
+  REFUSED(MPI_Is_thread_main(NULL));
+  REFUSED(MPI_Get_processor_name(NULL, &value));
+  REFUSED(MPI_Get_processor_name(text, NULL));
+  REFUSED(MPI_Get_version(NULL, &value));
+  REFUSED(MPI_Get_version(&value, NULL));
+  REFUSED(MPI_Get_library_version(NULL, &value));
+  REFUSED(MPI_Get_library_version(text, NULL));
+  REFUSED(MPI_Error_string(MPI_ERR_ARG, NULL, &value));
+  REFUSED(MPI_Error_string(MPI_ERR_ARG, text, NULL));
+  CHECK_EQ(MPI_Error_class(MPI_ERR_ARG, NULL), MPI_ERR_ARG);
+  REFUSED(MPI_Get_address(&value, NULL));
+}
+
+static void communicators(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Group group;
+  MPI_Comm_group(world, &group);
+  REFUSED(MPI_Comm_rank(world, NULL));
+  REFUSED(MPI_Comm_size(world, NULL));
+  REFUSED(MPI_Comm_dup(world, NULL));
+  REFUSED(MPI_Comm_split(world, 0, 0, NULL));
+  REFUSED(MPI_Comm_create_group(world, group, 0, NULL));
+  REFUSED(MPI_Comm_free(NULL));
+  REFUSED(MPI_Comm_compare(world, world, NULL));
+  REFUSED(MPI_Comm_group(world, NULL));
+  REFUSED(MPI_Comm_set_name(world, NULL));
+  REFUSED(MPI_Comm_get_name(world, NULL, &value));
+  REFUSED(MPI_Comm_get_name(world, text, NULL));
+  REFUSED(MPI_Comm_get_attr(world, MPI_TAG_UB, NULL, &value));
+  REFUSED(MPI_Comm_get_attr(world, MPI_TAG_UB, text, NULL));
+  REFUSED(MPI_Comm_get_errhandler(world, NULL));
+  REFUSED(MPI_Group_size(group, NULL));
+  REFUSED(MPI_Group_rank(group, NULL));
+  REFUSED(MPI_Group_incl(group, 1, NULL, &group));
+  REFUSED(MPI_Group_incl(group, 1, &zero, NULL));
+  REFUSED(MPI_Group_translate_ranks(group, 1, NULL, group, &value));
+  REFUSED(MPI_Group_translate_ranks(group, 1, &zero, group, NULL));
+  REFUSED(MPI_Group_free(NULL));
+  MPI_Group_free(&group);
+}
+
+static void messages(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Request request = MPI_REQUEST_NULL;
+  REFUSED(MPI_Isend(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Issend(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Irecv(&value, 1, MPI_INT, 0, 0, world, NULL));
+  REFUSED(MPI_Iprobe(0, 0, world, NULL, &status));
+  REFUSED(MPI_Get_count(NULL, MPI_INT, &value));
+  REFUSED(MPI_Get_count(&status, MPI_INT, NULL));
+  REFUSED(MPI_Wait(NULL, &status));
+  REFUSED(MPI_Waitall(1, NULL, MPI_STATUSES_IGNORE));
+  REFUSED(MPI_Waitall(1, NULL, &status));
+  REFUSED(MPI_Waitany(1, NULL, &value, &status));
+  REFUSED(MPI_Waitany(1, &request, NULL, &status));
+  REFUSED(MPI_Waitsome(1, NULL, &value, ints, &status));
+  REFUSED(MPI_Waitsome(1, &request, NULL, ints, &status));
+  REFUSED(MPI_Waitsome(1, &request, &value, NULL, &status));
+  REFUSED(MPI_Test(NULL, &value, &status));
+  REFUSED(MPI_Test(&request, NULL, &status));
+  REFUSED(MPI_Testall(1, NULL, &value, &status));
+  REFUSED(MPI_Testall(1, &request, NULL, &status));
+  REFUSED(MPI_Testany(1, NULL, &value, &other, &status));
+  REFUSED(MPI_Testany(1, &request, NULL, &other, &status));
+  REFUSED(MPI_Testany(1, &request, &value, NULL, &status));
+  REFUSED(MPI_Testsome(1, NULL, &value, ints, &status));
+  REFUSED(MPI_Testsome(1, &request, NULL, ints, &status));
+  REFUSED(MPI_Testsome(1, &request, &value, NULL, &status));
+  REFUSED(MPI_Cancel(NULL));
+  REFUSED(MPI_Test_cancelled(NULL, &value));
+  REFUSED(MPI_Test_cancelled(&status, NULL));
+  REFUSED(MPI_Request_free(NULL));
+}
+
+/* Without waiting: the request. */
+static void requests_of_collectives(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const MPI_Datatype type = MPI_INT;
+  REFUSED(MPI_Ibarrier(world, NULL));
+  REFUSED(MPI_Ibcast(&value, 1, type, 0, world, NULL));
+  REFUSED(MPI_Igather(&value, 1, type, &other, 1, type, 0, world, NULL));
+  REFUSED(MPI_Igatherv(&value, 1, type, &other, &one, &zero, type, 0, world, NULL));
+  REFUSED(MPI_Iscatter(&value, 1, type, &other, 1, type, 0, world, NULL));
+  REFUSED(MPI_Iscatterv(&value, &one, &zero, type, &other, 1, type, 0, world, NULL));
+  REFUSED(MPI_Iallgather(&value, 1, type, &other, 1, type, world, NULL));
+  REFUSED(MPI_Iallgatherv(&value, 1, type, &other, &one, &zero, type, world, NULL));
+  REFUSED(MPI_Ialltoall(&value, 1, type, &other, 1, type, world, NULL));
+  REFUSED(MPI_Ialltoallv(&value, &one, &zero, type, &other, &one, &zero, type, world, NULL));
+  REFUSED(MPI_Ialltoallw(&value, &one, &zero, &type, &other, &one, &zero, &type, world, NULL));
+  REFUSED(MPI_Ireduce(&value, &other, 1, type, MPI_SUM, 0, world, NULL));
+  REFUSED(MPI_Iallreduce(&value, &other, 1, type, MPI_SUM, world, NULL));
+  REFUSED(MPI_Ireduce_scatter(&value, &other, &one, type, MPI_SUM, world, NULL));
+  REFUSED(MPI_Ireduce_scatter_block(&value, &other, 1, type, MPI_SUM, world, NULL));
+  REFUSED(MPI_Iscan(&value, &other, 1, type, MPI_SUM, world, NULL));
+  REFUSED(MPI_Iexscan(&value, &other, 1, type, MPI_SUM, world, NULL));
+}
+
+/* Arrays with an entry for each rank. */
+static void arrays_of_collectives(void) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const MPI_Datatype type = MPI_INT;
+  REFUSED(MPI_Gatherv(&value, 1, type, &other, NULL, &zero, type, 0, world));
+  REFUSED(MPI_Gatherv(&value, 1, type, &other, &one, NULL, type, 0, world));
+  REFUSED(MPI_Scatterv(&value, NULL, &zero, type, &other, 1, type, 0, world));
+  REFUSED(MPI_Scatterv(&value, &one, NULL, type, &other, 1, type, 0, world));
+  REFUSED(MPI_Allgatherv(&value, 1, type, &other, NULL, &zero, type, world));
+  REFUSED(MPI_Allgatherv(&value, 1, type, &other, &one, NULL, type, world));
+  REFUSED(MPI_Alltoallv(&value, NULL, &zero, type, &other, &one, &zero, type, world));
+  REFUSED(MPI_Alltoallv(&value, &one, NULL, type, &other, &one, &zero, type, world));
+  REFUSED(MPI_Alltoallv(&value, &one, &zero, type, &other, NULL, &zero, type, world));
+  REFUSED(MPI_Alltoallv(&value, &one, &zero, type, &other, &one, NULL, type, world));
+  REFUSED(MPI_Alltoallw(&value, NULL, &zero, &type, &other, &one, &zero, &type, world));
+  REFUSED(MPI_Alltoallw(&value, &one, NULL, &type, &other, &one, &zero, &type, world));
+  REFUSED(MPI_Alltoallw(&value, &one, &zero, NULL, &other, &one, &zero, &type, world));
+  REFUSED(MPI_Alltoallw(&value, &one, &zero, &type, &other, NULL, &zero, &type, world));
+  REFUSED(MPI_Alltoallw(&value, &one, &zero, &type, &other, &one, NULL, &type, world));
+  REFUSED(MPI_Alltoallw(&value, &one, &zero, &type, &other, &one, &zero, NULL, world));
+  REFUSED(MPI_Reduce_scatter(&value, &other, NULL, type, MPI_SUM, world));
+}
+
+static void types(void) {
+  MPI_Datatype type;
+  const MPI_Datatype element = MPI_INT;
+  const MPI_Aint start_at = 0;
+  REFUSED(MPI_Type_contiguous(1, MPI_INT, NULL));
+  REFUSED(MPI_Type_vector(1, 1, 1, MPI_INT, NULL));
+  REFUSED(MPI_Type_create_hvector(1, 1, 4, MPI_INT, NULL));
+  REFUSED(MPI_Type_indexed(1, NULL, &zero, MPI_INT, &type));
+  REFUSED(MPI_Type_indexed(1, &one, NULL, MPI_INT, &type));
+  REFUSED(MPI_Type_indexed(1, &one, &zero, MPI_INT, NULL));
+  REFUSED(MPI_Type_create_hindexed(1, NULL, &start_at, MPI_INT, &type));
+  REFUSED(MPI_Type_create_hindexed(1, &one, NULL, MPI_INT, &type));
+  REFUSED(MPI_Type_create_hindexed(1, &one, &start_at, MPI_INT, NULL));
+  REFUSED(MPI_Type_create_struct(1, NULL, &start_at, &element, &type));
+  REFUSED(MPI_Type_create_struct(1, &one, NULL, &element, &type));
+  REFUSED(MPI_Type_create_struct(1, &one, &start_at, NULL, &type));
+  REFUSED(MPI_Type_create_struct(1, &one, &start_at, &element, NULL));
+  REFUSED(MPI_Type_create_resized(MPI_INT, 0, 8, NULL));
+  REFUSED(MPI_Type_dup(MPI_INT, NULL));
+  REFUSED(MPI_Type_commit(NULL));
+  REFUSED(MPI_Type_free(NULL));
+  REFUSED(MPI_Type_size(MPI_INT, NULL));
+  REFUSED(MPI_Type_get_extent(MPI_INT, NULL, &address));
+  REFUSED(MPI_Type_get_extent(MPI_INT, &address, NULL));
+  REFUSED(MPI_Type_get_true_extent(MPI_INT, NULL, &address));
+  REFUSED(MPI_Type_get_true_extent(MPI_INT, &address, NULL));
+  REFUSED(MPI_Type_get_envelope(MPI_INT, NULL, ints, ints, ints));
+  REFUSED(MPI_Type_get_envelope(MPI_INT, ints, NULL, ints, ints));
+  REFUSED(MPI_Type_get_envelope(MPI_INT, ints, ints, NULL, ints));
+  REFUSED(MPI_Type_get_envelope(MPI_INT, ints, ints, ints, NULL));
+  MPI_Type_create_hindexed(1, &one, &start_at, MPI_INT, &type);
+  MPI_Datatype found;
+  REFUSED(MPI_Type_get_contents(type, 4, 1, 1, NULL, &address, &found));
+  REFUSED(MPI_Type_get_contents(type, 4, 1, 1, ints, NULL, &found));
+  REFUSED(MPI_Type_get_contents(type, 4, 1, 1, ints, &address, NULL));
+  MPI_Type_free(&type);
+  REFUSED(MPI_Type_get_name(MPI_INT, NULL, &value));
+  REFUSED(MPI_Type_get_name(MPI_INT, text, NULL));
+  REFUSED(MPI_Type_set_name(MPI_INT, NULL));
+  int position = 0;
+  REFUSED(MPI_Pack(&value, 1, MPI_INT, NULL, 8, &position, MPI_COMM_WORLD));
+  REFUSED(MPI_Pack(&value, 1, MPI_INT, text, 8, NULL, MPI_COMM_WORLD));
+  REFUSED(MPI_Unpack(NULL, 8, &position, &value, 1, MPI_INT, MPI_COMM_WORLD));
+  REFUSED(MPI_Unpack(text, 8, NULL, &value, 1, MPI_INT, MPI_COMM_WORLD));
+  REFUSED(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, NULL));
+}
+
+static void sum(void *in, void *inout, int *count, MPI_Datatype *type) {
+  (void)in, (void)inout, (void)count, (void)type;
+}
+
+static void operators(void) {
+  MPI_Op op;
+  REFUSED(MPI_Op_create(NULL, 1, &op));
+  REFUSED(MPI_Op_create(sum, 1, NULL));
+  REFUSED(MPI_Op_free(NULL));
+  REFUSED(MPI_Op_commutative(MPI_SUM, NULL));
+  REFUSED(MPI_Reduce_local(NULL, &value, 1, MPI_INT, MPI_SUM));
+  REFUSED(MPI_Reduce_local(&value, NULL, 1, MPI_INT, MPI_SUM));
+}
+
+int main(int argc, char **argv) {
+  start(&argc, &argv);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  environment();
+  communicators();
+  messages();
+  requests_of_collectives();
+  arrays_of_collectives();
+  types();
+  operators();
+  return finish();
+}
