@@ -9,6 +9,7 @@
 #include <mpi.h>
 #include <sys/resource.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
