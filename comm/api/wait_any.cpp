@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "comm/api/api.hpp"
+#include "comm/matching/prefetch.hpp"
 
 namespace canele::comm::api {
 namespace {
@@ -27,7 +28,7 @@ Look look_at(canele_request_t* const* requests, std::size_t count, std::size_t f
   Look look{count};
   for (std::size_t left = count, i = from; left > 0; --left, ++i) {
     if (i == count) i = 0;
-    if (i + ahead < count) __builtin_prefetch(requests[i + ahead]);
+    if (i + ahead < count) prefetch_to_read(requests[i + ahead]);
     if (requests[i] == nullptr) continue;
     const Request& r = request_of(requests[i]);
     if (r.kind == Request::Kind::null || r.finalized()) {

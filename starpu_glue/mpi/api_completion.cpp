@@ -101,7 +101,6 @@ class Look {
         if (const int code = get_request(handles_[begin + i], &request); code != MPI_SUCCESS) return code;
         entries[i] = engine_request(request);
         if (request == nullptr) continue;
-        __builtin_prefetch(&request->engine);
         live_ = request;
       }
       const auto all = static_cast<std::size_t>(size);

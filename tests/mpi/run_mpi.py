@@ -70,6 +70,13 @@ class Settings(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return re.search(r"strategy (\w+)", result.stderr).group(1), result.stderr
 
+    def test_starpu_without_a_worker(self):
+        """Nothing would make progress: said at the start."""
+        environment = {**os.environ, "PIOM_DEDICATED": "1", "CANELE_WORKER": "none"}
+        result = run(os.path.join(BIN, "mpi_environment"), "1", env=environment)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, "CANELE_WORKER=none.*Unset CANELE_WORKER, or set it to bound or auto")
+
     def test_strategy(self):
         fallback, _ = self.strategy()
         for name, ours in (("prio", "priority"), ("aggreg", "aggregate"), ("default", "fifo")):

@@ -4,6 +4,8 @@
 //
 // Who: ctest. Threads: one, and one that sends late.
 // Surprise: ranks of a job are engines of this process, so one call can wait for requests of several.
+#include <numeric>
+
 #include "local_job.hpp"
 
 namespace canele::test {
@@ -18,6 +20,7 @@ class WaitAny : public testing::Test {
     options.settings = {"CANELE_WORKER=none"};
     return options;
   }
+  WaitAny() { std::iota(sent_.begin(), sent_.end(), 0u); }
   void receive(int rank, std::uint64_t with, canele_request_t& request) {
     EXPECT_EQ(canele_irecv(sessions_[static_cast<std::size_t>(rank)], 1 - rank, with, CANELE_TAG_EXACT,
                            &got_[with % many], sizeof got_[0], &request),
@@ -25,7 +28,8 @@ class WaitAny : public testing::Test {
   }
   /// It ends at once, or with progress of its receiver.
   void send(int rank, std::uint64_t with, canele_request_t& request) {
-    ASSERT_EQ(canele_isend(sessions_[static_cast<std::size_t>(rank)], 1 - rank, with, &with, sizeof got_[0], &request),
+    ASSERT_EQ(canele_isend(sessions_[static_cast<std::size_t>(rank)], 1 - rank, with, &sent_[with % many],
+                           sizeof sent_[0], &request),
               CANELE_OK);
   }
   void meet() {
@@ -37,7 +41,7 @@ class WaitAny : public testing::Test {
 
   LocalJob job_{without_worker()};
   std::vector<canele_session_t*> sessions_ = job_.open("s");
-  std::vector<std::uint32_t> got_ = std::vector<std::uint32_t>(many);
+  std::vector<std::uint32_t> got_ = std::vector<std::uint32_t>(many), sent_ = std::vector<std::uint32_t>(many);
 };
 
 TEST_F(WaitAny, AllEnginesWhoseRequestsAreWaitedForMakeProgress) {
