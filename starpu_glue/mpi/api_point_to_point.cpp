@@ -54,7 +54,8 @@ namespace {
 /// Fills `status` from a transfer that was a receive; keeps the code.
 int receive_outcome(const Endpoint& from, int code, const canele_status_t& outcome, std::size_t room,
                     MPI_Status* status) {
-  fill_status(*from.comm, outcome, status, room);
+  fill_status(*from.comm, outcome, status);
+  limit_size(outcome, room, status);
   if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
   return code;
 }
@@ -110,7 +111,8 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   canele_status_t outcome{};
   canele_request_status(&request.engine, &outcome);
   if (status != MPI_STATUS_IGNORE && outcome.error == error) {
-    fill_status(comm, outcome, status, request.payload.length);
+    fill_status(comm, outcome, status);
+    limit_size(outcome, request.payload.length, status);
     status->MPI_ERROR = code;
   }
   const int ended = call.end(code, &comm);
@@ -188,7 +190,7 @@ CANELE_MPI_NAME(Recv);
 extern "C" int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                           MPI_Request* request) {
   Usual message;
-  if (message.has_destination(comm, rank, tag) && message.has_data(type, count) && request != nullptr) [[likely]] {
+  if (request != nullptr && message.has_destination(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
     if (Request* made = message.take_request(false)) [[likely]]
       return hand_out("MPI_Isend", *made, message.send(buffer, *made), request);
   }
@@ -205,7 +207,7 @@ CANELE_MPI_NAME(Issend);
 extern "C" int PMPI_Irecv(void* memory, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                           MPI_Request* request) {
   Usual message;
-  if (message.has_source(comm, rank, tag) && message.has_data(type, count) && request != nullptr) [[likely]] {
+  if (request != nullptr && message.has_source(comm, rank, tag) && message.has_data(type, count)) [[likely]] {
     if (Request* made = message.take_request(true)) [[likely]]
       return hand_out("MPI_Irecv", *made, message.receive(memory, *made), request);
   }

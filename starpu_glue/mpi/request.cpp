@@ -202,7 +202,8 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
   } else if (request.must(Request::nobody)) {
     fill_nobody_status(status);
   } else if (request.is_receive) {
-    fill_status(request.comm(), outcome, status, request.payload.length);
+    fill_status(request.comm(), outcome, status);
+    limit_size(outcome, request.payload.length, status);
     if (outcome.cancelled == 0) code = from_status(outcome.error, outcome.source);
   } else {
     fill_empty_status(status);
@@ -244,7 +245,7 @@ int abandon(Request& request) {
   return from_engine(canele_request_on_event(&request.engine, CANELE_EVENT_FINALIZED, free_when_finalized, &request));
 }
 
-void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status, std::size_t room) {
+void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status) {
   if (status == MPI_STATUS_IGNORE) return;
   if (outcome.cancelled != 0) {
     fill_empty_status(status);
@@ -255,8 +256,12 @@ void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_S
   status->MPI_TAG = static_cast<int>(outcome.tag);
   status->MPI_ERROR = MPI_SUCCESS;
   status->cancelled = 0;
-  status->size =
-      static_cast<MPI_Count>(outcome.error == CANELE_ETRUNC ? std::min(room, outcome.length) : outcome.length);
+  status->size = static_cast<MPI_Count>(outcome.length);
+}
+
+void limit_size(const canele_status_t& outcome, std::size_t room, MPI_Status* status) {
+  if (outcome.error != CANELE_ETRUNC || status == MPI_STATUS_IGNORE) return;
+  status->size = static_cast<MPI_Count>(std::min(room, outcome.length));
 }
 
 void fill_empty_status(MPI_Status* status) {

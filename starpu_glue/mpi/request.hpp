@@ -179,9 +179,10 @@ int abandon(Request& request);
 /// Calls Communicator::keep() of each communicator that a request is on.
 void keep_communicators_in_use();
 
-/// room: bytes that the receive had place for; of a longer message only those were received.
-void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status,
-                 std::size_t room = SIZE_MAX);
+void fill_status(const Communicator& comm, const canele_status_t& outcome, MPI_Status* status);
+/// After fill_status(), where the message may have been longer than its receive, which had `room` bytes: those were
+/// received.
+void limit_size(const canele_status_t& outcome, std::size_t room, MPI_Status* status);
 void fill_empty_status(MPI_Status* status);
 void fill_nobody_status(MPI_Status* status);
 

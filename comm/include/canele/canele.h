@@ -376,7 +376,7 @@ CANELE_API int canele_improbe(canele_session_t *session, int source, uint64_t ta
 
 /* --------------------------------------------------------------------------------------------------- wait */
 
-/** *done = 1 and *status (may be NULL) filled if the request is finalized, else *done = 0. Makes progress once if not, and
+/** *done = 1 and *status (may be NULL) filled if the request is finalized, else *done = 0. Makes progress once if not;
  * gives the core to another thread that wants it, as all calls that look once do. A null request is done. */
 CANELE_API int canele_test(canele_request_t *request, int *done, canele_status_t *status);
 
