@@ -112,7 +112,7 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   canele_request_status(&request.engine, &outcome);
   if (status != MPI_STATUS_IGNORE && outcome.error == error) {
     fill_status(comm, outcome, status);
-    limit_size(outcome, request.payload.length, status);
+    limit_size(outcome, request.room, status);
     status->MPI_ERROR = code;
   }
   const int ended = call.end(code, &comm);

@@ -152,6 +152,7 @@ int start_receive(const Endpoint& from, const Buffer& buffer, MPI_Request* handl
   Request* request = nullptr;
   int code = new_request(from, buffer, true, &request);
   if (code != MPI_SUCCESS) return code;
+  request->room = buffer.size();
   if (!from.nobody()) {
     code = request->receive(from.comm->messages(), from.world_rank, from.tag, from.mask, buffer);
   }
@@ -203,7 +204,7 @@ int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle
     fill_nobody_status(status);
   } else if (request.is_receive) {
     fill_status(request.comm(), outcome, status);
-    limit_size(outcome, request.payload.length, status);
+    limit_size(outcome, request.room, status);
     if (outcome.cancelled == 0) code = from_status(outcome.error, outcome.source);
   } else {
     fill_empty_status(status);

@@ -38,7 +38,10 @@ struct RequestHead {
   };
 
   std::atomic<Communicator*> on{nullptr};  ///< null while it is free. Atomic for keep_communicators_in_use only
-  Request* next_free = nullptr;            ///< of those that a thread keeps
+  union {
+    Request* next_free = nullptr;  ///< of those that a thread keeps
+    std::size_t room;              ///< of a receive on its way: bytes that it has place for
+  };
   std::uint8_t duties = 0;
   bool is_receive = false;
   profile::Started started;

@@ -62,7 +62,7 @@ class Usual {
     return canele_isend(comm_->messages(), peer_, tag_, first_byte(memory), length(), &request.engine);
   }
   int receive(void* memory, Request& request) const {
-    request.payload.length = length();  // how much of a longer message is received
+    request.room = length();
     return canele_irecv(comm_->messages(), peer_, tag_, mask_, first_byte(memory), length(), &request.engine);
   }
 
