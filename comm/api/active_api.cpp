@@ -230,7 +230,7 @@ int stop_active_messages(Session& session) {
 using namespace canele::comm;
 using namespace canele::comm::api;
 
-int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_handler_t* handler) {
+int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_handler_t* handler) try {
   if (session == nullptr || handler == nullptr || handler->struct_size < sizeof *handler ||
       handler->arrived == nullptr) {
     return error(CANELE_EINVAL,
@@ -249,9 +249,11 @@ int canele_am_register(canele_session_t* session, uint64_t id, const canele_am_h
   serve_id(*active->session, id, true);
   place->start();
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_am_unregister(canele_session_t* session, uint64_t id) {
+int canele_am_unregister(canele_session_t* session, uint64_t id) try {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_am_unregister: session is NULL");
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_am_unregister inside a completion callback");
   int code = CANELE_OK;
@@ -270,10 +272,12 @@ int canele_am_unregister(canele_session_t* session, uint64_t id) {
   handler->stop();
   serve_id(*active->session, id, false);
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
 int canele_am_send(canele_session_t* session, int destination, uint64_t id, const void* header, size_t header_length,
-                   const canele_data_t* payload, const canele_send_options_t* options, canele_am_t* message) {
+                   const canele_data_t* payload, const canele_send_options_t* options, canele_am_t* message) try {
   int code = check_send(session, header, header_length, options, message);
   if (code != CANELE_OK) return code;
   Session* active = session_of(session).active.load(std::memory_order_acquire);
@@ -299,4 +303,6 @@ int canele_am_send(canele_session_t* session, int destination, uint64_t id, cons
   const canele_data_t whole =
       canele_data_segments(sending_segments, &sending, sending.head_length + sending.payload.length);
   return canele_isend_data(public_of(*active), destination, id, &whole, &given, &sending.request);
+} catch (...) {
+  return caught();
 }

@@ -137,7 +137,7 @@ using namespace canele::comm::api;
 using collectives::Operation;
 
 int canele_group_create(canele_engine_t* engine, const char* label, const int* ranks, size_t count,
-                        canele_group_t** group) {
+                        canele_group_t** group) try {
   if (engine == nullptr || label == nullptr || group == nullptr) {
     return no_group(CANELE_EINVAL, "engine, label and group must be given");
   }
@@ -148,27 +148,27 @@ int canele_group_create(canele_engine_t* engine, const char* label, const int* r
     return no_group(CANELE_EINVAL,
                     "a label has 1 to " + std::to_string(longest_label) + " bytes, not " + std::to_string(name.size()));
   }
-  try {
-    std::vector<int> members;
-    if (ranks != nullptr) {
-      if (count > static_cast<std::size_t>(e.size)) {
-        return no_group(CANELE_EINVAL, std::to_string(count) + " members, but the job has " + std::to_string(e.size) +
-                                           " ranks, and each is named once");
-      }
-      members.assign(ranks, ranks + count);
-      const int code = check_members(e, members);
-      if (code != CANELE_OK) return code;
+  std::vector<int> members;
+  if (ranks != nullptr) {
+    if (count > static_cast<std::size_t>(e.size)) {
+      return no_group(CANELE_EINVAL, std::to_string(count) + " members, but the job has " + std::to_string(e.size) +
+                                         " ranks, and each is named once");
     }
-    return make_group(e, name, std::move(members), group);
-  } catch (const std::bad_alloc&) {
-    return no_group(CANELE_ENOMEM, "no memory");
+    members.assign(ranks, ranks + count);
+    const int code = check_members(e, members);
+    if (code != CANELE_OK) return code;
   }
+  return make_group(e, name, std::move(members), group);
+} catch (...) {
+  return caught();
 }
 
-int canele_group_destroy(canele_group_t* group) {
+int canele_group_destroy(canele_group_t* group) try {
   if (group != nullptr && fork::in_child) return refuse_in_child("canele_group_destroy");
   if (group == nullptr || group_of(group).close()) return CANELE_OK;
   return error(CANELE_EBUSY, "canele_group_destroy: collectives of it are under way: wait for them");
+} catch (...) {
+  return caught();
 }
 
 namespace {
@@ -180,17 +180,21 @@ namespace {
 
 }  // namespace
 
-int canele_group_rank(const canele_group_t* group) {
+int canele_group_rank(const canele_group_t* group) try {
   if (group == nullptr || fork::in_child) return refuse_question(group, "canele_group_rank");
   return group_of(group).rank();
+} catch (...) {
+  return caught();
 }
 
-int canele_group_size(const canele_group_t* group) {
+int canele_group_size(const canele_group_t* group) try {
   if (group == nullptr || fork::in_child) return refuse_question(group, "canele_group_size");
   return group_of(group).size();
+} catch (...) {
+  return caught();
 }
 
-int canele_operator_of(enum canele_operation operation, enum canele_element element, canele_operator_t* result) {
+int canele_operator_of(enum canele_operation operation, enum canele_element element, canele_operator_t* result) try {
   const auto o = static_cast<unsigned>(operation), t = static_cast<unsigned>(element);
   if (result == nullptr || o >= collectives::operator_count || t >= collectives::element_count) {
     return error(CANELE_EINVAL,
@@ -204,15 +208,19 @@ int canele_operator_of(enum canele_operation operation, enum canele_element elem
   }
   *result = {kernel, nullptr, collectives::size_of(element), 1};
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_ibarrier(canele_group_t* group, const canele_collective_options_t* options, canele_request_t* request) {
+int canele_ibarrier(canele_group_t* group, const canele_collective_options_t* options, canele_request_t* request) try {
   Collective one("canele_ibarrier", Operation::barrier, group, options, request);
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_ibcast(canele_group_t* group, void* buffer, size_t length, int root,
-                  const canele_collective_options_t* options, canele_request_t* request) {
+                  const canele_collective_options_t* options, canele_request_t* request) try {
   Again again(group, options, request);
   if (is_there(buffer) && again.is({Operation::bcast, root, length})) [[likely]]
     return again.carry_out("canele_ibcast", Operation::bcast, {nullptr, static_cast<std::byte*>(buffer), {}, 0});
@@ -222,11 +230,13 @@ int canele_ibcast(canele_group_t* group, void* buffer, size_t length, int root,
   one.memory(buffer, length, "buffer");
   one.work.output = static_cast<std::byte*>(buffer);
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_ireduce(canele_group_t* group, const void* input, void* output, size_t count,
                    const canele_operator_t* operation, int root, const canele_collective_options_t* options,
-                   canele_request_t* request) {
+                   canele_request_t* request) try {
   Again again(group, options, request);
   const bool at_root = again.at_root(root);
   if (is_there(input) && (!at_root || output != nullptr) &&
@@ -238,20 +248,24 @@ int canele_ireduce(canele_group_t* group, const void* input, void* output, size_
   one.require(one.at_root() || !one.call.in_place, "CANELE_IN_PLACE is for the root: elsewhere give the input");
   one.work.output = one.at_root() ? static_cast<std::byte*>(output) : nullptr;
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_iallreduce(canele_group_t* group, const void* input, void* output, size_t count,
                       const canele_operator_t* operation, const canele_collective_options_t* options,
-                      canele_request_t* request) {
+                      canele_request_t* request) try {
   Collective one("canele_iallreduce", Operation::allreduce, group, options, request);
   read_reduction(one, input, output, count, operation, true);
   one.work.output = static_cast<std::byte*>(output);
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_iscan(canele_group_t* group, const void* input, void* output, size_t count,
                  const canele_operator_t* operation, const canele_collective_options_t* options,
-                 canele_request_t* request) {
+                 canele_request_t* request) try {
   Again again(group, options, request);
   if (is_there(input) && output != nullptr && again.is(reduction(Operation::scan, 0, count, operation)))
     return again.carry_out("canele_iscan", Operation::scan, reduced(input, output, *operation));
@@ -259,13 +273,17 @@ int canele_iscan(canele_group_t* group, const void* input, void* output, size_t 
   read_reduction(one, input, output, count, operation, true);
   one.work.output = static_cast<std::byte*>(output);
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_iexscan(canele_group_t* group, const void* input, void* output, size_t count,
                    const canele_operator_t* operation, const canele_collective_options_t* options,
-                   canele_request_t* request) {
+                   canele_request_t* request) try {
   Collective one("canele_iexscan", Operation::exscan, group, options, request);
   read_reduction(one, input, output, count, operation, one.call.rank != 0 || input == CANELE_IN_PLACE);
   one.work.output = static_cast<std::byte*>(output);
   return one.begin();
+} catch (...) {
+  return caught();
 }

@@ -51,7 +51,7 @@ using collectives::Operation;
 using collectives::Parts;
 
 int canele_igather(canele_group_t* group, const void* input, size_t length, void* output, const canele_parts_t* parts,
-                   int root, const canele_collective_options_t* options, canele_request_t* request) {
+                   int root, const canele_collective_options_t* options, canele_request_t* request) try {
   if (are_alike(parts, length) && is_there(input)) {
     Again again(group, options, request);
     const bool at_root = again.at_root(root);
@@ -73,10 +73,12 @@ int canele_igather(canele_group_t* group, const void* input, size_t length, void
     one.work.output = static_cast<std::byte*>(output);
   }
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_iscatter(canele_group_t* group, const void* input, const canele_parts_t* parts, void* output, size_t length,
-                    int root, const canele_collective_options_t* options, canele_request_t* request) {
+                    int root, const canele_collective_options_t* options, canele_request_t* request) try {
   if (are_alike(parts, length) && is_there(output)) {
     Again again(group, options, request);
     const bool at_root = again.at_root(root);
@@ -99,10 +101,12 @@ int canele_iscatter(canele_group_t* group, const void* input, const canele_parts
   }
   one.work.output = static_cast<std::byte*>(output);
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_iallgather(canele_group_t* group, const void* input, void* output, const canele_parts_t* parts,
-                      const canele_collective_options_t* options, canele_request_t* request) {
+                      const canele_collective_options_t* options, canele_request_t* request) try {
   Collective one("canele_iallgather", Operation::allgather, group, options, request);
   std::vector<std::uint64_t> sums;
   one.require(parts != nullptr, "the parts of output must be given");
@@ -114,11 +118,13 @@ int canele_iallgather(canele_group_t* group, const void* input, void* output, co
   }
   one.work.output = static_cast<std::byte*>(output);
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_ialltoall(canele_group_t* group, const void* input, const canele_parts_t* input_parts, void* output,
                      const canele_parts_t* output_parts, const canele_collective_options_t* options,
-                     canele_request_t* request) {
+                     canele_request_t* request) try {
   Collective one("canele_ialltoall", Operation::alltoall, group, options, request);
   std::vector<std::uint64_t> sums_in, sums_out;
   const bool in_place = input == CANELE_IN_PLACE;
@@ -138,11 +144,13 @@ int canele_ialltoall(canele_group_t* group, const void* input, const canele_part
   }
   one.work.output = static_cast<std::byte*>(output);
   return one.begin();
+} catch (...) {
+  return caught();
 }
 
 int canele_ireduce_scatter(canele_group_t* group, const void* input, void* output, size_t count, const size_t* counts,
                            const canele_operator_t* operation, const canele_collective_options_t* options,
-                           canele_request_t* request) {
+                           canele_request_t* request) try {
   Collective one("canele_ireduce_scatter", Operation::reduce_scatter, group, options, request);
   std::vector<std::uint64_t> sums;
   std::vector<std::size_t> lengths;
@@ -160,4 +168,6 @@ int canele_ireduce_scatter(canele_group_t* group, const void* input, void* outpu
   }
   one.work.output = static_cast<std::byte*>(output);
   return one.begin();
+} catch (...) {
+  return caught();
 }

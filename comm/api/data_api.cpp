@@ -75,7 +75,7 @@ void canele_pack_begin(canele_pack_t* pack) {
   pack_of(pack).vector.pieces = pack_of(pack).inside;
 }
 
-int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) {
+int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) try {
   if (pack == nullptr || (length != 0 && piece == nullptr))
     return error(CANELE_EINVAL, "canele_pack_add: pack and piece must be given");
   if (length > PTRDIFF_MAX - pack_of(pack).length)
@@ -89,20 +89,26 @@ int canele_pack_add(canele_pack_t* pack, const void* piece, size_t length) {
   ++p.vector.count;
   p.length += length;
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
 int canele_pack_isend(canele_session_t* session, int destination, uint64_t tag, canele_pack_t* pack,
-                      const canele_send_options_t* options, canele_request_t* request) {
+                      const canele_send_options_t* options, canele_request_t* request) try {
   if (pack == nullptr) return error(CANELE_EINVAL, "canele_pack_isend: pack is NULL");
   const canele_data_t data = canele_data_iov(&pack_of(pack).vector);
   return canele_isend_data(session, destination, tag, &data, options, request);
+} catch (...) {
+  return caught();
 }
 
 int canele_pack_irecv(canele_session_t* session, int source, uint64_t tag, uint64_t mask, canele_pack_t* pack,
-                      canele_request_t* request) {
+                      canele_request_t* request) try {
   if (pack == nullptr) return error(CANELE_EINVAL, "canele_pack_irecv: pack is NULL");
   const canele_data_t data = canele_data_iov(&pack_of(pack).vector);
   return canele_irecv_data(session, source, tag, mask, &data, request);
+} catch (...) {
+  return caught();
 }
 
 void canele_pack_end(canele_pack_t* pack) {

@@ -264,7 +264,7 @@ using namespace canele;
 using namespace canele::comm;
 using namespace canele::comm::api;
 
-int canele_init(const canele_options_t* options, canele_engine_t** engine) {
+int canele_init(const canele_options_t* options, canele_engine_t** engine) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_init: engine is NULL");
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_init inside a completion callback");
   if (fork::in_child) return refuse_in_child("canele_init");
@@ -286,9 +286,11 @@ int canele_init(const canele_options_t* options, canele_engine_t** engine) {
                                 std::string(made->strategy.name) + ", worker " + describe_workers(*made));
   *engine = public_of(*made.release());
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_finalize(canele_engine_t* engine) {
+int canele_finalize(canele_engine_t* engine) try {
   if (engine == nullptr) return CANELE_OK;
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_finalize inside a completion callback");
   Engine& e = engine_of(engine);
@@ -304,6 +306,8 @@ int canele_finalize(canele_engine_t* engine) {
   fork::end_life(&e);
   delete &e;
   return code;
+} catch (...) {
+  return caught();
 }
 
 void canele_abort(canele_engine_t* engine, int code, const char* reason) {
@@ -321,29 +325,37 @@ namespace {
 
 }  // namespace
 
-int canele_rank(const canele_engine_t* engine) {
+int canele_rank(const canele_engine_t* engine) try {
   return engine != nullptr ? engine_of(engine).rank : no_engine("canele_rank");
+} catch (...) {
+  return caught();
 }
 
-int canele_size(const canele_engine_t* engine) {
+int canele_size(const canele_engine_t* engine) try {
   return engine != nullptr ? engine_of(engine).size : no_engine("canele_size");
+} catch (...) {
+  return caught();
 }
 
-int canele_local_rank(const canele_engine_t* engine) {
+int canele_local_rank(const canele_engine_t* engine) try {
   if (engine == nullptr) return no_engine("canele_local_rank");
   return fork::in_child ? refuse_in_child("canele_local_rank") : engine_of(engine).bootstrap->local_rank();
+} catch (...) {
+  return caught();
 }
 
-int canele_local_size(const canele_engine_t* engine) {
+int canele_local_size(const canele_engine_t* engine) try {
   if (engine == nullptr) return no_engine("canele_local_size");
   return fork::in_child ? refuse_in_child("canele_local_size") : engine_of(engine).bootstrap->local_size();
+} catch (...) {
+  return caught();
 }
 
 uint64_t canele_now(const canele_engine_t* engine) {
   return engine != nullptr ? engine_of(engine).platform.now_ns() : posix_platform().now_ns();
 }
 
-int canele_progress(canele_engine_t* engine) {
+int canele_progress(canele_engine_t* engine) try {
   if (engine == nullptr) [[unlikely]]
     return no_engine("canele_progress");
   if (!may_progress(engine_of(engine))) [[unlikely]]
@@ -352,9 +364,11 @@ int canele_progress(canele_engine_t* engine) {
   if (e.step() > 0) return 1;
   e.empty_polls.found_nothing();
   return 0;
+} catch (...) {
+  return caught();
 }
 
-int canele_session_open(canele_engine_t* engine, const char* label, unsigned flags, canele_session_t** session) {
+int canele_session_open(canele_engine_t* engine, const char* label, unsigned flags, canele_session_t** session) try {
   if (engine == nullptr || label == nullptr || session == nullptr) {
     return error(CANELE_EINVAL, "canele_session_open: engine, label and session must be given");
   }
@@ -378,9 +392,11 @@ int canele_session_open(canele_engine_t* engine, const char* label, unsigned fla
   Session* opened = open_session(engine_of(engine), name, flags, &code);
   if (opened != nullptr) *session = public_of(*opened);
   return code;
+} catch (...) {
+  return caught();
 }
 
-int canele_session_close(canele_session_t* session) {
+int canele_session_close(canele_session_t* session) try {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_session_close: session is NULL");
   if (fork::in_child) return refuse_in_child("canele_session_close");
   Session& s = session_of(session);
@@ -404,6 +420,8 @@ int canele_session_close(canele_session_t* session) {
   e.unlock();
   e.after_submit();
   return code;
+} catch (...) {
+  return caught();
 }
 
 canele_engine_t* canele_session_engine(const canele_session_t* session) {
@@ -411,7 +429,7 @@ canele_engine_t* canele_session_engine(const canele_session_t* session) {
   return public_of(*session_of(const_cast<canele_session_t*>(session)).engine);
 }
 
-int canele_barrier(canele_session_t* session) {
+int canele_barrier(canele_session_t* session) try {
   if (session == nullptr) return error(CANELE_EINVAL, "canele_barrier: session is NULL");
   if (fork::in_child) return refuse_in_child("canele_barrier");
   Session& s = session_of(session);
@@ -422,4 +440,6 @@ int canele_barrier(canele_session_t* session) {
     if (s.barrier == nullptr) return code;
   }
   return barrier(*s.barrier, 0);
+} catch (...) {
+  return caught();
 }

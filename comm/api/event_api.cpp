@@ -55,15 +55,17 @@ using namespace canele;
 using namespace canele::comm;
 using namespace canele::comm::api;
 
-int canele_request_on_queue(canele_request_t* request, canele_queue_t* queue, void* argument) {
+int canele_request_on_queue(canele_request_t* request, canele_queue_t* queue, void* argument) try {
   if (request == nullptr || queue == nullptr)
     return error(CANELE_EINVAL, "canele_request_on_queue: request and queue must be given");
   return listen(request_of(request), {CANELE_EVENT_FINALIZED, push_to_queue, queue, argument},
                 "canele_request_on_queue");
+} catch (...) {
+  return caught();
 }
 
 int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_request_t** requests, void** arguments,
-                      int max) {
+                      int max) try {
   if (engine == nullptr || queue == nullptr || requests == nullptr || max < 0) {
     return error(CANELE_EINVAL, "canele_queue_poll: engine, queue and requests must be given");
   }
@@ -88,6 +90,8 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
   }
   if (count == 0 && did == 0) e.empty_polls.found_nothing();
   return count;
+} catch (...) {
+  return caught();
 }
 
 void canele_condition_signal(canele_condition_t* condition, uint16_t mask) {
@@ -105,10 +109,12 @@ uint16_t canele_condition_test(const canele_condition_t* condition, uint16_t mas
   return static_cast<uint16_t>(word.load(std::memory_order_acquire) & mask);
 }
 
-int canele_condition_wait(canele_engine_t* engine, canele_condition_t* condition, uint16_t mask) {
+int canele_condition_wait(canele_engine_t* engine, canele_condition_t* condition, uint16_t mask) try {
   if (condition == nullptr || mask == 0)
     return error(CANELE_EINVAL, "canele_condition_wait: condition and mask must be given");
   Target target{&reinterpret_cast<Condition*>(condition)->word, mask, nullptr};
   if (target.done()) return CANELE_OK;
   return wait_for_one(engine != nullptr ? &engine_of(engine) : nullptr, &target, 1, 0, Blocked::In::condition);
+} catch (...) {
+  return caught();
 }

@@ -169,9 +169,12 @@ using namespace canele::comm;
 using namespace canele::comm::api;
 
 int canele_imulticast(canele_session_t* session, const int* destinations, size_t count, uint64_t tag,
-                      const canele_data_t* data, const canele_multicast_options_t* options, canele_request_t* request) {
+                      const canele_data_t* data, const canele_multicast_options_t* options,
+                      canele_request_t* request) try {
   static_assert(CANELE_SHAPE_8_NOMIAL == static_cast<int>(multicast::Shape::eight_nomial));
   const Given given{&session_of(session), destinations, count, tag, data, options, &request_of(request)};
   const std::size_t gone = leave_at_once(given);
   return gone == count && count != 0 ? CANELE_OK : take_the_long_way(given, gone);
+} catch (...) {
+  return caught();
 }

@@ -181,7 +181,7 @@ const char* canele_counter_help(int index) {
   return counter_info(static_cast<Counter>(index)).help.data();
 }
 
-int canele_counter_read(canele_engine_t* engine, int index, int peer, const char* driver, uint64_t* value) {
+int canele_counter_read(canele_engine_t* engine, int index, int peer, const char* driver, uint64_t* value) try {
   if (engine == nullptr || value == nullptr)
     return error(CANELE_EINVAL, "canele_counter_read: engine and value must be given");
   if (fork::in_child) return refuse_in_child("canele_counter_read");
@@ -209,21 +209,27 @@ int canele_counter_read(canele_engine_t* engine, int index, int peer, const char
   }
   e.unlock();
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_counters_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
+int canele_counters_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_counters_json: engine is NULL");
   if (fork::in_child) return refuse_in_child("canele_counters_json");
   return give_text(counters_json(engine_of(engine)), text, size, needed);
+} catch (...) {
+  return caught();
 }
 
-int canele_report(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
+int canele_report(canele_engine_t* engine, char* text, size_t size, size_t* needed) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_report: engine is NULL");
   if (fork::in_child) return refuse_in_child("canele_report");
   return give_text(hang::report(engine_of(engine)), text, size, needed);
+} catch (...) {
+  return caught();
 }
 
-int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argument) {
+int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argument) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_on_hang: engine is NULL");
   if (fork::in_child) return refuse_in_child("canele_on_hang");
   Engine& e = engine_of(engine);
@@ -232,9 +238,13 @@ int canele_on_hang(canele_engine_t* engine, canele_hang_fn callback, void* argum
   e.hang_argument = argument;
   e.unlock();
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_info_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) {
+int canele_info_json(canele_engine_t* engine, char* text, size_t size, size_t* needed) try {
   if (engine != nullptr && fork::in_child) return refuse_in_child("canele_info_json");
   return give_text(to_json(info(engine != nullptr ? &engine_of(engine) : nullptr)), text, size, needed);
+} catch (...) {
+  return caught();
 }

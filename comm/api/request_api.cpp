@@ -263,7 +263,7 @@ using namespace canele::comm;
 using namespace canele::comm::api;
 
 int canele_isend(canele_session_t* session, int destination, uint64_t tag, const void* buffer, size_t length,
-                 canele_request_t* request) {
+                 canele_request_t* request) try {
   if (length != 0 && buffer == nullptr) [[unlikely]]
     return refuse_buffer("canele_isend", length);
   if (session != nullptr && request != nullptr &&
@@ -271,18 +271,22 @@ int canele_isend(canele_session_t* session, int destination, uint64_t tag, const
     return send_at_once(session_of(session), destination, tag, buffer, length, request_of(request));
   }
   return post_contiguous(&session_of(session), destination, tag, buffer, length, &request_of(request));
+} catch (...) {
+  return caught();
 }
 
 int canele_isend_data(canele_session_t* session, int destination, uint64_t tag, const canele_data_t* data,
-                      const canele_send_options_t* options, canele_request_t* request) {
+                      const canele_send_options_t* options, canele_request_t* request) try {
   SendOptions read;
   int code = check_data(data, "canele_isend_data");
   if (code == CANELE_OK) code = read_options(options, data->length, &read);
   if (code != CANELE_OK) return code;
   return post_send(&session_of(session), destination, tag, *data, read, &request_of(request));
+} catch (...) {
+  return caught();
 }
 
-int canele_send_set_priority(canele_request_t* request, int32_t priority) {
+int canele_send_set_priority(canele_request_t* request, int32_t priority) try {
   if (request == nullptr || request_of(request).kind != Request::Kind::send) {
     return error(CANELE_EINVAL, "canele_send_set_priority: not a send");
   }
@@ -295,30 +299,39 @@ int canele_send_set_priority(canele_request_t* request, int32_t priority) {
   engine.submit(op);
   await(engine, op);
   return op.result == CANELE_OK ? CANELE_OK : error(op.result, "canele_send_set_priority: the message has left");
+} catch (...) {
+  return caught();
 }
 
 int canele_irecv(canele_session_t* session, int source, uint64_t tag, uint64_t mask, void* buffer, size_t length,
-                 canele_request_t* request) {
+                 canele_request_t* request) try {
   if (length != 0 && (buffer == nullptr || length > longest_message)) [[unlikely]]
     return refuse_buffer("canele_irecv", length);
   canele_data_t data{};
   data.base = buffer;
   data.length = length;
   return post_receive(&session_of(session), source, tag, mask, data, false, &request_of(request));
+} catch (...) {
+  return caught();
 }
 
 int canele_irecv_data(canele_session_t* session, int source, uint64_t tag, uint64_t mask, const canele_data_t* data,
-                      canele_request_t* request) {
+                      canele_request_t* request) try {
   const int code = check_data(data, "canele_irecv_data");
   return code != CANELE_OK ? code
                            : post_receive(&session_of(session), source, tag, mask, *data, false, &request_of(request));
+} catch (...) {
+  return caught();
 }
 
-int canele_irecv_late(canele_session_t* session, int source, uint64_t tag, uint64_t mask, canele_request_t* request) {
+int canele_irecv_late(canele_session_t* session, int source, uint64_t tag, uint64_t mask,
+                      canele_request_t* request) try {
   return post_receive(&session_of(session), source, tag, mask, {}, true, &request_of(request));
+} catch (...) {
+  return caught();
 }
 
-int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) {
+int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) try {
   if (request == nullptr || (length != 0 && buffer == nullptr))
     return error(CANELE_EINVAL, "canele_receive_peek: request and buffer must be given");
   if (fork::in_child) return refuse_in_child("canele_receive_peek");
@@ -334,9 +347,11 @@ int canele_receive_peek(canele_request_t* request, void* buffer, size_t length) 
   }
   if (length != 0) std::memcpy(buffer, message.bytes(), length);
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_receive_bind(canele_request_t* request, const canele_data_t* data) {
+int canele_receive_bind(canele_request_t* request, const canele_data_t* data) try {
   if (request == nullptr) return error(CANELE_EINVAL, "canele_receive_bind: request is NULL");
   Request& r = request_of(request);
   const int code = check_data(data, "canele_receive_bind");
@@ -351,9 +366,11 @@ int canele_receive_bind(canele_request_t* request, const canele_data_t* data) {
   engine.submit(static_cast<PostOp&>(r));
   engine.after_submit();
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_receive_envelope(const canele_request_t* request, canele_status_t* status) {
+int canele_receive_envelope(const canele_request_t* request, canele_status_t* status) try {
   if (request == nullptr || status == nullptr)
     return error(CANELE_EINVAL, "canele_receive_envelope: request and status must be given");
   if (fork::in_child) return refuse_in_child("canele_receive_envelope");
@@ -363,6 +380,8 @@ int canele_receive_envelope(const canele_request_t* request, canele_status_t* st
   }
   fill_status(r, status);
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
 namespace {
@@ -455,7 +474,7 @@ int canele::comm::api::listen(Request& r, const Listening& what, const char* cal
   return CANELE_OK;
 }
 
-int canele_cancel(canele_request_t* request) {
+int canele_cancel(canele_request_t* request) try {
   if (request == nullptr || request_of(request).kind != Request::Kind::receive) {
     return error(CANELE_EINVAL, "canele_cancel: only receives can be cancelled");
   }
@@ -467,6 +486,8 @@ int canele_cancel(canele_request_t* request) {
   engine.submit(static_cast<CancelOp&>(r));
   engine.after_submit();
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
 namespace {
@@ -503,12 +524,14 @@ int run_probe(canele_session_t* session, int source, uint64_t tag, uint64_t mask
 }  // namespace
 
 int canele_iprobe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, int* found,
-                  canele_status_t* status) {
+                  canele_status_t* status) try {
   return run_probe(session, source, tag, mask, nullptr, found, status);
+} catch (...) {
+  return caught();
 }
 
 int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t mask, int* found,
-                   canele_request_t* request, canele_status_t* status) {
+                   canele_request_t* request, canele_status_t* status) try {
   if (session == nullptr || request == nullptr || found == nullptr)
     return error(CANELE_EINVAL, "canele_improbe: session, found and request must be given");
   if (fork::in_child) return refuse_in_child("canele_improbe");
@@ -523,16 +546,20 @@ int canele_improbe(canele_session_t* session, int source, uint64_t tag, uint64_t
   if (code != CANELE_OK || there == 0) r.kind = Request::Kind::null;
   if (code == CANELE_OK) *found = there;
   return code;
+} catch (...) {
+  return caught();
 }
 
-int canele_request_on_event(canele_request_t* request, unsigned mask, canele_callback_fn callback, void* argument) {
+int canele_request_on_event(canele_request_t* request, unsigned mask, canele_callback_fn callback, void* argument) try {
   if (request == nullptr || callback == nullptr || mask == 0 || (mask & ~event::all) != 0) {
     return error(CANELE_EINVAL, "canele_request_on_event: request, callback and a mask of events must be given");
   }
   return listen(request_of(request), {mask, callback, argument, nullptr}, "canele_request_on_event");
+} catch (...) {
+  return caught();
 }
 
-int canele_request_status(const canele_request_t* request, canele_status_t* status) {
+int canele_request_status(const canele_request_t* request, canele_status_t* status) try {
   if (request == nullptr || status == nullptr)
     return error(CANELE_EINVAL, "canele_request_status: request and status must be given");
   Request& r = request_of(const_cast<canele_request_t*>(request));
@@ -542,4 +569,6 @@ int canele_request_status(const canele_request_t* request, canele_status_t* stat
   if (!null) r.tell();
   fill_status(r, status);
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }

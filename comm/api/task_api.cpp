@@ -101,7 +101,7 @@ using namespace canele::comm;
 using namespace canele::comm::api;
 
 int canele_task_submit(canele_engine_t* engine, canele_task_t* task, canele_task_fn function, void* argument,
-                       canele_place kind, int index) {
+                       canele_place kind, int index) try {
   if (engine == nullptr || task == nullptr || function == nullptr) {
     return error(CANELE_EINVAL, "canele_task_submit: engine, task and function must be given");
   }
@@ -121,9 +121,11 @@ int canele_task_submit(canele_engine_t* engine, canele_task_t* task, canele_task
   queue_of(t).submit(t);
   call_for_it(e);
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_task_cancel(canele_task_t* task) {
+int canele_task_cancel(canele_task_t* task) try {
   if (task == nullptr) return error(CANELE_EINVAL, "canele_task_cancel: task is NULL");
   if (fork::in_child) return refuse_in_child("canele_task_cancel");
   UserTask& t = task_of(task);
@@ -133,6 +135,8 @@ int canele_task_cancel(canele_task_t* task) {
   }
   call_for_it(*engine);
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
 void canele_task_mask(canele_task_t* task) {
@@ -148,8 +152,10 @@ void canele_task_unmask(canele_task_t* task) {
   call_for_it(engine);
 }
 
-int canele_task_in_use(const canele_task_t* task) {
+int canele_task_in_use(const canele_task_t* task) try {
   if (task == nullptr) return error(CANELE_EINVAL, "canele_task_in_use: task is NULL");
   if (fork::in_child) return refuse_in_child("canele_task_in_use");
   return task_of(const_cast<canele_task_t*>(task)).state() != ltask::Task::idle ? 1 : 0;
+} catch (...) {
+  return caught();
 }

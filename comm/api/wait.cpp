@@ -438,7 +438,7 @@ bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engi
 using namespace canele::comm;
 using namespace canele::comm::api;
 
-int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
+int canele_test(canele_request_t* request, int* done, canele_status_t* status) try {
   if (request == nullptr || done == nullptr) return error(CANELE_EINVAL, "canele_test: request and done must be given");
   Request& r = request_of(request);
   if (r.kind == Request::Kind::null) {
@@ -460,9 +460,11 @@ int canele_test(canele_request_t* request, int* done, canele_status_t* status) {
   r.tell();
   if (status != nullptr) fill_status(r, status);
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_wait(canele_request_t* request, canele_status_t* status) {
+int canele_wait(canele_request_t* request, canele_status_t* status) try {
   if (request == nullptr) [[unlikely]]
     return error(CANELE_EINVAL, "canele_wait: request is NULL");
   Request& r = request_of(request);
@@ -480,9 +482,11 @@ int canele_wait(canele_request_t* request, canele_status_t* status) {
   if (r.status_error != CANELE_OK) [[unlikely]]
     tell_outcome(r);
   return r.status_error;
+} catch (...) {
+  return caught();
 }
 
-int canele_wait_all(size_t count, canele_request_t* const* requests, canele_status_t* statuses) {
+int canele_wait_all(size_t count, canele_request_t* const* requests, canele_status_t* statuses) try {
   if (count != 0 && requests == nullptr) return error(CANELE_EINVAL, "canele_wait_all: requests is NULL");
   int first = CANELE_OK;
   for (size_t i = 0; i < count; ++i) {
@@ -499,4 +503,6 @@ int canele_wait_all(size_t count, canele_request_t* const* requests, canele_stat
     if (first == CANELE_OK) first = code;
   }
   return first;
+} catch (...) {
+  return caught();
 }

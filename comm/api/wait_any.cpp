@@ -93,7 +93,7 @@ int wait_on_several(Engine& one, canele_request_t* const* requests, std::size_t 
 using namespace canele::comm;
 using namespace canele::comm::api;
 
-int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* index, canele_status_t* status) {
+int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* index, canele_status_t* status) try {
   if (index == nullptr || (count != 0 && requests == nullptr)) {
     return error(CANELE_EINVAL, "canele_wait_any: requests and index must be given");
   }
@@ -112,6 +112,8 @@ int canele_wait_any(size_t count, canele_request_t* const* requests, size_t* ind
   if (look.done == count) return CANELE_OK;
   empty_looks.next_place = look.done + 1;
   return canele_wait(requests[look.done], status);
+} catch (...) {
+  return caught();
 }
 
 size_t canele_find_done(size_t count, canele_request_t* const* requests, size_t first) {

@@ -97,7 +97,7 @@ using namespace canele;
 using namespace canele::comm;
 using namespace canele::comm::api;
 
-int canele_worker_use(canele_engine_t* engine, unsigned kinds) {
+int canele_worker_use(canele_engine_t* engine, unsigned kinds) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_use: engine is NULL");
   if (!are_compatible(kinds)) {
     return error(CANELE_EINVAL,
@@ -120,9 +120,11 @@ int canele_worker_use(canele_engine_t* engine, unsigned kinds) {
   const HelperChoice helper = helper_choice(e, kinds);
   if (e.helper.start(helper.kind, helper.pace)) return CANELE_OK;
   return error(CANELE_ENOMEM, "the system has no thread to give for a worker");
+} catch (...) {
+  return caught();
 }
 
-int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, const int* indexes, int count) {
+int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, const int* indexes, int count) try {
   if (engine == nullptr || count < 0 || (count > 0 && indexes == nullptr)) {
     return error(CANELE_EINVAL, "canele_worker_bind: engine and indexes must be given, count must not be negative");
   }
@@ -144,16 +146,22 @@ int canele_worker_bind(canele_engine_t* engine, enum canele_index_kind kind, con
   e.log(LogLevel::info, "worker pinned to " + std::string(kind == CANELE_INDEX_OS ? "OS" : "logical") + " PU " +
                             std::to_string(indexes[0]));
   return CANELE_OK;
+} catch (...) {
+  return caught();
 }
 
-int canele_worker_stop(canele_engine_t* engine) {
+int canele_worker_stop(canele_engine_t* engine) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_stop: engine is NULL");
   if (callback_depth() != 0) return error(CANELE_EDEADLK, "canele_worker_stop inside a completion callback");
   return canele_worker_use(engine, CANELE_WORKER_NONE);
+} catch (...) {
+  return caught();
 }
 
-int canele_worker_active(const canele_engine_t* engine) {
+int canele_worker_active(const canele_engine_t* engine) try {
   if (engine == nullptr) return error(CANELE_EINVAL, "canele_worker_active: engine is NULL");
   if (fork::in_child) return refuse_in_child("canele_worker_active");
   return engine_of(engine).worker.active() ? 1 : 0;
+} catch (...) {
+  return caught();
 }

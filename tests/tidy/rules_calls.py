@@ -223,6 +223,21 @@ def check_native(tree):
                 yield file.path, number, f"{NATIVE}: dispatch at run time instead"
 
 
+ENTRY = re.compile(r"^int canele_\w+\([^;{]*?\)\s*(try )?\{\n.*?^\}([^\n]*)$", re.MULTILINE | re.DOTALL)
+
+
+def check_entries(tree):
+    """Functions of the C API with more than one line: an exception ends in them."""
+    for file in tree.code:
+        if not re.match(r"comm/api/\w+\.cpp$", file.path):
+            continue
+        text = "\n".join(file.lines)
+        for match in ENTRY.finditer(text):
+            if not match.group(1) or not match.group(2).startswith(" catch (...)"):
+                number = text.count("\n", 0, match.start()) + 1
+                yield file.path, number, "an entry of the C API: } catch (...) { return caught(); }"
+
+
 RULES = [
     (f"banned-{entry[0]}", check_one(entry), f"not in {', '.join(entry[2])}; use {entry[3]}", self_tests(entry))
     for entry in BANNED
@@ -235,6 +250,18 @@ RULES.append(
         [
             ({"CMakeLists.txt": f"add_compile_options({NATIVE})\n"}, 1),
             ({"CMakeLists.txt": "add_compile_options(-O2)\n"}, 0),
+        ],
+    )
+)
+RULES.append(
+    (
+        "entries",
+        check_entries,
+        "no exception leaves a function of the C API",
+        [
+            ({"comm/api/a.cpp": "int canele_a(int a,\n             int b) {\n  return a;\n}\n"}, 1),
+            ({"comm/api/a.cpp": "int canele_a(int a) try {\n  return a;\n} catch (...) {\n  return 0;\n}\n"}, 0),
+            ({"comm/api/a.cpp": "int canele_a(int a) { return a; }\n"}, 0),
         ],
     )
 )

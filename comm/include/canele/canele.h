@@ -30,11 +30,7 @@ extern "C" {
 #endif
 #define CANELE_ALIGNAS_16 __attribute__((aligned(16))) /* C99 and C++98 have no word for it */
 
-#if defined(__GNUC__)
 #define CANELE_API __attribute__((visibility("default")))
-#else
-#define CANELE_API
-#endif
 
 /** Version of the ABI that this header describes. Raised when a structure or a meaning changes. */
 #define CANELE_ABI_VERSION 1
@@ -123,8 +119,7 @@ CANELE_API int canele_progress(canele_engine_t *engine);
 /** Who makes progress beside the program's own calls. Callbacks run on these threads, too.
  *  AUTO: a thread that looks after what is pending while no thread of the program is in the library.
  *  BOUND: a thread that makes all progress.
- *  IDLE: as AUTO, but only while a core has nothing else to do; with BOUND it helps while that one is in a callback or
- *  has lost its core.
+ *  IDLE: as AUTO, but only while a core is idle; with BOUND it helps while that is in a callback or has lost its core.
  *  TIMER: a thread that makes progress once in every CANELE_WORKER_INTERVAL. */
 enum canele_worker {
   CANELE_WORKER_NONE = 0,
@@ -136,8 +131,8 @@ enum canele_worker {
 
 /** Starts these workers, of enum canele_worker, and stops all others: one kind, or BOUND | IDLE. CANELE_WORKER does so
  *  at the start. Blocks until those that are stopped have left their current task. Any thread.
- *  Where a bound worker would have no core (CANELE_WORKER_COMPANY=busy) AUTO takes its place, here and below.
- *  Errors: CANELE_EINVAL for kinds that do not go together; CANELE_EDEADLK in a callback; CANELE_ENOMEM: no thread. */
+ *  With CANELE_WORKER_COMPANY=busy AUTO may take the place of BOUND. Errors: CANELE_EINVAL for kinds that do not go
+ *  together; CANELE_EDEADLK in a callback; CANELE_ENOMEM: no thread. */
 CANELE_API int canele_worker_use(canele_engine_t *engine, unsigned kinds);
 
 /** Index kinds for canele_worker_bind. */
