@@ -4,16 +4,15 @@
 
 # The standard library's headers are compiled once for all rooms, for they take most of the time. tests/tidy checks that
 # our own headers do without.
+# A string then allocates where it is used, and not inside libstdc++: see canele_reserves_memory.
 function(canele_standard_headers target)
+  target_compile_definitions(${target} PRIVATE _GLIBCXX_EXTERN_TEMPLATE=0)
   if(target STREQUAL canele_ltask)  # the first room
     target_precompile_headers(canele_ltask PRIVATE <algorithm> <atomic> <functional> <memory> <string> <vector>)
   else()
     target_precompile_headers(${target} REUSE_FROM canele_ltask)
   endif()
 endfunction()
-
-# With this a string allocates where it is used, and not inside libstdc++.
-set(canele_own_strings _GLIBCXX_EXTERN_TEMPLATE=0)
 
 # canele_reserves_memory(target): its calls of operator new go by ltask/linked/reserving_new.cpp. Sanitizers have an
 # operator new of their own, which tells of no failure.
@@ -36,7 +35,6 @@ function(canele_room name)
   add_library(canele_${name} OBJECT ${sources})
   target_include_directories(canele_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/comm/include)
   target_link_libraries(canele_${name} PUBLIC Threads::Threads ${ARG_LINK})
-  target_compile_definitions(canele_${name} PRIVATE ${canele_own_strings})
   if(canele_whole_program)
     target_compile_options(canele_${name} PRIVATE -flto -ffat-lto-objects ${canele_whole_program_options})
   endif()
@@ -53,7 +51,6 @@ function(canele_driver_module name)
   add_library(canele_driver_${name} OBJECT ${sources})
   target_include_directories(canele_driver_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(canele_driver_${name} PUBLIC Threads::Threads ${ARG_LINK})
-  target_compile_definitions(canele_driver_${name} PRIVATE ${canele_own_strings})
   canele_warnings(canele_driver_${name})
   canele_standard_headers(canele_driver_${name})
   add_library(canele_module_${name} MODULE)
