@@ -26,6 +26,7 @@
 
 #include "comm/bootstrap/bootstrap.hpp"
 #include "comm/config/settings.hpp"
+#include "comm/core/awaited.hpp"
 #include "comm/core/driver_slot.hpp"
 #include "comm/core/handle_table.hpp"
 #include "comm/core/lookahead.hpp"

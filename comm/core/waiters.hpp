@@ -8,14 +8,12 @@
 //     sleeping waiter, who takes it or passes it on.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
 
-#include "comm/core/request.hpp"
 #include "ltask/idle.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/platform.hpp"
@@ -30,20 +28,6 @@ struct Target {
   std::uint64_t mask;
   Engine* writer;  ///< a request's: under its lock `mask` is set; nullptr: by anybody, by atomic operations
   bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
-};
-
-/// What a thread waits for, of which the first ends the wait: targets, or requests as the program has listed them.
-struct Awaited {
-  const Target* targets = nullptr;
-  canele_request_t* const* requests = nullptr;  ///< if not nullptr; NULL entries and null requests do not count
-  std::size_t count = 0;
-
-  /// visit(const Target&) for each; true: no more.
-  template <typename Visit>
-  bool any(Visit visit) const;
-  bool any_done() const {
-    return any([](const Target& target) { return target.done(); });
-  }
 };
 
 /// What waiting threads have found out about the cores that they share, for the next ones. All of it is a guess that
@@ -86,23 +70,7 @@ class Crowd {
   std::atomic<unsigned> refused_{0};
 };
 
-/// A thread that is blocked in the library and has slept more than once, for reports. On its stack.
-struct Blocked {
-  enum class In : std::uint8_t { wait, barrier, finalize, condition };
-  In in = In::wait;
-  std::uint64_t since_ns = 0;
-  Awaited awaited;
-};
-
-inline Target end_of(Request& request) { return {&request.word, event::finalized, request.engine}; }
-
-template <typename Visit>
-bool Awaited::any(Visit visit) const {
-  if (requests == nullptr) return std::any_of(targets, targets + count, visit);
-  return std::any_of(requests, requests + count, [&](canele_request_t* one) {
-    return one != nullptr && request_of(one).kind != Request::Kind::null && visit(end_of(request_of(one)));
-  });
-}
+struct Blocked;
 
 class Waiters {
  public:
