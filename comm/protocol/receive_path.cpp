@@ -95,12 +95,18 @@ Message* make_message(Engine& engine, const Peer& peer, const wire::Head& head, 
 }
 
 /// False: no memory for its places in the tables; nothing has changed.
-bool file_unexpected(Engine& engine, Session& session, Message& message) {
+bool store(Engine& engine, Session& session, Message& message) {
   try {
     engine.matcher.store(session.match, message);
+    return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
+}
+
+/// Is told of a message that has just been stored. Afterwards it may be gone: the session's owner may refuse it.
+void note_unexpected(Engine& engine, Session& session, Message& message) {
+  CANELE_MARK(unexpected_filed);
   engine.trace(Event::unexpected_stored, message.source, &session, message.tag, message.length());
   EngineCounters& c = engine.counters;
   c.add(Counter::unexpected_messages);
@@ -110,23 +116,19 @@ bool file_unexpected(Engine& engine, Session& session, Message& message) {
   c.raise_to(Counter::unexpected_bytes_most, Counter::unexpected_bytes_now);
   if (session.unmatched != nullptr) [[unlikely]]
     session.unmatched(session, message);
-  return true;
 }
 
 /// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed. False:
 /// there was no memory to file it, and it is gone.
 bool keep(Engine& engine, Session& session, PostedNode* node, Message& message) {
-  const std::uint64_t charge = message.charged() ? message.price() : 0;
-  Peer& peer = engine.peer(message.source);
-  if (node == nullptr) {
-    CANELE_MARK(unexpected_filed);
-    if (!file_unexpected(engine, session, message)) {
-      engine.messages.release(message);
-      return false;
-    }
+  if (node == nullptr && !store(engine, session, message)) {
+    engine.messages.release(message);
+    return false;
   }
-  if (charge != 0) flow_in::stored(peer, charge);
-  if (node != nullptr) {
+  if (message.charged()) flow_in::stored(engine.peer(message.source), message.price());
+  if (node == nullptr) {
+    note_unexpected(engine, session, message);
+  } else {
     CANELE_MARK(late_receive_met);
     engine.counters.add(Counter::posted_matches);
     give(engine, request_of(*node), message);

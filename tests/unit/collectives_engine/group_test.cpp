@@ -71,7 +71,7 @@ TEST_F(Groups, SayWhatIsWrongWithTheirRanksAndLabels) {
   EXPECT_EQ(canele_group_create(nullptr, "g", nullptr, 0, &made_), CANELE_EINVAL);
   canele_session_t* session = nullptr;
   EXPECT_EQ(canele_session_open(ranks_.job.handle(0), "group:mine", 0, &session), CANELE_EINVAL);
-  EXPECT_TRUE(told("those of groups"));
+  EXPECT_TRUE(told("begin with \"group:\""));
 }
 
 TEST_F(Groups, MayBeMadeAgainAndAreBusyWhileInUse) {
