@@ -130,6 +130,7 @@ void crowd(Input& input) {
   const net::Party self(context, "tcp");
   net::Lobby lobby(self);
   std::vector<net::UniqueFd> strangers;
+  std::vector<std::uint32_t> guests;                                   // also those that are gone
   const auto proven = [](net::Lobby::Guest&&) { FUZZ_CHECK(false); };  // nobody here knows the secret
   for (int turn = 0; turn < 100 && !input.empty(); ++turn) {
     int fds[2];
@@ -137,7 +138,8 @@ void crowd(Input& input) {
     if (what < 64) {
       FUZZ_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
       strangers.emplace_back(fds[0]);
-      lobby.admit(context, net::UniqueFd(fds[1]));
+      net::UniqueFd theirs(fds[1]);
+      if (lobby.has_place(context)) guests.push_back(lobby.admit(context, std::move(theirs)));
     } else if (what < 200 && !strangers.empty()) {
       const auto bytes = input.bytes(input.byte());
       static_cast<void>(
@@ -147,11 +149,12 @@ void crowd(Input& input) {
     } else if (what < 230) {
       context.clock_ns += net::Lobby::patience_ns / 2 + 1;
     }
-    lobby.step(context, proven);
+    for (const std::uint32_t guest : guests) lobby.step(context, guest, proven);
+    lobby.drop_silent(context);
     FUZZ_CHECK(lobby.size() <= net::Lobby::capacity);
   }
   context.clock_ns += net::Lobby::patience_ns + 1;
-  lobby.step(context, proven);
+  lobby.drop_silent(context);
   FUZZ_CHECK(lobby.empty());
 }
 
