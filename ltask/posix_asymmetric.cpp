@@ -3,10 +3,12 @@
 // Asymmetric fences by membarrier(2). See asymmetric.hpp (who, threads).
 // Surprise: the C library has no name for the call.
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cassert>
+#include <cerrno>
 
 #include "ltask/asymmetric.hpp"
 
@@ -35,8 +37,11 @@ bool AsymmetricFences::available() noexcept {
 }
 
 void AsymmetricFences::heavy() noexcept {
-  [[maybe_unused]] const long code = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-  assert(code == 0 && "heavy() where it is not available");
+  // The kernel may need memory for its list of processors. What relies on the fence cannot go on without it.
+  while (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
+    assert(errno == ENOMEM && "heavy() where it is not available");
+    sched_yield();
+  }
 }
 
 }  // namespace canele::ltask

@@ -259,8 +259,8 @@ std::string write_json(const std::string& file, std::string_view json, std::stri
   // A device or pipe (/dev/null, >(jq .)) is written to, never replaced by a file of its name.
   struct stat target;
   if (stat(file.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return complain(what, file, write_file(file, text));
-  // Next to the target: rename() does not cross file systems.
-  const std::string temporary = file + ".new";
+  // Next to the target: rename() does not cross file systems. Ranks that name the same file do not share this one.
+  const std::string temporary = file + ".new" + std::to_string(getpid());
   std::string why = write_file(temporary, text);
   if (why.empty() && rename(temporary.c_str(), file.c_str()) != 0) why = std::strerror(errno);
   if (!why.empty()) unlink(temporary.c_str());
