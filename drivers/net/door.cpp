@@ -55,7 +55,9 @@ bool Door::mute(bool on) {
 
 bool Door::begin_turn(std::uint64_t now) {
   if (!rang_ && !muted_) return false;
-  if (now < rest_until_ns_) return false;
+  const bool rests = now < rest_until_ns_;
+  if (rests && ++turns_at_rest_ < most_at_rest) return false;
+  turns_at_rest_ = 0;
   if (muted_) muted_ = !mute(false);
   if (timer_set_) {
     const itimerspec never = {};
@@ -70,6 +72,7 @@ bool Door::begin_turn(std::uint64_t now) {
     saved_ += static_cast<int>(earned);
     refilled_ns_ += earned * ns_per_action;
   }
+  if (rests) saved_ = most_saved;  // a clock that stands still earns nothing
   acts_ = 0;
   rang_ = rests_ = false;
   return true;

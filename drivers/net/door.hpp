@@ -41,6 +41,7 @@ class Door {
  public:
   static constexpr int per_turn = 16, per_ms = 16, most_saved = 96;
   static constexpr int handshake_actions = 4;  ///< what a guest costs until it has proven itself, at least
+  static constexpr int most_at_rest = 512;     ///< turns that a rest lasts at most: clocks may stand still
   static constexpr std::uint64_t rest_ns = 1'000'000;
   static constexpr int most_events = 96;
 
@@ -84,6 +85,7 @@ class Door {
   int epoll_ = -1;
   std::uint64_t tag_ = 0;
   UniqueFd inner_, timer_;
+  int turns_at_rest_ = 0;
   bool rang_ = false, muted_ = false, rests_ = false, timer_set_ = false;
   int acts_ = 0, saved_ = most_saved;
   std::uint64_t refilled_ns_ = 0, rest_until_ns_ = 0, actions_ = 0;
