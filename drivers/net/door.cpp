@@ -56,7 +56,8 @@ bool Door::mute(bool on) {
 bool Door::begin_turn(std::uint64_t now) {
   if (!rang_ && !muted_) return false;
   const bool rests = now < rest_until_ns_;
-  if (rests && ++turns_at_rest_ < most_at_rest) return false;
+  const bool clock_stands = now == rest_until_ns_ - rest_ns;
+  if (rests && !(clock_stands && ++turns_at_rest_ >= most_at_rest)) return false;
   turns_at_rest_ = 0;
   if (muted_) muted_ = !mute(false);
   if (timer_set_) {

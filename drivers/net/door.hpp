@@ -41,7 +41,7 @@ class Door {
  public:
   static constexpr int per_turn = 16, per_ms = 16, most_saved = 96;
   static constexpr int handshake_actions = 4;  ///< what a guest costs until it has proven itself, at least
-  static constexpr int most_at_rest = 512;     ///< turns that a rest lasts at most: clocks may stand still
+  static constexpr int most_at_rest = 8;       ///< turns that a rest lasts where the clock stands still
   static constexpr std::uint64_t rest_ns = 1'000'000;
   static constexpr int most_events = 96;
 
