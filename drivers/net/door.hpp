@@ -56,6 +56,7 @@ class Door {
   /// epoll has named the door, or a guest's time is up.
   void ring() { rang_ = true; }
   bool rung() const { return rang_ && !muted_; }
+  bool rests() const { return muted_; }
   /// Is it time for a turn? Each true is followed by end_turn().
   bool begin_turn(std::uint64_t now);
   /// Writes what is ready, at most most_events; returns their number.

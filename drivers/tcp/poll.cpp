@@ -61,6 +61,8 @@ bool TcpDriver::must_look(bool found) {
       connector_->strangers_due()) {
     return true;
   }
+  // A clock that stands still would make a turn of the rest from strangers last for many polls.
+  if (connector_->strangers_rest() && context_->now_ns() == last_look_ns_) return true;
   if (++polls_since_look_ >= longest_look) return true;
   if (found || polls_since_look_ % polls_per_clock != 0) return false;
   return context_->now_ns() - last_look_ns_ >= look_every_ns;
