@@ -54,11 +54,7 @@ bool Door::mute(bool on) {
 }
 
 bool Door::begin_turn(std::uint64_t now) {
-  if (!rang_ && !muted_) return false;
-  const bool rests = now < rest_until_ns_;
-  const bool clock_stands = now == rest_until_ns_ - rest_ns;
-  if (rests && !(clock_stands && ++turns_at_rest_ >= most_at_rest)) return false;
-  turns_at_rest_ = 0;
+  if (!is_due(now)) return false;
   if (muted_) muted_ = !mute(false);
   if (timer_set_) {
     const itimerspec never = {};
@@ -73,7 +69,6 @@ bool Door::begin_turn(std::uint64_t now) {
     saved_ += static_cast<int>(earned);
     refilled_ns_ += earned * ns_per_action;
   }
-  if (rests) saved_ = most_saved;  // a clock that stands still earns nothing
   acts_ = 0;
   rang_ = rests_ = false;
   return true;

@@ -41,7 +41,6 @@ class Door {
  public:
   static constexpr int per_turn = 16, per_ms = 16, most_saved = 96;
   static constexpr int handshake_actions = 4;  ///< what a guest costs until it has proven itself, at least
-  static constexpr int most_at_rest = 8;       ///< turns that a rest lasts where the clock stands still
   static constexpr std::uint64_t rest_ns = 1'000'000;
   static constexpr int most_events = 96;
 
@@ -56,7 +55,8 @@ class Door {
   /// epoll has named the door, or a guest's time is up.
   void ring() { rang_ = true; }
   bool rung() const { return rang_ && !muted_; }
-  bool rests() const { return muted_; }
+  /// A turn would begin at `now`.
+  bool is_due(std::uint64_t now) const { return (rang_ || muted_) && now >= rest_until_ns_; }
   /// Is it time for a turn? Each true is followed by end_turn().
   bool begin_turn(std::uint64_t now);
   /// Writes what is ready, at most most_events; returns their number.
@@ -86,7 +86,6 @@ class Door {
   int epoll_ = -1;
   std::uint64_t tag_ = 0;
   UniqueFd inner_, timer_;
-  int turns_at_rest_ = 0;
   bool rang_ = false, muted_ = false, rests_ = false, timer_set_ = false;
   int acts_ = 0, saved_ = most_saved;
   std::uint64_t refilled_ns_ = 0, rest_until_ns_ = 0, actions_ = 0;

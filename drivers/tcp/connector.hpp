@@ -71,8 +71,7 @@ class Connector {
   /// The engine may sleep as far as strangers are concerned; what they have said may then wake it.
   bool may_sleep(std::uint64_t now) { return door_.may_sleep(now); }
   /// Strangers have said something, and their budget allows to look at it.
-  bool strangers_due() const { return door_.rung(); }
-  bool strangers_rest() const { return door_.rests(); }
+  bool strangers_due(std::uint64_t now) const { return door_.is_due(now); }
   /// Connections to ranks are being made.
   bool connecting() const { return !contacts_.empty(); }
   /// Attempts or unproven guests exist, which have time limits.

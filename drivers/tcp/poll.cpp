@@ -56,13 +56,12 @@ int TcpDriver::read_all(int* budget) {
 }
 
 /// found: this poll has reported something, so its caller has better to do.
+/// What arm() has noted is looked after by the next poll, or arm() would refuse again.
 bool TcpDriver::must_look(bool found) {
   if (up_.empty() || up_.size() > few_links || blocked_ > 0 || connector_->connecting() ||
-      connector_->strangers_due()) {
+      connector_->strangers_due(last_look_ns_)) {
     return true;
   }
-  // A clock that stands still would make a turn of the rest from strangers last for many polls.
-  if (connector_->strangers_rest() && context_->now_ns() == last_look_ns_) return true;
   if (++polls_since_look_ >= longest_look) return true;
   if (found || polls_since_look_ % polls_per_clock != 0) return false;
   return context_->now_ns() - last_look_ns_ >= look_every_ns;

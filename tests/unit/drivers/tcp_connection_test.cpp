@@ -401,6 +401,31 @@ TEST_F(TcpConnection, AThousandStrangersDoNotKeepARankOut) {
   }));
 }
 
+// Whatever keeps an engine from sleeping is done by the polls that follow, however few of them there are between two
+// attempts to sleep.
+TEST_F(TcpConnection, ARestFromStrangersDoesNotKeepAnEngineAwake) {
+  World trio(tcp_factory, 3);
+  Node& one = trio[0];
+  trio.open();
+  trio.join(0, 1);  // rank 2 is missing, so rank 0 goes on listening
+  for (int round = 0; round < 3; ++round) {
+    net::UniqueFd fd = knock(one);
+    const Bytes garbage = pattern(4096, 5);
+    ::send(fd.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    int turns = 0;
+    while (!is_closed(fd.get()) && ++turns < 5000) {
+      one.context.clock_ns += 1000;
+      one.poll();
+    }
+    ASSERT_LT(turns, 5000);
+    one.context.clock_ns += 2 * net::Door::rest_ns;
+    turns = 0;
+    while (!one.driver->arm() && ++turns < 16) one.poll();
+    EXPECT_LT(turns, 16) << "the engine cannot sleep";
+    one.driver->disarm();
+  }
+}
+
 TEST_F(TcpConnection, SettingsThatAreWrongAreNamed) {
   const auto refused = [](const char* name, const char* value) {
     World lone(tcp_factory);
