@@ -22,7 +22,7 @@ class alignas(64) Parker {
   /// plain store could be delayed beyond that look and erase a signal that came after it.
   void reset() noexcept { word_.exchange(0, std::memory_order_seq_cst); }
 
-  bool signaled() const noexcept { return word_.load(std::memory_order_acquire) == signaled_word; }
+  bool signaled() const noexcept { return (word_.load(std::memory_order_acquire) & signaled_bit) != 0; }
 
   /// Sleeps until signaled, at most timeout_ns. True if signaled.
   bool park(Platform& platform, std::uint64_t timeout_ns) noexcept {
@@ -34,11 +34,14 @@ class alignas(64) Parker {
     return signaled();
   }
 
-  /// Wakes the owner. A system call only if it sleeps.
+  /// Wakes the owner. A system call only if it sleeps. While `wake_up` runs, the owner does not return from awake():
+  /// what it slept on may be freed after that.
   void signal(Platform& platform) noexcept {
-    const std::uint32_t before = word_.exchange(signaled_word, std::memory_order_seq_cst);
+    const std::uint32_t before = word_.fetch_or(signaled_bit, std::memory_order_seq_cst);
     if (before == parked_word) platform.unpark(word_);
-    if (before == elsewhere_word) wake_up_.load(std::memory_order_relaxed)(where_.load(std::memory_order_relaxed));
+    if (before != elsewhere_word) return;
+    wake_up_.load(std::memory_order_relaxed)(where_.load(std::memory_order_relaxed));
+    word_.fetch_and(~elsewhere_word, std::memory_order_release);  // partner: the load in awake()
   }
 
   /// The owner is about to sleep on the drivers, where `wake_up(where)` wakes it. False: signaled already, do not.
@@ -48,10 +51,13 @@ class alignas(64) Parker {
     std::uint32_t expected = 0;
     return word_.compare_exchange_strong(expected, elsewhere_word, std::memory_order_seq_cst);
   }
-  /// The owner is back.
-  void awake() noexcept {
-    std::uint32_t expected = elsewhere_word;
-    word_.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
+  /// The owner is back. Waits for a signal that is inside `wake_up`.
+  void awake(Platform& platform) noexcept {
+    std::uint32_t seen = elsewhere_word;
+    if (word_.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
+    for (; (seen & elsewhere_word) != 0; seen = word_.load(std::memory_order_acquire)) {  // partner: signal()
+      platform.yield();
+    }
   }
 
   /// The calling thread takes a parker from the process-wide pool, and gives it back.
@@ -59,7 +65,7 @@ class alignas(64) Parker {
   static void release(Parker& parker) noexcept;
 
  private:
-  static constexpr std::uint32_t parked_word = 1, signaled_word = 2, elsewhere_word = 3;
+  static constexpr std::uint32_t parked_word = 1, elsewhere_word = 2, signaled_bit = 4;
   std::atomic<std::uint32_t> word_{0};
   std::atomic<void (*)(void*)> wake_up_{nullptr};  // where the owner sleeps, if not here
   std::atomic<void*> where_{nullptr};

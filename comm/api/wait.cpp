@@ -198,7 +198,7 @@ class Wait {
         const std::uint64_t before = platform().now_ns();
         const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
         if (slept) engine_->waiters.patience.slept(platform().now_ns() - before);
-        parker_->awake();
+        parker_->awake(platform());
         if (!slept) return engine_->helper.asleep() ? take_over() : nap();  // who sleeps there progresses for us
       }
     }

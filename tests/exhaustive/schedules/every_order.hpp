@@ -19,10 +19,11 @@
 namespace canele::exhaustive {
 
 /// Which memories a world runs with. Where there are too many orders with views, `most_old` limits how many loads of
-/// one order read what is not the newest.
+/// one order read what is not the newest. Where there are too many orders anyway, `most_preemptions` limits how often
+/// an order leaves a thread that could go on.
 struct Memories {
   bool store_buffers = true, views = true;
-  unsigned most_old = ~0u;
+  unsigned most_old = ~0u, most_preemptions = ~0u;
 };
 
 constexpr Memories some_old{true, true, 3}, a_few_old{true, true, 1};
@@ -36,6 +37,7 @@ void in_every_order(const char* name, const Memories& memories = {}) {
     Explorer::Options options;
     options.memory = memory;
     options.most_old = memories.most_old;
+    options.most_preemptions = memories.most_preemptions;
     const char* const how = names[static_cast<int>(memory)];
     const Explorer::Outcome outcome = Explorer::explore<World>(options);
     EXPECT_EQ(outcome.failure, "") << name << ", " << how << ", in order " << outcome.worlds + 1;

@@ -29,7 +29,7 @@ void Explorer::begin() {
   depth_ = 0;
   asleep_ = 0;
   spawned_ = 0;
-  old_ = 0;
+  old_ = preemptions_ = 0;
   repeats_ = false;
   if (options_.memory == Memory::views) views_.begin();
 }
@@ -183,6 +183,8 @@ void Explorer::choose() {
 int Explorer::decide(std::uint32_t enabled) {
   const int preferred = running_ != none && (enabled >> running_ & 1) != 0 ? running_ : __builtin_ctz(enabled);
   if (repeats_) return preferred;
+  const bool may_go_on = running_ != none && preferred == running_;
+  if (may_go_on && preemptions_ >= options_.most_preemptions) enabled = 1u << running_;
   if (depth_ == path_.size()) {
     const std::uint32_t awake = enabled & ~asleep_;
     if (awake == 0) {
@@ -197,6 +199,7 @@ int Explorer::decide(std::uint32_t enabled) {
   for (int id = 0; options_.reduce && id < 2 * most_threads; ++id) {
     if ((node.asleep >> id & 1) != 0 && commute(id, node.chosen)) asleep_ |= 1u << id;
   }
+  if (may_go_on && node.chosen != running_) ++preemptions_;
   return node.chosen;
 }
 

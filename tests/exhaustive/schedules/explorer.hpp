@@ -50,6 +50,9 @@ class Explorer {
     bool reduce = true;  ///< false: every order, also of steps that commute
     std::uint64_t most_steps = 1000;
     unsigned most_old = ~0u;  ///< with views: so many loads of an order read what is not the newest
+    /// So many times an order leaves a thread that could go on (Musuvathi and Qadeer 2007). With `reduce`, some orders
+    /// within the bound are left out.
+    unsigned most_preemptions = ~0u;
   };
   struct Outcome {
     std::uint64_t worlds = 0;  ///< orders that were run to their end; those that only repeat another do not count
@@ -179,7 +182,8 @@ class Explorer {
   bool repeats_ = false;      ///< this run only repeats another from here on
   std::vector<Event> events_;
   Views views_;
-  unsigned old_ = 0;  ///< loads so far that have read what is not the newest
+  unsigned old_ = 0;          ///< loads so far that have read what is not the newest
+  unsigned preemptions_ = 0;  ///< so far, of threads that could go on
 };
 
 }  // namespace canele::exhaustive

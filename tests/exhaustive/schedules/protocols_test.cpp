@@ -510,23 +510,29 @@ struct Polling {
     if (!promise.attach(parker)) return;
     while (!promise.done()) {
       if (turns.step() > 0) continue;
-      if (!parker.sleeps_elsewhere([](void* all) { static_cast<Turns*>(all)->wake(); }, &turns)) {
+      if (!parker.sleeps_elsewhere([](void* own) { static_cast<Polling*>(own)->wake(); }, this)) {
         parker.reset();
         continue;
       }
       const bool slept = turns.try_sleep(
           {[](const void* own) { return static_cast<const ltask::Parker*>(own)->signaled(); }, &parker});
-      parker.awake();
+      parker.awake(turns.platform);
       if (slept) continue;
       parker.park(turns.platform, for_ever);
       if (!promise.done()) parker.reset();
     }
+    over = true;
+  }
+  void wake() {
+    if (over) Explorer::current()->fail("a signal uses what its owner may have freed");
+    turns.wake();
   }
   void check() {}
   Turns turns;
   ltask::Worker worker{turns.platform, turns, {0, 0}};
   ltask::Parker parker;
   Promise promise;
+  bool over = false;  // the engine that the waiter slept on may be gone
 };
 
 /// A helper waits for a summons; two leave work, and summon it if it waits. After Helper::park.
@@ -557,8 +563,7 @@ TEST(SummonsInEveryOrder, WhoWaitsIsSummonedOrSeesTheWork) {
 
 TEST(SleepInEveryOrder, AWaiterIsWokenOnTheDrivers) {
   in_every_order<Polling<false>>("Parker, Sleeper, 1 waiter");
-  in_every_order<Polling<true>>("Parker, Sleeper, 1 waiter and a worker",
-                                {false, false});  // 4 * 10^7 steps with buffers
+  in_every_order<Polling<true>>("Parker, Sleeper, 1 waiter and a worker", {true, true, 1, 4});
 }
 
 }  // namespace

@@ -95,6 +95,10 @@ class atomic {
     return update(
         "fetch-or", [bits](T value) { return static_cast<T>(value | bits); }, order);
   }
+  T fetch_and(T bits, memory_order order = memory_order_seq_cst) noexcept {
+    return update(
+        "fetch-and", [bits](T value) { return static_cast<T>(value & bits); }, order);
+  }
   /// What is in memory, without a step: for conditions, and for checks at the end.
   T now() const noexcept { return value_; }
 
