@@ -160,9 +160,8 @@ std::string_view source_name(Source source) {
   return "default";
 }
 
-/// Writes all of `text` to a new file; "" or the reason.
-std::string write_file(const std::string& file, std::string_view text) {
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+/// Writes all of `text` and closes the file; "" or the reason. `descriptor` < 0: errno says why there is no file.
+std::string write_and_close(int descriptor, std::string_view text) {
   if (descriptor < 0) return std::strerror(errno);
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
@@ -175,6 +174,18 @@ std::string write_file(const std::string& file, std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   return close(descriptor) == 0 ? "" : std::strerror(errno);  // a full disk may be told only here
+}
+
+/// Makes a file beside `file` that no other process writes to, and its name. Negative: errno says why there is none.
+int make_temporary(const std::string& file, std::string* name) {
+  constexpr int most = 10'000;
+  int descriptor = -1;
+  for (int i = 0; i < most; ++i) {
+    *name = file + ".new" + std::to_string(i);
+    descriptor = open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) break;
+  }
+  return descriptor;
 }
 
 std::string complain(std::string_view what, const std::string& file, const std::string& why) {
@@ -258,12 +269,15 @@ std::string write_json(const std::string& file, std::string_view json, std::stri
   }
   // A device or pipe (/dev/null, >(jq .)) is written to, never replaced by a file of its name.
   struct stat target;
-  if (stat(file.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) return complain(what, file, write_file(file, text));
-  // Next to the target: rename() does not cross file systems. Ranks that name the same file do not share this one.
-  const std::string temporary = file + ".new" + std::to_string(getpid());
-  std::string why = write_file(temporary, text);
+  if (stat(file.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) {
+    return complain(what, file, write_and_close(open(file.c_str(), O_WRONLY | O_CLOEXEC), text));
+  }
+  // Next to the target: rename() does not cross file systems.
+  std::string temporary;
+  const int made = make_temporary(file, &temporary);
+  std::string why = write_and_close(made, text);
   if (why.empty() && rename(temporary.c_str(), file.c_str()) != 0) why = std::strerror(errno);
-  if (!why.empty()) unlink(temporary.c_str());
+  if (!why.empty() && made >= 0) unlink(temporary.c_str());
   return complain(what, file, why);
 }
 
