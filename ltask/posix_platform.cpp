@@ -33,6 +33,7 @@
 #include <utility>
 
 #include "ltask/platform.hpp"
+#include "ltask/write_quietly.hpp"
 
 namespace canele {
 namespace {
@@ -194,17 +195,6 @@ std::string log_lines(LogLevel level, std::string_view text) {
     lines.append(prefix).append(text.substr(0, end)).push_back('\n');
     if (end == std::string_view::npos || end + 1 == text.size()) return lines;
     text.remove_prefix(end + 1);
-  }
-}
-
-void write_all(int descriptor, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written > 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      return;  // nobody to tell
-    }
   }
 }
 
@@ -458,9 +448,9 @@ class PosixPlatform final : public Platform {
 
   void log(LogLevel level, std::string_view text) noexcept override {
     try {
-      write_all(STDERR_FILENO, log_lines(level, text));
+      ltask::write_quietly(STDERR_FILENO, log_lines(level, text));
     } catch (const std::bad_alloc&) {
-      write_all(STDERR_FILENO, text);
+      ltask::write_quietly(STDERR_FILENO, text);
     }
   }
 };

@@ -19,6 +19,7 @@
 
 #include "comm/config/names.hpp"
 #include "comm/observe/json.hpp"
+#include "ltask/write_quietly.hpp"
 
 namespace canele::comm {
 namespace {
@@ -163,17 +164,9 @@ std::string_view source_name(Source source) {
 /// Writes all of `text` and closes the file; "" or the reason. `descriptor` < 0: errno says why there is no file.
 std::string write_and_close(int descriptor, std::string_view text) {
   if (descriptor < 0) return std::strerror(errno);
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      const std::string why = std::strerror(errno);
-      close(descriptor);
-      return why;
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return close(descriptor) == 0 ? "" : std::strerror(errno);  // a full disk may be told only here
+  const int error = ltask::write_quietly(descriptor, text);
+  const bool closed = close(descriptor) == 0;  // a full disk may be told only here
+  return error != 0 ? std::strerror(error) : closed ? "" : std::strerror(errno);
 }
 
 /// Makes a file beside `file` that no other process writes to, and its name. Negative: errno says why there is none.
@@ -264,7 +257,7 @@ std::string file_of_rank(std::string_view pattern, int rank) {
 std::string write_json(const std::string& file, std::string_view json, std::string_view what) {
   const std::string text = std::string(json) + "\n";
   if (file == "-") {
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    ltask::write_quietly(STDERR_FILENO, text);
     return {};
   }
   // A device or pipe (/dev/null, >(jq .)) is written to, never replaced by a file of its name.

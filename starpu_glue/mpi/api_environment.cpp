@@ -81,7 +81,9 @@ CANELE_MPI_NAME(Is_thread_main);
 
 extern "C" int PMPI_Abort(MPI_Comm, int code) {
   const Call call("MPI_Abort");
-  std::fprintf(stderr, "canele: rank %d: MPI_Abort was called with code %d\n", canele_rank(engine()), code);
+  char text[96];
+  std::snprintf(text, sizeof text, "canele: rank %d: MPI_Abort was called with code %d\n", canele_rank(engine()), code);
+  say(text);
   canele_abort(engine(), code, "MPI_Abort was called");
   return MPI_ERR_INTERN;
 }

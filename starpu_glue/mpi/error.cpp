@@ -8,9 +8,12 @@
 
 #include <canele/canele.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <new>
 
@@ -73,16 +76,30 @@ int class_of(int error) {
 }
 
 void print(const char* prefix, const char* format, va_list arguments) {
-  char text[768];
+  char text[768], line[896];
   std::vsnprintf(text, sizeof text, format, arguments);
   if (canele_engine_t* running = engine(); running != nullptr && !in_child) {
-    std::fprintf(stderr, "canele: rank %d: %s%s\n", canele_rank(running), prefix, text);
+    std::snprintf(line, sizeof line, "canele: rank %d: %s%s\n", canele_rank(running), prefix, text);
   } else {
-    std::fprintf(stderr, "canele: %s%s\n", prefix, text);
+    std::snprintf(line, sizeof line, "canele: %s%s\n", prefix, text);
   }
+  say(line);
 }
 
 }  // namespace
+
+bool say(const char* text) {
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const bool written = std::fputs(text, stderr) >= 0 && std::fflush(stderr) == 0;
+  const timespec at_once{};
+  if (!written && errno == EPIPE && sigismember(&pending, SIGPIPE) != 1) sigtimedwait(&pipe, nullptr, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return written;
+}
 
 int fail(int code, const char* format, ...) {
   if (last_error == nullptr) last_error.reset(new (std::nothrow) LastError);

@@ -42,6 +42,8 @@ void describe_error(int code, char* text, int size);
 /// Prints "canele: rank r: <text>" on stderr and ends the job (through the launcher if the engine runs).
 [[noreturn, gnu::format(printf, 1, 2)]] void fatal(const char* format, ...);
 
+/// Writes text to stderr as it is. A reader that has left raises no SIGPIPE: it would end the program.
+bool say(const char* text);
 /// Prints a warning on stderr.
 [[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
 

@@ -214,11 +214,11 @@ bool write(const char* pattern, int rank, const std::string& text) {
   for (std::size_t at = name.find("%r"); at != std::string::npos; at = name.find("%r", at)) {
     name.replace(at, 2, std::to_string(rank));
   }
-  std::FILE* file = name == "-" ? stderr : std::fopen(name.c_str(), "w");
-  if (file != nullptr) {
-    bool good = std::fputs(text.c_str(), file) >= 0;
-    good = (file == stderr ? std::fflush(file) : std::fclose(file)) == 0 && good;
-    if (good) return true;
+  if (name == "-") {
+    if (say(text.c_str())) return true;
+  } else if (std::FILE* file = std::fopen(name.c_str(), "w"); file != nullptr) {
+    const bool written = std::fputs(text.c_str(), file) >= 0;
+    if (std::fclose(file) == 0 && written) return true;
   }
   warn("the profile (CANELE_PROFILE) could not be written to %s: %s", name.c_str(), std::strerror(errno));
   return false;

@@ -5,9 +5,12 @@
 // Surprise: every stress test counts what must happen exactly once; none measures time.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <thread>
 #include <vector>
 
@@ -17,6 +20,7 @@
 #include "ltask/submit_lock.hpp"
 #include "ltask/task.hpp"
 #include "ltask/worker.hpp"
+#include "ltask/write_quietly.hpp"
 
 namespace canele::ltask {
 namespace {
@@ -324,6 +328,44 @@ TEST(Posix, KeepsThreadsOffAUnitAsFarAsTheyMayRunElsewhere) {
     const cpu_set_t bound = mask();
     EXPECT_TRUE(CPU_EQUAL(&bound, &one)) << "what somebody else has said holds";
   }).join();
+}
+
+/// A pipe, and SIGPIPE at its default: the program ends if it is raised.
+struct BrokenPipe {
+  BrokenPipe() {
+    EXPECT_EQ(::pipe(ends), 0);
+    ::close(ends[0]);
+    before = std::signal(SIGPIPE, SIG_DFL);
+  }
+  ~BrokenPipe() {
+    ::close(ends[1]);
+    std::signal(SIGPIPE, before);
+  }
+  int ends[2] = {-1, -1};
+  void (*before)(int) = nullptr;
+};
+
+TEST(WriteQuietly, RaisesNoSignalWhereNoReaderIsLeft) {
+  const BrokenPipe pipe;
+  EXPECT_EQ(write_quietly(pipe.ends[1], "nobody reads this"), EPIPE);
+  sigset_t pending;
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+}
+
+TEST(WriteQuietly, LeavesASignalThatWasPendingBefore) {
+  const BrokenPipe pipe;
+  sigset_t set, before, pending;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, &before);
+  ::raise(SIGPIPE);
+  EXPECT_EQ(write_quietly(pipe.ends[1], "x"), EPIPE);
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 1);
+  const timespec at_once{};
+  sigtimedwait(&set, nullptr, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace
