@@ -23,7 +23,7 @@ static int thread_wanted, ready;
 
 static void prepare(void) {
   const char *what = getenv("NEMESIS_FAIL"), *at = getenv("NEMESIS_AT"), *which = getenv("NEMESIS_RANK");
-  const char *rank = getenv("PMIX_RANK");
+  const char *rank = getenv("PMI_RANK");
   if (ready) return;
   ready = 1;
   if (what == NULL || at == NULL || which == NULL || rank == NULL || strcmp(which, rank) != 0) return;
@@ -52,32 +52,33 @@ static int strikes(int thread, void *caller) {
 }
 
 #define CALLER __builtin_return_address(0)
+#define EXPORTED __attribute__((visibility("default")))
 
-void *malloc(size_t size) {
+EXPORTED void *malloc(size_t size) {
   if (!strikes(0, CALLER)) return __libc_malloc(size);
   errno = ENOMEM;
   return NULL;
 }
-void *calloc(size_t count, size_t size) {
+EXPORTED void *calloc(size_t count, size_t size) {
   if (!strikes(0, CALLER)) return __libc_calloc(count, size);
   errno = ENOMEM;
   return NULL;
 }
-void *realloc(void *old, size_t size) {
+EXPORTED void *realloc(void *old, size_t size) {
   if (!strikes(0, CALLER)) return __libc_realloc(old, size);
   errno = ENOMEM;
   return NULL;
 }
-void *aligned_alloc(size_t alignment, size_t size) {
+EXPORTED void *aligned_alloc(size_t alignment, size_t size) {
   return strikes(0, CALLER) ? NULL : __libc_memalign(alignment, size);
 }
-int posix_memalign(void **made, size_t alignment, size_t size) {
+EXPORTED int posix_memalign(void **made, size_t alignment, size_t size) {
   void *const memory = strikes(0, CALLER) ? NULL : __libc_memalign(alignment, size);
   if (memory == NULL) return ENOMEM;
   *made = memory;
   return 0;
 }
-int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *argument) {
+EXPORTED int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *argument) {
   static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
   if (strikes(1, CALLER)) return EAGAIN;
   if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");

@@ -41,12 +41,18 @@ int rank = -1;
   std::_Exit(code);
 }
 
-/// An error must have a name, and say what was wrong.
-void check(int code, const char* call) {
+const char* inside = nullptr;  // the call of the library that this thread is in
+
+/// Makes a call of the library. An error must have a name, and say what was wrong.
+template <typename Function>
+void call(const char* name, const Function& function) {
+  inside = name;
+  const int code = function();
+  inside = nullptr;
   if (code == CANELE_OK) return;
   const std::string detail = canele_error_detail();
-  if (code > CANELE_OK || code < CANELE_EFORK) end(exit_wrong, "WRONG: %s returned %d", call, code);
-  end(exit_clean, "clean: %s: %s: %s", call, canele_error_string(code), detail.c_str());
+  if (code > CANELE_OK || code < CANELE_EFORK) end(exit_wrong, "WRONG: %s returned %d", name, code);
+  end(exit_clean, "clean: %s: %s: %s", name, canele_error_string(code), detail.c_str());
 }
 
 unsigned char byte_of(int source, int destination, unsigned round, std::size_t at) {
@@ -83,10 +89,11 @@ class Rank {
   Rank(unsigned seed, unsigned rounds) : random_(seed), rounds_(rounds) {}
 
   void run() {
-    check(canele_init(nullptr, &engine_), "canele_init");
+    call("canele_init", [&] { return canele_init(nullptr, &engine_); });
     rank = canele_rank(engine_);
     size_ = canele_size(engine_);
-    check(canele_session_open(engine_, "nemesis", CANELE_ORDER_PER_TAG, &session_), "canele_session_open");
+    call("canele_session_open",
+         [&] { return canele_session_open(engine_, "nemesis", CANELE_ORDER_PER_TAG, &session_); });
     for (unsigned round = 0; round < rounds_; ++round) {
       exchange(round);
       if (round == 0) {
@@ -95,7 +102,7 @@ class Rank {
       }
       if (fork_wanted != 0) fork_and_call(session_, round);
     }
-    check(canele_finalize(engine_), "canele_finalize");
+    call("canele_finalize", [&] { return canele_finalize(engine_); });
   }
 
  private:
@@ -104,24 +111,31 @@ class Rank {
     constexpr std::size_t sizes[] = {0, 8, 700, 9'000, 70'000, 300'000};
     const std::size_t size = sizes[random_() % std::size(sizes)];
     std::vector<std::unique_ptr<Pair>> pairs;
+    // All memory before the first post: an exception would free what a transfer uses.
     for (int other = 0; other < size_; ++other) {
       pairs.push_back(std::make_unique<Pair>());
-      if (other == rank) continue;
       Pair& pair = *pairs.back();
       pair.in.resize(size);
       for (std::size_t at = 0; at < size; ++at) pair.out.push_back(byte_of(rank, other, round, at));
-      check(canele_irecv(session_, other, round, CANELE_TAG_EXACT, pair.in.data(), size, &pair.receive),
-            "canele_irecv");
-      check(canele_isend(session_, other, round, pair.out.data(), size, &pair.send), "canele_isend");
+    }
+    for (int other = 0; other < size_; ++other) {
+      if (other != rank) post(other, round, *pairs[static_cast<std::size_t>(other)]);
     }
     for (int other = 0; other < size_; ++other) {
       if (other != rank) finish(other, round, *pairs[static_cast<std::size_t>(other)]);
     }
   }
 
+  void post(int other, unsigned round, Pair& pair) {
+    const std::size_t size = pair.in.size();
+    call("canele_irecv",
+         [&] { return canele_irecv(session_, other, round, CANELE_TAG_EXACT, pair.in.data(), size, &pair.receive); });
+    call("canele_isend", [&] { return canele_isend(session_, other, round, pair.out.data(), size, &pair.send); });
+  }
+
   void finish(int other, unsigned round, Pair& pair) {
-    check(canele_wait(&pair.receive, nullptr), "canele_wait for a receive");
-    check(canele_wait(&pair.send, nullptr), "canele_wait for a send");
+    call("canele_wait for a receive", [&] { return canele_wait(&pair.receive, nullptr); });
+    call("canele_wait for a send", [&] { return canele_wait(&pair.send, nullptr); });
     for (std::size_t at = 0; at < pair.in.size(); ++at) {
       if (pair.in[at] != byte_of(other, rank, round, at))
         end(exit_wrong, "WRONG: byte %zu of %zu from rank %d in round %u", at, pair.in.size(), other, round);
@@ -135,17 +149,25 @@ class Rank {
   const unsigned rounds_;
 };
 
+/// Where address space is taken away, a stack that has to grow ends the process by a signal: it grows before.
+[[gnu::noinline]] void grow_stack() {
+  volatile char room[1 << 20];
+  for (std::size_t at = 0; at < sizeof room; at += 1024) room[at] = 0;
+}
+
 unsigned number(const char* text) { return static_cast<unsigned>(std::strtoul(text, nullptr, 10)); }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) end(2, "usage: process_nemesis SEED ROUNDS CYCLES");
+  grow_stack();
   std::signal(SIGUSR1, [](int) { fork_wanted = 1; });
   try {
     for (unsigned cycle = 0; cycle < number(argv[3]); ++cycle) Rank(number(argv[1]) + cycle, number(argv[2])).run();
   } catch (const std::exception& error) {
-    end(exit_wrong, "WRONG: an exception left the library: %s", error.what());
+    if (inside != nullptr) end(exit_wrong, "WRONG: an exception left %s: %s", inside, error.what());
+    end(exit_clean, "clean: the program: out of memory: %s", error.what());  // its own vectors
   }
   end(0, "right");
 }
