@@ -53,16 +53,12 @@ def check_license(tree):
 
 
 def check_opening(tree):
-    """Headers of the library say what they are, on which thread, and what surprises."""
+    """Headers of the library say from which threads they are used."""
     for file in tree.select(
         lambda file: file.suffix == ".hpp" and file.room in ("comm", "ltask", "drivers", "strategies", "starpu_glue")
     ):
-        head = "\n".join(file.lines[:40])
-        for word in ("Thread", "Surprise"):
-            if word not in head:
-                yield file.path, 1, f'the opening comment has no "{word}s:" line' if word == "Thread" else (
-                    'the opening comment has no "Surprise:" line'
-                )
+        if "thread" not in "\n".join(file.lines[:40]).lower():
+            yield file.path, 1, "the opening comment does not say which threads may use what is here"
 
 
 # Written so that this file does not contain them.
@@ -175,10 +171,10 @@ RULES = [
     (
         "opening",
         check_opening,
-        "library headers say threads and surprise",
+        "library headers say which threads may use them",
         [
-            ({"comm/a.hpp": SPDX + "// A thing.\n"}, 2),
-            ({"comm/a.hpp": SPDX + "// Threads: any.\n// Surprise: none.\n"}, 0),
+            ({"comm/a.hpp": SPDX + "// A thing.\n"}, 1),
+            ({"comm/a.hpp": SPDX + "// A thing. Any thread may use it.\n"}, 0),
         ],
     ),
     (
