@@ -145,12 +145,11 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   request->stage = Request::Stage::posted;
   const Posting posting{request, session, tag & mask, mask, source, data};
   const bool quiet = request->word.load(std::memory_order_relaxed) == 0;  // no callback is due, whatever happens
-  if (engine.try_lock_to_post()) [[likely]] {
+  if (engine.try_lock_to_post()) {
     const receive_path::Accepted accepted = accept_or_defer(engine, posting);
     const bool idle = engine.unlock_idle();
-    if (idle && accepted == receive_path::Accepted::over && quiet) [[likely]]
-      return CANELE_OK;
-    if (idle && accepted == receive_path::Accepted::waits) [[likely]] {
+    if (idle && accepted == receive_path::Accepted::over && quiet) return CANELE_OK;
+    if (idle && accepted == receive_path::Accepted::waits) {
       engine.summon_helper();
       return CANELE_OK;
     }

@@ -132,7 +132,7 @@ struct EngineBuilder {
   /// What is wrong with a driver beside others is said by one rank of each host; without others it is the error.
   static bool open_drivers(Engine& engine, const std::vector<DriverChoice>& choices, std::string* why) {
     std::vector<std::string> problems;
-    bool reaches_others = engine.size == 1;
+    bool reaches_others = engine.size == 1, reaches_itself = true;
     for (const DriverChoice& choice : choices) {
       const drivers::DriverFactory* const factory = choice.factory;
       std::string problem;
@@ -140,11 +140,12 @@ struct EngineBuilder {
         reaches_others = reaches_others || !engine.slots.back()->driver->capabilities().reaches_self;
       } else {
         problems.push_back(std::string(factory->name) + ": " + problem);
+        reaches_itself = reaches_itself && factory->name != "self";
       }
     }
-    if (!reaches_others) {
-      *why = "CANELE_DRIVERS=\"" + engine.settings->text(Setting::drivers) +
-             "\": no driver can be used that reaches other ranks";
+    if (!reaches_others || !reaches_itself) {
+      *why = "CANELE_DRIVERS=\"" + engine.settings->text(Setting::drivers) + "\": no driver can be used that reaches " +
+             (reaches_others ? "the rank itself" : "other ranks");
       for (const std::string& one : problems) *why += "; " + one;
       return false;
     }
