@@ -19,7 +19,7 @@
 //   If the server is gone, or says `elsewhere`, the destination asks the root, from where it has come to.
 //
 // Rejected: the envelope in the tree, too. It would have to wait at each destination for what the root sent there
-// before, and what the root sends there next would have to wait for it. Each message of a re-routed subtree could come
+// before. What the root sends there next would have to wait for it. Each message of a re-routed subtree could come
 // twice. And a withheld envelope would stop those below it.
 #pragma once
 
