@@ -2,14 +2,13 @@
 //
 // fifo: one message per packet, in the order of submission. aggregate: as many as fit, in the same order.
 //
-// Who: see strategy.hpp.
-// Surprise: they differ by one number, so they are one class.
+// The two differ by one number, so they are one class.
 #include "strategies/queues.hpp"
 
 namespace canele::strategies {
 namespace {
 
-/// All lists use scratch[0..1]: an item is in one of them only.
+/// Keeps all items in lists. All lists use scratch[0..1]: an item is in one of them only.
 class InOrder final : public Strategy {
  public:
   explicit InOrder(int envelopes_per_packet) : envelopes_per_packet_(envelopes_per_packet) {}
@@ -42,7 +41,7 @@ class InOrder final : public Strategy {
     }
   }
 
-  void reprioritized(Item&, std::int32_t) override {}  // order of submission is the only order here
+  void reprioritized(Item&, std::int32_t) override {}  // the order of submission is the only order here
 
   void plan(const RailView& rail, Plan& plan) override {
     if (!put_control(control_, rail, plan)) return;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// An intrusive FIFO of items through two of their scratch words.
-//
-// Who: the strategies, under the engine's lock.
-// Threads: under the engine's lock.
-// Surprise: the links live in Item::scratch, so a list costs nothing to be in.
+// An intrusive FIFO of items, through two of their scratch words.
 //
 //   first ⇄ … ⇄ last        prev = scratch[Slot], next = scratch[Slot + 1]
 //
-// Rejected: std::list (allocates), one fixed pair of link fields (the priority strategy needs an item in two
-//     lists).
+// Used by the strategies, so by any thread, under the engine's lock. The links live in Item::scratch, so being in a
+// list costs an item nothing.
+//
+// Rejected: std::list (allocates); one fixed pair of link fields (the priority strategy needs an item in two lists).
 #pragma once
 
 #include "strategies/strategy.hpp"

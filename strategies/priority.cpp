@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// priority: the message with the highest priority leaves first, aggregated with the next ones; order per flow holds;
-// nothing starves.
+// priority: the message with the highest priority leaves first, aggregated with the next ones. Order per flow holds,
+// and nothing starves.
 //
-// Who: see strategy.hpp.
-// Threads: under the engine's lock.
-// Surprise: what competes are flows, not messages. A flow (session, tag) is a FIFO whose first message stands for
-//     it, with the highest priority of all its messages: a message lends its priority to its predecessors. And every
-//     8th packet begins with the oldest message of all, so a message with m older ones waiting leaves within 8 (m + 1)
-//     packets, whatever comes.
+// Called under the engine's lock.
+//
+// Flows compete, not messages. A flow (session, tag) is a FIFO whose first message stands for it. The flow has the
+// highest priority of all its messages: a message lends its priority to its predecessors. Every 8th packet begins with
+// the oldest message of all. So a message with m older ones waiting leaves within 8 (m + 1) packets, whatever comes.
 //
 //   flows_ (hash)   key ──▶ Flow { messages: FIFO ⇄, best: decreasing candidates }
 //   heap_           binary heap of flows by (best priority, age of first message)
 //   ages_           all messages, oldest first
 //
-//   best: a message that is followed in its flow by one of at least its priority can never be the flow's best; the
-//   others form a decreasing list whose front is the best. Adding drops smaller ones from its back: constant on
-//   average.
+// The list `best` holds the candidates for the best message of a flow. A message can never be that if a later message
+// of its flow has at least its priority. The others form a decreasing list whose front is the best. Adding a message
+// drops smaller ones from the back: constant time on average.
 //
-// Rejected: a heap of messages (order per flow then needs a search for predecessors), buckets per priority
-//     (priorities are any int).
+// Rejected: a heap of messages (order per flow then needs a search for predecessors); buckets per priority (priorities
+// are any int).
 #include <utility>
 #include <vector>
 
@@ -48,8 +47,8 @@ bool before(const Flow& a, const Flow& b) {
   return a.priority() != b.priority() ? a.priority() > b.priority() : a.age() < b.age();
 }
 
-/// Flows by key. Chained through the flows; a flow that ends is kept for the next one, so that a steady state allocates
-/// nothing.
+/// Flows by key, in hash buckets that are chained through the flows. A flow that ends is kept for the next one, so that
+/// a steady state allocates nothing.
 class FlowTable {
  public:
   FlowTable() : buckets_(64, nullptr) {}
@@ -62,7 +61,7 @@ class FlowTable {
   FlowTable(const FlowTable&) = delete;
   FlowTable& operator=(const FlowTable&) = delete;
 
-  /// The flow with this key, made if there is none.
+  /// Returns the flow with this key, made if there is none.
   Flow& find_or_make(std::uint64_t session, std::uint64_t tag) {
     for (Flow* flow = bucket(session, tag); flow != nullptr; flow = flow->next) {
       if (flow->tag == tag && flow->session == session) return *flow;
@@ -107,7 +106,7 @@ class FlowTable {
   std::size_t count_ = 0;
 };
 
-/// A binary heap of flows that know their place.
+/// A binary heap of flows that know their place in it.
 class Heap {
  public:
   bool empty() const { return flows_.empty(); }
@@ -126,7 +125,7 @@ class Heap {
     last->heap_index = hole;
     update(*last);
   }
-  /// The flow's priority or age has changed.
+  /// Moves a flow to its place after its priority or age has changed.
   void update(Flow& flow) {
     while (flow.heap_index > 0 && before(flow, *flows_[(flow.heap_index - 1) / 2])) {
       swap(flow.heap_index, (flow.heap_index - 1) / 2);
@@ -196,7 +195,7 @@ class Priority final : public Strategy {
   void reprioritized(Item& item, std::int32_t /*before*/) override {
     if (item.kind != Kind::envelope) return;
     Flow& flow = flow_of(item);
-    rebuild_candidates(flow);  // rare: linear in the flow
+    rebuild_candidates(flow);  // rare, and linear in the flow
     heap_.update(flow);
   }
 
@@ -250,7 +249,7 @@ class Priority final : public Strategy {
     ages_.remove(item);
   }
 
-  /// After a message has left a flow that is out of the heap.
+  /// Puts a flow that is out of the heap back after a message has left it, or releases it if it is empty.
   void settle(Flow& flow) {
     if (!flow.messages.empty()) {
       heap_.insert(flow);

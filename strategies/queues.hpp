@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What all strategies share: control items in their own FIFO, bulk items taking turns.
+// What all strategies share: control items in a FIFO of their own, and bulk items that take turns.
 //
-// Who: the strategies.
-// Threads: under the engine's lock.
-// Surprise: bulk and envelopes alternate packet by packet when both wait, so that a large transfer delays a small
-//     message by one slice at most, and a stream of small ones does not stop a large transfer.
+// Used by the strategies, so by any thread, under the engine's lock.
+//
+// Bulk items and envelopes alternate packet by packet when both wait. So a large transfer delays a small message by one
+// slice at most, and a stream of small messages does not stop a large transfer.
 #pragma once
 
 #include "strategies/list.hpp"
 
 namespace canele::strategies {
 
-/// Control chunks first, as many as fit. False: some did not, and no envelope may overtake them.
+/// Plans control chunks first, as many as fit. Returns false if some did not fit: no envelope may overtake them.
 inline bool put_control(ItemList<0>& control, const RailView& rail, Plan& plan) {
   while (Item* item = control.first()) {
     if (plan.count == Plan::max_items || plan.size + item->size > rail.room) return false;
@@ -22,8 +22,8 @@ inline bool put_control(ItemList<0>& control, const RailView& rail, Plan& plan) 
   return true;
 }
 
-/// Bulk items, of which the one with the highest priority goes next, the longest-waiting among equals; it stays in the
-/// list until it is removed, but moves behind its equals.
+/// Bulk items. The one with the highest priority goes next, the longest-waiting among equals. It stays in the list
+/// until it is removed, but moves behind its equals.
 class BulkQueue {
  public:
   bool empty() const { return list_.empty(); }
@@ -35,14 +35,14 @@ class BulkQueue {
     list_.each(visit);
   }
 
-  /// True if a bulk item was planned. `envelopes_wait`: they take the next turn.
+  /// Plans a bulk item, if it is the turn of one; returns whether it did. `envelopes_wait`: they take the next turn.
   bool put(const RailView& rail, bool envelopes_wait, Plan& plan) {
     if (list_.empty() || !rail.bulk_allowed || (envelopes_wait && bulk_was_last_)) {
       bulk_was_last_ = false;
       return false;
     }
     Item* best = list_.first();
-    for (Item* item = best; item != nullptr; item = list_.next(*item)) {  // granted transfers: few
+    for (Item* item = best; item != nullptr; item = list_.next(*item)) {  // few: granted transfers
       if (item->priority > best->priority) best = item;
     }
     list_.remove(*best);

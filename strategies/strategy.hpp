@@ -2,14 +2,14 @@
 //
 // The strategy contract: which of the queued items leave in the next packet to one peer.
 //
-// Who: the engine, under its lock. One Strategy object per peer, made at first contact. A strategy includes this
-//     header only.
-// Threads: serialised by the engine's lock.
-// Surprise: a strategy is pure bookkeeping: no clock, no lock, no I/O, no allocation per item. It links the items
-//     into its own index through Item::scratch. Order per flow (session, tag) is the strategy's duty; nobody sorts
-//     behind it. Envelopes are numbered in the order in which plan() puts them.
-//
 //     add(item) ──▶ [ index of the strategy ] ──plan(rail)──▶ Plan: items, in order, of ONE packet
+//
+// Any thread of the engine calls a strategy, under the engine's lock, so that its calls are serialised. There is one
+// Strategy object per peer, made at first contact. A strategy includes this header only.
+//
+// A strategy is pure bookkeeping: no clock, no lock, no I/O, no allocation per item. It links the items into its own
+// index through Item::scratch. Order per flow (session, tag) is the strategy's duty: the engine does not sort behind
+// it. Envelopes are numbered in the order in which plan() puts them.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +21,26 @@
 
 namespace canele::strategies {
 
-/// What kind of thing waits to be sent.
+/// The kind of an item.
 enum class Kind : std::uint8_t {
-  control,   ///< CTS, FIN, acknowledgement …: small, in order among themselves, leaves before any envelope that is
-             ///< planned later
+  control,   ///< CTS, FIN, acknowledgement …: small, in order among themselves. Leaves before any envelope that is
+             ///< planned later.
   envelope,  ///< eager message or RTS: ordered per flow
   bulk       ///< a piece of a granted large transfer: goes alone, as a bulk packet
 };
 
-/// One thing to send. Embedded in the engine's objects; the strategy reads the first part and owns `scratch`.
+/// One thing to send. It is embedded in the engine's objects. The strategy reads the first part, and owns `scratch`.
 struct Item {
   Kind kind = Kind::envelope;
-  bool queued = false;                           ///< between add() and plan()/remove(); kept by the engine's wrappers
+  bool queued = false;                           ///< between add() and plan()/remove(). Kept by the engine's wrappers
   std::int32_t priority = 0;                     ///< higher leaves sooner
-  std::uint32_t size = 0;                        ///< bytes it takes in a packet, header included (bulk: bytes left)
+  std::uint32_t size = 0;                        ///< bytes it takes in a packet, header included (bulk: bytes left).
   std::uint64_t flow_session = 0, flow_tag = 0;  ///< the flow, for envelopes
   std::uint64_t age = 0;                         ///< grows with every item given to this peer
   void* scratch[10];                             ///< the strategy's links; add() writes those it reads
 };
 
-/// What a rail costs: measured by canele-perf sample on this host, or what its driver declares.
+/// What a rail costs: measured by canele-perf sample on this host, or declared by its driver.
 struct Costs {
   struct Point {
     std::uint64_t size, ns;
@@ -51,7 +51,7 @@ struct Costs {
   bool measured = false;
   std::vector<Point> times;  ///< one way, sizes ascending; empty if not measured
 
-  /// Estimated time one way: between two measured sizes on the line that joins them.
+  /// Returns the estimated time one way, in ns. Between two measured sizes it is on the line that joins them.
   double time_ns(std::uint64_t size) const {
     Point below{0, latency_ns};
     for (const Point& above : times) {
@@ -73,8 +73,8 @@ struct RailView {
   const Costs* costs = nullptr;  ///< of this rail, where a peer has several
 };
 
-/// One packet. Either up to max_items control/envelope items whose sizes sum to at most `room`, or exactly one bulk
-/// item.
+/// One packet. It holds either up to max_items control and envelope items, whose sizes sum to at most `room`, or
+/// exactly one bulk item.
 struct Plan {
   static constexpr int max_items = 64;
   int count = 0;
@@ -91,26 +91,26 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// A new item. Sessions that are ordered across tags come with flow_tag = 0 in all their items.
+  /// Adds a new item. The items of a session that is ordered across tags all have flow_tag 0.
   virtual void add(Item& item) = 0;
 
-  /// Takes out an item that has not been planned (its peer died, or the like).
+  /// Takes out an item that has not been planned (for example because its peer died).
   virtual void remove(Item& item) = 0;
 
-  /// item.priority has been changed by the engine from `before`.
+  /// Handles that the engine has changed item.priority; it was `before`.
   virtual void reprioritized(Item& item, std::int32_t before) = 0;
 
-  /// Fills `plan` (empty on entry) with the next packet and takes its items out of the index. An item that alone is
-  /// larger than rail.room stays (the engine guarantees that every non-bulk item fits an empty packet). A bulk item is
-  /// left in the index while bytes remain: the engine calls remove() when it is through.
+  /// Fills `plan` (empty on entry) with the next packet, and takes its items out of the index. An item that alone is
+  /// larger than rail.room stays; the engine guarantees that every non-bulk item fits an empty packet. A bulk item is
+  /// left in the index while bytes remain: the engine calls remove() when all have left.
   virtual void plan(const RailView& rail, Plan& plan) = 0;
 
   virtual bool empty() const = 0;
 
-  /// Any one item, to drain a dead peer's queue by remove(); nullptr if empty.
+  /// Returns any one item, to drain a dead peer's queue by remove(); nullptr if there is none.
   virtual Item* any() = 0;
 
-  /// visit() for every item, in no promised order: for reports. Nothing changes meanwhile.
+  /// Calls visit() for every item, in no promised order, for reports. Nothing changes meanwhile.
   virtual void each(const std::function<void(const Item&)>& visit) const = 0;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The root's half. See multicast.hpp (who, threads), casts.hpp for the picture. Read begin() top-down.
+// The root's half. casts.hpp has the picture. Read begin() top-down.
 //
-// Surprise: who has no credit left, or is reached through memory, is sent to directly: a withheld envelope would keep
-//     those waiting that it serves, and memory is copied by all receivers at once.
+// A destination for which there is no credit, or that is reached through memory, is sent to directly. A withheld
+// envelope would keep the ranks waiting that it serves, and memory is copied by all receivers at once.
 #include "comm/multicast/multicast.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace canele::comm {
 namespace multicast {
 namespace {
 
-/// The oldest multicast that has not ended everywhere moves on.
+/// Marks a multicast as ended, and moves lowest_id on to the oldest one that has not ended everywhere.
 void retire(Casts& casts, std::uint32_t id) {
   casts.ended[id - casts.lowest_id] = true;
   while (!casts.ended.empty() && casts.ended.front()) {
@@ -29,7 +29,7 @@ void retire(Casts& casts, std::uint32_t id) {
   }
 }
 
-/// Those that a lost server would have served are told to ask us.
+/// Tells the ranks that a lost server would have served to ask us.
 void reroute(Engine& engine, const Multicast& whole, const Leg& leg) {
   for (const std::uint32_t rank : leg.serves) {
     Peer& peer = engine.peer(static_cast<int>(rank));
@@ -73,15 +73,16 @@ void prepare(Leg& leg, Multicast& whole, int index) {
   leg.item.priority = whole.priorities[i];
 }
 
-/// May this peer get the data from another rank, or hand it on? Not by memory: there it copies from ours itself. Nor
-/// over another link that stays on this host, unless a shape was asked for: those share the processors that we send by.
+/// Returns whether this peer may get the data from another rank, or hand it on. It may not if it is reached through
+/// memory: there it copies from our memory itself. Nor over another link that stays on this host, unless a shape was
+/// asked for: such links share the processors that we send by.
 bool is_far(const Peer& peer, Shape forced) {
   if (peer.gone()) return false;
   const DriverSlot* slot = peer.rail->slot;
   return slot == nullptr || (!slot->memory_only() && (forced != Shape::automatic || !peer.rail->local));
 }
 
-/// The link to the destinations: the first that is known speaks for all.
+/// Returns the link to the destinations: the first that is known speaks for all.
 const DriverSlot& link_to(const Engine& engine, const std::vector<Leg*>& far) {
   for (const Leg* leg : far) {
     const Peer* peer = engine.peers[leg->rank];
@@ -90,7 +91,7 @@ const DriverSlot& link_to(const Engine& engine, const std::vector<Leg*>& far) {
   return *engine.slots.back();
 }
 
-/// What the program or the user wants; automatic: neither says.
+/// Returns the shape that the program or the user wants; automatic if neither has chosen one.
 Shape forced_shape(const Engine& engine, const Multicast& whole) {
   return whole.shape != Shape::automatic ? whole.shape : engine.casts.forced;
 }
@@ -106,7 +107,7 @@ Shape shape_for(const Engine& engine, const Multicast& whole, const std::vector<
   return choose(count, whole.request->data.length, link.costs, eager, piece);
 }
 
-/// Those that find the data on the shelf.
+/// Marks the legs whose destinations find the data on the shelf.
 void mark_shelved(const Engine& engine, Multicast& whole) {
   for (std::size_t i = 0; whole.shelf != nullptr && i < whole.ranks.size(); ++i) {
     Leg& leg = whole.legs[i];
@@ -118,7 +119,7 @@ void mark_shelved(const Engine& engine, Multicast& whole) {
   }
 }
 
-/// In: the legs that are to be in the tree, the most urgent first. Out: who serves whom.
+/// Decides which destination serves which. `tree`: the legs of the tree, the most urgent first.
 void lay_out(Shape shape, const std::vector<Leg*>& tree) {
   for (std::uint32_t p = 1; p <= tree.size(); ++p) {
     Leg& leg = *tree[p - 1];
@@ -131,7 +132,7 @@ void lay_out(Shape shape, const std::vector<Leg*>& tree) {
   }
 }
 
-/// So many of the destinations are reached by that driver.
+/// Counts the destinations that are reached by that driver.
 std::size_t reached_by(const Engine& engine, const Multicast& whole, const DriverSlot& slot) {
   return static_cast<std::size_t>(std::count_if(whole.ranks.begin(), whole.ranks.end(), [&](int rank) {
     const Peer* peer = engine.peers[rank];
@@ -188,7 +189,7 @@ void begin(Engine& engine, CallOp& op) {
   for (Leg* leg : far) leg->rendezvous = true;
   mark_shelved(engine, whole);
 
-  // All envelopes are paid for before anybody is told to rely on another.
+  // All envelopes are paid for before any destination is told to rely on another.
   for (Leg* leg : legs) leg->paid = send_path::admit(engine, *leg);
   std::copy_if(far.begin(), far.end(), std::back_inserter(tree), [](const Leg* leg) { return leg->paid; });
   if (tree.size() >= 2) lay_out(shape, tree);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The root's half of a multicast: one send to each destination, and who serves whom.
+// The root's half of a multicast: one send to each destination, and the tree that says which rank serves which.
 //
-// Who: api/ submits; the ends of its legs come back here. Threads: under the engine's lock.
-// Surprise: a multicast that is sent flat is nothing but its sends. Only where somebody serves somebody does an
-//     envelope carry a route, and the data wait to be asked for.
+// Any thread may call these functions, under the engine's lock; shelve() is called without it. api/ submits a
+// multicast, and the ends of its legs come back here.
+//
+// A multicast that is sent flat is nothing but its sends. Only where one destination serves another does an envelope
+// carry a route, and does the data wait to be asked for.
 #pragma once
 
 #include <span>
@@ -13,17 +15,18 @@
 
 namespace canele::comm::multicast {
 
-/// The submitted Multicast begins; it deletes itself in the end.
+/// Begins the submitted Multicast, which deletes itself in the end.
 void begin(Engine& engine, CallOp& op);
 
-/// In: a multicast that has not begun, by the calling thread. Out: where several of its destinations read memory that
-/// the driver fills once for all, it lies there. Not under the lock: it may take as long as a copy.
+/// Puts the data of a multicast on the shelf: memory that the driver fills once, and that several destinations can
+/// read. Does nothing if there is no such memory. Called by the thread that posts, before the multicast begins. Not
+/// under the lock: it may take as long as a copy.
 void shelve(Engine& engine, Multicast& whole, const canele_data_t& data);
 
-/// Bytes that the route of a leg takes in its envelope, and writes them.
+/// route_size() returns the bytes that the route of a leg takes in its envelope; write_route() writes them.
 std::size_t route_size(const Leg& leg);
 std::byte* write_route(const Engine& engine, const Leg& leg, std::byte* out);
-/// Is the leg's data taken from somebody else?
+/// Returns whether the destination of the leg takes its data from another rank than this one.
 inline bool is_served(const Request& request) {
   return request.part == Request::Part::leg && static_cast<const Leg&>(request).server >= 0;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A destination's half. See relay.hpp (who, threads), casts.hpp for the picture.
+// A destination's half. casts.hpp has the picture.
 //
-// Surprise: a request to be served may come before the envelope that says so, and after the data is gone. Both kinds
-//     are told apart by what is remembered of a multicast until the root says that it has ended everywhere.
+// A request to be served may come before the envelope that announces it, and after the data is gone. What is remembered
+// of a multicast tells the two cases apart. It is remembered until the root says that the multicast has ended
+// everywhere.
 #include "comm/multicast/relay.hpp"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ bool is_serving(const Cast& cast) {
   return std::any_of(cast.serves.begin(), cast.serves.end(), [](const Served& one) { return one.forward != nullptr; });
 }
 
-/// It waits in vain here.
+/// Tells a rank that waits here in vain to ask the root.
 void refuse(Engine& engine, Cast& cast, Served& one) {
   CANELE_MARK(forward_refused);
   one.asked = false;
@@ -57,7 +58,7 @@ void refuse(Engine& engine, Cast& cast, Served& one) {
   tell(engine, peer, wire::Type::elsewhere, cast);
 }
 
-/// Nobody reads any more what we have: memory goes back to its owners.
+/// Gives memory back to its owners, when no forward reads it any more.
 void settle(Engine& engine, Cast& cast) {
   if (cast.waiting && (cast.stock != nullptr || !is_serving(cast))) {
     cast.waiting = false;
@@ -73,7 +74,7 @@ void settle(Engine& engine, Cast& cast) {
   if (cast.known && all_done) erase(engine, cast);
 }
 
-/// Some time after it was finalized.
+/// Cleans up after a forward. Runs some time after the forward was finalized.
 void forward_over(Engine& engine, CallOp& op) {
   auto& forward = static_cast<Forward&>(*static_cast<Internal::Over&>(op).owner);
   Cast& cast = *forward.cast;
@@ -89,12 +90,12 @@ void end_forward(Engine& engine, Request& forward, int error) {
   engine.finish(forward, error);
 }
 
-/// Sends what there is and has not been sent.
+/// Sends what is available and has not been sent.
 void feed(Engine& engine, const Cast& cast, Served& one) {
   Forward& forward = *one.forward;
   const std::uint64_t upto = std::min(cast.available, one.want.offset + one.want.length);
   if (forward.finalized() || upto <= forward.expected) return;
-  if (forward.bulk_key == 0) return;  // a rail was lost: it asks again
+  if (forward.bulk_key == 0) return;  // a rail was lost: the destination asks again
   const bool idle = forward.moved == forward.expected;
   forward.expected = upto;
   if (!idle || forward.item.queued) return;
@@ -124,7 +125,7 @@ void begin_forward(Engine& engine, Cast& cast, Served& one, const canele_data_t&
   engine.counters.add(Counter::bytes_forwarded, one.want.length);
 }
 
-/// One that has asked gets what there is; or it is told that there will be nothing.
+/// Serves a rank that has asked: it gets what is available, or is told that there will be nothing.
 void serve(Engine& engine, Cast& cast, Served& one) {
   if (one.forward == nullptr) {
     if (cast.over) return refuse(engine, cast, one);
@@ -141,7 +142,8 @@ void serve(Engine& engine, Cast& cast, Served& one) {
   paused(engine, forward);
 }
 
-/// No more will come: those that we serve are told as soon as what they have been promised has left.
+/// Gives up a multicast of which no more data will come. Each rank that we serve is told as soon as what it was
+/// promised has left.
 void give_up(Engine& engine, Cast& cast) {
   cast.over = cast.failed = true;
   for (Served& one : cast.serves) {
@@ -155,7 +157,7 @@ void feed_all(Engine& engine, Cast& cast) {
   }
 }
 
-/// What the root has ended everywhere need not be remembered.
+/// Forgets the multicasts of a root that have ended everywhere.
 void forget_below(Engine& engine, int root, std::uint32_t lowest) {
   std::uint32_t& known = engine.casts.lowest[root];
   if (lowest <= known) return;
@@ -168,7 +170,7 @@ void forget_below(Engine& engine, int root, std::uint32_t lowest) {
   for (const Cast* cast : old) erase(engine, *cast);
 }
 
-/// Of a multicast that nobody has announced only those are remembered who wait for it.
+/// Forgets a multicast that no envelope has announced, unless a rank waits for it here.
 void forget_unknown(Engine& engine, const Cast& cast) {
   const bool waits = std::any_of(cast.serves.begin(), cast.serves.end(), [](const Served& one) { return one.asked; });
   if (!cast.known && !cast.elsewhere && !waits) erase(engine, cast);
@@ -178,14 +180,15 @@ bool fits(const Cast& cast, const wire::Want& want) {
   return want.length <= cast.length && want.offset <= cast.length - want.length;
 }
 
-/// Nothing is known of what is wanted, or it does not fit: it may be the root who told one of us wrong.
+/// Sends a rank away whose want is for an unknown multicast, or does not fit. The root may have told one of the two
+/// ranks wrong.
 const char* send_away(Engine& engine, Peer& peer, std::uint32_t id, std::int32_t root) {
   CANELE_RARE_MARK(wish_sent_away);
   send_path::control(engine, peer, wire::Type::elsewhere, id, 0, 0, &root, sizeof root);
   return nullptr;
 }
 
-/// It has ended, or can never come.
+/// Returns whether the multicast has ended, or can never come.
 bool is_past(const Engine& engine, std::int32_t root, std::uint32_t id) {
   const auto lowest = engine.casts.lowest.find(root);
   const Peer* peer = engine.peers[root];
@@ -448,7 +451,8 @@ void paused(Engine& engine, Request& request) {
   }
 }
 
-/// The root is gone. What its data has begun to come of ends in its own way; for the rest nobody need have any.
+/// Handles that the root is gone. Where its data has begun to come, the transfer ends in its own way. Otherwise no rank
+/// needs to have any of the data.
 void root_gone(Engine& engine, Cast& cast, const Peer& root) {
   CANELE_MARK(root_is_gone);
   Request* const request = cast.fetching;

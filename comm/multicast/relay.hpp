@@ -3,10 +3,12 @@
 // A destination's half of a multicast: asking for the data, and handing it on while it comes. See casts.hpp for the
 // picture.
 //
-// Who: receive_path, rendezvous, send_path, the end of a peer. Threads: under the engine's lock.
-// Surprise: a rank hands on what it has not received yet: from the user's buffer as it fills, or, if there is no
-//     receive yet, from memory of its own (Stock). Whoever cannot be served is told so, and asks the root. So nothing
-//     that waits here can hold up anybody.
+// Any thread may call these functions, under the engine's lock. The callers are receive_path, rendezvous, send_path,
+// and the end of a peer.
+//
+// A rank hands on data that it has not completely received. It comes from the user's buffer as that fills, or, if there
+// is no receive yet, from memory of the engine (Stock). A rank that cannot be served is told so, and asks the root. So
+// nothing that waits here can hold up another rank.
 #pragma once
 
 #include <span>
@@ -22,39 +24,42 @@ struct Announced {
   std::span<const std::byte> serves;  ///< ranks, four bytes each
 };
 
-/// Reads the route of an envelope from `root`. nullptr, or what is wrong with it.
+/// Reads the route of an envelope from `root`. Returns nullptr, or what is wrong with it.
 const char* take_route(Engine& engine, const Peer& root, std::span<const std::byte>& payload, Announced& out);
-/// An envelope has come, and has been matched: the Cast of it.
+/// Notes the envelope of a multicast that has come, and has been matched. Returns its Cast.
 Cast& announced(Engine& engine, Peer& root, const Announced& announced, const wire::Rts& rts, Session& session);
 Cast* find(Engine& engine, int root, std::uint32_t id);
 
-/// Its message is kept: who has asked before it came gets the data all the same.
+/// Serves the ranks that asked before the envelope came, when the message is kept.
 void serve_waiting(Engine& engine, Cast& cast);
-/// No receive will ever take the message: the root hears `reason`, and those that we serve turn to it. Where the data
-/// is fetched for them already the root hears the end of that. The Cast may be gone afterwards.
+/// Handles that no receive will ever take the message. The root hears `reason`, and the ranks that we serve turn to the
+/// root. If the data is being fetched for them already, the root hears the end of that instead. The Cast may be gone
+/// afterwards.
 void refused(Engine& engine, Cast& cast, int reason);
-/// A receive with a buffer meets the message. True: all that is left is done here (there is a stock).
+/// Handles that a receive with a buffer meets the message. Returns true if there is a stock: all that is left is then
+/// done here.
 bool bound(Engine& engine, Request& request, Cast& cast);
-/// Whom to ask for the data.
+/// Returns the peer to ask for the data.
 Peer& source_of(Engine& engine, const Cast& cast);
 /// Asks for [offset, expected) of the data, as `request.handle`.
 void want(Engine& engine, Request& request, Peer& server, std::uint64_t offset);
-/// A stream for this request has come further, or has ended.
+/// advanced() handles that a stream for this request has come further, fetched() that it has ended.
 void advanced(Engine& engine, Request& request);
 void fetched(Engine& engine, const Request& request, Peer& from);
-/// The receive has all that it wanted, or will never have it. It is finalized as soon as nobody reads its memory.
+/// Handles that the receive has all that it wanted, or will never have it. The receive is finalized as soon as no
+/// forward reads its memory.
 void received(Engine& engine, Request& request, int outcome);
-/// The data is to be asked for again, of the server or, if that is gone, of the root: nobody writes to it any more.
+/// Asks the server for the data again, or the root if the server is gone. No driver may write the data any more.
 void ask_again(Engine& engine, Request& request);
 
 const char* on_want(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 const char* on_served(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 const char* on_elsewhere(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> payload);
 
-/// A forward has sent all that it could.
+/// Handles that a forward has sent all that it could.
 void paused(Engine& engine, Request& forward);
 
-/// A peer is gone.
+/// Handles that a peer is gone.
 void gone(Engine& engine, const Peer& peer);
 
 }  // namespace canele::comm::multicast

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shapes. See shape.hpp (who, threads).
-// Surprise: the model walks the tree once, position by position: servers come before those they serve.
+// Shapes of a multicast.
+//
+// The model walks the tree once, position by position: servers come before the positions that they serve.
 #include "comm/multicast/shape.hpp"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ std::uint32_t server_of(Shape shape, std::uint32_t p) {
 double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strategies::Costs& link, bool rendezvous,
                std::uint64_t piece) {
   struct Position {
-    double first = 0, rate = 0, last = 0;  // when its first piece, and all, are there; bytes per ns that come in
+    double first = 0, rate = 0, last = 0;  // when its first piece, and all, are there, in ns; bytes per ns that come in
     std::uint32_t serves = 0;
   };
   std::vector<Position> at(count + 1);
@@ -55,7 +56,8 @@ double time_of(Shape shape, std::uint32_t count, std::uint64_t size, const strat
     own.last = std::max(own.first + (bytes - some) / own.rate, server.last + latency);
     end = std::max(end, own.last);
   }
-  // The root announces to all, one after the other; who is served by another asks him while the data is on its way.
+  // The root announces to all destinations, one after the other. A destination that is served by another one asks it
+  // while the data is on its way.
   const double announced = static_cast<double>(link.gap_ns) * count;
   return end + announced + (rendezvous ? 2 * latency : 0);
 }

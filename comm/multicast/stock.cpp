@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Stock. See stock.hpp (who, threads).
-// Surprise: the copy takes 256 KiB at a time, so that other tasks have their turn.
+// Stock of multicasts.
+//
+// The copy takes 256 KiB at a time, so that other tasks have their turn.
 #include "comm/multicast/stock.hpp"
 
 #include <algorithm>
@@ -97,7 +98,7 @@ void filled(Engine& engine, Cast& cast, int outcome) {
 }
 
 bool takes_over(Engine& engine, Request& request, Cast& cast) {
-  if (cast.stock == nullptr || cast.failed) return false;  // a failed one waits for those who still read it
+  if (cast.stock == nullptr || cast.failed) return false;  // a failed one waits for those that still read it
   CANELE_MARK(receive_met_stock);
   cast.receive = &request;
   if (cast.stock->complete) copy(engine, cast);

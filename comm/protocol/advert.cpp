@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Adverts. See advert.hpp (who, threads, the way of one).
-// Surprise: an offered receive is in the table of posted receives and in that of transfers.
+// Adverts: offers of posted receives, and shares of messages that have met theirs.
+//
+// An offered receive is in two tables: that of posted receives, and that of transfers.
 #include "comm/protocol/advert.hpp"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ Adverts& adverts_of(Peer& peer) {
   return *peer.adverts;
 }
 
-/// Makes the memory of a receive writable by the peer. False: it cannot be, or takes too many words.
+/// Makes the memory of a receive writable by the peer. Returns false if that cannot be done, or takes too many words.
 bool expose(Peer& peer, const Request& request, drivers::Exposure& exposure) {
   iovec pieces[2];
   std::size_t covered = 0;
@@ -32,7 +33,7 @@ bool expose(Peer& peer, const Request& request, drivers::Exposure& exposure) {
          exposure.size <= Adverts::exposure_room && exposure.handle == 0;
 }
 
-/// Can the data of a receive from this peer be copied by either end?
+/// Returns whether either end can copy the data of a receive from this peer.
 bool shares(const Engine& engine, const Peer& peer) {
   if (!engine.pushes || peer.state != Peer::State::up || peer.bundle != nullptr || peer.rail->lines.count == 0) {
     return false;
@@ -41,8 +42,9 @@ bool shares(const Engine& engine, const Peer& peer) {
   return can.get && can.put && can.copies_anywhere;
 }
 
-/// Where all threads of the program want cores a copy that takes less than a turn is left to this end: the other would
-/// wake up for it. Who copies for longer loses its turn meanwhile, and so does who waits for that.
+/// Returns whether this end alone copies. It does so if all threads of the program want cores, and the copy takes less
+/// than a scheduler's turn. The other end would wake up for it. A thread that copies for longer loses its turn
+/// meanwhile, and so does a thread that waits for that copy.
 bool copies_alone(const Engine& engine, std::uint64_t length) {
   constexpr std::uint64_t long_copy = 1 << 20;
   return engine.shares_core() && length < long_copy;
@@ -61,13 +63,13 @@ int line_of(const Adverts& adverts, const Request* request) {
   return -1;
 }
 
-/// A line that no receive from this peer has, or -1.
+/// Returns a line that no receive from this peer has, or -1.
 int free_line(const Peer& peer) {
   const int line = peer.adverts != nullptr ? line_of(*peer.adverts, nullptr) : 0;
   return line < peer.rail->lines.count ? line : -1;
 }
 
-/// Receives from this peer that have a line and their message: their lines will be free again.
+/// Counts the receives from this peer that have a line and their message. Their lines will be free again.
 int moving(const Peer& peer) {
   const auto& mine = peer.adverts->mine;
   return static_cast<int>(std::count_if(mine.begin(), mine.end(), [](const Adverts::Mine& one) {
@@ -75,7 +77,7 @@ int moving(const Peer& peer) {
   }));
 }
 
-/// The send with this handle, if it waits for an answer to its announcement, and is for that session and tag.
+/// Returns the send with this handle, if it is for that session and tag, and waits for an answer to its announcement.
 Request* unanswered(Engine& engine, const Peer& peer, std::uint64_t handle, std::uint32_t session, std::uint64_t tag) {
   Request* const request = handle != 0 ? engine.sends.find(handle) : nullptr;
   const bool is_it = request != nullptr && request->rank == peer.rank && request->session->number == session &&
@@ -91,7 +93,8 @@ struct Opened {
   drivers::Exposure exposure;
 };
 
-/// A line for a receive, and a place among the transfers. False: none is free, or its memory cannot be exposed.
+/// Gives a receive a line, and a place among the transfers. Returns false if none is free, or its memory cannot be
+/// exposed.
 bool open(Engine& engine, Request& request, Peer& peer, Opened& opened) {
   const int line = free_line(peer);
   if (line < 0 || !expose(peer, request, opened.exposure)) return false;
@@ -99,7 +102,7 @@ bool open(Engine& engine, Request& request, Peer& peer, Opened& opened) {
   mine.request = &request;
   Claims(peer.rail->lines.ours[line], ++mine.generation).open();
   request.receive.peer = &peer;
-  request.moved = request.expected = 0;  // from now on the peer may name it
+  request.moved = request.expected = 0;  // from now on the peer may name the request
   request.handle = engine.transfers.add(request);
   opened.rtr = {};
   opened.rtr.key = request.handle;
@@ -117,22 +120,22 @@ void tell(Engine& engine, Peer& peer, wire::Type type, std::uint64_t tag, std::u
   send_path::control(engine, peer, type, tag, 0, session, payload, sizeof opened.rtr + opened.exposure.size);
 }
 
-/// In: a receive that has met its message. True: both ends copy from now on.
+/// Shares a receive that has met its message. Returns true if both ends copy from now on.
 bool share_now(Engine& engine, Request& request, Peer& peer, std::uint64_t handle,
                std::span<const std::byte> exposure) {
   Opened opened;
   if (!open(engine, request, peer, opened)) return false;
   CANELE_MARK(announced_message_shared);
   Claims claims = claims_of(peer, request);
-  claims.take();  // in the name of the sender, who may come too late to copy any
+  claims.take();  // in the name of the sender, which may come too late to copy any chunk
   request.bulk_key = handle;
   tell(engine, peer, wire::Type::share, handle, 0, opened);
   shared_copy::receive(engine, request, peer, claims, exposure);
   return true;
 }
 
-/// A line is free, or will never be again: those that wait for one go on, in their order. Of a peer that is gone they
-/// end like any pull.
+/// Lets the receives that wait for a line go on, in their order, when one is free, or when none will ever be. Those of
+/// a peer that is gone end like any pull.
 void go_on(Engine& engine, Peer& peer) {
   Adverts& adverts = *peer.adverts;
   while (adverts.first_waiting != nullptr && (free_line(peer) >= 0 || !shares(engine, peer))) {
@@ -144,7 +147,7 @@ void go_on(Engine& engine, Peer& peer) {
   }
 }
 
-/// False: wrong lengths. `payload`: the exposure is left of it.
+/// Reads an rtr; the exposure is left of `payload`. Returns false if the lengths are wrong.
 bool take_rtr(std::span<const std::byte>& payload, wire::Rtr& rtr) {
   return wire::take(payload, rtr) && payload.size() == rtr.exposure && rtr.exposure <= Adverts::exposure_room &&
          rtr.exposure != 0 && rtr.length != 0;
@@ -157,7 +160,8 @@ Adverts::Theirs theirs_of(const wire::Rtr& rtr, std::uint64_t tag, std::uint32_t
   return offered;
 }
 
-/// In: an offered receive that is in no table any more, and the announcement of its message. Out: both ends copy.
+/// Starts the shared copy of an offered receive that is in no table of the matcher any more, when its message is
+/// announced.
 void bind(Engine& engine, Request& request, Peer& peer, std::uint64_t tag, const wire::Rts& rts,
           std::span<const std::byte> exposure) {
   engine.counters.add(Counter::posted_matches);
@@ -170,8 +174,8 @@ void bind(Engine& engine, Request& request, Peer& peer, std::uint64_t tag, const
   shared_copy::receive(engine, request, peer, claims_of(peer, request), exposure);
 }
 
-/// In: an offer that crossed a message which is for it and no other. Out: this end copies, too, or the receiver has
-/// the announcement already.
+/// Takes an offer that crossed a message which is for it and no other. This end then copies, too. If the offer was
+/// taken back, the receiver has the announcement already.
 void take_late(Engine& engine, Peer& peer, Request& request, const Adverts::Theirs& offered) {
   Claims claims(peer.rail->lines.theirs[offered.line], offered.generation);
   if (!claims.take()) return;
@@ -203,7 +207,7 @@ bool share(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
   if (free_line(peer) >= 0) return share_now(engine, request, peer, handle, exposure);
   if (moving(peer) < peer.rail->lines.count / 2) return false;  // offers have the lines, perhaps for long
   drivers::Exposure ours;
-  if (!expose(peer, request, ours)) return false;  // it would wait in vain
+  if (!expose(peer, request, ours)) return false;  // the receive would wait in vain
   CANELE_RARE_MARK(share_waits_for_a_line);
   rendezvous::Pull& pull = rendezvous::new_pull(engine, request, peer, exposure);
   pull.handle = handle;
@@ -253,11 +257,12 @@ const char* on_rtr(Engine& engine, Peer& peer, const wire::Head& head, std::span
   if (!take_rtr(payload, rtr)) return "a ready to receive has wrong lengths";
   const Session* const named = peer.names.look_up(head.session);
   if (named == nullptr) return "a ready to receive names a session that was not announced";
-  if (!shares(engine, peer) || !named->open) return nullptr;  // it may, not we; nothing is sent in a closed session
+  // The peer may share and we may not. And nothing is sent in a closed session.
+  if (!shares(engine, peer) || !named->open) return nullptr;
   if (rtr.line >= peer.rail->lines.count) return "a ready to receive names a line that is not there";
   const std::uint32_t session = named->number;
   std::vector<Adverts::Theirs>& theirs = adverts_of(peer).theirs;
-  // Only the receive that is next is offered: an older offer has been withdrawn.
+  // Only the receive that is next is offered, so an older offer has been withdrawn.
   if (const auto older = find_offer(theirs, session, head.tag); older != theirs.end()) {
     CANELE_MARK(older_offer_replaced);
     theirs.erase(older);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Several rails to one peer. See bundle.hpp (who, threads).
-// Surprise: an eager message is finished when its packet is kept, before any rail has it: the copy is ours.
+// Bundles: groups of rails to one peer.
+//
+// An eager message is finished when its packet is kept, before any rail has it: the copy is ours.
 #include "comm/protocol/bundle.hpp"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using strategies::Plan;
 
 bool usable(const Rail& rail) { return rail.up && !rail.dead && rail.state == Rail::State::idle && !rail.full; }
 
-/// In: planned items. Out: a kept packet that holds them; they have left.
+/// Makes a kept packet that holds the planned items. The items have left then.
 std::shared_ptr<KeptPacket> keep(Engine& engine, Peer& peer, const Plan& plan) {
   Bundle& bundle = *peer.bundle;
   auto kept = std::make_shared<KeptPacket>();
@@ -37,7 +38,7 @@ std::shared_ptr<KeptPacket> keep(Engine& engine, Peer& peer, const Plan& plan) {
   return kept;
 }
 
-/// Gives a kept packet to a rail. False: the rail is full and has not taken it.
+/// Gives a kept packet to a rail. Returns false if the rail is full and has not taken it.
 bool put(Engine& engine, Rail& rail, const std::shared_ptr<KeptPacket>& kept) {
   const iovec piece{kept->bytes.data(), kept->bytes.size()};
   kept->rail = &rail;
@@ -55,13 +56,13 @@ bool put(Engine& engine, Rail& rail, const std::shared_ptr<KeptPacket>& kept) {
   return true;
 }
 
-/// A bulk item stays on the rail that it began on. False: that rail cannot take it now.
+/// Sends a piece of a bulk item on the rail that the item began on. Returns false if that rail cannot take it now.
 bool send_bulk(Engine& engine, Rail& asked, Request& request) {
   if (request.bulk_rail == nullptr || request.bulk_rail->dead) request.bulk_rail = &asked;
   return usable(*request.bulk_rail) && send_path::send_bulk(engine, *request.bulk_rail, request);
 }
 
-/// A packet of one chunk, without a number. False: the rail is full and has not taken it.
+/// Sends a packet of one chunk, without a number. Returns false if the rail is full and has not taken it.
 bool put_alone(Engine& engine, Rail& rail, wire::Type type, std::uint64_t tag) {
   auto packet = std::make_shared<KeptPacket>();
   packet->bytes.resize(sizeof(wire::Head));
@@ -69,7 +70,8 @@ bool put_alone(Engine& engine, Rail& rail, wire::Type type, std::uint64_t tag) {
   return put(engine, rail, packet);
 }
 
-/// Only acknowledges. It has no number: with both windows closed, neither side could open the other's.
+/// Sends a packet that only acknowledges. It has no number: with both windows closed, neither side could open the
+/// other's.
 bool send_ack(Engine& engine, Rail& rail) {
   CANELE_MARK(acknowledged_without_a_number);
   Bundle& bundle = *rail.peer->bundle;
@@ -78,7 +80,7 @@ bool send_ack(Engine& engine, Rail& rail) {
   return true;
 }
 
-/// What goes where nothing numbered can.
+/// Sends what may go where no numbered packet can. Returns false if there is nothing, or the rail cannot take it.
 bool feed_unnumbered(Engine& engine, const Peer& peer, Rail& rail) {
   if (peer.bundle->ack_due) return send_ack(engine, rail);
   if (!peer.bundle->leaving || !peer.backlog->empty() || rail.said_closing) return false;
@@ -86,7 +88,7 @@ bool feed_unnumbered(Engine& engine, const Peer& peer, Rail& rail) {
   return rail.said_closing = put_alone(engine, rail, wire::Type::closing, 0);
 }
 
-/// One packet for one rail. False: there is none for it, or it cannot take it.
+/// Gives one packet to one rail. Returns false if there is none for it, or the rail cannot take it.
 bool feed(Engine& engine, Peer& peer, Rail& rail) {
   Bundle& bundle = *peer.bundle;
   if (!bundle.again.empty()) {
@@ -112,7 +114,7 @@ bool feed(Engine& engine, Peer& peer, Rail& rail) {
   return true;
 }
 
-/// Tells the peer how far we are, if it may be waiting for that.
+/// Acknowledges what has come, if the peer may be waiting for that.
 void acknowledge(Engine& engine, Peer& peer, bool at_once) {
   Bundle& bundle = *peer.bundle;
   const bool soon = bundle.next_in - 1 - bundle.told >= Bundle::told_every ||
@@ -126,7 +128,7 @@ void acknowledge(Engine& engine, Peer& peer, bool at_once) {
   send_path::control(engine, peer, wire::Type::seen, bundle.tell(), 0, 0, nullptr, 0);
 }
 
-/// The packet whose turn it is. If there is no memory for all of it, it stays so.
+/// Parses the packet whose turn it is. If there is no memory for all of it, its turn remains.
 const char* take_next(Engine& engine, Peer& peer, std::span<const std::byte> bytes) {
   Bundle& bundle = *peer.bundle;
   ++bundle.next_in;
@@ -140,7 +142,7 @@ const char* take_next(Engine& engine, Peer& peer, std::span<const std::byte> byt
   return wrong;
 }
 
-/// Packets that came early and whose turn it is now.
+/// Parses packets that came early and whose turn it is now.
 const char* drain_early(Engine& engine, Peer& peer) {
   Bundle& bundle = *peer.bundle;
   while (!bundle.early.empty() && bundle.early.begin()->first <= bundle.next_in && !peer.gone()) {
@@ -150,7 +152,7 @@ const char* drain_early(Engine& engine, Peer& peer) {
       bundle.early.erase(bundle.early.begin());
       continue;
     }
-    auto first = bundle.early.extract(bundle.early.begin());  // the peer may die of it, and drop the others
+    auto first = bundle.early.extract(bundle.early.begin());  // the peer may die of this packet, and drop the others
     const std::vector<std::byte>& bytes = first.mapped();
     if (const char* wrong = take_next(engine, peer, bytes); wrong != nullptr) {
       if (wrong == receive_path::try_later) bundle.early.insert(std::move(first));
@@ -167,7 +169,7 @@ void leave_backlog(Peer& peer, Request& request) {
   peer.backlog->remove(request.item);
 }
 
-/// The bulk bytes of a send were on a rail that has died: the receiver says where to go on.
+/// Starts the bulk bytes of a send again, after their rail has died. The receiver says where to go on.
 void restart(Engine& engine, Peer& peer, Request& request) {
   leave_backlog(peer, request);
   request.bulk_rail = nullptr;
@@ -213,7 +215,7 @@ const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::spa
   const std::uint64_t number = head.tag;
   if (number < bundle.next_in) {  // its sender has lost a rail, and the acknowledgement with it
     CANELE_MARK(packet_came_twice);
-    // Or it was taken, and there was no memory for an early one behind it.
+    // Or the packet was taken, and there was no memory for an early one behind it.
     if (const char* wrong = drain_early(engine, peer); wrong != nullptr) return wrong;
     if (!peer.gone()) acknowledge(engine, peer, true);
     return nullptr;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Several rails to one peer: packets are numbered, kept until they are acknowledged, put in order again, and sent once
-// more over another rail when theirs dies. core/bundle.hpp has the picture.
+// Bundle: a group of rails to one peer. Packets are numbered, kept until they are acknowledged, and put in order again.
+// They are sent once more over another rail when theirs dies. core/bundle.hpp has the picture.
 //
-// Who: send_path, receive_path, peers; under the engine's lock.
-// Threads: under the engine's lock.
-// Surprise: bulk data is not numbered. It stays on one rail; if that dies, the sender says so (`again`) and the
-//     receiver grants what is missing under a new key, so that late bytes of the old rail find nothing.
+// Any thread may call these functions, under the engine's lock.
+//
+// Bulk data is not numbered. It stays on one rail. If that rail dies, the sender says so (`again`), and the receiver
+// grants what is missing under a new key. So late bytes of the old rail find no transfer.
 #pragma once
 
 #include <span>
@@ -16,28 +16,30 @@
 
 namespace canele::comm::bundle {
 
-/// The peer is reached by several rails from now on: what is sent is numbered.
+/// Begins to number the packets to a peer that is reached by several rails from now on.
 void begin(const Engine& engine, Peer& peer, std::size_t group);
 
-/// Gives packets to every rail that takes one. The pump of a peer whose packets are numbered.
+/// Gives packets to every rail that takes one. It takes the place of send_path's pump for a peer whose packets are
+/// numbered.
 void pump(Engine& engine, Peer& peer);
 
-/// A packet whose first chunk is `numbered`: parsed in its turn. nullptr, or what is wrong with it.
+/// Takes a packet whose first chunk is `numbered`, and parses it in its turn. Returns nullptr, or what is wrong with
+/// it.
 const char* arrived(Engine& engine, Peer& peer, const wire::Head& head, std::span<const std::byte> rest);
 
-/// The peer has all numbered packets up to this one. nullptr, or what is wrong with that.
+/// Handles that the peer has all numbered packets up to this one. Returns nullptr, or what is wrong with that.
 const char* seen(Peer& peer, std::uint64_t upto);
 
-/// We have said bye: the peer hears by each rail that its end is no loss. One rail may end before the bye is read that
-/// went by another.
+/// Tells the peer by each rail, after our bye, that the end of the rail is no loss. One rail may end before the peer
+/// reads the bye that went by another.
 void leave(Engine& engine, Peer& peer);
-/// It has heard that, or need not.
+/// Returns whether the peer was told that by each rail, or need not be.
 bool has_left(const Peer& peer);
 
-/// One rail has died, others live: what was on it goes again.
+/// Sends again what was on a rail that has died, while others live.
 void rail_lost(Engine& engine, Peer& peer, Rail& rail);
 
-/// The rail's driver has given its packet back after the rail died.
+/// Handles that the rail's driver has given its packet back after the rail died.
 void take_back(Engine& engine, Rail& rail);
 
 }  // namespace canele::comm::bundle

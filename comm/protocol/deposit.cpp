@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See deposit.hpp (who, threads, picture).
-// Surprise: the message's data is the copy, not what it was made of: a receiver that cannot pull it is sent that.
+// Deposits.
+//
+// The data of the message is the copy, not the buffer that it was made of. A receiver that cannot pull is sent the
+// copy.
 #include "comm/protocol/deposit.hpp"
 
 #include <new>
@@ -13,7 +15,7 @@
 namespace canele::comm::deposit {
 namespace {
 
-/// By one driver only, and that has a shelf.
+/// Returns whether the peer is reached by one driver only, and that driver has a shelf with room for `length` bytes.
 bool reads_shelf(const Peer* peer, std::uint64_t length) {
   if (peer == nullptr || peer->state != Peer::State::up || peer->bundle != nullptr) return false;
   const DriverSlot* const slot = peer->rail->slot;
@@ -55,6 +57,7 @@ Copy* put(Engine& engine, int peer, const void* data, std::uint64_t length) {
 }
 
 void release(Copy& copy) {
+  // release and acquire pair with those of the other users: the last one frees the copy after all are done with it.
   if (copy.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   copy.slot->driver->withdraw(copy.exposure.handle);
   delete &copy;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Deposit: a send whose data lies on its driver's shelf, so that whoever sends has gone on.
+// Deposit: a buffered send. Its data lies on the shelf of its driver, so that the sending rank has gone on.
 //
-// Who: collectives/direct.cpp and run.cpp; Engine::finish().
-// Threads: put() and release() by any; the rest under the engine's lock.
-// Surprise: it is a large message like any other (rts, a pull, fin), but nobody waits for its end, and nobody counts
-//     it: it is no request of its session, so that a group may be destroyed while a rank has yet to fetch what it was
-//     sent. Only finalize waits for it.
-//
-//     Copy ◀── users ──┬─ Deposit to 1 ──rts──▶            one copy for all who get the same
+//     Copy ◀── users ──┬─ Deposit to 1 ──rts──▶            one copy for all ranks that get the same data
 //     (on the shelf)   ├─ Deposit to 2 ──rts──▶ pull, fin
-//                      └─ whoever sends, until the next step
+//                      └─ the sending thread, until its next step
 //
-// Rejected: several short messages, of what fits a packet each (64 KiB took five, 0.17 us each, and a ring of 48 KiB
-// holds three: where ranks share a core that is a switch for each 48 KiB).
+// Any thread may call put() and release(). All other functions are called under the engine's lock. The callers are
+// collectives/direct.cpp, collectives/run.cpp, and Engine::finish().
+//
+// On the wire a deposit is a large message like any other (rts, a pull, fin). But no thread waits for its end, and it
+// does not count as a request of its session. So a group may be destroyed while a rank has yet to fetch what it was
+// sent. Only finalize waits for it.
+//
+// Rejected: several short messages, each as long as fits a packet. A message of 64 KiB takes five of them, and a ring
+// of 48 KiB holds three. Where ranks share a core, they would have to switch for each 48 KiB.
 #pragma once
 
 #include <atomic>
@@ -33,25 +34,27 @@ struct Copy {
 
 struct Deposit : Request {
   Copy* copy = nullptr;
-  Deposit* next = nullptr;  ///< of the engine's
+  Deposit* next = nullptr;  ///< in the engine's list
   Deposit* prev = nullptr;
 };
 
-/// Does it pay? Where ranks have a unit each, the ends of a message copy at the same time, by the driver's buffers.
+/// Returns whether a message of this length should be a deposit. A deposit is of no use where each rank has a unit of
+/// its own. There both ends of a message copy at the same time, through the driver's buffers.
 [[maybe_unused]] static inline bool pays(const Engine& engine, std::uint64_t length, std::uint64_t longest) {
   if (CANELE_BUGGIFY(deposit)) return length != 0;
   return engine.crowded && length > Rail::longest_at_once && length <= longest;
 }
-/// Puts so much on the shelf that the peer reads: as long as a copy takes. nullptr: it reads none, or there is no room.
+/// Copies the data to the shelf that the peer reads; takes as long as a copy. Returns nullptr if the peer reads none,
+/// or there is no room.
 Copy* put(Engine& engine, int peer, const void* data, std::uint64_t length);
-/// Not used by the caller any more.
+/// Ends the use of the copy by the caller.
 void release(Copy& copy);
 
-/// Sends it. false: not that way, to this peer.
+/// Sends the copy to the peer. Returns false, with nothing sent, if the peer cannot be reached in this way.
 bool send(Engine& engine, Session& session, int peer, std::uint64_t tag, std::int32_t priority, Copy& copy);
-/// It has ended, well or not.
+/// Handles the end of a deposit, successful or not.
 void over(Engine& engine, Request& request);
-/// The engine ends, and some have not.
+/// Drops the deposits that have not ended when the engine ends.
 void forget_all(Engine& engine);
 
 inline const Copy& copy_of(const Request& request) { return *static_cast<const Deposit&>(request).copy; }

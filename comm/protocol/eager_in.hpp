@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The way in of a small message, steps 2 to 5 of receive_path.cpp: the packet is one eager message, its envelope is
-// checked, it is matched, and copied into the user's memory.
+// Fast path of a small message that arrives: steps 2 to 5 of receive_path.cpp for a packet that is one eager message.
+// The envelope is checked and matched, and the data is copied into the user's memory.
 //
-// Who: DriverSlot, and receive_path.cpp for the eager messages of longer packets.
-// Threads: under the engine's lock.
-// Surprise: it is a header so that a driver's call back is one function. What is seldom is called, out of line: half of
-//     the instructions of a message went into saving and restoring registers that only that needs.
+// Any thread may call it under the engine's lock. DriverSlot does, and so does receive_path.cpp, for the eager messages
+// of longer packets.
+//
+// It is a header so that a driver's callback is one function. Rare cases are calls out of line: half of the
+// instructions of a message went into saving and restoring registers that only those cases need.
 #pragma once
 
 #include <span>
@@ -22,37 +23,37 @@ namespace canele::comm::receive_path {
 
 using Payload = std::span<const std::byte>;
 
-// ---- what is seldom: receive_path.cpp
-// --------------------------------------------------------------------------------
+// ---- rare cases, out of line: receive_path.cpp ----------------------------------------------------------------------
 
-/// A packet of several chunks, or of one that is no short message.
-/// (What is out of line gets a head by value: by reference it would have to be in memory for all others, too.)
+/// Takes a packet of several chunks, or of one chunk that is no short message. (Functions out of line get a head by
+/// value. By reference, the head would have to be in memory for all others, too.)
 const char* other_packet(Engine& engine, Peer& peer, wire::Head first, Payload bytes);
-/// Step 5 for an eager message that nobody waits for, or only a late receive.
+/// Does step 5 for an eager message that no receive waits for, or only an unbound receive.
 const char* keep_eager(Engine& engine, Peer& peer, Session& session, wire::Head head, Payload payload,
                        std::uint64_t handle, PostedNode* node);
-/// A receive that was offered to its sender has met a message that came as any other.
+/// Takes back the offer of a receive that was offered to its sender, and has met a message that came as any other.
+/// Returns nullptr, or what the sender did wrong.
 const char* no_longer_offered(Engine& engine, Request& request);
-/// For those who want to know (CANELE_TRACE), and for the fault switch: one bit of one message, so that users can see
-/// their checks fail.
+/// Records a delivery for CANELE_TRACE. Also applies the fault switch, which flips one bit of one message, so that
+/// users can see their checks fail.
 void look_closely(Engine& engine, const Request& request, std::uint64_t delivered_bytes);
-/// outcome: CANELE_OK if a receive has met it, else why none ever will.
+/// Answers a synchronous send. outcome: CANELE_OK if a receive has met its message, else why none ever will.
 void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle, int outcome = CANELE_OK);
 
-/// A posted receive: takes an unexpected message, or waits. The second has looked already, and taken `message` out of
-/// the tables if it is not nullptr.
+/// Both take a posted receive: it gets an unexpected message, or waits. accept() searches for the message.
+/// accept_searched() is called after a search: `message` was taken out of the tables, or is nullptr if there is none.
 void accept(Engine& engine, Request& request);
 void accept_searched(Engine& engine, Request& request, Message* message);
 
-// ---- steps
-// -----------------------------------------------------------------------------------------------------------
+// ---- steps ----------------------------------------------------------------------------------------------------------
 
 inline const char* find_session(Peer& peer, const wire::Head& head, Session*& session) {
   session = peer.names.find(head.session);
   return session != nullptr ? nullptr : "a message names a session that was not announced";
 }
 
-/// In: head of an envelope, and what it costs. Out: it is the next one, and paid for.
+/// Checks that the envelope with this head is the next one of the peer, and charges its price to the peer. Returns
+/// nullptr, or what is wrong.
 [[gnu::always_inline]] inline const char* check_number(Engine& engine, Peer& peer, const wire::Head& head,
                                                        std::uint64_t price) {
   if (head.seq != peer.next_in) [[unlikely]]
@@ -60,14 +61,14 @@ inline const char* find_session(Peer& peer, const wire::Head& head, Session*& se
   ++peer.next_in;
   return flow_in::charge(engine, peer, price);
 }
-/// The same, and its session.
+/// Does what check_number() does, and finds the session of the envelope.
 [[gnu::always_inline]] inline const char* check_envelope(Engine& engine, Peer& peer, const wire::Head& head,
                                                          std::uint64_t price, Session*& session) {
   if (const char* wrong = find_session(peer, head, session); wrong != nullptr) return wrong;
   return check_number(engine, peer, head, price);
 }
 
-/// The receive has met its message.
+/// Writes the envelope of its message into a receive that has met it.
 inline void set_envelope(Request& request, std::uint64_t tag, int source, std::uint64_t length) {
   request.status_tag = tag;
   request.rank = source;
@@ -78,7 +79,7 @@ inline int outcome_of(const Request& request) {
   return request.status_length > request.data.length ? CANELE_ETRUNC : CANELE_OK;
 }
 
-/// Counts messages one by one. ShortRun has the other way.
+/// Counts messages one by one. ShortRun::Counts counts those of a run together.
 struct CountsNow {
   Engine& engine;
   Peer& peer;
@@ -96,13 +97,13 @@ struct CountsNow {
     look_closely(engine, request, bytes);
 }
 
-/// The receive is over, its data is where it belongs.
+/// Ends a receive whose data is where it belongs.
 [[gnu::always_inline]] inline void count_and_finish(Engine& engine, Request& request, Peer& peer, std::uint64_t bytes) {
   count(engine, request, peer, bytes);
   engine.finish(request, outcome_of(request));
 }
 
-/// Step 5 for an eager message whose receive is there and has memory. Without counts.
+/// Does step 5, without counts, for an eager message whose receive is there and has memory. Returns the bytes copied.
 [[gnu::always_inline]] inline std::size_t copy_and_finish(Engine& engine, Request& request, Payload payload) {
   const std::size_t copied = data::scatter(request.data, 0, payload.data(), payload.size());
   if (engine.looks_closely) [[unlikely]]
@@ -114,7 +115,7 @@ inline void copy_eager(Engine& engine, Request& request, Peer& peer, Payload pay
   CountsNow{engine, peer}.delivered(copy_and_finish(engine, request, payload), payload.size());
 }
 
-/// Steps 4 and 5; `handle` is 0 unless the sender waits for the match. The envelope has been checked.
+/// Does steps 4 and 5 for an envelope that has been checked. `handle` is 0 unless the sender waits for the match.
 template <typename Counts>
 [[gnu::always_inline]] inline const char* match_eager(Engine& engine, Peer& peer, Session& session,
                                                       const wire::Head& head, Payload payload, std::uint64_t handle,
@@ -142,7 +143,7 @@ template <typename Counts>
   return nullptr;
 }
 
-/// Steps 3 to 5.
+/// Does steps 3 to 5.
 [[gnu::always_inline]] static inline const char* deliver_eager(Engine& engine, Peer& peer, const wire::Head& head,
                                                                Payload payload, std::uint64_t handle) {
   Session* session = nullptr;
@@ -153,21 +154,20 @@ template <typename Counts>
   return match_eager(engine, peer, *session, head, payload, handle, counts);
 }
 
-// ---- the message was there before its receive
-// ---------------------------------------------------------------------------------------------------------------
+// ---- a message that was there before its receive --------------------------------------------------------------------
 
 inline void no_longer_unexpected(Engine& engine, const Message& message) {
   engine.counters.sub(Counter::unexpected_now);
   engine.counters.sub(Counter::unexpected_bytes_now, message.stored);
 }
 
-/// Neither of the two wants more than that bytes are copied.
+/// Returns whether neither the receive nor its message needs more than a copy of bytes.
 inline bool is_simple(const Engine& engine, const Request& request, const canele_data_t& data, const Message& message) {
   return message.traits == Message::is_charged && data.segments == nullptr && !request.late &&
          message.stored <= data.length && !engine.looks_closely;
 }
 
-/// What the request of a receive needs that does not end at once, but for the node's name.
+/// Fills what the request of a receive needs that does not end at once, but for the name of its node.
 [[gnu::always_inline]] inline void fill_all_but_name(const Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
   request.begin(engine);
@@ -181,8 +181,8 @@ inline bool is_simple(const Engine& engine, const Request& request, const canele
   posting.request->receive.node.name(posting.source, posting.tag, posting.mask);
 }
 
-/// The message is the receive's, and both end. The receive has never been pending, and of its request only the outcome
-/// is there.
+/// Copies the message to the receive, and ends both. The receive has never been pending, and of its request only the
+/// outcome is filled in.
 [[gnu::always_inline]] inline void take_at_once(Engine& engine, Request& request, void* base, Message& message) {
   Peer& peer = *engine.peers[message.source];
   const std::size_t size = message.stored;
@@ -198,12 +198,12 @@ inline bool is_simple(const Engine& engine, const Request& request, const canele
 
 /// What has become of a posted receive.
 enum class Accepted : std::uint8_t {
-  over,   ///< it has ended, and nothing else has happened
-  waits,  ///< it is in the tables, and nothing else has happened
+  over,   ///< has ended; nothing else has happened
+  waits,  ///< is in the tables; nothing else has happened
   other   ///< more may have to be done outside the lock
 };
 
-/// An exact receive that no message is there for: does nothing but its place in the tables follow from it?
+/// Returns whether an exact receive, for which no message is there, needs nothing but its place in the tables.
 inline bool waits_quietly(const Engine& engine, const Posting& posting) {
   if (posting.data.length >= advert::least || engine.event_log != nullptr || !engine.credit.starving.empty())
       [[unlikely]]
@@ -212,7 +212,7 @@ inline bool waits_quietly(const Engine& engine, const Posting& posting) {
   return peer != nullptr && !peer->gone();
 }
 
-/// A posted receive. What is seldom, or not as simple as that, is not in line: receive_path.cpp has the rest.
+/// Takes a posted receive. Rare and less simple cases are not in line: receive_path.cpp has the rest.
 [[gnu::always_inline]] static inline Accepted accept_in_line(Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
   Session& session = *posting.session;
@@ -240,7 +240,7 @@ inline bool waits_quietly(const Engine& engine, const Posting& posting) {
   return Accepted::other;
 }
 
-/// Step 2: a whole packet. nullptr, or what is wrong with it.
+/// Does step 2, for a whole packet. Returns nullptr, or what is wrong with the packet.
 [[gnu::always_inline]] static inline const char* packet(Engine& engine, Peer& peer, Payload bytes) {
   peer.counters.add(Counter::packets_received);
   wire::Head head;

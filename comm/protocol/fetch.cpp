@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fetching by a driver that makes system calls. See fetch.hpp (who, threads).
-// Surprise: a full driver gets its pull again at the next turn: its queue is the only list of pulls that want a piece.
+// Asynchronous get by a driver that makes system calls.
+//
+// A pull that found its driver full is tried again at the next turn. The driver's queue is the only list of pulls that
+// want a piece.
 #include "comm/protocol/fetch.hpp"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ using rendezvous::Pull;
 constexpr int most_outstanding = 4, pieces_at_once = 16;
 constexpr std::size_t piece_size = 1u << 20;
 
-/// Issues one piece. False: the driver is full.
+/// Issues one piece. Returns false if the driver is full.
 bool issue(Pull& pull) {
   iovec pieces[pieces_at_once];
   std::size_t size = 0;
@@ -48,6 +50,7 @@ bool wants_more(const Pull& pull) { return pull.status == Status::ok && pull.off
 void push(DriverSlot& slot, Pull& pull) {
   if (std::exchange(pull.queued, true)) return;
   Pull* top = slot.pulls.load(std::memory_order_relaxed);
+  // release: pairs with the acquire in serve(), which then sees what this thread wrote to the pull.
   do {
     pull.next_free = top;
   } while (!slot.pulls.compare_exchange_weak(top, &pull, std::memory_order_release, std::memory_order_relaxed));
@@ -111,6 +114,7 @@ int serve(DriverSlot& slot) {
   }
   slot.withdrawals.clear();
   Pull* full = nullptr;
+  // acquire: pairs with the release in push().
   for (Pull* pull = slot.pulls.exchange(nullptr, std::memory_order_acquire); pull != nullptr;) {
     Pull* const next = pull->next_free;
     pull->queued = false;
@@ -119,11 +123,11 @@ int serve(DriverSlot& slot) {
       room_left = issue(*pull);
       did += room_left ? 1 : 0;
     }
-    if (!room_left && pull->outstanding == 0) {  // nobody else would look at it again
+    if (!room_left && pull->outstanding == 0) {  // no piece_done() would push it again
       pull->next_free = full;
       full = pull;
     } else if (pull->outstanding == 0) {
-      slot.engine.submit(static_cast<rendezvous::PulledOp&>(*pull));  // it may be gone now
+      slot.engine.submit(static_cast<rendezvous::PulledOp&>(*pull));  // the pull may be gone now
     }
     pull = next;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Flow control, the receiver's half. See flow_in.hpp (who, threads).
-// Surprise: the pool counts a matched message as lent until its peer is looked at again: an upper bound is enough.
+// Flow control, the receiver's half.
+//
+// The pool counts a matched message as lent until its peer is looked at again: an upper bound is enough.
 #include "comm/protocol/flow_in.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace canele::comm::flow_in {
 namespace {
 
-/// The pool learns what has been matched since it was asked last.
+/// Gives the pool back what has been matched since the peer was looked at last.
 void settle(CreditPool& pool, Allowance& a) {
   assert(a.lent >= a.window() && pool.lent >= a.lent);
   pool.lent -= a.lent - a.window();
@@ -28,10 +29,11 @@ void wait_in_queue(CreditPool& pool, Peer& peer) {
   pool.queue.push_back(&peer);
 }
 
-/// Less than that is not granted: it would take as many messages as it lets through.
+/// Returns the least charge that is granted. A smaller grant would take as many messages as it lets through.
 std::uint64_t worth_a_message(const Allowance& a) { return a.target / 8; }
 
-/// The sender can send nothing more before something kept here is taken: neither it nor the pool may have more.
+/// Returns whether the sender can send nothing more before a message that is kept here is taken. Neither the sender nor
+/// the pool may have more.
 bool is_stuck(const CreditPool& pool, const Allowance& a) {
   return a.starving && (a.in_queue || (a.target >= pool.per_peer && a.window() + worth_a_message(a) > a.target));
 }
@@ -47,7 +49,7 @@ void resume(Engine& engine, Peer& peer, const Wanted& wanted, bool probe) {
 
 bool is_open(const Wanted& wanted) { return wanted.session->number == wanted.number && wanted.session->open; }
 
-/// No receive waits any more for what was noted first. (Whether one with a mask does is not looked up.)
+/// Returns whether no receive waits any more for what was noted. (Whether a receive with a mask does is not looked up.)
 bool is_stale(Engine& engine, const Peer& peer, const Wanted& wanted) {
   if (!is_open(wanted)) return true;
   if (wanted.mask != ~std::uint64_t{0}) return false;
@@ -59,15 +61,15 @@ void drop_stale(Engine& engine, const Peer& peer, Asking& asking, int most) {
     asking.receives.pop_front();
 }
 
-/// The next to be asked for are of open sessions.
+/// Drops questions of closed sessions from the front, so that the next to be asked are of open ones.
 void drop_closed(Asking& asking) {
   while (!asking.receives.empty() && !is_open(asking.receives.front())) asking.receives.pop_front();
   while (asking.probes.size() > asking.probes_out && !is_open(asking.probes[asking.probes_out]))
     asking.probes.erase(asking.probes.begin() + static_cast<std::ptrdiff_t>(asking.probes_out));
 }
 
-/// What has not been asked yet, as far as the sender may have it. A stamp says which receives have been asked for: none
-/// that is listed here still.
+/// Asks what has not been asked yet, as long as more questions may be out. A stamp says which receives have been asked
+/// for: none that is still listed here.
 void ask_more(Engine& engine, Peer& peer) {
   Asking& a = *peer.asking;
   drop_stale(engine, peer, a, Asking::most_out);
@@ -95,7 +97,8 @@ void ask_more(Engine& engine, Peer& peer) {
   }
 }
 
-/// A receive is noted until its sender is asked for it. Too many, or no memory: the sender is asked for everything.
+/// Notes a receive until its sender is asked for it. With too many receives, or no memory, the sender is asked for
+/// everything.
 void note(Engine& engine, const Peer& peer, const PostedNode& receive) {
   Asking& asking = *peer.asking;
   Session* const session = request_of(receive).session;
@@ -126,11 +129,11 @@ void note(Asking& asking, const Wanted& probe) {
     return;
   try {
     asking.probes.push_back(probe);
-  } catch (const std::bad_alloc&) {  // it will come again
+  } catch (const std::bad_alloc&) {  // the probe will come again
   }
 }
 
-/// The sender withholds nothing any more.
+/// Forgets all questions, when the sender withholds nothing any more.
 void forget(Asking& asking) {
   asking.receives.clear();
   asking.probes.clear();
@@ -165,7 +168,7 @@ void refill(Engine& engine, Peer& peer) {
   if (is_stuck(pool, a)) ask_more(engine, peer);
 }
 
-/// The pool has room again: those that waited for it, in their order.
+/// Serves the peers that wait for the pool, in their order, while it has room.
 void serve_queue(Engine& engine) {
   CreditPool& pool = engine.credit;
   while (!pool.queue.empty() && pool.room() >= Allowance::least_grant) {
@@ -236,7 +239,7 @@ bool on_withheld(Engine& engine, Peer& peer, bool withholds, std::uint32_t episo
 }
 
 const char* on_resumed(Engine& engine, Peer& peer, std::uint64_t questions, std::uint32_t episode) {
-  if (!peer.allowance.starving || peer.asking->episode != episode) return nullptr;  // it is of an earlier time
+  if (!peer.allowance.starving || peer.asking->episode != episode) return nullptr;  // the answer is of an earlier time
   Asking& asking = *peer.asking;
   if (questions < asking.answered || questions > asking.asked) return "it answers what it was not asked";
   for (; asking.answered < questions; ++asking.answered, asking.out_for_probes >>= 1) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Flow control, the sender's half. See flow_out.hpp (who, threads).
-// Surprise: what was offered once goes by rendezvous for good: the receiver may know its handle.
+// Flow control, the sender's half.
+//
+// A send that was offered once goes by rendezvous for good: the receiver may know its handle.
 #include "comm/protocol/flow_out.hpp"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ std::uint64_t charge_of(const Request& request) {
   return request.rendezvous ? wire::charge_of_rts(request.header) : wire::charge_of_eager(request.data.length);
 }
 
-/// Takes the price of the envelope off `credit`; a message that is too dear goes by rendezvous if that is not.
+/// Takes the price of the envelope off `credit`, and returns true. A message that is too expensive goes by rendezvous
+/// if there is credit for that. Returns false if there is not.
 bool pay(std::uint64_t& credit, Request& request) {
   if (charge_of(request) > credit) {
     if (request.rendezvous || wire::charge_of_rts(request.header) > credit) return false;
@@ -37,7 +39,7 @@ void tell(Engine& engine, Peer& peer, bool withholds) {
   send_path::control(engine, peer, wire::Type::withheld, withholds ? 1 : 0, peer.withheld->episode, 0, nullptr, 0);
 }
 
-/// Nothing is withheld any more: new messages use the credit that is left.
+/// Ends an episode, when nothing is withheld any more: new messages use the credit that is left.
 void reopen(Engine& engine, Peer& peer) {
   CANELE_MARK(nothing_withheld_any_more);
   Withheld& list = *peer.withheld;
@@ -55,7 +57,8 @@ void offer(Withheld& list, Request& request, bool probe) {
   request.rendezvous = request.offering = true;
 }
 
-/// In: a question. Out: the oldest that fit are in the batch, as many as are likely to be taken. False: none fit.
+/// Adds the oldest sends that fit a question to the batch, as many as are likely to be taken. Returns false if none
+/// fit.
 bool answer(Withheld& list, WithheldQuestion& question) {
   std::uint32_t left = question.width;
   Request* request = list.first_match(question);
@@ -68,8 +71,9 @@ bool answer(Withheld& list, WithheldQuestion& question) {
   return any;
 }
 
-/// In: questions, the oldest first. Out: a batch for as many as may share one: no message fits two of them, or it could
-/// go to a receive that has to have an older one. The batch has the stamp of the last. How many of the oldest are over.
+/// Fills a batch with the answers to as many questions as may share one, the oldest first. No message may fit two of
+/// them: it could go to a receive that has to have an older one. The batch has the stamp of the last question. Returns
+/// how many of the oldest questions are over.
 int answer_questions(Withheld& list) {
   int over = 0;
   for (int i = 0; i < list.question_count && list.batch_size < Withheld::most_offered; ++i) {
@@ -85,7 +89,7 @@ int answer_questions(Withheld& list) {
   return over;
 }
 
-/// So many of the oldest are over: what their receives wait for has not been sent yet, and will be offered from the
+/// Ends the oldest `ended` questions. What their receives wait for has not been sent yet, and will be offered from the
 /// cursor.
 void end_questions(Engine& engine, Peer& peer, int ended) {
   if (ended == 0) return;
@@ -100,7 +104,8 @@ void end_questions(Engine& engine, Peer& peer, int ended) {
   send_path::control(engine, peer, wire::Type::resumed, list.answered, list.episode, 0, nullptr, 0);
 }
 
-/// Everything is offered to older receives once, those of later questions left out.
+/// Adds the sends from the cursor on to the batch. They are offered once, to receives that are older than the newest
+/// question that is over. Receives of later questions are left out.
 void offer_from_cursor(Withheld& list) {
   list.batch_stamp = list.stamp;
   while (list.cursor != nullptr && list.batch_size < Withheld::most_offered) {
@@ -110,7 +115,7 @@ void offer_from_cursor(Withheld& list) {
   }
 }
 
-/// In: nothing is offered. Out: the next batch, if anything is asked for. Questions and the cursor take turns.
+/// Offers the next batch, if anything is asked for and nothing is offered. Questions and the cursor take turns.
 void offer_batch(Engine& engine, Peer& peer) {
   Withheld& list = *peer.withheld;
   list.batch_size = 0;
@@ -128,7 +133,7 @@ void offer_batch(Engine& engine, Peer& peer) {
   for (int i = 0; i < list.batch_size; ++i) send_path::join_backlog(engine, peer, *list.batch[i].request);
 }
 
-/// Lets go of as much as credit allows, then offers, if somebody asked.
+/// Lets as many sends leave as credit allows. Then offers the others, if the receiver has asked.
 void advance(Engine& engine, Peer& peer) {
   Withheld& list = *peer.withheld;
   if (list.batch_out || list.first == nullptr) return;
@@ -142,7 +147,7 @@ void advance(Engine& engine, Peer& peer) {
   if (list.question_count != 0 || list.cursor != nullptr) offer_batch(engine, peer);
 }
 
-/// In: which offers of a batch were taken. Out: what each question wants of the next.
+/// Decides what each question wants of the next batch, by which offers of the last one were taken.
 void judge_questions(Withheld& list, std::uint64_t taken) {
   for (int i = 0; i < list.question_count; ++i) {
     WithheldQuestion& question = list.questions[i];
@@ -206,7 +211,7 @@ const char* on_resume(Engine& engine, Peer& peer, const wire::Head& head, std::s
     question.probe = wanted.probe != 0;
   }
   Withheld* const list = peer.withheld.get();
-  if (list == nullptr || list->first == nullptr || list->episode != head.seq) return nullptr;  // it has left meanwhile
+  if (list == nullptr || list->first == nullptr || list->episode != head.seq) return nullptr;  // all have left
   const int asked = list->question_count;
   if (asked == Withheld::most_questions) return "it asks more before it has its answers";
   if (question.stamp < std::max(list->stamp, asked != 0 ? list->questions[asked - 1].stamp : 0))

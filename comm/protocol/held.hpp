@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Held: messages that a late receive or a matched probe has taken, and that have no buffer yet.
+// Held messages: those that an unbound receive or a matched probe has taken, and that have no buffer yet.
 //
-// Who: receive_path, refusal.
-// Threads: under the engine's lock.
-// Surprise: a message that is in no table has links of its own to spare: they make the list, and lead to its request.
+// Used under the engine's lock, so by one thread at a time; by receive_path and refusal.
+//
+// A held message is in no table of the matcher, so its links are free. They make the list of held messages, and lead to
+// the request that holds the message.
 //
 //   Engine::held ─▶ message ⇄ message         message ─chain▶ node of its request ─message▶ message
 #pragma once
@@ -15,7 +16,7 @@
 
 namespace canele::comm::held {
 
-/// The message is the request's, which has no buffer yet.
+/// Gives the message to the request, which has no buffer yet.
 inline void take(Engine& engine, Request& request, Message& message) {
   request.receive.message = &message;
   request.stage = Request::Stage::held;
@@ -23,10 +24,10 @@ inline void take(Engine& engine, Request& request, Message& message) {
   message.links.chain = &request.receive.node;
 }
 
-/// The request that holds it.
+/// Returns the request that holds the message.
 inline Request& holder_of(const Message& message) { return request_of(static_cast<PostedNode&>(*message.links.chain)); }
 
-/// The message that the request holds, which is its no longer.
+/// Takes the message away from the request that holds it, and returns it.
 inline Message& release(Engine& engine, Request& request) {
   Message& message = *std::exchange(request.receive.message, nullptr);
   engine.held.unlink(message);

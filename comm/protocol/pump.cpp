@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Send, steps 4 and 5: a rail that can take a packet asks the strategy for one and gets it to the driver.
+// Send, steps 4 and 5: a rail that can take a packet asks the strategy for one, and gives it to the driver.
 //
-// Threads: under the engine's lock.
-// Surprise: there are two ways out. A memory-only driver is written to at once. For a driver that makes system
-//     calls the packet is only staged here; whoever serves that driver hands it over outside the lock and comes back
-//     with handed_over().
+// There are two kinds of drivers. A memory-only driver is written to at once. For a driver that makes system calls the
+// packet is only staged here. The thread that serves that driver hands the packet over outside the lock, and calls
+// handed_over() afterwards.
 //
 //   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ─────────────▶ items left    full ─▶ held
 //                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left  full ─▶ staged
@@ -33,7 +32,7 @@ void all_left(Engine& engine, Peer& peer, Plan& plan) {
   for (int i = 0; i < plan.count; ++i) item_left(engine, *plan.items[i]);
 }
 
-/// In: a plan that a memory driver may or may not have room for. Out: true, all its items have left; false, full.
+/// Writes a plan to a memory driver. Returns true if all its items have left, false if the driver is full.
 bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
   drivers::Driver& driver = *peer.rail->slot->driver;
   const std::uint32_t first_number = peer.next_out;
@@ -59,8 +58,8 @@ bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
   return true;
 }
 
-/// The pieces of the next `most` bytes of a transfer. Where they are tiny, one copy of them in `staging` instead: a
-/// packet of a few bytes each would cost more.
+/// Finds the pieces of the next `most` bytes of a transfer. Tiny pieces are copied into one piece in `staging`: packets
+/// of a few bytes each would cost more than the copy.
 int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::vector<std::byte>& staging,
                 std::size_t* size) {
   constexpr std::size_t tiny = 256, room = 16 * 1024;
@@ -72,7 +71,7 @@ int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::ve
   return 1;
 }
 
-/// In: a bulk item on a memory driver. Pushes what the driver takes. Out: false when it is full.
+/// Pushes the next piece of a bulk item to a memory driver. Returns false if the driver is full.
 bool write_bulk(Engine& engine, Rail& rail, Request& request) {
   Peer& peer = *rail.peer;
   drivers::Driver& driver = *rail.slot->driver;
@@ -80,7 +79,7 @@ bool write_bulk(Engine& engine, Rail& rail, Request& request) {
   std::size_t size = 0;
   const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
   const int count = bulk_pieces(request, most, pieces, engine.bulk_staging, &size);
-  if (count == 0) {  // the description ended early
+  if (count == 0) {  // the user's description ended early
     bulk_left(engine, peer, request, request.expected - request.moved);
     return true;
   }
@@ -125,7 +124,7 @@ void pump_memory(Engine& engine, Peer& peer) {
   doorbell(engine, rail);
 }
 
-/// Adds a piece to the packet, joined to the last one if they touch.
+/// Adds a piece to the packet. Joins it to the last piece if the two touch.
 void add_piece(Packet& packet, const void* base, std::size_t size) {
   if (size == 0) return;
   packet.size += size;
@@ -140,8 +139,8 @@ void add_piece(Packet& packet, const void* base, std::size_t size) {
   packet.pieces[packet.piece_count++] = {const_cast<void*>(base), size};
 }
 
-/// In: planned items. Out: staging and pieces describe the packet; items whose bytes were copied have left, the rest
-/// stay in the plan.
+/// Describes the planned items by the staging memory and the pieces of the packet. Items whose bytes were copied have
+/// left; the others stay in the plan.
 void stage_items(Engine& engine, Peer& peer, Packet& packet) {
   Plan& plan = packet.plan;
   count_packet(engine, peer, plan);
@@ -164,7 +163,7 @@ void stage_items(Engine& engine, Peer& peer, Packet& packet) {
   plan.count = staying;
 }
 
-/// In: a bulk item. Out: pieces describe its next slice.
+/// Describes the next slice of a bulk item by the pieces of the packet.
 void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request) {
   const std::size_t slice = CANELE_BUGGIFY(short_slice) ? 1000 : 512 * 1024;  // small messages get a turn in between
   packet.bulk = true;
@@ -189,12 +188,13 @@ void release_staged(Engine& engine, Rail& rail) {
   rail.state = Rail::State::idle;
 }
 
-/// A packet left lately and the next one is not full: it pays to wait for more, until the next progress call.
+/// Decides on an aggregation delay. Returns true, and lists the rail as lulled, if it pays to wait for more items until
+/// the next progress call. It pays if a packet has left lately and the next one is not full.
 bool lull(Engine& engine, Peer& peer) {
   Rail& rail = *peer.rail;
   const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
   if (capabilities.gap_ns == 0 || engine.lulls_over || peer.queued_bytes >= capabilities.max_packet) return false;
-  if (engine.sleeper.occupied()) return false;  // nobody would end the lull
+  if (engine.sleeper.occupied()) return false;  // no thread would end the lull
   const bool long_ago = engine.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns;
   if (long_ago && !CANELE_BUGGIFY(lull)) return false;
   if (!rail.lulled) {
@@ -226,7 +226,6 @@ void pump_system(Engine& engine, Peer& peer) {
 
 }  // namespace
 
-/// The packet counts as sent: envelopes, packets, aggregation.
 void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
   int envelopes = 0;
   for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
@@ -288,7 +287,7 @@ void handed_over(Engine& engine, Rail& rail) {
     const bool taken = rail.state == Rail::State::staged && rail.result == drivers::Status::pending;
     if (taken) {
       CANELE_MARK(packet_of_the_gone_pending);
-      rail.state = Rail::State::sending;  // until the driver gives it back
+      rail.state = Rail::State::sending;  // until the driver gives the packet back
     } else {
       CANELE_MARK(packet_of_the_gone_dropped);
       peers::drop_packet(engine, rail);
@@ -323,7 +322,7 @@ void handed_over(Engine& engine, Rail& rail) {
       rail.full = true;
       break;  // stays staged until ready()
     case drivers::Status::failed:
-      break;  // failed() follows
+      break;  // DriverEvents::failed() follows
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Receives that end without a message: cancelled, or failed with their peer; and probes, which take one out.
+// Receives that end without a message (cancelled, or failed with their peer), and probes, which take a message out of
+// the tables.
 //
-// Who: receive_path.hpp. Threads: under the engine's lock.
-// Surprise: a receive that was offered to its sender may have met it there. It is then not cancelled any more.
+// A receive that was offered to its sender may have met a message there. It can then not be cancelled any more.
 #include <new>
 #include <vector>
 
@@ -51,7 +51,8 @@ void cancel(Engine& engine, Request& request) {
     take_out(engine, request);
     request.cancelled = true;
   }
-  const bool ended = request.stage == Request::Stage::idle;  // while this was linked: it waits for us to be told
+  // A request that ended while this cancel was linked has not published its end: it waits for the cancel.
+  const bool ended = request.stage == Request::Stage::idle;
   request.word.fetch_and(~RequestWord::cancel_bit, std::memory_order_acq_rel);
   if (waits) {
     engine.trace(Event::receive_cancelled, request.receive.node.source, request.session, request.receive.node.tag);
@@ -87,7 +88,7 @@ void probe(Engine& engine, ProbeOp& op) {
       Request& request = *op.into;
       set_envelope(request, message.tag, message.source, message.length());
       held::take(engine, request, message);
-      request.word.fetch_or(event::header, std::memory_order_acq_rel);  // told by the return of the call
+      request.word.fetch_or(event::header, std::memory_order_acq_rel);  // the return of the call tells the program
     }
   }
   op.answered.store(true, std::memory_order_release);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Receive: (1) the driver presents a packet, (2) it is parsed, (3) each chunk is checked, (4) envelopes are matched,
-// (5) data is copied once into the user's memory, or kept. Small messages: eager_in.hpp; large ones go on in
-// rendezvous.cpp.
+// Receive, in five steps: (1) the driver presents a packet; (2) it is parsed. (3) Each chunk is checked. (4) Envelopes
+// are matched. (5) The data is copied once into the user's memory, or kept. Small messages take the fast path of
+// eager_in.hpp; large ones go on in rendezvous.cpp.
 //
-// Threads: under the engine's lock.
-// Surprise: a chunk that makes no sense ends the connection, never the process.
+// A malformed chunk ends the connection, never the process.
 #include "comm/protocol/receive_path.hpp"
 
 #include <algorithm>
@@ -44,8 +43,8 @@ void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) 
   if (engine.flip_countdown == 0 || delivered_bytes < worth_flipping || --engine.flip_countdown != 0) return;
   iovec piece;
   std::size_t covered = 0;
-  // The top of a float's fraction, the foot of a double's exponent: a check that allows for rounding must see it, and
-  // it makes no NaN, which compares as neither right nor wrong.
+  // This byte is the top of a float's fraction, and the foot of a double's exponent. So a check that allows for
+  // rounding must see the flip. It makes no NaN, which compares as neither right nor wrong.
   const std::uint64_t victim = (delivered_bytes / 2 & ~std::uint64_t{7}) + 6;
   data::pieces(request.data, victim, 1, &piece, 1, &covered);
   if (covered == 1) *static_cast<std::uint8_t*>(piece.iov_base) ^= 0x40;
@@ -54,7 +53,7 @@ void acknowledge(Engine& engine, Peer& peer, std::uint64_t handle, int outcome) 
 
 namespace {
 
-/// In: payload of a session chunk. Out: the peer's index leads to our session of that label.
+/// Handles a session chunk: the peer's index leads to our session of that label from then on.
 const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
   if (payload.empty() || payload.size() > wire::max_label) return "a session label has a wrong length";
   const std::string_view label(reinterpret_cast<const char*>(payload.data()), payload.size());
@@ -70,7 +69,7 @@ const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Paylo
   CANELE_MARK(session_announced);
   Session* const before = peer.names.hear(head.session, *session);
   ++session->mentions;
-  if (before != nullptr) {  // the number means another session from now on, or the same one opened again
+  if (before != nullptr) {  // the number means another session from now on, or the same label opened again
     --before->mentions;
     engine.sessions.settle(*before);
   }
@@ -78,7 +77,8 @@ const char* on_session(Engine& engine, Peer& peer, const wire::Head& head, Paylo
   return nullptr;
 }
 
-/// In: what is known of a message; `origin` if its traits ask for one. Out: a block that holds it, not yet filed.
+/// Makes a message that holds what is known of it; `origin` is used if the traits ask for one. The message is in no
+/// table yet.
 Message* make_message(Engine& engine, const Peer& peer, const wire::Head& head, std::uint8_t traits,
                       const Message::Origin& origin, Payload stored, Payload exposure) {
   const std::size_t behind = Message::origin_size(traits) + stored.size() + exposure.size();
@@ -94,7 +94,7 @@ Message* make_message(Engine& engine, const Peer& peer, const wire::Head& head, 
   return message;
 }
 
-/// False: no memory for its places in the tables; nothing has changed.
+/// Files the message in the tables. Returns false if there is no memory for its places there; nothing has changed then.
 bool store(Engine& engine, Session& session, Message& message) {
   try {
     engine.matcher.store(session.match, message);
@@ -104,7 +104,7 @@ bool store(Engine& engine, Session& session, Message& message) {
   }
 }
 
-/// Is told of a message that has just been stored. Afterwards it may be gone: the session's owner may refuse it.
+/// Accounts for a message that has just been stored. Afterwards it may be gone: the owner of its session may refuse it.
 void note_unexpected(Engine& engine, Session& session, Message& message) {
   CANELE_MARK(unexpected_filed);
   engine.trace(Event::unexpected_stored, message.source, &session, message.tag, message.length());
@@ -118,8 +118,8 @@ void note_unexpected(Engine& engine, Session& session, Message& message) {
     session.unmatched(session, message);
 }
 
-/// In: a message that must be kept, and the late receive that it has matched, if any. Out: held by it, or filed. False:
-/// there was no memory to file it, and it is gone.
+/// Keeps a message. The unbound receive that it has matched holds it, or it is filed if `node` is nullptr. Returns
+/// false if there was no memory to file it; the message is gone then.
 bool keep(Engine& engine, Session& session, PostedNode* node, Message& message) {
   if (node == nullptr && !store(engine, session, message)) {
     engine.messages.release(message);
@@ -136,23 +136,25 @@ bool keep(Engine& engine, Session& session, PostedNode* node, Message& message) 
   return true;
 }
 
-/// A message that nobody waits for comes again: its envelope does not count yet, nor what it cost.
+/// Undoes the envelope of a message that comes again: its number is not used yet, and its price is given back. Only for
+/// messages that no receive waits for.
 const char* comes_again(Peer& peer, std::uint64_t charged) {
   --peer.next_in;
   flow_in::take_back(peer, charged);
   return try_later;
 }
 
-/// A message of the session for which somebody polls, and nobody waits: is it of those that shall stay where they are?
+/// Returns whether a message stays with its driver. A thread polls for messages of its session (Engine::not_yet), and
+/// no receive waits for this one.
 [[gnu::cold, gnu::noinline]] bool stays(Engine& engine, Peer& peer, const wire::Head& head, std::size_t length) {
   if (!engine.not_yet.stays(head.tag, peer.rank)) return false;
   comes_again(peer, wire::charge_of_eager(length));
   return true;
 }
 
-/// There is no memory for a message that must be kept. One that nobody waits for comes again (`charged`: what it cost;
-/// 0: it is a mere offer). A late receive has been taken out of the tables, and
-/// ends: the message is lost with it.
+/// Answers for a message that has to be kept, but for which there is no memory. A message that no receive waits for
+/// comes again. `charged` is what it cost; 0 means that it is a mere offer. An unbound receive is already out of the
+/// tables, so it ends, and the message is lost with it.
 [[gnu::cold]] const char* no_room(Engine& engine, Peer& peer, const wire::Head& head, std::uint64_t length,
                                   std::uint64_t charged, PostedNode* node) {
   if (node == nullptr) {
@@ -211,7 +213,7 @@ const char* take_announced(Payload payload, Announced& out) {
   return nullptr;
 }
 
-/// In: a request to send and the receive that it has met. Out: the data moves.
+/// Starts to move the data of a request to send that has met its receive.
 const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Announced& announced, Request& request) {
   const wire::Rts& rts = announced.rts;
   if (request.handle != 0 && head.type == wire::Type::rts) {
@@ -232,7 +234,8 @@ const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Annou
   return nullptr;
 }
 
-/// There is no memory for a message that was announced, see no_room(). A late receive ends, and its sender is told.
+/// Answers for an announced message for which there is no memory, see no_room(). An unbound receive ends, and its
+/// sender is told.
 [[gnu::cold]] const char* no_room_for_rts(Engine& engine, Peer& peer, Session& session, const wire::Head& head,
                                           const Announced& announced, std::uint64_t charged, PostedNode* node) {
   if (node != nullptr && announced.route != nullptr) {
@@ -244,7 +247,7 @@ const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Annou
   return no_room(engine, peer, head, announced.rts.length, charged, node);
 }
 
-/// A multicast that cannot be filed does not come again: it is known by now.
+/// Refuses a multicast that cannot be filed. It does not come again, because it is known by now.
 [[gnu::cold]] const char* refuse_cast(Engine& engine, Peer& peer, Cast& cast, std::uint64_t charged) {
   multicast::refused(engine, cast, CANELE_ENOMEM);
   if (charged == 0) return nullptr;
@@ -253,7 +256,8 @@ const char* meet(Engine& engine, Peer& peer, const wire::Head& head, const Annou
   return nullptr;
 }
 
-/// In: a request to send that nobody waits for, or only a late receive. `charged`: what its envelope cost, 0: nothing.
+/// Keeps a request to send that no receive waits for, or only an unbound receive. `charged`: what its envelope cost; 0:
+/// nothing.
 const char* keep_rts(Engine& engine, Peer& peer, Session& session, const wire::Head& head, const Announced& announced,
                      std::uint64_t charged, PostedNode* node) {
   const wire::Rts& rts = announced.rts;
@@ -269,7 +273,7 @@ const char* keep_rts(Engine& engine, Peer& peer, Session& session, const wire::H
   if (announced.route == nullptr) return kept ? nullptr : no_room(engine, peer, head, rts.length, charged, node);
   Cast* const cast = multicast::find(engine, peer.rank, announced.route->route.id);
   if (!kept) return refuse_cast(engine, peer, *cast, charged);
-  // Its owner may have refused the message as it came: then the cast is gone.
+  // The owner of its session may have refused the message when it was filed. The cast is then gone.
   if (cast != nullptr) multicast::serve_waiting(engine, *cast);
   return nullptr;
 }
@@ -298,8 +302,9 @@ const char* on_rts(Engine& engine, Peer& peer, const wire::Head& head, Payload p
   return meet(engine, peer, head, announced, request_of(*node));
 }
 
-/// A withheld message. It is taken by a receive that was posted before its sender was asked, kept for a probe that has
-/// asked for it, or forgotten: receives posted since then may be meant for older messages, which were refused already.
+/// Handles the offer of a withheld message. A receive that was posted before the sender was asked takes it. A probe
+/// that has asked for it has it kept. Else it is forgotten: receives posted since then may be meant for older messages,
+/// which were refused already.
 const char* on_offer(Engine& engine, Peer& peer, const wire::Head& head, Payload payload) {
   wire::Offer offer;
   Announced announced;
@@ -321,7 +326,7 @@ const char* on_offer(Engine& engine, Peer& peer, const wire::Head& head, Payload
   } else if (node == nullptr && offer.probe != 0 && flow_in::may_keep(peer)) {
     wrong = keep_rts(engine, peer, *session, head, announced, 0, nullptr);
     taken = wrong == nullptr;
-    if (wrong == try_later) wrong = nullptr;  // it stays where it is
+    if (wrong == try_later) wrong = nullptr;  // the message stays where it is, with its sender
   }
   if (wrong == nullptr && !peer.gone()) flow_in::offered(engine, peer, offer, taken);
   return wrong;
@@ -398,7 +403,7 @@ const char* on_chunk(Engine& engine, Peer& peer, const wire::Chunk& chunk) {
   return "a chunk is of no known type";
 }
 
-/// Moves the bytes of a message that the request owns, now that there is memory for them; ends the message.
+/// Moves the bytes of a message that the request owns, now that there is memory for them. Then discards the message.
 void consume(Engine& engine, Request& request, Message& message) {
   Peer& peer = engine.peer(message.source);
   if (message.rendezvous()) {
@@ -415,7 +420,7 @@ void consume(Engine& engine, Request& request, Message& message) {
   discard(engine, message);
 }
 
-/// The message that a new receive has taken out of the tables.
+/// Gives a new receive the message that it has taken out of the tables.
 void meet(Engine& engine, Request& request, Message& message) {
   if (is_simple(engine, request, request.data, message))
     return take_at_once(engine, request, request.data.base, message);
@@ -424,7 +429,7 @@ void meet(Engine& engine, Request& request, Message& message) {
   give(engine, request, message);
 }
 
-/// A new receive is in the tables, and waits.
+/// Completes the posting of a receive that is in the tables, and waits.
 void wait(Engine& engine, Request& request) {
   const PostedNode& node = request.receive.node;
   ++request.session->pending;
@@ -440,7 +445,8 @@ void wait(Engine& engine, Request& request) {
   }
 }
 
-/// Looks ahead in a packet of several chunks, if that pays. Where the driver shows what comes, it has begun already.
+/// Looks ahead in a packet of several chunks, if that pays. Where the driver shows what comes, DriverSlot has begun
+/// before.
 class LookingAhead {
  public:
   LookingAhead(Engine& engine, const Peer& peer, Payload packet)
@@ -493,7 +499,8 @@ const char* chunks(Engine& engine, Peer& peer, std::span<const std::byte> bytes,
   return nullptr;
 }
 
-/// There is no memory to look for a message, or to queue the receive; the matcher has changed nothing.
+/// Ends a receive for which there is no memory: neither to look for its message, nor to queue it. The matcher has
+/// changed nothing.
 [[gnu::cold]] static void end_without_memory(Engine& engine, Request& request) {
   CANELE_RARE_MARK(no_memory_ends_receive);
   ++request.session->pending;
@@ -544,7 +551,7 @@ void give(Engine& engine, Request& request, Message& message) {
 }
 
 void bind(Engine& engine, Request& request) {
-  if (request.stage != Request::Stage::held) return;  // the end of the engine was first
+  if (request.stage != Request::Stage::held) return;  // the end of the engine came first
   CANELE_MARK(late_receive_bound);
   Message& message = held::release(engine, request);
   request.late = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See refusal.hpp (who, threads, surprise).
+// Refusal of messages that no receive has taken.
 #include "comm/protocol/refusal.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 bool sender_waits(const Message& message) { return message.rendezvous() || message.synchronous(); }
 
-/// In: a message that has been taken out of the tables.
+/// Drops a message that has been taken out of the tables.
 void drop(Engine& engine, Message& message, Dropped& dropped) {
   if (dropped.count == 0 || message.stamp < dropped.stamp) {
     dropped.source = message.source;
@@ -33,10 +33,10 @@ void drop(Engine& engine, Message& message, Dropped& dropped) {
   refuse(engine, message, CANELE_ECANCELED);
 }
 
-/// Told of each message that is kept in a session that was given up.
+/// Drops each message that is kept in a session that was given up. Called through Session::unmatched.
 void drop_at_once(Session& session, const Message&) { drop_all(*session.engine, session); }
 
-/// Messages for handlers that exist stay; the handlers go on until the end.
+/// Drops messages without a handler. Those for handlers that exist stay: the handlers go on until the end.
 Dropped drop_unserved(Engine& engine, Session& session, std::uint64_t stamp) {
   std::vector<UnexpectedNode*> unserved;
   engine.matcher.each_unexpected(session.match, [&](UnexpectedNode& node) {
@@ -58,7 +58,7 @@ void drop_leftovers_of(Engine& engine, Session& session, std::uint64_t stamp) {
   session.unmatched = drop_at_once;
 }
 
-/// What a late receive or a matched probe holds, and was given no buffer for.
+/// Drops what an unbound receive or a matched probe holds, and was given no buffer for.
 void drop_held(Engine& engine, std::uint64_t stamp) {
   std::vector<Request*> without_buffer;
   engine.held.each([&](MatchNode& node) {

@@ -2,11 +2,11 @@
 //
 // Refusal: this rank lets go of messages that no receive has taken, and tells each sender that still waits for one.
 //
-// Who: session close, the end of a group, canele_finalize.
-// Threads: under the engine's lock.
-// Surprise: an eager message has a sender that waits for nothing: it is dropped, and its credit goes back. The sender
-// of
-//     a large or synchronous message hears a reason, and its request ends with that.
+// Any thread may call these functions, under the engine's lock. They serve session close, the end of a group, and
+// canele_finalize.
+//
+// The sender of an eager message waits for nothing: the message is dropped, and its credit goes back. The sender of a
+// large or synchronous message hears a reason, and its request ends with that.
 //
 //   rendezvous ─▶ fin (reason)        synchronous ─▶ ack (reason)        multicast ─▶ fin (reason) to the root,
 //                                                                        elsewhere to those that this rank serves
@@ -21,12 +21,12 @@ namespace canele::comm::refusal {
 /// What was dropped.
 struct Dropped {
   std::size_t count = 0, refused = 0;  ///< messages; those among them whose sender has been told
-  // The one that came first.
+  // The message that came first.
   int source = -1;
   std::uint64_t tag = 0, length = 0, stamp = 0;
 };
 
-/// Lets go of a message that is in no table; its sender hears `reason` (CANELE_E...) if it waits.
+/// Lets go of a message that is in no table. If its sender waits, it hears `reason` (CANELE_E...).
 void refuse(Engine& engine, Message& message, int reason);
 
 /// Lets go of all messages of the session that no receive has taken.
@@ -35,9 +35,10 @@ Dropped drop_all(Engine& engine, Session& session);
 /// Says in the log what a session dropped, if it dropped anything.
 void report(Engine& engine, const Session& session, const Dropped& dropped);
 
-/// The engine is being finalized. Lets go of what came before `stamp` and waits for a receive, or is held by one that
-/// has no buffer: no thread of the program posts or binds any more. A session that has dropped messages in this way
-/// drops at once what comes later. (Not what a registered handler or a drain of a group will take.)
+/// Lets go of leftovers while the engine is being finalized: no thread of the program posts or binds any more. These
+/// are messages that came before `stamp`, and that wait for a receive, or are held by a receive without a buffer. A
+/// session that has dropped messages in this way drops later ones as they come. (What a registered handler or a drain
+/// of a group will take is left alone.)
 void drop_leftovers(Engine& engine, std::uint64_t stamp);
 
 }  // namespace canele::comm::refusal

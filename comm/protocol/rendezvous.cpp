@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rendezvous. See rendezvous.hpp for the two ways. Threads: under the engine's lock, except pull_chunk.
-// Surprise: a receive that is pulled is in no table: only its Pull ends it, also when the peer dies, because the
-//     copy may be under way.
+// Rendezvous, both get and stream.
+//
+// A receive that is pulled is in no table. Only its Pull ends it, also when the peer dies, because the copy may be
+// under way.
 #include "comm/protocol/rendezvous.hpp"
 
 #include <algorithm>
@@ -66,10 +67,10 @@ void free_pull(Engine& engine, Pull& pull) {
 
 namespace {
 
-/// One chunk of a pull; runs on whatever thread makes progress, outside the lock. Submits itself again until all is
-/// there.
+/// Copies one chunk of a pull, outside the lock, on any thread that makes progress. Submits the pull again until all is
+/// copied.
 void pull_chunk(ltask::Task& task) {
-  const std::size_t chunk = CANELE_BUGGIFY(short_pull) ? 4096 : 256 * 1024;  // then others get a turn
+  const std::size_t chunk = CANELE_BUGGIFY(short_pull) ? 4096 : 256 * 1024;  // then other tasks get a turn
   auto& pull = static_cast<Pull&>(task);
   iovec pieces[64];
   std::size_t size = 0;
@@ -111,7 +112,7 @@ void pull_alone(Pull& pull) {
   pull.engine->tasks.submit(pull);
 }
 
-/// From which length on.
+/// Returns the length, in bytes, from which on a copy by the kernel is better than a stream.
 static std::size_t copies_from(const Engine& engine, const Peer& peer) {
   const drivers::Capabilities& can = peer.rail->slot->driver->capabilities();
   return engine.shares_core() ? can.copy_from_shared_core : can.copy_from;
@@ -119,7 +120,8 @@ static std::size_t copies_from(const Engine& engine, const Peer& peer) {
 
 bool kernel_copies(const Engine& engine, const Peer& peer, const Request& request) {
   const std::size_t from = copies_from(engine, peer);
-  // A limit says that two copies are quicker than one by the kernel; above it that one is there for ends that compute.
+  // A limit (`from` above 0) says that two copies are quicker than one by the kernel. Above the limit the kernel's copy
+  // is there for ends that compute. It is not used if both ends wait and no worker runs.
   return request.data.length >= from && (from == 0 || !request.streams || engine.worker.active());
 }
 
@@ -133,7 +135,7 @@ void expose(Peer& peer, Request& request, drivers::Exposure& exposure) {
   iovec pieces[most_pieces];
   std::size_t covered = 0;
   const int count = data::pieces(request.data, 0, request.data.length, pieces, most_pieces, &covered);
-  if (covered != request.data.length) return;  // too many pieces: it will be streamed
+  if (covered != request.data.length) return;  // too many pieces: the message will be streamed
   if (driver.expose(peer.rank, drivers::Access::get, pieces, count, &exposure) != drivers::Status::ok)
     exposure.size = 0;
 }
@@ -177,7 +179,7 @@ void start(Engine& engine, Request& request, Peer& peer, std::uint64_t handle, s
   }
   const DriverSlot* slot = peer.rail->slot;
   if (!exposure.empty() && slot != nullptr && slot->mark() == exposed_by && slot->driver->capabilities().get) {
-    // Both ends wait, and one of them may be gone on: it is no help.
+    // If both ends wait, one of them may have gone on: sharing the copy with it is no help.
     const bool helped = !request.streams || engine.worker.active();
     if (cast == nullptr && helped && advert::share(engine, request, peer, handle, exposure)) return;
     CANELE_MARK(rendezvous_pulled);
@@ -211,7 +213,7 @@ const char* on_cts(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
   CANELE_MARK(cts_arrived);
   engine.trace(Event::cts_received, peer.rank, request->session, request->status_tag, cts.length);
   if (request->withheld) flow_out::taken(engine, peer, *request);
-  fetch::withdraw(peer, *request);  // it does not fetch, or no longer
+  fetch::withdraw(peer, *request);  // the receiver does not fetch, or no longer
   request->bulk_key = cts.key;
   request->moved = cts.offset;
   request->expected = cts.offset + cts.length;
@@ -247,7 +249,7 @@ const char* on_fin(Engine& engine, Peer& peer, std::uint64_t handle, std::span<c
 
 void on_again(Engine& engine, Peer& peer, std::uint64_t key) {
   Request* request = engine.transfers.find(key);
-  if (request == nullptr || request->receive.peer != &peer || peer.bundle == nullptr) return;  // it has all of it
+  if (request == nullptr || request->receive.peer != &peer || peer.bundle == nullptr) return;  // all of it has come
   CANELE_MARK(granted_again);
   grant_again(engine, *request);
 }
@@ -271,7 +273,7 @@ void landing_closed(Engine& engine, Peer& peer, std::size_t index) {
   const OpenLanding landing = peer.bundle->landings[index];
   peer.bundle->landings.erase(peer.bundle->landings.begin() + static_cast<std::ptrdiff_t>(index));
   Request* request = peer.gone() ? engine.transfers.find(landing.key) : nullptr;
-  if (request != nullptr && request->receive.peer == &peer) {  // it has waited for this only
+  if (request != nullptr && request->receive.peer == &peer) {  // its end has waited for this landing only
     engine.transfers.remove(landing.key);
     lost_source(engine, *request, peer);
   } else if (landing.asked_again && !peer.gone()) {
@@ -288,7 +290,8 @@ void lost_source(Engine& engine, Request& request, const Peer& peer) {
   }
 }
 
-/// A transfer lands through one driver at a time: what another one brings for it is not wanted.
+/// Finds the landing of a transfer that a driver has open. A transfer lands through one driver at a time: what another
+/// driver brings for it is not wanted.
 static std::vector<OpenLanding>::iterator find_open(Bundle& bundle, std::uint64_t key) {
   return std::find_if(bundle.landings.begin(), bundle.landings.end(),
                       [&](const OpenLanding& one) { return one.key == key; });
@@ -300,7 +303,7 @@ int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
   if (request == nullptr || request->receive.peer != &peer) return 0;
   if (offset >= request->expected || length > request->expected - offset) return 0;
   const Rail* rail = peer.rail_of(slot);
-  if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or of one that is gone
+  if (rail == nullptr || !rail->up) return 0;  // a connection that is not used, or that belongs to a peer that is gone
   if (request->receive.cast != nullptr) request->receive.cast->landing = true;
   std::size_t covered = 0;
   if (peer.bundle == nullptr) return data::pieces(request->data, offset, length, out, max, &covered);
@@ -312,7 +315,7 @@ int landing(Engine& engine, Peer& peer, const DriverSlot& slot, std::uint64_t ke
   return count;
 }
 
-/// A stream has come further.
+/// Handles that a stream has come further.
 static void came(Engine& engine, Request& request, Peer& peer) {
   const bool cast = request.receive.cast != nullptr;
   if (cast) multicast::advanced(engine, request);
@@ -349,7 +352,7 @@ void pulled(Engine& engine, Pull& pull) {
     return;
   }
   Peer& peer = *pull.peer;
-  if (peer.gone()) {  // even if all was copied: it may have given us up, and let go of its memory meanwhile
+  if (peer.gone()) {  // even if all was copied: the peer may have given us up, and let go of its memory meanwhile
     CANELE_MARK(pull_from_the_gone);
     receive_path::failed(engine, *pull.request, peer.error);
   } else if (pull.status == drivers::Status::ok) {
@@ -358,7 +361,7 @@ void pulled(Engine& engine, Pull& pull) {
     engine.counters.add(Counter::copies_pulled, pull.want);
     engine.trace(Event::bulk_received, peer.rank, pull.request->session, pull.request->status_tag, pull.want);
     receive_path::delivered(engine, *pull.request, peer, pull.want);
-  } else {  // it may be forbidden, or the peer is about to be found dead: then that ends the transfer
+  } else {  // the copy may be forbidden; or the peer is about to be found dead, and that ends the transfer
     CANELE_MARK(pull_failed_and_streams);
     stream(engine, *pull.request, peer, pull.handle, pull.want);
   }

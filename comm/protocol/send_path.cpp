@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Send, steps 1 to 3 and 6: a posted message chooses its protocol, joins the backlog of its peer, and completes.
-// pump.cpp has 4 and 5.
+// Send, steps 1 to 3 and 6: a posted message chooses its protocol, joins the backlog of its peer, and completes. Steps
+// 4 and 5 are in pump.cpp.
 //
-// Threads: under the engine's lock.
-// Surprise: the protocol is chosen before the driver is known if the peer has not been talked to: the smallest
-//     eager limit then counts.
+// The protocol is chosen before the driver is known if there was no contact with the peer before. The smallest eager
+// limit then counts.
 #include "comm/protocol/send_path.hpp"
 
 #include <algorithm>
@@ -38,13 +37,13 @@ std::size_t eager_limit(const Engine& engine, const Peer& peer) {
   const auto fits = [&](const DriverSlot& slot) { limit = std::min(limit, eager_limit(engine, slot)); };
   const DriverSlot* const known = peer.rail->slot;
   const bool settled = known != nullptr && peer.state == Peer::State::up;
-  for (const auto& slot : engine.slots) {  // it may have to go by any of a group, or of those not tried yet
+  // The message may have to go by any driver of the group, or of the groups that were not tried yet.
+  for (const auto& slot : engine.slots) {
     if (known == nullptr || slot->group == known->group || (!settled && slot->group > known->group)) fits(*slot);
   }
   return limit;
 }
 
-/// In: a peer that may not have heard of the session. Out: it will, before the next envelope.
 void announce(Engine& engine, Peer& peer, const Session& session) {
   if (!peer.names.tell(session.wire, session.epoch)) return;
   control(engine, peer, wire::Type::session, 0, session.epoch, static_cast<std::uint16_t>(session.wire),
@@ -64,8 +63,8 @@ bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::ui
   }
   CANELE_MARK(left_in_packet_at_once);
   const auto number = static_cast<std::uint16_t>(session.wire);
-  // The head last, right before the driver announces the packet: the receiver may be looking at that line, and would
-  // fetch it twice.
+  // The head is written last, right before the driver announces the packet. The receiver may be looking at the line of
+  // the head, and would fetch it twice. The signal fence only keeps the compiler from moving the copy behind the head.
   data::copy_across(room.data() + size - length, static_cast<const std::byte*>(buffer), length);
   std::atomic_signal_fence(std::memory_order_release);
   wire::put_head(room.data(), {tag, peer.next_out, number, wire::Type::eager, 0}, length);
@@ -76,15 +75,15 @@ bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::ui
 
 namespace {
 
-/// In: data, header, synchronous. Out: rendezvous or eager.
+/// Chooses rendezvous or eager, by the length of the message.
 void choose_protocol(const Engine& engine, const Peer& peer, Request& request) {
-  const bool asked = request.rendezvous;  // by a multicast
+  const bool asked = request.rendezvous;  // a multicast has asked for rendezvous
   request.rendezvous = asked || request.data.length > eager_limit(engine, peer) || CANELE_BUGGIFY(rendezvous);
 }
 
 const Leg& leg_of(const Request& request) { return static_cast<const Leg&>(request); }
 
-/// Bytes that the envelope takes in a packet, at most.
+/// Returns the most bytes that the envelope can take in a packet.
 std::size_t size_in_packet(const Request& request) {
   if (!request.rendezvous) {
     return wire::chunk_size(request.data.length + (request.synchronous ? sizeof(std::uint64_t) : 0));
@@ -163,8 +162,9 @@ std::byte* write_control(const Control& c, std::byte* out) {
   return out + c.payload_size;
 }
 
-/// `staged`: the packet of a driver that exposes memory only when it gets the packet, else nullptr. `offered`: the
-/// receive that it is for, if that was offered. A withheld send is not announced, but offered.
+/// Writes a request to send at `out`, and returns its end. A withheld send is written as an offer instead. `staged`:
+/// the packet of a driver that exposes memory only when it gets the packet, else nullptr. `offered`: the offered
+/// receive that the message is for, else nullptr.
 std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head head, std::byte* out, Packet* staged,
                      const Adverts::Theirs* offered) {
   engine.trace(Event::rts_sent, peer.rank, request.session, request.status_tag, request.data.length);
@@ -225,7 +225,7 @@ std::byte* write_rts(Engine& engine, Peer& peer, Request& request, wire::Head he
 }  // namespace
 
 Written write_item(Engine& engine, Peer& peer, Item& item, std::byte* out, Packet* staged) {
-  constexpr std::size_t copy_limit = 2048;  // below, one more piece costs a gathering driver more than the copy
+  constexpr std::size_t copy_limit = 2048;  // shorter payloads cost a gathering driver less to copy than one more piece
   if (item.kind == strategies::Kind::control) return {write_control(static_cast<Control&>(item), out)};
   Request& request = request_of(item);
   const auto session = static_cast<std::uint16_t>(request.session->wire);
@@ -265,9 +265,9 @@ void item_left(Engine& engine, Item& item) {
   }
   Request& request = request_of(item);
   if (request.offering) {
-    request.offering = false;  // it is withheld until it is taken
+    request.offering = false;  // the send stays withheld until its offer is taken
   } else if (request.rendezvous || request.synchronous) {
-    request.stage = Request::Stage::moving;  // the peer has the word now
+    request.stage = Request::Stage::moving;  // from now on the peer knows of the send, and may answer
   } else {
     engine.finish(request, CANELE_OK);
   }
@@ -282,7 +282,7 @@ void bulk_left(Engine& engine, Peer& peer, Request& request, std::size_t bytes) 
     peer.backlog->remove(request.item);
     request.item.queued = false;
   }
-  if (request.confirm && !request.confirmed) {  // the rail may still lose it
+  if (request.confirm && !request.confirmed) {  // a rail may still lose the bytes
     CANELE_MARK(stream_sent_not_confirmed);
     if (request.part == Request::Part::forward) multicast::paused(engine, request);
     return;
@@ -295,7 +295,8 @@ void reprioritize(Engine& engine, ReprioritizeOp& op) {
   Request& request = *op.request;
   const bool waits = request.kind == Request::Kind::send && request.stage == Request::Stage::posted;
   if (waits && request.withheld && !request.item.queued) {
-    request.item.priority = op.priority;  // withheld sends leave in order; what follows, its data, does not
+    // Withheld sends leave in order, whatever their priority. The bulk data that follows obeys it.
+    request.item.priority = op.priority;
     op.result = CANELE_OK;
   } else if (!waits || !request.item.queued) {
     op.result = CANELE_ESTATE;
@@ -306,7 +307,7 @@ void reprioritize(Engine& engine, ReprioritizeOp& op) {
     engine.peer(request.rank).backlog->reprioritized(request.item, before);
     op.result = CANELE_OK;
   }
-  op.answered.store(true, std::memory_order_release);
+  op.answered.store(true, std::memory_order_release);  // pairs with the acquire of the caller that waits for it
 }
 
 }  // namespace canele::comm::send_path

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shared copies. See shared_copy.hpp (who, threads).
-// Surprise: an end that could not copy a chunk goes on claiming the rest as failed, for the other end may be unable to
-//     copy at all; when all are claimed and given back the message is streamed from its beginning.
+// Shared copies.
+//
+// An end that could not copy a chunk goes on claiming, and gives the rest back as failed. For the other end may be
+// unable to copy at all. When all chunks are claimed and given back, the message is streamed from its beginning.
 #include "comm/protocol/shared_copy.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ using drivers::Access;
 using drivers::Status;
 using rendezvous::Pull;
 
-/// Part of the wire format: both ends count by it.
+/// Returns the size of a chunk, in bytes. It is part of the wire format: both ends count by it.
 std::uint64_t chunk_of(std::uint64_t length) {
   std::uint64_t chunk = least_chunk;
   while (length > chunk * Claims::most_chunks) chunk *= 2;
@@ -38,7 +39,8 @@ std::uint64_t wanted(const Request& receive) {
   return std::min<std::uint64_t>(receive.status_length, receive.data.length);
 }
 
-/// Bytes [at, at + size) of the message, by as many calls as its pieces need.
+/// Copies bytes [at, at + size) of the message, by as many calls as its pieces need. Returns whether all could be
+/// copied.
 bool copy(Pull& pull, std::uint64_t at, std::uint64_t size) {
   while (size > 0) {
     iovec pieces[64];
@@ -55,7 +57,7 @@ bool copy(Pull& pull, std::uint64_t at, std::uint64_t size) {
   return true;
 }
 
-/// Some chunks; runs on whatever thread makes progress, outside the lock. Submits itself again until none is left.
+/// Copies some chunks, outside the lock, on any thread that makes progress. Submits itself again until none is left.
 void copy_chunk(ltask::Task& task) {
   auto& pull = static_cast<Pull&>(task);
   Engine& engine = *pull.engine;
@@ -76,7 +78,7 @@ void copy_chunk(ltask::Task& task) {
       return;
     }
   }
-  engine.submit(static_cast<rendezvous::PulledOp&>(pull));  // it may be gone now
+  engine.submit(static_cast<rendezvous::PulledOp&>(pull));  // the pull may be gone now
 }
 
 Pull& make(Engine& engine, Request& request, Peer& peer, Claims claims, Access access,
@@ -91,7 +93,7 @@ Pull& make(Engine& engine, Request& request, Peer& peer, Claims claims, Access a
   return pull;
 }
 
-/// The last chunk of a receive is done, by this end or the other. `tell`: the sender does not know.
+/// Ends a receive whose last chunk is done, by this end or the other. `tell`: the sender does not know yet.
 void received(Engine& engine, Request& request, Peer& peer, bool tell) {
   const bool well = !advert::claims_of(peer, request).any_failed();
   const std::uint64_t want = wanted(request);
@@ -108,7 +110,7 @@ void received(Engine& engine, Request& request, Peer& peer, bool tell) {
   receive_path::delivered(engine, request, peer, want);
 }
 
-/// This end's task of a receive is over.
+/// Handles the end of this end's task of a receive.
 void receive_over(Engine& engine, Request& request, Peer& peer, bool last) {
   request.copying = false;
   if (peer.gone()) {
@@ -120,7 +122,7 @@ void receive_over(Engine& engine, Request& request, Peer& peer, bool last) {
   }
 }
 
-/// The same of a send. If a chunk has failed the receiver asks for all of it.
+/// Handles the end of this end's task of a send. If a chunk has failed, the receiver asks for all of the message.
 void send_over(Engine& engine, Request& request, Peer& peer, const Pull& pull) {
   request.copying = false;
   if (!peer.gone() && !pull.last) return;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shared copies: both ends of a large message copy chunks of it, whichever has time; who ends the last one tells the
-// other.
+// Shared copies: both ends of a large message copy chunks of it, whichever has time. The end that ends the last chunk
+// tells the other.
 //
-// Who: advert, send_path, receive_path, rendezvous.
-// Threads: under the engine's lock; the copying task runs outside it.
-// Surprise: a request may be over before the task of its own end is: the task names it by handle and touches its memory
-//     only while it holds a claim, for until that is given back the transfer is not over.
+// Any thread may call these functions, under the engine's lock. Only the copying task runs outside it.
+//
+// A request may be over before the task of its own end is. So the task names the request by handle. It touches the
+// memory of the request only while it holds a claim: the transfer is not over until that claim is given back.
 #pragma once
 
 #include <span>
@@ -15,22 +15,23 @@
 
 namespace canele::comm::shared_copy {
 
-/// What is not longer is copied at once.
+/// The size of a chunk, in bytes, unless the message needs larger ones. One end alone copies a message that is not
+/// longer.
 inline constexpr std::uint64_t least_chunk = 128 * 1024;
 
-/// Receiver: the message of an offered receive is announced.
+/// Receiver: starts to copy, when the message of an offered receive is announced.
 void receive(Engine& engine, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure);
-/// Sender: the message for a receive that this end has taken is being announced. The copy begins when somebody makes
-/// progress: posting a send does not wait for it.
+/// Sender: prepares to copy, when the message for a receive that this end has taken is being announced. The copy begins
+/// when a thread makes progress: posting a send does not wait for it.
 void send(Engine& engine, Request& request, Peer& peer, Claims claims, const Adverts::Theirs& offered);
 
-/// Sends that were announced, for whoever makes progress now.
+/// Submits the copies of announced sends as tasks for the threads that make progress now.
 void start_deferred(Engine& engine);
 
-/// The task of this end has nothing left to copy.
+/// Handles that the task of this end has nothing left to copy.
 void over(Engine& engine, rendezvous::Pull& copy);
 
-/// The sender has ended the last chunk.
+/// Handles that the sender has ended the last chunk.
 const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key);
 
 }  // namespace canele::comm::shared_copy

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The short cut of an eager message: steps 1 to 6 of send_path.cpp at once, where nothing stands in its way.
+// Fast path of an eager send: does steps 1 to 6 of send_path.cpp at once, where nothing stands in the way of the
+// message.
 //
-// Who: api/ and collectives/direct.cpp, with the engine's lock.
-// Threads: under the engine's lock.
-// Surprise: it is a header because half of what it did as a function was to save and restore its caller's registers.
+// Any thread may call it under the engine's lock; api/ and collectives/direct.cpp do. If leave_at_once() returns false,
+// nothing was sent, and the caller posts the send normally.
+//
+// It is a header because half of what it did as a function was to save and restore its caller's registers.
 #pragma once
 
 #include "comm/core/engine.hpp"
@@ -14,16 +16,19 @@
 
 namespace canele::comm::send_path {
 
-/// May a message of `length` bytes overtake the pump? Only if no other message of any kind waits for it.
+/// Returns whether a message of `length` bytes may leave before the peer is pumped. It may only if no other message of
+/// any kind waits for that peer.
 inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t length) {
   if (peer == nullptr || peer->state != Peer::State::up) return false;
   const Rail& rail = *peer->rail;
-  // A memory rail is pumped until its backlog is empty or it is full, so an idle one that is not to be pumped has none.
+  // A memory rail is pumped until its backlog is empty or the rail is full. So an idle rail of a peer that is not dirty
+  // has no backlog.
   return rail.state == Rail::State::idle && !rail.full && !peer->dirty &&
          peer->names.is_told(session.wire, session.epoch) && wire::charge_of_eager(length) <= peer->credit;
 }
 
-/// It has left by the peer's preferred rail, which is this driver's, and is paid for.
+/// Accounts for a message that has left by the peer's preferred rail, whose driver is `driver`. Pays its credit, takes
+/// its envelope number, counts it, and notes the doorbell if that has to be rung.
 [[gnu::always_inline]] static inline void note_departure(Engine& engine, Peer& peer, drivers::Driver& driver,
                                                          const Session& session, std::uint64_t tag,
                                                          std::size_t length) {
@@ -35,13 +40,14 @@ inline bool way_is_clear(const Peer* peer, const Session& session, std::size_t l
     ring(engine, *peer.rail);
 }
 
-/// The same as below for what is too long for a line: it is written into the driver's buffer. Out of line, as its copy
-/// costs more than a call.
+/// Sends a message that is too long for an inline send: writes it into the driver's buffer, as a packet of its own.
+/// Returns what leave_at_once() returns. Out of line, because its copy costs more than a call.
 [[gnu::noinline]] bool leave_in_packet(Engine& engine, Peer& peer, const Session& session, std::uint64_t tag,
                                        const void* buffer, std::size_t length);
 
-/// A message to an idle memory driver with nothing queued before it: the packet that any strategy would plan now has
-/// this one message, so it is written straight into the driver's line. False: it takes the long way.
+/// Sends a message to a peer of an idle memory driver, with nothing queued before it. The packet that any strategy
+/// would plan now holds this message only. So the message is written straight into the driver's line. Returns false if
+/// the message has to take the normal path.
 [[gnu::always_inline]] static inline bool leave_at_once(Engine& engine, const Session& session, int destination,
                                                         std::uint64_t tag, const void* buffer, std::size_t length) {
   Peer* peer = engine.peers[destination];

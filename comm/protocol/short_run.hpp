@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The way in of small messages that lie in a row: the steps of eager_in.hpp, with what they share done once.
+// Fast path of small messages that lie in a row: the steps of eager_in.hpp, with the work that the messages share done
+// once.
 //
-// Who: DriverSlot.
-// Threads: under the engine's lock.
-// Surprise: half of what a small message costs at its receiver is the same for the next one: to come here, the peer,
-// the
-//     session, the counters. What is not as usual takes the way of a single packet.
+// Any thread may use it under the engine's lock; DriverSlot does.
+//
+// Half of what a small message costs its receiver is the same for the next one: to come here, the peer, the session,
+// the counters. Any packet that is not as usual is handled as a single packet.
 #pragma once
 
 #include "comm/protocol/eager_in.hpp"
@@ -15,12 +15,12 @@ namespace canele::comm::receive_path {
 
 class ShortRun {
  public:
-  /// Of packets that all are `length` bytes long.
+  /// Takes packets that are all `length` bytes long.
   ShortRun(Engine& engine, Peer& peer, std::size_t length) : engine_(engine), peer_(peer), length_(length) {}
   ShortRun(const ShortRun&) = delete;
   ShortRun& operator=(const ShortRun&) = delete;
 
-  /// The next packet. nullptr, or what is wrong with it.
+  /// Takes the next packet. Returns nullptr, or what is wrong with it.
   [[gnu::always_inline]] const char* take(Payload bytes) {
     wire::Head head;
     if (!wire::peek(bytes, head)) [[unlikely]] {
@@ -48,7 +48,7 @@ class ShortRun {
     return match_eager(engine_, peer_, *session_, head, payload, 0, counts_);
   }
 
-  /// Counts them, after the last: so many.
+  /// Counts the packets. Called once, after the last of them.
   void count(std::uint64_t packets) {
     const std::uint64_t delivered = packets - counts_.others;
     peer_.counters.add(Counter::packets_received, packets);
@@ -58,7 +58,7 @@ class ShortRun {
   }
 
  private:
-  /// What is not as usual is counted: that one packet is one message that has met its receive, and fits.
+  /// Counts exceptions only. The usual case is that one packet is one message that has met its receive, and fits.
   struct Counts {
     std::uint64_t others = 0, missing = 0;
     void kept() { ++others; }
