@@ -10,8 +10,8 @@
 //    fold, 7 ranks       0 ─▶ 1   2 ─▶ 3   4 ─▶ 5   6      the even one of the first pairs gives its operand to its
 //    cores                    0        1        2   3      neighbour, waits, and receives the result at the end
 //
-//    halving, 4 cores    pieces abcd, near first: 0 keeps ab of 0+1, 1 keeps cd of 0+1     then 0: a of all, 2: b of all
-//                                                 2 keeps ab of 2+3, 3 keeps cd of 2+3          1: c of all, 3: d of all
+//    halving, 4 cores    pieces abcd, near first: 0 keeps ab of 0+1, 1 keeps cd of 0+1    then 0: a of all, 2: b of all
+//                                                 2 keeps ab of 2+3, 3 keeps cd of 2+3         1: c of all, 3: d of all
 //
 // Rabenseifner: Optimization of collective reduction operations, 2004; folding as in Thakur, Rabenseifner, Gropp, 2005.
 #pragma once
