@@ -60,13 +60,13 @@ struct Parts {
 };
 
 /// Arguments of one rank's call. Each operation uses these fields:
-///   bcast           length; the buffer is `output` on all ranks, including the root
-///   reduce          length; likewise allreduce, scan, exscan
-///   gather          length; on the root `output`
-///   scatter         length; on the root `input`
-///   allgather       `output`; the input has the length of the rank's own block
-///   alltoall        `output`, and `input` unless in place
-///   reduce_scatter  `input`: only the lengths of the blocks; they are contiguous, whatever the offsets say
+///    bcast            length; the buffer is `output` on all ranks, including the root
+///    reduce           length; likewise allreduce, scan, exscan
+///    gather           length; on the root `output`
+///    scatter          length; on the root `input`
+///    allgather        `output`; the input has the length of the rank's own block
+///    alltoall         `output`, and `input` unless in place
+///    reduce_scatter   `input`: only the lengths of the blocks; they are contiguous, whatever the offsets say
 /// In place, steps of this rank never name Space::input: the operand is in Space::output instead. Reductions and scans
 /// use its beginning, gather and allgather the rank's own block, alltoall the blocks of the output. For scatter in
 /// place, on the root, its own block goes nowhere, and Space::output is not named.

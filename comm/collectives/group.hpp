@@ -9,10 +9,10 @@
 // the error, and so does each that is started later. Otherwise a rank whose program has given up would leave the other
 // ranks waiting in the next collective for messages that it never sends.
 //
-//     Session "group:label" ──owns──▶ Group ──runs──▶ Run ⇄ Run ⇄ Run       under way here; each holds its Group
+//     Session "group:label" ──owns──▶ Group ──runs──▶ Run ⇄ Run ⇄ Run       in progress; each holds its Group
 //        │                              ▲
 //        └─ unmatched ──notice──────────┘     tag ~0: no receive is ever posted for it, so that an idle group costs
-//                                              nothing: the session is asked about each message without a receive
+//                                             nothing: the session is asked about each message without a receive
 //
 // Notification: position p notifies positions p ± 2^k for all k, about 2 log n messages each. As many messages must be
 // lost at once before one rank is not notified. A rank that leaves the job notifies all ranks that it is connected
@@ -50,7 +50,7 @@ namespace canele::comm::collectives {
 struct Run;
 class Direct;
 
-/// Why a group is over.
+/// Why a group has failed, or why a message of it has.
 struct Ending {
   std::int32_t code = CANELE_OK;
   std::int32_t rank = -1;  ///< rank in the job of the peer that died, or violated the protocol
@@ -211,7 +211,7 @@ class Group final : public std::enable_shared_from_this<Group> {
 
   const std::vector<int> ranks_;
   const int size_, rank_;
-  std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: the group has not failed
+  std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: the group has not failed.
   Run* runs_ = nullptr;                   ///< under the engine's lock
   bool hearing_ = false;  ///< under the engine's lock: a notice has come and has not been read yet; prevents close()
   struct Hearing : ltask::Task {

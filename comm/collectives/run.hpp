@@ -54,7 +54,7 @@ bool start(Group& group, std::shared_ptr<const Schedule> schedule, const Work& w
 
 struct StepState {
   std::atomic<std::uint32_t> pending{0};
-  StepId next = no_step;       ///< in a Worklist, or in the list of held steps
+  StepId next = no_step;       ///< in a Worklist, or in the list of held steps.
   std::uint32_t transfer = 0;  ///< of a send or a receive: index of its Transfer
   bool admitted = false;       ///< of a send: the window has admitted it
 };

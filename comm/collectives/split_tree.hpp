@@ -18,7 +18,8 @@
 //     level 3                              1          1         1       S = 3: blocking
 //
 // Denis, Jaeger, Jeannot, Perache, Taboada: Study on progress threads placement and dedicated cores for overlapping MPI
-// nonblocking collectives on manycore processor, 2019. Its equation 4 and its F are misprinted: see the comments there.
+// nonblocking collectives on manycore processor, 2019. Its equation 4 (computation()) and its F (messages_on()) are
+// misprinted.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,6 @@
 // No message costs a clock read. A request stores the number of the last check before it, the tick. The times of the
 // checks are kept, fewer of them with growing age. So an age means "at least": it is short by at most one interval of
 // checking.
-//     looks are kept, thinned out with age, so an age is "at least", short by at most one interval of looking.
 //
 //   checks: ──┬────┬────┬────────┬──▶ time        tick  3    4    5        6
 //             3    4    5   ↑    6                a request posted here has tick 5: it is older than check 6
