@@ -11,8 +11,7 @@
 //
 //   newest ──▶ region ──▶ region ──▶ region      one for each slab of blocks; none is ever removed
 //                ▲
-//   heater ──────┘  a limited number of lines in each run, continuing after the last one; then a pause until the period
-//   ends
+//   heater ──────┘  so many lines a run, continuing after the last one; then a pause until the period ends
 //
 // Rejected: a lock over the list (the source's own bottleneck).
 // Rejected: reading a word of each line (faults on freed memory).
