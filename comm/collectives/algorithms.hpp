@@ -89,8 +89,8 @@ struct Choice {
   std::uint32_t radix = 0;    ///< of k_nomial, and of the tree of two_phases, where 0 means 2.
   std::uint64_t segment = 0;  ///< bytes; 0: not cut.
   std::uint32_t window = 0;
-  std::uint64_t piece =
-      0;  ///< bytes; messages slightly longer than this go in several pieces; 0: none do. Set from Network::piece.
+  /// Bytes; messages slightly longer than this go in several pieces; 0: none do. choose() copies it from the Network.
+  std::uint64_t piece = 0;
 };
 
 /// The cost of one message, as the driver declares it; equal on all ranks.

@@ -107,8 +107,7 @@ Totals rooted(const Sizes& s, const Call& call, double bytes, const Choice& choi
   if (choice.algorithm != Algorithm::two_phases) return tree(s, bytes, choice, combining);
   if (!combining) {
     if (in_a_ring(call.size, call.length)) return parts_along_a_tree(s, bytes) + ring(s, bytes);
-    return Totals{s.rounds} + shares(s, bytes) +
-           fold(s, bytes);  // the tree phase has delivered this data: it is not sent again
+    return Totals{s.rounds} + shares(s, bytes) + fold(s, bytes);  // without the data that the tree has delivered
   }
   return with_work(fold(s, bytes) + shares(s, bytes), s.others * bytes) + parts_along_a_tree(s, bytes);
 }

@@ -30,8 +30,7 @@ inline Engine::Spin plan_spin(Engine& engine) {
 Direct::Direct(Group& group) : group_(group) {
   for (; free_count_ < most_messages; ++free_count_) {
     free_[free_count_] = static_cast<std::uint8_t>(free_count_);
-    request_of(&transfers_[free_count_].request).streams =
-        true;  // both ends wait: one end writes while the other reads
+    request_of(&transfers_[free_count_].request).streams = true;  // both ends wait: one writes, the other reads
   }
 }
 
@@ -135,7 +134,8 @@ bool Direct::leaves_at_once(const Step& step) const {
 [[gnu::cold]] void Direct::forget_copy() { deposit::release(*std::exchange(copy_, nullptr)); }
 
 /// Returns true if few buffered sends are outstanding; more would displace the broadcast segment from the caches.
-/// Yields first, since the rank that fetches them may be waiting for this processing unit.
+/// If there
+/// are many, yields first: the rank that fetches them may be waiting for this processing unit.
 bool Direct::few_deposits() {
   constexpr std::uint32_t some = 4, many = 16;
   constexpr int most_turns = 8;

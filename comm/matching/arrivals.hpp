@@ -173,7 +173,7 @@ class Arrivals {
     (had == ArrivalOrder::Of::session ? listing.in_session : listing.from_source) = message.elsewhere.place;
     message.elsewhere.set(&listing);
   }
-  /// Removes the listing. The message is in no order.
+  /// It is in no order.
   void unlist(UnexpectedNode& message) noexcept {
     listings_.give_back(*message.elsewhere.listing());
     message.elsewhere.set(nullptr);

@@ -248,9 +248,8 @@ class KeyedQueues {
   MatchBucket* table_;
   std::size_t mask_;
   std::size_t keys_ = 0;
-  std::size_t limit_ =
-      keys_per_bucket * first_buckets;  // from that number of keys on, a push has more to do; 0 while growing
-  MatchBucket* old_ = nullptr;          // while growing
+  std::size_t limit_ = keys_per_bucket * first_buckets;  // a push with that many keys makes room; 0 while growing
+  MatchBucket* old_ = nullptr;                           // while growing
   std::size_t old_mask_ = 0, moved_ = 0;
   mutable matching::Tally tally_;  // zero unless Counting
 };

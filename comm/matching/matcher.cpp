@@ -359,7 +359,7 @@ void BasicMatcher<Counting>::take_from_tables(MatchSession& session, UnexpectedN
   forget_message(session, message);
 }
 
-/// Removes a message from everything but the table of exact keys.
+/// A message leaves all but the table of exact keys.
 template <typename Counting>
 void BasicMatcher<Counting>::forget_elsewhere(MatchSession& session, UnexpectedNode& message) noexcept {
   if (session.indexes_any_source) any_source_.remove(message);

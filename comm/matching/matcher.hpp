@@ -299,7 +299,7 @@ class BasicMatcher {
     receive.match_class = static_cast<std::uint8_t>(match_class);
     receive.stamp = ++stamp_;
   }
-  /// Requires that tag and source equal those of the node.
+  /// Tag and source are the node's.
   [[gnu::always_inline]] void queue_exact(MatchSession& session, PostedNode& receive, std::uint64_t tag,
                                           std::int32_t source) {
     stamp(session, receive, MatchClass::exact);
@@ -329,8 +329,7 @@ class BasicMatcher {
   PostSteps post_steps_ = PostSteps::to_message;
   std::size_t large_for_posts_ = huge_table;  ///< follows from post_steps_; read for each receive
   struct Nothing {};
-  [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Tally, Nothing>
-      lists_;  ///< cost of walking lists
+  [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Tally, Nothing> lists_;  ///< walks
   [[no_unique_address]] mutable std::conditional_t<Counting::on, matching::Statistics, Nothing> statistics_;
 };
 

@@ -64,8 +64,7 @@ class BlockPool {
   Regions* const regions_;
   Block* free_ = nullptr;
   std::vector<std::unique_ptr<Slab>> slabs_;
-  std::forward_list<Region>
-      slab_regions_;  ///< outside of the slabs, where it would take a line for every sixteen blocks
+  std::forward_list<Region> slab_regions_;  ///< not in the slabs: it would be a line for sixteen blocks
 };
 
 template <typename Block>
