@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Names of operations and algorithms, which has which, and the way from a call and a choice to a schedule.
-// See algorithms.hpp (who, threads).
-// Surprise: one rank alone has a plan like any other; its algorithms come down to a copy, or to nothing.
+// Names of operations and algorithms, which operation has which algorithm, and the construction of a schedule. A group
+// of one rank has a plan like any other; its algorithms reduce to a copy, or to nothing.
 #include "comm/collectives/algorithms.hpp"
 
 #include <algorithm>
@@ -28,7 +27,7 @@ constexpr std::uint32_t bits(std::initializer_list<Algorithm> algorithms) {
   return all;
 }
 
-/// By operation.
+/// Indexed by operation.
 constexpr std::array<std::uint32_t, 11> had_by = {
     bits({Algorithm::flat, Algorithm::dissemination, Algorithm::two_phases}),
     bits({Algorithm::flat, Algorithm::binomial, Algorithm::k_nomial, Algorithm::chain, Algorithm::two_phases}),

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The algorithms: from a rank, a size and an operation to a schedule. And which one is chosen.
+// The algorithms: from a rank, a size and an operation to a schedule. Also the choice between them.
 //
-// Who: api/collective_api.cpp, tests. Threads: any; no state.
-// Surprise: what is chosen must be the same on all ranks without a word between them, so it depends on arguments that
-//     all give alike, on the group's size, and on what drivers declare - never on what this host has measured.
+// Used by api/collective_api.cpp and the tests. Stateless: any thread may call these functions.
+//
+// All ranks must choose the same algorithm without a message between them. So the choice depends only on arguments that
+// are equal on all ranks, on the group's size, and on the costs that drivers declare. It never depends on what this
+// host has measured.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,7 @@ enum class Operation : std::uint8_t {
   exscan
 };
 
-/// As enum canele_algorithm.
+/// Same values as enum canele_algorithm.
 enum class Algorithm : std::uint8_t {
   automatic,
   flat,
@@ -44,12 +46,12 @@ enum class Algorithm : std::uint8_t {
   halving_doubling
 };
 
-/// Where the parts of a buffer are; see canele_parts_t. Valid during the call that builds.
+/// Positions of the blocks of a buffer; see canele_parts_t. Valid during the call that builds.
 struct Parts {
   std::uint64_t length = 0;
   const std::size_t* lengths = nullptr;
   const std::size_t* offsets = nullptr;
-  const std::uint64_t* sums = nullptr;  ///< offsets of parts that lie one after the other with lengths of their own
+  const std::uint64_t* sums = nullptr;  ///< offsets of contiguous blocks with individual lengths
   std::uint64_t length_of(int r) const { return lengths == nullptr ? length : lengths[r]; }
   std::uint64_t offset_of(int r) const {
     if (offsets != nullptr) return offsets[r];
@@ -57,59 +59,62 @@ struct Parts {
   }
 };
 
-/// What one rank asks for. Of the fields, those that the operation has:
-///   bcast           length; the buffer is `output` on all ranks, the root too
-///   reduce …        length; allreduce, scan, exscan alike
-///   gather          length; on the root `output`
-///   scatter         length; on the root `input`
-///   allgather       `output`; input is as long as the own part
-///   alltoall        `output`, and `input` unless in place
-///   reduce_scatter  `input`: how long the parts are (not where: they lie one after the other, wherever they are)
-/// In place, steps of this rank never name Space::input: what would be there is in Space::output - reductions and scans
-/// at its beginning, gather and allgather at the own part, alltoall at output's parts. Scatter in place, on the root:
-/// its own part goes nowhere, and Space::output is not named.
+/// Arguments of one rank's call. Each operation uses these fields:
+///    bcast            length; the buffer is `output` on all ranks, including the root
+///    reduce           length; likewise allreduce, scan, exscan
+///    gather           length; on the root `output`
+///    scatter          length; on the root `input`
+///    allgather        `output`; the input has the length of the rank's own block
+///    alltoall         `output`, and `input` unless in place
+///    reduce_scatter   `input`: only the lengths of the blocks; they are contiguous, whatever the offsets say
+/// In place, steps of this rank never name Space::input: the operand is in Space::output instead. Reductions and scans
+/// use its beginning, gather and allgather the rank's own block, alltoall the blocks of the output. For scatter in
+/// place, on the root, its own block goes nowhere, and Space::output is not named.
 struct Call {
-  Operation operation = Operation::barrier;  // these five are compared in one go
+  Operation operation = Operation::barrier;  // ScheduleCache compares the first five fields as one word
   bool commutes = true;
   bool in_place = false;   ///< CANELE_IN_PLACE on this rank
-  bool irregular = false;  ///< lengths differ, and not all ranks know all of them: gather and scatter are flat then
+  bool irregular = false;  ///< lengths differ and not all ranks know all of them: gather and scatter are flat then
   int root = 0;
   int size = 1, rank = 0;
-  std::uint64_t length = 0;   ///< bytes: of the buffer (bcast, reductions, scans), of the own part (gather, scatter)
-  std::uint64_t element = 1;  ///< bytes of an element: reductions are cut at multiples of it only
+  std::uint64_t length = 0;   ///< bytes: of the buffer (bcast, reductions, scans), of the own block (gather, scatter).
+  std::uint64_t element = 1;  ///< bytes of an element: reductions are cut at multiples of it only.
   Parts input, output;        ///< bytes
 };
 
-/// How it is done: nothing automatic in what choose() returns. In what is asked of it, zeros leave it to the model.
+/// How a collective is done. The result of choose() leaves nothing automatic. In the choice asked for, zeros leave it
+/// to the model.
 struct Choice {
   Algorithm algorithm = Algorithm::automatic;
-  std::uint32_t radix = 0;    ///< of k_nomial, and of a tree that two_phases go along; there 0: 2
-  std::uint64_t segment = 0;  ///< 0: whole
+  std::uint32_t radix = 0;    ///< of k_nomial, and of the tree of two_phases, where 0 means 2.
+  std::uint64_t segment = 0;  ///< bytes; 0: not cut.
   std::uint32_t window = 0;
-  std::uint64_t piece = 0;  ///< messages somewhat longer than this go in several; 0: none does. The network's
+  /// Bytes; messages slightly longer than this go in several pieces; 0: none do. choose() copies it from the Network.
+  std::uint64_t piece = 0;
 };
 
-/// What one message costs, as the driver declares it; the same on all ranks.
+/// The cost of one message, as the driver declares it; equal on all ranks.
 struct Network {
   std::uint64_t latency_ns = 1000, gap_ns = 300, bytes_per_second = 10'000'000'000;
-  unsigned units = 0;       ///< processing units of the one host that has all ranks; 0: they are on several
-  std::uint64_t piece = 0;  ///< what leaves at once through memory; 0: there is no such limit
+  unsigned units = 0;       ///< processing units of the host that has all ranks; 0: the ranks are on several hosts.
+  std::uint64_t piece = 0;  ///< bytes that leave at once through memory; 0: there is no such limit
 };
 
-/// Whether the operation has it.
+/// Returns true if the operation has the algorithm.
 bool has(Operation operation, Algorithm algorithm);
 std::string_view name_of(Operation operation);
 std::string_view name_of(Algorithm algorithm);
-Algorithm algorithm_named(std::string_view name);  ///< automatic for a word that names none
+Algorithm algorithm_named(std::string_view name);  ///< automatic, for an unknown name
 
-/// Fills in what `asked` leaves open. Deterministic, and the same on all ranks. An algorithm that is asked for, that
-/// the operation has, but that cannot do this call, is replaced: rings of operators that do not commute by `recursive`,
-/// trees of parts that not all ranks know, and Bruck's of unequal parts, by `flat`.
+/// Completes what `asked` leaves open. Deterministic, with the same result on all ranks. If `asked` names an algorithm
+/// of the operation that cannot do this call, it is replaced. Rings are replaced by `recursive` for operators that do
+/// not commute. Trees are replaced by `flat` if not all ranks know the lengths, and Bruck's algorithm for blocks of
+/// unequal length.
 Choice choose(const Call& call, const Choice& asked, const Network& network);
-/// Expected time until the last rank is done, ns.
+/// Returns the expected time until the last rank has completed, in ns.
 double time_of(const Call& call, const Choice& choice, const Network& network);
 
-/// This rank's part of the collective.
+/// Builds the schedule of this rank.
 Schedule schedule_of(const Call& call, const Choice& choice);
 
 }  // namespace canele::comm::collectives

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which algorithm: a closed form of the time of each, and the least of them. See algorithms.hpp (who, threads).
-// Surprise: all ranks compute this for themselves and must agree, so nothing in it depends on the rank, on lengths that
-//     only some know, or on anything measured; candidates are few, in a fixed order, and of equal ones the first wins.
+// Choice of an algorithm: a closed form of the time of each, and the least of them.
 //
-// Where ranks share processing units another model counts: crowded.hpp. Elsewhere
-// the model is Hockney's with the gap of LogGP: a message of m bytes takes a + m b, and the next one of the same rank
-// may begin max(g, m b) after it. A rank sends and receives at the same time. Combining or copying a byte costs what
-// memory does. n ranks, d = ceil(log2 n) rounds, q segments of s bytes:
+// All ranks compute the choice independently and must agree. So nothing in it depends on the rank, on lengths that only
+// some ranks know, or on anything measured. Candidates are few, in a fixed order, and of equal ones the first wins.
 //
-//   flat                  (n-2) max(g, m b) + a + m b
-//   k-nomial tree         ceil(log_k n) ((k-2) max(g, s b) + a + s b) + (q-1) (children of the root) max(g, s b)
-//   chain                 (n-1) (a + s b) + (q-1) max(g, s b)
-//   doubling, halving     d a + m b (n-1)/n                                       of all of the vector: d (a + m b)
-//   ring                  (n-1) (a + m b / n)
-//   Bruck                 allgather as doubling, for any n, and a copy; alltoall d (a + n/2 m b), and d copies of half
+// Where ranks share processing units, another model applies: crowded.hpp. Elsewhere the model is that of Hockney, with
+// the gap of LogGP. A message of m bytes takes a + m b, and the next one of the same rank may begin max(g, m b) after
+// it. A rank sends and receives at the same time. To combine or copy a byte costs one memory access. n ranks, d =
+// ceil(log2 n) rounds, q segments of s bytes:
+//
+//    flat                  (n-2) max(g, m b) + a + m b
+//    k-nomial tree         ceil(log_k n) ((k-2) max(g, s b) + a + s b) + (q-1) (children of the root) max(g, s b)
+//    chain                 (n-1) (a + s b) + (q-1) max(g, s b)
+//    doubling, halving     d a + m b (n-1)/n                                       of all of the vector: d (a + m b)
+//    ring                  (n-1) (a + m b / n)
+//    Bruck                 allgather as doubling, for any n, and a copy; alltoall d (a + n/2 m b), and d copies of half
 //
 // Hockney: The communication challenge for MPP, 1994. Alexandrov, Ionescu, Schauser, Scheiman: LogGP, 1995. Thakur,
 // Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005. Bruck et al., 1997.
@@ -30,12 +31,12 @@
 namespace canele::comm::collectives {
 namespace {
 
-/// What a message costs its ends beside its bytes, and one that is too long to be sent without asking.
+/// Cost in ns at each end, beside the bytes: of a message that is sent eagerly, and of one that needs a rendezvous.
 constexpr double eager_ns = 200, asked_ns = 500;
-/// On one host who sends and receives at a time copies both.
+/// Factor for a rank that sends and receives at the same time on one host: it copies both messages.
 constexpr double both_ways = 1.05;
 
-/// What messages cost, and what the call is to the model.
+/// The cost of messages, and the sizes of the call.
 struct Model {
   Model(const Call& call, const Network& network)
       : a(static_cast<double>(network.latency_ns)),
@@ -51,16 +52,16 @@ struct Model {
   }
   double one(double bytes) const { return a + bytes * b; }
   double busy(double bytes) const { return std::max(g, bytes * b + (bytes <= at_once_bytes ? eager_ns : asked_ns)); }
-  /// Two ranks exchange so much.
+  /// Two ranks exchange `bytes` each.
   double exchanged(double bytes) const { return a + bytes * b * both; }
-  /// All but one's own share of what all have together.
+  /// All but the rank's own share of the total.
   double others(double bytes) const { return bytes * (ranks - 1) / ranks; }
-  /// Doubling or halving of a vector among powers of two, without what is folded.
+  /// Doubling or halving of a vector among powers of two, without the folded ranks.
   double shares(double bytes) const { return core_rounds * a + others(bytes) * b * both; }
-  /// The same along a tree, of any size.
+  /// Halving of a vector along a tree, of any size.
   double tree_shares(double bytes) const { return rounds * a + others(bytes) * b; }
   double ring(double longest) const { return (ranks - 1) * exchanged(longest); }
-  /// Each sends that much to each.
+  /// Each rank sends `bytes` to each other rank.
   double with_each(double bytes) const { return (ranks - 2) * busy(bytes) + exchanged(bytes); }
 
   double a, g, b, both;
@@ -69,7 +70,7 @@ struct Model {
   bool folded = false;
 };
 
-/// Lengths that all ranks know; 0 where they do not.
+/// Lengths in bytes that all ranks know; 0 where they do not.
 struct Bytes {
   double all = 0, longest = 0;
 };
@@ -102,7 +103,7 @@ Bytes bytes_of(const Call& call) {
   }
 }
 
-/// `segment` or all of it; and how many of them there are.
+/// Length of a segment in bytes (`segment`, or the whole), and the number of segments.
 struct Segments {
   Segments(double bytes, const Choice& choice)
       : some(choice.segment == 0 ? bytes : std::min(static_cast<double>(choice.segment), bytes)),
@@ -110,7 +111,7 @@ struct Segments {
   double some, count;
 };
 
-/// `work`: what every rank does with a byte. Of all segments but the last that is hidden behind the next.
+/// `work`: time of every rank for a byte. For all segments but the last, it is hidden behind the next segment.
 double chain_time(const Model& m, double bytes, const Choice& choice, double work, double depth, double streams) {
   const Segments s(bytes, choice);
   return depth * (m.one(s.some) + s.some * work) + (s.count - 1) * streams * m.busy(s.some);
@@ -130,7 +131,7 @@ double tree_time(const Model& m, double bytes, const Choice& choice, double work
          (s.count - 1) * children * m.busy(s.some);
 }
 
-/// Broadcast, or with `combining` the same backwards.
+/// Time of a broadcast; with `combining`, of the reverse pattern, a reduction.
 double rooted_time(const Model& m, const Call& call, double bytes, const Choice& choice, bool combining) {
   const double work = combining ? memory_ns_per_byte : 0;
   switch (choice.algorithm) {
@@ -162,7 +163,7 @@ double allreduce_time(const Model& m, double bytes, const Choice& choice) {
     case Algorithm::halving_doubling:
       return 2 * m.shares(bytes) + folding + m.others(work);
     case Algorithm::two_phases: {
-      // A segment goes down as soon as it is up, while the next ones come up: the last one is what counts.
+      // A segment goes down as soon as it has come up, while the next ones come up: the last segment decides.
       const Choice tree{Algorithm::binomial, 0, choice.segment, 0};
       return tree_time(m, bytes, tree, memory_ns_per_byte) + tree_time(m, Segments(bytes, tree).some, tree, 0);
     }
@@ -197,7 +198,7 @@ double reduce_scatter_time(const Model& m, const Call& call, const Bytes& bytes,
     case Algorithm::two_phases:
       return tree_time(m, bytes.all, {Algorithm::binomial, 0, choice.segment, 0}, memory_ns_per_byte) +
              m.tree_shares(bytes.all);
-    default:  // with a copy to where it belongs
+    default:  // with a copy to the place of the result
       return m.shares(bytes.all) + m.others(work) + bytes.longest * memory_ns_per_byte +
              (m.folded ? m.one(bytes.all) + work : 0) + (m.folded || !call.commutes ? share : 0);
   }
@@ -208,7 +209,7 @@ double alltoall_time(const Model& m, const Bytes& bytes, const Choice& choice) {
     const double half = bytes.longest * m.ranks / 2;
     return m.rounds * (m.one(half) + 2 * half * memory_ns_per_byte) + 2 * half * memory_ns_per_byte;
   }
-  // A send is over when the receiver has it and says so: with few under way the window is what holds up.
+  // A send ends when the receiver has the data and says so. With few sends in progress, the window is the limit.
   const double window = choice.window == 0 ? m.ranks - 1 : choice.window;
   const double each = std::max(m.busy(bytes.longest), (m.one(bytes.longest) + m.a) / window);
   return (m.ranks - 2) * each + m.one(bytes.longest);
@@ -245,7 +246,7 @@ double expected_time(const Model& model, const Call& call, const Bytes& bytes, c
   return chain_time(model, bytes.all, choice, memory_ns_per_byte, model.n - 1, 1);
 }
 
-/// There are units, but fewer than ranks.
+/// Returns true if the units are known, and fewer than the ranks.
 bool crowded(const Call& call, const Network& network) {
   return network.units != 0 && static_cast<unsigned>(call.size) > network.units;
 }
@@ -256,7 +257,7 @@ double expected_time(const Model& model, const Call& call, const Bytes& bytes, c
   return crowded_time(totals_of(call, choice, bytes.all, bytes.longest), call.size, network);
 }
 
-/// Whether it can be done at all: an order that must be kept, lengths that nobody knows, slots.
+/// Returns true if the algorithm can do this call: with respect to the order of operands, unknown lengths, and slots.
 bool possible(const Call& call, Algorithm algorithm) {
   const bool ring =
       algorithm == Algorithm::ring || (algorithm == Algorithm::two_phases && call.operation == Operation::bcast);
@@ -306,20 +307,22 @@ bool has_segments(const Call& call, Algorithm algorithm) {
   }
 }
 
-/// Each rank needs something of each, and fewer messages than one for each pair can do. Two phases go along a tree.
+/// Returns true if each rank needs data of each other rank, and fewer messages than one for each pair can do it. The
+/// two phases of such an operation go along a tree.
 bool joins_all(Operation operation) {
   return operation == Operation::barrier || operation == Operation::allreduce || operation == Operation::allgather ||
          operation == Operation::reduce_scatter;
 }
 
-/// Each with each, of what fewer messages can do: it spares turns. Over a network it would want a connection for each
-/// pair, and no model here knows the crowd at each door.
+/// Returns true for a direct exchange between all ranks where fewer messages would do: it spares turns. Over a network
+/// it would need a connection for each pair, and the model does not know the congestion at each receiver.
 bool spares_turns(Operation operation, Algorithm algorithm) {
   return algorithm == Algorithm::flat && joins_all(operation);
 }
 
-/// No rank waits for a message of one that waits for its own. Where they share units such a message is better one that
-/// its sender puts somewhere (comm/protocol/deposit.hpp) than several, of which the receiver has to make room for each.
+/// Returns true if no rank waits for a message of a rank that itself waits for a message. Where ranks share units, such
+/// a message is better sent as a buffered send (comm/protocol/deposit.hpp) than in several pieces. The receiver would
+/// have to make room for each piece.
 bool goes_one_way(const Call& call, const Choice& choice) {
   switch (call.operation) {
     case Operation::bcast:
@@ -331,14 +334,15 @@ bool goes_one_way(const Call& call, const Choice& choice) {
   }
 }
 
-/// As many as keep a link busy until the first one's end is known, and some more; from what all ranks know.
+/// Returns a window that keeps a link busy until the end of the first send is known, with some reserve. Computed from
+/// what all ranks know.
 std::uint32_t window_for(const Model& m, double bytes) {
   const double busy = std::max(1.0, m.busy(bytes));
   const double filled = std::clamp((m.one(bytes) + m.a) / busy + 1, 4.0, 64.0);
   return std::min(static_cast<std::uint32_t>(filled), static_cast<std::uint32_t>(std::max(1, m.n - 1)));
 }
 
-/// Tries what is left open of one algorithm and keeps the best so far.
+/// Tries the open parameters of one algorithm after the other, and keeps the best choice so far.
 class Search {
  public:
   Search(const Call& call, const Choice& asked, const Network& network)
@@ -361,7 +365,7 @@ class Search {
   const Choice& best() const { return best_; }
 
  private:
-  /// On a crowded host a root that hears of all and tells all spares turns.
+  /// On an oversubscribed host, a root that receives from all and sends to all spares turns.
   void radix_of_two_phases(Choice choice) {
     choice.radix = asked_.radix;
     segments(choice);
@@ -369,7 +373,7 @@ class Search {
     choice.radix = std::max(2U, static_cast<std::uint32_t>(call_.size));
     segments(choice);
   }
-  /// On a crowded host each wait for one that has ended would be a turn.
+  /// On an oversubscribed host, each wait for the end of a send would be a turn.
   std::uint32_t window() const {
     return crowded(call_, network_) ? static_cast<std::uint32_t>(call_.size) : window_for(model_, bytes_.longest);
   }
@@ -378,8 +382,8 @@ class Search {
     choice.segment = asked_.segment;
     consider(choice);
     if (asked_.segment != 0) return;
-    // Less is not worth a message; and the receives of all segments are posted at once.
-    // A little less than a power of two, so that with its head it still fits a packet.
+    // Shorter segments are not worth a message. `most` limits their number: the receives of all segments are posted at
+    // once. `smallest` is slightly less than a power of two, so that a segment and its header fit a packet.
     constexpr std::uint64_t smallest = 4000, most = 512;
     const auto bytes = static_cast<std::uint64_t>(bytes_.all);
     for (std::uint64_t segment = smallest; segment < bytes; segment *= 2) {
@@ -410,7 +414,7 @@ double time_of(const Call& call, const Choice& choice, const Network& network) {
 }
 
 Choice choose(const Call& call, const Choice& asked, const Network& network) {
-  // In the order in which ties are decided: the plain ones first.
+  // In the order in which ties are decided: the plain algorithms first.
   constexpr Algorithm all[] = {
       Algorithm::dissemination,    Algorithm::binomial, Algorithm::recursive, Algorithm::flat, Algorithm::k_nomial,
       Algorithm::halving_doubling, Algorithm::bruck,    Algorithm::chain,     Algorithm::ring, Algorithm::two_phases};
@@ -425,7 +429,7 @@ Choice choose(const Call& call, const Choice& asked, const Network& network) {
     }
   }
   Choice best = search.best();
-  // Not what is cut for a longer message, whose segments are under way together; nor where a window counts sends.
+  // No pieces for segments of a longer message, which are in progress together, nor where a window counts sends.
   const bool whole = call.operation == Operation::alltoall || (crowded(call, network) && goes_one_way(call, best));
   if (best.segment <= network.piece && !whole) best.piece = network.piece;
   return best;

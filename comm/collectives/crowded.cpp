@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sums over all messages of each algorithm. See crowded.hpp (who, threads).
-// Surprise: exact for powers of two, and for others but for what is folded and for odd trees of parts.
+// Sums over all messages of each algorithm. Exact for powers of two. For other sizes, approximate for the folded ranks
+// and for irregular trees of blocks.
 //
 //   time = hops (a + switch) + (messages g + bytes b + work c) / units
 #include "comm/collectives/crowded.hpp"
@@ -15,13 +15,13 @@
 namespace canele::comm::collectives {
 namespace {
 
-constexpr double switch_ns = 1000;  // to another rank of the same unit
-/// Of an operation whose ranks do not all wait for each other: in a row of calls they run ahead, and a turn is for
-/// many.
+constexpr double switch_ns = 1000;  // ns, to switch to another rank of the same unit
+/// For an operation whose ranks do not all wait for each other. In a sequence of calls they run ahead, and one turn
+/// serves many calls.
 constexpr double share_of_a_turn = 0.05;
-constexpr double message_ns = 100;  // to send and to receive it, whatever its length
+constexpr double message_ns = 100;  // ns, to send and to receive a message of any length
 
-/// The sizes that the sums are made of.
+/// The sizes from which the sums are computed.
 struct Sizes {
   explicit Sizes(int ranks) : n(ranks), others(ranks - 1) {
     for (core = 1; 2 * core <= n; core *= 2) ++core_rounds;
@@ -30,9 +30,9 @@ struct Sizes {
   }
   double n, others;
   double core = 1, core_rounds = 0;  ///< the greatest power of two of ranks
-  double rounds = 0, folded = 0;     ///< folded: what is over
+  double rounds = 0, folded = 0;     ///< folded: ranks beyond the core
   double fold_hops() const { return folded > 0 ? 1 : 0; }
-  /// Of halving or doubling among the core.
+  /// Messages of halving or doubling among the core.
   double paired() const { return core * core_rounds; }
 };
 
@@ -48,15 +48,15 @@ double depth_of(const Sizes& s, const Choice& choice) {
   return depth;
 }
 
-/// One rank has messages with all others.
+/// Returns true if one rank exchanges messages with all others.
 bool is_flat(const Sizes& s, const Choice& choice) {
   return choice.algorithm == Algorithm::flat || radix_of(choice) >= s.n;
 }
 
-/// Down a tree, or with work up.
+/// Down a tree; or up a tree, with work.
 Totals tree(const Sizes& s, double bytes, const Choice& choice, bool combining) {
   const double segments = segments_of(bytes, choice);
-  constexpr double turn = 0.2;  // of a rank that takes what has come by then
+  constexpr double turn = 0.2;  // of a rank that takes all that has arrived by then
   Totals t{depth_of(s, choice) + turn * (segments - 1), s.others * segments, s.others * bytes};
   if (combining) t.work = t.bytes;
   t.in_a_row = choice.algorithm == Algorithm::chain;
@@ -65,7 +65,7 @@ Totals tree(const Sizes& s, double bytes, const Choice& choice, bool combining) 
   return t;
 }
 
-/// Parts of `bytes` in all, along a tree: at each level of a binomial one half of them move.
+/// Blocks of `bytes` in total, along a tree. At each level of a binomial tree half of them move.
 Totals parts_along_a_tree(const Sizes& s, double bytes, const Choice& choice = {}) {
   const double depth = depth_of(s, choice), radix = std::min<double>(s.n, radix_of(choice));
   return {depth, s.others, bytes * depth * (radix - 1) / radix};
@@ -73,17 +73,17 @@ Totals parts_along_a_tree(const Sizes& s, double bytes, const Choice& choice = {
 
 Totals ring(const Sizes& s, double bytes) { return {s.others, s.n * s.others, s.others * bytes}; }
 
-/// Each sends so much to each.
+/// Each rank sends `bytes` to each other rank.
 Totals with_each(const Sizes& s, double bytes, bool instead = true) {
   Totals t{1, s.n * s.others, s.n * s.others * bytes};
   t.instead = instead;
   return t;
 }
 
-/// Halving or doubling of a vector, parts of it.
+/// Halving or doubling of a vector, in blocks.
 Totals shares(const Sizes& s, double bytes) { return {s.core_rounds, s.paired(), (s.core - 1) * bytes}; }
 
-/// What the ranks beyond the core give, or get.
+/// Messages of the ranks beyond the core, to or from it.
 Totals fold(const Sizes& s, double bytes) { return {s.fold_hops(), s.folded, s.folded * bytes}; }
 
 Totals with_work(Totals t, double bytes) {
@@ -107,7 +107,7 @@ Totals rooted(const Sizes& s, const Call& call, double bytes, const Choice& choi
   if (choice.algorithm != Algorithm::two_phases) return tree(s, bytes, choice, combining);
   if (!combining) {
     if (in_a_ring(call.size, call.length)) return parts_along_a_tree(s, bytes) + ring(s, bytes);
-    return Totals{s.rounds} + shares(s, bytes) + fold(s, bytes);  // what the tree brought is not sent again
+    return Totals{s.rounds} + shares(s, bytes) + fold(s, bytes);  // without the data that the tree has delivered
   }
   return with_work(fold(s, bytes) + shares(s, bytes), s.others * bytes) + parts_along_a_tree(s, bytes);
 }
@@ -215,21 +215,23 @@ double crowded_time(const Totals& totals, int ranks, const Network& network) {
   constexpr double two_copies = 2;  // in and out, on the same units
   const auto units = static_cast<double>(network.units);
   const double share = std::max(1.0, ranks / units);
-  // Until the receiver of a message has its turn, all others of its unit have theirs; along a chain it is the next one.
-  // Through memory long messages do not ask either: they go in pieces, or are put where they can be fetched.
+  // Until the receiver of a message has its turn, all other ranks of its unit have theirs. Along a chain the receiver
+  // is next.
+  // Through memory, long messages need no rendezvous either: they are sent in pieces or as buffered sends.
   const bool asks = network.piece == 0 && totals.bytes > totals.messages * at_once_bytes;
   const double turns = totals.in_a_row ? 1 : share;
   const double hop = (static_cast<double>(network.latency_ns) + switch_ns * turns) * (asks ? 2 : 1);
-  // Of two ranks of a unit each other turn ends it for one, who then begins the next: see barrier.cpp. Of more, few do.
+  // With two ranks to a unit, every second turn completes the call for one rank, which then begins the next: see
+  // barrier.cpp. With more ranks, few turns do.
   const double hops = totals.instead && share > 2 ? 2 * totals.hops : totals.hops;
   const double byte = two_copies * 1e9 / static_cast<double>(std::max<std::uint64_t>(1, network.bytes_per_second));
   const double work = totals.work * memory_ns_per_byte;
   const double messages = totals.messages * std::max(message_ns, static_cast<double>(network.gap_ns));
-  if (totals.by_one) {  // and its unit is others' as well
+  if (totals.by_one) {  // its unit is shared with other ranks as well
     const double uneven = work > 0 ? 1 + (share - 1) / (ranks - 1) : 1;
     return hops * hop + messages + work + totals.bytes * byte / units * uneven;
   }
-  // Of whole vectors along a tree some ranks move one at a time, and those may share a unit.
+  // Along a tree of whole vectors, only some ranks move data at a time, and these may share a unit.
   const double idle = totals.segments == 0 ? 1 : 1 + 0.3 / totals.segments;
   return hops * hop + (messages + work + totals.bytes * byte) / units * idle;
 }

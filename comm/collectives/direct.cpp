@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Carrying out a schedule on the thread that waits for it. See direct.hpp (who, threads, picture). Read from the bottom
-// up.
+// Execution of a schedule on the thread that waits for it. Read from the bottom up.
 //
-// Surprise: for 8 bytes between two ranks all that is here costs a third of the message itself: what is usual is one
-//     function, what is not is called.
+// For 8 bytes between two ranks, this code costs a noticeable part of the whole message. The usual case is therefore
+// inlined into one function, and unusual cases are calls.
 #include "comm/collectives/direct.hpp"
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 namespace canele::comm::collectives {
 namespace {
 
-/// Who polls memory only may do so in the hold in which it posts.
+/// Plans a poll in the same hold of the lock as the posting. Only for engines that poll nothing but memory.
 inline Engine::Spin plan_spin(Engine& engine) {
   const bool polls = !engine.worker.active() && engine.system_peers.load(std::memory_order_relaxed) == 0;
   return polls ? engine.plan_spin() : Engine::Spin{};
@@ -31,7 +30,7 @@ inline Engine::Spin plan_spin(Engine& engine) {
 Direct::Direct(Group& group) : group_(group) {
   for (; free_count_ < most_messages; ++free_count_) {
     free_[free_count_] = static_cast<std::uint8_t>(free_count_);
-    request_of(&transfers_[free_count_].request).streams = true;  // all ranks wait: one end writes, the other reads
+    request_of(&transfers_[free_count_].request).streams = true;  // both ends wait: one writes, the other reads
   }
 }
 
@@ -70,7 +69,8 @@ inline void Direct::ended(const Step& step) {
   }
 }
 
-/// Who has left may have told why before, and its notice be among the tasks: what it has told counts.
+/// Runs the tasks first if the peer is gone. A peer that has left may have sent its notice before, and that notice may
+/// still be among the tasks. The cause in the notice takes precedence.
 void Direct::message_failed(const Step& step, Ending ending) {
   if (ending.code == CANELE_EPEER) group_.engine.run_tasks();
   ends_the_group_ = group_.note(ending) || ends_the_group_;
@@ -78,7 +78,7 @@ void Direct::message_failed(const Step& step, Ending ending) {
   ended(step);
 }
 
-/// One that the window keeps back begins; all of them, where the group is over and none is sent any more.
+/// Begins the next send that the window keeps back. If the group has failed, begins all of them: none is sent any more.
 void Direct::send_ended() {
   --sends_;
   while (!waiting_.empty() && sends_ < schedule_->window()) {
@@ -99,7 +99,7 @@ inline void Direct::message_ended(const Step& step, const Request& message) {
     send_ended();
 }
 
-/// In the hands of the engine, until look() finds that it has ended.
+/// Posts the message to the engine. It is in progress until look() finds that it has ended.
 void Direct::post(StepId id, const Step& step) {
   const std::uint8_t which = free_[--free_count_];
   Transfer& transfer = transfers_[which];
@@ -115,7 +115,8 @@ void Direct::post(StepId id, const Step& step) {
   if (step.action == Action::send && schedule_->window() != 0) send_ended();
 }
 
-/// Under the lock. As canele_isend does where nothing stands in the way; but nobody will ask for its outcome.
+/// Tries the fast path of a send. Under the engine's lock. Like canele_isend with no obstacle, except that no request
+/// reports the outcome.
 [[gnu::always_inline]] inline bool Direct::leaves_locked(const Step& step) const {
   return step.from.length <= Rail::longest_at_once && place_->work.priority == 0 &&
          send_path::leave_at_once(group_.engine, group_.session, group_.world(step.peer), tag(step),
@@ -129,10 +130,12 @@ bool Direct::leaves_at_once(const Step& step) const {
   return left;
 }
 
-/// It may have changed since.
+/// Releases the copy: the memory that it was taken from may have changed since.
 [[gnu::cold]] void Direct::forget_copy() { deposit::release(*std::exchange(copy_, nullptr)); }
 
-/// More would take the shelf out of the caches. Who fetches it may be waiting for this unit.
+/// Returns true if few buffered sends are outstanding; more would displace the broadcast segment from the caches.
+/// If there
+/// are many, yields first: the rank that fetches them may be waiting for this processing unit.
 bool Direct::few_deposits() {
   constexpr std::uint32_t some = 4, many = 16;
   constexpr int most_turns = 8;
@@ -146,17 +149,18 @@ bool Direct::few_deposits() {
   return count() < many;
 }
 
-/// The same to another rank.
+/// Returns true if the next ready step sends the same range to another rank.
 bool Direct::next_is_sent(const Range& range) const {
   if (next_ready_ >= ready_count_) return false;
   const Step& next = schedule_->steps()[ready_[next_ready_]];
   return next.action == Action::send && next.from == range;
 }
 
-/// It lies where its receiver fetches it, and this rank goes on. As much is copied as through the driver's buffers, but
-/// where ranks share units those would mean a switch for each few pieces.
+/// Sends the message as a buffered send: its receiver fetches the data, and this rank goes on. The number of bytes
+/// copied is the same as through the driver's rings. But where ranks share processing units, the rings would need a
+/// context switch for every few pieces.
 bool Direct::is_laid_down(const Step& step) {
-  constexpr std::uint64_t longest_for_one = 512 * 1024;  // beyond it leaves the caches before it is fetched
+  constexpr std::uint64_t longest_for_one = 512 * 1024;  // a longer message leaves the caches before it is fetched
   Engine& engine = group_.engine;
   const std::uint64_t length = step.from.length;
   if (!deposit::pays(engine, length, ~std::uint64_t{0})) return false;
@@ -185,11 +189,11 @@ inline void Direct::send(StepId id, const Step& step) {
     send_ended();
 }
 
-/// It needs nothing any more.
+/// Begins a step that needs nothing any more.
 void Direct::begin(StepId id) {
   const Step& step = schedule_->steps()[id];
   if (group_.over()) [[unlikely]] {
-    failed_ = true;  // it is not done
+    failed_ = true;  // the step is not done
     return ended(step);
   }
   if (step.action == Action::send) return send(id, step);
@@ -198,7 +202,7 @@ void Direct::begin(StepId id) {
   ended(step);
 }
 
-/// What has ended.
+/// Collects the messages that have ended.
 void Direct::look() {
   for (std::uint32_t i = 0; i < under_way_count_;) {
     const std::uint8_t which = under_way_[i];
@@ -213,7 +217,8 @@ void Direct::look() {
   }
 }
 
-/// Or the end of the group, if its receives have not been cancelled for that.
+/// Blocks until a message has ended or the group has failed. The group's end is left out once the receives have been
+/// cancelled for it.
 void Direct::await_one() {
   std::array<Target, most_messages + 1> targets;
   std::size_t count = 0;
@@ -232,9 +237,9 @@ inline bool Direct::some_ended() const {
   return false;
 }
 
-/// Under the lock. Polls; messages of later collectives stay where they are, for they would be copied twice.
+/// Polls under the engine's lock. Leaves messages of later collectives in the driver: they would be copied twice.
 [[gnu::always_inline]] inline bool Direct::spin(Engine::Spin how) {
-  constexpr int patience = 256;  // who else waits for what lies behind such a message?
+  constexpr int patience = 256;  // packets: then another receiver may wait for what lies behind such a message
   Engine& engine = group_.engine;
   if (schedule_->longest_message() <= Rail::longest_at_once) how.packets = static_cast<int>(under_way_count_);
   engine.not_yet = {&group_.session, tag_of(Step{}, number_ + 1), Group::notice_tag, patience};
@@ -243,13 +248,13 @@ inline bool Direct::some_ended() const {
   return well;
 }
 
-/// What has been laid down for this rank is copied by it.
+/// Runs tasks: this rank copies the buffered sends that are addressed to it.
 bool Direct::some_end_by_tasks() {
   Engine& engine = group_.engine;
   return engine.has_tasks() && engine.run_tasks() > 0 && some_ended();
 }
 
-/// The short wait, before anything is made ready for a longer one.
+/// Polls for a short time, before a longer wait is prepared.
 inline bool Direct::some_end_soon() {
   Engine& engine = group_.engine;
   if (engine.worker.active()) return false;
@@ -260,8 +265,8 @@ inline bool Direct::some_end_soon() {
   return well || some_end_by_tasks();
 }
 
-/// Where ranks share the processing units the others have their turns, and then a look finds what they have sent. What
-/// a wait of any kind makes ready would be half of what such a turn costs.
+/// Yields where ranks share processing units, so that the others get their turns; the next poll finds what they have
+/// sent. To prepare a wait of any kind would cost half of such a turn.
 bool Direct::some_end_in_turns() {
   constexpr int most = 4;
   Engine& engine = group_.engine;
@@ -290,7 +295,7 @@ inline void Direct::await_some() {
   look();
 }
 
-/// Under the lock, as canele_irecv.
+/// Posts a receive as canele_irecv does. Under the engine's lock.
 [[gnu::always_inline]] inline receive_path::Accepted Direct::post_locked(const Step& step, Request& request) const {
   api::prepare_outcome(request, group_.session, Request::Kind::receive);
   request.stage = Request::Stage::posted;
@@ -301,8 +306,8 @@ inline void Direct::await_some() {
       group_.engine, {&request, &group_.session, tag(step), CANELE_TAG_EXACT, group_.world(step.peer), data});
 }
 
-/// What needs nothing, and a look for what is on its way: the lock is taken once for all of it. What has not been begun
-/// so is ready afterwards.
+/// Takes the lock once, begins the steps that need nothing, and polls for the messages on their way. Steps that could
+/// not begin are in the ready list afterwards.
 bool Direct::begin_in_one_hold() {
   Engine& engine = group_.engine;
   if (schedule_->window() != 0 || group_.over()) return false;
@@ -344,7 +349,7 @@ bool Direct::begin_in_one_hold() {
   return true;
 }
 
-/// In the order in which a Run posts: receives first.
+/// Posts in the order in which a Run posts: receives first.
 inline void Direct::begin_all() {
   const std::span<const Step> steps = schedule_->steps();
   left_ = static_cast<std::uint32_t>(steps.size());
@@ -352,7 +357,7 @@ inline void Direct::begin_all() {
   if (schedule_->first().size() != steps.size()) {
     for (StepId id = 0; id < steps.size(); ++id) pending_[id] = steps[id].needs;
   }
-  if (under_way_count_ != 0) {  // the first message is
+  if (under_way_count_ != 0) {  // the first message has been posted already
     for (const StepId id : schedule_->first_locals()) ready_[ready_count_++] = id;
     return;
   }
@@ -375,8 +380,8 @@ void Direct::begin_from(StepId next) {
   }
 }
 
-/// The only message, or what all others wait for, is a receive, and ends soon. False: carry_out_steps() goes on from
-/// there.
+/// Waits for a receive that is the only message, or that all others wait for. Returns false if it does not end soon;
+/// carry_out_steps() continues from there.
 bool Direct::arrives_soon(StepId id, const Step& step) {
   Engine& engine = group_.engine;
   Engine::Spin spin = plan_spin(engine);
@@ -398,7 +403,7 @@ bool Direct::arrives_soon(StepId id, const Step& step) {
   return false;
 }
 
-/// All from `next` on: the steps before it have ended.
+/// Carries out all steps from `next` on: the steps before it have ended.
 Ending Direct::carry_out_steps(StepId next) {
   failed_ = cancelled_ = ends_the_group_ = false;
   next == 0 ? begin_all() : begin_from(next);
@@ -432,7 +437,7 @@ Ending Direct::carry_out(const Schedule& schedule, const Work& work) {
   if (!schedule.begins_with_one_message() || !one_message_ends()) return carry_out_steps(0);
   const std::span<const Step> steps = schedule.steps();
   if (steps.size() == 1 && copy_ == nullptr) return {};
-  for (StepId id = 0; id < steps.size(); ++id) {  // each after what it needs
+  for (StepId id = 0; id < steps.size(); ++id) {  // each step comes after the steps that it needs
     const Step& step = steps[id];
     if (!is_message(step)) {
       if (copy_ != nullptr) forget_copy();

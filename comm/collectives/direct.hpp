@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Direct: a collective that the calling thread carries out itself, and waits for.
+// Direct: a blocking executor. The calling thread carries out the collective itself and waits for it.
 //
-// Who: api/, for a call that blocks.
-// Threads: the one that calls; for one group one at a time. Runs (run.hpp) of the same group may be under way beside
-//     it.
-// Surprise: no callback, no task and, but for long scratch memory, no allocation. What needs nothing is begun in one
-//     hold of the engine's lock, by its short cuts, and the look for what is on its way is in the same hold. After that
-//     it looks at its few messages until one has ended, as a program would that waits for any of several. Who ends the
-//     group cannot cancel them; it signals Group::ended, which is waited for beside them, and the thread cancels its
-//     receives itself.
+// Used by api/ for calls that block. One thread at a time in a group; runs (run.hpp) of the same group may be in
+// progress beside it.
+//
+// No callback, no task and, except for long scratch memory, no allocation. One hold of the engine's lock begins all
+// steps that need nothing, by the fast paths of the engine, and polls for the messages on their way. After that the
+// thread polls its few messages until one has ended, like a program that waits for any of several requests.
+//
+// A thread that ends the group cannot cancel these receives. It signals Group::ended, on which this thread waits as
+// well, and the thread then cancels its receives itself.
 //
 //     Direct, kept by the group:   pending × steps │ transfers: request, step × most │ scratch
 //                                                        ▲
@@ -19,9 +20,10 @@
 //                         └─no─▶ begin_all ─▶ ready steps ─▶ await_some ─┐
 //                                                  ▲─────────────────────┘
 //
-// Rejected: this for schedules of any size (each look costs as much as there are messages under way: a Run is told).
-// That a look takes all packets there are (a root, or the leaves of a gather, that run ahead would have the messages of
-// later calls kept, and copied twice: 16 KB gathered by 2 ranks in 2.5 us instead of 0.5).
+// Rejected: this executor for schedules of any size. Each poll costs as much as there are messages in progress, whereas
+// a Run is notified.
+// Rejected: to let a poll take all packets there are. A root, or the leaves of a gather, may run ahead. The messages of
+// their later calls would then be stored as unexpected, and copied twice.
 #pragma once
 
 #include <canele/canele.h>
@@ -45,15 +47,16 @@ class Direct {
   static constexpr std::uint32_t most_messages = 64;
   static constexpr std::uint64_t kept_scratch = 256 << 10;
 
-  /// Few enough messages.
+  /// Returns true if the schedule has few enough messages.
   static bool suits(const Schedule& schedule) { return schedule.messages() <= most_messages; }
 
   explicit Direct(Group& group);
 
-  /// Nothing has been done: there is no memory for scratch. A group, too, may be over for want of memory, of some rank.
+  /// Not carried out at all: there is no memory for scratch. Distinct from a group that has failed for lack of memory
+  /// on one rank.
   static constexpr Ending refused{CANELE_ENOMEM, -1};
 
-  /// Blocks until all steps of this rank have ended. CANELE_OK, or why the group is over; or `refused`.
+  /// Blocks until all steps of this rank have ended. Returns CANELE_OK, or why the group has failed, or `refused`.
   Ending carry_out(const Schedule& schedule, const Work& work);
 
  private:
@@ -100,17 +103,17 @@ class Direct {
 
   Group& group_;
   std::array<Transfer, most_messages> transfers_{};
-  std::array<std::uint8_t, most_messages> free_{}, under_way_{};  ///< which transfers
+  std::array<std::uint8_t, most_messages> free_{}, under_way_{};  ///< indexes of transfers
   std::unique_ptr<std::uint32_t[]> pending_;                      ///< by step: needs that have not ended
-  std::unique_ptr<StepId[]> ready_;                               ///< what needs nothing any more, in this order
-  std::size_t step_room_ = 0;                                     ///< in both
+  std::unique_ptr<StepId[]> ready_;  ///< steps that need nothing any more, in the order of execution
+  std::size_t step_room_ = 0;        ///< of both arrays
   struct Freeing {
     void operator()(std::byte* memory) const;
   };
   std::unique_ptr<std::byte[], Freeing> scratch_;
   std::uint64_t scratch_bytes_ = 0;
 
-  // Of the call.
+  // State of the current call.
   const Schedule* schedule_ = nullptr;
   const Place* place_ = nullptr;
   std::uint64_t number_ = 0;
@@ -119,7 +122,7 @@ class Direct {
   std::vector<StepId> waiting_;  ///< sends that the window keeps back, the next one first
   bool failed_ = false, cancelled_ = false, ends_the_group_ = false;
   bool has_spun_ = false;          ///< in vain, in begin_in_one_hold()
-  deposit::Copy* copy_ = nullptr;  ///< of what was sent last, for who is sent the same
+  deposit::Copy* copy_ = nullptr;  ///< of the last buffered send, reused for other receivers of the same range
   Range copied_;
 };
 

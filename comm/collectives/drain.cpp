@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See drain.hpp (who, threads, surprise).
+// Receives that discard messages, one at a time for each session.
 #include "comm/collectives/drain.hpp"
 
 #include <cassert>
@@ -16,7 +16,7 @@ void Drain::start(Session& session) {
   post();
 }
 
-/// The next message that no receive has asked for, whatever it is.
+/// Posts a receive for the next message that no other receive has asked for, whatever it is.
 void Drain::post() {
   const int code = canele_irecv_late(api::public_of(*session_), CANELE_ANY_SOURCE, 0, CANELE_TAG_ANY, &request_);
   assert(code == CANELE_OK && "a session that is drained stays open");
@@ -44,7 +44,7 @@ LastDrains::LastDrains(Engine& engine) {
   for (One* const one : idle) one->drain.start(*one->session);
 }
 
-/// Under the lock.
+/// Under the engine's lock.
 LastDrains::One& LastDrains::add(Session& session) {
   session.open = true;
   One& one = all_.emplace_back();
@@ -52,7 +52,7 @@ LastDrains::One& LastDrains::add(Session& session) {
   return one;
 }
 
-/// Under the lock: a receive is posted without it.
+/// Called under the engine's lock. A receive is posted without it, so a task does so.
 void LastDrains::mentioned(Session& session) {
   Engine& engine = *session.engine;
   if (engine.stage == Stage::leaving || !session.label.starts_with(Group::label_prefix)) return;

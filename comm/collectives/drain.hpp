@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Drain: takes all that is still sent to a session which nobody reads any more, and drops it. A large message, or any
-// for which there is no memory, has a sender that waits until a receive takes it.
+// Drain: receives and discards everything that is still sent to a session without a reader. The sender of a large
+// message, or of any for which there is no memory, waits until a receive takes the message.
 //
-// Who: a group that is over; the end of an engine, for groups that were destroyed before, or never made here: who still
-//     sends to them may be told an error, but must not wait for a receive.
-// Threads: start() by any, not under the lock; then whoever makes progress.
-// Surprise: it ends with the engine only, which cancels its receive; until then it must neither move nor be freed.
-//     Groups are local when made: a rank that has given up may hear of one for the first time while it waits for its
-//     end, and its sender would wait for it, as it does for its sender.
+// Used by a group that has failed. Also used at the end of an engine, for groups that were destroyed before or never
+// created here. A rank that still sends to them may get an error, but must not wait for a receive.
+//
+// Any thread calls start(), not under the engine's lock; after that, the threads that make progress run it.
+//
+// A drain ends only with the engine, which cancels its receive; until then it must neither move nor be freed. Creation
+// of a group is local. So a rank that has given up may hear of a group for the first time while it waits for its own
+// end. The sender would wait for that rank, and that rank for the sender.
 #pragma once
 
 #include <canele/canele.h>
@@ -26,7 +28,7 @@ class Drain {
   Drain(const Drain&) = delete;
   Drain& operator=(const Drain&) = delete;
 
-  /// The session is open, and no receive of the program is posted in it.
+  /// Starts to discard. The session is open, and the program has posted no receive in it.
   void start(Session& session);
 
  private:
@@ -37,8 +39,8 @@ class Drain {
   canele_request_t request_{};
 };
 
-/// Of an engine that is about to wait for its end: the groups that have nothing under way, destroyed or not, and those
-/// that a peer mentions from now on. Must outlive the engine.
+/// For an engine that is about to wait for its end. Drains the groups that have nothing in progress, destroyed or not,
+/// and those that a peer mentions from now on. Must outlive the engine.
 class LastDrains {
  public:
   explicit LastDrains(Engine& engine);

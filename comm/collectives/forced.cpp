@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reading CANELE_COLLECTIVES. See forced.hpp (who, threads). Surprise: none.
+// Parsing of CANELE_COLLECTIVES.
 #include "comm/collectives/forced.hpp"
 
 namespace canele::comm::collectives {
@@ -27,7 +27,7 @@ bool operation_named(std::string_view name, Operation* found) {
   return there;
 }
 
-/// "bcast=chain"
+/// Parses one pair, as in "bcast=chain".
 bool parse_pair(std::string_view pair, Forced* forced, std::string* why) {
   const std::size_t equals = pair.find('=');
   const std::string_view name = pair.substr(0, equals);

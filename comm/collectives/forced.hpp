@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What CANELE_COLLECTIVES says: the algorithm of each operation for which no option of the call says one.
+// The setting CANELE_COLLECTIVES: the algorithm of each operation for which the options of a call name none.
 //
-// Who: api/: canele_init checks it, a group keeps it. Threads: any; no state.
-// Surprise: an algorithm that an operation does not have is an error of canele_init, not of the call.
+// canele_init checks it; each group keeps the result. Stateless: any thread may call it.
+//
+// An algorithm that an operation does not have is an error of canele_init, not of the call.
 #pragma once
 
 #include <array>
@@ -17,13 +18,14 @@ namespace canele::comm::collectives {
 inline constexpr int operations = static_cast<int>(Operation::exscan) + 1;
 inline constexpr int algorithms = static_cast<int>(Algorithm::halving_doubling) + 1;
 
-/// By operation; automatic: the model decides.
+/// Indexed by operation; automatic: the model decides.
 using Forced = std::array<Algorithm, operations>;
 
-/// "auto", or a list "bcast=chain,allreduce=ring". False, and *why: what is wrong and what there is.
+/// Parses "auto", or a list such as "bcast=chain,allreduce=ring". On failure returns false, and *why names the error
+/// and the valid values.
 bool parse_forced(std::string_view text, Forced* forced, std::string* why);
 
-/// "flat, binomial, chain"
+/// Returns the names of the operation's algorithms, as in "flat, binomial, chain".
 std::string algorithms_of(Operation operation);
 
 }  // namespace canele::comm::collectives

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The end of a group, and its cache of schedules. See group.hpp (who, threads, pictures).
-// Surprise: a notice is taken by an ordinary receive, posted when it is there; nothing here reads a packet.
+// The failure of a group, and its cache of schedules. A notice is received by an ordinary receive, which is posted once
+// the notice has arrived; no code here reads a packet.
 #include "comm/collectives/group.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ int position_of(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
-/// visit(std::shared_ptr<Group>) for each group of the engine that has not been closed. Under the engine's lock.
+/// Calls visit(std::shared_ptr<Group>) for each group of the engine that has not been closed. Under the engine's lock.
 template <typename Visit>
 void each_group(Engine& engine, Visit visit) {
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
@@ -82,7 +82,7 @@ Ending Group::ending() const {
 bool Group::note(Ending ending) {
   assert(ending.code != CANELE_OK);
   std::uint64_t going_on = 0;
-  engine.groups_over.fetch_add(1, std::memory_order_seq_cst);  // before: ends_with_another() asks for it first
+  engine.groups_over.fetch_add(1, std::memory_order_seq_cst);  // first: ends_with_another() reads it first, too
   if (ending_.compare_exchange_strong(going_on, packed(ending), std::memory_order_seq_cst)) return true;
   engine.groups_over.fetch_sub(1, std::memory_order_seq_cst);
   return false;
@@ -112,9 +112,10 @@ std::uint64_t Group::describe(const std::vector<const void*>& waited, std::vecto
 
 // ---- the end
 
-/// Nobody's request ends before all who may wait for him have been told, or will be: he may leave at once.
+/// Ends no request before all ranks that may wait for this one have been notified, or will be: its program may leave at
+/// once.
 void Group::spread() {
-  if (ending().code == CANELE_ECANCELED) return end_runs();  // the engine is being finalized: nobody listens any more
+  if (ending().code == CANELE_ECANCELED) return end_runs();  // the engine is being finalized: no rank listens any more
   std::vector<std::shared_ptr<Group>> all = others_that_end();
   all.push_back(shared_from_this());
   for (const auto& group : all) {
@@ -124,7 +125,7 @@ void Group::spread() {
   for (const auto& group : all) group->end_runs();
 }
 
-/// The other groups that have lost the same rank, noted.
+/// Returns the other groups that have lost the same rank, after note() in each.
 std::vector<std::shared_ptr<Group>> Group::others_that_end() {
   std::vector<std::shared_ptr<Group>> all;
   const Ending why = ending();
@@ -139,7 +140,7 @@ std::vector<std::shared_ptr<Group>> Group::others_that_end() {
 
 bool Group::has(int rank) const { return position_of(ranks_, rank) < size_; }
 
-/// A run that is not in the list yet looks at over() after each receive that it posts.
+/// A run that is not in the list yet checks over() after each receive that it posts.
 void Group::end_runs() {
   const std::uint64_t before = ended.fetch_or(ended_bit, std::memory_order_acq_rel);
   if (ltask::Parker* const waiter = RequestWord::parker(before); waiter != nullptr) waiter->signal(engine.platform);
@@ -152,7 +153,7 @@ void Group::end_runs() {
   for (Run* const run : under_way) run->give_up_and_release();
 }
 
-/// Who tells this rank, and is told by it; ranks of the job.
+/// Returns the ranks (of the job) that notify this one, and are notified by it.
 std::vector<int> Group::neighbours() const {
   std::vector<int> all;
   for (int distance = 1; distance < size_; distance *= 2) {
@@ -165,7 +166,7 @@ std::vector<int> Group::neighbours() const {
   return all;
 }
 
-/// Who is said to be lost, too: it may live, and only some have lost it.
+/// Notifies the rank that is reported as lost as well: it may be alive, and only some ranks may have lost it.
 void Group::tell_others() { told_.send(session, ending(), neighbours()); }
 
 void Group::Told::send(Session& session, Ending why, const std::vector<int>& whom) {
@@ -194,7 +195,7 @@ void Group::tell_before_leaving(Engine& engine) {
   }
 }
 
-// ---- hearing of it
+// ---- receiving notices
 
 void Group::listen() {
   engine.lock_for_callback();
@@ -203,8 +204,8 @@ void Group::listen() {
   hear_again();
 }
 
-/// Under the lock. Asked for each that may have told, not for any source: from the first such question on, the matcher
-/// would file all messages of the session under their tags, too.
+/// Returns true if a notice has arrived. Under the engine's lock. Asks for each possible source, not for any source:
+/// from the first such question on, the matcher would index all messages of the session by tag as well.
 bool Group::has_been_told() {
   if (session.match.unexpected == 0) return false;
   const std::vector<int> all = neighbours();
@@ -213,22 +214,22 @@ bool Group::has_been_told() {
   });
 }
 
-/// A notice may have come before, or while another one was read.
+/// Checks for a notice that came before, or while another one was read.
 void Group::hear_again() {
   engine.lock_for_callback();
-  const bool open = session.unmatched != nullptr;  // nobody has closed it meanwhile
+  const bool open = session.unmatched != nullptr;  // close() has not been called meanwhile
   if (open && has_been_told()) wake_to_hear();
   engine.unlock();
   engine.after_submit();
 }
 
-/// Under the lock.
+/// The session's hook for a message without a receive. Under the engine's lock.
 void Group::unmatched(Session& session, const comm::Message& message) {
   auto& group = *static_cast<Group*>(session.collectives.get());
   if (message.tag == notice_tag) group.wake_to_hear();
 }
 
-/// Under the lock.
+/// Submits the task that reads the notice. Under the engine's lock.
 void Group::wake_to_hear() {
   if (hearing_) return;
   hearing_ = true;
@@ -243,7 +244,7 @@ void Group::hear(ltask::Task& task) {
   const int code = canele_irecv(api::public_of(group.session), CANELE_ANY_SOURCE, notice_tag, CANELE_TAG_EXACT,
                                 &group.notice_in_, sizeof group.notice_in_, &group.notice_request_);
   if (code == CANELE_OK && request_of(&group.notice_request_).finalized()) {
-    heard(&group.notice_request_, CANELE_EVENT_FINALIZED, &group);  // before what follows from the end of who has told
+    heard(&group.notice_request_, CANELE_EVENT_FINALIZED, &group);  // before the consequences of the sender's exit
   } else if (code == CANELE_OK) {
     canele_request_on_event(&group.notice_request_, CANELE_EVENT_FINALIZED, heard, &group);
   }
@@ -263,13 +264,14 @@ void Group::heard(canele_request_t* request, unsigned, void* argument) {
   if (!group.over()) group.hear_again();
 }
 
-/// A notice may be of an earlier group of this label, or not from us at all.
+/// Validates a notice: it may come from an earlier group with this label, or from another program.
 bool Group::makes_sense(const canele_status_t& status) const {
   if (status.error != CANELE_OK || status.length != sizeof(Notice) || notice_in_.code >= CANELE_OK) return false;
   return notice_in_.rank >= 0 && notice_in_.rank < engine.size && has(notice_in_.rank);
 }
 
-/// Under the lock. Another group has lost a rank that this one has, and whoever has noticed has not come here yet.
+/// Returns true if another group has lost a rank that this one contains, and the thread that noticed has not reached
+/// this group yet. Under the engine's lock.
 bool Group::ends_with_another() {
   if (engine.groups_over.load(std::memory_order_seq_cst) == 0) return false;
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Group: ranks that do collectives together; what they have under way here, and how all of them learn that it is over.
+// Group: the ranks that do collectives together, their collectives in progress on this rank, and the group's failure.
 //
-// Who: api/ makes it and starts runs (run.hpp) in it.
-// Threads: any; see each part.
-// Surprise: a collective that fails on one rank ends the whole group; a rank that dies, all groups here that have it.
-//     Who notices tells some others, and so does who is told; every collective under way then ends with the error, and
-//     so does each that is started later. A rank whose program has given up would otherwise leave the rest waiting in
-//     the next collective for what it never sends.
+// api/ creates a group and starts runs (run.hpp) in it. Any thread may use it; each section below states its rules.
 //
-//     Session "group:label" ──owns──▶ Group ──runs──▶ Run ⇄ Run ⇄ Run       under way here; each holds its Group
+// A collective that fails on one rank ends the whole group. A rank that dies ends all groups that contain it. Each rank
+// that notices a failure, or is notified of it, notifies several others. Every collective in progress then ends with
+// the error, and so does each that is started later. Otherwise a rank whose program has given up would leave the other
+// ranks waiting in the next collective for messages that it never sends.
+//
+//     Session "group:label" ──owns──▶ Group ──runs──▶ Run ⇄ Run ⇄ Run       in progress; each holds its Group
 //        │                              ▲
 //        └─ unmatched ──notice──────────┘     tag ~0: no receive is ever posted for it, so that an idle group costs
-//                                             nothing: the session is asked about each message that nobody waits for
+//                                             nothing: the session is asked about each message without a receive
 //
-//     who tells whom: position p tells p ± 2^k, all k: some 2 log n messages each, and as many must be lost at once
-//     before one rank is not told. Who leaves the job tells all that it is connected with: one that waits for it would
-//     see it go, and take it for the lost one, before the word has come round.
+// Notification: position p notifies positions p ± 2^k for all k, about 2 log n messages each. As many messages must be
+// lost at once before one rank is not notified. A rank that leaves the job notifies all ranks that it is connected
+// with. A rank that waits for it would otherwise see the disconnect, and take it for the failed rank, before the notice
+// arrives by way of others.
 //
-// Rejected: an abort message in place of each message that will not be sent (it reaches those that are in the same
-//     collective and in no later one); to tell all (n² messages of all); to cancel receives and leave it at that (a
-//     large message to a receive that is gone has a sender that waits for ever: an ended group takes, and drops, all).
+// Rejected: an abort message in place of each message that will not be sent. It reaches the ranks of that collective,
+// but not those of later collectives.
+// Rejected: to notify all ranks directly (n² messages in total).
+// Rejected: to cancel receives only. The sender of a large message would wait forever for a receive that no longer
+// exists; so a failed group receives and discards everything.
 #pragma once
 
 #include <canele/collectives.h>
@@ -47,26 +50,28 @@ namespace canele::comm::collectives {
 struct Run;
 class Direct;
 
-/// Why a group is over.
+/// Why a group has failed, or why a message of it has.
 struct Ending {
   std::int32_t code = CANELE_OK;
-  std::int32_t rank = -1;  ///< of the job: who died, or sent what makes no sense
+  std::int32_t rank = -1;  ///< rank in the job of the peer that died, or violated the protocol
   bool operator==(const Ending&) const = default;
 };
 
-/// Schedules of the last few different calls, so that one that is made again and again is not built anew. Those whose
-/// parts have lengths of their own are not kept: to compare them costs as much as to build them. For one thread at a
-/// time.
+/// Keeps the schedules of the last few different calls, so that a repeated call does not build its schedule again.
+/// Schedules of calls whose blocks have individual lengths are not kept: to compare them costs as much as to build
+/// them. For one thread at a time.
 class ScheduleCache {
  public:
   static constexpr std::size_t entries = 8;
-  /// The result is valid until the next call; who needs it for longer shares it.
+  /// Returns a reference that is valid until the next call. A caller that needs the schedule for longer copies the
+  /// shared_ptr.
   const std::shared_ptr<const Schedule>& find_or_build(const Call& call, const Choice& asked, const Network& network) {
     if (last_->is_for(call, asked)) [[likely]]
       return last_->schedule;
     return search_or_build(call, asked, network);
   }
-  /// What of a call can differ where nothing is in place, and no part has a length or a place of its own.
+  /// The arguments in which calls can differ where nothing is in place, and no block has a length or an offset of its
+  /// own.
   struct Usual {
     Operation operation;
     int root = 0;
@@ -74,8 +79,8 @@ class ScheduleCache {
     bool commutes = true;
     std::uint64_t input_part = 0, output_part = 0;
   };
-  /// The schedule of the call before, if that was the same; else nullptr. For a call that is made again and again this
-  /// spares writing it down, and most of the comparison.
+  /// Returns the schedule of the previous call if that call had equal arguments; otherwise nullptr. For a repeated
+  /// call, this spares filling in a Call, and most of the comparison.
   [[gnu::always_inline]] const Schedule* of_the_last(const Usual& c, Algorithm asked) const {
     const Call& kept = last_->call;
     const bool same = kept.operation == c.operation && kept.root == c.root && kept.length == c.length &&
@@ -90,8 +95,8 @@ class ScheduleCache {
     Call call;
     Choice asked;
     std::shared_ptr<const Schedule> schedule;
-    /// (Size and rank are those of the group. Of what is kept, no part names memory.) No branch but the last: nearly
-    /// always all are the same.
+    /// Size and rank are those of the group, and no kept entry has blocks that refer to memory. Compares without
+    /// branches except the last one: nearly always all fields are equal.
     [[gnu::always_inline]] bool is_for(const Call& c, const Choice& a) const {
       const auto other = [](auto x, auto y) { return static_cast<std::uint64_t>(x) ^ static_cast<std::uint64_t>(y); };
       std::uint64_t differ = head_of(call) ^ head_of(c);
@@ -126,10 +131,10 @@ class ScheduleCache {
 
 class Group final : public std::enable_shared_from_this<Group> {
  public:
-  static constexpr std::string_view label_prefix = "group:";  ///< of its session
+  static constexpr std::string_view label_prefix = "group:";  ///< label of its session
   static constexpr std::uint64_t notice_tag = ~std::uint64_t{0};
 
-  /// ranks: empty means all of the job, in order.
+  /// ranks: empty means all ranks of the job, in order.
   Group(Engine& owner, Session& opened, std::vector<int> members);
   ~Group();
 
@@ -140,30 +145,33 @@ class Group final : public std::enable_shared_from_this<Group> {
   // ---- any thread, not under the lock
   bool over() const { return ending_.load(std::memory_order_seq_cst) != 0; }
   Ending ending() const;
-  /// Of several endings the first counts. True: this one; the caller spread()s it when its own state allows.
+  /// Records the ending; the first of several counts. Returns true if it was this one; the caller then calls spread()
+  /// when its own state allows.
   bool note(Ending ending);
-  /// Tells others, and ends what is under way here; if a rank has died, in all groups that have it: who has heard of
-  /// it by one group may give up all.
+  /// Notifies other ranks, and ends the collectives in progress here. If a rank has died, does so in all groups that
+  /// contain it: a peer that learns of the death through one group may give up all of its groups.
   void spread();
-  /// The engine leaves: of each group that is over, all others are told why that have a connection to lose.
+  /// Called when the engine disconnects. For each group that has failed, notifies of the reason all connected members.
   static void tell_before_leaving(Engine& engine);
-  /// Begins to hear of the ends that others tell of, those included that came before the group was made here.
+  /// Starts listening for failure notices, including those that came before the group was created here.
   void listen();
-  /// Nothing is under way: the session is closed, unless the group is over. (It then drops what is still sent to it
-  /// until the engine ends.) False: something is. The group may be gone afterwards.
+  /// Closes the session if nothing is in progress, unless the group has failed. (A failed group discards what is still
+  /// sent to it until the engine ends.) Returns false if a collective is in progress. The group may be freed
+  /// afterwards.
   bool close();
 
   // ---- under the engine's lock
   void link(Run& run);
   void unlink(Run& run);
-  /// For reports: how many are under way; and of those whose request a thread waits for (`waited`, sorted), the words
-  /// of the messages go to `also`.
+  /// For reports: returns the number of runs in progress. For each run whose request a thread waits for (`waited`,
+  /// sorted), appends the words of its messages to `also`.
   std::uint64_t describe(const std::vector<const void*>& waited, std::vector<const void*>& also) const;
 
   Engine& engine;
   Session& session;
 
-  /// A word to wait for: `ended_bit` is set when the group is over, beside whatever ends what is under way.
+  /// A word to wait on: `ended_bit` is set when the group has failed. The ends of the messages in progress are waited
+  /// for beside it.
   static constexpr std::uint64_t ended_bit = 1;
   std::atomic<std::uint64_t> ended{0};
 
@@ -173,14 +181,14 @@ class Group final : public std::enable_shared_from_this<Group> {
   ScheduleCache schedules;
   Splits splits;
   std::uint64_t started = 0;
-  /// Made for the first call that blocks.
+  /// Created by the first call that blocks.
   Direct& direct() { return direct_ != nullptr ? *direct_ : make_direct(); }
 
  private:
   struct Notice {
     std::int32_t code, rank;
   };
-  /// Notices on their way out.
+  /// Notices on their way to other ranks.
   struct Told {
     Notice notice{};
     std::unique_ptr<canele_request_t[]> sends;
@@ -203,9 +211,9 @@ class Group final : public std::enable_shared_from_this<Group> {
 
   const std::vector<int> ranks_;
   const int size_, rank_;
-  std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: it goes on
-  Run* runs_ = nullptr;                   ///< under the lock
-  bool hearing_ = false;                  ///< under the lock: a notice has come, and has not been read yet: no close()
+  std::atomic<std::uint64_t> ending_{0};  ///< code and rank; 0: the group has not failed.
+  Run* runs_ = nullptr;                   ///< under the engine's lock
+  bool hearing_ = false;  ///< under the engine's lock: a notice has come and has not been read yet; prevents close()
   struct Hearing : ltask::Task {
     Group* group = nullptr;
   } hearing_task_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One loop for each operation and type, in a table. See operators.hpp (who, threads).
+// One loop for each operation and type, in a table.
 //
-// Surprise: sums and products of integers wrap round, in unsigned arithmetic; `in` and `inout` never overlap, and the
-//     loops are told so. Each is there twice: once more for processors with AVX2, since what has just been received
-//     lies in a near cache. Not by target_clones: that chooses when the library is loaded, before a sanitizer is ready.
-//     And without fused multiplication: all processors get the same bits.
+// Sums and products of integers wrap around, in unsigned arithmetic. `in` and `inout` never overlap, and the loops
+// declare this (__restrict). Each loop exists twice: the second one is for processors with AVX2, since data that has
+// just been received lies in a near cache. No fused multiplication: all processors compute the same bits.
+//
+// Rejected: target_clones, which choose when the library is loaded, before a sanitizer is ready.
 #include "comm/collectives/operators.hpp"
 
 #include <array>
@@ -17,7 +18,7 @@
 namespace canele::comm::collectives {
 namespace {
 
-/// As C lays it out.
+/// Laid out as in C.
 template <typename T>
 struct Indexed {
   T value;
@@ -50,7 +51,7 @@ constexpr bool exists() {
   }
 }
 
-/// What integers are added and multiplied as: unsigned, and at least an int wide.
+/// The type in which integers are added and multiplied: unsigned, and at least as wide as int.
 template <typename T, bool integral = std::is_integral_v<T>>
 struct Wide {
   using type = T;
@@ -87,7 +88,7 @@ T apply(const T& a, const T& b) {
   }
 }
 
-/// Member by member: the padding behind the last pair of a buffer need not be there.
+/// Assigns member by member: the padding after the last pair of a buffer need not be accessible.
 template <canele_operation operation, typename T>
 void locate(const Indexed<T>& a, Indexed<T>& b) {
   if (a.value == b.value) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The formulas of placement. See placement.hpp (who, threads, source).
-// Surprise: as printed, numa sends the last ranks to a core beyond the node if few are left for communication (62 ranks
-// on
-//     64 cores: core 95). These get the last one.
+// The formulas of placement. As printed in the source, numa sends the last ranks to a core beyond the node if few cores
+// are left for communication (62 ranks on 64 cores: core 95). Here these ranks get the last core.
 #include "comm/collectives/placement.hpp"
 
 #include <algorithm>
@@ -12,7 +10,8 @@
 namespace canele::comm::collectives::placement {
 namespace {
 
-/// Number `which` of those left for communication: ceil((which + 1) * cores / left) - 1, spread evenly.
+/// Returns the core with number `which` of those left for communication: ceil((which + 1) * cores / left) - 1, spread
+/// evenly.
 std::uint32_t left_core(std::uint32_t cores, std::uint32_t left, std::uint32_t which) {
   const std::uint64_t end = std::uint64_t{which + 1} * cores;
   return static_cast<std::uint32_t>((end + left - 1) / left) - 1;

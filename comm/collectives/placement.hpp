@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Placement: on which core of a NUMA node the progression of each rank runs, where there is one thread for each.
+// Placement: on which core of a NUMA node the progress thread of each rank runs, where each rank has one.
 //
-// Who: api/worker_place binds such threads; canele-sim, canele-model, tests. Threads: any; no state.
-// Surprise: near is not best. Neighbours in a chain send and receive at the same time; on one core one waits for the
-// other.
+// api/worker_place binds such threads; canele-sim, canele-model and the tests use it as well. Stateless: any thread may
+// call these functions.
+//
+// The nearest core is not the best one. Neighbours in a chain send and receive at the same time; on one core, one waits
+// for the other.
 //
 //   8 cores, 6 ranks, cores 3 and 7 left for communication
 //     bind       each on its own core              best alone, hides nothing: the computation is there, too
@@ -24,14 +26,15 @@ enum class Policy : std::uint8_t { bind, numa, odd_even };
 
 std::string_view name_of(Policy policy);
 
-/// Core of the node, from 0 on, for the progression of a rank. `cores` are the node's, `ranks` run on it, of which this
-/// is number `rank`, from 0 on. If no core is left for communication: its own.
+/// Returns the core of the node, from 0 on, for the progress thread of a rank. The node has `cores`, on which `ranks`
+/// run; `rank` is the rank's number among them, from 0 on. If no core is left for communication: the rank's own core.
 std::uint32_t core_of(Policy policy, std::uint32_t cores, std::uint32_t ranks, std::uint32_t rank);
 
-/// The same as a number among those that are left, from 0 on. There is one, and the policy is not bind.
+/// Returns the core's number among the cores left for communication, from 0 on. Requires at least one such core, and a
+/// policy other than bind.
 std::uint32_t left_for(Policy policy, std::uint32_t cores, std::uint32_t ranks, std::uint32_t rank);
 
-/// Core of the node on which the rank itself runs, so that those for communication are spread among them.
+/// Returns the core of the node on which the rank itself runs. The cores for communication are spread among these.
 std::uint32_t own_core_of(std::uint32_t cores, std::uint32_t ranks, std::uint32_t rank);
 
 }  // namespace canele::comm::collectives::placement

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Executing a schedule. See run.hpp (who, threads, picture). Read from the bottom up: start(), told(),
-// Worklist::begin().
+// Execution of a schedule by events. Read from the bottom up: start(), told(), Worklist::begin().
 //
-// Surprise: a message is posted without a callback, and asks for one only if it has not ended at once: a small message
-//     that is there, or leaves at once, costs no trip through the queue of tasks.
+// A message is posted without a callback. A callback is added only if the message has not ended at once. A small
+// message that has already arrived, or leaves at once, thus makes no trip through the task queue.
 #include "comm/collectives/run.hpp"
 
 #include <algorithm>
@@ -19,9 +18,9 @@
 namespace canele::comm::collectives {
 namespace {
 
-constexpr std::uint64_t most_in_call = 64 * 1024;  // of local steps; more is left to who makes progress
+constexpr std::uint64_t most_in_call = 64 * 1024;  // bytes of local steps; longer ones are left to the progress threads
 
-/// For a few instructions.
+/// A spin lock, held for a few instructions. The acquire exchange pairs with the release store of the destructor.
 class WindowLock {
  public:
   explicit WindowLock(Run& run) : run_(run) {
@@ -35,7 +34,7 @@ class WindowLock {
   Run& run_;
 };
 
-/// True: the send may leave. False: it waits until another has ended.
+/// Returns true if the send may leave. Otherwise it waits until another send has ended.
 bool admit(Run& run, StepId id) {
   if (run.schedule->window() == 0 || run.states[id].admitted) return true;
   const WindowLock lock(run);
@@ -48,7 +47,7 @@ bool admit(Run& run, StepId id) {
   return false;
 }
 
-/// A send has ended: the next one that waits, admitted; or no_step.
+/// Called when a send has ended. Returns the next waiting send, now admitted, or no_step.
 StepId admit_next(Run& run) {
   const WindowLock lock(run);
   if (run.waiting_count == 0) {
@@ -61,13 +60,14 @@ StepId admit_next(Run& run) {
   return next;
 }
 
-/// What is no more than eight packets leaves in pieces, or lies where it is fetched; a call makes no longer copies.
+/// Sends the message as a buffered send. Returns false if that is not worthwhile or not possible. Limited to eight
+/// packets or so, which would leave in pieces otherwise: a call does not make longer copies.
 bool is_laid_down(const Run& run, const Step& step) {
   constexpr std::uint64_t longest = 128 * 1024;
   Group& group = *run.group;
   const std::uint64_t length = step.from.length;
   if (!deposit::pays(group.engine, length, longest)) return false;
-  if (run.schedule->window() != 0) return false;  // it counts what has not been fetched
+  if (run.schedule->window() != 0) return false;  // the window counts messages that the receiver has not fetched
   const int peer = group.world(step.peer);
   deposit::Copy* const copy = deposit::put(group.engine, peer, run.place().at(step.from), length);
   if (copy == nullptr) return false;
@@ -79,12 +79,13 @@ bool is_laid_down(const Run& run, const Step& step) {
 
 void told(canele_request_t* request, unsigned events, void* argument);
 
-/// What one thread has to do for a run, the first thing first. Never under the engine's lock.
+/// The work of one thread for a run, in first-in, first-out order. Never under the engine's lock.
 class Worklist {
  public:
   explicit Worklist(Run& run) : run_(run) {}
 
-  /// The step needs nothing any more: does it, or posts it, or leaves it to the window, or to who waits.
+  /// Begins a step that needs nothing any more. Performs it, posts it, or leaves it to the window or to a waiting
+  /// thread.
   void begin(StepId id) {
     const Step& step = run_.steps()[id];
     if (run_.group->over()) return skip(id);
@@ -102,13 +103,13 @@ class Worklist {
     canele_request_on_event(&transfer.request, CANELE_EVENT_FINALIZED, told, &transfer);
     if (step.action != Action::receive) return;
     transfer.cancellable.store(true, std::memory_order_seq_cst);
-    if (run_.group->over()) canele_cancel(&transfer.request);  // who ended the group may have missed it
+    if (run_.group->over()) canele_cancel(&transfer.request);  // the thread that ended the group may have missed it
   }
 
-  /// A local step has been done elsewhere.
+  /// Ends a local step that was performed elsewhere.
   void end_local(StepId id) { run_.group->over() ? skip(id) : ended(id); }
 
-  /// The message of this step has ended, well or not.
+  /// Handles the end of the step's message, whether it succeeded or failed.
   void message_ended(StepId id) {
     const Request& request = request_of(&run_.transfers[run_.states[id].transfer].request);
     const Ending ending = ending_of(*run_.group, run_.steps()[id], request);
@@ -121,12 +122,13 @@ class Worklist {
     last_ = id;
   }
 
-  /// What was held.
+  /// Appends a list of steps that were held.
   void push_all(StepId first) {
     while (first != no_step) push(std::exchange(first, run_.states[first].next));
   }
 
-  /// Does all that is to be done. The run may be gone afterwards. `beside`: what the caller has held of it.
+  /// Does all pending work. The run may be freed afterwards. `beside`: the number of holds that the caller has on the
+  /// run.
   void finish(std::uint32_t beside) {
     while (first_ != no_step) {
       const StepId id = first_;
@@ -166,7 +168,7 @@ class Worklist {
   bool ends_the_group_ = false;
 };
 
-/// An event of a message.
+/// Completion callback of a message.
 void told(canele_request_t*, unsigned, void* argument) {
   const Transfer& transfer = *static_cast<Transfer*>(argument);
   Worklist work(*transfer.run);
@@ -174,14 +176,14 @@ void told(canele_request_t*, unsigned, void* argument) {
   work.finish(0);
 }
 
-/// Bytes that the call would have to move before it returns.
+/// Returns the number of bytes that the call would have to move before it returns.
 std::uint64_t local_bytes(const Run& run) {
   std::uint64_t bytes = 0;
   for (const StepId id : run.schedule->first_locals()) bytes += run.steps()[id].to.length;
   return bytes;
 }
 
-/// A chunk of a local step; then submits itself again, or ends the step and goes to the next one.
+/// Does one chunk of a local step. Then submits itself again, or ends the step and goes to the next one.
 void do_locals(ltask::Task& task) {
   constexpr std::uint64_t chunk = 256 * 1024;
   auto& locals = static_cast<Run::Locals&>(task);
@@ -210,14 +212,14 @@ void do_locals(ltask::Task& task) {
   engine.tasks.submit(locals);
 }
 
-/// How long the calling thread does levels of its own before it leaves them to who makes progress: the others may not
-/// have begun yet.
+/// Returns how long the calling thread works on its own levels before it leaves them to the progress threads. The other
+/// ranks may not have begun yet.
 std::uint64_t patience_ns(const Run& run) {
   constexpr double times = 4, at_least_ns = 200'000;
   return static_cast<std::uint64_t>(at_least_ns + times * run.course->visible_ns(run.split));
 }
 
-/// Until the late steps, which are the first ones, have ended. The caller holds the run.
+/// Makes progress until the late steps, which come first in this tree, have ended. The caller holds the run.
 void stay(Run& run) {
   Engine& engine = run.group->engine;
   ltask::Idle idle(engine.platform, engine.idle, engine.waiters.pressure);
@@ -233,7 +235,7 @@ void stay(Run& run) {
   }
 }
 
-/// The levels that were held while the call stayed.
+/// Begins the levels that were held while the call stayed.
 void hand_over(ltask::Task& task) {
   Run& run = *static_cast<Run::HandingOver&>(task).run;
   Worklist list(run);
@@ -241,8 +243,8 @@ void hand_over(ltask::Task& task) {
   list.finish(1);
 }
 
-/// The call is over but for its own levels; then the program computes. Late steps of a tree from the root are not begun
-/// before it waits, or is much later than usual.
+/// Ends the call, except for its own levels; after that the program computes. Late steps of a tree from the root begin
+/// when the program waits, or after a deadline well beyond its usual computation time.
 void leave_to_others(Run& run) {
   constexpr std::uint64_t at_least_ns = 10'000'000;
   Engine& engine = run.group->engine;
@@ -251,14 +253,14 @@ void leave_to_others(Run& run) {
   const std::uint64_t now = engine.platform.now_ns();
   run.course->computes(now);
   if (run.split == 0) return run.release(1);
-  if (to_root) {  // not by this thread, which has done its part
+  if (to_root) {  // as a task: this thread has done its share
     run.handing_over.prepare(hand_over);
     engine.tasks.submit(run.handing_over);
     return engine.leave_tasks();
   }
   run.late.date_ns = now + at_least_ns + 2 * run.course->computation_ns();
   engine.put_offs.add(run.late);
-  engine.wake();  // who sleeps has to do so for less
+  engine.wake();  // a sleeping progress thread must wake earlier
   run.release(1);
 }
 
@@ -267,7 +269,7 @@ void destroy(Run& run) {
   ::operator delete (&run, std::align_val_t{64});
 }
 
-/// Where the parts of a run's memory are, from its beginning.
+/// Offsets of the parts of a run's memory, from its beginning.
 struct Places {
   std::size_t states = 0, transfers = 0, waiting = 0, scratch = 0, all = 0;
 
@@ -340,8 +342,8 @@ bool Run::hold() {
   return false;
 }
 
-/// From the root: late steps. To the root: the messages of the other levels, which the calling thread would else carry,
-/// too, while it stays.
+/// Holds back, from the root: late steps. To the root: the messages of the other levels, which the calling thread would
+/// otherwise process as well while it stays.
 bool Run::holds_back(StepId id) {
   if (split == 0) return false;
   const Step& step = steps()[id];
@@ -358,7 +360,7 @@ bool Run::holds_back(StepId id) {
 StepId Run::let_go() {
   StepId first = no_step, last = held.exchange(none_held, std::memory_order_acq_rel);
   if (last == none_held) return no_step;
-  while (last != no_step) {  // the last one is the first of the list
+  while (last != no_step) {  // the last held step is the head of the linked list
     const StepId before = std::exchange(states[last].next, first);
     first = std::exchange(last, before);
   }
@@ -373,7 +375,7 @@ bool Run::Late::resume(Because because, std::uint64_t now_ns) {
   return true;
 }
 
-/// What has been matched goes on: it ends by itself, or with its sender.
+/// A matched receive cannot be cancelled: it ends normally, or when its sender fails.
 void Run::give_up_and_release() {
   for (std::uint32_t i = 0; i < transfer_count; ++i) {
     if (transfers[i].cancellable.load(std::memory_order_seq_cst)) canele_cancel(&transfers[i].request);
@@ -416,7 +418,8 @@ void Run::end(Engine& engine, CallOp& op) {
   engine.tasks.submit(run.freeing);
 }
 
-/// Which levels are the threads' of the program. The call keeps the run for what it does about them.
+/// Decides which levels belong to the computing threads of the program. Adds one hold on the run for the call, which
+/// leave_to_others() gives up.
 void split(Run& run, Course* course) {
   if (course == nullptr) return;
   course->begins(run.group->engine.platform.now_ns());
@@ -430,13 +433,13 @@ void split(Run& run, Course* course) {
   run.late_left.store(late, std::memory_order_relaxed);
 }
 
-/// What needs nothing.
+/// Begins the steps that need nothing.
 void begin_first(Run& run) {
   const OnlyPosts only_posts;
   Engine& engine = run.group->engine;
   Worklist list(run);
   for (const StepId id : run.schedule->first_messages()) list.begin(id);
-  if (local_bytes(run) > most_in_call) {  // what the call has held of the run is theirs now
+  if (local_bytes(run) > most_in_call) {  // the call's hold on the run passes to the task
     list.finish(0);
     run.locals.prepare(do_locals);
     engine.tasks.submit(run.locals);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Putting a schedule together. See schedule.hpp (who, threads, picture).
-// Surprise: edges are kept as a list while steps are added, and sorted into slices once, at the end: two allocations
-//     for a schedule of any size, once the vectors have grown.
+// Construction of a schedule. Edges are a list while steps are added, and are sorted into slices once, at the end. Once
+// the vectors have grown, a schedule of any size needs two allocations.
 #include "comm/collectives/schedule.hpp"
 
 #include <algorithm>
@@ -88,7 +87,7 @@ Range Builder::scratch(std::uint64_t bytes) {
 }
 
 Schedule Builder::build() && {
-  // By need; those of one need stay in the order in which they were told, for that is the order of starting.
+  // Sorts by need. The edges of one need keep the order in which they were added, which is the order of starting.
   std::stable_sort(edges_.begin(), edges_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   schedule_.after_.reserve(edges_.size());
   auto edge = edges_.begin();
@@ -110,7 +109,7 @@ bool Builder::begins_with_one_message() const {
   if (schedule_.first_message_count_ != 1 || !std::all_of(locals.begin(), locals.end(), is_small)) return false;
   if (schedule_.messages_ == 1) return true;
   const StepId first = schedule_.first_.front();
-  std::vector<bool> waits(steps.size());  // for the first message
+  std::vector<bool> waits(steps.size());  // for the first message, directly or not
   waits[first] = true;
   for (StepId id = 0; id < steps.size(); ++id) {
     const bool receives = steps[id].action == Action::receive, sends = steps[id].action == Action::send;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Schedule: what one rank does in one collective, all of it, before the first byte moves.
+// Schedule: all steps of one rank in one collective, known before the first byte moves.
 //
-// Who: algorithms/ build it, run.cpp executes it, tests execute it on a model.
-// Threads: any; a finished schedule is constant.
-// Surprise: it holds no address and no request, only steps, what each waits for, and places in three spaces of memory;
-//     so a schedule can be kept and used again by the next call with the same arguments, and a test can run a thousand
-//     ranks without an engine.
+// Built by algorithms/, executed by run.cpp and direct.cpp, and by the tests on a model. A finished schedule is
+// constant: any thread may read it.
+//
+// It holds no address and no request. It holds only steps, the needs of each step, and ranges in three memory spaces.
+// So the next call with the same arguments can reuse a schedule, and a test can run a thousand ranks without an engine.
 //
 //   steps   0 receive ──┐            needs: how many steps must have ended before
 //           1 receive ──┼─▶ 2 combine ─▶ 3 send
 //                       │
-//   after   [2] [2] [3]              the steps that a step lets go, one slice of this array for each
+//   after   [2] [2] [3]              the steps that become ready after a step, one slice of this array for each
 //
-// A list of rounds (all steps of a round end before the next begins) was rejected: a chain of segments is a list of
-// rounds in which every rank is as slow as the slowest.
+// Rejected: a list of rounds, in which all steps of a round end before the next round begins. In a chain of segments,
+// every rank would be as slow as the slowest.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@
 
 namespace canele::comm::collectives {
 
-/// Whose memory. `input` and `output` are the caller's; `scratch` lives as long as the run.
+/// The memory of a range. `input` and `output` are the caller's; `scratch` lives as long as the run.
 enum class Space : std::uint8_t { input, output, scratch };
 
 struct Range {
@@ -38,58 +38,59 @@ struct Range {
 
 enum class Action : std::uint8_t {
   send,     ///< `from` to `peer`
-  receive,  ///< into `to` from `peer`; the message is exactly as long
-  copy,     ///< `from` to `to`, which may not overlap
-  combine,  ///< to = from op to: `from` is of lower positions
-  append,   ///< to = to op from: `from` is of higher positions. For operators that commute the same as combine
-  join,     ///< nothing; ends when what it needs has ended
+  receive,  ///< into `to` from `peer`; the message has exactly that length.
+  copy,     ///< `from` to `to`, which may not overlap.
+  combine,  ///< to = from op to: `from` is of lower positions.
+  append,   ///< to = to op from: `from` is of higher positions. For operators that commute, equal to combine.
+  join,     ///< no action; ends when the steps that it needs have ended
 };
 
 using StepId = std::uint32_t;
 inline constexpr StepId no_step = ~StepId{0};
-/// Slots of one collective, at most: with the collective's number they make the tag of a message.
+/// Limit on the slots of one collective. The collective's number and the slot make up the tag of a message.
 inline constexpr std::uint32_t slots = 1u << 24;
 
 struct Step {
   Action action = Action::join;
-  std::uint8_t level = 0;  ///< of a tree from or to one root, 1 the leaves', the widest; 0: of none. See split.hpp
+  std::uint8_t level = 0;  ///< in a tree from or to one root; 1: the leaves', the widest; 0: no level. See splits.hpp
   std::int32_t peer = -1;  ///< position in the group
-  /// Tells messages between the same two positions of one collective apart; both ends derive it from the algorithm.
+  /// Distinguishes messages between two positions within one collective. Both ends derive it from the algorithm.
   std::uint32_t slot = 0;
   std::uint32_t needs = 0;
   std::uint32_t first_after = 0, end_after = 0;  ///< its slice of Schedule::after
   Range from, to;
 };
 
-/// A step that costs less than to begin it elsewhere, or at another time.
+/// Returns true if the step costs less than to begin it elsewhere, or at another time.
 inline bool is_trifle(const Step& step) {
   constexpr std::uint64_t most = 1024;
   return step.action == Action::join || (step.action == Action::copy && step.to.length <= most);
 }
 
-/// Constant once built. Two steps that touch the same bytes, and one of them writes, are ordered by needs: what becomes
-/// ready at the same time is done by several threads at once.
+/// Constant once built. If two steps touch the same bytes and one of them writes, needs order them. Steps that become
+/// ready at the same time may therefore run on several threads at once.
 class Schedule {
  public:
   std::span<const Step> steps() const { return steps_; }
   std::span<const StepId> after(const Step& step) const {
     return std::span(after_).subspan(step.first_after, step.end_after - step.first_after);
   }
-  /// The steps that need nothing, in the order of starting: receives, sends, others.
+  /// Returns the steps that need nothing, in the order of starting: receives, sends, others.
   std::span<const StepId> first() const { return first_; }
   std::span<const StepId> first_messages() const { return first().first(first_message_count_); }
   std::span<const StepId> first_locals() const { return first().subspan(first_message_count_); }
-  /// All begins with one message: with it every step may be done in the order of the steps, and none is worth beginning
-  /// before. It is the only one, as for a leaf of a tree, and between two ranks; or a receive that all sends wait for,
-  /// as within a chain or a tree.
+  /// Returns true if everything begins with one message. After it, every step may be done in the order of the steps,
+  /// and no step is worth beginning before. The message is the only one, as for a leaf of a tree and between two ranks.
+  /// Or it is a receive that all sends wait for, as within a chain or a tree.
   bool begins_with_one_message() const { return begins_with_one_message_; }
-  /// How many steps are messages.
+  /// Returns the number of steps that are messages.
   std::uint32_t messages() const { return messages_; }
   std::uint64_t longest_message() const { return longest_message_; }
   std::uint64_t scratch_bytes() const { return scratch_; }
-  /// Sends under way at a time, at most; 0: no limit. The run keeps it, in the order of the steps.
+  /// Limit on the sends in progress at a time; 0: no limit. The executor enforces it, in the order of the steps.
   std::uint32_t window() const { return window_; }
-  /// Of a tree from or to one root whose levels differ in width, all of it; 0: it is something else.
+  /// Radix of the tree, if the whole schedule is a tree from or to one root with levels of different width. Otherwise
+  /// 0.
   std::uint32_t radix() const { return radix_; }
 
  private:
@@ -102,8 +103,8 @@ class Schedule {
   bool begins_with_one_message_ = false;
 };
 
-/// Puts a schedule together. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start
-/// at once, in the order in which they were added (receives before sends).
+/// Builds a schedule. `needs` name earlier steps; no_step among them is skipped. Steps that need nothing start at once,
+/// in the order in which they were added, but receives before sends.
 class Builder {
  public:
   using Needs = std::initializer_list<StepId>;
@@ -114,13 +115,13 @@ class Builder {
   StepId combine(Range from, Range to, Needs needs = {});
   StepId append(Range from, Range to, Needs needs = {});
   StepId join(std::span<const StepId> needs);
-  /// One more thing that `step` waits for; `step` comes after `need`.
+  /// Adds a need of `step`; `step` comes after `need`.
   void add_need(StepId step, StepId need);
-  /// From now on steps are of this level of the tree.
+  /// Sets the tree level of the steps that are added from now on.
   void level(std::uint8_t number) { level_ = number; }
-  /// The whole is a tree from or to one root, where each rank leads up to radix - 1 others of a level.
+  /// Marks the whole as a tree from or to one root, where each rank is the parent of up to radix - 1 ranks of a level.
   void tree(std::uint32_t radix) { schedule_.radix_ = radix; }
-  /// Fresh scratch memory, aligned to 64 bytes.
+  /// Allocates scratch memory, aligned to 64 bytes.
   Range scratch(std::uint64_t bytes);
   void window(std::uint32_t sends) { schedule_.window_ = sends; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The model of split trees. See split_tree.hpp (who, threads, source).
-// Surprise: with no core left for communication everything is the application's: as with the blocking collective.
+// The model of split trees. With no core left for communication, the application does everything, as in a blocking
+// collective.
 #include "comm/collectives/split_tree.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ double hidden(std::span<const Level> levels, std::uint32_t split) {
   return time;
 }
 
-/// With a core for communication, or nothing is hidden.
+/// Assumes at least one core for communication. The callers handle the case without one, in which nothing is hidden.
 std::vector<Level> levels_of(const Node& node, Sizes sizes) {
   const std::uint32_t cores = std::max(1U, communication_cores(node));
   std::vector<Level> levels;
@@ -58,7 +58,7 @@ std::uint32_t communication_cores(const Node& node) {
   return node.cores - node.ranks;
 }
 
-// The paper prints the inverse of the quotient; its text (fewer ranks compute longer) and its results need this one.
+// The paper prints the inverse of the quotient. Its text (fewer ranks compute longer) and its results need this one.
 double computation(const Node& node, Sizes sizes) {
   return static_cast<double>(node.cores) / static_cast<double>(node.ranks) * blocking_time(node.cores, sizes);
 }
@@ -79,7 +79,7 @@ double overlapped_time(const Node& node, std::uint32_t split, Sizes sizes) {
 }
 
 std::uint32_t best_split(const Node& node, Sizes sizes) {
-  // Without a core for it nothing is hidden: the application does all of it.
+  // Without a core for communication nothing is hidden: the application does all levels.
   if (communication_cores(node) == 0) return height(node.ranks);
   return best_split(levels_of(node, sizes), computation(node, sizes));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Splits of trees by what was seen. See splits.hpp (who, threads, picture).
-// Surprise: what is seen need not be right: a figure of a mean is wrong then, and the next ones put it right.
+// Splits of trees by observation. An observation need not be right: a mean absorbs a wrong one, and the next ones
+// correct it.
 #include "comm/collectives/splits.hpp"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ bool is_parted(Operation operation) { return operation == Operation::gather || o
 
 /// The messages of one level, by host.
 struct Load {
-  std::vector<std::uint32_t> messages;  ///< within it
-  std::vector<double> out, in;          ///< bytes to and from others
+  std::vector<std::uint32_t> messages;  ///< within the host
+  std::vector<double> out, in;          ///< bytes to and from other hosts
   double longest_within = 0, longest_between = 0;
 
   explicit Load(std::size_t hosts) : messages(hosts), out(hosts), in(hosts) {}
@@ -60,7 +60,7 @@ std::vector<split_tree::Level> levels_of(const Call& call, std::uint32_t radix, 
       hosts.of_position.empty() ? 1 : 1 + *std::max_element(hosts.of_position.begin(), hosts.of_position.end());
   const double work = call.operation == Operation::reduce ? memory_ns_per_byte : 0;
   std::vector<split_tree::Level> levels;
-  for (std::uint64_t weight = 1; weight < n; weight *= radix) {  // as tree.hpp has it
+  for (std::uint64_t weight = 1; weight < n; weight *= radix) {  // as in tree.hpp
     Load load(count);
     for (std::uint64_t parent = 0; parent < n; parent += weight * radix) {
       for (std::uint64_t child = parent + weight; child < std::min(parent + weight * radix, n); child += weight) {
@@ -82,7 +82,7 @@ std::uint32_t Course::split() const {
 
 double Course::visible_ns(std::uint32_t split) const { return split_tree::overlapped_time(levels_, split, 0); }
 
-/// A mean that forgets, so that one wait that came early, or late, changes little. (A lost update does not matter.)
+/// Updates an exponential mean, so that one early or late wait changes little. (A lost update does not matter.)
 void Course::seen(std::uint64_t ns, bool more) {
   constexpr std::uint64_t weight = 4;
   const std::uint64_t before = computation_ns(), now = std::max<std::uint64_t>(1, ns);
@@ -116,14 +116,14 @@ Splits::~Splits() {
 }
 
 Course* Splits::find(const Call& call, std::uint32_t radix) {
-  constexpr std::uint64_t least = 64 * 1024;  // of less the copy is not what takes time
+  constexpr std::uint64_t least = 64 * 1024;  // bytes; below it, the copy is not the dominant cost
   if (radix == 0 || call.size < 2 || (!forced_ && (hosts_.cores_left == 0 || call.length < least))) return nullptr;
   for (Course& one : courses_) {
     if (one.radix_ == radix && one.operation_ == call.operation && one.length_ == call.length && one.root_ == call.root)
       return &one;
   }
   Course& oldest = courses_[next_];
-  if (oldest.under_way_.load(std::memory_order_relaxed) != 0) return nullptr;  // of so many kinds at a time
+  if (oldest.under_way_.load(std::memory_order_relaxed) != 0) return nullptr;  // too many kinds of calls in progress
   next_ = (next_ + 1) % entries;
   if (list_ != nullptr) list_->remove(oldest.watch_);
   oldest.splits_ = this;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Doing one step. See steps.hpp (who, threads).
-// Surprise: the tag of a message is the number of the collective and the step's slot, so that two collectives of a
-//     group, or two messages of one, cannot be taken for each other.
+// Execution of one step. The tag of a message consists of the number of the collective and the step's slot. So two
+// collectives of a group, or two messages of one collective, cannot be confused.
 #include "comm/collectives/steps.hpp"
 
 #include <algorithm>
@@ -14,8 +13,8 @@
 namespace canele::comm::collectives {
 namespace {
 
-/// `to` = to op from, where the operator is from op to: by way of memory of our own, for `from` may be the user's
-/// input.
+/// Computes `to` = to op from, with an operator that computes from op to. Copies through a buffer of its own, since
+/// `from` may be the user's input.
 void append_in_order(const canele_operator_t& combine, const std::byte* from, std::byte* to, std::uint64_t bytes) {
   constexpr std::size_t at_a_time = 8192;
   alignas(64) std::byte some[at_a_time];
@@ -68,7 +67,7 @@ int post_message(Group& group, const Place& place, const Step& step, std::uint64
 Ending ending_of(const Group& group, const Step& step, const Request& message) {
   Ending ending{message.status_error, group.world(step.peer)};
   const bool odd = step.action == Action::receive && message.status_length != step.to.length;
-  // Not the end of this engine, of which nobody must be told: the other rank has destroyed its group.
+  // The other rank has destroyed its group. ECANCELED would mean the end of this engine, of which no rank is notified.
   const bool let_go = ending.code == CANELE_ECANCELED && step.action != Action::receive;
   if (let_go) ending.code = CANELE_ESTATE;
   if (ending.code == CANELE_ETRUNC || (ending.code == CANELE_OK && odd)) ending.code = CANELE_EPROTOCOL;

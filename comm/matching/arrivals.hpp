@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Arrivals: room to file the unexpected messages of one session under more than their exact key, and their order of
-// arrival, in the session or from one source, where somebody has asked for it.
+// Arrivals: secondary indexes of the unexpected messages of one session, beside their exact key. Also the order of
+// arrival, within the session or from one source, once it is needed.
 //
-// Who: matchers, for sessions in which somebody has asked for messages by more than an exact key.
-// Threads: under the engine's lock.
-// Surprise: an order has no links from message to message: a message's place is a slot of a block, and a bit there says
-//     whether it is still in it. To take one of many thousands out touches the first line of the block; the links of a
-//     list would be in four lines of two neighbours, in no cache. A place is one word, and in the message, if that is
-//     in one order and nothing else; who needs more has a listing.
+// Used by matchers, for sessions that were asked for messages by less than an exact key. Under the engine's lock: one
+// thread at a time.
+//
+// An order has no links from message to message. A message's position is a slot of a block, and a bit of the block
+// tells whether the message is still in it. To remove one of many thousands touches only the first line of the block.
+// The links of a list would be in four lines of two neighbours, which are in no cache. A position is one word. The
+// message holds it directly if it is in one order and nothing else; otherwise the message has a listing.
 //
 //   message ─▶ block, slot                                                                     the only order
 //   message ─▶ Listing: any source │ place in the session's order │ place in its source's      64 bytes
 //                                      └─▶ block, slot
 //   ArrivalOrder: first ─▶ │ live bits │ 27 slots ─▶ messages │ ⇄ block ⇄ … ⇄ last: its slots are given out in turn
 //
-// A block without messages goes back at once, and neighbours that have a few together become one, so that whoever keeps
-// one message of many does not keep a block for each.
-// Rejected: links in every message (three more lines to be fetched when one is taken); slots that are skipped when the
-// front comes to them (a receive might have to skip a million).
+// A block without messages is freed at once, and two neighbours with few messages in total are merged. So a program
+// that keeps one message out of many does not keep a block for each.
+// Rejected: links in every message (removal would fetch three more lines).
+// Rejected: slots that are skipped when the front reaches them (a receive might have to skip a million).
 #pragma once
 
 #include <bit>
@@ -36,16 +37,16 @@ class ArrivalOrder;
 
 struct alignas(64) OrderBlock {
   static constexpr unsigned slots = 27;
-  std::uint64_t live = 0;  ///< a bit for each message that is in a slot
+  std::uint64_t live = 0;  ///< a bit for each message that is in a slot.
   ArrivalOrder* order = nullptr;
   OrderBlock* earlier = nullptr;
   OrderBlock* later = nullptr;
-  std::uint32_t given = 0, left = 0;  ///< slots that are or were taken; messages that are still in them
+  std::uint32_t given = 0, left = 0;  ///< slots that were ever given out; messages that are still in them
   UnexpectedNode* messages[slots];
 };
 static_assert(sizeof(OrderBlock) == 256);
 
-/// What a message is filed under besides its exact key, if that is more than one order.
+/// Entries of a message in secondary indexes, if it is in more than one order.
 struct alignas(64) Listing {
   MatchLinks any_source;
   OrderPlace in_session, from_source;
@@ -60,7 +61,8 @@ class ArrivalOrder {
 
   bool empty() const noexcept { return first_ == nullptr; }
   UnexpectedNode* first() const noexcept { return first_ != nullptr ? first_in(*first_, first_->live) : nullptr; }
-  /// The one so far behind the first, if none between them was taken out; nullptr: who knows.
+  /// Returns the message `distance` positions behind the first, if none between them was removed. Otherwise returns
+  /// nullptr, or a message that may be another one.
   const UnexpectedNode* behind_first(unsigned distance) const noexcept {
     if (first_ == nullptr) return nullptr;
     unsigned slot = static_cast<unsigned>(std::countr_zero(first_->live)) + distance;
@@ -68,7 +70,7 @@ class ArrivalOrder {
     if (slot >= OrderBlock::slots) block = block->later, slot -= OrderBlock::slots;
     return block != nullptr && (block->live >> slot & 1) != 0 ? block->messages[slot] : nullptr;
   }
-  /// The one that came after it; nullptr: it was the last.
+  /// Returns the message that came after it; nullptr: it was the last.
   static UnexpectedNode* after(UnexpectedNode& message, Of of) noexcept {
     const OrderPlace at = place(message, of);
     const OrderBlock& block = *at.block();
@@ -76,18 +78,18 @@ class ArrivalOrder {
     if (rest != 0) return first_in(block, rest);
     return block.later != nullptr ? first_in(*block.later, block.later->live) : nullptr;
   }
-  /// The youngest. There is a spare block. Without a listing it is in no other order.
+  /// Appends the youngest message. Requires a spare block. Without a listing, the message is in no other order.
   void append(UnexpectedNode& message, Of of, OrderBlocks& blocks) noexcept {
     assert(place(message, of).block() == nullptr);
     if (last_ == nullptr || last_->given == OrderBlock::slots) add(blocks.take());
     put(*last_, message, of);
   }
-  /// Takes it out. Returns its order: it may be empty now.
+  /// Removes the message. Returns its order, which may be empty now.
   static ArrivalOrder& remove(UnexpectedNode& message, Of of, OrderBlocks& blocks) noexcept {
     const OrderPlace at = std::exchange(place(message, of), {});
     OrderBlock& block = *at.block();
     ArrivalOrder& order = *block.order;
-    assert((block.live >> at.slot() & 1) != 0);  // to look at the slot would be to miss the cache
+    assert((block.live >> at.slot() & 1) != 0);  // reading the slot itself would miss the cache
     block.live &= ~(std::uint64_t{1} << at.slot());
     if (--block.left == 0) {
       order.drop(block, blocks);
@@ -98,7 +100,7 @@ class ArrivalOrder {
   }
 
  private:
-  static constexpr unsigned few = 4;  ///< so many messages of two neighbours are moved into one block
+  static constexpr unsigned few = 4;  ///< two neighbours with at most so many messages are merged
 
   static OrderPlace& place(UnexpectedNode& message, Of of) noexcept {
     Listing* const listing = message.elsewhere.listing();
@@ -151,20 +153,20 @@ class ArrivalOrder {
   OrderBlock* last_ = nullptr;
 };
 
-/// The messages of one source: what the table of receives for any tag has under that key.
+/// The messages of one source: the entry for that key in the table of receives for any tag.
 struct SourceOrder : MatchNode, ArrivalOrder {};
 
 class Arrivals {
  public:
   bool empty() const noexcept { return listings_.in_use() + blocks_.in_use() + sources_.in_use() == 0; }
-  /// Makes room, so that nothing else fails: for so many more listings, and for so many more places of messages in
-  /// orders, of which as many may be new. Throws std::bad_alloc, then nothing has changed.
+  /// Reserves memory, so that no later call fails: for `more` listings, and for `places` positions of messages in
+  /// orders, of which `orders` may be new. Throws std::bad_alloc; then nothing has changed.
   void reserve(std::size_t more, std::size_t places, std::size_t orders) {
     listings_.reserve(more);
     blocks_.reserve(places / OrderBlock::slots + orders);
     sources_.reserve(orders);
   }
-  /// It gets a listing; the place that it has had, if any, is in that order.
+  /// Gives the message a listing. If the message had a position, it is in the order `had`.
   void list(UnexpectedNode& message, ArrivalOrder::Of had) noexcept {
     assert(message.elsewhere.listing() == nullptr);
     Listing& listing = listings_.take();
@@ -190,7 +192,7 @@ class Arrivals {
   void append(SourceOrder& source, UnexpectedNode& message) noexcept {
     source.ArrivalOrder::append(message, ArrivalOrder::Of::source, blocks_);
   }
-  /// Returns its source, which may have no message now.
+  /// Returns the source, which may have no message now.
   SourceOrder& remove_from_source(UnexpectedNode& message) noexcept {
     return static_cast<SourceOrder&>(ArrivalOrder::remove(message, ArrivalOrder::Of::source, blocks_));
   }

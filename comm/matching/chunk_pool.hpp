@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ChunkPool: memory for many small objects of one kind, which a burst takes and gives back after it.
+// ChunkPool: memory for many small objects of one kind, taken by a burst and returned after it.
 //
-// Who: matching. Threads: under the engine's lock.
-// Surprise: what is reserved cannot fail to be taken. Chunks go back when nothing is in use any more, all but the
-//     first. Each is as large as all before it together, from a quarter of a megabyte on a huge page.
+// Used by matching under the engine's lock: one thread at a time.
 //
-//   chunks_: │ first │ │ the same │ │ twice │ … │ huge page │ │ huge page: used ─▶ fresh_ … fresh_end_ │
+// Objects that have been reserved can be taken without failure. When no object is in use any more, all chunks but the
+// first are freed. Each chunk is as large as all chunks before it together; from 256 KiB on it is a huge page.
+//
+//   chunks_: │ first │ │ equal │ │ twice │ … │ huge page │ │ huge page: used ─▶ fresh_ … fresh_end_ │
 //   free_ ─▶ object that was used ─▶ …
 #pragma once
 
@@ -34,11 +35,11 @@ class ChunkPool {
 
   std::size_t in_use() const noexcept { return used_; }
   std::size_t chunks() const noexcept { return chunks_.size(); }
-  /// Throws std::bad_alloc, then nothing that can be seen has changed.
+  /// Makes room for `more` objects. Throws std::bad_alloc without a visible change.
   void reserve(std::size_t more) {
     while (spare_ < more) add_chunk();
   }
-  /// After reserve().
+  /// Takes an object. Requires a preceding reserve().
   Object& take() noexcept {
     assert(spare_ > 0);
     Cell* cell = free_;
@@ -78,7 +79,7 @@ class ChunkPool {
     Chunk chunk{nullptr, all == 0 ? first_chunk : all};
     if (all * sizeof(Cell) >= huge_from) {
       chunk = {static_cast<Cell*>(map_huge_page()), cells_of_huge};
-      // No huge page is to be had: a few are enough to go on.
+      // If no huge page is available, a few objects are enough to go on.
       if (chunk.cells == nullptr) chunk.count = first_chunk;
     }
     if (chunk.cells == nullptr) {
@@ -111,7 +112,7 @@ class ChunkPool {
 
   std::vector<Chunk> chunks_;
   Cell* free_ = nullptr;
-  Cell* fresh_ = nullptr;  ///< from here to fresh_end_ none was ever used
+  Cell* fresh_ = nullptr;  ///< from here to fresh_end_, no cell was ever used
   Cell* fresh_end_ = nullptr;
   std::size_t spare_ = 0, used_ = 0;
 };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// KeyedQueues: a growing hash table from (session, tag, source) to a FIFO of match nodes. Every operation is
-// constant-time, also while it grows.
+// KeyedQueues: a growing hash table from (session, tag, source) to a FIFO of match nodes. Every operation takes
+// constant time, also while the table grows.
 //
-// Who: the matcher, under the engine's lock.
-// Threads: under the engine's lock.
-// Surprise: it allocates only to grow; queues and collision chains run through the nodes.
+// Used by the matcher under the engine's lock: one thread at a time. It allocates only to grow; queues and collision
+// chains run through the nodes.
 //
 //   buckets (64 B, one cache line each)                         nodes (in requests or messages)
 //   ┌─────────────────────┬────────┬───────────────┬──────────┐     overflow only if all slots are full
@@ -14,14 +13,15 @@
 //                                          └──▶ head ⇄ next ⇄ … ⇄ tail    FIFO of one key; head.prev ──▶ tail
 //
 // All seven hashes of a bucket are compared at once, so that a full bucket costs no more instructions than an empty
-// one. Growth doubles the array and moves one old bucket per insertion; until all are moved a bucket is looked up
-//     where it lives:
+// one. Growth doubles the array and moves one old bucket per insertion. Until all are moved, a bucket is looked up
+// where it currently is:
 //
 //   old: [moved moved moved | not yet …]     new: [ …… twice as long …… ]
 //
-// Rejected: open addressing with stored keys (24 B an entry: 2.6 entries a line, and deletion leaves tombstones);
-//     one fixed array of chains (degrades beyond it); rehashing at once (a pause of milliseconds at a million
-//     entries).
+// Rejected: open addressing with stored keys (24 B for each entry: 2.6 entries in a line, and deletion leaves
+// tombstones).
+// Rejected: one fixed array of chains (degrades beyond its size).
+// Rejected: rehashing at once (a noticeable pause with many entries).
 #pragma once
 
 #include <bit>
@@ -44,11 +44,11 @@
 namespace canele::comm {
 
 struct MatchKey {
-  std::uint64_t tag, who;  // who: session and source, as they lie in a node
+  std::uint64_t tag, who;  // `who`: session and source, in the layout of a node
 
   MatchKey(std::uint64_t t, std::uint32_t session, std::int32_t source) noexcept
       : tag(t), who(session | std::uint64_t{static_cast<std::uint32_t>(source)} << 32) {}
-  /// The key of a node as it is, in two loads.
+  /// The key of a node, read with two loads.
   explicit MatchKey(const MatchNode& node) noexcept : tag(node.tag) {
     static_assert(offsetof(MatchNode, source) == offsetof(MatchNode, session) + sizeof node.session);
     std::memcpy(&who, &node.session, sizeof who);
@@ -62,12 +62,12 @@ struct MatchKey {
 struct alignas(64) MatchBucket {
   static constexpr unsigned slot_count = 7;
   static constexpr std::uint16_t free_mark = 0;
-  std::uint16_t marks[slot_count];  // bits of the hash, or free_mark
+  std::uint16_t marks[slot_count];  // fingerprints: bits of the hash, or free_mark
   std::uint16_t unused;
-  unsigned char pointers[8 * 6];  // of the slots' heads, 48 bits each, then the overflow's
+  unsigned char pointers[8 * 6];  // of the slots' heads, 48 bits each, then of the overflow
 
   static std::uint16_t mark(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash >> 48 | 1); }
-  /// The slots with that mark, which may be free_mark: two equal bits for each.
+  /// Returns the slots with that mark, which may be free_mark: two equal bits for each slot.
   unsigned having(std::uint16_t wanted) const noexcept {
 #ifdef __SSE2__
     const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(marks));
@@ -92,7 +92,8 @@ struct alignas(64) MatchBucket {
   }
   void set_overflow(const MatchNode* node) noexcept { store(pointers + std::size_t{6} * slot_count, node); }
 
-  /// Fresh zero pages: an array of any size costs nothing until it is touched. nullptr: no memory.
+  /// Allocates fresh zero pages: an array of any size costs nothing until it is touched. Returns nullptr if there is no
+  /// memory.
   static MatchBucket* allocate(std::size_t buckets) noexcept;
   static void release(MatchBucket* table, std::size_t buckets) noexcept;
 
@@ -108,8 +109,8 @@ struct alignas(64) MatchBucket {
 };
 static_assert(sizeof(MatchBucket) == 64);
 
-/// `Filing` tells how nodes are filed: static links(MatchNode&), which of a node's links this table uses, and static
-/// key(const MatchNode&), under which key. `Counting`: see statistics.hpp.
+/// `Filing` defines how nodes are indexed. Its static links(MatchNode&) returns the links that this table uses, and its
+/// static key(const MatchNode&) the key. `Counting`: see statistics.hpp.
 template <typename Filing, typename Counting = matching::NotCounted>
 class KeyedQueues {
  public:
@@ -127,24 +128,25 @@ class KeyedQueues {
   KeyedQueues(const KeyedQueues&) = delete;
   KeyedQueues& operator=(const KeyedQueues&) = delete;
 
-  /// Where find() found the head of a queue; valid until the table changes.
+  /// Position at which find() found the head of a queue; valid until the table changes.
   struct Place {
     std::uint64_t hash = 0;
     MatchBucket* bucket = nullptr;
     unsigned slot = 0;            ///< slot_count: in the overflow
-    MatchNode* before = nullptr;  ///< in the overflow: whose chain leads to it; nullptr: the bucket does
+    MatchNode* before = nullptr;  ///< in the overflow: the node whose chain leads to it; nullptr: the bucket does
   };
 
-  /// First node under the key, or nullptr.
+  /// Returns the first node under the key, or nullptr.
   MatchNode* find(const MatchKey& key) const noexcept {
     Place place;
     return find(key, place);
   }
   MatchNode* find(const MatchKey& key, Place& place) const noexcept;
-  /// find() where the first slot with the mark of the key, the lowest of `same`, is another key's, or there is none.
+  /// Continues find() when the first slot with the key's mark, the lowest of `same`, has another key, or there is no
+  /// such slot.
   MatchNode* find_further(const MatchKey& key, Place& place, unsigned same) const noexcept;
-  /// Sends for the bucket of the key, and tells its hash; and, when it is there, the head that has its mark, not looked
-  /// at.
+  /// foresee() prefetches the bucket of the key, and returns the hash. Once the bucket is there, guess() returns the
+  /// head that has the key's mark, without reading that head.
   std::uint64_t foresee(const MatchKey& key) const noexcept {
     const std::uint64_t h = hash(key);
     prefetch_to_write(&bucket(h));
@@ -156,22 +158,22 @@ class KeyedQueues {
     return same != 0 ? b.head(static_cast<unsigned>(std::countr_zero(same)) / 2) : nullptr;
   }
   const MatchNode* guess(const MatchKey& key) const noexcept { return guess(hash(key)); }
-  /// Appends to the FIFO of the node's key; the second, where the caller has it at hand: to read it out of a node that
-  /// was just written, piece by piece, would wait until the pieces have left the store buffer.
+  /// Appends to the FIFO of the node's key. The second overload is for callers that have the key at hand. To load a key
+  /// from a node whose fields were just written one by one would wait until they have left the store buffer.
   void push(MatchNode& node) { push(node, Filing::key(node)); }
   void push(MatchNode& node, const MatchKey& key);
-  /// Puts it in front of its FIFO instead.
+  /// Prepends the node to its FIFO.
   void push_first(MatchNode& node, const MatchKey& key);
-  /// Takes the first node of its FIFO out, which find() has just found at `place`.
+  /// Removes the first node of its FIFO, which find() has just found at `place`.
   void remove_first(MatchNode& node, const Place& place) noexcept;
-  /// Takes the node out, wherever in its FIFO it is.
+  /// Removes the node, wherever it is in its FIFO.
   void remove(MatchNode& node) noexcept;
   MatchNode* next(MatchNode& node) const noexcept { return links(node).next; }
 
   const matching::Tally& tally() const noexcept { return tally_; }
   std::size_t keys() const noexcept { return keys_; }
   std::size_t bytes() const noexcept { return (mask_ + 1 + (old_ ? old_mask_ + 1 : 0)) * sizeof(MatchBucket); }
-  /// Calls visit(node) for every node, as long as it says true; the table must not change meanwhile.
+  /// Calls visit(node) for every node while it returns true; the table must not change meanwhile.
   template <typename Visit>
   void each_while(Visit visit) const;
 
@@ -182,7 +184,7 @@ class KeyedQueues {
   static MatchLinks& links(MatchNode& node) noexcept { return Filing::links(node); }
 
   /// One wide multiplication, its halves folded (as in wyhash); seeded because peers choose the tags. The second factor
-  /// is odd, so that no key wipes out the low bits of the first.
+  /// is odd, so that no key can clear the low bits of the first.
   std::uint64_t hash(const MatchKey& key) const noexcept {
     const Wide product = static_cast<Wide>(key.tag ^ seed_) * ((std::rotl(key.who, 32) << 1 | 1) ^ factor_);
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
@@ -194,7 +196,7 @@ class KeyedQueues {
     }
     return table_[h & mask_];
   }
-  /// find(), but no search in the sense of the statistics: only a step.
+  /// find() for a modification: counted as a step, not as a search.
   [[gnu::always_inline]] MatchNode* find_to_change(const MatchKey& key, Place& place) const noexcept {
     if constexpr (Counting::on) {
       const matching::Tally before = tally_;
@@ -205,15 +207,15 @@ class KeyedQueues {
       return find(key, place);
     }
   }
-  /// Where a head is, by its address: no other node is looked at, but in an overflow.
+  /// Finds the position of a head by its address. Reads no other node, except in an overflow.
   Place place_of(MatchNode& head) const noexcept;
-  /// The node is the first of a queue that find() has looked for at `place`, and not found.
+  /// Starts a queue with the node; find() has searched for its key at `place` without success.
   [[gnu::always_inline]] void begin_queue(MatchNode& node, const Place& place) noexcept {
     links(node) = {&node, nullptr, nullptr};
     ++keys_;
     insert_head(*place.bucket, node, place.hash);
   }
-  /// What leads to the head at `place` leads to `instead`.
+  /// Replaces the pointer to the head at `place` by `instead`.
   static void replace_head(const Place& place, MatchNode* instead) noexcept {
     if (place.slot != MatchBucket::slot_count) [[likely]] {
       place.bucket->set_head(place.slot, instead);
@@ -223,7 +225,7 @@ class KeyedQueues {
       place.bucket->set_overflow(instead);
     }
   }
-  /// Its head is gone: one of the overflow, if there is any, takes its place.
+  /// Clears the slot after its head was removed. A head from the overflow, if there is one, takes its place.
   void vacate(MatchBucket& b, unsigned slot) noexcept;
   void count_probe() const noexcept {
     if constexpr (Counting::on) ++tally_.probes, ++tally_.lines;
@@ -231,13 +233,14 @@ class KeyedQueues {
   void count_compared() const noexcept {
     if constexpr (Counting::on) ++tally_.probes, ++tally_.lines, ++tally_.attempts;
   }
-  /// Into a free slot of its bucket, else in front of the overflow.
+  /// Inserts into a free slot of its bucket, or else in front of the overflow.
   static void insert_head(MatchBucket& b, MatchNode& head, std::uint64_t hash) noexcept;
   [[gnu::noinline]] void make_room() {
     if (old_ == nullptr && !grow()) return;
     move_one();
   }
-  /// False: no memory. The table stays as it is, only slower, and asks again when it holds a quarter more.
+  /// Returns false if there is no memory. The table stays as it is, only slower, and tries again when it holds a
+  /// quarter more.
   bool grow() noexcept;
   void move_one() noexcept;
 
@@ -245,7 +248,7 @@ class KeyedQueues {
   MatchBucket* table_;
   std::size_t mask_;
   std::size_t keys_ = 0;
-  std::size_t limit_ = keys_per_bucket * first_buckets;  // from so many keys on a push has more to do; 0 while growing
+  std::size_t limit_ = keys_per_bucket * first_buckets;  // a push with that many keys makes room; 0 while growing
   MatchBucket* old_ = nullptr;                           // while growing
   std::size_t old_mask_ = 0, moved_ = 0;
   mutable matching::Tally tally_;  // zero unless Counting
@@ -268,7 +271,7 @@ template <typename Filing, typename Counting>
   } else if (b.overflow() == nullptr) [[likely]] {
     return nullptr;
   }
-  Place further = place;  // or `place`, whose address would be known, had to be in memory
+  Place further = place;  // a copy: taking the address of `place` would force it into memory
   MatchNode* const node = find_further(key, further, same);
   place = further;
   return node;
@@ -349,7 +352,7 @@ template <typename Filing, typename Counting>
   MatchNode* follower = own.next;
   if (follower != nullptr) {
     MatchLinks& fl = links(*follower);
-    fl.prev = own.prev;  // the tail, perhaps itself
+    fl.prev = own.prev;  // the tail, possibly the follower itself
     fl.chain = own.chain;
   } else {
     --keys_;
@@ -366,8 +369,8 @@ template <typename Filing, typename Counting>
 template <typename Filing, typename Counting>
 void KeyedQueues<Filing, Counting>::remove(MatchNode& node) noexcept {
   MatchLinks& own = links(node);
-  const bool first = links(*own.prev).next == nullptr;  // its prev is the tail
-  if (!first && own.next != nullptr) {                  // in the middle: the table need not know
+  const bool first = links(*own.prev).next == nullptr;  // prev of the first node is the tail
+  if (!first && own.next != nullptr) {                  // in the middle: the table is not affected
     links(*own.prev).next = own.next;
     links(*own.next).prev = own.prev;
     return;
@@ -379,7 +382,7 @@ void KeyedQueues<Filing, Counting>::remove(MatchNode& node) noexcept {
   Place place;
   MatchNode* const head = find_to_change(Filing::key(node), place);
   assert(head != nullptr && "removing a node that is not in the table");
-  links(*own.prev).next = nullptr;  // the tail
+  links(*own.prev).next = nullptr;  // the new tail
   links(*head).prev = own.prev;
 }
 

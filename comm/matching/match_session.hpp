@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MatchSession: the matcher's state of one session; and the two plain FIFOs that matchers link nodes into.
+// MatchSession: the matcher's state of one session. Also the plain FIFO into which matchers link nodes.
 //
-// Who: the session owns it, the matcher uses it.
-// Threads: under the engine's lock.
-// Surprise: an alternative keeps most of its state elsewhere: only the counts, and the arrivals if it wants them, are
-//     used by all.
+// The session owns it, and the matcher uses it under the engine's lock: no other thread touches it.
+//
+// An alternative matcher keeps most of its state elsewhere. All matchers use the counts, and may use the arrival order.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ inline MatchClass classify(std::int32_t source, std::uint64_t mask) noexcept {
   return MatchClass::masked;
 }
 
-/// A FIFO through MatchNode::links; the nodes know their neighbours, so any can be taken out.
+/// A doubly linked FIFO through MatchNode::links, so that any node can be removed.
 struct NodeFifo {
   MatchNode* first = nullptr;
   MatchNode* last = nullptr;
@@ -42,12 +41,12 @@ struct NodeFifo {
     (node.links.next != nullptr ? node.links.next->links.prev : last) = node.links.prev;
     node.links = MatchLinks{};
   }
-  /// visit(MatchNode&) for every node, the oldest first; nothing may change meanwhile.
+  /// Calls visit(MatchNode&) for every node, the oldest first; the FIFO must not change meanwhile.
   template <typename Visit>
   void each(Visit visit) const {
     for (MatchNode* node = first; node != nullptr; node = node->links.next) visit(*node);
   }
-  /// The oldest that fits(const MatchNode&), taken out; or nullptr.
+  /// Removes and returns the oldest node for which fits(const MatchNode&) holds; or returns nullptr.
   template <typename Fits>
   MatchNode* take_first(Fits fits) {
     for (MatchNode* node = first; node != nullptr; node = node->links.next) {
@@ -60,21 +59,21 @@ struct NodeFifo {
 };
 
 struct alignas(64) MatchSession {
-  /// Tests let the window be shorter, so that few receives are many.
+  /// Tests shorten the window, so that a few receives already overflow it.
   explicit MatchSession(unsigned window_length = PostedWindow::slot_count) noexcept : window(window_length) {}
 
   std::uint32_t id = 0;
-  bool files_elsewhere = false;  ///< unexpected messages: under more than their exact keys
-  bool lists = false;            ///< each has a listing
-  bool orders_arrivals = false;  ///< and is in the session's order
+  bool files_elsewhere = false;  ///< unexpected messages are indexed by more than their exact keys.
+  bool lists = false;            ///< each of them has a listing.
+  bool orders_arrivals = false;  ///< and is in the arrival order of the session.
   bool indexes_any_source = false, indexes_any_tag = false;
   std::size_t posted = 0, unexpected = 0;
-  std::size_t posted_inexact = 0;  ///< all classes but exact
-  std::size_t filed = 0;           ///< exact receives in the table; those in the window are older
+  std::size_t posted_inexact = 0;  ///< all classes but exact.
+  std::size_t filed = 0;           ///< exact receives in the table; those in the window are older.
   PostedWindow window;
   std::size_t posted_any_source = 0, posted_any_tag = 0;
-  NodeFifo any_any, masked;  ///< posted receives of these classes
-  Arrivals arrivals;         ///< of the unexpected messages, once it lists them
+  NodeFifo any_any, masked;  ///< posted receives of these classes.
+  Arrivals arrivals;         ///< order of the unexpected messages, once it is needed
 };
 
 }  // namespace canele::comm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The matcher. See matcher.hpp for the classes. Threads: under the engine's lock.
-// Surprise: arrival compares at most five stamps: the heads of the classes in use.
+// The matcher. See matcher.hpp for the classes. An arrival compares at most five stamps, those of the heads of the
+// classes in use, and the masked receives before the best of these.
 #include "comm/matching/matcher.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::size_t sources_of(const std::vector<UnexpectedNode*>& messages) {
 
 }  // namespace
 
-/// Takes note of what one operation costs, from its beginning to its end. Nothing where nothing is counted.
+/// Records the cost of one operation, from construction to destruction. No code unless counting is on.
 template <typename Counting>
 class BasicMatcher<Counting>::Noted {
  public:
@@ -60,7 +60,7 @@ BasicMatcher<Counting>::BasicMatcher(std::uint64_t seed) : BasicMatcher(seed, nu
 template <typename Counting>
 BasicMatcher<Counting>::~BasicMatcher() = default;
 
-/// A part of post(), too.
+/// Shared by queue() and post().
 template <typename Counting>
 [[gnu::always_inline]] inline void BasicMatcher<Counting>::queue_in_line(MatchSession& session, PostedNode& receive) {
   const MatchClass match_class = classify(receive.source, receive.mask);
@@ -90,7 +90,7 @@ void BasicMatcher<Counting>::queue(MatchSession& session, PostedNode& receive) {
   queue_in_line(session, receive);
 }
 
-/// The message that a new receive takes, taken out. The exact class needs only one look into the table for both.
+/// Removes and returns the message that a new receive matches. The exact class needs only one table access for both.
 template <typename Counting>
 [[gnu::always_inline]] inline UnexpectedNode* BasicMatcher<Counting>::receive_now(MatchSession& session,
                                                                                   const PostedNode& receive) {
@@ -102,9 +102,9 @@ template <typename Counting>
   return take_exact(session, receive.tag, receive.source);
 }
 
-/// Into the table: the window has no room, or had none when others were posted, which are in the table still. What is
-/// in the window goes there, too, by and by, its youngest first and in front of the others: soon it is empty, and no
-/// longer searched in vain.
+/// Queues a receive in the table. The window has no room, or had none before, and older receives are still in the
+/// table. Receives in the window move to the table gradually, the youngest first, each in front of its queue. Soon the
+/// window is empty, and is no longer searched in vain.
 template <typename Counting>
 [[gnu::noinline]] void BasicMatcher<Counting>::file_exact(MatchSession& session, PostedNode& receive) {
   constexpr int moved_with_each = 2;
@@ -172,7 +172,7 @@ PostedNode* BasicMatcher<Counting>::arrive_in_tables(MatchSession& session, std:
   return exact;
 }
 
-/// The oldest of the exact receive that fits, if any, and those of the other classes.
+/// Returns the oldest of `exact` (if any) and the fitting receives of the other classes.
 template <typename Counting>
 MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::uint64_t tag, std::int32_t source,
                                               MatchNode* exact) const noexcept {
@@ -197,7 +197,7 @@ MatchNode* BasicMatcher<Counting>::oldest_fit(const MatchSession& session, std::
   return best;
 }
 
-/// Those that take the first of a list, or walk along it, are led nowhere.
+/// Receives that take the first of a list, or walk along it, get no prefetch.
 template <typename Counting>
 std::uint64_t BasicMatcher<Counting>::foresee_inexact_post(const MatchSession& session, std::uint64_t tag,
                                                            std::uint64_t mask) const noexcept {
@@ -223,8 +223,8 @@ void BasicMatcher<Counting>::foresee_places(std::uint64_t where) const noexcept 
   prefetch_to_write(listing->in_session.block());
 }
 
-/// Who takes the first one comes back for those behind it: sends for a message, and, for one that was sent for some
-/// receives ago, for what it has to be taken out of.
+/// After the first message, the program will take the following ones. Prefetches the message eight positions on, and
+/// the listing and bucket of the one four positions on, whose line was prefetched some receives ago.
 template <typename Counting>
 void BasicMatcher<Counting>::foresee_behind_first(const ArrivalOrder& order) const noexcept {
   if (!is_large()) return;
@@ -421,8 +421,8 @@ bool BasicMatcher<Counting>::is_next(const MatchSession& session, const PostedNo
   return find_exact(session, receive.tag, receive.source) == &receive;
 }
 
-/// Before the messages that are there are filed under something else, too: any source, or so many orders. They are
-/// listed when that is more than one order.
+/// Prepares the messages that are there for another index: any source, or that many `orders`. Gives them listings when
+/// they are in more than one order.
 template <typename Counting>
 void BasicMatcher<Counting>::file_elsewhere(MatchSession& session, bool any_source, std::size_t orders) {
   const bool in_orders = !any_source || session.orders_arrivals || session.indexes_any_tag;
@@ -439,7 +439,7 @@ void BasicMatcher<Counting>::file_elsewhere(MatchSession& session, bool any_sour
   session.files_elsewhere = true;
 }
 
-/// The messages that are there, by their stamps.
+/// Returns the messages that are there, sorted by their stamps.
 template <typename Counting>
 std::vector<UnexpectedNode*> BasicMatcher<Counting>::in_order(const MatchSession& session) const {
   std::vector<UnexpectedNode*> there;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What matching links together: posted receives and unexpected messages, both embedded in objects owned by others.
+// The nodes that matching links together: posted receives and unexpected messages, embedded in objects with other
+// owners.
 //
-// Who: the matcher, under the engine's lock.
-// Threads: under the engine's lock.
-// Surprise: one node type serves both, because under one key of one class only one of the two kinds can be queued:
-//     a message that found a posted receive would not be unexpected.
+// Used by the matcher under the engine's lock: one thread at a time.
+//
+// One node type serves both kinds. Under one key of one class, only one of the two kinds can be queued: a message that
+// found a posted receive would not be unexpected.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,14 @@ struct MatchNode;
 struct Listing;
 struct OrderBlock;
 
-/// Links of one queue. In the table's, prev of the head is the tail; `chain` links heads that overflow one bucket.
+/// Links of one queue. In a table, prev of the head is the tail; `chain` links heads that overflow one bucket.
 struct MatchLinks {
   MatchNode* prev = nullptr;
   MatchNode* next = nullptr;
   MatchNode* chain = nullptr;
 };
 
-/// Where a matcher that keeps entries outside the nodes has this one's (alternatives/lane_list.hpp).
+/// Position of the entry in a matcher that keeps its entries outside of the nodes (alternatives/lane_list.hpp).
 struct MatchPlace {
   void* block;
   std::uint32_t lane;
@@ -33,15 +34,15 @@ struct MatchPlace {
 
 struct MatchNode {
   std::uint64_t tag = 0;
-  std::uint64_t stamp = 0;    ///< order of posting or of arrival, over the whole engine
-  std::uint32_t session = 0;  ///< local number of the session
+  std::uint64_t stamp = 0;    ///< order of posting or of arrival, over the whole engine.
+  std::uint32_t session = 0;  ///< local number of the session.
   std::int32_t source = 0;    ///< rank, or rank_any
   union {
     MatchLinks links{};  ///< posted: the queue of its class; unexpected: the queue of the exact key
     MatchPlace place;
   };
-  bool posted = false;           ///< a receive; else an unexpected message
-  bool queued = false;           ///< in the matcher
+  bool posted = false;           ///< a receive; otherwise an unexpected message.
+  bool queued = false;           ///< in the matcher.
   std::uint8_t match_class = 0;  ///< posted: the class whose queue holds it
 };
 
@@ -51,7 +52,8 @@ struct PostedNode : MatchNode {
   std::uint8_t slot = no_slot;  ///< in the session's window
   std::uint64_t mask = ~std::uint64_t{0};
 
-  /// For what comes next. All else is the matcher's, which writes it before it reads it.
+  /// Sets the arguments for the next use. The other members belong to the matcher, which writes them before it reads
+  /// them.
   void name(std::int32_t from, std::uint64_t with_tag, std::uint64_t under_mask) noexcept {
     tag = with_tag;
     mask = under_mask;
@@ -60,7 +62,8 @@ struct PostedNode : MatchNode {
   }
 };
 
-/// A slot of a block (arrivals.hpp), or none, in one word: blocks lie on lines, and have less than 32 slots.
+/// A slot of a block (arrivals.hpp), or no slot, in one word. Blocks are aligned to cache lines and have less than 32
+/// slots, so the low bits are free.
 class OrderPlace {
  public:
   OrderPlace() = default;
@@ -71,11 +74,11 @@ class OrderPlace {
 
  private:
   friend struct Elsewhere;
-  std::uintptr_t bits_ = 0;  ///< the lowest is set, if it is one
+  std::uintptr_t bits_ = 0;  ///< the lowest bit is set if there is a slot
 };
 
-/// What else a message is filed under than its exact key, in one word: nothing, its place in the only order that there
-/// is, or a listing.
+/// What a message is indexed by besides its exact key, in one word. Either nothing, or its slot in the only order, or a
+/// listing.
 struct Elsewhere {
   OrderPlace place;
   Listing* listing() const noexcept {
@@ -84,11 +87,11 @@ struct Elsewhere {
   void set(Listing* listing) noexcept { place.bits_ = reinterpret_cast<std::uintptr_t>(listing); }
 };
 
-/// A message that waits for its receive: one cache line, its owner's share included.
+/// A message that waits for its receive. One cache line, including the fields of its owner.
 struct UnexpectedNode : MatchNode {
-  std::uint8_t traits = 0;   ///< its owner's
-  std::uint32_t stored = 0;  ///< its owner's
-  Elsewhere elsewhere;       ///< in sessions that have been asked for messages by less than an exact key
+  std::uint8_t traits = 0;   ///< belongs to the owner.
+  std::uint32_t stored = 0;  ///< belongs to the owner.
+  Elsewhere elsewhere;       ///< used in sessions that were asked for messages by less than an exact key
 };
 static_assert(sizeof(UnexpectedNode) == 64 && sizeof(PostedNode) == 64);
 

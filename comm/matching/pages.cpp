@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory from the system. See pages.hpp (who, threads).
-// Surprise: the system aligns to pages only: twice the size is mapped, and what is in excess is given back at once.
+// Memory from the system. The system aligns to ordinary pages only. So twice the size is mapped, and the excess is
+// unmapped at once.
 #include "comm/matching/pages.hpp"
 
 #include <sys/mman.h>

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PostedWindow: the exact receives of a session as long as they are few, in the order in which they were posted.
+// PostedWindow: the exact receives of a session while they are few, in the order of posting.
 //
-// Who: the matcher; part of MatchSession.
-// Threads: under the engine's lock.
-// Surprise: the receive that was posted first is looked at first, and mostly it is the one. Only if it is not, all are
-//     searched, a fixed number of steps: there are 64 slots.
+// Part of MatchSession; used by the matcher under the engine's lock: one thread at a time.
+//
+// The receive that was posted first is examined first, and mostly it matches. Only if it does not, all are searched, in
+// a fixed number of steps: there are 64 slots.
 //
 //            oldest                        youngest
-//   slots: │ a │ · │ b │ c │ … │ d │ · │ … │ z │ end: the next one goes here, if it is free
-//            one bit each: taken or not;  32 bits of hash each, compared by fours;  the receive
+//   slots: │ a │ · │ b │ c │ … │ d │ · │ … │ z │ end: the next receive goes here, if the slot is free
+//            per slot: one bit, taken or not;  32 bits of hash, compared by fours;  the receive
 //
-// Slots are taken in turn, so that one place is empty behind each that was taken out of turn; and when none is left
-// taken, the first is next: a request and its answer stay on one cache line.
+// Slots are given out in turn, so a slot whose receive was removed out of turn stays empty. When no slot is taken, the
+// first slot is next: a request and its answer stay on one cache line.
 //
-// Rejected: links through the receives instead of slots (to find one is a walk); the table for all (a hash, a bucket
-//     and the links of a queue were a third of the instructions of a small message); any free slot for the next one
-//     (who is oldest would have to be looked for).
+// Rejected: links through the receives instead of slots (a search is a walk).
+// Rejected: the table for all receives (the hash, a bucket and the links of a queue are many instructions for a small
+// message).
+// Rejected: any free slot for the next receive (the oldest one would have to be searched for).
 #pragma once
 
 #include <bit>
@@ -43,13 +44,13 @@ class PostedWindow {
   }
 
   bool empty() const noexcept { return taken_ == 0; }
-  /// Of a window that is not empty.
+  /// Requires a window that is not empty.
   PostedNode& oldest() const noexcept { return *receives_[oldest_slot()]; }
   PostedNode& youngest() const noexcept {
     return *receives_[(end_ - 1 - static_cast<unsigned>(std::countl_zero(from_end()))) % slot_count];
   }
 
-  /// false: there is no room.
+  /// Returns false if there is no room.
   [[gnu::always_inline]] bool append(PostedNode& receive, std::uint64_t tag, std::int32_t source) noexcept {
     unsigned slot = 0;
     if (taken_ != 0) {
@@ -63,7 +64,8 @@ class PostedWindow {
     end_ = (slot + 1) % slot_count;
     return true;
   }
-  /// The oldest is taken out, if it is for such a message; else nullptr. Of a window that is not empty.
+  /// Removes and returns the oldest, if it is for such a message; else returns nullptr. Requires a window that is not
+  /// empty.
   [[gnu::always_inline]] PostedNode* take_oldest(std::uint64_t tag, std::int32_t source) noexcept {
     const unsigned slot = oldest_slot();
     PostedNode* const receive = receives_[slot];
@@ -79,17 +81,17 @@ class PostedWindow {
   bool holds(const PostedNode& receive) const noexcept {
     return receive.slot < slot_count && (taken_ >> receive.slot & 1) != 0 && receives_[receive.slot] == &receive;
   }
-  /// The oldest for such a message, or nullptr. Counts what it looks at.
+  /// Returns the oldest for such a message, or nullptr. Counts the entries that it examines.
   template <typename Counting>
   PostedNode* find(std::uint64_t tag, std::int32_t source, matching::Tally& tally) const noexcept;
-  /// visit(PostedNode&) for each, the oldest first; nothing may change meanwhile.
+  /// Calls visit(PostedNode&) for each, the oldest first; nothing may change meanwhile.
   template <typename Visit>
   void each(Visit visit) const {
     for (std::uint64_t left = from_end(); left != 0; left &= left - 1) visit(*receives_[slot_of_lowest(left)]);
   }
 
  private:
-  /// The taken slots from `end_` on, which are those from the oldest on.
+  /// Returns the taken slots, rotated to begin at `end_`: the lowest bit that is set is the oldest.
   std::uint64_t from_end() const noexcept { return std::rotr(taken_, static_cast<int>(end_)); }
   unsigned slot_of_lowest(std::uint64_t of_from_end) const noexcept {
     return (end_ + static_cast<unsigned>(std::countr_zero(of_from_end))) % slot_count;
@@ -99,11 +101,11 @@ class PostedWindow {
     const std::uint64_t both = tag ^ std::uint64_t{static_cast<std::uint32_t>(source)} << 32;
     return static_cast<std::uint32_t>(both * 0x9e3779b97f4a7c15u >> 32);
   }
-  /// Of 16 slots, those that have this hash, a bit each.
+  /// Returns those of 16 slots that have this hash, one bit each.
   unsigned having(std::uint32_t hash, unsigned first) const noexcept;
 
   std::uint64_t taken_ = 0;
-  std::uint64_t blocked_;  ///< who is posted must have none of these, from `end_` on
+  std::uint64_t blocked_;  ///< a new receive needs all of these slots, counted from `end_`, to be free
   unsigned end_ = 0;
   alignas(16) std::uint32_t hashes_[slot_count] = {};
   PostedNode* receives_[slot_count] = {};
@@ -126,7 +128,7 @@ inline unsigned PostedWindow::having(std::uint32_t wanted, unsigned first) const
 template <typename Counting>
 PostedNode* PostedWindow::find(std::uint64_t tag, std::int32_t source, matching::Tally& tally) const noexcept {
   const auto look_at = [&](const PostedNode& receive) {
-    if constexpr (Counting::on) ++tally.probes, ++tally.attempts, tally.lines += 2;  // its slot, and itself
+    if constexpr (Counting::on) ++tally.probes, ++tally.attempts, tally.lines += 2;  // its slot, and the node
     return receive.tag == tag && receive.source == source;
   };
   if (taken_ == 0) return nullptr;

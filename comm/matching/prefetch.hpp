@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sends for a cache line that will be needed. It may be any address: nothing happens if it is none.
+// Prefetch hints for a cache line. Any address is allowed; an invalid one has no effect.
 //
-// Who: matching and protocol/, instead of __builtin_prefetch. Threads: any.
-// Surprise: the empty asm. To GCC a function that does nothing but __builtin_prefetch has no effect, and it deletes the
-//     calls of it.
+// Used by matching and protocol/ instead of __builtin_prefetch. Any thread may call these functions.
+//
+// The empty asm is needed: GCC sees no effect in a function with only a __builtin_prefetch, and deletes calls of it.
 #pragma once
 
 namespace canele::comm {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What matching costs, counted: entries compared, cache lines read, entries moved, and histograms of them.
+// Counts the cost of matching: entries compared, cache lines read, entries moved, and histograms of them.
 //
-// Who: the alternatives count always; the table only as CountingMatcher (tests, benchmarks), so that the engine's
-//     default path has no trace of it.
-// Threads: under the engine's lock, as the matcher.
-// Surprise: lines are counted by the structure's own layout, not measured: a line that two steps of one search read is
-//     counted once where the code knows it, and the caches of the machine play no part.
+// The alternatives always count. The table counts only as CountingMatcher (tests, benchmarks), so that the engine's
+// default path contains no code for it. Used under the engine's lock, like the matcher: one thread at a time.
+//
+// Lines are counted by the layout of the structure, not measured. If two steps of one search read the same line, it is
+// counted once where the code knows it. The caches of the machine play no part.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,12 @@
 
 namespace canele::comm::matching {
 
-/// Of one operation, or of many.
+/// Cost of one operation, or of many.
 struct Tally {
-  std::uint64_t attempts = 0;  ///< entries compared, by one or many at once
-  std::uint64_t verified = 0;  ///< entries compared once more, in full, after a filter let them pass
-  std::uint64_t probes = 0;    ///< table: buckets looked at, and entries compared in them
-  std::uint64_t moved = 0;     ///< table: entries moved because it grows
+  std::uint64_t attempts = 0;  ///< entries compared, one or several at once.
+  std::uint64_t verified = 0;  ///< entries compared again, in full, after they passed a filter.
+  std::uint64_t probes = 0;    ///< table: buckets examined, and entries compared in them.
+  std::uint64_t moved = 0;     ///< table: entries moved because it grows.
   std::uint64_t lines = 0;     ///< cache lines read to find the entry
 
   Tally& operator+=(const Tally& other) noexcept {
@@ -57,14 +57,14 @@ class Histogram {
 };
 
 struct Statistics {
-  std::uint64_t searches = 0;    ///< posts, arrivals and probes that looked at a queue that was not empty
-  std::uint64_t operations = 0;  ///< posts, arrivals, messages stored, probes
-  Tally total;                   ///< of all operations
-  std::uint64_t most_steps = 0;  ///< of one operation
-  Histogram search_length;       ///< attempts of each search
-  Histogram posted, unexpected;  ///< how many were queued in the session, at each insertion and removal
+  std::uint64_t searches = 0;    ///< posts, arrivals and probes that examined a queue with entries.
+  std::uint64_t operations = 0;  ///< posts, arrivals, messages stored, probes.
+  Tally total;                   ///< of all operations.
+  std::uint64_t most_steps = 0;  ///< of one operation.
+  Histogram search_length;       ///< attempts of each search.
+  Histogram posted, unexpected;  ///< number queued in the session, at each insertion and removal
 
-  /// One operation is over; `searched`: it had something to look at.
+  /// Records one operation at its end. `searched`: it had entries to examine.
   void note(const Tally& cost, bool searched) noexcept {
     ++operations;
     total += cost;
@@ -75,7 +75,7 @@ struct Statistics {
   }
 };
 
-/// Policies of the table. This one leaves nothing in the code.
+/// Counting policies of the table. NotCounted leaves no trace in the code.
 struct NotCounted {
   static constexpr bool on = false;
 };

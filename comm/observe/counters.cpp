@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Names and help of the counters: what canele_counter_name() and the JSON use.
-//
-// Who: observe and the C ABI. Threads: constant data, any thread.
-// Surprise: the order is that of enum Counter; names are part of the interface, so they only ever get added.
+// Names and help of the counters, for canele_counter_name() and the JSON. Constant data: any thread may read it. The
+// order is that of enum Counter. Names are part of the public interface, so they may only be added.
 #include "comm/observe/counters.hpp"
 
 #include <array>

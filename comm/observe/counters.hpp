@@ -2,9 +2,10 @@
 //
 // Counters: one table of everything the engine counts.
 //
-// Who: the engine adds (under its lock, or with add_shared elsewhere); anybody reads.
-// Threads: single writer at a time, any number of readers; a value may be one event old.
-// Surprise: add() is a plain load and store, no read-modify-write: it relies on the engine's lock.
+// The engine adds under its lock; code without the lock adds with add_shared(). Any thread may read at any time, and
+// may see a value that is one event old.
+//
+// add() is a plain load and store, not a read-modify-write: it relies on the engine's lock.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@
 namespace canele::comm {
 
 enum class Counter : int {
-  // kept per peer; the engine's are their sums
+  // kept for each peer; the engine's values are their sums
   messages_sent,
   bytes_sent,
   messages_received,
@@ -23,39 +24,39 @@ enum class Counter : int {
   packets_sent,
   packets_received,
   per_peer_count,
-  // whole engine only
+  // for the whole engine only
   eager_sent = per_peer_count,
   rendezvous_sent,
-  aggregated_chunks,    ///< envelopes that shared a packet with an earlier one
-  posted_matches,       ///< arrivals that found their receive waiting
-  unexpected_messages,  ///< arrivals that found none
-  unexpected_dropped,   ///< those that no receive has taken before their session was closed
+  aggregated_chunks,    ///< envelopes that shared a packet with an earlier one.
+  posted_matches,       ///< arrivals that found their receive waiting.
+  unexpected_messages,  ///< arrivals that found none.
+  unexpected_dropped,   ///< stored messages without a receive when their session was closed, or the engine finalized
   unexpected_now,
   unexpected_most,
   unexpected_bytes_now,
   unexpected_bytes_most,
-  credit_stalls,      ///< sends that had to wait for credit
-  credit_stalled_ns,  ///< time in which some send waited for it, summed over peers
+  credit_stalls,      ///< sends that had to wait for credit.
+  credit_stalled_ns,  ///< ns in which at least one send waited for credit, summed over peers
   withheld_now,
   withheld_most,
   multicasts_sent,
-  multicasts_forwarded,  ///< streams to ranks that others' multicasts went to by us
-  bytes_forwarded,       ///< that those streams were asked for
+  multicasts_forwarded,  ///< streams that this rank forwarded for multicasts of other roots.
+  bytes_forwarded,       ///< bytes requested by the receivers of those streams
   truncated,
   cancelled,
-  copies_pushed,  ///< bytes written to a peer's memory by cross-memory attach
-  copies_pulled,  ///< bytes read from a peer's memory by cross-memory attach
-  lock_taken,     ///< submissions that ran at once
+  copies_pushed,  ///< bytes written directly to a peer's memory.
+  copies_pulled,  ///< bytes read directly from a peer's memory.
+  lock_taken,     ///< submissions that ran at once.
   lock_queued,    ///< submissions left to the holder of the lock
   callbacks,
   wakes_sent,  ///< doorbells rung
   worker_parks,
   worker_wakes,
   waiter_parks,
-  turns_lost,  ///< gathered from the threads that poll
+  turns_lost,  ///< collected from the polling threads: times a thread lost its core
   peers_failed,
-  rails_failed,    ///< rails that died while their peer lived on by others
-  frames_refused,  ///< connections closed because of nonsense
+  rails_failed,    ///< rails that died while their peer stayed connected by other rails.
+  frames_refused,  ///< connections closed because of malformed packets
   count
 };
 
@@ -65,7 +66,7 @@ struct CounterInfo {
 };
 const CounterInfo& counter_info(Counter counter);
 
-/// Counters from `First` up to but not including `Last`.
+/// The counters from `First` up to but not including `Last`.
 template <Counter First, Counter Last>
 class CounterTable {
  public:
@@ -82,7 +83,7 @@ class CounterTable {
   void raise_to(Counter most, Counter now) {
     if (read(now) > read(most)) values_[static_cast<int>(most)].store(read(now), std::memory_order_relaxed);
   }
-  /// 0 for a counter that is not in this table.
+  /// Returns 0 for a counter that is not in this table.
   std::uint64_t read(Counter counter) const {
     return counter < Last ? values_[static_cast<int>(counter)].load(std::memory_order_relaxed) : 0;
   }

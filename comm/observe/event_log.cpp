@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Event log: names, and the dump in the trace event format of Chrome and Perfetto.
+// Event log: names, and the dump in the trace event format of Chrome and Perfetto. No code here is on the path of a
+// message.
 //
-// Who and threads: see event_log.hpp; nothing here is on the path of a message.
-// Surprise: the format wants microseconds; they are written with three decimals so that no nanosecond is lost.
+// The format requires microseconds; they are written with three decimals so that no nanosecond is lost.
 #include "comm/observe/event_log.hpp"
 
 #include <array>
@@ -44,7 +44,7 @@ void write_event(JsonWriter& json, const EventRecord& record, int rank) {
   json.key("args").begin_object();
   if (record.peer != EventLog::no_peer) json.field("peer", record.peer);
   if (record.session != EventLog::no_session) json.field("session", record.session);
-  // As text: readers in JavaScript keep only 53 bits of a number, and a tag has 64.
+  // The tag is written as text: JavaScript readers keep only 53 bits of a number, and a tag has 64.
   json.field("tag", hexadecimal(record.tag)).field("size", record.size);
   json.end_object().end_object();
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Event log: what happened last in one engine, as fixed records in a ring.
+// Event log: the last events of one engine, as fixed records in a ring.
 //
-// Who: the engine records, by Engine::trace(); finalize (CANELE_TRACE) and canele-sim dump.
-// Threads: one writer at a time (the engine's lock); dump only while nobody writes.
-// Surprise: the ring keeps the newest records and counts those it overwrote: the end of a run is what one wants to see.
+// The engine records by Engine::trace(). Finalize (CANELE_TRACE) and canele-sim dump the log. One thread writes at a
+// time (under the engine's lock); dump only while no thread writes.
+//
+// The ring keeps the newest records, and counts those that it overwrote: the end of a run is what users want to see.
 //
 //      ring_:  [ r8 | r9 | r2 | r3 | r4 | r5 | r6 | r7 ]      capacity 8, written_ = 10
 //                         ▲ oldest kept: written_ - capacity; next record goes here: written_ & mask
 //
-// Rejected: a growing vector (an allocation under the engine's lock, and memory without a bound); a file written as
-//     we go (a system call under the lock).
+// Rejected: a growing vector (an allocation under the engine's lock, and unbounded memory).
+// Rejected: writing to a file immediately (a system call under the lock).
 #pragma once
 
 #include <bit>
@@ -48,16 +49,16 @@ enum class Event : std::uint8_t {
   count
 };
 
-/// "send_posted": the name in traces.
+/// Returns the name in traces, such as "send_posted".
 std::string_view event_name(Event event);
 
-/// One event. Traces on disk hold it too, so its layout is fixed: 32 bytes, little-endian, no padding.
+/// One event. Traces on disk contain it as well, so its layout is fixed: 32 bytes, little-endian, no padding.
 struct EventRecord {
   std::uint64_t time_ns;
   std::uint64_t tag;
-  std::uint64_t size;     ///< bytes of the message or packet
-  std::int32_t peer;      ///< rank; -1 where there is none
-  std::uint16_t session;  ///< index of the session in its engine; 0xffff where there is none
+  std::uint64_t size;     ///< bytes of the message or packet.
+  std::int32_t peer;      ///< rank; -1 if there is none.
+  std::uint16_t session;  ///< index of the session in its engine; 0xffff if there is none
   Event kind;
   std::uint8_t reserved;  ///< 0
 };
@@ -68,7 +69,7 @@ class EventLog {
   static constexpr std::uint16_t no_session = 0xffff;
   static constexpr std::int32_t no_peer = -1;
 
-  /// Room for at least `capacity` records (rounded up to a power of two); all memory is taken here.
+  /// Allocates room for at least `capacity` records (rounded up to a power of two). No later call allocates.
   explicit EventLog(std::size_t capacity) : ring_(std::bit_ceil(capacity < 2 ? 2 : capacity)) {}
 
   void add(const EventRecord& record) {
@@ -79,15 +80,15 @@ class EventLog {
   std::size_t kept() const { return written_ < ring_.size() ? static_cast<std::size_t>(written_) : ring_.size(); }
   std::uint64_t lost() const { return written_ - kept(); }
 
-  /// Record `index` of those kept, oldest first.
+  /// Returns record `index` of those kept, oldest first.
   const EventRecord& at(std::size_t index) const {
     assert(index < kept());
     return ring_[(lost() + index) & (ring_.size() - 1)];
   }
 
-  /// Everything kept, in the trace event format that Perfetto and chrome://tracing read; process = rank.
+  /// Returns all records kept, in the trace event format that Perfetto and chrome://tracing read; process = rank.
   std::string to_json(int rank) const;
-  /// The logs of several ranks as one trace. Owner: the caller.
+  /// A log with its rank, to merge the logs of several ranks into one trace. The caller owns the log.
   struct OfRank {
     int rank;
     const EventLog* log;

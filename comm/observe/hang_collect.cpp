@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Looking and collecting. See hang_collect.hpp (who, threads). hang_rows.cpp has the requests.
-// Surprise: drivers that are served outside the lock count meanwhile: what is read of them here is atomic.
+// Checking and collecting. hang_rows.cpp has the requests. Drivers that are served outside of the lock go on counting
+// meanwhile: the values read of them here are atomic.
 #include "comm/observe/hang_collect.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace canele::comm::hang {
 namespace {
 
-// Enumerators that a report shares with the engine.
+// Enumerators with equal values in a report and in the engine.
 static_assert(static_cast<int>(HangReport::PeerState::failed) == static_cast<int>(Peer::State::failed));
 static_assert(static_cast<int>(HangReport::WorkerState::sleeping) == static_cast<int>(ltask::Worker::State::sleeping));
 static_assert(static_cast<int>(HangReport::WaitKind::condition) == static_cast<int>(Blocked::In::condition));
@@ -22,7 +22,7 @@ std::uint64_t packets_of(const Peer& peer) {
   return peer.counters.read(Counter::packets_received) + peer.counters.read(Counter::messages_received);
 }
 
-/// What the engine has counted for a driver.
+/// Returns the number of events that the engine has counted for a driver.
 std::uint64_t events_of(const DriverSlot& slot) {
   return slot.driver->counters.packets_received + slot.driver->counters.bulk_bytes_received;
 }
@@ -31,7 +31,7 @@ std::uint64_t polls_of(const DriverSlot& slot) {
   return slot.memory_only() ? slot.driver->polls() : slot.dry_polls.load(std::memory_order_relaxed);
 }
 
-/// Under the lock. Changes with every packet and every completion.
+/// Returns a number that changes with every packet and every completion. Under the engine's lock.
 std::uint64_t pulse_of(const Engine& engine) {
   std::uint64_t sum = engine.watch.moves();
   for (const auto& peer : engine.active_peers) {
@@ -44,18 +44,18 @@ std::uint64_t pulse_of(const Engine& engine) {
   return sum;
 }
 
-/// Under the lock.
+/// Notes the event counts of peers, drivers and the worker. Under the engine's lock.
 void note_events(Engine& engine, std::uint64_t now_ns) {
   for (const auto& peer : engine.active_peers) peer->last_event.look(packets_of(*peer), 0, now_ns);
   for (const auto& slot : engine.slots) slot->last_event.look(events_of(*slot), polls_of(*slot), now_ns);
   engine.watched_epoch.look(engine.worker.epoch(), 0, now_ns);
 }
 
-/// Who is blocked, and what they wait for.
+/// The blocked threads, and the words that they wait for.
 struct Waiting {
   std::vector<HangReport::Waiter> waiters;
   std::vector<const void*> words;  ///< sorted
-  std::uint64_t since_ns = 0;      ///< the first of those who wait for requests; 0: none
+  std::uint64_t since_ns = 0;      ///< start of the first wait for requests; 0: none
 };
 
 Waiting who_waits(Engine& engine, std::uint64_t now_ns) {
@@ -67,7 +67,7 @@ Waiting who_waits(Engine& engine, std::uint64_t now_ns) {
       all.words.push_back(target.word);
       return false;
     });
-    if (one.in == Blocked::In::condition) return;  // it may wait for anything
+    if (one.in == Blocked::In::condition) return;  // its condition may be anything
     all.since_ns = all.since_ns == 0 ? one.since_ns : std::min(all.since_ns, one.since_ns);
   });
   std::sort(all.words.begin(), all.words.end());
@@ -100,7 +100,7 @@ HangReport::Peer describe(const Peer& peer, std::uint64_t now_ns) {
   return out;
 }
 
-/// Those that the requests name come first.
+/// Collects peers; those of the rows come first.
 void collect_peers(const Engine& engine, std::uint64_t now_ns, HangReport& report) {
   const auto named = [&](int rank) {
     const auto names = [&](const HangReport::Request& row) { return row.peer == rank; };
@@ -147,7 +147,8 @@ void collect_threads(const Engine& engine, std::uint64_t now_ns, HangReport& rep
   }
 }
 
-/// Who waits for a collective waits for its messages. Returns how many collectives are under way.
+/// A thread that waits for a collective waits for its messages: adds their words. Returns the number of collectives in
+/// progress.
 std::uint64_t look_into_collectives(Engine& engine, std::vector<const void*>& words) {
   std::uint64_t count = 0;
   std::vector<const void*> also;
@@ -160,7 +161,7 @@ std::uint64_t look_into_collectives(Engine& engine, std::vector<const void*>& wo
   return count;
 }
 
-/// Under the lock.
+/// Collects a report. Under the engine's lock.
 HangReport collect_locked(Engine& engine, Waiting waiting, std::uint64_t now_ns) {
   HangReport report;
   report.rank = engine.rank;
@@ -200,7 +201,7 @@ void look(Engine& engine) { look(engine, engine.platform.now_ns()); }
 void look(Engine& engine, std::uint64_t now_ns) {
   if (!engine.watch.due(now_ns)) return;
   const Waiting waiting = who_waits(engine, now_ns);
-  if (!engine.try_lock()) return;  // somebody is at work
+  if (!engine.try_lock()) return;  // another thread is working
   note_events(engine, now_ns);
   const HangWatch::Sight sight{now_ns, pulse_of(engine), engine.sessions.pending(), engine.pending_sends,
                                waiting.since_ns};

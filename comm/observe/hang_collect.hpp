@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Looking whether an engine hangs, and collecting what a hang report tells.
+// Checks whether an engine hangs, and collects the content of a hang report.
 //
-// Who: the engine's idle threads, canele_report; a simulator that steps engines by itself, now and then.
-// Threads: any, without the engine's lock.
-// Surprise: whoever looks may be the one who writes the report, or runs the host's callback.
+// Called by the engine's idle threads and by canele_report; by a simulator that steps engines itself, now and then. Any
+// thread may call it, without the engine's lock.
+//
+// The thread that checks may also write the report, or run the host's callback.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,14 @@ class Engine;
 
 namespace hang {
 
-/// Looks, if that is due; writes the report of a hang. Costs a clock read where it is not.
+/// Check, if a check is due, and write the report of a hang. If none is due, the cost is a clock read.
 void look(Engine& engine);
 void look(Engine& engine, std::uint64_t now_ns);
 
-/// All that a report tells, now.
+/// Collects the whole content of a report, now.
 HangReport collect(Engine& engine, std::uint64_t now_ns);
 
-/// The text for canele_report.
+/// Returns the text for canele_report.
 std::string report(Engine& engine);
 
 }  // namespace hang

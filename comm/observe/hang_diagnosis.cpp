@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The sentence of a hang report. See hang_report.hpp (who, threads).
-// Surprise: the nearest causes come first: who makes progress here, is the peer reached, what has it not answered.
+// The sentence of a hang report. The nearest causes come first: progress on this rank, then the connection to the peer,
+// then a missing answer of the peer.
 #include <algorithm>
 
 #include "comm/observe/hang_report.hpp"
@@ -28,7 +28,8 @@ const Report::Peer* find_peer(const Report& report, int rank) {
   return found != report.peers.end() ? &*found : nullptr;
 }
 
-/// The request that the report is about: one that a thread waits for, else a send, else none: posted receives may wait.
+/// Returns the request that the report is about. First choice: one that a thread waits for; second choice: a send.
+/// Otherwise none, since posted receives may wait.
 const Report::Request* subject(const Report& report) {
   const Report::Request* first = nullptr;
   for (const auto* requests : {&report.receives, &report.sends}) {
@@ -78,7 +79,7 @@ std::string not_come(const Report& report, const Report::Request& request) {
            "\", or waits there for another rank";
   }
   if (constexpr std::string_view group = "group:"; request.session.starts_with(group)) {
-    constexpr int slot_bits = 24;  // of the tag; the number of the collective is above them
+    constexpr int slot_bits = 24;  // slot bits of the tag; the number of the collective is above them
     return who + " has not begun collective " + std::to_string(request.tag >> slot_bits) + " of group \"" +
            request.session.substr(group.size()) + "\", or waits there for another rank";
   }
@@ -99,7 +100,7 @@ std::string takes_no_more(const Report::Request& request) {
   return rank_text(request.peer) + " takes no more packets: it is stopped, makes no progress, or the network is down";
 }
 
-/// The peer has been told of the message and has not taken it.
+/// The peer knows of the message and has not taken it.
 std::string not_taken(const Report& report, const Report::Request& request) {
   const Report::Peer* peer = find_peer(report, request.peer);
   if (peer != nullptr && std::any_of(peer->rails.begin(), peer->rails.end(), is_full)) return takes_no_more(request);

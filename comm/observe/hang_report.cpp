@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The text of a hang report. See hang_report.hpp (who, threads). Surprise: columns are as wide as their longest cell,
-// so a report is made whole before any of it is written.
+// The text of a hang report. Columns are as wide as their longest cell, so a report is complete before any of it is
+// written.
 #include "comm/observe/hang_report.hpp"
 
 #include <algorithm>
@@ -95,7 +95,7 @@ std::string_view helper_text(Report::HelperState state) {
   return words[static_cast<std::size_t>(state)];
 }
 
-/// Lines of cells in columns.
+/// Lines of cells, aligned in columns.
 class Table {
  public:
   void add(std::vector<std::string> cells) {

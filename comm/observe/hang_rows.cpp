@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Finding the pending requests. See hang_rows.hpp (who, threads, where they are).
-// Surprise: of a million posted receives only the twenty most telling become rows, the others are counted.
+// Finding the pending requests. Even of a million posted receives, only the twenty most telling become rows; the others
+// are counted.
 #include "comm/observe/hang_rows.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using State = HangReport::State;
 
-/// What decides whether a request becomes a row, and the rest of it.
+/// What decides whether a request becomes a row, and the data for that row.
 struct Candidate {
   bool waited_for;
   std::uint64_t age_ns;
@@ -44,14 +44,14 @@ HangReport::Request row_of(const Candidate& one) {
     row.peer = request.rank;
     row.tag = request.status_tag;
   }
-  if (one.state != State::copying) {  // whose numbers are the copying thread's
+  if (one.state != State::copying) {  // while copying, these numbers belong to the copying thread
     row.moved = request.withheld ? 0 : request.moved;
     row.wanted = request.withheld ? 0 : request.expected;
   }
   return row;
 }
 
-/// The most telling of all that are added.
+/// Keeps the most telling of all requests that are added.
 class Rows {
  public:
   Rows(const Engine& engine, const std::vector<const void*>& waited, std::uint64_t now_ns)
@@ -95,7 +95,7 @@ State state_of_queued(const Peer& peer) {
   }
 }
 
-/// A send that has left its backlog and its packet, and that the peer may name.
+/// Returns the state of a send that has left its backlog and its packet, and that the peer may refer to.
 State state_of_named(const Peer& peer, const Request& request) {
   if (!request.rendezvous) return State::waits_for_match;
   if (request.copying) return State::copying;
@@ -104,7 +104,8 @@ State state_of_named(const Peer& peer, const Request& request) {
   return peer.rail->full ? State::sends_data_rail_full : State::sends_data;
 }
 
-/// Sends whose envelope has not left its backlog or its packet. Transfers of data wait there, too, but are named.
+/// Adds the sends whose envelope has not left its backlog or its packet. Data transfers wait there as well, but
+/// add_named() adds them.
 void add_queued(const Engine& engine, Rows& rows) {
   for (const auto& peer : engine.active_peers) {
     const auto add = [&](const strategies::Item& item, State state) {
@@ -124,7 +125,7 @@ void add_queued(const Engine& engine, Rows& rows) {
 
 void add_named(Engine& engine, Rows& rows) {
   engine.sends.each([&](const Request& request) {
-    if (request.stage != Request::Stage::moving) return;  // its envelope is still queued, or in a packet
+    if (request.stage != Request::Stage::moving) return;  // its envelope is still in the backlog or in a packet
     rows.add(request, state_of_named(*engine.peers[request.rank], request));
   });
 }
@@ -137,7 +138,7 @@ void add_posted(Engine& engine, Rows& rows) {
 
 void add_arriving(Engine& engine, Rows& rows) {
   engine.transfers.each([&](const Request& request) {
-    if (request.receive.node.queued) return;  // posted, and offered to its sender
+    if (request.receive.node.queued) return;  // posted, with an RTR to its sender
     rows.add(request, request.copying ? State::copying : State::waits_for_data);
   });
   for (const auto& pull : engine.all_pulls) {

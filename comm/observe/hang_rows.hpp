@@ -2,12 +2,13 @@
 //
 // The pending requests of an engine, as rows of a hang report.
 //
-// Who: hang_collect.cpp. Threads: under the engine's lock.
-// Surprise: no list of all pending requests is kept, since every message would pay for it: they are found where each
-//     state keeps its own.
+// Used by hang_collect.cpp, under the engine's lock: one thread at a time.
+//
+// There is no list of all pending requests, since every message would pay for it. They are found in the structures of
+// each state:
 //
 //   sends:     backlogs ─▶ packets with drivers ─▶ Engine::sends (announced, synchronous)
-//   receives:  matcher ─▶ Engine::transfers, pulls
+//   receives:  matcher ─▶ Engine::transfers, Engine::all_pulls
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class Engine;
 
 namespace hang {
 
-/// Fills sends and receives. `waited`: sorted addresses of the words that threads wait for.
+/// Fills in sends and receives. `waited`: sorted addresses of the words that threads wait for.
 void collect_requests(Engine& engine, const std::vector<const void*>& waited, std::uint64_t now_ns, HangReport& report);
 
 }  // namespace hang

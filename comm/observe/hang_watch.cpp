@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// HangWatch. See hang_watch.hpp (who, threads).
-// Surprise: time in which nobody looked is no silence: what has come meanwhile has not been taken in yet.
+// HangWatch. Time without a check does not count as silence: events of that time have not been processed yet.
 #include "comm/observe/hang_watch.hpp"
 
 #include <algorithm>
@@ -42,7 +41,7 @@ bool HangWatch::see(const Sight& sight) {
   if (sight.sends == 0) {
     sends_since_ = 0;
   } else if (sends_since_ == 0) {
-    sends_since_ = now;  // in silence no send ends: the oldest of them is at least as old
+    sends_since_ = now;  // during silence no send ends: the oldest one is at least as old
   }
   const auto too_long = [&](std::uint64_t since) { return since != 0 && now - since >= limit_ns_; };
   if (limit_ns_ == 0 || reported_ || sight.pending == 0 || now - silent_since_ < limit_ns_) return false;
@@ -65,7 +64,7 @@ void HangWatch::note(std::uint64_t pulse, std::uint64_t now_ns) {
   mark(now_ns);
 }
 
-/// The look that is missed least: the gap that it leaves is the smallest, measured by its age.
+/// Drops the check that is least needed: its gap is the smallest in proportion to its age.
 void HangWatch::forget_one(std::uint64_t now_ns) {
   std::size_t least = 1;
   double least_share = 2;

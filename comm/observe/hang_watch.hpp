@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// HangWatch: when has an engine been silent for too long with something stuck, and how old is a request?
+// HangWatch: detects that an engine has been silent for too long with requests pending, and measures the age of a
+// request.
 //
-// Who: the engine: posts read the tick, idle threads look (hang_collect.hpp), moving data is noted.
-// Threads: the first part any; the second under the engine's lock.
-// Surprise: no message costs a clock read. A request notes the number of the look before it, the tick; the times of the
-//     looks are kept, thinned out with age, so an age is "at least", short by at most one interval of looking.
+// Used by the engine: posts read the tick, idle threads check (hang_collect.hpp), data transfers are noted. Any thread
+// may call the functions of the first section below; those of the second require the engine's lock.
 //
-//   looks:  ──┬────┬────┬────────┬──▶ time        tick  3    4    5        6
-//             3    4    5   ↑    6                a request posted here has tick 5: it is older than look 6
+// No message costs a clock read. A request stores the number of the last check before it, the tick. The times of the
+// checks are kept, fewer of them with growing age. So an age means "at least": it is short by at most one interval of
+// checking.
 //
-// Rejected: a time in every request (a clock read per message); a thread of our own (the library is a guest).
+//   checks: ──┬────┬────┬────────┬──▶ time        tick  3    4    5        6
+//             3    4    5   ↑    6                a request posted here has tick 5: it is older than check 6
+//
+// Rejected: a time in every request (a clock read for each message).
+// Rejected: a thread of our own (the library is a guest in its process).
 #pragma once
 
 #include <atomic>
@@ -21,50 +25,51 @@ namespace canele::comm {
 
 class HangWatch {
  public:
-  /// limit_ns: silence before a report; 0: never (ages are kept all the same).
+  /// limit_ns: silence before a report, in ns; 0: never (ages are measured anyway).
   HangWatch(std::uint64_t limit_ns, std::uint64_t now_ns);
 
   // ---- any thread -----------------------------------------------------------------------------------------------
   std::uint32_t tick() const { return tick_.load(std::memory_order_relaxed); }
   std::uint64_t limit_ns() const { return limit_ns_; }
-  /// Who sleeps for an engine sleeps no longer, so that somebody looks.
+  /// Returns the longest sleep of a thread that sleeps for an engine, so that checks continue.
   std::uint64_t interval_ns() const { return interval_ns_; }
-  /// A turn of polling found nothing. True once in many: look. (A turn lost to another thread does not matter.)
+  /// Called when a poll found nothing. Returns true once in many polls: then check. (A count lost to another thread
+  /// does not matter.)
   bool idle_turn() {
     const std::uint64_t turns = idle_turns_.load(std::memory_order_relaxed) + 1;
     idle_turns_.store(turns, std::memory_order_relaxed);
     return turns % turns_per_look == 0;
   }
-  /// True for one caller per interval.
+  /// Returns true for one caller in each interval.
   bool due(std::uint64_t now_ns);
-  /// Bytes of a large message have moved.
+  /// Called when bytes of a large message have moved.
   void moved() { moved_.fetch_add(1, std::memory_order_relaxed); }
-  /// The last attempt to sleep had all drivers armed, and nothing to do.
+  /// Records whether the last attempt to sleep had all drivers armed and nothing to do.
   void armed(bool well) { armed_.store(well, std::memory_order_relaxed); }
   bool armed() const { return armed_.load(std::memory_order_relaxed); }
   std::uint64_t moves() const { return moved_.load(std::memory_order_relaxed); }
 
   // ---- under the lock -------------------------------------------------------------------------------------------
-  /// What a look has seen.
+  /// The observations of one check.
   struct Sight {
     std::uint64_t now_ns = 0;
-    std::uint64_t pulse = 0;          ///< changes with every packet and every completion
-    std::uint64_t pending = 0;        ///< requests
-    std::uint64_t sends = 0;          ///< those of them that send
-    std::uint64_t waiting_since = 0;  ///< of the thread that is blocked for the longest time; 0: none
+    std::uint64_t pulse = 0;          ///< changes with every packet and every completion.
+    std::uint64_t pending = 0;        ///< number of requests.
+    std::uint64_t sends = 0;          ///< number of sends among them.
+    std::uint64_t waiting_since = 0;  ///< of the thread that has been blocked for the longest time; 0: none
   };
-  /// True: a report is due. Once per silence.
+  /// Evaluates a check. Returns true if a report is due, once for each silence.
   bool see(const Sight& sight);
-  /// The part of see() that a report on demand does, too.
+  /// The part of see() that a report on demand needs as well.
   void note(std::uint64_t pulse, std::uint64_t now_ns);
-  /// At least so old is a request posted at `tick`.
+  /// Returns the least age, in ns, of a request posted at `tick`.
   std::uint64_t age_ns(std::uint32_t tick, std::uint64_t now_ns) const;
   std::uint64_t silent_ns(std::uint64_t now_ns) const { return now_ns - silent_since_; }
-  /// At least so long nobody has polled in vain. Before note().
+  /// Returns for how long at least, in ns, no thread has polled in vain. Call it before note().
   std::uint64_t unpolled_ns(std::uint64_t now_ns) const;
 
  private:
-  /// Requests posted from now on are younger than `now_ns`.
+  /// Advances the tick: requests posted from now on are younger than `now_ns`.
   void mark(std::uint64_t now_ns);
   void forget_one(std::uint64_t now_ns);
   static constexpr std::uint64_t turns_per_look = 1024;
@@ -76,7 +81,7 @@ class HangWatch {
 
   const std::uint64_t limit_ns_, interval_ns_;
   std::atomic<std::uint32_t> tick_{0};
-  alignas(64) std::atomic<std::uint64_t> idle_turns_{0};  // apart: spinning threads write it, every post reads the tick
+  alignas(64) std::atomic<std::uint64_t> idle_turns_{0};  // own line: spinning threads write it, posts read the tick
   std::atomic<std::uint64_t> moved_{0};
   std::atomic<std::uint64_t> next_look_;
   std::atomic<bool> armed_{false};
@@ -87,10 +92,10 @@ class HangWatch {
   std::vector<Mark> marks_;  ///< ascending
 };
 
-/// When something that counts its events had the last one, as those who look have seen it.
+/// Time of the last event of a counter, as observed by the checks.
 struct LastEvent {
   std::uint64_t events = 0, seen_ns = 0;
-  std::uint64_t polls = 0;  ///< of a driver, at that moment
+  std::uint64_t polls = 0;  ///< polls of a driver at that moment
 
   void look(std::uint64_t now_events, std::uint64_t now_polls, std::uint64_t now_ns) {
     if (events == now_events && seen_ns != 0) return;

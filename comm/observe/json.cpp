@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// JsonWriter: nesting, commas, escapes.
-//
-// Who and threads: see json.hpp.
-// Surprise: UTF-8 is checked byte by byte here (overlong forms, surrogates and values beyond U+10FFFF are refused).
+// JsonWriter: nesting, commas, escapes. UTF-8 is checked byte by byte (overlong forms, surrogates and values beyond
+// U+10FFFF are rejected).
 #include "comm/observe/json.hpp"
 
 #include <cassert>
@@ -19,7 +17,7 @@ bool continues(std::string_view text, std::size_t at, unsigned char least = 0x80
   return byte >= least && byte <= most;
 }
 
-/// Length of the well-formed UTF-8 sequence at text[at] (Unicode, table 3-7), 0 if there is none.
+/// Returns the length of the well-formed UTF-8 sequence at text[at] (Unicode, table 3-7), or 0 if there is none.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
   if (lead < 0x80) return 1;
@@ -59,7 +57,7 @@ JsonWriter& JsonWriter::value(bool flag) { return raw(flag ? "true" : "false"); 
 JsonWriter& JsonWriter::value(double number) {
   if (!std::isfinite(number)) return raw("null");
   char digits[32];
-  // 17 significant digits bring any double back; a comma from the locale would not be JSON.
+  // 17 significant digits restore any double exactly; a decimal comma from the locale would not be JSON.
   const int length = std::snprintf(digits, sizeof digits, "%.17g", number);
   assert(length > 0 && length < static_cast<int>(sizeof digits));
   for (char& c : digits) c = c == ',' ? '.' : c;
@@ -94,7 +92,8 @@ JsonWriter& JsonWriter::close(char bracket) {
   return *this;
 }
 
-/// What stands before a key or an array's value: comma, new line, indent. Nothing between a key and its value.
+/// Writes what comes before a key or an array's value: comma, new line, indent. Writes nothing between a key and its
+/// value.
 void JsonWriter::separate() {
   if (std::exchange(after_key_, false)) return;
   assert(!open_.empty() || text_.empty());  // one value per text

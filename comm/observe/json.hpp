@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// JsonWriter: writes JSON text: objects, arrays, strings, numbers, booleans. Nothing is read, nothing kept but the
+// JsonWriter: writes JSON text: objects, arrays, strings, numbers, booleans. It parses nothing, and keeps only the
 // text.
 //
-// Who: the reports (counters, info) and the event log. Threads: one writer, one thread.
-// Surprise: bytes that are not UTF-8 become U+FFFD, so the text is valid whatever a file or host is called.
+// Used by the reports (counters, info) and the event log. One thread for each writer.
 //
-// Why not nlohmann-json, as in apps: the library itself should need nothing beyond libc, hwloc and PMIx.
+// Bytes that are not UTF-8 become U+FFFD, so the text is valid whatever the name of a file or host is.
+//
+// Rejected: nlohmann-json, which apps use. The library itself should need nothing beyond libc, hwloc and PMIx.
 #pragma once
 
 #include <concepts>
@@ -20,7 +21,7 @@ namespace canele::comm {
 
 class JsonWriter {
  public:
-  /// Opens and closes; the calls must nest. Inside an object every value needs key() before it.
+  /// Open and close objects and arrays; the calls must nest. Inside an object every value needs a preceding key().
   JsonWriter& begin_object() { return open('{'); }
   JsonWriter& end_object() { return close('}'); }
   JsonWriter& begin_array() { return open('['); }
@@ -31,19 +32,19 @@ class JsonWriter {
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
   JsonWriter& value(bool flag);
   JsonWriter& value(std::integral auto number) { return raw(std::to_string(number)); }
-  /// A finite number; anything else becomes null, which is what JSON has for it.
+  /// Writes a finite number. Any other number becomes null, as JSON has no notation for it.
   JsonWriter& value(double number);
 
-  /// key(name).value(v)
+  /// Writes key(name).value(v).
   template <typename Value>
   JsonWriter& field(std::string_view name, const Value& v) {
     return key(name).value(v);
   }
 
-  /// A number that the caller has formatted.
+  /// Writes a number that the caller has formatted.
   JsonWriter& raw(std::string_view number);
 
-  /// The finished text; everything must be closed.
+  /// Returns the finished text; everything must be closed.
   std::string finish() &&;
 
  private:
@@ -53,8 +54,8 @@ class JsonWriter {
   void quote(std::string_view text);
 
   std::string text_;
-  std::vector<char> open_;  ///< the brackets that will close what is open, innermost last
-  bool first_ = true;       ///< nothing yet in the innermost
+  std::vector<char> open_;  ///< the closing brackets of what is open, innermost last
+  bool first_ = true;       ///< nothing yet in the innermost one
   bool after_key_ = false;
 };
 

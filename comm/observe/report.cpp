@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reports: the JSON of counters and info, and the files that CANELE_COUNTERS and CANELE_TRACE ask for.
-//
-// Who: the C ABI and finalize. Threads: any, on values.
-// Surprise: no build date or host is recorded, so that builds can be reproduced bit by bit.
+// Reports: the JSON of counters and info, and the files of CANELE_COUNTERS and CANELE_TRACE. No build date or host is
+// recorded, so that builds are reproducible bit by bit.
 #include "comm/observe/report.hpp"
 
 #include <fcntl.h>
@@ -161,15 +159,17 @@ std::string_view source_name(Source source) {
   return "default";
 }
 
-/// Writes all of `text` and closes the file; "" or the reason. `descriptor` < 0: errno says why there is no file.
+/// Writes all of `text` and closes the file. Returns "" or the reason of a failure. If `descriptor` < 0, errno has the
+/// reason.
 std::string write_and_close(int descriptor, std::string_view text) {
   if (descriptor < 0) return std::strerror(errno);
   const int error = ltask::write_quietly(descriptor, text);
-  const bool closed = close(descriptor) == 0;  // a full disk may be told only here
+  const bool closed = close(descriptor) == 0;  // a full disk may be reported only here
   return error != 0 ? std::strerror(error) : closed ? "" : std::strerror(errno);
 }
 
-/// Makes a file beside `file` that no other process writes to, and its name. Negative: errno says why there is none.
+/// Creates a new file beside `file`, to which no other process writes, and returns its name. Negative: errno has the
+/// reason.
 int make_temporary(const std::string& file, std::string* name) {
   constexpr int most = 10'000;
   int descriptor = -1;
@@ -260,12 +260,12 @@ std::string write_json(const std::string& file, std::string_view json, std::stri
     ltask::write_quietly(STDERR_FILENO, text);
     return {};
   }
-  // A device or pipe (/dev/null, >(jq .)) is written to, never replaced by a file of its name.
+  // A device or pipe (/dev/null, >(jq .)) is written to, never replaced by a regular file.
   struct stat target;
   if (stat(file.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) {
     return complain(what, file, write_and_close(open(file.c_str(), O_WRONLY | O_CLOEXEC), text));
   }
-  // Next to the target: rename() does not cross file systems.
+  // Next to the target: rename() does not work across file systems.
   std::string temporary;
   const int made = make_temporary(file, &temporary);
   std::string why = write_and_close(made, text);

@@ -2,8 +2,10 @@
 //
 // Reports: plain structs that the engine fills, and the JSON that is made of them.
 //
-// Who: the engine and the C ABI (canele_counters_json, canele_info_json, CANELE_COUNTERS). Threads: values, no sharing.
-// Surprise: nothing here knows the engine; so the text can be made outside its lock, from a copy of the numbers.
+// Used by the engine and the C ABI (canele_counters_json, canele_info_json, CANELE_COUNTERS). Reports are values:
+// threads do not share them.
+//
+// No code here knows the engine. So the text can be made outside of its lock, from a copy of the numbers.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +21,7 @@
 
 namespace canele::comm {
 
-/// The values of a table in the order of enum Counter.
+/// Returns the values of a table in the order of enum Counter.
 template <Counter First, Counter Last>
 std::vector<std::uint64_t> read_all(const CounterTable<First, Last>& table) {
   std::vector<std::uint64_t> values(static_cast<std::size_t>(Last));
@@ -28,8 +30,8 @@ std::vector<std::uint64_t> read_all(const CounterTable<First, Last>& table) {
 }
 
 /// {"canele": version, "rank": r, "size": n, "counters": {name: value ...},
-///  "peers": [{"rank": k, "driver": "shm", "counters": {...}} ...], "drivers": [{"name": "shm", "packets_sent": ...}
-///  ...]}
+///  "peers": [{"rank": k, "driver": "shm", "counters": {...}} ...],
+///  "drivers": [{"name": "shm", "packets_sent": ...} ...]}
 struct CountersReport {
   struct Peer {
     int rank = 0;
@@ -46,19 +48,19 @@ struct CountersReport {
   int rank = 0;
   int size = 1;
   std::vector<std::uint64_t> counters;
-  std::vector<Peer> peers;  ///< those that were talked to
+  std::vector<Peer> peers;  ///< peers with which this rank has communicated
   std::vector<OneDriver> drivers;
 };
 std::string to_json(const CountersReport& report);
 
-/// Everything canele-info shows. Parts that exist only with an engine stay empty without one.
+/// Everything that canele-info shows. The fields that require an engine stay empty without one.
 struct InfoReport {
   struct OneDriver {
     std::string name;
     std::string summary;
-    std::string unavailable;             ///< "" if it can run here, else why not
-    bool open = false;                   ///< the engine uses it
-    drivers::Capabilities capabilities;  ///< if it can run here
+    std::string unavailable;             ///< "" if it can run here, otherwise the reason.
+    bool open = false;                   ///< the engine uses it.
+    drivers::Capabilities capabilities;  ///< if it can run here.
     strategies::Costs costs = {};        ///< likewise
   };
   struct Strategy {
@@ -75,8 +77,8 @@ struct InfoReport {
     int units = 0;
   };
   struct Worker {
-    bool active = false;  ///< a bound one runs
-    std::string place;    ///< of what kind, and where it runs, or would run: "bound: on PU 1 (CANELE_WORKER_CORE)"
+    bool active = false;  ///< a bound worker runs.
+    std::string place;    ///< its kind, and where it runs, or would run: "bound: on PU 1 (CANELE_WORKER_CORE)"
   };
   struct Job {
     int rank = 0;
@@ -93,25 +95,25 @@ struct InfoReport {
   Samples samples;
   std::vector<Strategy> strategies;
   std::vector<OneSetting> settings;
-  std::string settings_error;  ///< "" or what canele_init would complain about
+  std::string settings_error;  ///< "" or the error that canele_init would report
   Topology topology;
   Worker worker;
 };
 std::string to_json(const InfoReport& report);
 
-/// The settings part of an InfoReport.
+/// Returns the settings of an InfoReport.
 std::vector<InfoReport::OneSetting> describe(const Settings& settings);
 
-/// The file name of CANELE_COUNTERS or CANELE_TRACE with every %r replaced by the rank.
+/// Returns the file name of CANELE_COUNTERS or CANELE_TRACE, with every %r replaced by the rank.
 std::string file_of_rank(std::string_view pattern, int rank);
 
-/// Writes `json` (`what`, for the reason of a failure) where a setting says: a file (replaced as a whole, so that a
-/// reader never sees half of it) or
-/// "-", stderr. Returns "" or why it failed. Makes system calls: not under the engine's lock.
+/// Writes `json` to the place that a setting names: a file, or "-" for stderr. A file is replaced as a whole, so that a
+/// reader never sees half of it. Returns "", or the reason of a failure, in which `what` names the data. Makes system
+/// calls: not under the engine's lock.
 std::string write_json(const std::string& file, std::string_view json, std::string_view what);
 
-/// The rule of the ..._json functions of the C ABI: copies at most `size` bytes with the final NUL; *needed (may be
-/// null) is the size that holds all. False if it was cut. `out` may be null if size is 0.
+/// Implements the ..._json functions of the C ABI. Copies at most `size` bytes, including the final NUL. *needed (may
+/// be null) becomes the size for the whole text. Returns false if the text was cut. `out` may be null if size is 0.
 bool copy_text(std::string_view json, char* out, std::size_t size, std::size_t* needed);
 
 }  // namespace canele::comm

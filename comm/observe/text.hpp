@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Numbers as text, for people and for files.
-//
-// Who: observe/. Threads: any. Surprise: none.
+// Formats numbers as text, for people and for files. Any thread may call these functions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +9,7 @@
 
 namespace canele::comm {
 
-/// "0x2a"
+/// Returns, for example, "0x2a".
 inline std::string hexadecimal(std::uint64_t value) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));

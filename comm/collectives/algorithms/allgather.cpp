@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Allgather, also of parts with lengths of their own. See build.hpp (who, threads).
-// Surprise: what a message carries is the same on both ends, where it lies need not be: offsets are each rank's own.
-//     Where parts do not lie one after the other, all but the ring work in scratch and copy to their places at the end.
+// Allgather, also of blocks with individual lengths. Both ends agree on the content of a message, but its offset may
+// differ: each rank has its own offsets. Where blocks are not contiguous, all algorithms but flat and the ring work in
+// scratch, and copy the blocks to their places at the end.
 //
-//   recursive doubling, 4 ranks     0 ◀─▶ 1, 2 ◀─▶ 3: a part each     then 0 ◀─▶ 2, 1 ◀─▶ 3: two parts each
-//   Bruck, any n                    round k: the first 2^k parts that I have, from mine on, to rank - 2^k
-//   ring                            what came in last goes on to the right, n - 1 times
-//   flat                            each to each
+//    recursive doubling, 4 ranks     0 ◀─▶ 1, 2 ◀─▶ 3: one block each  then 0 ◀─▶ 2, 1 ◀─▶ 3: two blocks each
+//    Bruck, any n                    round k: the first 2^k blocks of this rank, from its own on, to rank - 2^k
+//    ring                            the block received last goes on to the right, n - 1 times
+//    flat                            each rank sends to each other rank
 //
-// Where n is no power of two, doubling folds the first ranks in pairs: two more rounds, of which Bruck needs none.
+// Where n is not a power of two, doubling folds the first ranks in pairs. That costs two more rounds, which Bruck's
+// algorithm does not need.
 // Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient algorithms for all-to-all communications in multiport message-passing
 // systems, 1997; the others: Thakur, Rabenseifner, Gropp, 2005.
 #include <algorithm>
@@ -29,13 +30,13 @@ Range output_part(const Call& call, int position) {
   return {Space::output, call.output.offset_of(position), call.output.length_of(position)};
 }
 
-/// This rank's part, where the caller has it.
+/// Returns this rank's block, where the caller has it.
 Range own_part(const Call& call) {
   const Range part = output_part(call, call.rank);
   return call.in_place ? part : Range{Space::input, 0, part.length};
 }
 
-/// All parts one after the other: the output itself if it is like that, else scratch.
+/// All blocks contiguously: in the output itself if it is contiguous, otherwise in scratch.
 class Collected {
  public:
   explicit Collected(Plan& plan)
@@ -62,7 +63,7 @@ class Collected {
   Range memory_;
 };
 
-/// The cores' rounds: each core has the parts of an aligned run of cores, which doubles.
+/// The rounds of the cores: each core has the blocks of an aligned run of cores, which doubles in each round.
 void double_parts(Plan& plan, const Fold& fold, const Collected& all) {
   const Call& call = plan.call();
   const int core = fold.core_of(call.rank);
@@ -73,7 +74,7 @@ void double_parts(Plan& plan, const Fold& fold, const Collected& all) {
       return all.parts(fold.first_of(first), fold.first_of(first + some) - fold.first_of(first));
     };
     plan.receive(peer, slot_of(across_phase, static_cast<std::uint64_t>(round)), parts_of(theirs));
-    const bool only_own = round == 0 && fold.other_of(call.rank) < 0;  // then it need not be copied before
+    const bool only_own = round == 0 && fold.other_of(call.rank) < 0;  // then the block need not be copied first
     plan.send(peer, slot_of(across_phase, static_cast<std::uint64_t>(round)),
               only_own ? own_part(call) : parts_of(mine));
   }
@@ -90,7 +91,7 @@ void allgather_recursive(Plan& plan) {
   if (other >= 0 && folded) plan.send(other, slot_of(up_phase, 0), own_part(call));
   if (other >= 0 && !folded) plan.receive(other, slot_of(up_phase, 0), all.parts(other, 1));
   double_parts(plan, fold, all);
-  if (other >= 0) {  // all but its own part, which lies between the two
+  if (other >= 0) {  // all but the folded rank's own block, which lies between the two ranges
     const int away = folded ? call.rank : other;
     const auto pass = [&](std::uint64_t item, const Range& some) {
       const std::uint32_t slot = slot_of(down_phase, item);
@@ -132,7 +133,7 @@ void allgather_bruck(Plan& plan) {
   const Call& call = plan.call();
   const auto n = static_cast<std::uint64_t>(call.size);
   const std::vector<std::uint64_t> bounds = bounds_of(call.output, call.size, call.rank, call.size);
-  const Range memory = plan.scratch(bounds.back());  // parts from the own one on, round the group
+  const Range memory = plan.scratch(bounds.back());  // blocks from the own one on, wrapping around the group
   plan.copy(own_part(call), memory.part(0, bounds[1]));
   std::uint64_t round = 0;
   for (std::uint64_t have = 1; have < n; have *= 2, ++round) {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Allreduce. See build.hpp (who, threads).
-// Surprise: all ranks get the same bits, for each sum is made of the same operands in the same order wherever it is
-// made.
+// Allreduce. All ranks get the same bits: each sum is made of the same operands in the same order, wherever it is
+// computed.
 //
-//   recursive doubling, 4 ranks     0 ◀─▶ 1   2 ◀─▶ 3     then    0 ◀─▶ 2   1 ◀─▶ 3        log2 n rounds, all of it
-//   each halving, doubling               halves, quarters … of the vector, and back             2 log2 n rounds, twice
-//   all of it ring                            pieces pass all ranks, summed up on the way, twice     2(n-1) rounds,
-//   twice all of it
-//   flat                              each sends all of it to each
+//    recursive doubling, 4 ranks     0 ◀─▶ 1   2 ◀─▶ 3   then   0 ◀─▶ 2   1 ◀─▶ 3     log2 n rounds, whole vector each
+//    halving, doubling               halves, quarters … of the vector, and back       2 log2 n rounds, 2 vectors in all
+//    ring                            pieces pass all ranks and are summed, twice      2(n-1) rounds, 2 vectors in all
+//    flat                            each rank sends the whole vector to each other rank
 //
 // Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005; ring: Patarasuk,
 // Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009.
@@ -24,8 +22,8 @@ namespace {
 
 enum AllreducePhase : std::uint32_t { first_phase, doubling_phase, last_phase };
 
-/// The cores' rounds. What comes in becomes the sum, so that no round waits for the end of its own send; the last one
-/// goes to the output, unless the sum is there already.
+/// The rounds of the cores. The received vector becomes the sum, so that no round waits for the end of its own send.
+/// The last receive goes to the output, unless the sum is there already.
 void double_sums(Plan& plan, const Fold& fold, Range sum) {
   const Range output = plan.output(0, sum.length);
   const int core = fold.core_of(plan.call().rank);
@@ -46,8 +44,8 @@ void double_sums(Plan& plan, const Fold& fold, Range sum) {
   }
 }
 
-/// Round `round` of the first half: a sum of one piece more goes to the right. Ends with this rank's piece in its
-/// place.
+/// First half of the ring: in each round, the sum of one more operand goes to the right. Ends with this rank's piece in
+/// its place.
 void sum_round_the_ring(Plan& plan, const Cut& cut) {
   const Call& call = plan.call();
   const auto n = static_cast<std::uint64_t>(call.size), rank = static_cast<std::uint64_t>(call.rank);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All-to-all. See build.hpp (who, threads).
-// Surprise: in place, nothing is received to where it belongs: the part that is there may not have been sent. It waits
-// in
-//     scratch, so that all receives can be posted at the start all the same.
+// All-to-all. In place, no message is received directly into its final position: the block there may not have been sent
+// yet. The message waits in scratch memory, so that all receives can still be posted at the start.
 //
-//   flat    all receives are posted; of the sends, to rank + 1, rank + 2, …, no more than `window` are under way
-//   Bruck   a part that has d positions to go travels by the bits of d: in round k all parts with bit k of d go 2^k on
+//    flat     all receives are posted; of the sends, to rank + 1, rank + 2, …, at most `window` are in progress
+//    Bruck    a block at distance d travels by the bits of d: in round k all blocks with bit k of d advance by 2^k
 //
 // Flat with a window: Reynier, A study on progression of MPI communications using dedicated resources, 2022, 5.2.2.
 // Bruck, Ho, Kipnis, Upfal, Weathersby, 1997.
@@ -32,7 +30,7 @@ Range sent_part(const Call& call, int position) {
 void alltoall_flat(Plan& plan, const Choice& choice) {
   const Call& call = plan.call();
   plan.window(choice.window);
-  std::vector<Range> waiting;  // by how far it has come
+  std::vector<Range> waiting;  // indexed by the distance from the sender
   for (int away = 1; away < call.size; ++away) {
     const int from = (call.rank + call.size - away) % call.size;
     const Range place = received_part(call, from);
@@ -55,7 +53,7 @@ void alltoall_bruck(Plan& plan) {
   const auto n = static_cast<std::uint64_t>(call.size), rank = static_cast<std::uint64_t>(call.rank);
   const std::uint64_t bytes = call.output.length;
   assert(!call.irregular && call.output.lengths == nullptr && "parts travel in company");
-  std::vector<Range> travelling;  // the part that is here and has so many positions to go, by bits that are done
+  std::vector<Range> travelling;  // by total distance: where each block is now
   for (std::uint64_t away = 0; away < n; ++away) {
     travelling.push_back(sent_part(call, static_cast<int>((rank + away) % n)));
   }
@@ -76,7 +74,7 @@ void alltoall_bruck(Plan& plan) {
     pack.finish();
     plan.send(static_cast<int>((rank + bit) % n), slot_of(0, round), out);
   }
-  // What had d positions to go comes from rank - d. In place, the copies wait for what was sent from there.
+  // A block at distance d comes from rank - d. In place, the copies wait for the sends from there.
   for (std::uint64_t away = 0; away < n; ++away) {
     plan.copy(travelling[away], received_part(call, static_cast<int>((rank + n - away) % n)));
   }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Barrier. See build.hpp (who, threads).
-// Surprise: each round waits for the receives of all rounds before it, not only of the last: they come from different
-//     ranks, and the later message may overtake the earlier one.
+// Barrier. Each round waits for the receives of all rounds before it, not only of the previous one. They come from
+// different ranks, and the later message may overtake the earlier one.
 //
-//   round 0: to rank + 1    round 1: to rank + 2    round k: to rank + 2^k    after ceil(log2 n) all have heard of all
+//   round 0: to rank + 1    round k: to rank + 2^k    after ceil(log2 n) rounds, all have indirectly heard from all
 //
 // Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988 (dissemination).
 #include "comm/collectives/algorithms/build.hpp"
@@ -27,8 +26,9 @@ Schedule barrier_dissemination(const Call& call) {
   return std::move(builder).build();
 }
 
-/// Each tells each. Where ranks share a core, whoever has its turn last in a barrier is through it, and has come to the
-/// next one, before it yields: with two ranks a core that is one switch a barrier, where a root needs two.
+/// Each rank notifies each other rank. Where ranks share a core, the rank that has its turn last in a barrier completes
+/// it, and reaches the next barrier, before it yields. With two ranks to a core, that is one switch for each barrier,
+/// where a root needs two.
 Schedule barrier_flat(const Call& call) {
   Builder builder;
   for (int away = 1; away < call.size; ++away) {
@@ -38,7 +38,7 @@ Schedule barrier_flat(const Call& call) {
   return std::move(builder).build();
 }
 
-/// All have come, tells the root once it has heard it, along the tree; then all are told.
+/// Each rank notifies its parent once it has heard from its children; then the root's answer goes down the tree.
 Schedule barrier_two_phases(const Call& call, const Choice& choice) {
   const Tree tree = tree_of(call, choice, 0);
   Builder builder;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Broadcast and reduction: along a tree, or in two phases. See build.hpp (who, threads).
-// Surprise: the two phases of a reduction are those of a broadcast backwards, but its first one is not a ring: only
-//     halving keeps the order of operands.
+// Broadcast and reduction: along a tree, or in two phases. The two phases of a reduction are those of a broadcast in
+// reverse. But its first phase is not a ring: only halving keeps the order of operands.
 //
 //   bcast, 4 ranks            scatter          allgather
-//     0 │a b c d│  ─▶  │a b c d│ │· b · ·│ │· · c d│ │· · · d│   ─▶  everybody has all; no rank sends more than twice
+//     0 │a b c d│  ─▶  │a b c d│ │· b · ·│ │· · c d│ │· · · d│   ─▶  each rank has all; no rank sends more than twice
 //                                                                     the buffer, whatever n is
 //
 // Trees: Kumar, Grama, Gupta, Karypis, Introduction to Parallel Computing, 1994. Two phases: Barnett et al.,
@@ -22,12 +21,12 @@ namespace {
 
 enum BcastPhase : std::uint32_t { scatter_phase, allgather_phase };
 
-/// Pieces [first, first + count) of the buffer, as positions counted from the root on.
+/// Returns pieces [first, first + count) of the buffer, as positions counted from the root on.
 Range pieces_of(const Plan& plan, const Cut& cut, std::uint64_t first, std::uint64_t count) {
   return plan.output(cut.at(first), cut.at(first + count) - cut.at(first));
 }
 
-/// A rank that leads a subtree has the pieces of all of it, and gives each child those of the child's.
+/// A rank with a subtree receives the pieces of the whole subtree, and sends each child those of the child's subtree.
 void scatter_pieces(Plan& plan, const Tree& tree, const Cut& cut) {
   if (!tree.is_root()) {
     plan.receive(tree.parent.peer, slot_of(scatter_phase, 0),
@@ -38,7 +37,7 @@ void scatter_pieces(Plan& plan, const Tree& tree, const Cut& cut) {
   }
 }
 
-/// Pieces go round; those that a rank got with its subtree are not sent to it once more.
+/// Passes pieces around the ring. Pieces that a rank received with its subtree are not sent to it again.
 void pass_pieces_round(Plan& plan, const Tree& tree, const Cut& cut) {
   const Call& call = plan.call();
   const auto n = static_cast<std::uint64_t>(call.size);
@@ -61,7 +60,7 @@ void pass_pieces_round(Plan& plan, const Tree& tree, const Cut& cut) {
   }
 }
 
-/// n is a power of two. In round k neighbours at a distance of 2^k exchange the 2^k pieces that each has.
+/// Requires n to be a power of two. In round k, neighbours at distance 2^k exchange the 2^k pieces that each has.
 void double_pieces(Plan& plan, const Tree& tree, const Cut& cut) {
   const Call& call = plan.call();
   const auto n = static_cast<std::uint64_t>(call.size);
@@ -70,7 +69,7 @@ void double_pieces(Plan& plan, const Tree& tree, const Cut& cut) {
   for (std::uint64_t some = 1; some < n; some *= 2, ++round) {
     const std::uint64_t other = v ^ some, mine = v & ~(some - 1), theirs = other & ~(some - 1);
     const auto peer = static_cast<int>((other + static_cast<std::uint64_t>(call.root)) % n);
-    // The scatter has brought the pieces of the higher one to the lower one, where that one leads both.
+    // If the lower rank is the parent of the higher one, the scatter has already brought it the higher one's pieces.
     const bool led = v % some == 0;
     if (!led || other < v) plan.receive(peer, slot_of(allgather_phase, round), pieces_of(plan, cut, theirs, some));
     if (!led || other > v) plan.send(peer, slot_of(allgather_phase, round), pieces_of(plan, cut, mine, some));

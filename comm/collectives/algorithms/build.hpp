@@ -2,9 +2,10 @@
 //
 // The algorithms by name: each adds the steps of one rank to a plan.
 //
-// Who: algorithms.cpp, and one another. Threads: any; no state.
-// Surprise: a rank's program has to be right on its own only; that sends and receives of all ranks fit together is what
-//     the tests are for (tests/unit/collectives: a model runs all ranks of a group in every order).
+// Used by algorithms.cpp and by one another. Stateless: any thread may call these functions.
+//
+// Each function has to be right only for its own rank. The tests check that the sends and receives of all ranks fit
+// together (tests/unit/collectives: a model runs all ranks of a group in every order).
 #pragma once
 
 #include <vector>
@@ -13,7 +14,7 @@
 
 namespace canele::comm::collectives {
 
-/// Those without memory, so without a plan: their messages are empty, and what waits for what is the point of them.
+/// Barriers use no memory, so they need no plan: their messages are empty, and the needs between them are the purpose.
 Schedule barrier_dissemination(const Call& call);
 Schedule barrier_flat(const Call& call);
 Schedule barrier_two_phases(const Call& call, const Choice& choice);
@@ -45,7 +46,8 @@ void alltoall_bruck(Plan& plan);
 
 void reduce_scatter_recursive(Plan& plan);
 void reduce_scatter_flat(Plan& plan);
-/// Each rank sends each its part of `parts`, and combines what it gets; also an allreduce, where each part is all.
+/// Each rank sends to each other rank its block of `parts`, and combines what it receives. Also an allreduce, where
+/// each block is the whole vector.
 void reduce_from_each(Plan& plan, const std::vector<Range>& parts, const Range& result);
 void reduce_scatter_ring(Plan& plan);
 void reduce_scatter_two_phases(Plan& plan, const Choice& choice);
@@ -54,8 +56,8 @@ void reduce_scatter_two_phases(Plan& plan, const Choice& choice);
 void scan_recursive(Plan& plan, bool exclusive);
 void scan_chain(Plan& plan, const Choice& choice, bool exclusive);
 
-/// Broadcasts that scatter, and reductions that gather, hand the pieces round in a ring from this length on, or where
-/// doubling would need a power of two; else they double. (MPICH's limit between its two.)
+/// Limit in bytes, as in MPICH. From this length on, broadcasts that scatter pass the pieces around a ring. They also
+/// do so where doubling would need a power of two; otherwise they double.
 inline constexpr std::uint64_t ring_from = 512 * 1024;
 inline bool in_a_ring(int size, std::uint64_t length) { return (size & (size - 1)) != 0 || length >= ring_from; }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Gather and scatter: flat, or along a binomial tree. See build.hpp (who, threads).
-// Surprise: only the root knows where parts are, and with lengths of their own how long they are; so such ones are
-// flat,
-//     and a tree moves parts of one length.
+// Gather and scatter: flat, or along a binomial tree. Only the root knows the offsets of the blocks, and also their
+// lengths if these differ. So blocks of different lengths are moved flat, and a tree moves blocks of one length.
 //
-//   gather, root 0     1 ─▶ 0 │0 1│      then    2 │2 3│ ─▶ 0 │0 1 2 3│      a rank sends once: its part and all that
-//   it
-//                      3 ─▶ 2 │2 3│                                          has been sent
+//   gather, root 0     1 ─▶ 0 │0 1│      then    2 │2 3│ ─▶ 0 │0 1 2 3│      a rank sends once:
+//                      3 ─▶ 2 │2 3│                                          its own block and all received ones
 //
 // Trees: Kumar, Grama, Gupta, Karypis, Introduction to Parallel Computing, 1994; Thakur, Rabenseifner, Gropp, 2005.
 #include <cassert>
@@ -19,12 +16,12 @@
 namespace canele::comm::collectives {
 namespace {
 
-/// The root's own part.
+/// Returns the block of a position in the root's buffer.
 Range part_at(const Parts& parts, Space space, int position) {
   return {space, parts.offset_of(position), parts.length_of(position)};
 }
 
-/// Parts of one length, by how far from the root.
+/// Bounds of blocks of one length, indexed by distance from the root.
 std::vector<std::uint64_t> equal_bounds(const Call& call) {
   assert(!call.irregular && "a tree needs lengths that all ranks know");
   Parts parts;

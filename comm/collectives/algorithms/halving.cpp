@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Folding and halving. See halving.hpp (who, threads, pictures).
-// Surprise: until something has come in, the operand is the caller's input, which is sent from and never written; the
-//     first receive goes straight to where the result will be.
+// Folding and halving. Until the first message arrives, the operand is the caller's input, which is sent from and never
+// written. The first receive goes directly to the place of the result.
 #include "comm/collectives/algorithms/halving.hpp"
 
 #include <algorithm>

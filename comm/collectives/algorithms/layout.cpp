@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Parts, runs, and what moves them. See layout.hpp (who, threads, picture).
-// Surprise: parts of no bytes may have any offset; they do not end a run.
+// Blocks, runs, and the messages and copies that move them. Empty blocks may have any offset; they do not end a run.
 #include "comm/collectives/algorithms/layout.hpp"
 
 #include <cassert>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Plan, and who waits for whom. See plan.hpp (who, threads).
-// Surprise: pieces are merged again by every write, so that their number follows what is in use at the time, not how
-//     long the program is.
+// Plan, and the dependencies between its steps. Every write merges pieces again. So their number depends on the memory
+// in use at the time, not on the length of the program.
 #include "comm/collectives/algorithms/plan.hpp"
 
 #include <algorithm>
@@ -14,7 +13,7 @@ namespace canele::comm::collectives {
 
 // ------------------------------------------------------------------------------------------------------- hazards
 
-/// The first piece that begins at `at` or later; none lies across it.
+/// Returns the first piece that begins at `at` or later. Splits a piece that spans `at`.
 Hazards::Pieces::iterator Hazards::cut(std::uint64_t at) {
   auto next = pieces_.lower_bound(at);
   if (next == pieces_.begin()) return next;
@@ -31,7 +30,7 @@ void Hazards::read(const Range& range, StepId step, std::vector<StepId>& needs) 
   cut(end);
   auto piece = cut(at);
   for (; at < end; at = piece->second.end, ++piece) {
-    // Memory that nobody has touched: it is a piece from now on, for who writes there has to wait for this reader.
+    // Untouched memory becomes a piece: a later writer has to wait for this reader.
     if (piece == pieces_.end() || piece->first > at) {
       const std::uint64_t until = piece == pieces_.end() ? end : std::min(end, piece->first);
       piece = pieces_.emplace_hint(piece, at, Piece{until, no_step, nullptr});
@@ -49,7 +48,7 @@ void Hazards::write(const Range& range, StepId step, std::vector<StepId>& needs)
   auto last = first;
   for (; last != pieces_.end() && last->first < end; ++last) {
     const Piece& piece = last->second;
-    // Whoever has read it has waited for its writer.
+    // The readers have waited for the writer.
     if (piece.readers == nullptr && piece.writer != no_step) needs.push_back(piece.writer);
     for (const Reader* reader = piece.readers; reader != nullptr; reader = reader->next) needs.push_back(reader->step);
   }
@@ -90,7 +89,7 @@ void Plan::writes(StepId step, const Range& range) {
   of(range).write(range, step, needs_);
 }
 
-/// Tells the builder what the step waits for, each once.
+/// Passes the needs of the step to the builder, each once.
 void Plan::settle(StepId step) {
   std::sort(needs_.begin(), needs_.end());
   needs_.erase(std::unique(needs_.begin(), needs_.end()), needs_.end());
@@ -98,10 +97,10 @@ void Plan::settle(StepId step) {
   needs_.clear();
 }
 
-/// A message that is longer than what leaves at once, but not by much, in pieces that do; others whole. Both ends cut
-/// alike, for it depends on the length alone. What is over comes first: it is there soon, and where the ends mean
-/// different lengths it is nearly always wrong already, which ends the group. (As long as can be, and not all alike: to
-/// begin with one costs as much as 10 KB of it.)
+/// Splits a message that is slightly longer than what leaves at once into pieces that do leave at once; other messages
+/// stay whole. Both ends split alike, since it depends on the length alone. The remainder comes first: it arrives soon.
+/// Where the two ends disagree on the length, the remainder nearly always differs already, which ends the group. (The
+/// other pieces have the full length, not an equal share: each piece has a fixed cost.)
 template <typename Add>
 void Plan::each_piece(std::uint32_t slot, const Range& message, Add add) {
   const std::uint64_t length = message.length;
@@ -159,7 +158,7 @@ void Plan::between(StepId step, const Range& from, const Range& to) {
 
 namespace {
 
-constexpr std::uint64_t pool_budget = 256 * 1024;  // what buffers of one pool take together, beyond the least
+constexpr std::uint64_t pool_budget = 256 * 1024;  // bytes of all buffers of a pool, beyond the minimum
 constexpr std::uint64_t pool_alignment = 64;
 
 }  // namespace
@@ -193,7 +192,7 @@ Cut Cut::even(std::uint64_t length, std::uint64_t element, std::uint64_t count) 
 std::uint64_t Cut::at(std::uint64_t piece) const {
   if (segment_ != 0) return std::min(length_, piece * segment_);
   const std::uint64_t elements = length_ / element_;
-  return (elements / count_ * piece + std::min(piece, elements % count_)) * element_;  // the first ones are longer
+  return (elements / count_ * piece + std::min(piece, elements % count_)) * element_;  // the first pieces are longer
 }
 
 std::uint64_t Cut::longest() const { return count_ == 0 ? 0 : length(0); }

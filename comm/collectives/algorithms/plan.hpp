@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Plan: a schedule written down as a sequential program. What waits for what follows from the memory that steps touch.
+// Plan: a schedule written as a sequential program. The dependencies follow from the memory that steps touch.
 //
-// Who: the algorithms of this directory. Threads: one at a time for one plan.
-// Surprise: an algorithm states no dependencies at all. A step waits for the steps before it that wrote what it reads
-//     (so data is there), that read what it writes (so a buffer is let go before it is overwritten - also the caller's,
-//     in place), or wrote what it writes (so operands are combined in the order of the program, in every run). Whatever
-//     else could run at the same time does.
+// Used by the algorithms of this directory. One thread at a time for one plan.
+//
+// An algorithm states no dependencies at all. A step waits for three kinds of earlier steps. Steps that wrote what it
+// reads: the data is there. Steps that read what it writes: a buffer is free before it is overwritten, also the
+// caller's buffer, in place. Steps that wrote what it writes: operands are combined in the order of the program, in
+// every run. All other steps may run at the same time.
 //
 //     program          touches         waits for         memory, in pieces that one step wrote last
 //     0 receive        writes A        -                 ┌──── A ────┬── B ──┐
@@ -14,7 +15,8 @@
 //     2 send           reads A         0                 └───────────┴───────┘
 //     3 receive        writes A        1, 2
 //
-// Rejected: needs by hand. Half of all errors in such code are a forgotten "after the send", which shows once a month.
+// Rejected: dependencies by hand. Half of all errors in such code are a forgotten "after the send", which shows once a
+// month.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +29,15 @@
 
 namespace canele::comm::collectives {
 
-/// Who touched which bytes of one space, as far as it still matters.
+/// Which steps touched which bytes of one space, as far as it still matters.
 class Hazards {
  public:
   explicit Hazards(std::pmr::memory_resource* memory) : pieces_(memory), memory_(memory) {}
-  /// `step` will read, or write (or both, that is write): what it has to wait for goes to the end of `needs`.
+  /// `step` will read the range, or write it (a step that does both writes). Appends to `needs` the steps that it must
+  /// wait for.
   void read(const Range& range, StepId step, std::vector<StepId>& needs);
   void write(const Range& range, StepId step, std::vector<StepId>& needs);
-  /// Whether somebody in the plan has written all of it.
+  /// Returns true if steps of the plan have written the whole range.
   bool written(const Range& range) const;
 
  private:
@@ -44,10 +47,10 @@ class Hazards {
   };
   struct Piece {
     std::uint64_t end;
-    StepId writer;          ///< no_step: what was there before the collective
-    const Reader* readers;  ///< since then; lists share their tails when a piece is cut
+    StepId writer;          ///< no_step: content from before the collective
+    const Reader* readers;  ///< steps that read it since then; lists share their tails when a piece is cut
   };
-  using Pieces = std::pmr::map<std::uint64_t, Piece>;  // by where they begin
+  using Pieces = std::pmr::map<std::uint64_t, Piece>;  // keyed by their offsets
 
   Pieces::iterator cut(std::uint64_t at);
 
@@ -55,11 +58,11 @@ class Hazards {
   std::pmr::memory_resource* memory_;
 };
 
-/// Which message between two positions: `phase` tells the parts of an algorithm apart, `item` the messages in it.
+/// Identifies a message between two positions: `phase` is a phase of the algorithm, `item` a message within it.
 inline constexpr std::uint32_t most_items = 1U << 16U, most_phases = 16;
 std::uint32_t slot_of(std::uint32_t phase, std::uint64_t item);
 
-/// A message that goes in pieces: so many at most, and those of one message have slots of their own.
+/// Limits of a message that is sent in pieces. The pieces of one message have slots of their own.
 inline constexpr std::uint64_t most_pieces = 8, piece_unit = 64;
 static_assert(most_phases * most_items * most_pieces <= slots);
 
@@ -71,19 +74,19 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
 
   const Call& call() const { return call_; }
-  /// This rank's memory: what the caller gives (in place, that is in the output) and what he gets.
+  /// This rank's memory: own() is the operand (in place, within the output), output() the result.
   Range own(std::uint64_t from, std::uint64_t bytes) const;
   Range output(std::uint64_t from, std::uint64_t bytes) const { return {Space::output, from, bytes}; }
   Range scratch(std::uint64_t bytes) { return builder_.scratch(bytes); }
 
-  // Steps as in Builder; a message may become several. Nothing is done for an empty range: both ends of a message know
-  // its length. A copy of a range to itself is none either.
+  // Add steps as in Builder; a message may become several. An empty range adds no step: both ends of a message know its
+  // length. Neither does a copy of a range to itself.
   void send(int peer, std::uint32_t slot, const Range& from);
   void receive(int peer, std::uint32_t slot, const Range& to);
   void copy(const Range& from, const Range& to);
   void combine(const Range& from, const Range& to);
   void append(const Range& from, const Range& to);
-  /// to = lower op to, or to = to op higher: whichever `from_is_higher` says.
+  /// Computes to = lower op to, or to = to op higher, depending on `from_is_higher`.
   void fold(const Range& from, const Range& to, bool from_is_higher) {
     from_is_higher ? append(from, to) : combine(from, to);
   }
@@ -112,11 +115,11 @@ class Plan {
   std::vector<StepId> needs_;  // of the step that is being added
 };
 
-/// Scratch buffers for one thing after the other, used in turn: few where they are large. (Their number only decides
-/// how early the next receive may be posted.)
+/// Scratch buffers used in turn, each for one purpose after the other; few of them if they are large. (Their number
+/// only decides how early the next receive may be posted.)
 class Pool {
  public:
-  /// `uses` buffers of up to `bytes` are wanted altogether; at least `least` of them are different ones.
+  /// `uses`: how often a buffer of up to `bytes` is needed in total. At least `least` of them are distinct buffers.
   Pool(Plan& plan, std::uint64_t bytes, std::uint64_t uses, std::uint64_t least = 2);
   Range next(std::uint64_t bytes);
 
@@ -128,9 +131,9 @@ class Pool {
 /// A buffer cut into pieces, at multiples of an element.
 class Cut {
  public:
-  /// Pieces of `segment` bytes (rounded up to elements; 0: one piece), larger ones if there would be too many.
+  /// Pieces of `segment` bytes (rounded up to elements; 0: one piece), longer ones if there would be too many.
   static Cut segments(std::uint64_t length, std::uint64_t element, std::uint64_t segment);
-  /// `count` pieces that differ by an element at most.
+  /// `count` pieces that differ by at most one element.
   static Cut even(std::uint64_t length, std::uint64_t element, std::uint64_t count);
 
   std::uint64_t count() const { return count_; }
@@ -145,7 +148,7 @@ class Cut {
   std::uint64_t length_, count_, segment_, element_;  // segment_ = 0: even
 };
 
-/// No buffer is handed on in more pieces.
+/// Limit on the pieces in which a buffer is forwarded.
 inline constexpr std::uint64_t most_segments = 4096;
 
 }  // namespace canele::comm::collectives

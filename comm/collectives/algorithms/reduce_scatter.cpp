@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reduce-scatter, also of parts with lengths of their own. See build.hpp (who, threads).
-// Surprise: halving leaves a piece with whom the order of operands wants it. With operators that commute that is its
-//     owner; else neighbours meet first, and each piece takes one more message to its owner. Pieces of folded ranks
-//     take one in any case.
+// Reduce-scatter, also of blocks with individual lengths. With operators that commute, halving leaves each piece with
+// its owner. Otherwise neighbours exchange first, which keeps the order of operands, and each piece takes one more
+// message to its owner. Pieces of folded ranks take one in any case.
 //
 // Halving, folding: Thakur, Rabenseifner, Gropp, 2005; the ring is the first half of that of allreduce.
 #include <algorithm>
@@ -18,10 +17,10 @@
 namespace canele::comm::collectives {
 namespace {
 
-/// Its phases come after those of Halving.
+/// These phases come after those of Halving.
 enum ReduceScatterPhase : std::uint32_t { ring_phase, tree_phase, owner_phase = 8 };
 
-/// The input, and where its parts begin.
+/// The input, and where its blocks begin.
 struct Operand {
   explicit Operand(const Plan& plan)
       : bounds(bounds_of(plan.call().input, plan.call().size, 0, plan.call().size)), own(plan.own(0, bounds.back())) {}
@@ -40,8 +39,8 @@ struct Operand {
 
 }  // namespace
 
-/// From the last operand down: combining from lower positions needs no memory of its own, whatever the operator. In
-/// place, the result lies on what is still to be sent.
+/// Combines from the last operand down: combining from lower positions needs no additional memory, whatever the
+/// operator. In place, the result would overwrite data that is still to be sent, so it goes to scratch first.
 void reduce_from_each(Plan& plan, const std::vector<Range>& parts, const Range& result) {
   const Call& call = plan.call();
   const Range mine = parts[static_cast<std::size_t>(call.rank)];
@@ -124,7 +123,7 @@ void reduce_scatter_two_phases(Plan& plan, const Choice& choice) {
   const Range result = plan.output(0, operand.part(operand.own, call.rank).length);
   Range subtree = result;
   if (!tree.children.empty() || tree.is_root()) subtree = plan.scratch(subtree_bytes(tree, operand.bounds));
-  // Only the root's is looked at here, and that is all of the vector.
+  // reduce_along() uses only the root's result, which is the whole vector.
   reduce_along(plan, tree, operand.own, tree.is_root() ? subtree : Range{},
                Cut::segments(operand.own.length, call.element, choice.segment), ring_phase);
   scatter_along(plan, tree, operand.bounds, subtree, tree_phase);

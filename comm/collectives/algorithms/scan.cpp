@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Scan and exscan. See build.hpp (who, threads).
-// Surprise: everything moves to higher ranks, so the rounds of a low rank are over early, and it is done.
+// Scan and exscan. All data moves to higher ranks, so a low rank has fewer rounds and completes early.
 //
-//   recursive doubling      round k: what I have, the sum over 2^k ranks up to me, to rank + 2^k
+//   recursive doubling      round k: this rank sends its sum, over 2^k ranks up to itself, to rank + 2^k
 //       0: 0   1: 1    2: 2    3: 3          ─▶   0: 0   1: 01   2: 12   3: 23        ─▶   0: 0  1: 01  2: 012  3: 0123
 //   chain                   sums pass from rank to rank, segment by segment
 //
@@ -18,7 +17,7 @@ namespace {
 
 struct Neighbours {
   int to, from;  // -1: none
-  bool last;     // nothing will come in after this
+  bool last;     // no message arrives after this round
 };
 
 Neighbours at_distance(const Call& call, std::int64_t away) {
@@ -26,7 +25,7 @@ Neighbours at_distance(const Call& call, std::int64_t away) {
   return {to < call.size ? static_cast<int>(to) : -1, from < 0 ? -1 : static_cast<int>(from), from < away};
 }
 
-/// In how many rounds something comes in.
+/// Returns the number of rounds in which a message arrives.
 std::uint64_t receives_of(const Call& call) {
   std::uint64_t receives = 0;
   for (std::int64_t away = 1; away <= call.rank; away *= 2) ++receives;
@@ -56,11 +55,12 @@ void scan_inclusive(Plan& plan) {
   }
 }
 
-/// What is sent on has this rank's operand in it, what is kept has not.
+/// The sum that is sent on includes this rank's operand; the sum that is kept does not.
 void scan_exclusive(Plan& plan) {
   const Call& call = plan.call();
   Range own = plan.own(0, call.length), sum;
-  // In place it is in the way of the last receive; with somebody two ranks on it is needed after the first round.
+  // In place, the last receive overwrites the operand. If there is a rank two positions on, the operand is needed after
+  // the first round, so it is copied.
   if (call.in_place && call.rank > 0 && at_distance(call, 2).to >= 0) {
     own = plan.scratch(call.length);
     plan.copy(plan.own(0, call.length), own);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Trees, and walks along them. See tree.hpp (who, threads, pictures).
-// Surprise: a reduction does not copy its operand. What comes in first becomes the accumulator, and this rank's own
-//     operand is combined into it, on the right side.
+// Trees, and the operations along them. A reduction does not copy its operand: the first message received becomes the
+// accumulator, and this rank's own operand is combined into it, on the right side.
 #include "comm/collectives/algorithms/tree.hpp"
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 namespace canele::comm::collectives {
 namespace {
 
-/// The ranks of a tree: positions head, head + 1 … and round the group are 0, 1 … here.
+/// The ranks of a tree, numbered from 0: positions head, head + 1 …, wrapping around the group.
 struct Ranks {
   int head;
   std::uint64_t size;
@@ -20,7 +19,7 @@ struct Ranks {
   int position(std::uint64_t v) const {
     return static_cast<int>((static_cast<std::uint64_t>(head) + v) % static_cast<std::uint64_t>(group));
   }
-  /// That leads `size` ranks, or as many as there are.
+  /// Returns the edge to a child whose subtree has up to `most` ranks, or as many as there are.
   Edge child(std::uint64_t first, std::uint64_t most, std::uint8_t level) const {
     return {position(first), first, std::min(most, size - first), true, level};
   }
@@ -43,7 +42,7 @@ void grow_k_nomial(Tree& tree, const Ranks& ranks, std::uint64_t v, const Choice
   assert(v == 0);
 }
 
-/// Adds what the rank `v` sees.
+/// Adds the edges of rank `v`.
 void grow(Tree& tree, const Ranks& ranks, std::uint64_t v, const Choice& choice) {
   if (choice.algorithm == Algorithm::flat) {
     if (v != 0) tree.parent = {ranks.head, v, 1, false, 0};
@@ -77,11 +76,12 @@ Tree ordered_tree_of(const Call& call, const Choice& choice, int root) {
   if (call.rank > root) {
     grow(tree, above, static_cast<std::uint64_t>(call.rank - root), choice);
   } else if (call.rank == root) {
-    // With flat ones from the root down, so that what has been combined is always a run of neighbours.
+    // In a flat tree, the lower positions come from the root down, so that the combined operands are always a run of
+    // neighbours.
     const bool flat = choice.algorithm == Algorithm::flat;
     for (int lower = root - 1; flat && lower >= 0; --lower) tree.children.push_back({lower, 0, 1, false, 0});
     grow(tree, above, 0, choice);
-    // Those above must stay in order of their distance; the head of those below may come in between.
+    // The children above stay in order of their distance; the head of the tree below may come between them.
     const auto place = std::find_if(tree.children.begin(), tree.children.end(),
                                     [&](const Edge& child) { return child.first >= below.size; });
     if (!flat && root > 0) tree.children.insert(place, {0, 0, below.size, false, 0});
@@ -113,13 +113,13 @@ void reduce_along(Plan& plan, const Tree& tree, const Range& own, const Range& r
                   std::uint32_t phase) {
   const bool in_place = own.space == result.space && own.offset == result.offset;
   if (tree.is_root() && tree.children.empty()) plan.copy(own, result);
-  // Not one pool for both: an accumulator lives while the other children of its piece come in.
+  // Two pools: an accumulator lives while the messages of the other children of its piece arrive.
   const std::uint64_t children = tree.children.size(), sums = tree.is_root() || children == 0 ? 0 : 1;
   Pool first(plan, cut.longest(), cut.count() * sums);
   Pool others(plan, cut.longest(), cut.count() * (children - sums));
   for (std::uint64_t piece = 0; piece < cut.count(); ++piece) {
     Range sum = cut.of(own, piece);
-    bool ours = tree.is_root() && in_place;  // whether `sum` may be written
+    bool ours = tree.is_root() && in_place;  // `sum` may be written
     for (const Edge& child : tree.children) {
       plan.level(child.level);
       const bool becomes_sum = !ours;

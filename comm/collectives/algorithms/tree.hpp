@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Trees over the positions of a group: whom one rank hears, whom it tells, and the walks along them.
+// Trees over the positions of a group: a rank's parent and children, and the operations along the tree.
 //
-// Who: the algorithms of this directory. Threads: any; no state.
-// Surprise: a subtree is a run of neighbours (the tree of MPICH's scatter, not that of "who has it tells one who has
-//     not"). So gather and scatter move it as one message, and a reduction keeps the order of operands.
+// Used by the algorithms of this directory. Stateless: any thread may call these functions.
+//
+// A subtree is a contiguous run of neighbours. This is the tree of MPICH's scatter, not the one in which each rank that
+// has the data sends it to one that has not. So gather and scatter move a subtree as one message, and a reduction keeps
+// the order of operands.
 //
 //   from the root on, round the group:             flat    0 ─▶ 1 2 3 …       chain   0 ─▶ 1 ─▶ 2 ─▶ 3 …
 //
@@ -14,11 +16,12 @@
 //          └─▶ 4 ─┬─▶ 5     level 3: 4
 //                 └─▶ 6 ─▶ 7
 //
-//   ordered, for operators that do not commute: a tree over the root and those above it, and one over those below it,
-//   whose head, position 0, reports to the root; so nobody goes round the group, in at most one round more
+//   ordered, for operators that do not commute: one tree over the root and the positions above it, and one over those
+//   below it. The head of the latter, position 0, reports to the root. No edge wraps around the group; at most one
+//   round more.
 //       0 ─┬─▶ 1                       r ─┬─▶ r+1
 //          └─▶ 2 ─▶ 3                     └─▶ r+2 ─▶ r+3
-//          0 ◀─────────────────────────── r          What comes from below is put in front of what the root has.
+//          0 ◀─────────────────────────── r          The sum from below is combined in front of the root's.
 #pragma once
 
 #include <cstdint>
@@ -29,37 +32,38 @@
 namespace canele::comm::collectives {
 
 struct Edge {
-  int peer = -1;                      ///< position; -1: the root has no parent
-  std::uint64_t first = 0, size = 0;  ///< the child's subtree, counted from the root on (by steps away from it)
-  bool higher = true;                 ///< the subtree comes after this rank in the order of operands
+  int peer = -1;                      ///< position; -1: the root has no parent.
+  std::uint64_t first = 0, size = 0;  ///< the child's subtree, as distances from the root.
+  bool higher = true;                 ///< the subtree comes after this rank in the order of operands.
   std::uint8_t level = 0;             ///< 1: the leaves', the widest one; 0: no level is wider than others
 };
 
 struct Tree {
   Edge parent;                 ///< first, size: this rank's own subtree
-  std::vector<Edge> children;  ///< small subtrees first: the order of reductions; broadcasts go the other way
+  std::vector<Edge> children;  ///< small subtrees first: the order of reductions; broadcasts use the reverse order
   bool is_root() const { return parent.peer < 0; }
 };
 
-/// Of a tree of `choice` that is neither flat nor a chain.
+/// Returns the radix of a tree of `choice` that is neither flat nor a chain.
 inline std::uint32_t radix_of(const Choice& choice) {
   const bool has_one = choice.algorithm == Algorithm::k_nomial || choice.algorithm == Algorithm::two_phases;
   return has_one && choice.radix != 0 ? choice.radix : 2;
 }
 
-/// That of a tree whose lower levels are wider than those above; 0: it has no levels.
+/// Returns the radix of a tree whose lower levels are wider than those above; 0: the tree has no such levels.
 inline std::uint32_t wide_radix_of(const Choice& choice) {
   return choice.algorithm == Algorithm::flat || choice.algorithm == Algorithm::chain ? 0 : radix_of(choice);
 }
 
-/// The tree of `choice` (flat, chain, k_nomial, also of two_phases; all else: binomial) as `call`'s rank sees it.
+/// Returns the tree of `choice` as seen by `call`'s rank: flat, chain, or k_nomial, also within two_phases; otherwise
+/// binomial.
 Tree tree_of(const Call& call, const Choice& choice, int root);
-/// The ordered one. With position 0 as root it is the same.
+/// Returns the ordered tree. With position 0 as root, it equals tree_of().
 Tree ordered_tree_of(const Call& call, const Choice& choice, int root);
 
-/// Root's `buffer` goes to everybody's, piece by piece; a piece is handed on as soon as it has come.
+/// Sends the root's `buffer` to all ranks, piece by piece; each rank forwards a piece as soon as it has arrived.
 void bcast_along(Plan& plan, const Tree& tree, const Range& buffer, const Cut& cut, std::uint32_t phase);
-/// Everybody's `own` is combined into the root's `result` (the same range: in place), piece by piece.
+/// Combines the `own` ranges of all ranks into the root's `result`, piece by piece. In place if both ranges are equal.
 void reduce_along(Plan& plan, const Tree& tree, const Range& own, const Range& result, const Cut& cut,
                   std::uint32_t phase);
 

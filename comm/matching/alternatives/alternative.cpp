@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What all alternatives have in common. See alternative.hpp. Threads: under the engine's lock.
-// Surprise: an entry is found first and taken out then, so no structure needs to search and change in one step.
+// The common part of all alternatives. An entry is found first and removed afterwards, so no structure needs to search
+// and change in one step.
 #include "comm/matching/alternatives/alternative.hpp"
 
 #include <cassert>

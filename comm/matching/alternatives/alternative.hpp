@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Alternative: another structure in the place of the matcher's table. What all have in common is here: the order of the
-// steps, the counts, the statistics; each structure adds how it keeps and finds entries.
+// Alternative: another structure in the place of the matcher's table. This base class has the common parts: the order
+// of the steps, the counts, the statistics. Each structure adds how it stores and finds entries.
 //
-// Who: the matcher passes every call on, under the engine's lock; factory.hpp makes them.
-// Threads: under the engine's lock.
-// Surprise: they count always. A virtual call and two histograms cost what they cost; the table, which is what users
-//     get, has neither.
+// The matcher passes every call on, under the engine's lock: one thread at a time. factory.hpp creates alternatives.
+//
+// They always count. So each pays for a virtual call and two histograms; the table, which users get by default, has
+// neither.
 //
 //   Matcher ──▶ Alternative ◁── plain list, hash bins, peer lists, arrays, vector, fuzzy
 #pragma once
@@ -19,14 +19,14 @@
 
 namespace canele::comm::matching {
 
-/// Of a message that arrives.
+/// Envelope of a message that arrives.
 struct Envelope {
   std::uint64_t tag;
   std::uint32_t session;
   std::int32_t source;
 };
 
-/// What a receive or a probe wants.
+/// Arguments of a receive or a probe.
 struct Wanted {
   std::uint64_t tag, mask;
   std::uint32_t session;
@@ -51,7 +51,7 @@ inline bool fits(const PostedNode& receive, const UnexpectedNode& message) noexc
   return fits(receive, Envelope{message.tag, message.session, message.source});
 }
 
-/// Session and source as one word; a source that does not matter is masked out.
+/// Session and source as one word; the mask excludes a source that does not matter.
 inline std::uint64_t who_of(std::uint32_t session, std::int32_t source) noexcept {
   return std::uint64_t{session} << 32 | static_cast<std::uint32_t>(source);
 }
@@ -74,19 +74,20 @@ class Alternative {
   void cancel(MatchSession& session, PostedNode& receive) noexcept;
   bool is_next(const PostedNode& receive) const noexcept;
 
-  /// visit(context, receive) for every posted receive.
+  /// Calls visit(context, receive) for every posted receive.
   virtual void each(void (*visit)(void*, PostedNode&), void* context) const = 0;
   /// Memory of the structure, without the nodes.
   virtual std::size_t bytes() const noexcept = 0;
   const Statistics& statistics() const noexcept { return statistics_; }
 
  protected:
-  // The node is complete, its stamp younger than all before. May throw std::bad_alloc, then nothing has changed.
+  // The node is complete, and its stamp is younger than all before. May throw std::bad_alloc; then nothing has changed.
   virtual void append(MatchSession& session, PostedNode& receive) = 0;
   virtual void append(MatchSession& session, UnexpectedNode& message) = 0;
   virtual void remove(MatchSession& session, PostedNode& receive) noexcept = 0;
   virtual void remove(MatchSession& session, UnexpectedNode& message) noexcept = 0;
-  /// The oldest receive that the message fits, left where it is; the oldest message for a receive. Adds what it costs.
+  /// Return the oldest receive that the message fits, or the oldest message for a receive, without removing it. Add the
+  /// cost of the search to `cost`.
   virtual PostedNode* search(const Envelope& message, Tally& cost) const noexcept = 0;
   virtual UnexpectedNode* search(const MatchSession& session, const Wanted& wanted, Tally& cost) const noexcept = 0;
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ArrayList: a linked list of arrays, two entries in each block of one cache line (M. Dosanjh, 2017, section 5.3,
-// widened to 64-bit tags and to sessions).
+// ArrayList: a linked list of arrays, with two entries in each block of one cache line. From M. Dosanjh, 2017, section
+// 5.3, but with 64-bit tags and with sessions.
 //
-// Who: factory.cpp. Threads: under the engine's lock.
-// Surprise: the wider key costs the third message in a line (there: 2 receives of 24 bytes, 3 messages of 16), and the
-//     class of a receive hides in the upper bits of its pointer, because masks would not fit.
+// Because of the longer key, a line has no room for a third message (in the source: 2 receives of 24 bytes, or 3
+// messages of 16). Masks would not fit either, so the class of a receive is in the upper bits of its pointer.
 //
-//   block: │ tag who node │ tag who node │ next prev │    64 bytes, on one line
+//   block: │ tag `who` node │ tag `who` node │ next prev │    64 bytes, on one line
 #include "comm/matching/alternatives/lane_list.hpp"
 #include "comm/matching/alternatives/structures.hpp"
 
@@ -18,7 +17,7 @@ struct alignas(64) PairBlock {
   static constexpr std::uint32_t lanes = 2;
   struct Entry {
     std::uint64_t tag, who;
-    std::uint64_t node;  // 48 bits of pointer, above them the class; 0: no entry
+    std::uint64_t node;  // 48 bits of pointer, the class above them; 0: no entry
   };
   Entry entries[lanes] = {};
   PairBlock* next = nullptr;
@@ -39,7 +38,7 @@ struct alignas(64) PairBlock {
 };
 static_assert(sizeof(PairBlock) == 64);
 
-/// The first entry that fits(block, lane).
+/// Returns the first entry for which fits(block, lane) holds.
 template <typename Fits>
 MatchNode* walk(const PairBlock* block, Tally& cost, Fits fits) noexcept {
   for (; block != nullptr; block = block->next) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Alternatives by name. See factory.hpp. Threads: any.
-// Surprise: the names are also in comm/config/names.hpp, where a test compares them.
+// Alternatives by name. The names are also in comm/config/names.hpp; a test compares them.
 #include "comm/matching/alternatives/factory.hpp"
 
 #include "comm/matching/alternatives/structures.hpp"

@@ -2,9 +2,10 @@
 //
 // Alternatives by name.
 //
-// Who: the engine's start (CANELE_MATCHER), tests, benchmarks. Threads: any.
-// Surprise: "table" gives nullptr, which is what Matcher takes for "use the table"; so does a name that there is not,
-//     because the settings have refused it before.
+// Used at the engine's start (CANELE_MATCHER), by tests and by benchmarks. Any thread may call it.
+//
+// For "table" the result is nullptr, which tells Matcher to use the table. An unknown name gives nullptr as well,
+// because the settings have rejected it before.
 //
 //   CountingMatcher matcher(seed, matching::make_alternative(name, seed));      // feed it: post, arrive, store, ...
 //   matcher.statistics().total.attempts;  matcher.statistics().search_length;  matcher.bytes();
@@ -19,8 +20,8 @@
 
 namespace canele::comm::matching {
 
-/// One of known_matchers (comm/config/names.hpp). `isa`: for vector and fuzzy; the processor must have it. `regions`
-/// (arrays, vector, fuzzy): told of all memory that entries are kept in; outlives what is made.
+/// Creates one of known_matchers (comm/config/names.hpp). `isa`: for vector and fuzzy; the processor must support it.
+/// `regions` (arrays, vector, fuzzy): receives all memory that holds entries; must outlive the result.
 std::unique_ptr<Alternative> make_alternative(std::string_view name, std::uint64_t seed, Isa isa = best_isa(),
                                               Regions* regions = nullptr);
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// FuzzyList: thirty-two entries in a block, of which only 16 bits of key each are compared at once; what passes is
+// FuzzyList: thirty-two entries in a block, of which only 16 bits of key are compared at once. Entries that pass are
 // compared in full (M. Dosanjh, 2017, chapter 6).
 //
-// Who: factory.cpp. Threads: under the engine's lock.
-// Surprise: a key is 10 bits of the tag beside 6 bits of session and source, not all of it mixed: so a receive from any
-//     source still filters by tag, and one for any tag by source. A mask of part of the tag filters by source only.
+// A key consists of 10 bits of the tag and 6 bits of session and source, not of a mix of all. So a receive from any
+// source still filters by tag, and one for any tag by source. A mask of a part of the tag filters by source only.
 //
-//   receives: │ 4 lines of nodes │ live next prev │ 32 keys │ 32 masks │    7 lines, 3 read where nothing passes
+//   receives: │ 4 lines of nodes │ live next prev │ 32 keys │ 32 masks │    7 lines, 3 read where none passes
 //   messages: │ 4 lines of nodes │ live next prev │ 32 keys │               6 lines, 2 read
 //
-// Rejected: 64 keys of 8 bits (with 8 bits for tag, source and session, one in four blocks has an entry that passes for
-//     nothing, and each costs a line).
+// Rejected: 64 keys of 8 bits. With 8 bits for tag, source and session, one in four blocks has an entry that passes
+// falsely, and each costs a line.
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -70,7 +69,7 @@ CANELE_TARGET_AVX512 inline __m512i row512(const Key* row) { return _mm512_load_
 CANELE_TARGET_AVX2 inline __m256i row256(const Key* row, int half) {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(row) + half);
 }
-/// A bit for each of 32 numbers of 16 bits that is zero.
+/// Returns a bit for each of 32 numbers of 16 bits, set if the number is zero.
 CANELE_TARGET_AVX2 inline std::uint32_t zeros(__m256i low, __m256i high) {
   const __m256i none = _mm256_setzero_si256();
   const __m256i packed = _mm256_packs_epi16(_mm256_cmpeq_epi16(low, none), _mm256_cmpeq_epi16(high, none));
@@ -78,7 +77,7 @@ CANELE_TARGET_AVX2 inline std::uint32_t zeros(__m256i low, __m256i high) {
 }
 #endif
 
-/// Both kinds of searches: the block says which mask counts.
+/// Both kinds of searches; the block determines which mask applies.
 template <typename Block, typename Full>
 struct Filter {
   Key key, mask;

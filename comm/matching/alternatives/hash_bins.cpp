@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// HashBins: a fixed array of lists, an entry in that of its (session, tag, source); receives with a wildcard or a mask
-// in one list beside them. As in UCX, whose array has 1,021 lists as well.
+// HashBins: a fixed array of lists; an entry is in the list of its (session, tag, source). Receives with a wildcard or
+// a mask are in one additional list. As in UCX, whose array has 1,021 lists as well.
 //
-// Who: factory.cpp. Threads: under the engine's lock.
-// Surprise: unexpected messages hang in their bin and in the session's arrivals, for receives that name no bin.
+// Unexpected messages are in their bin, and in the session's arrival order for receives that name no bin.
 //
 //   bins_[hash] ──▶ exact receives, and exact keys of messages     wild_ ──▶ all other receives, by stamp
 //
-// A growing array would be the table.
+// Rejected: an array that grows. That is the table.
 #include <array>
 #include <utility>
 
@@ -56,7 +55,7 @@ class HashBins final : public Alternative {
     }
     for (UnexpectedNode* message = session.arrivals.first(); message != nullptr; message = Arrivals::after(*message)) {
       cost.attempts += 1;
-      cost.lines += 2;  // the key, and the link behind it
+      cost.lines += 2;  // the line with the key, and the line with the link behind it
       if (fits(*message, wanted)) return message;
     }
     return nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Heater. See heater.hpp. Threads: any; one at a time has taken it.
-// Surprise: a pass in progress goes on at once (next_ns_ 0), in slices, so that no turn of polling takes long.
+// Heater: any thread may run it, one at a time (`taken_`). A pass in progress continues at once (next_ns_ 0), in
+// slices, so that no poll takes long.
 #include "comm/matching/alternatives/heater.hpp"
 
 #include "comm/matching/prefetch.hpp"
@@ -15,7 +15,7 @@ bool Heater::due(std::uint64_t now_ns) noexcept {
   if (!on() || paused_.load(std::memory_order_relaxed) || now_ns < next_ns_.load(std::memory_order_relaxed))
     return false;
   if (taken_.exchange(true, std::memory_order_acquire)) return false;
-  if (now_ns < next_ns_.load(std::memory_order_relaxed)) {  // another thread has just ended a pass
+  if (now_ns < next_ns_.load(std::memory_order_relaxed)) {  // another thread has just completed a pass
     taken_.store(false, std::memory_order_release);
     return false;
   }
@@ -31,7 +31,8 @@ bool Heater::due(std::uint64_t now_ns) noexcept {
 void Heater::run(ltask::Task& task) noexcept {
   auto& heater = static_cast<Heater&>(task);
   heater.warm();
-  heater.taken_.store(false, std::memory_order_release);  // who takes it next sees where we were
+  heater.taken_.store(false, std::memory_order_release);  // release: pairs with the acquire exchange in due(), so that
+                                                          // the next thread sees our position
 }
 
 void Heater::warm() noexcept {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Heater: an ltask that keeps the blocks of a list in the caches of the core that runs it ("hot caching", Dosanjh 2017,
-// 5.5: meant for a core that shares a cache with the one that matches).
+// Heater: a cache warmer. An ltask that keeps the blocks of a list in the caches of the core that runs it ("hot
+// caching", Dosanjh 2017, 5.5). Meant for a core that shares a cache with the core that matches.
 //
-// Who: the engine, in turns of polling that found nothing (CANELE_HEATER); match_campaign.
-// Threads: Regions::add under the lock of the structure that owns the memory; the rest by any thread at any time.
-// Surprise: it prefetches and reads nothing. So it takes no lock, races with nobody, and memory that has been given
-//     back meanwhile does no harm.
+// Used by the engine, after polls that found nothing (CANELE_HEATER), and by match_campaign.
 //
-//   newest ──▶ region ──▶ region ──▶ region      one for each slab of blocks; none leaves the list
+// Threading: Regions::add is called under the lock of the structure that owns the memory. Any thread may call the other
+// functions at any time. The task only prefetches and reads nothing. So it takes no lock and has no data race, and
+// memory that was freed meanwhile does no harm.
+//
+//   newest ──▶ region ──▶ region ──▶ region      one for each slab of blocks; none is ever removed
 //                ▲
-//   heater ──────┘  so many lines a run, from where the last one ended; then nothing until the period is over
+//   heater ──────┘  so many lines a run, continuing after the last one; then a pause until the period ends
 //
-// Rejected: a lock over the list (the source's own bottleneck); reading a word of each line (faults on what was freed);
-//     a thread of its own (on few cores it takes one from the program).
+// Rejected: a lock over the list (the source's own bottleneck).
+// Rejected: reading a word of each line (faults on freed memory).
+// Rejected: a thread of its own (on few cores it takes one from the program).
 #pragma once
 
 #include <atomic>
@@ -30,8 +32,8 @@ struct Region {
   const Region* next = nullptr;
 };
 
-/// The memory that a structure keeps its entries in. Grows only, and must outlive no region: whoever destroys the
-/// structure has stopped the heater before.
+/// The memory in which a structure keeps its entries. Grows only. It must not be read after the end of a region: the
+/// owner stops the heater before it destroys the structure.
 class Regions {
  public:
   void add(Region& region) noexcept {
@@ -46,22 +48,23 @@ class Regions {
 
 class Heater : public ltask::Task {
  public:
-  static constexpr std::size_t lines_per_run = 512;  ///< 32 KiB: some microseconds
+  static constexpr std::size_t lines_per_run = 512;  ///< 32 KiB, which take some microseconds
 
-  /// period_ns: from the beginning of one pass over all regions to that of the next; 0: it is off.
+  /// period_ns: time from the beginning of one pass over all regions to that of the next, in ns; 0: it is off.
   explicit Heater(std::uint64_t period_ns) noexcept : period_ns_(period_ns) {}
 
   bool on() const noexcept { return period_ns_ != 0; }
-  /// A program that needs its caches for itself pauses it, and resumes it some time before it communicates.
+  /// A program that needs the caches for itself pauses the heater, and resumes it some time before it communicates.
   void pause() noexcept { paused_.store(true, std::memory_order_relaxed); }
   void resume() noexcept { paused_.store(false, std::memory_order_relaxed); }
 
-  /// Is it time for a run? To one caller at a time: who is told so submits the task (or calls run()).
+  /// Returns true if it is time for a run. Only one caller at a time gets true, and must then submit the task (or call
+  /// run()).
   bool due(std::uint64_t now_ns) noexcept;
-  /// The task: at most lines_per_run lines.
+  /// The task: prefetches at most lines_per_run lines.
   static void run(ltask::Task& task) noexcept;
 
-  /// Lines warmed, passes over all regions that have ended.
+  /// Return the number of lines warmed, and of completed passes over all regions.
   std::uint64_t lines() const noexcept { return lines_.load(std::memory_order_relaxed); }
   std::uint64_t passes() const noexcept { return passes_.load(std::memory_order_relaxed); }
 
@@ -73,9 +76,9 @@ class Heater : public ltask::Task {
   const std::uint64_t period_ns_;
   std::atomic<bool> paused_{false}, taken_{false};
   std::atomic<std::uint64_t> next_ns_{0}, lines_{0}, passes_{0};
-  // Of whoever has taken it:
+  // Owned by the thread for which due() has returned true:
   std::uint64_t begun_ns_ = 0;
-  const Region* region_ = nullptr;  ///< where the next run goes on; nullptr: with a new pass
+  const Region* region_ = nullptr;  ///< where the next run continues; nullptr: with a new pass
   std::size_t offset_ = 0;
 };
 

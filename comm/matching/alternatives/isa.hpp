@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Isa: which vector instructions a structure uses. Chosen when it is made, from what the processor has.
+// Isa: the vector instructions that a structure uses. Chosen at its creation, from those that the processor supports.
 //
-// Who: alternatives/, tests. Threads: any; constant.
-// Surprise: only the functions marked with CANELE_TARGET_* are compiled for more than the base architecture, so a
-//     program runs on every x86-64; and everywhere else, where all is scalar.
+// Used by alternatives/ and the tests. Constant: any thread may call these functions.
+//
+// Only the functions marked with CANELE_TARGET_* are compiled for more than the base architecture. So a program runs on
+// every x86-64 processor. It also runs on all other processors, where all code is scalar.
 #pragma once
 
 #include <cstdint>

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// LaneList: a FIFO of blocks that hold several entries each, in lanes. The list behind arrays, vector and fuzzy; and
-// what else these three have in common.
+// LaneList: a FIFO of blocks that hold several entries each, in lanes. The list behind arrays, vector and fuzzy, and
+// the other common parts of these three.
 //
-// Who: alternatives/ only. Threads: under the engine's lock.
-// Surprise: a lane whose entry was taken out is never filled again, so that the order of the lanes is the order of the
-//     entries; a block goes back to the pool when its last entry has left.
+// Used in alternatives/ only, under the engine's lock: one thread at a time.
 //
-//   first ──▶ block [a b] ⇄ block [· c] ⇄ block [d ·] ◀── last        · taken out, or not yet used (last block only)
+// A lane is never filled again after its entry was removed, so that the order of the lanes is the order of the entries.
+// A block returns to the pool when its last entry has left.
+//
+//   first ──▶ block [a b] ⇄ block [· c] ⇄ block [d ·] ◀── last        · removed, or not yet used (last block only)
 //                                   ▲
-//   node.place = {block, lane} ─────┘       so that any entry is taken out at once
+//   node.place = {block, lane} ─────┘       so that any entry can be removed directly
 //
-// Rejected: filling holes (entries would have to move, and nodes be told); blocks from malloc (16-byte aligned, so
-//     that a block of 64 bytes lies on two lines).
+// Rejected: filling holes (entries would move, and their nodes would need an update).
+// Rejected: blocks from malloc (aligned to 16 bytes, so that a block of 64 bytes lies on two lines).
 //
-// Block: next, prev, lanes, set(lane, node), clear(lane), live() (a bit for each lane in use), node(lane).
+// Requirements on Block: next, prev, lanes, set(lane, node), clear(lane), live() (a bit for each lane in use),
+// node(lane).
 #pragma once
 
 #include <bit>
@@ -29,11 +31,11 @@
 
 namespace canele::comm::matching {
 
-/// Blocks by the slab; they go back to the system when the pool does.
+/// Allocates blocks in slabs, which return to the system with the pool.
 template <typename Block>
 class BlockPool {
  public:
-  /// regions: who wants to know of each slab; nullptr: nobody.
+  /// regions: to be told of each slab; nullptr: none.
   explicit BlockPool(Regions* regions) : regions_(regions) {}
   Block* take() {
     if (free_ == nullptr) add_slab();
@@ -52,7 +54,7 @@ class BlockPool {
     Block blocks[16];
   };
   void add_slab() {
-    slabs_.push_back(std::make_unique<Slab>());  // aligned as a block is
+    slabs_.push_back(std::make_unique<Slab>());  // aligned like a block
     Slab& slab = *slabs_.back();
     for (Block& block : slab.blocks) give_back(&block);
     if (regions_ == nullptr) return;
@@ -62,7 +64,7 @@ class BlockPool {
   Regions* const regions_;
   Block* free_ = nullptr;
   std::vector<std::unique_ptr<Slab>> slabs_;
-  std::forward_list<Region> slab_regions_;  ///< not in the slabs: it would be a line for every sixteen
+  std::forward_list<Region> slab_regions_;  ///< not in the slabs: it would be a line for sixteen blocks
 };
 
 template <typename Block>
@@ -90,7 +92,7 @@ class LaneList {
     if (block->live() != 0) return;
     (block->prev != nullptr ? block->prev->next : first_) = block->next;
     (block->next != nullptr ? block->next->prev : last_) = block->prev;
-    if (block->next == nullptr) used_ = Block::lanes;  // the block before it is full
+    if (block->next == nullptr) used_ = Block::lanes;  // the previous block is full
     pool_.give_back(block);
   }
   const Block* first() const noexcept { return first_; }
@@ -107,11 +109,12 @@ class LaneList {
  private:
   Block* first_ = nullptr;
   Block* last_ = nullptr;
-  std::uint32_t used_ = 0;  // lanes of the last block
+  std::uint32_t used_ = 0;  // lanes used in the last block
   BlockPool<Block> pool_;
 };
 
-/// What a block has besides the rows that are compared: the nodes of its lanes, and which are in use.
+/// The common members of all blocks, beside the rows that are compared: the nodes of the lanes, and which lanes are in
+/// use.
 template <typename Block, std::uint32_t count>
 struct alignas(64) Lanes {
   static constexpr std::uint32_t lanes = count;
@@ -129,7 +132,7 @@ struct alignas(64) Lanes {
   MatchNode* node(std::uint32_t lane) const noexcept { return nodes[lane]; }
 };
 
-/// An alternative whose receives and messages are in one LaneList each. What is left to a structure: how it searches
+/// An alternative that keeps its receives and its messages in one LaneList each. A structure only adds how it searches
 /// them.
 template <typename PostedBlock, typename UnexpectedBlock>
 class LaneAlternative : public Alternative {

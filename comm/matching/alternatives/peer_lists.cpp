@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PeerLists: per session, a list of receives and a list of messages for each peer, and a list of the receives from any
-// source. As in Open MPI's ob1.
+// PeerLists: for each session, a list of receives and a list of messages for each peer, and a list of the receives from
+// any source. As in Open MPI's ob1.
 //
-// Who: factory.cpp. Threads: under the engine's lock.
-// Surprise: a receive from any source searches the messages of every peer, because the oldest must win. (ob1 takes the
-//     first that it comes across; our order rule is stricter.)
+// A receive from any source searches the messages of every peer, because the oldest must win. (ob1 takes the first that
+// it finds; our order rule is stricter.)
 //
 //   session ──▶ peers[source] ──▶ posted, unexpected          any_source ──▶ posted, ordered against them by stamps
 //
-// Memory grows with sessions × peers that were mentioned, whether anything is queued or not.
+// Memory grows with sessions × peers that were mentioned, whether entries are queued or not.
 #include <vector>
 
 #include "comm/matching/alternatives/structures.hpp"

@@ -2,9 +2,7 @@
 //
 // PlainList: one list of posted receives and one of unexpected messages, for all sessions and peers, as in MPICH's CH3.
 //
-// Who: factory.cpp. Threads: under the engine's lock.
-// Surprise: the links are those of the nodes, so it needs no memory of its own: nothing is smaller, or slower when
-//     long.
+// The links are those of the nodes, so it needs no memory of its own. No structure is smaller, or slower when long.
 #include "comm/matching/alternatives/structures.hpp"
 
 namespace canele::comm::matching {

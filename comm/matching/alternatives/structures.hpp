@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the alternatives' files share: the walk along linked nodes, and the function that makes each.
+// Shared by the files of the alternatives: the walk along linked nodes, and the function that creates each structure.
 //
-// Who: alternatives/ only. Threads: under the engine's lock.
-// Surprise: an entry is one cache line: its key, stamp and links are the first 64 bytes of the node.
+// Used in alternatives/ only, under the engine's lock: one thread at a time.
+//
+// An entry is one cache line: its key, stamp and links are the first 64 bytes of the node.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,8 @@ std::unique_ptr<Alternative> make_array_list(Regions* regions);
 std::unique_ptr<Alternative> make_vector_list(Isa isa, Regions* regions);
 std::unique_ptr<Alternative> make_fuzzy_list(Isa isa, Regions* regions);
 
-/// The first node of a NodeFifo, from `node` on, that fits; or one not older than `limit`, where it ends without one.
+/// Returns the first node of a NodeFifo, from `node` on, that fits. Stops without a result at a node younger than
+/// `limit`.
 template <typename Node, typename Fits>
 Node* first_that(MatchNode* node, Tally& cost, Fits fits, const MatchNode* limit = nullptr) noexcept {
   for (; node != nullptr; node = node->links.next) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Posting and arriving at once. See tail_queues.hpp for the picture. Threads: any.
-// Surprise: both sides are one function; only which list is whose differs.
+// Concurrent posting and arriving. Both sides are one function; they differ only in which lists they use.
 #include "comm/matching/alternatives/tail_queues.hpp"
 
 namespace canele::comm::matching {
@@ -9,7 +8,7 @@ namespace {
 
 constexpr int spins_before_yield = 256;
 
-/// Moves the inbox to the end of its list, up to the first that fits and, if there is one, what is behind it, too.
+/// Moves the nodes of the inbox to the end of its list, except the first one that fits, which is returned.
 template <typename Fits>
 MatchNode* empty_inbox(NodeFifo& inbox, NodeFifo& list, Fits fits) {
   MatchNode* found = nullptr;
@@ -33,7 +32,7 @@ void QueueLock::spin_until(Done done) noexcept {
     if (spins < spins_before_yield) {
       platform_.relax();
     } else {
-      platform_.yield();  // who holds it, or is next, may have no core
+      platform_.yield();  // the owner of the lock, or the next thread, may have no core
     }
   }
 }

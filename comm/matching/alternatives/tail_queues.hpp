@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// TailQueues: matching that one thread may post to while another lets messages arrive (M. Dosanjh, 2017, chapter 6).
+// TailQueues: matching in which one thread may post while another thread handles arrivals (M. Dosanjh, 2017, chapter
+// 6).
 //
-// Who: its test, and the comparison in tests/matching. The engine matches under its own lock, which would hide what
-//     this is for; there it is no choice.
-// Threads: any may post, any may arrive.
-// Surprise: an inbox is filled by the other side and emptied by the owner of the list, so that the sides meet at one
-//     lock, and only where nothing was found in the list itself.
+// Used by its test, and by the comparison in tests/matching; the engine does not offer it. The engine matches under its
+// own lock, which would hide the benefit of this structure.
+//
+// Threading: any thread may post, any thread may handle an arrival. An inbox is filled by the other side and emptied by
+// the owner of the list. So the two sides meet at one lock, and only where the search in the list itself found nothing.
 //
 //   poster  ── searches ─▶ messages_  ◀─ empties ── messages_inbox_ ◀── adds ── arriver         messages_lock_
 //   arriver ── searches ─▶ receives_  ◀─ empties ── receives_inbox_ ◀── adds ── poster          receives_lock_
 //                                                       └── both inboxes: inbox_lock_, taken last
 //
-// Who comes second to inbox_lock_ sees what the other has put there, so no pair is missed. What is in an inbox is
-// younger than all that is in its list, so the order holds as long as the locks are fair: they queue (MCS).
+// The side that takes inbox_lock_ second sees what the other side has put there, so no pair is missed. The nodes in an
+// inbox are younger than all nodes in its list. So the order holds as long as the locks are fair: they queue (MCS).
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@
 
 namespace canele::comm::matching {
 
-/// A fair spin lock: who waits spins on a word of its own (Mellor-Crummey and Scott, 1991).
+/// A fair spin lock: each waiting thread spins on a word of its own (Mellor-Crummey and Scott, 1991).
 class QueueLock {
  public:
   explicit QueueLock(Platform& platform) : platform_(platform) {}
@@ -56,17 +57,17 @@ class TailQueues {
  public:
   explicit TailQueues(Platform& platform) : messages_lock_(platform), receives_lock_(platform), inbox_lock_(platform) {}
 
-  /// As Matcher::post() and arrive(), but a message that nobody takes is kept at once. The nodes are complete (session,
-  /// source, tag; mask).
+  /// Like Matcher::post() and arrive(), but a message that matches no receive is stored at once. The nodes are complete
+  /// (session, source, tag; mask).
   UnexpectedNode* post(PostedNode& receive);
   PostedNode* arrive(UnexpectedNode& message);
 
-  /// How often a side had to look into its inbox.
+  /// Returns how often a side had to search its inbox.
   std::uint64_t inbox_visits() const noexcept { return inbox_visits_.load(std::memory_order_relaxed); }
 
  private:
-  /// Either side: the oldest in `list`, or in its inbox, that fits, taken out; if there is none, `mine` goes into the
-  /// inbox of the list that the other side searches.
+  /// Common to both sides. Removes and returns the oldest node in `list`, or in its inbox, that fits. If there is none,
+  /// `mine` goes into the inbox of the list that the other side searches.
   template <typename Fits>
   MatchNode* meet(QueueLock& lock, NodeFifo& list, NodeFifo& inbox, NodeFifo& own_inbox, MatchNode& mine, Fits fits);
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// VectorList: eight entries in a block, each field in a row of its own, so that eight are compared at once (M. Dosanjh,
-// 2017, section 5.4, widened: eight lanes of 64 bits where there were sixteen of 32).
+// VectorList: eight entries in a block, with a row for each field, so that eight are compared at once. From M. Dosanjh,
+// 2017, section 5.4, but wider: eight lanes of 64 bits instead of sixteen of 32.
 //
-// Who: factory.cpp. Threads: under the engine's lock.
-// Surprise: masks are stored with the receives, so every class is one comparison, masks of part of the tag as well.
+// Masks are stored with the receives, so every class is one comparison, including masks of a part of the tag.
 //
-//   receives: │ 8 nodes │ live next prev │ 8 tags │ 8 masks │ 8 who │ 8 masks │   6 lines, 5 read where nothing fits
-//   messages: │ 8 nodes │ live next prev │ 8 tags │ 8 who │                       4 lines, 3 read
+//   receives: │ 8 nodes │ live next prev │ 8 tags │ 8 masks │ 8 whos │ 8 masks │  6 lines, 5 read where none fits
+//   messages: │ 8 nodes │ live next prev │ 8 tags │ 8 whos │                      4 lines, 3 read
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -64,7 +63,7 @@ struct AcceptAll {
   bool operator()(const MatchNode&, Tally&) const noexcept { return true; }
 };
 
-/// Both kinds of searches: receives have their masks in the block, messages are searched with those of one receive.
+/// Both kinds of searches. Receives have their masks in the block; messages are searched with the masks of one receive.
 template <typename Block>
 struct Query {
   using Accept = AcceptAll;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The walk along blocks of lanes that are compared at once, and its three forms for a set of comparisons.
+// The walk along blocks of lanes that are compared at once, and its three forms for the sets of instructions.
 //
-// Who: vector_list.cpp, fuzzy_list.cpp. Threads: under the engine's lock.
-// Surprise: walk() has no target of its own and must be inlined: so it becomes code for the target of the function
-//     around it, with the comparison of that target inlined in turn. A pointer to the whole walk is chosen once, not
-//     per block.
+// Used by vector_list.cpp and fuzzy_list.cpp, under the engine's lock: one thread at a time.
+//
+// walk() has no target attribute of its own and must be inlined. It is then compiled for the target of the surrounding
+// function, with the comparison for that target inlined in turn. A pointer to the whole walk is chosen once, not for
+// each block.
 #pragma once
 
 #include <bit>
@@ -17,8 +18,8 @@
 
 namespace canele::comm::matching {
 
-/// Candidates(block): bits of the lanes that may fit, holes or not. Accept(node, cost): compares in full.
-/// The oldest first: lowest lane of the first block.
+/// Candidates(block): returns bits of the lanes that may fit, including unused lanes. Accept(node, cost): compares in
+/// full. Returns the oldest: the lowest lane of the first block.
 template <typename Block, typename Candidates, typename Accept>
 [[gnu::always_inline]] inline MatchNode* walk(const Block* block, Tally& cost, const Candidates& candidates,
                                               const Accept& accept) noexcept {
@@ -28,14 +29,14 @@ template <typename Block, typename Candidates, typename Accept>
     cost.attempts += static_cast<std::uint64_t>(std::popcount(live));
     for (std::uint32_t left = candidates(*block) & live; left != 0; left &= left - 1) {
       MatchNode* node = block->node(static_cast<std::uint32_t>(std::countr_zero(left)));
-      ++cost.lines;  // the pointer's
+      ++cost.lines;  // the line of the pointer
       if (accept(*node, cost)) return node;
     }
   }
   return nullptr;
 }
 
-/// A search as a function. Query: what is searched for, whose comparisons Scalar, Avx2 and Avx512 make.
+/// A search as a function. Query: what is searched for; its members Scalar, Avx2 and Avx512 do the comparisons.
 template <typename Block, typename Query>
 using Search = MatchNode* (*)(const Block* first, const Query& query, Tally& cost) noexcept;
 
