@@ -44,21 +44,21 @@ struct OpenLanding {
 
 struct Bundle {
   static constexpr std::size_t most_packets = 256,
-                               most_bytes = 4u << 20;  ///< limit of unacknowledged packets; also of early ones
-  static constexpr std::uint64_t told_every = 16;      ///< most packets between two acknowledgements
+                               most_bytes = 4u << 20;              ///< kept unacknowledged, or early.
+  static constexpr std::uint64_t told_every = 16;                  ///< most packets between two acknowledgements
   static constexpr std::size_t told_every_bytes = most_bytes / 4;  ///< most bytes between two acknowledgements
 
-  std::size_t max_packet = ~std::size_t{0};  ///< a kept packet must fit any rail
-  bool ack_due = false;                      ///< the peer may wait for an acknowledgement
-  bool numbers = false;                      ///< outgoing packets are sequenced
-  bool leaving = false;                      ///< each rail sends `closing` once it has nothing else to send
-  std::uint64_t next_out = 1;                ///< number of the next outgoing packet
-  std::uint64_t next_in = 1;                 ///< number of the next packet expected
-  std::uint64_t told = 0;                    ///< the highest number acknowledged to the peer
-  std::size_t untold_bytes = 0;              ///< received since that acknowledgement
-  std::size_t sent_bytes = 0;                ///< in `sent`
-  std::size_t early_bytes = 0;               ///< in `early`
-  std::size_t chunks_done = 0;               ///< bytes processed of packet `next_in`; memory ran out for the rest
+  std::size_t max_packet = ~std::size_t{0};  ///< a kept packet must fit any rail.
+  bool ack_due = false;                      ///< the peer may wait for an acknowledgement.
+  bool numbers = false;                      ///< outgoing packets are sequenced.
+  bool leaving = false;                      ///< each rail sends `closing` once it has nothing else to send.
+  std::uint64_t next_out = 1;                ///< number of the next outgoing packet.
+  std::uint64_t next_in = 1;                 ///< number of the next packet expected.
+  std::uint64_t told = 0;                    ///< the highest number acknowledged to the peer.
+  std::size_t untold_bytes = 0;              ///< received since that acknowledgement.
+  std::size_t sent_bytes = 0;                ///< in `sent`.
+  std::size_t early_bytes = 0;               ///< in `early`.
+  std::size_t chunks_done = 0;               ///< bytes processed of packet `next_in`; memory ran out for the rest.
   std::deque<std::shared_ptr<KeptPacket>> sent, again;
   std::map<std::uint64_t, std::vector<std::byte>> early;
   std::vector<OpenLanding> landings;

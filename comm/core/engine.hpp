@@ -83,8 +83,8 @@ struct EngineParts {
   std::unique_ptr<ltask::CoreRegister> cores;
 };
 
-/// System calls that became due under the lock and are made after it: threads to wake, doorbells to ring, and the
-/// thread to wake that sleeps on the drivers.
+/// System calls that became due under the lock and are made after it. They wake threads, ring doorbells, and wake the
+/// thread that sleeps on the drivers.
 class Departures {
  public:
   bool due() const { return due_; }
@@ -368,58 +368,57 @@ class Engine final : public ltask::Helped {
   const strategies::StrategyFactory& strategy;
   int rank = 0, size = 1;
   LogLevel verbosity = LogLevel::warning;
-  ltask::Idle::Budget idle;         ///< how long to spin and yield
-  std::uint64_t eager_setting = 0;  ///< 0: the driver decides
-  bool pushes = true;               ///< large receives are offered to their senders (RTR)
-  bool checksums = false;           ///< around every driver, see drivers/decorators/checksum.cpp
-  long process = 0;                 ///< to detect a fork
+  ltask::Idle::Budget idle;         ///< how long to spin and yield.
+  std::uint64_t eager_setting = 0;  ///< 0: the driver decides.
+  bool pushes = true;               ///< large receives are offered to their senders (RTR).
+  bool checksums = false;           ///< around every driver, see drivers/decorators/checksum.cpp.
+  long process = 0;                 ///< to detect a fork.
   std::vector<std::byte> secret;
   std::uint64_t incarnation = 0;
 
   // ---- shared, each with its own discipline ---------------------------------------------------------------------
   ltask::SubmitLock lock;
-  ltask::TaskQueue tasks;                               ///< for the threads that make progress
-  std::atomic<ltask::Places*> places{nullptr};          ///< tasks of the program for one part of the machine; owned
-  std::atomic<std::uint64_t> tasks_in_use{0};           ///< tasks of the program that have not ended
-  std::vector<std::unique_ptr<DriverSlot>> slots;       ///< in order of preference; constant after create()
-  std::vector<DriverSlot*> memory_slots, system_slots;  ///< the slots by kind
-  std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock)
+  ltask::TaskQueue tasks;                               ///< for the threads that make progress.
+  std::atomic<ltask::Places*> places{nullptr};          ///< tasks of the program for one part of the machine; owned.
+  std::atomic<std::uint64_t> tasks_in_use{0};           ///< tasks of the program that have not ended.
+  std::vector<std::unique_ptr<DriverSlot>> slots;       ///< in order of preference; constant after create().
+  std::vector<DriverSlot*> memory_slots, system_slots;  ///< the slots by kind.
+  std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock).
   ltask::Sleeper sleeper;
   ltask::Idle::Budget idle_beside_worker;  ///< for the worker, and for threads that wait while it polls
   ltask::Worker worker;
   ltask::Helper helper;
-  std::mutex cores_mutex;                      // held while the worker is placed
-  std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr
-  const bool on_this_machine;                  ///< workers may choose a core
-  bool no_core_for_worker = false;             ///< the program's threads want all cores: a helper instead
-  std::atomic<std::uint64_t> woken{0};         ///< number of waiting threads woken so far
-  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits of one thread in a row
-  std::atomic<std::uint32_t> rows_before{0};   ///< of the runs before: the longest, recent ones weigh most
-  std::atomic<const void*> has_row{nullptr};   ///< the thread of that run
+  std::mutex cores_mutex;                      // held while the worker is placed.
+  std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr.
+  const bool on_this_machine;                  ///< workers may choose a core.
+  bool no_core_for_worker = false;             ///< the program's threads want all cores: a helper instead.
+  std::atomic<std::uint64_t> woken{0};         ///< number of waiting threads woken so far.
+  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits of one thread in a row.
+  std::atomic<std::uint32_t> rows_before{0};   ///< of the runs before: the longest, recent ones weigh most.
+  std::atomic<const void*> has_row{nullptr};   ///< the thread of that run.
   Waiters waiters;
   ThreadPulse thread_pulse;  // these two are adjacent because each step reads both
   PutOffs put_offs;
   HangWatch watch;
-  LastEvent watched_epoch;                 ///< when the worker's epoch moved last (under the lock)
-  std::atomic<bool> memory_in_use{false};  ///< another rank is reached through memory
-  std::atomic<int> system_peers{0};        ///< peers connected through system-call drivers
-  bool crowded = false;                    ///< more ranks on this host than processing units: spinning does not pay
-  std::size_t takes_long =
-      ~std::size_t{0};            ///< length in bytes from which a message over a system-call driver takes long
-  bool naps_only = false;         ///< a driver without wake-up is open
-  bool serves_bootstrap = false;  ///< the bootstrap has no thread of its own
-  matching::Heater heater;        ///< warms the matcher's memory
+  LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock).
+  std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory.
+  std::atomic<int> system_peers{0};          ///< peers connected through system-call drivers.
+  bool crowded = false;                      ///< more ranks on this host than processing units: spinning does not pay.
+  std::size_t takes_long = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long.
+  bool naps_only = false;                    ///< a driver without wake-up is open.
+  bool serves_bootstrap = false;             ///< the bootstrap has no thread of its own.
+  matching::Heater heater;                   ///< warms the matcher's memory.
 
   // ---- under the lock -------------------------------------------------------------------------------------------
   std::unique_ptr<Peer*[]> peers;
   std::vector<std::unique_ptr<Peer>> active_peers;
   SessionTable sessions;
   Matcher matcher;
-  PostPipeline posts;              ///< receives on their way to the matcher
-  Lookahead lookahead;             ///< prefetches what drivers present
-  bool drivers_armed = false;      ///< a thread sleeps on the drivers, or is about to
-  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous
-  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way
+  PostPipeline posts;              ///< receives on their way to the matcher.
+  Lookahead lookahead;             ///< prefetches what drivers present.
+  bool drivers_armed = false;      ///< a thread sleeps on the drivers, or is about to.
+  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous.
+  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way.
   MessagePool messages;
   NodeFifo held;      ///< messages held by receives without a buffer
   CreditPool credit;  ///< for unexpected messages
@@ -429,11 +428,11 @@ class Engine final : public ltask::Helped {
   std::vector<std::byte> bulk_staging;  ///< see pump.cpp
   std::vector<Peer*> dirty;
   Departures departures;
-  std::vector<Rail*> lulled;             ///< rails delayed until the next progress call
-  bool lulls_over = false;               ///< that progress call is running
-  std::uint64_t pending_sends = 0;       ///< not finalized
-  deposit::Deposit* deposits = nullptr;  ///< buffered sends, a subset of the pending sends that no thread waits for
-  std::atomic<std::uint32_t> deposit_count = 0;  ///< changed under the lock
+  std::vector<Rail*> lulled;             ///< rails delayed until the next progress call.
+  bool lulls_over = false;               ///< that progress call is running.
+  std::uint64_t pending_sends = 0;       ///< not finalized.
+  deposit::Deposit* deposits = nullptr;  ///< buffered sends, a subset of the pending sends that no thread waits for.
+  std::atomic<std::uint32_t> deposit_count = 0;  ///< changed under the lock.
   Stage stage = Stage::running;
   std::uint64_t resolving = 0;                ///< queries to the launcher under way
   std::uint64_t pulls = 0;                    ///< copies under way
@@ -441,11 +440,11 @@ class Engine final : public ltask::Helped {
   NotYet not_yet;
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
-  std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call
-  std::unique_ptr<EventLog> event_log;      ///< nullptr: tracing is off
-  std::uint64_t flip_countdown = 0;         ///< fault injection; 0: off
-  bool looks_closely = false;               ///< tracing or fault injection is on
-  canele_hang_fn hang_callback = nullptr;   ///< receives hang reports; nullptr: the log
+  std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call.
+  std::unique_ptr<EventLog> event_log;      ///< nullptr: tracing is off.
+  std::uint64_t flip_countdown = 0;         ///< fault injection; 0: off.
+  bool looks_closely = false;               ///< tracing or fault injection is on.
+  canele_hang_fn hang_callback = nullptr;   ///< receives hang reports; nullptr: the log.
   void* hang_argument = nullptr;
   EngineCounters counters;
 

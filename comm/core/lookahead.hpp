@@ -57,14 +57,14 @@ class Lookahead {
 
   const Peer* peer_ = nullptr;
   bool has_one_ = false;
-  std::uint32_t first_ = 0, last_ = 0;                     ///< packets: the oldest shown, and one past the last
-  std::uint32_t next_ = 0;                                 ///< packet to be opened next
-  Packet rest_;                                            ///< rest of the packet opened last
-  std::uint32_t done_ = 0;                                 ///< chunks, including the current one
-  std::uint32_t tables_ = 0, receives_ = 0, buffers_ = 0;  ///< chunks up to which each step was prefetched
-  std::array<Packet, most> shown_;                         ///< by number, modulo the array size, like the other two
-  std::array<std::uint32_t, most> starts_ = {};            ///< first chunk of an opened packet
-  std::array<std::uint64_t, most> hashes_ = {};            ///< by chunk; 0: nothing is prefetched for it
+  std::uint32_t first_ = 0, last_ = 0;                     ///< packets: the oldest shown, and one past the last.
+  std::uint32_t next_ = 0;                                 ///< packet to be opened next.
+  Packet rest_;                                            ///< rest of the packet opened last.
+  std::uint32_t done_ = 0;                                 ///< chunks, including the current one.
+  std::uint32_t tables_ = 0, receives_ = 0, buffers_ = 0;  ///< chunks up to which each step was prefetched.
+  std::array<Packet, most> shown_;                         ///< by number, modulo the array size, like the other two.
+  std::array<std::uint32_t, most> starts_ = {};            ///< first chunk of an opened packet.
+  std::array<std::uint64_t, most> hashes_ = {};            ///< by chunk; 0: nothing is prefetched for it.
 };
 
 }  // namespace canele::comm

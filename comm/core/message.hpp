@@ -27,11 +27,11 @@ namespace canele::comm {
 struct Message : UnexpectedNode {
   /// Extra fields of a message whose sender waits for an answer.
   struct Origin {
-    std::uint64_t length = 0;     ///< of the message as sent
-    std::uint64_t handle = 0;     ///< of the send
-    std::uint16_t exposure = 0;   ///< bytes of the memory key (exposure), which follows the stored bytes
-    std::uint8_t exposed_by = 0;  ///< see DriverSlot::mark()
-    std::uint32_t cast = 0;       ///< the root's number of a multicast; 0: no multicast
+    std::uint64_t length = 0;     ///< of the message as sent.
+    std::uint64_t handle = 0;     ///< of the send.
+    std::uint16_t exposure = 0;   ///< bytes of the memory key (exposure), which follows the stored bytes.
+    std::uint8_t exposed_by = 0;  ///< see DriverSlot::mark().
+    std::uint32_t cast = 0;       ///< the root's number of a multicast; 0: no multicast.
   };
 
   bool rendezvous() const { return has(is_rendezvous); }

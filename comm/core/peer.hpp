@@ -79,29 +79,29 @@ struct alignas(64) Rail : InFlight {
       232;  ///< longest inline message, in bytes, whatever the driver supports
   static constexpr std::size_t longest_at_once = 16 * 1024;
   enum class State : std::uint8_t {
-    idle,     ///< can take a packet
-    connect,  ///< system-call driver: waits until its server connects
-    held,     ///< memory driver: has a plan for which the driver was full
-    staged,   ///< system-call driver: has a packet that waits for its server
-    sending   ///< the driver has the packet; its memory is in use
+    idle,     ///< can take a packet.
+    connect,  ///< system-call driver: waits until its server connects.
+    held,     ///< memory driver: has a plan for which the driver was full.
+    staged,   ///< system-call driver: has a packet that waits for its server.
+    sending   ///< the driver has the packet; its memory is in use.
   };
   Peer* peer = nullptr;
   DriverSlot* slot = nullptr;
   State state = State::idle;
-  bool up = false;                   ///< connected
-  bool dead = false;                 ///< has failed: carries nothing more, in either direction
-  bool local = false;                ///< data on this rail does not leave the host; known once connected
-  std::size_t inline_below = 0;      ///< shorter messages, in bytes, go in one inline send
-  std::size_t at_once_below = 0;     ///< other messages shorter than this go in a packet of their own; 0: no fast path
-  bool full = false;                 ///< the driver reported full; ready() will follow
-  bool said_closing = false;         ///< carries nothing more that this rank sends
-  bool lulled = false;               ///< delayed: in the engine's list of rails that wait for the next progress call
-  std::uint64_t last_packet_ns = 0;  ///< when the last one was sent, for drivers with a gap
-  std::unique_ptr<Packet> packet;    ///< of a system-call driver, or a held plan
-  std::shared_ptr<KeptPacket> kept;  ///< several rails: what `packet` points into
-  bool in_flush = false;             ///< on its way to the driver's server, or not back yet
-  drivers::Address address;          ///< where to connect
-  drivers::SharedLines lines;        ///< see protocol/advert.hpp
+  bool up = false;                   ///< connected.
+  bool dead = false;                 ///< has failed: carries nothing more, in either direction.
+  bool local = false;                ///< data on this rail does not leave the host; known once connected.
+  std::size_t inline_below = 0;      ///< shorter messages, in bytes, go in one inline send.
+  std::size_t at_once_below = 0;     ///< other messages shorter than this go in a packet of their own; 0: no fast path.
+  bool full = false;                 ///< the driver reported full; ready() will follow.
+  bool said_closing = false;         ///< carries nothing more that this rank sends.
+  bool lulled = false;               ///< delayed: in the engine's list of rails that wait for the next progress call.
+  std::uint64_t last_packet_ns = 0;  ///< when the last one was sent, for drivers with a gap.
+  std::unique_ptr<Packet> packet;    ///< of a system-call driver, or a held plan.
+  std::shared_ptr<KeptPacket> kept;  ///< several rails: what `packet` points into.
+  bool in_flush = false;             ///< on its way to the driver's server, or not back yet.
+  drivers::Address address;          ///< where to connect.
+  drivers::SharedLines lines;        ///< see protocol/advert.hpp.
   Rail* next_flush = nullptr;
   bool told_of_death = false;  ///< the launcher has reported the peer's death, and the driver has been told
   Rail* next_death = nullptr;
@@ -118,11 +118,11 @@ struct alignas(64) Peer {
 
   int rank = 0;
   State state = State::resolving;
-  bool dirty = false;                         ///< in the engine's list of peers with a backlog
-  bool closing = false;                       ///< the peer leaves, so the end of one of its rails is no loss
-  Rail* rail = nullptr;                       ///< the preferred one of the live rails
-  std::uint32_t next_out = 1, next_in = 1;    ///< envelope numbers
-  std::uint64_t credit = wire::first_credit;  ///< credit that may still be spent; 0 while sends are withheld
+  bool dirty = false;                         ///< in the engine's list of peers with a backlog.
+  bool closing = false;                       ///< the peer leaves, so the end of one of its rails is no loss.
+  Rail* rail = nullptr;                       ///< the preferred one of the live rails.
+  std::uint32_t next_out = 1, next_in = 1;    ///< envelope numbers.
+  std::uint64_t credit = wire::first_credit;  ///< credit that may still be spent; 0 while sends are withheld.
   SessionNames names;
   int error = CANELE_OK;  ///< why the peer failed
 
@@ -136,15 +136,14 @@ struct alignas(64) Peer {
   std::unique_ptr<Bundle> bundle;            ///< see protocol/bundle.hpp
   std::unique_ptr<strategies::Strategy> backlog;
   std::uint64_t next_age = 0;
-  std::uint64_t queued_bytes = 0;  ///< in the backlog, as packed
-  std::size_t chunks_done =
-      0;  ///< bytes already processed of a packet that the driver presents again because memory ran out
-  std::uint64_t credit_heard = wire::first_credit;  ///< total that the peer has granted
-  std::unique_ptr<Withheld> withheld;               ///< made at the first withheld send
-  std::unique_ptr<Asking> asking;                   ///< made when the peer first withholds a send
-  std::unique_ptr<Adverts> adverts;                 ///< made at the first advert
-  Blob address;                                     ///< what the peer published
-  std::size_t next_group = 0;                       ///< next driver group to try
+  std::uint64_t queued_bytes = 0;                   ///< in the backlog, as packed
+  std::size_t chunks_done = 0;                      ///< bytes done of a packet that comes again after memory ran out.
+  std::uint64_t credit_heard = wire::first_credit;  ///< total that the peer has granted.
+  std::unique_ptr<Withheld> withheld;               ///< made at the first withheld send.
+  std::unique_ptr<Asking> asking;                   ///< made when the peer first withholds a send.
+  std::unique_ptr<Adverts> adverts;                 ///< made at the first advert.
+  Blob address;                                     ///< what the peer published.
+  std::size_t next_group = 0;                       ///< next driver group to try.
   LastEvent last_event;
 
   Rail* rail_of(const DriverSlot& slot) const {

@@ -13,11 +13,11 @@ constinit thread_local EmptyLooks empty_looks{};
 
 namespace {
 
-constexpr std::uint32_t longest_stride = 8192;  ///< of a thread in mood `asks`: about a millisecond
-constexpr std::uint32_t short_stride = 16;      ///< of a thread that gives way
-constexpr std::uint64_t lost_ns = 900;          ///< a yield that no other thread uses takes less
-constexpr std::uint64_t hole_ns = 1'000'000;    ///< another thread had the core for its turn
-constexpr std::uint64_t tight_ns = 250'000;     ///< nothing but polls fits between two decisions
+constexpr std::uint32_t longest_stride = 8192;  ///< of a thread in mood `asks`: about a millisecond.
+constexpr std::uint32_t short_stride = 16;      ///< of a thread that gives way.
+constexpr std::uint64_t lost_ns = 900;          ///< a yield that no other thread uses takes less.
+constexpr std::uint64_t hole_ns = 1'000'000;    ///< another thread had the core for its turn.
+constexpr std::uint64_t tight_ns = 250'000;     ///< nothing but polls fits between two decisions.
 
 }  // namespace
 

@@ -136,7 +136,7 @@ std::uint32_t Engine::count_row() {
 Engine::Spin Engine::plan_spin_beside(int others) {
   constexpr int few = 2, one_switch = 256;
   constexpr std::uint32_t longest_row = 4096,
-                          long_row = 16;  // some milliseconds; a run, as opposed to one message for each thread
+                          long_row = 16;  // some milliseconds; more than one message to each
   if (crowded) return {1, others};
   if (!waiters.crowd.contended()) return {short_spin, others};
   if (others > few) return {0, others};

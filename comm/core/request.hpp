@@ -107,20 +107,20 @@ struct Direction {
 struct Outcome {
   enum class Kind : std::uint8_t { null, send, receive };
   enum class Stage : std::uint8_t {
-    idle,    ///< finalized, or never posted
-    posted,  ///< submitted; a send: in the backlog
-    held,    ///< an unbound receive that holds its message
-    moving,  ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement
-    listed,  ///< finalized, and in a completion queue until the program takes it out
+    idle,    ///< finalized, or never posted.
+    posted,  ///< submitted; a send: in the backlog.
+    held,    ///< an unbound receive that holds its message.
+    moving,  ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement.
+    listed,  ///< finalized, and in a completion queue until the program takes it out.
   };
   /// The request's role in a multicast, if any; see comm/multicast/casts.hpp.
   enum class Part : std::uint8_t {
     none,
-    leg,       ///< a send with a route: a Leg
-    shelved,   ///< a Leg whose data is in a broadcast segment
-    forward,   ///< a send of another rank's data: a Forward
-    stock,     ///< a receive into memory of the engine
-    deposited  ///< not a multicast: a deposit::Deposit
+    leg,       ///< a send with a route: a Leg.
+    shelved,   ///< a Leg whose data is in a broadcast segment.
+    forward,   ///< a send of another rank's data: a Forward.
+    stock,     ///< a receive into memory of the engine.
+    deposited  ///< not a multicast: a deposit::Deposit.
   };
 
   std::atomic<std::uint64_t> word;
@@ -128,23 +128,23 @@ struct Outcome {
   Session* session;
   std::uint64_t status_tag;
   std::uint64_t status_length;
-  std::int16_t status_error;  ///< this and `told` in this order: a post writes both with one store
-  std::uint16_t told;         ///< 1: finalized, and a call has told the program so. See tell() and told_of_end()
-  std::int32_t rank;          ///< destination, or source once known
+  std::int16_t status_error;  ///< this and `told` in this order: a post writes both with one store.
+  std::uint16_t told;         ///< 1: finalized, and a call has told the program so. See tell() and told_of_end().
+  std::int32_t rank;          ///< destination, or source once known.
   Kind kind;
   Stage stage;
   bool synchronous;  ///< send: finalized only after the match
   bool late;         ///< receive without a buffer
   bool rendezvous;   ///< send: goes by RTS
   bool cancelled;
-  bool confirmed;  ///< send: the receiver has all of the data, but a rail may still use the memory
-  bool confirm;    ///< rendezvous: the sender keeps the data until its arrival is confirmed
+  bool confirmed;  ///< send: the receiver has all of the data, but a rail may still use the memory.
+  bool confirm;    ///< rendezvous: the sender keeps the data until its arrival is confirmed.
   std::uint64_t
       handle;  ///< the peer's name for this request; 0: none. A posted receive with one has been offered (RTR)
   canele_data_t data;
-  bool withheld;  ///< send: waits for credit
-  bool offering;  ///< send: withheld, with an offer of it in the backlog or in a packet
-  bool copying;   ///< a local task copies chunks of it; see protocol/shared_copy.hpp
+  bool withheld;  ///< send: waits for credit.
+  bool offering;  ///< send: withheld, with an offer of it in the backlog or in a packet.
+  bool copying;   ///< a local task copies chunks of it; see protocol/shared_copy.hpp.
   Part part;
   std::uint32_t tick;  ///< when it was posted; see observe/hang_watch.hpp
 };

@@ -42,26 +42,23 @@ class Session {
   Engine* engine = nullptr;
   std::string label;
   std::uint32_t number = 0;  ///< local name, shared with no other session, ever
-  std::uint32_t epoch =
-      0;  ///< of `wire`, raised at each opening; a peer that knows an earlier epoch gets a new announcement
-  std::uint32_t wire =
-      0;  ///< 16 bits: session index in packets that this rank sends; valid while open or while `holds` != 0
+  std::uint32_t epoch = 0;   ///< of `wire`, raised at each opening: older epochs are announced anew
+  std::uint32_t wire = 0;    ///< 16 bits: index in packets sent; while open or `holds` != 0
   bool open = false;
   bool order_across_tags = false;
   bool has_wire = false;
-  std::uint64_t pending = 0;  ///< requests posted and not finalized
-  std::uint32_t holds = 0;  ///< buffered sends (deposits) of this session that have not ended; they outlive its closing
-  std::uint32_t mentions = 0;             ///< numbers by which peers refer to this session
-  std::int32_t maker = -1;                ///< the peer that mentioned it first, until it is opened here
-  std::size_t place = 0;                  ///< index in the table
-  Session* barrier = nullptr;             ///< internal session for this session's barriers, opened at the first barrier
-  std::shared_ptr<void> active_messages;  ///< api::ActiveMessages, made at first use
-  std::atomic<Session*> active{nullptr};  ///< internal session of the active messages, read without the lock
-  std::vector<std::uint64_t> served;      ///< in such an internal session: ids that have a handler
+  std::uint64_t pending = 0;   ///< requests posted and not finalized.
+  std::uint32_t holds = 0;     ///< buffered sends (deposits) not ended; they outlive the closing.
+  std::uint32_t mentions = 0;  ///< numbers by which peers refer to this session.
+  std::int32_t maker = -1;     ///< the peer that mentioned it first, until it is opened here.
+  std::size_t place = 0;       ///< index in the table.
+  Session* barrier = nullptr;  ///< internal session for this session's barriers, opened at the first barrier.
+  std::shared_ptr<void> active_messages;  ///< api::ActiveMessages, made at first use.
+  std::atomic<Session*> active{nullptr};  ///< internal session of the active messages, read without the lock.
+  std::vector<std::uint64_t> served;      ///< in such an internal session: ids that have a handler.
   MatchSession match;
   std::shared_ptr<void> collectives;  ///< of an internal session: the collectives::Group that it belongs to
-  void (*unmatched)(Session&, const Message&) =
-      nullptr;  ///< called for each message that is stored because no receive matches it
+  void (*unmatched)(Session&, const Message&) = nullptr;  ///< called for each message stored unmatched
 
   bool serves(std::uint64_t tag) const { return std::find(served.begin(), served.end(), tag) != served.end(); }
   /// Returns whether canele_finalize itself receives the messages of this session. See collectives/drain.hpp, and the

@@ -48,24 +48,23 @@ class FlowTable {
   Request*& bucket_of(std::uint64_t hash);
   void grow();
 
-  Request* inside_[first_size] = {};        ///< the first segment: its allocation cannot fail
-  Request** segments_[most_segments] = {};  ///< segment k has as many buckets as all before it
-  std::size_t base_ = first_size;           ///< number of buckets at the last doubling, a power of two
-  std::size_t split_ = 0;                   ///< buckets below it have been split since then
+  Request* inside_[first_size] = {};        ///< the first segment: its allocation cannot fail.
+  Request** segments_[most_segments] = {};  ///< segment k has as many buckets as all before it.
+  std::size_t base_ = first_size;           ///< number of buckets at the last doubling, a power of two.
+  std::size_t split_ = 0;                   ///< buckets below it have been split since then.
   std::size_t flows_ = 0;
 };
 
 /// What the receiver has solicited: sends of one session whose tags match under a mask.
 struct WithheldQuestion {
-  const Session* session =
-      nullptr;  ///< local session, valid as long as it has `number`; nullptr: everything, of any session
+  const Session* session = nullptr;  ///< local, while it has `number`; nullptr: everything, any session
   std::uint32_t number = 0;
   std::uint64_t tag = 0, mask = 0;
-  std::uint64_t stamp = 0;    ///< the receiver's: receives older than this have been solicited
-  bool probe = false;         ///< one message is enough, and the receiver stores it
-  bool done = false;          ///< no receive wants a further message
-  std::uint32_t width = 1;    ///< how many messages to offer at once
-  std::uint64_t offered = 0;  ///< bit mask over the outstanding batch
+  std::uint64_t stamp = 0;    ///< the receiver's: receives older than this have been solicited.
+  bool probe = false;         ///< one message is enough, and the receiver stores it.
+  bool done = false;          ///< no receive wants a further message.
+  std::uint32_t width = 1;    ///< how many messages to offer at once.
+  std::uint64_t offered = 0;  ///< bit mask over the outstanding batch.
 
   bool everything() const { return session == nullptr; }
   /// Returns whether one message may match both questions.
@@ -80,9 +79,8 @@ struct WithheldQuestion {
 
 /// Blocked sends to one peer. Made when the first send has to wait.
 struct Withheld {
-  static constexpr int most_offered = 64;  ///< in one batch: the answer has one bit for each
-  static constexpr int most_questions =
-      64;  ///< questions that a receiver may have asked and this rank has not answered
+  static constexpr int most_offered = 64;    ///< in one batch: the answer has one bit for each
+  static constexpr int most_questions = 64;  ///< asked by the receiver and not answered
 
   /// A send that is offered to the receiver.
   struct Offered {
@@ -93,21 +91,20 @@ struct Withheld {
   Request* first = nullptr;
   Request* last = nullptr;
   std::uint64_t count = 0;
-  std::uint64_t next_number = 0;  ///< of sends, in their order
-  std::uint64_t credit = 0;       ///< what is left, while Peer::credit is 0
-  std::uint64_t since_ns = 0;     ///< when this list was last empty
-  std::uint32_t episode = 0;      ///< number of times that the list stopped being empty
+  std::uint64_t next_number = 0;  ///< of sends, in their order.
+  std::uint64_t credit = 0;       ///< what is left, while Peer::credit is 0.
+  std::uint64_t since_ns = 0;     ///< when this list was last empty.
+  std::uint32_t episode = 0;      ///< number of times that the list stopped being empty.
   FlowTable flows;
 
-  Request* cursor = nullptr;   ///< the first send that has not been offered to all receives; nullptr: none
-  std::uint64_t stamp = 0;     ///< older receives have their answer or get it from the cursor; 0: none has
-  std::uint64_t answered = 0;  ///< questions answered in this episode
+  Request* cursor = nullptr;   ///< the first send that has not been offered to all receives; nullptr: none.
+  std::uint64_t stamp = 0;     ///< older receives have their answer or get it from the cursor; 0: none has.
+  std::uint64_t answered = 0;  ///< questions answered in this episode.
   int question_count = 0;
   WithheldQuestion questions[most_questions];  ///< oldest first
 
   std::uint64_t batch_stamp = 0;
-  bool batch_out =
-      false;  ///< a batch is offered and not answered; no send leaves before the answer, so that none leaves twice
+  bool batch_out = false;  ///< offered and unanswered; until then no send leaves, so none leaves twice.
   bool cursors_turn = false;
   std::uint32_t batch_number = 0;
   std::uint64_t offers = 0;  ///< number of offers so far; for tests
