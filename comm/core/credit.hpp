@@ -4,7 +4,7 @@
 // accounts are paid.
 //
 // Used by protocol/flow_out (the sender's half) and protocol/flow_in (the receiver's half). Part of Peer and Engine.
-// Called under the engine's lock.
+// Called by the thread that holds the engine's lock.
 //
 // Credit is charged for every envelope, not only for data: a million requests to send use memory, too. The receiver
 // does not reject a message for which there is no credit. The message stays with its sender, in the user's memory.
@@ -80,8 +80,8 @@ struct Wanted {
 
 /// What is solicited from one sender that withholds messages. Made when the sender first does so.
 struct Asking {
-  static constexpr std::uint64_t most_out = 64;        ///< questions sent to the sender and not answered
-  static constexpr std::size_t most_waiting = 65'536;  ///< receives not asked for; beyond this, all is asked for
+  static constexpr std::uint64_t most_out = 64;        ///< questions sent to the sender and not answered.
+  static constexpr std::size_t most_waiting = 65'536;  ///< receives not asked for; beyond this, all is asked for.
   static constexpr std::size_t most_probes = 1024;     ///< beyond this, a probe must be repeated by its caller
 
   std::deque<Wanted> receives;       ///< not asked for yet, oldest first.

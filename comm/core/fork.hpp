@@ -24,7 +24,7 @@ namespace fork {
 extern constinit bool in_child __attribute__((visibility("hidden")));
 
 /// Announces an engine, before this process joins a job, and starts to detect forks. Returns false if there is no
-/// memory, or if too many engines exist at a time.
+/// memory, or if too many engines exist at once.
 bool begin_life();
 /// Registers the engine. `launched` means that a launcher knows this process as a rank, so no child can be one.
 void enlist(Engine& engine, bool launched);

@@ -2,7 +2,7 @@
 //
 // HandleTable: names for objects that a peer must be able to refer to.
 //
-// Called under the engine's lock.
+// Called by the thread that holds the engine's lock.
 //
 // A handle contains a generation, so that a stale or invented handle finds nothing.
 //

@@ -3,7 +3,8 @@
 // Decides when the helper (ltask/helper.hpp) is needed. It is needed if requests are pending and no thread has polled
 // for them since the last check. It is also needed if the worker is inside a callback, or has lost its core.
 //
-// Called by the thread that checks and by the thread that helps, never at a time. Any thread may call relieve_helper().
+// Called by the thread that checks and by the thread that helps, never by both at once.
+// Any thread may call relieve_helper().
 //
 // Whether a thread is in the library follows from the drivers' counts of polls, which cost nothing extra. So no call
 // reports its begin or end.

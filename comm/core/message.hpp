@@ -3,7 +3,7 @@
 // Message: one that has arrived and has not been received. It is unexpected, or held by an unbound receive
 // (canele_irecv_late). Control: a small chunk to be sent that belongs to no request.
 //
-// Used by protocol/. Called under the engine's lock.
+// Used by protocol/. Called by the thread that holds the engine's lock.
 //
 // A message is one block of exactly the needed size. It begins with a cache line that the matcher and the protocol
 // share. Then follow the fields that only some messages need, and the message's bytes.

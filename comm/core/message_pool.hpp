@@ -3,7 +3,7 @@
 // MessagePool: allocates stored messages. A burst of messages takes memory from the system, which goes back after the
 // burst.
 //
-// Used by protocol/. Called under the engine's lock.
+// Used by protocol/. Called by the thread that holds the engine's lock.
 //
 // Small messages lie in aligned slabs of 2 MiB, so that the address of a block leads to its slab. A slab has blocks of
 // one size; there are few sizes. All but the first slab of a size use huge pages. A receive that takes one message of a

@@ -2,7 +2,7 @@
 //
 // Peers: how a rank becomes reachable, and what happens when it no longer is.
 //
-// Called under the engine's lock. Nothing here waits.
+// Called by the thread that holds the engine's lock. Nothing here waits.
 //
 // A peer is first resolved: its address is requested from the launcher. Then the drivers are tried in order. Meanwhile
 // the sends to this peer stay in its backlog.

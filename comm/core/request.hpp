@@ -184,7 +184,7 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   void begin(const Engine& of);
 
   /// Records that a call has told the program of the end of the request. What the program asks next concerns the next
-  /// use. Several threads may call this at a time.
+  /// use. Several threads may call this at once.
   void tell() { std::atomic_ref(told).store(1, std::memory_order_relaxed); }
   /// Returns whether the program knows of the end of a finalized request, from a call or from an event.
   bool told_of_end(std::uint64_t seen) {

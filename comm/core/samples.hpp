@@ -8,14 +8,14 @@
 // A malformed line affects only that line. A file of another host, machine or library version is ignored as a whole. A
 // record is ignored if its driver now declares other costs (another provider, another interface).
 //
-//   canele-samples 1                      the format
+//   canele-samples 1                      the format.
 //   host node7
-//   machine AMD EPYC, 2 PUs, Linux 6.1.0  what these figures hold for
+//   machine AMD EPYC, 2 PUs, Linux 6.1.0  what these figures hold for.
 //   library 0.1.0
 //   driver tcp date=2025-01-31 latency_ns=9000 gap_ns=700 bytes_per_second=2000000000 declared_latency_ns=5000
 //       declared_bytes_per_second=5000000000            (one line)
-//   time tcp 65536 41000                  one way, ns; sizes of a driver ascend
-//   end                                   without it the file was cut
+//   time tcp 65536 41000                  one way, ns; sizes of a driver ascend.
+//   end                                   without it the file was cut.
 #pragma once
 
 #include <cstdint>

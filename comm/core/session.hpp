@@ -2,7 +2,7 @@
 //
 // Session: a name space for tags, and the table that finds it by label.
 //
-// Called under the engine's lock.
+// Called by the thread that holds the engine's lock.
 //
 // A session exists as soon as a peer has mentioned its label. That may be before it is opened here, in which case its
 // messages wait as unexpected, or after it was closed here. When nothing refers to a session any more, its memory is
@@ -41,9 +41,9 @@ class Session {
  public:
   Engine* engine = nullptr;
   std::string label;
-  std::uint32_t number = 0;  ///< local name, shared with no other session, ever
-  std::uint32_t epoch = 0;   ///< of `wire`, raised at each opening: older epochs are announced anew
-  std::uint32_t wire = 0;    ///< 16 bits: index in packets sent; while open or `holds` != 0
+  std::uint32_t number = 0;  ///< local name, shared with no other session, ever.
+  std::uint32_t epoch = 0;   ///< of `wire`, raised at each opening: older epochs are announced anew.
+  std::uint32_t wire = 0;    ///< 16 bits: index in packets sent; while open or `holds` != 0.
   bool open = false;
   bool order_across_tags = false;
   bool has_wire = false;

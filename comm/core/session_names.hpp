@@ -2,7 +2,7 @@
 //
 // SessionNames: the numbers by which this rank and a peer refer to sessions. Each side chooses its own numbers.
 //
-// Part of Peer. Called under the engine's lock.
+// Part of Peer. Called by the thread that holds the engine's lock.
 //
 // The last session of each direction is cached beside the tables, in the peer's cache line that every message needs
 // anyway. Most programs use one session for a long time.

@@ -44,7 +44,7 @@ class Crowd {
     if (after != before) contention_.store(after, std::memory_order_relaxed);
   }
 
-  /// Returns whether threads should take turns. Turns pay off where many threads have messages at a time: a thread
+  /// Returns whether threads should take turns. Turns pay off where many threads have messages at once: a thread
   /// whose turn comes finds its own message there. They do not if each message is for one of many threads: then few
   /// threads should be awake. Even then it returns true now and then, to try again.
   bool turns_pay() noexcept {
@@ -90,6 +90,7 @@ class Waiters {
   }
   /// Gives the token up and wakes a waiter to take it.
   void pass_token(Platform& platform) {
+    // partner: add(), after which the waiter checks token_free(). One of the two sees the other.
     token_.store(false, std::memory_order_seq_cst);
     wake_one(platform);
   }

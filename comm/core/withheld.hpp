@@ -2,7 +2,7 @@
 //
 // Withheld: the sends to one peer that wait for credit, and what the peer has solicited among them.
 //
-// Used by protocol/flow_out; part of Peer. Called under the engine's lock.
+// Used by protocol/flow_out; part of Peer. Called by the thread that holds the engine's lock.
 //
 // All links lie in the requests, in words that otherwise only the transfer of their data uses. If memory runs out, the
 // table of flows becomes slower; nothing fails.
