@@ -6,8 +6,8 @@
 //
 // Budgets are times, not numbers of polls. A thread that finds a gap in its own polling learns that other threads want
 // the core. After a gap of more than 50 µs it does not spin for a while. With other waiting threads on the core, a
-// yield is much cheaper than a sleep and a wake-up across cores. A gap of more than a millisecond was a compute thread:
-// see Pressure.
+// yield is much cheaper than a sleep and a wake-up across cores. A gap of more than a millisecond comes from a compute
+// thread: see Pressure.
 #pragma once
 
 #include <algorithm>
@@ -127,8 +127,7 @@ class Pressure {
 
   std::atomic<bool> seen_{false}, expected_{false}, disregarded_{false};
   bool doubts_ = false;
-  std::atomic<unsigned> came_back_{enough_},
-      credit_{0};  ///< yields since the last lost slice; yields left without reading the clock
+  std::atomic<unsigned> came_back_{enough_}, credit_{0};  ///< yields since a lost slice; yields not to be timed
   std::atomic<int> home_{-1};
   std::uint64_t not_before_ = 0;  ///< earliest time of the next move
   std::atomic<std::uint64_t> next_return_{~std::uint64_t{0}};

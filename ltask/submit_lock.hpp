@@ -38,9 +38,10 @@
 // which one holds the word, which is taken in the ordinary way from then on. Each revocation makes the bias harder to
 // get the next time.
 //
-// The lock protects words that other threads change without the lock, by atomic operations. The owner of the bias may
-// change such words by plain steps. The other threads therefore announce a visit. Between begin and end of a visit no
-// thread gets the bias, and a thread that has the bias loses it. (The owner itself enters the lock instead.)
+// Some words are protected by the lock, although other threads also change them without it, by atomic operations. The
+// owner of the bias may change such words by plain steps. The other threads therefore announce a visit. Between begin
+// and end of a visit no thread gets the bias, and a thread that has the bias loses it. (The owner itself enters the
+// lock instead.)
 //
 // Rejected: an exchange-then-link queue (a descheduled pusher hides every later entry).
 // Rejected: a lock beside a queue (the holder can check, unlock, and leave a post behind that was pushed in between).

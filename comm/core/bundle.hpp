@@ -43,8 +43,7 @@ struct OpenLanding {
 };
 
 struct Bundle {
-  static constexpr std::size_t most_packets = 256,
-                               most_bytes = 4u << 20;              ///< kept unacknowledged, or early
+  static constexpr std::size_t most_packets = 256, most_bytes = 4u << 20;  ///< kept unacknowledged, or early
   static constexpr std::uint64_t told_every = 16;                  ///< most packets between two acknowledgements
   static constexpr std::size_t told_every_bytes = most_bytes / 4;  ///< most bytes between two acknowledgements
 

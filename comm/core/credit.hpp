@@ -73,9 +73,9 @@ struct Allowance {
 /// A posted receive, or a probe that has found nothing, while a sender withholds messages.
 struct Wanted {
   std::uint64_t tag, mask;
-  std::uint64_t stamp;   ///< later than that of the receive, and not later than that of the next one
-  Session* session;      ///< local session, valid
-  std::uint32_t number;  ///< as long as it has this number
+  std::uint64_t stamp;  ///< later than that of the receive, and not later than that of the next one
+  Session* session;     ///< local; valid while it has `number`
+  std::uint32_t number;
 };
 
 /// What is solicited from one sender that withholds messages. Made when the sender first does so.

@@ -449,12 +449,11 @@ class Engine final : public ltask::Helped {
   EngineCounters counters;
 
   // Cold members, off the hot cache lines.
-  Samples samples;                             ///< constant after create()
-  Polls empty_polls;                           ///< polls that found nothing
-  Neighbours neighbours;                       ///< ranks on the same unit; under the lock
-  std::atomic<bool> told_of_no_memory{false};  ///< reported once for each time that memory runs out
-  std::function<void(Session&)>
-      new_session;  ///< called for each session that a peer is the first to mention (under the lock)
+  Samples samples;                             ///< constant after create().
+  Polls empty_polls;                           ///< polls that found nothing.
+  Neighbours neighbours;                       ///< ranks on the same unit; under the lock.
+  std::atomic<bool> told_of_no_memory{false};  ///< reported once for each time that memory runs out.
+  std::function<void(Session&)> new_session;   ///< called when a peer is the first to mention a session (locked).
 
  private:
   friend struct EngineBuilder;

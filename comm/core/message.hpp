@@ -46,9 +46,7 @@ struct Message : UnexpectedNode {
   std::uint64_t handle() const { return has_origin() ? origin().handle : 0; }
   Origin& origin() { return *reinterpret_cast<Origin*>(this + 1); }
   const Origin& origin() const { return *reinterpret_cast<const Origin*>(this + 1); }
-  const std::byte* bytes_alone() const {
-    return reinterpret_cast<const std::byte*>(this + 1);
-  }  ///< of a message without an origin
+  const std::byte* bytes_alone() const { return reinterpret_cast<const std::byte*>(this + 1); }  ///< without an origin
   std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1) + origin_size(traits); }
   std::span<const std::byte> exposed() { return {bytes() + stored, std::size_t{origin().exposure}}; }
   std::size_t size() const {

@@ -75,8 +75,7 @@ struct InFlight {
 };
 
 struct alignas(64) Rail : InFlight {
-  static constexpr std::size_t longest_inline =
-      232;  ///< longest inline message, in bytes, whatever the driver supports
+  static constexpr std::size_t longest_inline = 232;  ///< in bytes, whatever the driver supports
   static constexpr std::size_t longest_at_once = 16 * 1024;
   enum class State : std::uint8_t {
     idle,     ///< can take a packet.

@@ -135,8 +135,7 @@ std::uint32_t Engine::count_row() {
 // the other side does.
 Engine::Spin Engine::plan_spin_beside(int others) {
   constexpr int few = 2, one_switch = 256;
-  constexpr std::uint32_t longest_row = 4096,
-                          long_row = 16;  // some milliseconds; more than one message to each
+  constexpr std::uint32_t longest_row = 4096, long_row = 16;  // some milliseconds; more than one each
   if (crowded) return {1, others};
   if (!waiters.crowd.contended()) return {short_spin, others};
   if (others > few) return {0, others};
@@ -147,8 +146,7 @@ Engine::Spin Engine::plan_spin_beside(int others) {
     return {0, others};
   }
   const bool catches_up = row < long_row && rows_before.load(std::memory_order_relaxed) >= long_row;
-  return catches_up ? Spin{one_switch, 0}
-                    : Spin{short_spin, others};  // 0: goes on, whichever thread the events are for
+  return catches_up ? Spin{one_switch, 0} : Spin{short_spin, others};  // 0: goes on, whatever it finds
 }
 
 void Engine::resume_overdue() {

@@ -137,10 +137,9 @@ struct Outcome {
   bool late;         ///< receive without a buffer
   bool rendezvous;   ///< send: goes by RTS
   bool cancelled;
-  bool confirmed;  ///< send: the receiver has all of the data, but a rail may still use the memory.
-  bool confirm;    ///< rendezvous: the sender keeps the data until its arrival is confirmed.
-  std::uint64_t
-      handle;  ///< the peer's name for this request; 0: none. A posted receive with one has been offered (RTR)
+  bool confirmed;        ///< send: the receiver has all of the data, but a rail may still use the memory.
+  bool confirm;          ///< rendezvous: the sender keeps the data until its arrival is confirmed.
+  std::uint64_t handle;  ///< the peer's name for this request; 0: none. In a posted receive: offered (RTR)
   canele_data_t data;
   bool withheld;  ///< send: waits for credit.
   bool offering;  ///< send: withheld, with an offer of it in the backlog or in a packet.
