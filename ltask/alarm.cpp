@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// An alarm by park() and unpark(), for platforms without a better one: whoever moves the time wakes the sleeper, which
-// goes to sleep again.
-//
-// Who and threads: see platform.hpp. Surprise: none.
+// An alarm with park() and unpark(), for platforms without a better one. A thread that moves the time wakes the
+// sleeping thread, which goes to sleep again.
 #include <atomic>
 
 #include "ltask/platform.hpp"

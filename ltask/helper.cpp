@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The helper's loops: looking, helping, parking. Threads: see helper.hpp.
-// Surprise: where asymmetric fences are not to be had it never parks, but goes on looking.
+// The helper's loops: checking, helping, parking.
+//
+// Without asymmetric fences the helper never parks, but goes on checking.
 #include "ltask/helper.hpp"
 
 #include <algorithm>
@@ -55,10 +56,10 @@ bool Helper::is_caller() const noexcept {
 
 bool Helper::summon() noexcept { return summons_.summon(platform_); }
 
-/// To be hastened costs those who post long messages, and then wait for them, some system calls: so only as long as it
-/// is of use most of the time; or would have been, as who waits finds out. What comes for the message wakes it, on the
-/// core of who has sent that, mostly: to wake it at once, or to set a timer, would cost this core more, and another
-/// one.
+/// Hastens the helper. This costs a thread that posts long messages, and then waits for them, some system calls. So it
+/// is done only while it is useful most of the time, or would have been, as relent() finds out. What arrives for the
+/// message wakes the helper, mostly on the core of its sender. Waking the helper at once, or setting a timer, would
+/// cost this core more, and another core, too.
 void Helper::hasten(Because because) noexcept {
   if (!dozes_.exchange(false, std::memory_order_acq_rel)) return;
   posted_ns_.store(platform_.now_ns(), std::memory_order_relaxed);
@@ -67,7 +68,7 @@ void Helper::hasten(Because because) noexcept {
     return;
   }
   const bool is_told = because == Because::something_will_come && kind() == Kind::on_demand && helped_.heeds_arrivals();
-  helped_.look();  // who polls from now on attends
+  helped_.look();  // resets the counts: any later poll shows that a thread attends
   call_.store(Call::made, std::memory_order_seq_cst);
   if (!is_told || !alarm_->heed()) alarm_->set(pace_.first_ns / 2);
 }
@@ -76,7 +77,7 @@ void Helper::relent() noexcept {
   const Call call = call_.exchange(Call::none, std::memory_order_acq_rel);
   if (call == Call::none) return;
   if (call == Call::spared) {
-    constexpr std::uint64_t of_use = 2;  // it would have had half of the time
+    constexpr std::uint64_t of_use = 2;  // the helper would have had half of the time
     if (platform_.now_ns() - posted_ns_.load(std::memory_order_relaxed) > of_use * pace_.first_ns) regain_trust();
   } else {
     CANELE_RARE_MARK(helper_relented);
@@ -111,14 +112,14 @@ std::uint64_t Helper::first_ns() const {
   return helped_.in_haste() ? pace_.first_ns : std::min(without_haste * pace_.first_ns, pace_.longest_ns);
 }
 
-/// How long it naps now. See Pace.
+/// Returns the length of the next nap in nanoseconds. See Pace.
 std::uint64_t Helper::nap_length() {
   if (hastened()) return pace_.first_ns / 2;
   if (nap_ns_ < pace_.longest_ns) return nap_ns_;
   return pace_.longest_ns - platform_.now_ns() % pace_.longest_ns;
 }
 
-/// Until the next look.
+/// Sleeps until the next check.
 void Helper::nap() {
   constexpr std::uint64_t much_sooner = 4;
   alarm_->set(nap_length());
@@ -137,14 +138,14 @@ void Helper::nap() {
   }
 }
 
-/// Who has called it may wait at once, and do all itself.
+/// Gives the calling thread time: it may begin to wait at once, and then does all the work itself.
 void Helper::stand_back() {
   leave(helped_.program_unit(), &left_);
   const std::uint64_t until = posted_ns_.load(std::memory_order_relaxed) + pace_.first_ns / 2;
   while (hastened() && is_away() && platform_.now_ns() < until) platform_.yield();
 }
 
-/// On another core than the program's.
+/// Returns whether this thread runs on another core than the program.
 bool Helper::is_away() { return left_ >= 0 && platform_.current_unit() != left_; }
 
 void Helper::look() {
@@ -181,7 +182,7 @@ void Helper::look() {
   in_vain_ = 0;
 }
 
-/// Is there something to do? On idle cores the other thread is asked, which then helps.
+/// Returns whether there is something to do. On idle cores it asks the other thread, which then helps.
 bool Helper::needed() {
   if (kind() != Kind::idle_cores) return helped_.unfinished();
   assigned_.store(asked, std::memory_order_release);
@@ -210,7 +211,7 @@ void Helper::park() {
 void Helper::help_loop() {
   platform_.set_slice(Worker::turn_ns);
   int left = -1;
-  while (assigned_.load(std::memory_order_acquire) != ended) {  // who has asked gets an answer
+  while (assigned_.load(std::memory_order_acquire) != ended) {  // the asking thread gets an answer
     leave(helped_.worker_unit(), &left);
     platform_.park(assigned_, free, Worker::longest_sleep_ns);
     if (assigned_.load(std::memory_order_acquire) != asked) continue;
@@ -225,14 +226,16 @@ void Helper::help_loop() {
   }
 }
 
-/// Keeps the calling thread off a core, -1: off none; *left: the one before. Where cores do not share a cache the
-/// scheduler lets who is to help wait behind a callback, or takes the core from who computes, beside an idle one.
+/// Keeps the calling thread off a unit (-1: off none). *left is the unit that it kept off before. Without this, where
+/// cores share no cache, the scheduler may let the helping thread wait behind a callback. Or it may take the core from
+/// a compute thread although another core is idle.
 void Helper::leave(int unit, int* left) {
   if (unit != *left) platform_.keep_off_unit(*left = unit);
 }
 
-/// Where another thread computes each turn would be at its expense: a yield gives it the rest of this one, some
-/// milliseconds, or the next yield does; and is over at once on a core that is idle, or whose threads only wait.
+/// Moves off the program's unit, and yields until a core is idle. Beside a compute thread, each step would be at that
+/// thread's expense. A yield gives it the rest of this turn, some milliseconds, or the next yield does. On a core that
+/// is idle, or whose threads only wait, a yield returns at once.
 void Helper::find_idle_core() {
   constexpr int yields = 3;
   leave(helped_.program_unit(), &left_);
@@ -245,15 +248,15 @@ bool Helper::may_help() {
 }
 
 bool Helper::should_stay_awake() const {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // after asleep_, see Engine::relieve_helper()
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // after asleep_; partner: Engine::relieve_helper()
   return stopping_.load(std::memory_order_acquire) || helped_.others_progress();
 }
 
-/// False: it was not needed any more.
+/// Helps until it is not needed. Returns false if it was not needed any more from the beginning.
 bool Helper::help() {
   CANELE_MARK(helper_helps);
   self_.store(platform_.this_thread(), std::memory_order_relaxed);
-  // On the program's own core each turn is at its expense, while another one may be idle.
+  // On the program's own core each step is at the program's expense, while another core may be idle.
   if (kind() == Kind::on_demand) find_idle_core();
   Idle idle(platform_, budget_, pressure_);
   const auto stay_awake = [](const void* self) { return static_cast<const Helper*>(self)->should_stay_awake(); };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shorter turns for threads that wait where others compute. Threads: any.
-// Surprise: a thread keeps its short turns until it waits again after the pressure is over; and threads that it starts
-//     meanwhile have them, too (SCHED_FLAG_RESET_ON_FORK could not be taken back without privileges).
+// Shorter time slices for threads that wait where others compute; any thread.
+//
+// A thread keeps its short slices until it waits again after the pressure has ended. Threads that it starts meanwhile
+// have them, too. (SCHED_FLAG_RESET_ON_FORK could not be undone without privileges.)
 #include "ltask/idle.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace canele::ltask {
 constinit thread_local std::uint64_t Pressure::usual_slice = 0;
 
 void Pressure::change_turns(Platform& platform, bool alone) noexcept {
-  constexpr std::uint64_t short_ns = 100'000;  // the shortest that Linux gives
+  constexpr std::uint64_t short_ns = 100'000;  // the shortest slice that Linux gives
   const bool on = platform.now_ns() < until_.load(std::memory_order_relaxed);
   if (!on) seen_.store(false, std::memory_order_relaxed);
   const bool wanted = on && alone;
@@ -45,12 +46,12 @@ void Pressure::come_back(Platform& platform, std::uint64_t now) noexcept {
   const bool away = platform.current_unit() != unit_;
   if (away) between_returns_ = std::min(2 * between_returns_, most);
   next_return_.store(now + between_returns_, std::memory_order_relaxed);
-  // Who has been bound since then stays where it is.
+  // A thread that has been bound since then stays where it is.
   if (away && platform.share_of_units(share_) == unit_) platform.move_to_unit(unit_);
 }
 
 void Pressure::move(Platform& platform, int home) noexcept {
-  constexpr std::uint64_t interval_ns = 10'000'000;  // a move takes some 20 us
+  constexpr std::uint64_t interval_ns = 10'000'000;  // a move takes much longer than a poll
   const std::uint64_t now = platform.now_ns();
   if (now < not_before_ || !holds(now)) return;
   not_before_ = now + interval_ns;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Idle: what a thread that polls does after a turn that found nothing: spin, yield, or sleep.
+// Idle: decides what a polling thread does after a poll that found nothing: spin, yield, or sleep.
 //
-// Who: the worker, and a waiter that polls.
-// Threads: one object per polling thread and wait.
-// Surprise: budgets are times, not turns; and who finds a hole in its own polling learns that others want the core.
-//     After one of more than 50 µs nobody spins for a while: with other waiting threads on the core a yield costs a
-//     microsecond, a sleep and wake-up across cores thirty. One of more than a millisecond was a thread that computes:
-//     Pressure.
+// Used by the worker, and by a waiting thread that polls. One object per polling thread and wait.
+//
+// Budgets are times, not numbers of polls. A thread that finds a gap in its own polling learns that other threads want
+// the core. After a gap of more than 50 µs it does not spin for a while. With other waiting threads on the core, a
+// yield is much cheaper than a sleep and a wake-up across cores. A gap of more than a millisecond comes from a compute
+// thread: see Pressure.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +18,23 @@
 
 namespace canele::ltask {
 
-/// That other threads compute on a core, as those who poll there have found out; and what that means for the calling
-/// thread: short turns. A yield costs it the rest of its turn (since Linux 6.18), and who has slept waits for all whose
-/// turn ends before its own would: with turns of 0.1 ms instead of 1.4 to 3 both are little. How much time it gets in
-/// all is the same. And no yields: who sleeps comes back with the next message, who has yielded does not. Only for who
-/// waits alone: among threads that yield to each other those with short turns would have many of them while the rest
-/// has one. Threads: any; a lost update costs time. Each time it is found out again soon it is believed for longer.
+/// Knowledge that other threads compute on a core, as found out by the threads that poll there. Any thread; a lost
+/// update costs only time.
 ///
-/// Where ranks share the cores (doubt()) one lost turn proves nothing: a rank that starts, or copies a long message, or
-/// the machine that stands still for a moment looks the same; and one rank that sleeps slows all down, as each message
-/// to it costs a wake-up. There, who computes takes every turn: two lost with hardly a yield between them are believed.
+/// For the calling thread it means short time slices. A yield costs the thread the rest of its slice (since Linux
+/// 6.18). After a sleep it waits for all threads whose slice ends before its own would. With slices of 0.1 ms both
+/// costs are small. The total time that it gets is unchanged. It also means no yields: a sleeping thread comes back
+/// with the next message, a yielding one does not. Short slices are only for a thread that waits alone. Among threads
+/// that yield to each other, one with short slices would have many of them while the others have one. Each time that
+/// pressure is found again soon, it is believed for longer.
+///
+/// Where ranks share the cores (doubt()), one lost slice proves nothing. A rank that starts, or copies a long message,
+/// or a machine that stands still for a moment, looks the same. And one rank that sleeps slows all ranks down, because
+/// each message to it costs a wake-up. A thread that really computes there takes every slice. So two lost slices with
+/// hardly a yield between them are believed.
 class Pressure {
  public:
-  static constexpr std::uint64_t slice_ns = 1'000'000;  ///< away for longer: a thread that computes had the core
+  static constexpr std::uint64_t slice_ns = 1'000'000;  ///< a longer absence means that a compute thread had the core
 
   void seen(std::uint64_t now) noexcept {
     times_.fetch_add(1, std::memory_order_relaxed);
@@ -47,17 +51,17 @@ class Pressure {
     until_.store(now + span, std::memory_order_relaxed);
     seen_.store(true, std::memory_order_relaxed);
   }
-  /// It is known that nobody computes there, whatever is seen.
+  /// Declares as known that no thread computes there, whatever is observed.
   void disregard(bool known) noexcept {
     disregarded_.store(known, std::memory_order_relaxed);
     if (known) until_.store(0, std::memory_order_relaxed);
   }
-  /// How often it was seen.
+  /// Returns how often pressure was seen.
   std::uint64_t times() const noexcept { return times_.load(std::memory_order_relaxed); }
   bool holds(std::uint64_t now) const noexcept {
     return expected_.load(std::memory_order_relaxed) || now < until_.load(std::memory_order_relaxed);
   }
-  /// A yield that cost no turn.
+  /// Records a yield that lost no time slice.
   void came_back() noexcept {
     if (!doubts_) return;
     const unsigned before = came_back_.load(std::memory_order_relaxed);
@@ -67,8 +71,9 @@ class Pressure {
       credit_.store(yields_unwatched_, std::memory_order_relaxed);
     }
   }
-  /// Yields where turns come back, as far as is known; false: they do not. Seldom looks at the clock, which costs a
-  /// tenth of what a turn does; but now and then, as others may begin to compute.
+  /// Yields, if yields return soon as far as is known; returns false if they do not. It reads the clock only now and
+  /// then, because that costs a considerable part of a poll. It must read it sometimes, because others may begin to
+  /// compute.
   bool yields(Platform& platform) noexcept {
     if (seen_.load(std::memory_order_relaxed) || expected_.load(std::memory_order_relaxed)) return false;
     const unsigned left = credit_.load(std::memory_order_relaxed);
@@ -77,38 +82,41 @@ class Pressure {
     platform.yield();
     return true;
   }
-  /// Ranks share the cores. Before anybody asks.
+  /// Declares that ranks share the cores. Before any other use.
   void doubt() noexcept { doubts_ = true; }
-  /// It is known without looking. Before anybody asks.
+  /// Declares pressure as known, without observation. Before any other use.
   void expect() noexcept { expected_.store(true, std::memory_order_relaxed); }
-  /// Where the thread that polls sleeps while it holds: on this unit (OS index; -1: anywhere). Threads of several ranks
-  /// that are bound nowhere would else meet on one core, wake there each time, and slow down one rank for all.
+  /// Sets the unit on which the polling thread sleeps under pressure (OS index; -1: anywhere). Otherwise unbound
+  /// threads of several ranks would meet on one core, wake there each time, and slow down one rank for all.
   void prefer(int unit) noexcept { home_.store(unit, std::memory_order_relaxed); }
-  /// The calling thread, the only one, is about to sleep. It will wake there, unless another core is idle then.
+  /// Moves the calling thread to its preferred unit before it sleeps; no other thread may call this. It will wake
+  /// there, unless another core is idle then.
   void go_home(Platform& platform) noexcept {
     const int home = home_.load(std::memory_order_relaxed);
     if (home >= 0 && platform.current_unit() != home) move(platform, home);
   }
-  /// Where ranks fill the host the calling thread has the unit that is its share (Platform::share_of_units), moves
-  /// there, and comes back now and then when it yields: the scheduler leaves ranks that yield to each other where they
-  /// woke, for seconds, be it all on one unit beside an idle one. More and more seldom, each time that it was moved
-  /// away: that may have its reason. Once.
+  /// Moves the calling thread to its share of the units (Platform::share_of_units), where ranks fill the host. The
+  /// thread also returns there now and then when it yields. The scheduler leaves ranks that yield to each other on the
+  /// unit where they woke, for seconds. That may be one unit for all, beside an idle one. Each time that the thread was
+  /// moved away, the returns become rarer, because the move may have its reason. Call it once.
   void settle(Platform& platform, unsigned share) noexcept;
-  /// Between two turns: to come back takes some 20 us.
+  /// Returns the thread to its share if that is due. Called between two polls, because a return takes much longer than
+  /// a poll.
   void come_back_at(Platform& platform, std::uint64_t now) noexcept {
-    // Workers run before the first thread settles: with this they see the rest of what it has written.
+    // Workers run before the first thread settles. The acquire pairs with the release in settle(), so that they see the
+    // rest of what it wrote.
     if (now >= next_return_.load(std::memory_order_acquire)) [[unlikely]]
       come_back(platform, now);
   }
-  /// A thread begins to wait, `alone` on its core but for those who compute. Costs nothing as long as there is no
-  /// pressure.
+  /// Called when a thread begins to wait; `alone`: no other waiting thread is on its core. Costs nothing while there is
+  /// no pressure.
   void follow(Platform& platform, bool alone) noexcept {
     if (seen_.load(std::memory_order_relaxed) || usual_slice != 0) [[unlikely]]
       change_turns(platform, alone);
   }
 
  private:
-  /// Of the calling thread while it has a shorter one; 0: it has not.
+  /// The calling thread's usual slice while it has a shorter one; 0: it has not.
   static constinit thread_local std::uint64_t usual_slice __attribute__((tls_model("initial-exec")));
   void change_turns(Platform& platform, bool alone) noexcept;
   bool yields_watched(Platform& platform) noexcept;
@@ -119,23 +127,23 @@ class Pressure {
 
   std::atomic<bool> seen_{false}, expected_{false}, disregarded_{false};
   bool doubts_ = false;
-  std::atomic<unsigned> came_back_{enough_}, credit_{0};  ///< yields since the last lost turn; not to be watched
+  std::atomic<unsigned> came_back_{enough_}, credit_{0};  ///< yields since a lost slice; yields not to be timed
   std::atomic<int> home_{-1};
-  std::uint64_t not_before_ = 0;  ///< the next move
+  std::uint64_t not_before_ = 0;  ///< earliest time of the next move
   std::atomic<std::uint64_t> next_return_{~std::uint64_t{0}};
-  const void* settler_ = nullptr;  ///< the thread that has settled, its share, and its unit: constant from then on
+  const void* settler_ = nullptr;  ///< the thread that has settled, its share and its unit: constant from then on
   unsigned share_ = 0;
   int unit_ = -1;
   std::uint64_t between_returns_ = 5'000'000;
   std::atomic<std::uint64_t> until_{0}, span_{10'000'000}, times_{0};
 };
 
-/// How long it pays to yield before a sleep, as those who have slept found out: whoever was woken soon would have done
-/// better to go on yielding. Where ranks share cores a sleep costs each message a system call and a wake-up, and the
-/// next ones come so late that all fall asleep again. Threads: any; a lost update costs time.
+/// Learns for how long it pays off to yield before a sleep. A thread that is woken soon after it fell asleep should
+/// have gone on yielding. Where ranks share cores, a sleep costs each message a system call and a wake-up. The next
+/// messages then come so late that all ranks fall asleep again. Any thread; a lost update costs only time.
 class Patience {
  public:
-  /// Somebody slept for so long after it had yielded.
+  /// Records how long a thread slept after it had yielded.
   void slept(std::uint64_t ns) noexcept {
     constexpr unsigned most = 4;
     const unsigned before = doublings_.load(std::memory_order_relaxed);
@@ -161,17 +169,17 @@ class Idle {
   struct Budget {
     std::uint64_t spin_ns = 20'000;
     std::uint64_t yield_ns = 100'000;
-    bool heeds_pressure = true;  ///< false: who has the core is waited for, or brings on what is
+    bool heeds_pressure = true;  ///< false: the thread that has the core is awaited, or advances what is
   };
 
-  /// Without `patience` the budget is what it is.
+  /// Without `patience`, the budget is used as it is.
   Idle(Platform& platform, Budget budget, Pressure& pressure, const Patience* patience = nullptr)
       : platform_(platform), budget_(budget), pressure_(pressure), patience_(patience) {}
 
-  /// The last turn did something.
+  /// Records that the last poll did something.
   void worked() noexcept { idle_since_ = 0, turns_ = 0; }
 
-  /// The last turn found nothing: what now? Pauses or yields itself; the caller does the sleeping.
+  /// Decides what to do after a poll that found nothing. Pauses or yields itself; the caller does the sleeping.
   Action next() noexcept {
     if (idle_since_ != 0 && (++turns_ & 15u) != 0 && last_ == Action::spin) {
       platform_.relax();
@@ -199,7 +207,7 @@ class Idle {
     } else if (idle < spin + yields_for() && !(budget_.heeds_pressure && pressure_.holds(now))) {
       last_ = Action::yield;
       platform_.yield();
-      // Now: the next turn may find something to do, since it comes so late, and never ask here.
+      // Read the clock now: the next poll comes late, may find something to do, and then never asks here.
       last_turn_ = platform_.now_ns();
       pressure_.come_back_at(platform_, last_turn_);
       if (!budget_.heeds_pressure) return last_;

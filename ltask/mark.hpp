@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Marks: transitions of the protocols that the simulator must have seen, and places where it makes the rare common.
+// Marks: places in the protocols that the simulator must have reached, and places where it makes a rare case common.
 //
-// Who: comm and ltask. Threads: marks are counted in a simulated world of one thread only.
-// Surprise: they exist in the simulator's copy of the engine (CANELE_MARKS); in the library they are nothing at all.
+// Used by comm and ltask. Marks are counted only in a simulated world, which has one thread.
 //
-//   CANELE_MARK(name);              this line was reached. In headers only in static functions: the variable of an
-//                                   inline one would be in a section of another kind
-//   CANELE_RARE_MARK(name);         the same, of a place that takes thousands of runs: only campaigns must reach it
-//   if (CANELE_BUGGIFY(name)) …     now and then true in a simulated world, never in the library
+// They exist in the simulator's copy of the engine (CANELE_MARKS). In the library they expand to nothing.
+//
+//   CANELE_MARK(name);              this line was reached. In headers it is used only in static functions.
+//                                   The variable of an inline function would be in a section of another kind.
+//   CANELE_RARE_MARK(name);         a CANELE_MARK that takes thousands of runs. Only campaigns must reach it.
+//   if (CANELE_BUGGIFY(name)) …     now and then true in a simulated world, never in the library.
 //
 // After FoundationDB's CODE_PROBE and BUGGIFY (flow/Buggify.h), and TigerBeetle's marks.
 #pragma once
@@ -21,7 +22,7 @@ struct Mark {
   const char* name;
   unsigned long hits;
 };
-/// Decides for a place; nullptr: never.
+/// Decides whether a CANELE_BUGGIFY is true at this place; nullptr: never.
 inline bool (*buggify)(const Mark& place) = nullptr;
 
 }  // namespace canele

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The process-wide pool of parkers. Threads: any.
-// Surprise: the one piece of global state in the library; it must outlive every engine, see parker.hpp.
+// The process-wide pool of parkers, for any thread.
+//
+// The pool is global, because parkers must outlive every engine: see parker.hpp.
 #include "ltask/parker.hpp"
 
 #include <mutex>
@@ -15,7 +16,7 @@ struct Pool {
 };
 
 Pool& pool() {
-  static Pool* const the_pool = new Pool;  // never destroyed: threads may still wait while statics go away
+  static Pool* const the_pool = new Pool;  // never destroyed: threads may still wait while static objects are destroyed
   return *the_pool;
 }
 

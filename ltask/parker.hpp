@@ -2,11 +2,10 @@
 //
 // Parker: what one thread sleeps on while it waits for a request or a condition.
 //
-// Who: comm/api/wait.
-// Threads: the owner parks; anybody signals.
-// Surprise: parkers are never freed, only reused: whoever completes a request reads the parker's address out of
-//     it, and wakes a thread that may already have left. A late signal is a spurious wake-up for the next owner,
-//     nothing worse.
+// Used by comm/api/wait. The owner parks; any thread signals.
+//
+// Parkers are never freed, only reused. The thread that completes a request reads the parker's address out of it, and
+// signals an owner that may already have left. Such a late signal is only a spurious wake-up for the next owner.
 #pragma once
 
 #include <atomic>
@@ -18,13 +17,13 @@ namespace canele::ltask {
 
 class alignas(64) Parker {
  public:
-  /// Forgets earlier signals. By the owner, who then looks whether what it waits for has happened: an exchange, since a
-  /// plain store could be delayed beyond that look and erase a signal that came after it.
+  /// Forgets earlier signals. Called by the owner, which then checks whether its event has happened. An exchange: a
+  /// plain store could be delayed beyond that check, and erase a signal that came after it.
   void reset() noexcept { word_.exchange(0, std::memory_order_seq_cst); }
 
   bool signaled() const noexcept { return (word_.load(std::memory_order_acquire) & signaled_bit) != 0; }
 
-  /// Sleeps until signaled, at most timeout_ns. True if signaled.
+  /// Sleeps until signaled, at most timeout_ns. Returns true if signaled.
   bool park(Platform& platform, std::uint64_t timeout_ns) noexcept {
     std::uint32_t expected = 0;
     if (!word_.compare_exchange_strong(expected, parked_word, std::memory_order_acq_rel)) return signaled();
@@ -34,8 +33,8 @@ class alignas(64) Parker {
     return signaled();
   }
 
-  /// Wakes the owner. A system call only if it sleeps. While `wake_up` runs, the owner does not return from awake():
-  /// what it slept on may be freed after that.
+  /// Wakes the owner. A system call only if the owner sleeps. While `wake_up` runs, the owner does not return from
+  /// awake(): what it slept on may be freed after that.
   void signal(Platform& platform) noexcept {
     const std::uint32_t before = word_.fetch_or(signaled_bit, std::memory_order_seq_cst);
     if (before == parked_word) platform.unpark(word_);
@@ -44,14 +43,15 @@ class alignas(64) Parker {
     word_.fetch_and(~elsewhere_word, std::memory_order_release);  // partner: the load in awake()
   }
 
-  /// The owner is about to sleep on the drivers, where `wake_up(where)` wakes it. False: signaled already, do not.
+  /// Announces that the owner is about to sleep on the drivers, where `wake_up(where)` wakes it. Returns false if it is
+  /// signaled already and must not sleep.
   bool sleeps_elsewhere(void (*wake_up)(void*), void* where) noexcept {
     wake_up_.store(wake_up, std::memory_order_relaxed);
     where_.store(where, std::memory_order_relaxed);
     std::uint32_t expected = 0;
     return word_.compare_exchange_strong(expected, elsewhere_word, std::memory_order_seq_cst);
   }
-  /// The owner is back. Waits for a signal that is inside `wake_up`.
+  /// Ends what sleeps_elsewhere() began. Waits for a signal that is inside `wake_up`.
   void awake(Platform& platform) noexcept {
     std::uint32_t seen = elsewhere_word;
     if (word_.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
@@ -60,7 +60,7 @@ class alignas(64) Parker {
     }
   }
 
-  /// The calling thread takes a parker from the process-wide pool, and gives it back.
+  /// Take a parker from the process-wide pool for the calling thread, and give it back.
   static Parker& acquire();
   static void release(Parker& parker) noexcept;
 

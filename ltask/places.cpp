@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The queues of places. See places.hpp for the picture. Threads: any; what the tree looks like is constant.
-// Surprise: a unit that the topology does not know (hwloc failed, or it came later) has the whole machine around it.
+// The queues of places. The tree is constant after construction.
+//
+// A unit that the topology does not know (hwloc failed, or the unit came later) belongs to the whole machine only.
 #include "ltask/places.hpp"
 
 #include <algorithm>

@@ -2,17 +2,19 @@
 //
 // Places: a queue of tasks for each part of the machine, so that a task runs where its data is.
 //
-// Who: the engine, once a task has been submitted for a place; tasks for anywhere are in a queue of their own.
-// Threads: any.
-// Surprise: nobody is sent to a place: a task waits there until a thread that makes progress happens to run there.
+// Used by the engine once a task has been submitted for a place; tasks for any place are in a separate queue. Any
+// thread.
 //
-//   machine ─┬─ package 0 ─┬─ core 0 ─┬─ unit 0      who runs on unit 2 looks into the queues of unit 2, core 1,
+// No thread is sent to a place. A task waits there until a thread that makes progress happens to run there.
+//
+//   machine ─┬─ package 0 ─┬─ core 0 ─┬─ unit 0      a thread on unit 2 looks into the queues of unit 2, core 1,
 //            │             │          └─ unit 1      package 0 and the machine, in this order
 //            │             └─ core 1 ─┬─ unit 2
 //            └─ package 1 …           └─ unit 3
 //
-// Rejected: one queue whose tasks have masks of units (who looks for a task walks over those of others); a thread for
-//     each place (what has nothing to do at most times is there, and competes).
+// Rejected: one queue whose tasks have masks of units (a thread that looks for a task walks over those for other
+// units).
+// Rejected: a thread for each place (it has nothing to do most of the time, but exists and competes).
 #pragma once
 
 #include <atomic>
@@ -29,15 +31,15 @@ class Places {
  public:
   explicit Places(const Topology& topology);
 
-  /// The part with this hwloc logical index, or nothing.
+  /// Returns the place of the part with this hwloc logical index, or nothing.
   std::optional<int> find(Topology::Kind kind, int index) const;
 
-  /// Where the tasks for that part wait.
+  /// Returns the queue of that part.
   TaskQueue& queue(int place) noexcept;
 
-  /// Runs at most `limit` tasks of the parts around this unit (OS index), nearest first; returns how many.
+  /// Runs at most `limit` tasks of the parts around this unit (OS index), nearest first. Returns how many.
   int run(int unit, int limit) noexcept;
-  /// Such a task may be waiting.
+  /// Returns whether such a task may be waiting.
   bool has_work(int unit) const noexcept;
 
  private:

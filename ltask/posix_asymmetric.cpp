@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Asymmetric fences by membarrier(2). See asymmetric.hpp (who, threads).
-// Surprise: the C library has no name for the call.
+// Asymmetric fences, with membarrier(2). The C library has no wrapper for this call.
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -37,7 +36,7 @@ bool AsymmetricFences::available() noexcept {
 }
 
 void AsymmetricFences::heavy() noexcept {
-  // The kernel may need memory for its list of processors. What relies on the fence cannot go on without it.
+  // The kernel may need memory for its list of processors. The caller cannot go on without the fence.
   while (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
     assert(errno == ENOMEM && "heavy() where it is not available");
     sched_yield();

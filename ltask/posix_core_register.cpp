@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The register of cores, by locks of open file descriptions (fcntl(2), F_OFD_SETLK).
+// The register of cores, with locks of open file descriptions (fcntl(2), F_OFD_SETLK).
 //
-// Who and threads: see core_register.hpp.
-// Surprise: between opening the file and locking it the last of the others may have removed it: then it has no link,
-//     and is opened again.
+// Another process may remove the file between its opening and its locking here. The file then has no link left, and is
+// opened again.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,13 +35,13 @@ bool set_lock(int descriptor, off_t first, off_t length, short type) {
 
 off_t byte_of(int unit) { return 1 + static_cast<off_t>(unit); }
 
-/// -1: not possible.
+/// Opens the file, and creates it if necessary. Returns -1 if that fails.
 int open_file(const std::string& file) {
   constexpr mode_t only_mine = 0600;
   return ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, only_mine);
 }
 
-/// "" or what keeps the file from being used.
+/// Returns "", or why the file cannot be used.
 std::string problem_of(int descriptor) {
   struct stat about {};
   if (fstat(descriptor, &about) != 0) return std::strerror(errno);
@@ -63,7 +62,7 @@ CoreRegister::CoreRegister(std::string file, int descriptor, int workers)
 std::unique_ptr<CoreRegister> CoreRegister::open(std::string directory, std::string* why) {
   if (directory.empty()) directory = "/dev/shm";
   const std::string file = directory + "/canele-cores-" + std::to_string(geteuid());
-  constexpr int most_attempts = 100;  // each needs another process that has removed the file just then
+  constexpr int most_attempts = 100;  // each failure needs another process that has removed the file just then
   *why = file + ": it is removed again and again";
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     const int descriptor = open_file(file);
@@ -73,7 +72,7 @@ std::unique_ptr<CoreRegister> CoreRegister::open(std::string directory, std::str
     }
     const std::string problem = problem_of(descriptor);
     if (problem.empty() && set_lock(descriptor, 0, 1, F_RDLCK) && has_a_name(descriptor)) {
-      // With a name, and locked, nobody removes it: this opens the same file.
+      // A file that has a name and is locked is not removed by any process. So this opens the same file.
       if (const int workers = open_file(file); workers >= 0) {
         return std::unique_ptr<CoreRegister>(new CoreRegister(file, descriptor, workers));
       }
@@ -89,7 +88,7 @@ std::unique_ptr<CoreRegister> CoreRegister::open(std::string directory, std::str
 
 CoreRegister::~CoreRegister() {
   close(workers_);
-  // Of several that leave at a time one sees the others' locks gone.
+  // If several processes leave at once, one of them sees that the others' locks are gone.
   set_lock(descriptor_, 0, 0, F_UNLCK);
   if (set_lock(descriptor_, 0, 0, F_WRLCK) && has_a_name(descriptor_)) unlink(file_.c_str());
   close(descriptor_);
@@ -105,7 +104,7 @@ void CoreRegister::compute_on(std::span<const int> units) {
 bool CoreRegister::take(int unit) {
   if (taken_ == unit) return true;
   give_back();
-  set_lock(descriptor_, byte_of(unit), 1, F_UNLCK);  // our own use of it is no obstacle
+  set_lock(descriptor_, byte_of(unit), 1, F_UNLCK);  // this process's own use of the unit is no obstacle
   taken_ = unit;
   if (set_lock(workers_, byte_of(unit), 1, F_WRLCK)) return true;
   give_back();
@@ -126,7 +125,7 @@ bool CoreRegister::is_free(int unit) const {
 }
 
 bool CoreRegister::is_computed_on(int unit) const {
-  struct flock lock = lock_on(byte_of(unit), 1, F_WRLCK);  // which the shared lock of whoever computes forbids
+  struct flock lock = lock_on(byte_of(unit), 1, F_WRLCK);  // conflicts with a pinned process's shared lock
   return fcntl(workers_, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
 }
 

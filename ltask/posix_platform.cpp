@@ -3,9 +3,9 @@
 // The production Platform: the one file of comm, ltask and strategies that asks the system for time, randomness,
 // threads, sleep, the environment and files.
 //
-// Who: posix_platform() is handed to the engine by the C ABI; nobody else constructs it.
-// Threads: every function may be called by any thread. Random bits are buffered per thread.
-// Surprise: threads start with all signals blocked: a guest library must not run the host program's handlers.
+// The C ABI passes posix_platform() to the engine; no other code constructs it. Random bits are buffered per thread.
+//
+// Threads start with all signals blocked: a library's thread must not run the host program's signal handlers.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -50,11 +50,12 @@ std::uint64_t read_clock() noexcept {
 long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
            const timespec* timeout) noexcept {
   static_assert(sizeof word == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
-  // The kernel only reads the word for WAIT and WAKE, so giving up const is harmless.
+  // The kernel only reads the word for WAIT and WAKE, so casting away const is harmless.
   return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
 }
 
-/// Random bits fetched 32 words at a time. A forked child would repeat its parent's: the process id tells.
+/// Random bits, fetched 32 words at a time. A forked child would repeat its parent's; a changed process id reveals the
+/// fork.
 struct RandomBuffer {
   std::array<std::uint64_t, 32> words;
   std::size_t left = 0;
@@ -67,7 +68,7 @@ void fill_random(std::span<std::byte> out) noexcept {
     if (got > 0) {
       out = out.subspan(static_cast<std::size_t>(got));
     } else if (errno != EINTR) {
-      // A kernel or sandbox without getrandom: the device gives the same bits.
+      // A kernel or sandbox without getrandom: the device gives equivalent bits.
       const int device = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
       const ssize_t from_device = device < 0 ? -1 : read(device, out.data(), out.size());
       if (device >= 0) close(device);
@@ -77,7 +78,7 @@ void fill_random(std::span<std::byte> out) noexcept {
   }
 }
 
-/// What a starting thread is told, and what it tells back: lives on the starter's stack until `id` is set.
+/// Arguments and results of a thread's start. Lives on the starter's stack until `started` is set.
 struct ThreadStart {
   std::function<void()> body;
   char name[16];  // the kernel's limit
@@ -89,9 +90,9 @@ void* thread_main(void* argument) {
   auto* start = static_cast<ThreadStart*>(argument);
   const auto body = std::move(start->body);
   pthread_setname_np(pthread_self(), start->name);
-  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // short sleeps are short, not 50 us longer
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // the kernel's default of 50 us would prolong short sleeps
   start->id = syscall(SYS_gettid);
-  // `start` may vanish as soon as the store is seen: the wake-up uses the address only.
+  // `start` may vanish as soon as the store is seen: the wake-up uses only its address.
   start->started.store(1, std::memory_order_release);
   futex(start->started, FUTEX_WAKE_PRIVATE, std::numeric_limits<std::int32_t>::max(), nullptr);
   body();
@@ -100,7 +101,7 @@ void* thread_main(void* argument) {
 
 class PosixThread final : public PlatformThread {
  public:
-  /// False if the system has no room for another thread.
+  /// Returns false if the system has no room for another thread.
   bool start(const char* name, std::function<void()> body) {
     ThreadStart start;
     start.body = std::move(body);
@@ -128,7 +129,7 @@ class PosixThread final : public PlatformThread {
 
   void use_busy_cores() noexcept override {
     const sched_param none{};
-    pthread_setschedparam(thread_, SCHED_OTHER, &none);  // without privileges or RLIMIT_NICE: refused
+    pthread_setschedparam(thread_, SCHED_OTHER, &none);  // refused without privileges or RLIMIT_NICE
   }
 
  private:
@@ -136,7 +137,7 @@ class PosixThread final : public PlatformThread {
   long id_ = 0;
 };
 
-/// An epoll set of what is watched and of a doorbell, which keeps ringing until it is read.
+/// An epoll set of the watched descriptors and of a doorbell, which keeps ringing until it is read.
 class PosixWakeSet final : public WakeSet {
  public:
   PosixWakeSet() = default;
@@ -174,7 +175,8 @@ class PosixWakeSet final : public WakeSet {
   const int epoll_ = epoll_create1(EPOLL_CLOEXEC), bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 };
 
-/// The engine puts its rank into the text: a process may hold several, so it cannot be told here.
+/// Returns the prefix of a log line. The engine puts its rank into the text: a process may hold several engines, so the
+/// rank is unknown here.
 std::string log_prefix(LogLevel level) {
   switch (level) {
     case LogLevel::error:
@@ -186,7 +188,8 @@ std::string log_prefix(LogLevel level) {
   }
 }
 
-/// Every line of `text` with the prefix, in one buffer: lines of several ranks then do not mix on a shared terminal.
+/// Puts the prefix before every line of `text`, in one buffer, so that lines of several ranks do not mix on a shared
+/// terminal.
 std::string log_lines(LogLevel level, std::string_view text) {
   const std::string prefix = log_prefix(level);
   std::string lines;
@@ -198,10 +201,10 @@ std::string log_lines(LogLevel level, std::string_view text) {
   }
 }
 
-/// Up to `most` bytes of an open file, and whether that is all.
+/// Reads up to `most` bytes of an open file, and finds out whether that is all.
 void read_up_to(int descriptor, std::size_t most, FileText* file) {
   std::size_t have = 0;
-  file->text.resize(most + 1);  // the one byte more tells whether there is more
+  file->text.resize(most + 1);  // the extra byte tells whether there is more
   while (have <= most) {
     const ssize_t got = read(descriptor, file->text.data() + have, most + 1 - have);
     if (got < 0 && errno == EINTR) continue;
@@ -213,7 +216,7 @@ void read_up_to(int descriptor, std::size_t most, FileText* file) {
   file->text.resize(std::min(have, most));
 }
 
-/// struct sched_attr of the kernel, which glibc does not declare.
+/// The kernel's struct sched_attr, which glibc does not declare.
 struct SchedulingAttributes {
   std::uint32_t size = sizeof(SchedulingAttributes), policy = 0;
   std::uint64_t flags = 0;
@@ -222,8 +225,8 @@ struct SchedulingAttributes {
   std::uint64_t runtime = 0, deadline = 0, period = 0;
 };
 
-/// To move its time is a system call, and wakes nobody; to a later one not even that: who waits finds out. A virtual
-/// machine pays 10 us whenever its next timer is another one.
+/// An alarm on a timer descriptor. Moving its time is a system call, and wakes no thread. Moving it to a later time is
+/// not even that: the waiting thread finds out. In a virtual machine each change of the next timer is expensive.
 class TimerAlarm final : public Alarm {
  public:
   TimerAlarm() = default;
@@ -256,7 +259,7 @@ class TimerAlarm final : public Alarm {
       for (int i = 0; i < count; ++i) {
         if (events[i].data.fd != timer_) heard_ = true;
       }
-      if (heard_ || count < 1) continue;  // an expired timer goes on being readable; or a signal came
+      if (heard_ || count < 1) continue;  // an expired timer stays readable; or a signal came
       armed_.store(never, std::memory_order_seq_cst);
       if (read_clock() >= until_.load(std::memory_order_seq_cst)) return;
       arm();
@@ -272,7 +275,7 @@ class TimerAlarm final : public Alarm {
     event.data.fd = descriptor;
     return epoll_ctl(epoll_, what, descriptor, &event) == 0;
   }
-  /// Who arms it for later than another thread wants at that moment does so again.
+  /// Arms the timer. A thread that arms it for later than another thread wants at that moment arms it again.
   void arm() noexcept {
     std::uint64_t date = 0;
     do {
@@ -291,7 +294,7 @@ class TimerAlarm final : public Alarm {
   std::atomic<std::uint64_t> until_{never}, armed_{never};
 };
 
-/// What a thread keeps off, what it may use for that, and what it might before.
+/// The unit that a thread keeps off, the set it may use for that, and the set it had before.
 struct KeptOff {
   int unit = -1;
   cpu_set_t set, before;
@@ -373,7 +376,7 @@ class PosixPlatform final : public Platform {
   std::uint64_t set_slice(std::uint64_t ns) noexcept override {
     SchedulingAttributes attributes;
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return 0;
-    // Where the time-sharing scheduler has no slices it tells none.
+    // A kernel whose time-sharing scheduler has no slices reports none.
     if (attributes.policy != SCHED_OTHER || attributes.runtime == 0) return 0;
     const std::uint64_t before = std::exchange(attributes.runtime, ns);
     return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0 ? before : 0;
@@ -409,7 +412,7 @@ class PosixPlatform final : public Platform {
   bool move_to_unit(int unit) noexcept override {
     cpu_set_t before, there;
     if (unit < 0 || unit >= CPU_SETSIZE || sched_getaffinity(0, sizeof before, &before) != 0) return false;
-    if (!CPU_ISSET(unit, &before)) return false;  // somebody has bound the thread elsewhere
+    if (!CPU_ISSET(unit, &before)) return false;  // the thread was bound elsewhere
     CPU_ZERO(&there);
     CPU_SET(unit, &there);
     const bool moved = sched_setaffinity(0, sizeof there, &there) == 0;
@@ -432,7 +435,7 @@ class PosixPlatform final : public Platform {
     thread_local KeptOff kept;
     cpu_set_t now;
     if (unit >= CPU_SETSIZE || sched_getaffinity(0, sizeof now, &now) != 0) return false;
-    // Somebody else has bound the thread meanwhile: that is what holds.
+    // If other code has bound the thread meanwhile, that binding holds.
     const bool ours = kept.unit >= 0 && CPU_EQUAL(&now, &kept.set);
     const cpu_set_t before = ours ? kept.before : now;
     cpu_set_t wanted = before;

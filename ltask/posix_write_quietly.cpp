@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// write_quietly() by POSIX signals.
+// write_quietly(), with POSIX signals.
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MemoryReserve. See reserve.hpp (who, threads).
-// Surprise: a thread that refills and one that takes may meet at an entry. Each changes it by one exchange, so a block
-//     has one owner at any time; an entry that a refill finds filled meanwhile keeps what is there.
+// MemoryReserve.
+//
+// A thread that refills and one that takes may meet at an entry. Each changes the entry by one exchange, so a block has
+// one owner at any time. If a refill finds an entry filled meanwhile, the entry keeps its block.
 #include "ltask/reserve.hpp"
 
 namespace canele::ltask {
@@ -47,7 +48,8 @@ bool MemoryReserve::fill(Blocks<classes>& blocks, const std::array<Class, classe
       void* const block = allocate_(shape[i].size, kind);
       if (block == nullptr) return false;
       void* expected = nullptr;
-      // Pairs with the exchange in take(): the thread that takes the block sees what malloc wrote into it.
+      // release: pairs with the exchange in take(), so that the thread that takes the block sees what malloc wrote into
+      // it.
       if (!entry.compare_exchange_strong(expected, block, std::memory_order_release, std::memory_order_relaxed))
         to_the_process(block, kind);
     }
@@ -70,11 +72,11 @@ template <std::size_t classes>
 void* MemoryReserve::take(Blocks<classes>& blocks, const std::array<Class, classes>& shape, std::size_t size) noexcept {
   for (std::size_t i = 0; i < classes; ++i) {
     if (shape[i].size < size) continue;
-    // From the end, so that how far one has to look tells how many are left.
+    // From the end, so that the index of the block found tells how many are left.
     for (std::size_t k = shape[i].count; k-- > 0;) {
       std::atomic<void*>& entry = blocks.entries[i][k];
       if (entry.load(std::memory_order_relaxed) == nullptr) continue;
-      // Pairs with the release in fill().
+      // acquire: pairs with the release in fill().
       void* const block = entry.exchange(nullptr, std::memory_order_acquire);
       if (block == nullptr) continue;
       if (k <= shape[i].scarce) scarce_.store(true, std::memory_order_relaxed);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MemoryReserve: blocks set aside for the moment when the system has no memory, so that what has begun can end well.
+// MemoryReserve: blocks set aside for the moment when the system has no memory, so that operations under way can
+// complete.
 //
-// Who: the library's operator new (reserving_new.cpp) takes blocks; a thread that makes progress asks is_scarce().
-// Threads: any. Lock-free, and itself without an allocation while blocks are taken.
-// Surprise: the blocks come from the operator new of the process, and go back to it by the operator delete of the
-//     process. So a block needs no mark of its origin, and any module may free it.
+// The library's operator new (reserving_new.cpp) takes blocks; a thread that makes progress checks is_scarce(). Any
+// thread. Lock-free, and without any allocation while blocks are taken.
+//
+// The blocks come from the operator new of the process, and go back to its operator delete. So a block needs no mark of
+// its origin, and any module may free it.
 //
 //   plain_, aligned_, arrays_: [size class] ─▶ │ block │ block │ free │ …      each entry: an atomic pointer
 //
@@ -22,11 +24,11 @@ namespace canele::ltask {
 
 class MemoryReserve {
  public:
-  /// By which operator new a block comes, and by whose delete it goes.
+  /// The operator new that allocates a block, and the operator delete that frees it.
   enum class Kind { plain, aligned, array };                ///< aligned: to a cache line
-  using Allocate = void* (*)(std::size_t size, Kind kind);  ///< nullptr: no memory. Does not throw.
+  using Allocate = void* (*)(std::size_t size, Kind kind);  ///< returns nullptr if there is no memory; does not throw
 
-  /// Blocks of one size. `scarce`: with fewer blocks than that the library begins nothing new.
+  /// Blocks of one size, in bytes. With fewer than `scarce` blocks the library begins nothing new.
   struct Class {
     std::size_t size;
     std::size_t count, scarce;
@@ -41,15 +43,15 @@ class MemoryReserve {
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
 
-  /// Fills what is free. False: the system has no memory for all of it.
+  /// Fills the free entries. Returns false if the system has no memory for all of them.
   bool refill() noexcept;
 
-  /// A block of at least `size` bytes; nullptr: there is none left that is large enough.
+  /// Takes a block of at least `size` bytes. Returns nullptr if none is left that is large enough.
   void* take(std::size_t size, Kind kind) noexcept;
 
-  /// Some blocks are missing: the next allocation that succeeds shall refill them.
+  /// Returns whether blocks are missing: the next allocation that succeeds shall refill them.
   bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
-  /// So many blocks are missing that nothing new should begin before a refill has succeeded.
+  /// Returns whether so many blocks are missing that nothing new should begin before a refill has succeeded.
   bool is_scarce() const noexcept { return scarce_.load(std::memory_order_relaxed); }
 
  private:
@@ -70,8 +72,8 @@ class MemoryReserve {
   Blocks<arrays.size()> arrays_{};
 };
 
-/// That of the process. Empty until the first engine fills it; where the library does not allocate through it (tests,
-/// simulator) it stays so.
+/// The reserve of the process. It is empty until the first engine fills it. It stays empty where the library does not
+/// allocate through it (tests, simulator).
 extern constinit MemoryReserve memory_reserve;
 
 }  // namespace canele::ltask

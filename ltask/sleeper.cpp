@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sleeping on descriptors. Threads: see sleeper.hpp.
-// Surprise: the bell rings until the sleeper is back, so a wake() before the sleep is not lost.
+// Sleeping on descriptors.
+//
+// The bell rings until the sleeper is back, so a wake() before the sleep is not lost.
 #include "ltask/sleeper.hpp"
 
 namespace canele::ltask {
@@ -13,7 +14,7 @@ bool Sleeper::watch(int descriptor) { return set_->watch(descriptor); }
 bool Sleeper::try_claim() noexcept {
   std::uint32_t expected = unclaimed;
   if (!claim_.compare_exchange_strong(expected, claimed, std::memory_order_seq_cst)) return false;
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with occupied()
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in occupied()
   return true;
 }
 
@@ -23,7 +24,8 @@ void Sleeper::sleep(std::uint64_t timeout_ns, Called called) noexcept {
 
 void Sleeper::release() noexcept {
   set_->quiet();
-  // An exchange, which acquires from wake(): the caller looks for work now, and sees that of each mark that it erases.
+  // An exchange, which acquires from wake(). The caller checks for work next, and sees the work behind each mark that
+  // it erases.
   marked_.exchange(false, std::memory_order_seq_cst);
   if (claim_.exchange(unclaimed, std::memory_order_seq_cst) == awaited) platform_.unpark(claim_);
 }
@@ -35,7 +37,8 @@ void Sleeper::await_release(std::uint64_t timeout_ns) noexcept {
 }
 
 void Sleeper::wake() noexcept {
-  // An exchange: the thread that takes the mark sees the work of all that have set it, not of the last one alone.
+  // An exchange: the thread that takes the mark sees the work of all threads that have set it, not only of the last
+  // one.
   marked_.exchange(true, std::memory_order_seq_cst);
   if (claim_.load(std::memory_order_seq_cst) != unclaimed) set_->ring();
 }

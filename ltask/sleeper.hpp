@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sleeper: where the one thread that polls for an engine sleeps: on the drivers' descriptors and a bell of its own.
+// Sleeper: where the one thread that polls for an engine sleeps, on the drivers' descriptors and a doorbell.
 //
-// Who: Engine::sleep and Engine::wake.
-// Threads: one sleeper at a time (try_claim); wake by any.
-// Surprise: a wake() is never lost: it leaves a mark that the next sleeper finds before it sleeps, and rings the
-//     bell if somebody sleeps already. Mark and claim are sequentially consistent, so one of the two sees the
-//     other. Who finds the claim taken waits for its end, and does not try again and again.
+// Used by Engine::sleep() and Engine::wake(). One thread at a time sleeps (try_claim); any thread may call wake().
+//
+// A wake() is never lost. It leaves a mark that the next sleeper finds before it sleeps, and rings the bell if a thread
+// sleeps already. Mark and claim are sequentially consistent, so one of the two threads sees the other. A thread that
+// finds the claim taken waits for its end instead of retrying.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace canele::ltask {
 
-/// What one thread waits for beside the work of all: a reason not to sleep.
+/// An event that one thread waits for, beside the work of all threads: a reason not to sleep.
 struct Called {
   bool (*look)(const void*) = nullptr;
   const void* at = nullptr;
@@ -31,38 +31,38 @@ class Sleeper {
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
 
-  /// "" or why it cannot work (descriptors exhausted).
+  /// "", or why it cannot work (descriptors exhausted).
   const std::string& error() const { return error_; }
 
   /// Adds a descriptor whose readability ends the sleep.
   bool watch(int descriptor);
-  /// Readable when one of them is; -1: there is none.
+  /// Returns a descriptor that is readable when a watched one is; -1: there is none.
   int descriptor() const noexcept { return set_ == nullptr ? -1 : set_->descriptor(); }
 
-  /// The caller is going to sleep; false if another thread is.
+  /// Claims the sleep for the caller. Returns false if another thread has it.
   bool try_claim() noexcept;
-  /// Sleeps until a watched descriptor is readable or wake() is called, at most timeout_ns. Only after try_claim, and a
-  /// last look for work. Not if the caller is `called`: a wake() before the claim may have been used up by who slept
-  /// then.
+  /// Sleeps until a watched descriptor is readable or wake() is called, at most timeout_ns. Call it only after
+  /// try_claim() and a last check for work. Returns at once if `called`, because an earlier sleeper may have consumed a
+  /// wake() from before the claim.
   void sleep(std::uint64_t timeout_ns, Called called = {}) noexcept;
-  /// Ends the claim, and the wait of those who wait for that.
+  /// Ends the claim, and wakes the threads that wait for its end.
   void release() noexcept;
-  /// After a refused claim: waits for its end, at most timeout_ns.
+  /// Waits for the end of another thread's claim, at most timeout_ns.
   void await_release(std::uint64_t timeout_ns) noexcept;
 
-  /// Somebody sleeps or is about to. Call after making work visible.
+  /// Returns whether a thread sleeps or is about to. Call it after making work visible.
   bool occupied() const noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return claim_.load(std::memory_order_relaxed) != unclaimed;
   }
-  /// Ends the sleep of whoever sleeps, or keeps the next one from sleeping. A system call only in the first case.
+  /// Ends the current sleep, or keeps the next one from beginning. A system call only in the first case.
   void wake() noexcept;
 
  private:
   Platform& platform_;
   std::string error_;
   std::unique_ptr<WakeSet> set_;
-  static constexpr std::uint32_t unclaimed = 0, claimed = 1, awaited = 2;  // awaited: claimed, and others wait
+  static constexpr std::uint32_t unclaimed = 0, claimed = 1, awaited = 2;  // awaited: claimed, and other threads wait
   std::atomic<std::uint32_t> claim_{unclaimed};
   std::atomic<bool> marked_{false};
 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Summons: how one thread waits until others have something for it, where asking whether it waits costs them a load.
+// Summons: lets one thread wait until other threads have work for it. Asking whether that thread waits costs the others
+// one load.
 //
-// Who: the helper waits, whoever leaves work summons.
-// Threads: one waits; any summon.
-// Surprise: who summons does not fence, so the two might miss each other: it reads "does not wait" before its work is
-//     seen. Who waits fences for both, then looks for work once more (asymmetric fences, as in submit_lock.hpp). So it
-//     is for waits that are rare beside the work.
+// The helper waits; threads that leave work summon it. One thread waits; any thread summons.
+//
+// A summoning thread executes no fence, so the two sides might miss each other: it could read "does not wait" before
+// its work is visible. The waiting thread therefore executes a fence for both sides, and then checks for work once more
+// (asymmetric fences, as in submit_lock.hpp). So this is for waits that are rare in comparison with the work.
 #pragma once
 
 #include <atomic>
@@ -17,38 +18,40 @@
 
 namespace canele::ltask {
 
-/// Fences: AsymmetricFences, or what a test has in their place.
+/// Fences: AsymmetricFences, or a test's replacement.
 template <typename Fences>
 class BasicSummons {
  public:
-  /// Somebody waits, or wants a turn made. Ask after leaving work. One plain load.
+  /// Returns whether a thread waits, or wants another one to make a step. Ask after leaving work. One plain load.
   bool calls() const noexcept {
     Fences::light();
     return state_.load(std::memory_order_relaxed) != State::silent;
   }
-  /// Somebody waits. Ask after leaving work.
+  /// Returns whether a thread waits. Ask after leaving work.
   bool awaited() const noexcept {
     Fences::light();
     return state_.load(std::memory_order_relaxed) == State::awaited;
   }
-  /// Ends a wait, if there is one. True: a turn is asked for instead.
+  /// Ends a wait, if there is one. Returns true if a step of the caller is wanted instead.
   bool summon(Platform& platform) noexcept {
     const State was = state_.exchange(State::silent, std::memory_order_acq_rel);
     if (was == State::awaited) rouse(platform);
     return was == State::turn_wanted;
   }
-  /// For who waits here at other times: whoever leaves work next shall make a turn.
+  /// Asks the next thread that leaves work to make a step. Called by the thread that waits here at other times.
   void ask_for_turn() noexcept { state_.store(State::turn_wanted, std::memory_order_relaxed); }
-  /// Ends a wait, or the next one.
+  /// Ends the current wait, or the next one.
   void rouse(Platform& platform) noexcept {
-    called_.store(1, std::memory_order_release);
+    called_.store(1, std::memory_order_release);  // partner: the exchange in doze()
     platform.unpark(called_);
   }
 
-  /// Waits for a summons, at most timeout_ns, if nothing_to_do() still holds. Only where the fences are available.
+  /// Waits for a summons, at most timeout_ns, if nothing_to_do() still holds after the fence. Only where the fences are
+  /// available.
   template <typename NothingToDo>
   void await(Platform& platform, std::uint64_t timeout_ns, NothingToDo nothing_to_do) {
     state_.store(State::awaited, std::memory_order_seq_cst);
+    // partner: the light fence in calls() and awaited(). Either they see the state, or nothing_to_do() sees their work.
     Fences::heavy();
     if (nothing_to_do()) doze(platform, timeout_ns);
     state_.store(State::silent, std::memory_order_relaxed);

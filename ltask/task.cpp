@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The task queue. See task.hpp for the pictures. Threads: any.
-// Surprise: ready_count_ is raised before incoming_ is emptied, so has_work() cannot miss a task that changes
-//     lists.
+// The task queue. See the pictures in task.hpp.
+//
+// ready_count_ is raised before incoming_ is emptied, so has_work() cannot miss a task that moves between the lists.
 #include "ltask/task.hpp"
 
 namespace canele::ltask {
@@ -12,7 +12,7 @@ constexpr std::uint8_t with_state(std::uint8_t control, Task::State state) {
   return static_cast<std::uint8_t>((control & ~Task::state_bits) | state);
 }
 
-/// Replaces the control by what `change` makes of it; returns what it was.
+/// Replaces the control by what `change` makes of it; returns the old value.
 template <typename Change>
 std::uint8_t change_word(std::atomic<std::uint8_t>& control, Change change) noexcept {
   std::uint8_t seen = control.load(std::memory_order_acquire);
@@ -53,7 +53,8 @@ bool Task::unmask() noexcept {
   return (before & state_bits) == held;
 }
 
-/// Of a steerable task, by who has taken it out of the queue. False: it is masked, and held.
+/// Begins a steerable task that the caller has taken out of the queue. Returns false if the task is masked, and is now
+/// held.
 bool Task::begin() noexcept {
   const auto decide = [](std::uint8_t seen) { return (seen & (masked | cancelled_flag)) == masked ? held : running; };
   const std::uint8_t before = change_word(control, [&](std::uint8_t seen) { return with_state(seen, decide(seen)); });
@@ -85,10 +86,10 @@ bool TaskQueue::cancel(Task& task) noexcept {
   return (before & Task::state_bits) != Task::idle;
 }
 
-/// By the consumer, whose list is empty.
+/// Moves the incoming tasks to the ready list, which is empty. Called by the consumer.
 void TaskQueue::reverse_incoming() noexcept {
   ready_count_.store(1, std::memory_order_relaxed);  // covers the hand-over below
-  // acquire: with submit(). release: with has_work(), which must see the count if it finds this list empty.
+  // acquire: pairs with submit(). release: pairs with has_work(), which must see the count if it finds this list empty.
   std::uint32_t count = 0;
   Task* list = incoming_.exchange(nullptr, std::memory_order_acq_rel);
   while (list != nullptr) {
@@ -101,7 +102,7 @@ void TaskQueue::reverse_incoming() noexcept {
   ready_count_.store(count, std::memory_order_release);
 }
 
-/// The first, or of a queue that is shuffled one of the first few. By the consumer.
+/// Removes the first task, or one of the first few of a shuffled queue. Called by the consumer.
 Task* TaskQueue::unlink_next() noexcept {
   Task** link = &head_;
   if (dice_ != 0) [[unlikely]] {
@@ -128,14 +129,14 @@ Task* TaskQueue::take() noexcept {
 
 int TaskQueue::run(int limit) noexcept {
   int done = 0;
-  std::uint32_t turn = 0;  // of this call, once it matters
+  std::uint32_t turn = 0;  // number of this call, once it matters
   while (done < limit) {
     Task* task = take();
     if (task == nullptr) break;
     task->next = nullptr;
     if (task->is_steerable()) {
       if (turn == 0) turn = turns_.fetch_add(1, std::memory_order_relaxed) + 1;
-      if (task->turn == turn) {  // it wants to be called again, and all others have had their turn
+      if (task->turn == turn) {  // it wants another call, and all others have had theirs
         submit(*task);
         break;
       }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ltask: a small unit of communication work, and the queue it waits in.
+// ltask: a small unit of communication work, and the queue that it waits in.
 //
-// Who: the engine submits; whoever makes progress (worker, waiter, hook) runs.
-// Threads: any.
-// Surprise: a task is embedded in the object that owns it and runs exactly once per submission; after its function
-//     has been called the queue never touches it again, so the function may free its owner or submit the task anew.
-//     So a task that is cancelled is called, too: its function sees is_cancelled(), and the memory is its owner's
-//     again.
+// The engine submits tasks; threads that make progress (worker, waiter, hook) run them. Any thread.
+//
+// A task is embedded in the object that owns it, and runs exactly once per submission. The queue does not touch a task
+// after calling its function. So the function may free the owner, or submit the task again. A cancelled task is called,
+// too: its function sees is_cancelled(), and the memory belongs to its owner again.
 //
 //   submit ─▶ incoming (lock-free LIFO) ─reversed by the consumer─▶ ready (FIFO) ─▶ run, one task at a time
 //
 //             ┌──────── again ────────┐
 //             ▼                       │
-//   idle ─▶ ready ─▶ running ─finish─▶ idle        masked: not run; who takes it out of the queue leaves it held,
-//             │ ▲                                  and who unmasks it submits it again
+//   idle ─▶ ready ─▶ running ─finish─▶ idle        masked: not run; the thread that takes it out of the queue
+//             │ ▲                                  leaves it held, and the one that unmasks it submits it again
 //      masked ▼ │ unmask, cancel
 //             held
 //
-// Rejected: one list under one lock (a submitter would wait for the poller); a consumer that takes a whole batch
-//     (one long callback would hold up the rest of it); to take a cancelled task out of the queue at once (who cancels
-//     would wait for who is just taking one out).
+// Rejected: one list under one lock (a submitter would wait for the poller).
+// Rejected: a consumer that takes a whole batch (one long callback would hold up the rest of it).
+// Rejected: removing a cancelled task from the queue at once (the cancelling thread would wait for a thread that is
+// just taking a task out).
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ struct Task {
   Task* next = nullptr;
   Function function = nullptr;
   std::atomic<std::uint8_t> control{idle};
-  std::uint32_t turn = 0;  ///< of a steerable task: when it was called last since its submission
+  std::uint32_t turn = 0;  ///< of a steerable task: turn of its last call since its submission
 
   State state() const noexcept { return static_cast<State>(control.load(std::memory_order_acquire) & state_bits); }
 
@@ -51,17 +51,17 @@ struct Task {
 
   // ---- steerable tasks: they may be cancelled and masked, by any thread ------------------------------------------
 
-  /// Once before all else; zero bytes are an idle task.
+  /// Makes the task steerable. Call it once, before all else; zero bytes are an idle task.
   void make_steerable() noexcept { control.fetch_or(steerable, std::memory_order_relaxed); }
-  /// Before each submission. False: it is in use.
+  /// Claims the task for a submission. Returns false if it is in use.
   bool claim() noexcept;
-  /// In its function, instead of a submission: it is to be submitted again, cancelled or not.
+  /// Requests another submission of the task, cancelled or not. Called in its function, in place of submitting.
   void again() noexcept;
-  /// In its function: it is idle again. Not needed by a function that frees it.
+  /// Makes the task idle again. Called in its function; not needed if the function frees the task.
   void finish() noexcept;
-  /// From now on it is not begun, until unmask(). A call that is under way goes on.
+  /// Prevents further calls until unmask(). A call that is under way goes on.
   void mask() noexcept { control.fetch_or(masked, std::memory_order_acq_rel); }
-  /// True: it was held; it is ready, and the caller must submit it.
+  /// Allows calls again. Returns true if the task was held: it is ready, and the caller must submit it.
   [[nodiscard]] bool unmask() noexcept;
   bool is_cancelled() const noexcept { return (control.load(std::memory_order_relaxed) & cancelled_flag) != 0; }
 
@@ -73,23 +73,24 @@ struct Task {
 
 class TaskQueue {
  public:
-  /// Never waits. The task must not be queued already; a steerable one has been claimed.
+  /// Submits a task. Never waits. The task must not be queued already; a steerable one must be claimed.
   void submit(Task& task) noexcept;
 
-  /// Runs at most `limit` tasks, none that asks for it again and again twice; returns how many. Leaves at once if
-  /// another thread is just taking one out.
+  /// Runs at most `limit` tasks and returns how many. A task that asks for another call is not called twice. Returns at
+  /// once if another thread is just taking a task out.
   int run(int limit) noexcept;
 
-  /// A task may be waiting. Never false while a submitted task has not been taken.
+  /// Returns whether a task may be waiting. Never false while a submitted task has not been taken out.
   bool has_work() const noexcept {
     return incoming_.load(std::memory_order_acquire) != nullptr || ready_count_.load(std::memory_order_acquire) != 0;
   }
 
-  /// The steerable task, which is one of this queue, is called once more, and sees is_cancelled(): at its turn, also if
-  /// it is masked, or after the call that is under way, if that wants it to run again. False: it is idle.
+  /// Cancels a steerable task of this queue. It is called once more, and sees is_cancelled(). That is at its turn, even
+  /// if it is masked; or after the current call, if that call wants another one. Returns false if the task is idle.
   bool cancel(Task& task) noexcept;
 
-  /// From now on one of the oldest few is run next, and not the oldest: for tests. 0: no more. Before any submission.
+  /// Makes the queue run one of the oldest few tasks next instead of the oldest. For tests. 0: off. Before any
+  /// submission.
   void shuffle(std::uint64_t seed) noexcept { dice_ = seed; }
 
  private:

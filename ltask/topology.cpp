@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Topology, by hwloc.
+// Topology, with hwloc.
 //
-// Who and threads: see topology.hpp. A loaded hwloc topology is read-only, so no lock is needed after the first use.
-// Surprise: the process's mask is taken when the machine is first looked at, before our own worker is pinned.
+// A loaded hwloc topology is read-only, so no lock is needed after the first use. The process's mask is read when the
+// topology is loaded, before the library's own worker is pinned.
 #include "ltask/topology.hpp"
 
 #include <hwloc.h>
@@ -134,7 +134,7 @@ std::vector<Topology::Core> Topology::cores_nearby() const {
   const Loaded& machine = loaded();
   const hwloc_obj_type_t type = machine.count(HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
   const hwloc_const_bitmap_t own = machine.allowed.get();
-  std::vector<std::pair<int, Core>> found;  // with the weight of what holds both
+  std::vector<std::pair<int, Core>> found;  // with the weight of the part that holds both
   for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(machine.topology, type, core)) != nullptr;) {
     const Bitmap rest = empty_bitmap(), both = empty_bitmap();
     hwloc_bitmap_andnot(rest.get(), core->cpuset, own);
@@ -164,7 +164,7 @@ std::vector<Topology::Part> Topology::parts() const {
       found.push_back({{kind, static_cast<int>(one->logical_index), -1, indexes_of(one->cpuset)}, one});
     }
   }
-  // Which of packages and NUMA nodes are the larger ones differs from machine to machine.
+  // Whether packages or NUMA nodes are larger differs from machine to machine.
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first.units.size() > b.first.units.size(); });
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The worker's loop. Blocking lives here and in comm/api/wait only. Threads: see worker.hpp.
-// Surprise: the sleep has a limit although every wake-up is armed: a driver without wake-ups needs it, and it
-//     bounds what a bug can cost.
+// The worker's loop. The library blocks only here and in comm/api/wait.
+//
+// The sleep has a limit although every wake-up is armed. A driver without wake-ups needs it, and it bounds the effect
+// of a bug.
 #include "ltask/worker.hpp"
 
 namespace canele::ltask {

@@ -2,10 +2,11 @@
 //
 // The bound worker: one thread that makes progress for one engine.
 //
-// Who: the engine starts, binds and stops it.
-// Threads: start, bind and stop by any, serialised inside; the rest by any.
-// Surprise: it publishes what it is doing. A waiter relies on the worker only while its epoch moves or it sleeps
-//     with every wake-up armed; a worker that was descheduled, or sits in a long callback, is no longer relied on.
+// The engine starts, binds and stops it. Any thread may call these functions; start and stop are serialized inside.
+//
+// The worker publishes what it is doing. A waiting thread relies on the worker only while the worker's epoch moves, or
+// while it sleeps with every wake-up armed. It no longer relies on a worker that was descheduled, or is inside a long
+// callback.
 //
 //   off ──start──▶ polling ──nothing for a while──▶ sleeping (armed) ──arrival, submission──▶ polling ──stop──▶ off
 #pragma once
@@ -26,12 +27,12 @@ namespace canele::ltask {
 /// What a worker drives.
 class Progress {
  public:
-  /// One turn: never blocks; how much it did (0: nothing).
+  /// Makes one step without blocking. Returns how much it did (0: nothing).
   virtual int step() = 0;
-  /// Arms every wake-up, looks once more, sleeps at most timeout_ns, unless `called`. If another thread sleeps already:
-  /// waits for its end instead.
+  /// Arms every wake-up, checks once more, and sleeps at most timeout_ns, unless `called`. If another thread sleeps
+  /// already, it waits for the end of that sleep instead.
   virtual void sleep(std::uint64_t timeout_ns, Called called) = 0;
-  /// Ends a sleep(), now or the next one.
+  /// Ends the current sleep(), or the next one.
   virtual void wake() = 0;
 
  protected:
@@ -42,7 +43,7 @@ class Worker {
  public:
   enum class State : std::uint8_t { off, polling, sleeping };
   static constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
-  static constexpr std::uint64_t turn_ns = 100'000;  ///< short turns come soon: it works in bursts shorter than that
+  static constexpr std::uint64_t turn_ns = 100'000;  ///< short slices come soon; its bursts of work are shorter
 
   Worker(Platform& platform, Progress& progress, Idle::Budget budget)
       : platform_(platform), progress_(progress), budget_(budget) {}
@@ -50,29 +51,29 @@ class Worker {
 
   /// Starts the thread if there is none.
   void start();
-  /// Ends the thread; waits for its current turn. Not from the worker itself.
+  /// Ends the thread; waits for its current step. Must not be called by the worker itself.
   void stop();
 
   bool active() const noexcept { return active_.load(std::memory_order_acquire); }
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
   std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_relaxed); }
-  /// Where it last came out of a sleep (OS index); -1: nowhere yet.
+  /// Returns where the worker last came out of a sleep (OS index); -1: nowhere yet.
   int unit() const noexcept { return unit_.load(std::memory_order_relaxed); }
-  /// True if the calling thread is this worker.
+  /// Returns true if the calling thread is this worker.
   bool is_caller() const noexcept;
   std::uint64_t turns_lost() const noexcept { return pressure_.times(); }
-  /// Threads that compute have taken turns from it lately.
+  /// Returns whether compute threads have taken slices from the worker lately.
   bool shares_core() const noexcept { return active() && pressure_.holds(platform_.now_ns()); }
-  /// Only workers use the core that it is pinned to, as far as is known. Those of other ranks may: their turns end, and
-  /// are no sign of a program that computes there.
+  /// Declares whether, as far as is known, only workers use the core that this one is pinned to. Workers of other ranks
+  /// may use it. Their slices end soon, and are no sign of a program that computes there.
   void keep_among_workers(bool known) noexcept {
     among_workers_.store(known, std::memory_order_relaxed);
     pressure_.disregard(known);
   }
   bool among_workers() const noexcept { return among_workers_.load(std::memory_order_relaxed); }
-  /// Where it sleeps beside such threads: see Pressure.
+  /// Sets where the worker sleeps beside compute threads: see Pressure.
   void prefer(int unit) noexcept { pressure_.prefer(unit); }
-  /// OS name of the thread, 0 if there is none.
+  /// Returns the OS name of the thread (gettid), 0 if there is none.
   long native_id() const;
 
  private:
@@ -82,7 +83,7 @@ class Worker {
   Progress& progress_;
   Idle::Budget budget_;
   Pressure pressure_;         ///< on the worker's core
-  Patience patience_;         ///< among workers
+  Patience patience_;         ///< used among workers
   mutable std::mutex mutex_;  // start and stop only
   std::unique_ptr<PlatformThread> thread_;
   std::atomic<bool> active_{false}, stopping_{false}, among_workers_{false};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Adverts: what the two ends of a pair know of each other's posted receives. Claims: who of them copies which chunk.
+// Adverts: what the two ends of a pair know of each other's posted receives (RTRs). Claims: which end copies which
+// chunk.
 //
-// Who: protocol/advert and protocol/shared_copy.
-// Threads: Adverts under the engine's lock; Claims by any thread of either process.
-// Surprise: the line that a Claims works on is memory that another process changes: every word read is checked, and a
-//     process that lies can spoil its own transfer only.
+// Used by protocol/advert and protocol/shared_copy. Adverts are accessed under the engine's lock; Claims by any thread
+// of either process.
+//
+// The line that a Claims works on is memory that another process changes. Every word that is read is checked: a process
+// that lies can spoil only its own transfer.
 //
 //   receiver: mine[i] ──▶ Request ──▶ its place in the transfers        sender: theirs[] (oldest first)
 //                │                                                                │
@@ -14,11 +16,11 @@
 //   word 0:  generation 32 │ taken 1 │ claimed from the back 15 │ from the front 16
 //   word 1:  generation 32 │ failed 1 │ chunks done 31
 //
-// The receiver takes chunks from the front, the sender from the back, so each goes on where its last copy ended, and of
-// memory that is used again each writes what its own caches hold.
+// The receiver takes chunks from the front, the sender from the back. Each end thus goes on where its last copy ended.
+// If a buffer is used again, each end writes the part that its own caches hold.
 //
-// Rejected: claims by packets (the side that computes would have to answer); a flag per chunk (the number is enough:
-//     nobody reads a part of a message).
+// Rejected: claims by packets (the end that computes would have to answer).
+// Rejected: a flag per chunk (the number is enough, because no end reads a part of a message).
 #pragma once
 
 #include <algorithm>
@@ -37,7 +39,7 @@ namespace rendezvous {
 struct Pull;
 }
 
-/// One transfer that both ends may copy, seen from either of them.
+/// One transfer that both ends may copy, seen from either end.
 class Claims {
  public:
   Claims() = default;
@@ -45,32 +47,35 @@ class Claims {
       : next_(&line.words[0]), done_(&line.words[1]), generation_(std::uint64_t{generation} << 32) {}
   explicit operator bool() const { return next_ != nullptr; }
 
-  /// Receiver: from now on the sender may take it.
+  /// Receiver: allows the sender to take the transfer. The release store pairs with the exchange in take(), so that the
+  /// sender sees word 1 as reset.
   void open() {
     done_->store(generation_, std::memory_order_relaxed);
     next_->store(generation_, std::memory_order_release);
   }
-  /// Receiver: nobody may take it any more. False: the sender has.
+  /// Receiver: withdraws the offer. Returns false if the sender has taken it.
   bool close() { return change(generation_, generation_ | most); }
-  /// Sender: a message is on its way that is for this receive and no other. False: the receiver has withdrawn it.
+  /// Sender: takes the offer, for a message that is for this receive and no other. Returns false if the receiver has
+  /// withdrawn it.
   bool take() { return change(generation_, generation_ | taken_bit); }
   bool taken() const {
     return (next_->load(std::memory_order_acquire) & ~std::uint64_t{most}) == (generation_ | taken_bit);
   }
 
-  /// Receiver: no further chunk may be claimed, whoever has taken it.
+  /// Receiver: forbids any further claim, whether or not the sender has taken the transfer.
   void revoke() { next_->store(generation_ | most, std::memory_order_release); }
 
   /// Most chunks that a transfer can have.
   static constexpr std::uint32_t most_chunks = 0x7fff;
   enum class From : std::uint8_t { front, back };
   struct Range {
-    std::uint32_t first = 0, count = 0;  ///< count 0: there is none
+    std::uint32_t first = 0, count = 0;  ///< 0: no chunk
   };
-  /// Chunks that nobody copies yet. Who has some must call copied(). A call of the kernel costs 3 us, and a chunk 9: so
-  /// some at a time, half of what is left while both ends copy, all of it if the other end has not come meanwhile.
+  /// Claims chunks that neither end copies yet. The caller must call copied() for them. Several chunks are claimed at a
+  /// time, because a kernel call costs a considerable part of the copy of a chunk. While both ends copy, a claim is up
+  /// to half of what is left. It is up to all of it if only this end has claimed so far.
   Range claim(From from, std::uint32_t chunks) {
-    const std::uint32_t most_at_once = chunks > 32 ? 2 : 4;  // so a turn (tasks_per_turn) copies 4 MiB at most
+    const std::uint32_t most_at_once = chunks > 32 ? 2 : 4;  // so one turn (tasks_per_turn) copies at most 4 MiB
     std::uint64_t seen = next_->load(std::memory_order_relaxed);
     for (;;) {
       const auto front = static_cast<std::uint32_t>(seen & 0xffff),
@@ -85,7 +90,8 @@ class Claims {
       return {from == From::front ? front : chunks - back - count, count};
     }
   }
-  /// Claimed chunks are where they belong, or could not be copied. True: they were the last of all.
+  /// Reports claimed chunks as copied, or as failed if not `well`. Returns true if they were the last ones of the
+  /// transfer.
   bool copied(bool well, std::uint32_t count, std::uint32_t chunks) {
     if (!well) done_->fetch_or(failed_bit, std::memory_order_acq_rel);
     return ((done_->fetch_add(count, std::memory_order_acq_rel) + count) & most) == chunks;
@@ -105,12 +111,12 @@ class Claims {
   std::uint64_t generation_ = 0;
 };
 
-/// The adverts of one pair, both ways.
+/// The RTRs (adverts) of one pair, both ways.
 struct Adverts {
   static constexpr int most = 16;
   static constexpr std::size_t exposure_room = 40;
 
-  /// A receive of ours that its sender knows of; by shared line.
+  /// A local receive that its sender knows of; by shared line.
   struct Mine {
     Request* request = nullptr;
     std::uint32_t generation = 0;
@@ -118,7 +124,7 @@ struct Adverts {
   /// A receive of the peer.
   struct Theirs {
     std::uint64_t tag, key, length;
-    std::uint32_t session;  ///< our number of it
+    std::uint32_t session;  ///< the local number of the session
     std::uint32_t generation;
     std::uint16_t line;
     std::uint16_t exposure_size;
@@ -126,23 +132,23 @@ struct Adverts {
   };
   std::array<Mine, most> mine;
   std::vector<Theirs> theirs;
-  /// Receives that have met their messages and wait for a line; linked by next_free.
+  /// Receives that have matched their messages and wait for a line; linked by next_free.
   rendezvous::Pull *first_waiting = nullptr, *last_waiting = nullptr;
 };
 
-/// The sessions and tags of the last envelopes that were written to a peer: an advert that was under way meanwhile is
-/// for the first of them that is alike.
+/// Remembers the sessions and tags of the last envelopes written to a peer. An RTR that was under way meanwhile belongs
+/// to the first matching one of them.
 class RecentEnvelopes {
  public:
   void note(std::uint32_t number, std::uint32_t session, std::uint64_t tag) {
     last_[number % kept] = key(session, tag);
   }
-  /// Envelope `number` was a request to send, of the send with this handle.
+  /// Records that envelope `number` was an RTS, of the send with this handle.
   void announced(std::uint32_t number, std::uint64_t handle) { announced_[number % kept] = {number, handle}; }
 
   enum class Answer : std::uint8_t { none, one, unknown };
-  /// Is one of the envelopes [from, to) for (session, tag)? The first of them, if it was a request to send, by its
-  /// handle; else 0. Another session or tag may look alike.
+  /// Finds the first of the envelopes [from, to) for (session, tag). Sets *handle to its send if it was an RTS, else to
+  /// 0. Another session or tag may look alike.
   Answer first(std::uint32_t from, std::uint32_t to, std::uint32_t session, std::uint64_t tag,
                std::uint64_t* handle) const {
     *handle = 0;

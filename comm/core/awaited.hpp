@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Awaited: what a blocked thread waits for, by the words of requests or of others; and what reports know of the thread.
+// Awaited: what a blocked thread waits for, and what reports know of that thread.
 //
-// Who: api/wait and its neighbours, hang reports. Threads: those that wait.
-// Surprise: apart from waiters.hpp, which knows no requests and so can be explored in every order.
+// Used by api/wait and other blocking calls, and by hang reports. Each object belongs to the waiting thread.
+//
+// This is separate from waiters.hpp, which knows no requests. Tests can therefore explore every interleaving of that
+// file.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +17,14 @@
 
 namespace canele::comm {
 
-/// What a thread waits for, of which the first ends the wait: targets, or requests as the program has listed them.
+/// The set of things that a thread waits for; the first one to happen ends the wait. They are targets, or requests as
+/// the program has listed them.
 struct Awaited {
   const Target* targets = nullptr;
   canele_request_t* const* requests = nullptr;  ///< if not nullptr; NULL entries and null requests do not count
   std::size_t count = 0;
 
-  /// visit(const Target&) for each; true: no more.
+  /// Calls visit(const Target&) for each, until one call returns true. Returns whether one did.
   template <typename Visit>
   bool any(Visit visit) const;
   bool any_done() const {
@@ -39,7 +42,7 @@ bool Awaited::any(Visit visit) const {
   });
 }
 
-/// A thread that is blocked in the library and has slept more than once, for reports. On its stack.
+/// A thread that is blocked in the library and has slept more than once, for reports. Lies on that thread's stack.
 struct Blocked {
   enum class In : std::uint8_t { wait, barrier, finalize, condition };
   In in = In::wait;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Completion: a request's state changes once, its waiter is woken, its callback runs outside the lock. And what is
-// written down of it and other events.
+// Completion of requests: changes the state once, wakes the waiter, and runs the callback outside the lock. Also
+// records events, for tracing and counters.
 //
-// Threads: publish and finish under the lock; deliver by whoever runs the task.
-// Surprise: after the atomic operation that publishes `finalized` the request may be gone, unless this thread set
-//     the queued bit in the same operation: then the request is alive until its callback has had the last event.
+// publish() and finish() are called under the lock; deliver() by the thread that runs the task.
+//
+// After the atomic operation that publishes `finalized`, the request may be gone. The exception: this thread set the
+// queued bit in the same operation. Then the request lives until its callback has had the last event.
 #include "comm/core/engine.hpp"
 #include "comm/core/peers.hpp"
 
@@ -71,7 +72,8 @@ void Engine::deliver(Request& request) {
       continue;
     }
     const std::uint64_t next = seen | (std::uint64_t{due} << RequestWord::delivered_shift);
-    // Of this use: once the event is marked as delivered the program may register for the next one.
+    // Read for this use of the request: once the event is marked as delivered, the program may register for the next
+    // use.
     const canele_callback_fn callback = request.callback;
     void* const argument = request.argument;
     if (!request.word.compare_exchange_weak(seen, next, std::memory_order_acq_rel)) continue;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Data: reading and writing the user's memory, described by canele_data_t, by position in the message.
+// Data: reads and writes the user's memory, described by canele_data_t, by position in the message.
 //
-// Who: protocol/ and api/.
-// Threads: any.
-// Surprise: a user's description is not trusted: a callback that returns nothing, or more than was asked for, ends
-//     the copy instead of running on. And a list of pieces remembers where it was asked last, in the word of its
-//     canele_data_t that only contiguous data uses; threads that copy different parts may each move that.
+// Used by protocol/ and api/. Any thread.
+//
+// A user's description is not trusted. If a segment callback returns nothing, or more than was asked for, the copy ends
+// instead of running on.
+//
+// A list of pieces remembers its last position, in the field of its canele_data_t that otherwise only contiguous data
+// uses. Threads that copy different parts may each move this position.
 #pragma once
 
 #include <canele/canele.h>
@@ -21,8 +23,9 @@
 
 namespace canele::comm::data {
 
-/// Where a list of pieces was asked last: piece `index` begins at byte `at` of the message. In one word, so that
-/// threads which copy parts of one message need no lock; what does not fit into it is not remembered.
+/// Position of the last access to a list of pieces: piece `index` begins at byte `at` of the message. Both are in one
+/// word, so that threads which copy parts of one message need no lock. A position that does not fit into the word is
+/// not remembered.
 struct Place {
   static constexpr int index_bits = 28;
   std::size_t index = 0, at = 0;
@@ -37,7 +40,7 @@ struct Place {
     const std::uintptr_t word = std::uintptr_t{at} << index_bits | index;
     std::atomic_ref(const_cast<canele_data_t&>(d).base).store(reinterpret_cast<void*>(word), std::memory_order_relaxed);
   }
-  /// To the piece that holds byte `offset`, from here or from the front.
+  /// Moves to the piece that holds byte `offset`, from the current piece or from the front.
   void walk(const canele_iov_t& vector, std::size_t offset) {
     if (index > static_cast<std::size_t>(std::max(vector.count, 0)) || offset < at / 2) index = at = 0;
     while (at > offset && index > 0) at -= vector.pieces[--index].iov_len;
@@ -49,7 +52,8 @@ struct Place {
   }
 };
 
-/// The segments of a list of pieces: the function that says so, and what is done instead of calling it.
+/// Segment functions of a list of pieces. list_segments() marks a description as such a list; list_pieces() is called
+/// in its place.
 int list_segments(const void* context, std::size_t offset, iovec* out, int max);
 inline int list_pieces(const canele_data_t& d, std::size_t offset, iovec* out, int max) {
   const auto& vector = *static_cast<const canele_iov_t*>(d.context);
@@ -65,7 +69,8 @@ inline int list_pieces(const canele_data_t& d, std::size_t offset, iovec* out, i
   return n;
 }
 
-/// Up to `max` pieces that hold bytes [offset, offset + size) or the front of them; *covered = how many bytes that is.
+/// Writes up to `max` pieces that hold bytes [offset, offset + size), or the front of that range, to `out`. Returns
+/// their number. *covered is the number of bytes in them.
 inline int pieces(const canele_data_t& d, std::size_t offset, std::size_t size, iovec* out, int max,
                   std::size_t* covered) {
   *covered = 0;
@@ -88,7 +93,7 @@ inline int pieces(const canele_data_t& d, std::size_t offset, std::size_t size, 
   return used;
 }
 
-/// visit(memory, length) for each piece of [offset, offset + size), in order; returns the bytes visited.
+/// Calls visit(memory, length) for each piece of [offset, offset + size), in order. Returns the bytes visited.
 template <typename Visit>
 std::size_t each_piece(const canele_data_t& d, std::size_t offset, std::size_t size, Visit visit) {
   std::size_t done = 0;
@@ -103,12 +108,12 @@ std::size_t each_piece(const canele_data_t& d, std::size_t offset, std::size_t s
   return done;
 }
 
-/// memcpy of what comes from another core, or goes there. Between 2 and 4 KiB in two steps: above 2 KiB the C library
-/// takes `rep movs`, whose start costs more than it saves up to 5 KiB (3 KiB one way: 0.28 -> 0.23 us).
+/// memcpy of data that comes from another core, or goes there. Sizes between 2 and 4 KiB are copied in two steps. Above
+/// 2 KiB the C library uses `rep movs`, whose startup cost does not pay off for such sizes.
 inline void copy_across(std::byte* to, const std::byte* from, std::size_t size) {
   constexpr std::size_t step = 2048;
   assert(to != nullptr);
-  if (to == nullptr) __builtin_unreachable();  // or GCC warns of late receives, which never come here
+  if (to == nullptr) __builtin_unreachable();  // without this, GCC warns of unbound receives, which never come here
   if (size > step && size <= 2 * step) {
     std::memcpy(to, from, step);
     to += step, from += step, size -= step;
@@ -116,7 +121,7 @@ inline void copy_across(std::byte* to, const std::byte* from, std::size_t size) 
   std::memcpy(to, from, size);
 }
 
-/// Moves of sixteen; the last may overlap.
+/// Copies in moves of 16 bytes; the last one may overlap the one before.
 inline void copy_by_sixteen(std::byte* to, const std::byte* from, std::size_t size) {
   struct Sixteen {
     std::uint64_t words[2];
@@ -130,25 +135,25 @@ inline void copy_by_sixteen(std::byte* to, const std::byte* from, std::size_t si
   move(size - sizeof(Sixteen));
 }
 
-/// memcpy, from 8 to 256 bytes in line: on the way of a message a call costs more (64 bytes one way: 0.086 -> 0.075
-/// us). From some 300 on it costs less.
+/// memcpy, inlined for 8 to 256 bytes: on the path of a message, a call costs more. For longer copies a call costs
+/// less.
 [[gnu::always_inline]] inline void copy(void* to, const void* from, std::size_t size) {
   auto* const out = static_cast<std::byte*>(to);
   const auto* const in = static_cast<const std::byte*>(from);
-  if (size - 8 <= 8) {  // 8 to 16
+  if (size - 8 <= 8) {  // 8 to 16 bytes
     std::uint64_t first, last;
     std::memcpy(&first, in, 8);
     std::memcpy(&last, in + size - 8, 8);
     std::memcpy(out, &first, 8);
     std::memcpy(out + size - 8, &last, 8);
-  } else if (size - 16 <= 240) {  // 17 to 256
+  } else if (size - 16 <= 240) {  // 17 to 256 bytes
     copy_by_sixteen(out, in, size);
   } else if (size != 0) {
     copy_across(out, in, size);
   }
 }
 
-/// Copies [offset, offset + size) of the described memory to `out`.
+/// Copies [offset, offset + size) of the described memory to `out`. Returns the bytes copied.
 inline std::size_t gather(const canele_data_t& d, std::size_t offset, std::size_t size, std::byte* out) {
   if (d.segments == nullptr) {
     size = offset >= d.length ? 0 : std::min(size, d.length - offset);
@@ -170,7 +175,7 @@ inline std::size_t gather(const canele_data_t& d, std::size_t offset, std::size_
   });
 }
 
-/// Copies `in` to [offset, …) of the described memory; what does not fit is left out. Returns the bytes copied.
+/// Copies `in` to [offset, …) of the described memory, and omits what does not fit. Returns the bytes copied.
 [[gnu::always_inline]] inline std::size_t scatter(const canele_data_t& d, std::size_t offset, const std::byte* in,
                                                   std::size_t size) {
   if (d.segments != nullptr) [[unlikely]]

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What drivers call: see drivers/driver.hpp. Threads: inside poll() of the driver, that is under the lock for a
-// memory-only driver, and under the slot's gate for any other, which therefore takes the lock here. Surprise: landing()
-// gives out user memory that the driver then writes without the lock. That is safe because only the driver itself, in a
-// call back, can make the engine let go of a transfer of a connected peer.
+// Callbacks of the drivers: see drivers/driver.hpp.
+//
+// Called inside the driver's poll(). For a memory-only driver that is under the engine's lock. For any other driver it
+// is under the slot's gate, so the callback takes the engine's lock itself.
+//
+// landing() gives out user memory, which the driver then writes without the lock. That is safe: the engine drops a
+// transfer of a connected peer only within a callback of the driver itself.
 #include "comm/core/driver_slot.hpp"
 
 #include "comm/core/engine.hpp"
@@ -19,7 +22,7 @@
 namespace canele::comm {
 namespace {
 
-/// The engine's lock for the length of a call back, unless the caller has it already.
+/// Holds the engine's lock during a callback, unless the caller has it already.
 class CallbackLock {
  public:
   explicit CallbackLock(DriverSlot& slot) : engine_(slot.memory_only() ? nullptr : &slot.engine) {
@@ -74,7 +77,7 @@ Rail* DriverSlot::take_flush() {
   return reversed;
 }
 
-// What is seldom is kept out of line: the registers that it needs would be saved and restored for every packet.
+// Rare cases are out of line: the registers that they need would be saved and restored for every packet.
 drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> bytes) {
   if (!memory_only()) return present_locked(from, bytes);
   looks_ahead = engine.matcher.is_huge();
@@ -137,7 +140,7 @@ void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) n
 
 [[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::of_the_gone(Peer& peer) {
   if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes
-  CANELE_MARK(packet_of_one_given_up);                               // it must learn of it by each of its rails
+  CANELE_MARK(packet_of_one_given_up);                               // the peer must learn of it on each of its rails
   Rail* rail = peer.rail_of(*this);
   if (rail != nullptr && !rail->dead) peers::given_back(engine, *rail);  // with this answer
   return drivers::Take::refused;
@@ -196,7 +199,8 @@ void DriverSlot::connected(drivers::Rank to) {
   if (unwanted != nullptr) turn_away(*unwanted);
 }
 
-/// Not under the lock: it may be a system call. If the driver is full, the peer hears of it when it sends something.
+/// Rejects the peer of this rail. Not called under the lock, because it may be a system call. If the driver is full,
+/// the peer is told when it sends something.
 void DriverSlot::turn_away(Rail& rail) {
   CANELE_MARK(gone_peer_turned_away);
   static const wire::Head bye{0, 0, 0, wire::Type::bye, 0};
@@ -221,7 +225,7 @@ drivers::Rank DriverSlot::next_death() {
   Rail* rail = deaths.load(std::memory_order_acquire);
   if (rail == nullptr) [[likely]]
     return -1;
-  // Who calls is the only one who takes, and a rail comes here once.
+  // Only this caller takes entries out, and each rail is put in once.
   while (!deaths.compare_exchange_weak(rail, rail->next_death, std::memory_order_acquire)) {
   }
   return rail->peer->rank;

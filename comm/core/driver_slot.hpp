@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// DriverSlot: one open driver of an engine, who may call it now, and the packets that wait for that.
+// DriverSlot: one open driver of an engine, the rule for calling it, and the packets that wait for a call.
 //
-// Who: the engine.
-// Threads: a memory-only driver is called under the engine's lock; any other by whoever holds `gate`, never under
-//     the lock.
-// Surprise: the same call backs serve both: those of a system-call driver take the engine's lock first.
+// A memory-only driver is called under the engine's lock. Any other driver is called by the thread that holds `gate`,
+// never under the lock. The callbacks are the same for both; those of a system-call driver take the engine's lock
+// first.
 //
 //   pump() under the lock ─▶ Rail staged ─▶ flush (lock-free LIFO) ─▶ holder of gate ─▶ driver ─▶ Rail::sent_op ─▶ lock
 #pragma once
@@ -28,7 +27,7 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   DriverSlot(Engine& owner, const drivers::DriverFactory& from);
   virtual ~DriverSlot() = default;
 
-  // what the driver calls: see drivers/driver.hpp
+  // ---- called by the driver: see drivers/driver.hpp
   drivers::Take packet(drivers::Rank from, std::span<const std::byte> bytes) override;
   drivers::RunTaken packets(drivers::Rank from, const drivers::PacketRun& run) override;
   void foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept override;
@@ -45,35 +44,35 @@ struct DriverSlot final : drivers::DriverEvents, drivers::DriverContext {
   drivers::Rank next_death() override;
   void log(int level, std::string_view text) override;
 
-  void turn_away(Rail& rail);  ///< its peer is given up here: it is told that we have left
+  void turn_away(Rail& rail);  ///< rejects a peer that this rank has given up, by telling it that this rank has left
   bool memory_only() const { return driver->capabilities().memory_only; }
   bool has_flush() const {
     return flush.load(std::memory_order_acquire) != nullptr || pulls.load(std::memory_order_acquire) != nullptr;
   }
-  /// Tells the rails of a pair apart, in one byte that is not 0.
+  /// Returns a byte that tells the rails of a pair apart; it is never 0.
   std::uint8_t mark() const {
     unsigned sum = 0;
     for (const char c : label) sum = sum * 31 + static_cast<unsigned char>(c);
     return static_cast<std::uint8_t>(1 + sum % 255);
   }
   void push_flush(Rail& rail);
-  Rail* take_flush();  ///< all of them, oldest first
+  Rail* take_flush();  ///< takes all of them, oldest first
   void push_death(Rail& rail);
 
   Engine& engine;
   const drivers::DriverFactory& factory;
   std::unique_ptr<drivers::Driver> driver;
   drivers::Address address;
-  std::string label;      ///< under which the address is published: "tcp", the second one "tcp#1"
+  std::string label;      ///< name under which the address is published: "tcp", the second one "tcp#1"
   std::size_t index = 0;  ///< in Engine::slots
-  std::size_t group = 0;  ///< drivers that are used together have the same
+  std::size_t group = 0;  ///< equal for drivers that are used together
   ltask::Gate gate;
   std::atomic<Rail*> flush{nullptr};
-  std::atomic<Rail*> deaths{nullptr};             ///< peers of whom the launcher says that they died
+  std::atomic<Rail*> deaths{nullptr};             ///< rails of peers that the launcher has reported as dead
   std::atomic<rendezvous::Pull*> pulls{nullptr};  ///< see protocol/fetch.hpp
-  std::vector<std::uint64_t> withdrawals;         ///< exposures to end; of the gate's holder
+  std::vector<std::uint64_t> withdrawals;         ///< registrations (exposures) to end; accessed by the gate's holder
   std::atomic<int> connected_peers{0};
-  std::atomic<unsigned> turns{0}, dry_polls{0};  ///< system-call drivers: polled less often while nothing comes
+  std::atomic<unsigned> turns{0}, dry_polls{0};  ///< system-call drivers: polled less often when idle
   LastEvent last_event;
   strategies::Costs costs;  ///< measured where there is a sample, else declared; constant after open()
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Engine: one instance of the library. Its state, its lock, and the steps that make it progress.
+// Engine: one instance of the library. It holds the state and the lock, and makes progress.
 //
-// Who: api/ posts, the worker and waiters step, drivers call back through DriverSlot.
-// Threads: any; see each part. Fields below "under the lock" are touched by the holder of `lock` only.
-// Surprise: there are no globals, no blocking call, and no thread in here: a test can step a thousand engines in
-//     one thread.
+// api/ posts requests, the worker and waiting threads call step(), drivers call back through DriverSlot. Any thread may
+// call the engine; each part names its rules. Only the holder of `lock` touches the fields below "under the lock".
+//
+// The engine has no globals, no blocking call, and no thread of its own: a test can step a thousand engines in one
+// thread.
 //
 //   Engine ─┬─ lock           submissions that find it taken are linked to it
-//           ├─ tasks          callbacks and large copies, run by whoever steps
+//           ├─ tasks          callbacks and large copies, run by the thread that steps
 //           ├─ slots[]        one per open driver, in order of preference
 //           ├─ peers[]        by rank
 //           ├─ sessions, matcher, sends, transfers
@@ -67,22 +68,23 @@ namespace rendezvous {
 struct Pull;
 }
 
-/// What an engine is made of; tests and simulators bring their own.
+/// The parts that an engine is made of. Tests and simulators supply their own.
 struct EngineParts {
   Platform* platform = nullptr;
   std::unique_ptr<Settings> settings;
   std::unique_ptr<Bootstrap> bootstrap;
-  /// Drivers to use, in order of preference; the first that reaches a peer carries it, with those joined to it.
+  /// Drivers to use, in order of preference. The first one that reaches a peer carries its traffic, with those joined
+  /// to it.
   std::vector<DriverChoice> drivers;
   const strategies::StrategyFactory* strategy = nullptr;
-  /// A worker may be pinned to a core of this machine: not in a simulated one.
+  /// True if a worker may be pinned to a core of this machine: not in a simulation.
   bool on_this_machine = false;
-  /// Where this process has told which cores it uses; may be nullptr.
+  /// Register of the cores that the processes of this host use; may be nullptr.
   std::unique_ptr<ltask::CoreRegister> cores;
 };
 
-/// System calls that became due under the lock, to be made after it: threads to wake, doorbells to ring, the one that
-/// sleeps on the drivers to rouse.
+/// System calls that became due under the lock and are made after it. They wake threads, ring doorbells, and wake the
+/// thread that sleeps on the drivers.
 class Departures {
  public:
   bool due() const { return due_; }
@@ -98,7 +100,7 @@ class Departures {
     due_ = true;
     sleeper_ = &sleeper;
   }
-  /// Moves what `other` holds here, leaving its memory with it for the next time.
+  /// Moves the entries of `other` here. `other` keeps its memory for the next time.
   void take(Departures& other) {
     parkers_.insert(parkers_.end(), other.parkers_.begin(), other.parkers_.end());
     doorbells_.insert(doorbells_.end(), other.doorbells_.begin(), other.doorbells_.end());
@@ -108,7 +110,7 @@ class Departures {
     due_ = true;
     other.due_ = false;
   }
-  /// How many threads it has woken.
+  /// Makes the system calls. Returns the number of threads that it has woken.
   int run(Platform& platform);
 
  private:
@@ -118,16 +120,16 @@ class Departures {
   std::vector<std::pair<drivers::Driver*, int>> doorbells_;
 };
 
-/// Of canele_finalize: not called yet; waits for the others; has said bye.
+/// State of canele_finalize: not called yet; waiting for the other ranks; bye sent.
 enum class Stage : std::uint8_t { running, finalizing, leaving };
 
-/// While a thread polls for what these messages come after: they stay with their driver, until it has said `patience`
-/// times that there is one. (What is kept is copied twice.)
+/// Filter for a thread that polls for an earlier message. Messages of a range of tags stay with their driver, until it
+/// has presented one `patience` times. (A stored message is copied twice.)
 struct NotYet {
-  const Session* session = nullptr;  ///< nullptr: all are taken
+  const Session* session = nullptr;  ///< nullptr: all messages are taken
   std::uint64_t first_tag = 0, end_tag = 0;
   int patience = 0;
-  const Request* awaited = nullptr;  ///< a receive whose message may lie behind others of its rank
+  const Request* awaited = nullptr;  ///< a receive whose message may lie behind other messages of its rank
   bool stays(std::uint64_t tag, std::int32_t source) {
     return tag >= first_tag && tag < end_tag && !may_come_before(source) && patience-- > 0;
   }
@@ -139,9 +141,10 @@ struct NotYet {
 
 class Engine final : public ltask::Helped {
  public:
-  static constexpr int packets_per_poll = 64;  ///< then others have their turn
+  static constexpr int packets_per_poll = 64;  ///< after these another driver has its turn
 
-  /// Opens the drivers, publishes the addresses, waits for all ranks. nullptr, *why and *code (CANELE_E...) on failure.
+  /// Opens the drivers, publishes the addresses, and waits for all ranks. On failure it returns nullptr and sets *why
+  /// and *code (CANELE_E...).
   static std::unique_ptr<Engine> create(EngineParts parts, std::string* why, int* code = nullptr);
   ~Engine();
 
@@ -153,24 +156,26 @@ class Engine final : public ltask::Helped {
     leave_rest();
     return did;
   }
-  /// The calling thread may not come back soon: tasks that it has not ended are for somebody who may be asleep.
+  /// Wakes the sleeper if tasks are left. The calling thread may not return soon, and the thread that could run them
+  /// may be asleep.
   void leave_rest() {
     if (has_tasks()) [[unlikely]]
       sleeper.wake();
   }
-  /// The same in two parts: what nobody waits for, and what may take long (callbacks, large copies).
+  /// The two parts of step(): advance() polls the drivers; run_tasks() runs what may take long (callbacks, large
+  /// copies).
   int advance();
   int run_tasks();
-  /// A task may be waiting that this thread may run.
+  /// Returns whether a task may be waiting that this thread may run.
   bool has_tasks() const {
     const ltask::Places* const there = places.load(std::memory_order_acquire);
     return tasks.has_work() || (there != nullptr && there->has_work(platform.current_unit()));
   }
   void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
-  /// Sleeps on the drivers. False: another thread does so already; nothing was done.
+  /// Sleeps on the drivers. Returns false, without doing anything, if another thread does so already.
   bool try_sleep(std::uint64_t timeout_ns, ltask::Called called);
   void wake() override { sleeper.wake(); }
-  /// Whether a helper should make progress, and a turn of it: core/help.cpp.
+  /// Interface of the on-demand progress thread (helper), which tells when help is needed; see core/help.cpp.
   Sight look() override;
   bool unfinished() override;
   int help() override;
@@ -179,44 +184,45 @@ class Engine final : public ltask::Helped {
   bool heeds_arrivals() override;
   int program_unit() const override { return program_unit_.load(std::memory_order_relaxed); }
   int worker_unit() const override { return worker.active() ? worker.unit() : -1; }
-  /// What is reached through memory moves its data without us, mostly; a helper that takes part there takes a core from
-  /// the program, and gains little.
+  /// Returns whether help is urgent. Data that is reached through memory moves mostly without this rank. A helper that
+  /// takes part there takes a core from the program, and gains little.
   bool in_haste() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
-  /// How often a thread that polls has lost its core to others for long.
+  /// Returns how often a polling thread has lost its core to other threads for a long time.
   std::uint64_t turns_lost() const noexcept {
     return worker.turns_lost() + helper.turns_lost() + waiters.pressure.times();
   }
-  /// Who makes progress beside the program does so on a core that threads which compute want, too.
+  /// Returns whether background progress runs on a core that compute threads want, too.
   bool shares_core() const noexcept {
     return worker.shares_core() || (no_core_for_worker && helper.kind() != ltask::Helper::Kind::off);
   }
-  /// A thread that is going to wait polls itself: the helper leaves the drivers to it.
+  /// Tells the helper that a thread is about to wait and polls itself, so the helper leaves the drivers to it.
   void relieve_helper();
   [[gnu::cold]] void answer_helper();
-  /// Polls memory-only drivers under one hold of the lock until `happened()`; true if it has. Gives up
-  /// soon, and at once if the lock is taken or there is work that the lock forbids. It may ask for the number of
-  /// events.
+  /// Polls memory-only drivers under one hold of the lock until `happened()`; returns true if that is the case. Gives
+  /// up soon. Gives up at once if the lock is taken or there is work that the lock forbids. `happened` may take the
+  /// number of events as a parameter.
   template <typename Done>
   bool spin_until(Done happened);
-  /// The same in two parts, for who takes the lock for more than that: how often to look, and beside how many others.
+  /// How long to spin. plan_spin() and spin_locked() are the two parts of spin_until(), for callers that hold the lock
+  /// for more than the spin.
   struct Spin {
     int turns = 0;
-    int others = 0;                  ///< threads that wait, too: what is found for them ends the spin soon
-    int packets = packets_per_poll;  ///< to take in a look; what comes later is not asked for yet
+    int others = 0;                  ///< other waiting threads; what is found for them ends the spin soon
+    int packets = packets_per_poll;  ///< most packets to take in one poll
   };
   static constexpr int short_spin = 32;
   Spin plan_spin();
   template <typename Done>
   bool spin_locked(Spin spin, Done happened);
-  /// Other threads wait, too.
+  /// plan_spin() if other threads wait, too.
   Spin plan_spin_beside(int others);
-  /// The calling thread waits, short waits only: how many it has had in a row, since another one had any.
+  /// Returns how many short waits the calling thread has had in a row, without a wait of another thread between them.
   std::uint32_t count_row();
 
-  /// Runs `op` now, or leaves it to the holder of the lock; then does what the lock forbids (system calls, callbacks).
+  /// Runs `op` now, or leaves it to the holder of the lock. Then does what the lock forbids (system calls, callbacks).
   void submit(Op& op);
-  /// After work was left over for somebody who progresses: the server of a driver, the worker, a sleeper.
-  /// length: of what was posted, if that may take long.
+  /// Passes on what a submission left over: to the driver's server, the worker, or a sleeping thread. `length`: size in
+  /// bytes of what was posted, if that may take long.
   void after_submit(std::size_t length = 0) {
     for (const DriverSlot* slot : system_slots) {
       if (slot->has_flush()) [[unlikely]] {
@@ -230,68 +236,69 @@ class Engine final : public ltask::Helped {
     if (length >= takes_long) [[unlikely]]
       has_posted_much();
   }
-  /// A helper is likely to be needed, and should know where the program goes on computing.
+  /// Expedites the helper, which is likely to be needed, and tells it on which unit the program goes on computing.
   [[gnu::cold]] void has_posted_much();
-  /// There is something to wait for: a helper that has gone to sleep for want of that is needed; or it wants this
-  /// thread to make a turn.
+  /// Wakes a helper that sleeps because nothing was pending, or makes a step in this thread if the helper asks for one.
   void summon_helper() {
     if (helper.calls()) [[unlikely]]
       answer_helper();
   }
-  /// The same for who makes no turn: it may be stuck, or the work is not for it.
+  /// Wakes the helper, without making a step. For a thread that may be stuck, or that the work is not for.
   void rouse_helper() {
     if (helper.parked()) helper.summon();
   }
-  /// After tasks were submitted that the calling thread shall not do itself.
+  /// Called after tasks were submitted that the calling thread shall not run itself.
   void leave_tasks() {
     sleeper.wake();
     rouse_helper();
     if (helper.dozes() && in_haste()) helper.hasten(ltask::Helper::Because::there_is_work);
   }
-  /// Hands staged packets to drivers that make system calls. Never under the lock.
+  /// Hands staged packets to system-call drivers. Never called under the lock.
   void serve_drivers();
 
-  /// A thread of the program waits, or asks for something that it will wait for: what was put off until then begins.
-  /// True: there was something, and this thread is meant to make the progress.
+  /// Resumes deferred work. Called when a thread of the program waits, or tests something that it will wait for.
+  /// Returns true if there was any work, and this thread is expected to make the progress.
   bool resume_put_off() { return put_offs.any() && put_offs.resume(PutOff::Because::thread_waits, platform.now_ns()); }
 
-  /// In the child of a fork, see core/fork.hpp: no call may do anything with this copy. Plain stores.
+  /// Disables this copy of the engine in the child of a fork, with plain stores; see core/fork.hpp.
   void give_away() {
-    rank = size = CANELE_EFORK;  // each rank is a wrong one
+    rank = size = CANELE_EFORK;  // makes every rank invalid
     lock.close();
     put_offs.give_away();
   }
 
   // ---- the lock -------------------------------------------------------------------------------------------------
-  /// False: somebody else has it. With it, all receives that were posted are in the matcher.
+  /// Takes the lock. Returns false if another thread has it. On success all receives that were posted are in the
+  /// matcher.
   bool try_lock() {
     if (!try_lock_to_post()) return false;
     if (!posts.empty()) [[unlikely]]
       posts.settle(*this);
     return true;
   }
-  /// The same for who does not look at receives: they may still wait in `posts`.
+  /// Takes the lock for a caller that looks at no receives: posted receives may still wait in `posts`.
   [[gnu::always_inline]] bool try_lock_to_post() {
 #ifdef CANELE_MARKS  // the simulator's copy of the engine
     if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) return false;
 #endif
     return lock.try_enter();
   }
-  /// Waits for the lock, for callers who must have it (a driver's call back). Holders are quick: they make no system
-  /// call.
+  /// Waits for the lock, for callers that must have it (driver callbacks). Holders are quick: they make no system call.
   void lock_for_callback();
-  /// Whether one thread may have the lock for less, as long as no other wants it. Not while a worker wants it, too.
+  /// Enables or disables the lock's bias. A biased lock is cheaper for one thread, as long as no other thread wants it.
+  /// Not used while a worker wants the lock, too.
   void favour_one_thread(bool yes);
-  /// The lock was put down with what others have linked: the caller runs some of it, and leaves. False: it was not.
+  /// Takes over a lock that its holder put down with linked work left. Runs some of this work and unlocks. Returns
+  /// false if the lock was not put down.
   bool serve_left();
-  /// No other thread is so favoured any more, and who was has left the lock.
+  /// Revokes the bias. On return, the thread that owned the bias has left the lock.
   void part_with_owner() {
     lock_for_callback();
     unlock();
   }
   [[gnu::noinline]] void unlock() { unlock_idle(); }
-  /// The same; true: nothing was left to be done, neither then nor by the caller outside the lock. In line: most often
-  /// it is an owner who leaves.
+  /// Unlocks. Returns true if nothing was left to do, neither then nor by the caller outside the lock. Inlined, because
+  /// most often the owner of the bias unlocks.
   [[gnu::always_inline]] bool unlock_idle() {
     const bool nothing_due = dirty.empty() && !departures.due();
     return (nothing_due && lock.leave_as_owner()) || unlock_in_turn(nothing_due);
@@ -310,11 +317,11 @@ class Engine final : public ltask::Helped {
   }
   void mark_dirty(Peer& peer);
   void pump_dirty();
-  /// Publishes events of a request; queues its callback; wakes its waiter.
+  /// Publishes events of a request, queues its callback, and wakes its waiter.
   void publish(Request& request, unsigned events) {
     std::uint64_t seen = request.word.load(std::memory_order_relaxed);
-    if (seen == 0) {           // nobody wants a callback, waits asleep, or cancels: the common case
-      if (lock.has_owner()) {  // nor can anybody come to, see WordVisit: no need for an atomic operation
+    if (seen == 0) {           // no callback, no sleeping waiter, no cancel: the common case
+      if (lock.has_owner()) {  // none can come either, see WordVisit: no atomic operation needed
         request.word.store(events, std::memory_order_release);
         return;
       }
@@ -335,22 +342,23 @@ class Engine final : public ltask::Helped {
     note_outcome(request, error);
     publish(request, event::received | event::finalized);
   }
-  /// Every request that needs the peer ends with `error`, but for those whose memory a driver still has: they end when
-  /// it gives that back. lost: it did not leave in good order. by: the driver that has given back all of it already.
+  /// Ends every request that needs the peer with `error`. Requests whose memory a driver still has end when it gives
+  /// that memory back. lost: the peer did not leave in good order. by: the driver that has given back all of the memory
+  /// already.
   void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr);
   void log(LogLevel level, const std::string& text);
-  /// Records what happens, where CANELE_TRACE asks for it. (The short way of small messages has no trace of it: a
-  /// traced engine does not take that.)
+  /// Records an event if CANELE_TRACE asks for it. (The fast path of small messages is not traced: a traced engine does
+  /// not take it.)
   void trace(Event kind, int peer, const Session* session = nullptr, std::uint64_t tag = 0, std::uint64_t length = 0) {
     if (event_log != nullptr) [[unlikely]]
       trace_slowly(kind, peer, session, tag, length);
   }
-  /// From now on, in so much room.
+  /// Starts tracing, with room for `capacity` events.
   void start_tracing(std::size_t capacity);
 
-  /// Gives a request whose queued bit the caller has just set to the task queue.
+  /// Gives a request to the task queue. The caller has just set its queued bit.
   void queue_delivery(Request& request);
-  /// Runs callbacks of one request. By the task queue, outside the lock.
+  /// Runs the callbacks of one request. Called by the task queue, outside the lock.
   void deliver(Request& request);
 
   // ---- constants after create() ---------------------------------------------------------------------------------
@@ -360,92 +368,92 @@ class Engine final : public ltask::Helped {
   const strategies::StrategyFactory& strategy;
   int rank = 0, size = 1;
   LogLevel verbosity = LogLevel::warning;
-  ltask::Idle::Budget idle;         ///< how long to spin and yield
-  std::uint64_t eager_setting = 0;  ///< 0: the driver decides
-  bool pushes = true;               ///< large receives are offered to their senders
-  bool checksums = false;           ///< around every driver, see drivers/decorators/checksum.cpp
-  long process = 0;                 ///< to notice a fork
+  ltask::Idle::Budget idle;         ///< how long to spin and yield.
+  std::uint64_t eager_setting = 0;  ///< 0: the driver decides.
+  bool pushes = true;               ///< large receives are offered to their senders (RTR).
+  bool checksums = false;           ///< around every driver, see drivers/decorators/checksum.cpp.
+  long process = 0;                 ///< to detect a fork.
   std::vector<std::byte> secret;
   std::uint64_t incarnation = 0;
 
   // ---- shared, each with its own discipline ---------------------------------------------------------------------
   ltask::SubmitLock lock;
-  ltask::TaskQueue tasks;                          ///< for whoever makes progress
-  std::atomic<ltask::Places*> places{nullptr};     ///< tasks of the program that are for a part of the machine; owned
-  std::atomic<std::uint64_t> tasks_in_use{0};      ///< tasks of the program that have not ended
-  std::vector<std::unique_ptr<DriverSlot>> slots;  ///< in order of preference; constant after create()
-  std::vector<DriverSlot*> memory_slots, system_slots;  ///< the same by kind
-  std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock)
+  ltask::TaskQueue tasks;                               ///< for the threads that make progress.
+  std::atomic<ltask::Places*> places{nullptr};          ///< tasks of the program for one part of the machine; owned.
+  std::atomic<std::uint64_t> tasks_in_use{0};           ///< tasks of the program that have not ended.
+  std::vector<std::unique_ptr<DriverSlot>> slots;       ///< in order of preference; constant after create().
+  std::vector<DriverSlot*> memory_slots, system_slots;  ///< the slots by kind.
+  std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock).
   ltask::Sleeper sleeper;
-  ltask::Idle::Budget idle_beside_worker;  ///< the same for the worker, and for who waits while it polls
+  ltask::Idle::Budget idle_beside_worker;  ///< for the worker, and for threads that wait while it polls
   ltask::Worker worker;
   ltask::Helper helper;
-  std::mutex cores_mutex;                      // while the worker is placed
-  std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr
-  const bool on_this_machine;                  ///< workers may choose a core
-  bool no_core_for_worker = false;             ///< the program's threads want all: a helper instead
-  std::atomic<std::uint64_t> woken{0};         ///< waiting threads, so far
-  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits of one thread,
-  std::atomic<std::uint32_t> rows_before{0};   ///< of those before it: the most, the last ones above all
-  std::atomic<const void*> has_row{nullptr};   ///< that thread
+  std::mutex cores_mutex;                      // held while the worker is placed.
+  std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr.
+  const bool on_this_machine;                  ///< workers may choose a core.
+  bool no_core_for_worker = false;             ///< the program's threads want all cores: a helper instead.
+  std::atomic<std::uint64_t> woken{0};         ///< number of waiting threads woken so far.
+  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits of one thread in a row.
+  std::atomic<std::uint32_t> rows_before{0};   ///< of the runs before: the longest, recent ones weigh most.
+  std::atomic<const void*> has_row{nullptr};   ///< the thread of that run.
   Waiters waiters;
-  ThreadPulse thread_pulse;  // these two side by side: each turn looks at both
+  ThreadPulse thread_pulse;  // these two are adjacent because each step reads both
   PutOffs put_offs;
   HangWatch watch;
-  LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock)
-  std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory
-  std::atomic<int> system_peers{0};          ///< connected through drivers that make system calls
-  bool crowded = false;                      ///< more ranks on this host than processing units: spinning does not pay
-  std::size_t takes_long = ~std::size_t{0};  ///< a message of so many bytes does, over a driver that makes system calls
-  bool naps_only = false;                    ///< a driver without wake-up is open
-  bool serves_bootstrap = false;             ///< it has no thread of its own
-  matching::Heater heater;                   ///< of the matcher's memory
+  LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock).
+  std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory.
+  std::atomic<int> system_peers{0};          ///< peers connected through system-call drivers.
+  bool crowded = false;                      ///< more ranks on this host than processing units: spinning does not pay.
+  std::size_t takes_long = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long.
+  bool naps_only = false;                    ///< a driver without wake-up is open.
+  bool serves_bootstrap = false;             ///< the bootstrap has no thread of its own.
+  matching::Heater heater;                   ///< warms the matcher's memory.
 
   // ---- under the lock -------------------------------------------------------------------------------------------
   std::unique_ptr<Peer*[]> peers;
   std::vector<std::unique_ptr<Peer>> active_peers;
   SessionTable sessions;
   Matcher matcher;
-  PostPipeline posts;              ///< on their way to the matcher
-  Lookahead lookahead;             ///< at what drivers present
-  bool drivers_armed = false;      ///< somebody sleeps on the drivers, or is about to
-  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous
-  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way
+  PostPipeline posts;              ///< receives on their way to the matcher.
+  Lookahead lookahead;             ///< prefetches what drivers present.
+  bool drivers_armed = false;      ///< a thread sleeps on the drivers, or is about to.
+  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous.
+  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way.
   MessagePool messages;
-  NodeFifo held;      ///< messages that receives without a buffer hold
-  CreditPool credit;  ///< for messages that nobody has asked for
+  NodeFifo held;      ///< messages held by receives without a buffer
+  CreditPool credit;  ///< for unexpected messages
   ControlPool controls;
   Casts casts;
   std::vector<std::unique_ptr<Packet>> free_packets;
   std::vector<std::byte> bulk_staging;  ///< see pump.cpp
   std::vector<Peer*> dirty;
   Departures departures;
-  std::vector<Rail*> lulled;                     ///< rails that wait for the next progress call
-  bool lulls_over = false;                       ///< it is that call
-  std::uint64_t pending_sends = 0;               ///< not finalized
-  deposit::Deposit* deposits = nullptr;          ///< those among them that nobody waits for
-  std::atomic<std::uint32_t> deposit_count = 0;  ///< changed under the lock
+  std::vector<Rail*> lulled;             ///< rails delayed until the next progress call.
+  bool lulls_over = false;               ///< that progress call is running.
+  std::uint64_t pending_sends = 0;       ///< not finalized.
+  deposit::Deposit* deposits = nullptr;  ///< buffered sends, a subset of the pending sends that no thread waits for.
+  std::atomic<std::uint32_t> deposit_count = 0;  ///< changed under the lock.
   Stage stage = Stage::running;
-  std::uint64_t resolving = 0;                ///< questions to the launcher under way
+  std::uint64_t resolving = 0;                ///< queries to the launcher under way
   std::uint64_t pulls = 0;                    ///< copies under way
-  std::atomic<std::uint32_t> groups_over{0};  ///< groups that have ended with an error, ever (any thread)
+  std::atomic<std::uint32_t> groups_over{0};  ///< number of groups that have ever ended with an error (any thread)
   NotYet not_yet;
   rendezvous::Pull* free_pulls = nullptr;
   std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
-  std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call
-  std::unique_ptr<EventLog> event_log;      ///< nullptr: nobody wants to know
-  std::uint64_t flip_countdown = 0;         ///< fault switch, 0 off
-  bool looks_closely = false;               ///< one of these two is on
-  canele_hang_fn hang_callback = nullptr;   ///< where hang reports go; nullptr: the log
+  std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call.
+  std::unique_ptr<EventLog> event_log;      ///< nullptr: tracing is off.
+  std::uint64_t flip_countdown = 0;         ///< fault injection; 0: off.
+  bool looks_closely = false;               ///< tracing or fault injection is on.
+  canele_hang_fn hang_callback = nullptr;   ///< receives hang reports; nullptr: the log.
   void* hang_argument = nullptr;
   EngineCounters counters;
 
-  // Down here, away from what every message touches.
-  Samples samples;                             ///< constant after create()
-  Polls empty_polls;                           ///< after looks that found nothing
-  Neighbours neighbours;                       ///< where ranks share units; under the lock
-  std::atomic<bool> told_of_no_memory{false};  ///< once for each time that there is none
-  std::function<void(Session&)> new_session;   ///< told of each that a peer is the first to mention (under the lock)
+  // Cold members, off the hot cache lines.
+  Samples samples;                             ///< constant after create().
+  Polls empty_polls;                           ///< polls that found nothing.
+  Neighbours neighbours;                       ///< ranks on the same unit; under the lock.
+  std::atomic<bool> told_of_no_memory{false};  ///< reported once for each time that memory runs out.
+  std::function<void(Session&)> new_session;   ///< called when a peer is the first to mention a session (locked).
 
  private:
   friend struct EngineBuilder;
@@ -474,18 +482,18 @@ class Engine final : public ltask::Helped {
   std::uint64_t polls_so_far() const;
   std::uint64_t posts_so_far() const;
   int step_drivers();
-  bool arm();  ///< every driver wakes us from now on, and there is nothing to do
+  bool arm();  ///< arms the wake-up of every driver; returns whether there is nothing to do
   void disarm();
   std::atomic<std::uint64_t> seen_polls_{0}, seen_posts_{0},
-      seen_epoch_{0};  ///< of all drivers, of the worker, as a helper has seen them
+      seen_epoch_{0};  ///< of all drivers, and of the worker, as the helper saw them last
   std::atomic<int> program_unit_{-1};
-  std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or nobody wants to know
+  std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or tracing is off
   void run_linked(ltask::SubmitLock::Node* node);
   int run_next_linked(int most);
 };
 
-/// For who changes the word of a pending request without the lock: as long as one lives no other thread writes a word
-/// that is 0 by a plain store. No engine: no need.
+/// Guards a change to the word of a pending request without the lock. As long as one guard lives, no other thread
+/// writes a word that is 0 by a plain store. Does nothing if there is no engine.
 class WordVisit {
  public:
   explicit WordVisit(Engine* engine) : engine_(engine) {
@@ -502,7 +510,7 @@ class WordVisit {
 
  private:
   Engine* engine_;
-  bool inside_ = false;  ///< the caller is the owner, so that nobody else writes
+  bool inside_ = false;  ///< the caller owns the bias, so no other thread writes
 };
 
 inline void Request::begin(const Engine& of) {
@@ -511,12 +519,13 @@ inline void Request::begin(const Engine& of) {
   tick = of.watch.tick();
 }
 
-/// Depth of callbacks on this thread; blocking calls are refused above 0. The TLS model: canele_wait asks each time.
+/// Depth of callbacks on this thread; blocking calls are refused above 0. The TLS model is fast because every
+/// canele_wait reads it.
 extern constinit thread_local int callbacks_on_this_thread __attribute__((tls_model("initial-exec")));
 inline int callback_depth() { return callbacks_on_this_thread; }
 
-/// While it lives the calling thread posts, and runs no task for that: a receive whose message is there already is
-/// copied by who makes progress next.
+/// While it lives, the calling thread runs no tasks when it posts. A receive whose message has arrived is then copied
+/// by the next thread that makes progress.
 class OnlyPosts {
  public:
   OnlyPosts() { ++depth; }

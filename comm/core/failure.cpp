@@ -2,10 +2,11 @@
 //
 // The end of a peer: every request that needs it completes with an error; everything else goes on.
 //
-// Threads: under the engine's lock.
-// Surprise: memory that somebody else still works on is left to him: requests whose data is being copied to their Pull,
-//     packets and transfers to the drivers that have them. Only the driver through which the peer failed has let go of
-//     all of it; the others give it back one by one.
+// Called under the engine's lock.
+//
+// Memory that is still in use is not released here. Requests whose data is being copied stay with their Pull. Packets
+// and transfers stay with the drivers that have them. Only the driver through which the peer failed no longer uses any
+// of this memory. The other drivers give it back piece by piece.
 #include <algorithm>
 #include <utility>
 
@@ -33,7 +34,7 @@ void drop_item(Engine& engine, const Peer& peer, strategies::Item& item) {
   engine.finish(request, peer.error);
 }
 
-/// Is the packet of this rail with its driver, or on its way there?
+/// Returns whether the packet of this rail is with its driver, or on its way there.
 bool is_lent(const Rail& rail, DriverSlot* by) {
   return rail.packet != nullptr && (rail.in_flush || (rail.state == Rail::State::sending && rail.slot != by));
 }
@@ -41,7 +42,7 @@ bool is_lent(const Rail& rail, DriverSlot* by) {
 void drop_backlog(Engine& engine, Peer& peer, DriverSlot* by) {
   for (const auto& rail : peer.rails) {
     if (rail->packet == nullptr || !rail->packet->bulk || rail->packet->plan.count == 0) continue;
-    strategies::Item& item = *rail->packet->plan.items[0];  // it is in the backlog, too
+    strategies::Item& item = *rail->packet->plan.items[0];  // it is also in the backlog
     if (!is_lent(*rail, by)) {
       rail->packet->plan.count = 0;
     } else if (std::exchange(item.queued, false)) {
@@ -110,7 +111,7 @@ void Engine::fail_peer(Peer& peer, int error, bool lost, std::string_view reason
   drop_named(*this, peer, by);
   if (by != nullptr) fetch::drop(*this, peer, *by);
   multicast::gone(*this, peer);
-  // Once all finalize, what is still posted is cancelled on each rank, in whatever order they leave.
+  // Once all ranks finalize, each rank cancels what is still posted, in whatever order the ranks leave.
   const bool all_leave = !lost && stage != Stage::running;
   receive_path::end_posted(*this, peer.rank, all_leave ? CANELE_ECANCELED : peer.error);
 }
@@ -148,7 +149,8 @@ void launcher_failed(Engine& engine, int rank) {
     engine.fail_peer(peer, CANELE_EPEER, true, "the launcher says that it died");
     return;
   }
-  // A connection has its driver: it may be writing into our memory, and what has come already still counts.
+  // A connected peer has a driver that may still be writing into local memory, and what has arrived already still
+  // counts.
   for (const auto& rail : peer.rails) tell_of_death(*rail);
 }
 
@@ -157,7 +159,7 @@ void tell_of_death(Rail& rail) {
   CANELE_MARK(death_left_to_the_driver);
   rail.told_of_death = true;
   rail.slot->push_death(rail);
-  rail.slot->turns.store(0, std::memory_order_relaxed);  // it is due: see due() in progress.cpp
+  rail.slot->turns.store(0, std::memory_order_relaxed);  // due at once: see due() in progress.cpp
 }
 
 }  // namespace peers

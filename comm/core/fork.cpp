@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Forks noticed. See fork.hpp (who, surprise).
+// Fork detection.
 //
-// Threads: the handler runs in the child, whose other threads have vanished wherever they were: it reads what can be
-//     read at any time, and writes plain words.
+// The handler runs in the child, where all other threads have vanished at arbitrary points. It therefore only reads
+// data that may be read at any time, and writes plain words.
 #include "comm/core/fork.hpp"
 
 #include <pthread.h>
@@ -21,8 +21,8 @@ namespace {
 constexpr int most_engines = 256;  // at a time
 
 constinit std::atomic<Engine*> engines[most_engines] = {};
-constinit std::atomic<int> lives{0};          // engines, and those that are being made
-constinit std::atomic<bool> launched{false};  // once, and so for ever
+constinit std::atomic<int> lives{0};          // engines, and those being made
+constinit std::atomic<bool> launched{false};  // set once, never reset
 constinit std::atomic<bool> noticed{false};   // the handler is registered
 
 void after_fork_in_child() {

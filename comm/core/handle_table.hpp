@@ -2,15 +2,16 @@
 //
 // HandleTable: names for objects that a peer must be able to refer to.
 //
-// Who: the engine, under its lock.
-// Threads: under the engine's lock.
-// Surprise: a handle carries a generation, so that an old or invented one finds nothing.
+// Called by the thread that holds the engine's lock.
+//
+// A handle contains a generation, so that a stale or invented handle finds nothing.
 //
 //   handle: generation (32) | index + 1 (32)         chunks[index / 512] ─▶ │ objects │ generations │
 //                                                    a free one's object is the index of the next free one
 //
-// Rejected: sending pointers (a peer could name any address); one array that doubles (a rank that has a million sends
-//     offered would stop to copy 8 MiB, and hold twice what it needs).
+// Rejected: sending pointers, because a peer could name any address.
+// Rejected: one array that doubles. A rank with a million offered sends would stop to copy 8 MiB, and hold twice what
+// it needs.
 #pragma once
 
 #include <cassert>
@@ -53,10 +54,10 @@ class HandleTable {
   }
 
   std::size_t used() const { return used_; }
-  /// Memory for each object when it is full.
+  /// Returns the memory for each object, in bytes, when the table is full.
   static constexpr std::size_t bytes_each() { return sizeof(Chunk) / chunk_size; }
 
-  /// visit(T&) for every object; visit may remove the one it is given.
+  /// Calls visit(T&) for every object. `visit` may remove the object that it is given.
   template <typename Visit>
   void each(Visit visit) {
     for (std::size_t i = 0; i < chunks_.size() * chunk_size; ++i) {
@@ -67,7 +68,7 @@ class HandleTable {
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0}, chunk_size = 512;
-  /// A word is an object's address, or, odd, twice the index of the next free one and one.
+  /// A word is the address of an object, or odd. An odd word is twice the index of the next free entry, plus one.
   struct Chunk {
     std::uint64_t words[chunk_size];
     std::uint32_t generations[chunk_size];

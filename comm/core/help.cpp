@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// When a helper is needed (ltask/helper.hpp): something is pending, and nobody has polled for it since the last look;
-// or the worker sits in a callback, or has lost its core.
+// Decides when the helper (ltask/helper.hpp) is needed. It is needed if requests are pending and no thread has polled
+// for them since the last check. It is also needed if the worker is inside a callback, or has lost its core.
 //
-// Threads: who looks, and who helps: never both at a time; relieve_helper() by any.
-// Surprise: that a thread is in the library is told by the drivers' counts of polls, which cost nothing more: no call
-//     says that it begins or ends.
+// Called by the thread that checks and by the thread that helps, never by both at once.
+// Any thread may call relieve_helper().
+//
+// Whether a thread is in the library follows from the drivers' counts of polls, which cost nothing extra. So no call
+// reports its begin or end.
 #include <algorithm>
 
 #include "comm/core/engine.hpp"
@@ -15,7 +17,8 @@ namespace canele::comm {
 
 namespace {
 
-/// Between two looks. Who posts so many will post more; who posts fewer, and then computes, is helped at once.
+/// Posts between two checks. A thread that posts this many will post more. A thread that posts fewer, and then
+/// computes, is helped at once.
 constexpr std::uint64_t many_posts = 64;
 
 }  // namespace
@@ -47,10 +50,10 @@ ltask::Helped::Sight Engine::look() {
                                                                                      : Sight::unattended;
 }
 
-/// Messages are pending, others' included that go through this rank. Only after a time without polls: it takes the
-/// lock away from who may have it for less.
+/// Returns whether messages are pending, including those of other ranks that pass through this one. Called only after a
+/// time without polls, because taking the lock revokes its bias.
 bool Engine::unfinished() {
-  if (worker.active()) return true;  // it would not poll for nothing
+  if (worker.active()) return true;  // the worker would not poll for nothing
   if (!try_lock()) return true;
   const bool unsent = std::any_of(active_peers.begin(), active_peers.end(),
                                   [](const auto& one) { return one->state == Peer::State::up && !one->quiet(); });
@@ -66,7 +69,7 @@ bool Engine::others_progress() {
 
 int Engine::help() {
   if (others_progress() || !unfinished()) return -1;
-  // Somebody goes on posting: the next look asks for a turn instead.
+  // A thread goes on posting: the next check asks it for a turn instead.
   if (!worker.active() && posts_so_far() - seen_posts_.load(std::memory_order_relaxed) >= many_posts) return -1;
   const int did = step();
   seen_polls_.store(polls_so_far(), std::memory_order_relaxed);
@@ -75,7 +78,7 @@ int Engine::help() {
 
 void Engine::has_posted_much() {
   if (!in_haste()) return;
-  // Where there are too few cores for that, another rank computes on any other one.
+  // With too few cores for that, another rank computes on any other core.
   const bool may_leave = !crowded && !no_core_for_worker && callback_depth() == 0;
   if (may_leave) program_unit_.store(platform.current_unit(), std::memory_order_relaxed);
   if (helper.dozes()) helper.hasten(ltask::Helper::Because::something_will_come);
@@ -88,7 +91,7 @@ void Engine::answer_helper() {
 }
 
 void Engine::relieve_helper() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // either this sees it asleep, or it sees that a thread waits
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // one of the two sees the other; partner: should_stay_awake()
   if (helper.asleep()) wake();
 }
 

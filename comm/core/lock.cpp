@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The engine's lock, the submissions linked to it, and what follows when it is given up.
+// The engine's lock, the submissions linked to it, and what follows when it is released.
 //
-// Threads: any.
-// Surprise: the holder runs what others linked before it leaves, so that no thread ever waits; but not more than a
-//     budget: then it puts the lock down with the rest, and the next thread goes on. Pumping the peers comes after a
-//     whole batch, so that sends linked together can leave together.
+// Any thread. The holder runs what other threads have linked before it releases the lock, so that no thread ever waits.
+// A budget limits that work. When it is used up, the holder puts the lock down with the rest, and the next thread goes
+// on.
+//
+// The backlogs are flushed after a whole batch, so that sends linked together can leave in one packet.
 #include <utility>
 
 #include "comm/core/engine.hpp"
@@ -32,7 +33,7 @@ void Engine::lock_for_callback() {
 }
 
 void Engine::favour_one_thread(bool yes) {
-  constexpr std::uint32_t row = 4096;  // to take a bias away costs as much as some hundred ordinary turns
+  constexpr std::uint32_t row = 4096;  // revoking a bias costs as much as some hundred ordinary turns
   const bool tells_them_apart = platform.has_system_threads() && ltask::AsymmetricFences::available();
   lock_for_callback();
   lock.bias_after(yes && tells_them_apart ? row : 0);
@@ -63,9 +64,9 @@ void Engine::unlock_slowly() {
     call_for_holder();
 }
 
-/// The lock was put down with work in it. The next thread that posts, waits or polls inherits it; one that sleeps on
-/// the drivers, or a helper, does so if there is no other. Without these (CANELE_WORKER=none) the work waits for a
-/// call.
+/// Wakes a thread for a lock that was put down with work in it. The next thread that posts, waits or polls inherits the
+/// lock. If there is no other, it is the thread that sleeps on the drivers, or the helper. Without these
+/// (CANELE_WORKER=none) the work waits for a call.
 void Engine::call_for_holder() {
   sleeper.wake();
   rouse_helper();
@@ -121,7 +122,7 @@ void Engine::submit(Op& op) {
   const bool look = std::exchange(credit.just_withheld, false);
   unlock();
   if (look && callback_depth() == 0) [[unlikely]]
-    step();  // the credit may have come; and who only sends would never see it
+    step();  // credit may have arrived, and a thread that only sends would never process it
 }
 
 void Engine::run_or_leave_tasks() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Looking ahead. See lookahead.hpp (who, threads, picture).
-// Surprise: chunks are counted as they are found when looking ahead, and the count is set right with each packet: what
-//     the peer changes meanwhile can make hints useless, never wrong. A node is looked for anew at each step, since its
-//     request may be gone.
+// Prefetching for chunks to come. See the picture in lookahead.hpp.
+//
+// Chunks are counted as the look-ahead finds them, and the count is corrected with each packet. So changes that the
+// peer makes meanwhile can make hints useless, never wrong. Each step looks up its node anew, because the node's
+// request may be gone.
 #include "comm/core/lookahead.hpp"
 
 #include "comm/core/peer.hpp"
@@ -82,7 +83,7 @@ void Lookahead::end() {
   assert(has_one_);
   has_one_ = false;
   ++first_;
-  if (!before(first_, next_)) {  // nothing is known of what comes behind the packet that ends
+  if (!before(first_, next_)) {  // nothing is known of the chunks behind the packet that ends
     next_ = first_;
     rest_ = {};
     tables_ = done_;
@@ -100,7 +101,7 @@ void Lookahead::forget() {
   }
 }
 
-/// Is there another chunk to be looked at?
+/// Returns whether there is another chunk to prefetch for; opens the next packet if necessary.
 bool Lookahead::open() {
   if (!rest_.empty()) return true;
   if (next_ == last_) return false;
@@ -109,7 +110,7 @@ bool Lookahead::open() {
   return !rest_.empty();
 }
 
-/// The hash of what the next chunk looks for; 0 if it is no eager message, or makes no sense.
+/// Returns the hash of what the next chunk matches, or 0 if the chunk is no eager message or is malformed.
 std::uint64_t Lookahead::foresee_table(const Matcher& matcher) {
   wire::Chunk chunk;
   if (wire::take_chunk(rest_, chunk) != nullptr) {

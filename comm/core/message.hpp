@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Message: one that arrived and has not been received: an unexpected one, or one that a late receive holds. And
-// Control: a small chunk to be sent that belongs to no request.
+// Message: one that has arrived and has not been received. It is unexpected, or held by an unbound receive
+// (canele_irecv_late). Control: a small chunk to be sent that belongs to no request.
 //
-// Who: protocol/, under the engine's lock.
-// Threads: under the engine's lock.
-// Surprise: a message is one block: a line that the matcher and we share, what only some need, its bytes, byte-exact.
+// Used by protocol/. Called by the thread that holds the engine's lock.
+//
+// A message is one block of exactly the needed size. It begins with a cache line that the matcher and the protocol
+// share. Then follow the fields that only some messages need, and the message's bytes.
 //
 //   │ Message: key, links, traits, stored │ Origin (rendezvous, synchronous) │ stored bytes │ exposure │
 #pragma once
@@ -24,22 +25,23 @@
 namespace canele::comm {
 
 struct Message : UnexpectedNode {
-  /// What a message has whose sender waits for an answer.
+  /// Extra fields of a message whose sender waits for an answer.
   struct Origin {
-    std::uint64_t length = 0;     ///< of the message as sent
-    std::uint64_t handle = 0;     ///< of the send
-    std::uint16_t exposure = 0;   ///< bytes of the exposure, behind those of the message
-    std::uint8_t exposed_by = 0;  ///< see DriverSlot::mark()
-    std::uint32_t cast = 0;       ///< the root's number of a multicast; 0: it is none
+    std::uint64_t length = 0;     ///< of the message as sent.
+    std::uint64_t handle = 0;     ///< of the send.
+    std::uint16_t exposure = 0;   ///< bytes of the memory key (exposure), which follows the stored bytes.
+    std::uint8_t exposed_by = 0;  ///< see DriverSlot::mark().
+    std::uint32_t cast = 0;       ///< the root's number of a multicast; 0: no multicast.
   };
 
   bool rendezvous() const { return has(is_rendezvous); }
   bool synchronous() const { return has(is_synchronous); }
   bool confirm() const { return has(must_confirm); }  ///< rendezvous: see wire::Rts
-  bool charged() const { return has(is_charged); }    ///< to its sender's allowance
+  bool charged() const { return has(is_charged); }    ///< counted in its sender's allowance
   bool has_origin() const { return origin_size(traits) != 0; }
 
-  /// Of the message as sent; `stored` bytes of it are here: all (eager), or the header (rendezvous).
+  /// Returns the length of the message as sent. `stored` bytes of it are here: all of it (eager), or its header
+  /// (rendezvous).
   std::uint64_t length() const { return has_origin() ? origin().length : stored; }
   std::uint64_t handle() const { return has_origin() ? origin().handle : 0; }
   Origin& origin() { return *reinterpret_cast<Origin*>(this + 1); }
@@ -50,7 +52,7 @@ struct Message : UnexpectedNode {
   std::size_t size() const {
     return sizeof(Message) + origin_size(traits) + stored + (has_origin() ? origin().exposure : 0u);
   }
-  /// What it was charged for.
+  /// Returns the credit that the message was charged.
   std::uint64_t price() const { return rendezvous() ? wire::charge_of_rts(stored) : wire::charge_of_eager(stored); }
 
   static constexpr std::uint8_t is_rendezvous = 1, is_synchronous = 2, must_confirm = 4, is_charged = 8;
@@ -73,7 +75,7 @@ struct Control : strategies::Item {
   Control* next_free = nullptr;
 };
 
-/// All that were ever made, in a backlog or free; they end with the engine.
+/// Owns all control chunks ever made, in a backlog or free. They are deleted with the engine.
 class ControlPool {
  public:
   Control& make() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The slabs of kept messages. See message_pool.hpp (who, threads).
-// Surprise: the first slab of a kind is in ordinary pages: it is often nearly empty.
+// The slabs of stored messages.
+//
+// The first slab of a kind is in ordinary pages, because it is often nearly empty.
 #include "comm/core/message_pool.hpp"
 
 #include <utility>

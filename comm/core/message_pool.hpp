@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MessagePool: memory of messages that are kept, which a burst takes from the system and gives back after it.
+// MessagePool: allocates stored messages. A burst of messages takes memory from the system, which goes back after the
+// burst.
 //
-// Who: protocol/, under the engine's lock.
-// Threads: under the engine's lock.
-// Surprise: small messages lie in slabs of 2 MiB, aligned, so that a block leads to its slab by its address; a slab has
-//     blocks of one size, of which there are few. All but the first slab of a size want huge pages: a receive that
-//     takes one message of a million misses the cache, but not the page table too. Under AddressSanitizer each message
-//     is malloc's, so that a late use of one is seen.
+// Used by protocol/. Called by the thread that holds the engine's lock.
+//
+// Small messages lie in aligned slabs of 2 MiB, so that the address of a block leads to its slab. A slab has blocks of
+// one size; there are few sizes. All but the first slab of a size use huge pages. A receive that takes one message of a
+// million then misses the cache, but not the page table, too. Under AddressSanitizer each message comes from malloc, so
+// that a use after free is found.
 //
 //   kind of block: open ─▶ slab ⇄ slab (with room)      slab: │ head │ block │ block │ … fresh ─▶ never used │
 //   all_ ─▶ slab ⇄ slab ⇄ slab (every one)
 //   an empty one goes back to the system, but for one of each kind: the spare
 //
-// Rejected: malloc (it looks at a freed block's neighbours, two more lines; and a heap that has grown stays).
+// Rejected: malloc (it reads a freed block's neighbours, which are two more cache lines; and a heap that has grown
+// stays).
 #pragma once
 
 #include <array>
@@ -38,18 +40,18 @@ namespace canele::comm {
 class MessagePool {
  public:
   static constexpr std::size_t slab_size = huge_page;
-  /// The first is for a message of 8 bytes, to the byte.
+  /// Block sizes in bytes. The first one exactly fits a message of 8 bytes.
   static constexpr std::array<std::uint32_t, 6> block_sizes = {72, 96, 128, 192, 256, 320};
   static constexpr bool in_slabs = CANELE_MESSAGES_IN_SLABS;
 #undef CANELE_MESSAGES_IN_SLABS
 
   MessagePool();
-  /// Ends small messages that are still there: those of late receives that never got a buffer.
+  /// Frees all slabs. Small messages may still be in them: those of unbound receives that never got a buffer.
   ~MessagePool();
   MessagePool(const MessagePool&) = delete;
   MessagePool& operator=(const MessagePool&) = delete;
 
-  /// A message with room for `extra` bytes behind it. nullptr if there is no memory.
+  /// Makes a message with room for `extra` bytes behind it. Returns nullptr if there is no memory.
   Message* make(std::size_t extra) {
     const std::size_t size = sizeof(Message) + extra;
     void* block = is_small(size) ? take(kinds_[kind_for(size)]) : std::malloc(size);
@@ -57,7 +59,7 @@ class MessagePool {
   }
   void release(Message& message) { release(message, message.size()); }
 
-  /// The same for one of `size` bytes.
+  /// Frees a message of `size` bytes.
   void release(Message& message, std::size_t size) {
     message.~Message();
     if (is_small(size)) [[likely]] {
@@ -67,7 +69,7 @@ class MessagePool {
     }
   }
 
-  /// Slabs that are held, empty or not.
+  /// Returns the number of slabs held, empty or not.
   std::size_t slabs() const {
     std::size_t all = 0;
     for (const Kind& kind : kinds_) all += kind.slabs;
@@ -83,16 +85,16 @@ class MessagePool {
     Kind* kind;
     Slab* prev;
     Slab* next;
-    Free* free;           ///< blocks that were used once
-    std::uint32_t fresh;  ///< from where on no block was ever used: those pages are not touched yet
+    Free* free;           ///< blocks that were used before
+    std::uint32_t fresh;  ///< index of the first block that was never used: from there on the pages are untouched
     std::uint32_t used;
     Slab* all_prev;
     Slab* all_next;
   };
   struct Kind {
-    std::uint32_t block_size = 0, blocks = 0;  ///< blocks: in a slab
+    std::uint32_t block_size = 0, blocks = 0;  ///< blocks: in one slab
     Slab* open = nullptr;
-    Slab* spare = nullptr;  ///< the empty one, if there is one; in the list
+    Slab* spare = nullptr;  ///< the one empty slab that is kept, if any; it is in the list
     std::size_t slabs = 0;
   };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Finding and opening driver modules. See modules.hpp (who, threads).
-// Surprise: the default directory follows the library, not the prefix it was configured with, so that an installation
-//     can be moved.
+// Finds and opens driver modules.
+//
+// The default directory is relative to the library, not to the configured prefix, so that an installation can be moved.
 #include "comm/core/modules.hpp"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::string_view file_start = "canele-driver-", file_end = ".so";
 
-/// The file that holds this code: libcanele, or a program that it is linked into.
+/// Returns the file that holds this code: libcanele, or a program that it is linked into.
 fs::path own_file() {
   static const char here = 0;
   Dl_info info{};
@@ -46,8 +46,8 @@ std::string text_of(const std::vector<fs::path>& all) {
   return text;
 }
 
-/// Puts the host's handling of signals back: the constructors of some fabrics' libraries install handlers (libpsm2's
-/// one for SIGTERM calls exit).
+/// Restores the process's signal handlers on destruction. The constructors of some fabrics' libraries install handlers;
+/// that of libpsm2 for SIGTERM calls exit.
 class SignalsAsTheyWere {
  public:
   SignalsAsTheyWere() {
@@ -97,7 +97,7 @@ Module open_file(std::string name, const fs::path& file) {
   return module;
 }
 
-/// Why a module is not there.
+/// Explains why a module was not found.
 std::string absent(std::string_view name, const std::vector<fs::path>& searched) {
   std::string why =
       "there is no " + std::string(file_start) + std::string(name) + std::string(file_end) + " in " + text_of(searched);

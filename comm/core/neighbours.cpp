@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ranks on one processing unit. See neighbours.hpp (who, threads, surprise).
+// Ranks on one processing unit.
 #include "comm/core/neighbours.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace canele::comm {
 
 void Neighbours::find(Platform& platform, int own, int size) {
-  constexpr std::size_t few = 15;  // to ask for more takes as long as a switch
+  constexpr std::size_t few = 15;  // checking more of them takes as long as a context switch
   here_.clear();
   const int unit = platform.share_of_units(static_cast<unsigned>(own));
   if (unit < 0) return;

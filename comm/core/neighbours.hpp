@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Neighbours: the ranks that share this one's processing unit, and whether any of them could use it now.
+// Neighbours: the ranks that share this rank's processing unit, and whether any of them could use the unit now.
 //
-// Who: api/ finds them at the start, and asks before a wait gives the unit away.
-// Threads: find() one, before others wait; the rest under the engine's lock.
-// Surprise: where they run is not asked, but follows from how ranks settle (CANELE_SPREAD). One that has been moved
-//     makes a wait look for some time in vain, no more.
+// api/ finds the neighbours at start and asks before a wait gives the unit away.
 //
-// Ranks that exchange messages with all others have their turns one after the other. The last one on a unit has what
-// its neighbours have sent, and they wait as it does, for ranks of other units: if those are just behind, a look a
-// moment later finds their messages, and saves a switch. Else the unit that was first switches once more than it need,
-// and is the late one in the next round, when the other does the same.
+// One thread calls find(), before others wait. The other functions are called under the engine's lock.
+//
+// The placement of ranks is not measured. It follows from how ranks choose their unit (CANELE_SPREAD). If a rank has
+// been moved since, the only harm is a wait that polls for some time in vain.
+//
+// Ranks that exchange messages with all others take turns on a unit. The last rank on a unit already has what its
+// neighbours have sent. The neighbours wait, as it does, for ranks on other units. If those ranks are only slightly
+// late, polling a moment longer finds their messages and saves a context switch. Otherwise the first rank of the unit
+// switches once more than necessary. It is then the late one in the next round, when the other rank does likewise.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +27,21 @@ class Engine;
 
 class Neighbours {
  public:
-  /// Of rank `own` of `size`, all on this host and each settled on its share; with more than a few there are none.
+  /// Finds the neighbours of rank `own` among `size` ranks, all on this host and each bound to its share of the units.
+  /// A group of more than a few neighbours counts as none.
   void find(Platform& platform, int own, int size);
   bool any() const noexcept { return !here_.empty(); }
 
-  /// None of them could use the unit: each has sent something since the last time that this was asked, and nothing is
-  /// expected of it under the tag of `receive`, which is to come from another unit.
+  /// Returns whether no neighbour could use the unit. Each of them has sent an envelope since the previous call. None
+  /// of them has sent a message that still waits under the tag of `receive`, whose source is on another unit.
   bool all_wait(const Engine& engine, const Request& receive) noexcept;
-  /// Is it to come from there?
+  /// Returns whether the request is a receive from one rank that runs on another unit.
   bool expects_from_elsewhere(const Request& request) const noexcept;
 
  private:
   struct Neighbour {
     int rank;
-    std::uint32_t seen;  ///< envelopes so far
+    std::uint32_t seen;  ///< number of envelopes from this rank at the last check
   };
   bool is_here(int rank) const noexcept;
 

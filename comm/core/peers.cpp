@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// First contact and connection. failure.cpp has the end. Threads: under the engine's lock, except resolve_task.
-// Surprise: the question to the launcher is an ltask: PMIx must not be called under the lock.
+// First contact and connection; failure.cpp has the end of a peer.
+//
+// Called under the engine's lock, except resolve_task(). The query to the launcher runs as an ltask, because PMIx must
+// not be called under the lock.
 #include "comm/core/peers.hpp"
 
 #include <algorithm>
@@ -32,7 +34,8 @@ Peer& Engine::first_contact(int to) {
 namespace peers {
 namespace {
 
-/// Asks the launcher for one address, on its way through a task, the launcher's thread, and the lock.
+/// Requests one address from the launcher. The object passes through a task, the launcher's thread, and the engine's
+/// lock.
 struct Resolve : ltask::Task, CallOp {
   Engine* engine = nullptr;
   int rank = 0;
@@ -41,7 +44,8 @@ struct Resolve : ltask::Task, CallOp {
   std::string why;
 };
 
-/// The peer cannot be reached. Of a dead one this may be known before the launcher's own word comes.
+/// Handles a peer that cannot be reached. The bootstrap may already know that the peer has died, before the launcher's
+/// own report arrives.
 void unreachable(Engine& engine, Peer& peer, int error, const std::string& why) {
   CANELE_MARK(peer_unreachable);
   if (engine.bootstrap->has_died(peer.rank)) return launcher_failed(engine, peer.rank);
@@ -52,7 +56,7 @@ void resolved(Engine& engine, CallOp& op) {
   const std::unique_ptr<Resolve> resolve(static_cast<Resolve*>(&op));
   --engine.resolving;
   Peer& peer = engine.peer(resolve->rank);
-  if (peer.state != Peer::State::resolving) {  // it connected first, or is dead
+  if (peer.state != Peer::State::resolving) {  // it connected first, or has failed
     CANELE_MARK(resolved_too_late);
     return;
   }
@@ -80,7 +84,7 @@ void resolve_task(ltask::Task& task) {
 
 void append(Blob& blob, const void* bytes, std::size_t size) {
   const std::size_t at = blob.size();
-  blob.resize(at + size);  // not insert(): g++ 12 warns of it under -fsanitize=thread, in vain
+  blob.resize(at + size);  // insert() makes g++ 12 warn under -fsanitize=thread, without cause
   if (size != 0) std::memcpy(blob.data() + at, bytes, size);
 }
 
@@ -94,7 +98,7 @@ void put_bytes(Blob& blob, const void* bytes, std::size_t size) {
   append(blob, bytes, size);
 }
 
-/// Reads a u16 length and that many bytes; false if the blob ends early.
+/// Reads a u16 length and that many bytes. Returns false if the blob ends early.
 bool take_bytes(std::span<const std::byte>& blob, std::span<const std::byte>& bytes) {
   std::uint16_t size;
   if (!wire::take(blob, size) || blob.size() < size) return false;
@@ -107,7 +111,7 @@ std::string_view text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// For people: short, and nothing that a terminal would obey.
+/// Returns the bytes in a form safe to print: short, and without terminal control characters.
 std::string shown(std::span<const std::byte> bytes) {
   constexpr std::size_t longest = 32;
   std::string words(text(bytes).substr(0, longest));
@@ -116,7 +120,7 @@ std::string shown(std::span<const std::byte> bytes) {
   return words;
 }
 
-/// The address that `blob` holds for driver `name`; false and *why if the blob makes no sense.
+/// Finds the address that `blob` holds for the driver `name`. Returns false and sets *why if the blob is malformed.
 bool find_address(std::span<const std::byte> blob, std::string_view name, drivers::Address* address, std::string* why) {
   constexpr std::size_t most_address = 512;  // see drivers::Address
   std::uint32_t version;
@@ -141,11 +145,12 @@ bool find_address(std::span<const std::byte> blob, std::string_view name, driver
 
 constexpr std::string_view checksum_label = "checksum";
 
-/// Both ends must have the same: what one of them adds the other one must take off. False: *why.
+/// Checks that both ranks use the same setting: one rank must remove the checksums that the other adds. Returns false
+/// and sets *why if they differ.
 bool agree_on_checksums(const Engine& engine, const Peer& peer, std::string* why) {
   drivers::Address theirs;
   std::string wrong;
-  if (!find_address(peer.address, checksum_label, &theirs, &wrong)) return true;  // said for the first driver
+  if (!find_address(peer.address, checksum_label, &theirs, &wrong)) return true;  // reported for the first driver
   if (theirs.empty() != engine.checksums) return true;
   const auto value = [](bool on) { return std::string("CANELE_CHECKSUM=") + (on ? "packets" : "off"); };
   *why = "it runs with " + value(!theirs.empty()) + ", this rank with " + value(engine.checksums) +
@@ -163,7 +168,7 @@ Blob make_address(const Engine& engine) {
     put_bytes(blob, slot->label.data(), slot->label.size());
     put_bytes(blob, slot->address.data(), slot->address.size());
   }
-  if (engine.checksums) {  // under the name that no driver has
+  if (engine.checksums) {  // under a name that no driver has
     put_bytes(blob, checksum_label.data(), checksum_label.size());
     put_bytes(blob, "crc32c", 6);
   }
@@ -188,7 +193,7 @@ void resolve(Engine& engine, Peer& peer) {
 }
 
 Rail& add_rail(Peer& peer, DriverSlot* slot) {
-  // The first rail is there before anything is known of its driver.
+  // The first rail exists before its driver is known.
   if (peer.rails.size() == 1 && peer.rail->slot == nullptr) {
     peer.rail->slot = slot;
     return *peer.rail;
@@ -207,7 +212,7 @@ Rail& add_rail(Peer& peer, DriverSlot* slot) {
 
 namespace {
 
-/// Begins to connect by one driver. If that does not reach the peer, the rail is dead at once.
+/// Starts to connect through one driver. If the driver cannot reach the peer, the rail is dead at once.
 void try_driver(Engine& engine, Peer& peer, DriverSlot& slot, drivers::Address address) {
   Rail& rail = add_rail(peer, &slot);
   rail.address = std::move(address);
@@ -216,26 +221,27 @@ void try_driver(Engine& engine, Peer& peer, DriverSlot& slot, drivers::Address a
     slot.push_flush(rail);
     return;
   }
-  if (peer.rank == engine.rank) {  // until now there was nothing to hear from it
+  if (peer.rank == engine.rank) {  // nothing could arrive from this rank itself before
     engine.polled_slots.push_back(&slot);
     engine.departures.rouse(engine.sleeper);
   }
   rail.dead = slot.driver->connect(peer.rank, rail.address) == drivers::Status::failed;
 }
 
-/// Begins to connect by every driver of a group. False: none of them may reach the peer, or it has failed meanwhile.
+/// Starts to connect through every driver of a group. Returns false if none of them may reach the peer, or if the peer
+/// has failed meanwhile.
 bool try_group(Engine& engine, Peer& peer, std::size_t group) {
   const bool self = peer.rank == engine.rank;
   for (const auto& slot : engine.slots) {
     if (slot->group != group || self != slot->driver->capabilities().reaches_self) continue;
-    if (peer.rail_of(*slot) != nullptr) continue;  // the peer was first
+    if (peer.rail_of(*slot) != nullptr) continue;  // the peer connected first
     drivers::Address address;
     std::string why;
     if (!find_address(peer.address, slot->label, &address, &why)) {
       engine.fail_peer(peer, CANELE_EVERSION, true, why);
       return false;
     }
-    if (address.empty() && !self) continue;  // the peer does not run this driver
+    if (address.empty() && !self) continue;  // the peer does not use this driver
     try_driver(engine, peer, *slot, std::move(address));
   }
   return peer.connects();
@@ -258,7 +264,7 @@ void connect(Engine& engine, Peer& peer) {
                   (peer.reason.empty() ? "" : "; " + peer.reason));
 }
 
-/// Messages shorter than this go in one inline send of a memory driver.
+/// Returns the limit of one inline send of a memory driver: messages must be shorter than this, in bytes.
 static std::size_t inline_below(const Engine& engine, const DriverSlot& slot) {
   const std::size_t room = std::min(slot.driver->capabilities().max_inline, sizeof(wire::Head) + Rail::longest_inline);
   if (!slot.memory_only() || room < sizeof(wire::Head)) return 0;
@@ -266,7 +272,7 @@ static std::size_t inline_below(const Engine& engine, const DriverSlot& slot) {
   return std::min(limit, room - sizeof(wire::Head)) + 1;
 }
 
-/// ... and those in a packet of their own, written where the driver wants it.
+/// Returns the limit of a message in a packet of its own, written directly into the driver's memory.
 static std::size_t at_once_below(const Engine& engine, const DriverSlot& slot) {
   if (!slot.memory_only() || !slot.driver->capabilities().reserves) return 0;
   return std::min(send_path::eager_limit(engine, slot), Rail::longest_at_once) + 1;
@@ -274,14 +280,14 @@ static std::size_t at_once_below(const Engine& engine, const DriverSlot& slot) {
 
 void set_inline_limit(Engine& engine, Rail& rail) {
   const Adverts* adverts = rail.peer->adverts.get();
-  const bool watch = adverts != nullptr && !adverts->theirs.empty();  // each envelope may be for one of them
+  const bool watch = adverts != nullptr && !adverts->theirs.empty();  // each envelope may match one of them
   const bool short_cut = !watch && engine.event_log == nullptr;
   rail.inline_below = short_cut ? inline_below(engine, *rail.slot) : 0;
   rail.at_once_below = short_cut ? std::max(rail.inline_below, at_once_below(engine, *rail.slot)) : 0;
 }
 
-/// The best of the rails that are up carries large transfers: if all of them were measured, the one that is through
-/// first with such a one, else the first. A mere estimate does not change the user's order.
+/// Chooses the rail for large transfers among those that are up. If all of them were measured, it is the one that
+/// completes such a transfer first; else it is the first one. An estimate alone does not change the user's order.
 static void choose_rail(Peer& peer) {
   constexpr std::uint64_t large = 1 << 20;
   const auto measured = [](const auto& rail) { return !rail->up || rail->slot->costs.measured; };
@@ -296,7 +302,7 @@ static void choose_rail(Peer& peer) {
   if (best != nullptr) peer.rail = best;
 }
 
-/// The rail carries from now on.
+/// Marks the rail as usable.
 static void rail_up(Engine& engine, Rail& rail) {
   rail.up = true;
   rail.slot->connected_peers.fetch_add(1, std::memory_order_relaxed);
@@ -314,7 +320,7 @@ bool rail_down(Engine& engine, Rail& rail) {
   return true;
 }
 
-/// True: the peer behind this connection is the one that we know, or the first one.
+/// Returns true if the process behind this connection is the one that is known, or the first one.
 static bool is_same_process(Peer& peer, const DriverSlot& slot) {
   const std::uint64_t incarnation = slot.driver->incarnation_of(peer.rank);
   if (incarnation == 0 || incarnation == peer.incarnation) return true;
@@ -330,7 +336,7 @@ Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
   Rail* rail = peer.rail_of(slot);
   if (peer.gone()) return rail != nullptr ? rail : &add_rail(peer, &slot);
   if (rail != nullptr && (rail->up || rail->dead)) return nullptr;
-  // Only drivers of one group keep packets in order among them; what came first stays.
+  // Only drivers of one group keep their packets in a common order. So the group that connected first stays.
   if (peer.state == Peer::State::up && peer.rail->slot->group != slot.group) return nullptr;
   if (rail == nullptr) rail = &add_rail(peer, &slot);
   if (rail->state == Rail::State::connect && !rail->in_flush) rail->state = Rail::State::idle;
@@ -350,7 +356,7 @@ Rail* connected(Engine& engine, DriverSlot& slot, int rank) {
   engine.trace(Event::peer_connected, rank);
   engine.log(LogLevel::debug, "connected to rank " + std::to_string(rank) + " by " + slot.label);
   engine.mark_dirty(peer);
-  if (rank != engine.rank && engine.bootstrap->has_died(rank)) {  // the launcher's word came before this rail did
+  if (rank != engine.rank && engine.bootstrap->has_died(rank)) {  // the launcher's report came before this rail did
     CANELE_RARE_MARK(rail_of_the_dead_came_up);
     tell_of_death(*rail);
   }
@@ -375,7 +381,8 @@ void say_bye(Engine& engine, Peer& peer) {
   bundle::leave(engine, peer);
 }
 
-/// Who has heard our bye closes without a word; so does, when all leave, who has never met us.
+/// Returns whether the end of a connection to this peer is expected. A peer that has received this rank's bye closes
+/// without a word. When all ranks leave, a peer that never communicated with this rank does so, too.
 static bool closes_in_good_order(const Engine& engine, const Peer& peer) {
   if (engine.stage == Stage::leaving || peer.closing) return true;
   return engine.stage == Stage::finalizing && peer.counters.read(Counter::packets_received) == 0;
@@ -402,7 +409,7 @@ void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::s
     rail_failed(engine, *rail);
   } else if (peer.state == Peer::State::up && others) {
     if (!leaving && engine.stage == Stage::finalizing) {
-      CANELE_RARE_MARK(rail_ended_before_the_bye);  // that may come by the others; if not, the peer is reported as lost
+      CANELE_RARE_MARK(rail_ended_before_the_bye);  // it may come by the others; if not, the peer counts as lost
     } else if (!leaving) {
       engine.counters.add(Counter::rails_failed);
       engine.log(LogLevel::warning, "the " + slot.label + " rail to rank " + std::to_string(rank) + " is lost (" +

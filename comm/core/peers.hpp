@@ -2,10 +2,10 @@
 //
 // Peers: how a rank becomes reachable, and what happens when it no longer is.
 //
-// Who: the engine's lock holder.
-// Threads: under the engine's lock.
-// Surprise: nothing here waits. A peer is resolved (its address asked for), then drivers are tried in order; its
-//     sends stay in the backlog meanwhile.
+// Called by the thread that holds the engine's lock. Nothing here waits.
+//
+// A peer is first resolved: its address is requested from the launcher. Then the drivers are tried in order. Meanwhile
+// the sends to this peer stay in its backlog.
 //
 //   first contact ─▶ resolving ─address─▶ connecting (driver 1, 2, …) ─connected()─▶ up ─▶ left | failed
 //                        └─ the peer connects first: connected() ─────────────────▶ up
@@ -18,32 +18,36 @@
 
 namespace canele::comm::peers {
 
-/// What every rank publishes: wire version, library version, incarnation, and the address of each of its drivers.
+/// Returns what every rank publishes: wire version, library version, the address of each of its drivers, and whether it
+/// uses checksums.
 Blob make_address(const Engine& engine);
 
-/// First contact: asks the launcher for the peer's address.
+/// Requests the address of a new peer from the launcher.
 void resolve(Engine& engine, Peer& peer);
 /// Tries the drivers of the next group.
 void connect(Engine& engine, Peer& peer);
 Rail& add_rail(Peer& peer, DriverSlot* slot);
-/// Which messages may take the short cut to the rail.
+/// Computes which messages may take the fast path to the rail.
 void set_inline_limit(Engine& engine, Rail& rail);
-/// The rail carries no more. False: it never did.
+/// Marks the rail as no longer usable. Returns false if it never was.
 bool rail_down(Engine& engine, Rail& rail);
-/// One rail has failed, before or after it was up: others take over, or other drivers are tried.
+/// Handles the failure of one rail, before or after it was up. Other rails take over, or other drivers are tried.
 void rail_failed(Engine& engine, Rail& rail);
-/// The peer hears that we leave.
+/// Tells the peer that this rank leaves.
 void say_bye(Engine& engine, Peer& peer);
-/// Not nullptr: that peer is given up here, and must hear of it by this rail.
+/// Handles a connection that a driver has established. Returns nullptr, or the rail by which a peer must be told that
+/// this rank has given it up.
 Rail* connected(Engine& engine, DriverSlot& slot, int rank);
 void driver_failed(Engine& engine, DriverSlot& slot, int rank, bool lost, std::string_view reason);
-/// The launcher says that a rank has died. Matters only where no driver would notice.
+/// Handles the launcher's report that a rank has died. It matters only where no driver would notice.
 void launcher_failed(Engine& engine, int rank);
-/// The same of one rail: a driver that would not notice is told, and answers with failed().
+/// Tells the driver of one rail that its peer has died, unless the driver detects that itself. The driver answers with
+/// failed().
 void tell_of_death(Rail& rail);
-/// The driver of this rail has no memory of ours any more; its peer had failed before, for another reason.
+/// Handles that the driver of this rail no longer uses any memory of this rank. The peer had failed before, for another
+/// reason.
 void given_back(Engine& engine, Rail& rail);
-/// A packet that a driver gave back after its peer had failed.
+/// Drops a packet that a driver gave back after its peer had failed.
 void drop_packet(Engine& engine, Rail& rail);
 
 }  // namespace canele::comm::peers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The thought of a thread whose looks found nothing. See polls.hpp (who, threads, picture).
+// The decision of a thread whose polls found nothing. See the picture in polls.hpp.
 #include "comm/core/polls.hpp"
 
 #include <algorithm>
@@ -13,15 +13,16 @@ constinit thread_local EmptyLooks empty_looks{};
 
 namespace {
 
-constexpr std::uint32_t longest_stride = 8192;  ///< of a thread that asks: about a millisecond
-constexpr std::uint32_t short_stride = 16;      ///< of a thread that gives way
-constexpr std::uint64_t lost_ns = 900;          ///< a yield to nobody takes less
-constexpr std::uint64_t hole_ns = 1'000'000;    ///< another thread had the core for its turn
-constexpr std::uint64_t tight_ns = 250'000;     ///< nothing else than looks fits between two thoughts
+constexpr std::uint32_t longest_stride = 8192;  ///< of a thread in mood `asks`: about a millisecond.
+constexpr std::uint32_t short_stride = 16;      ///< of a thread that gives way.
+constexpr std::uint64_t lost_ns = 900;          ///< a yield that no other thread uses takes less.
+constexpr std::uint64_t hole_ns = 1'000'000;    ///< another thread had the core for its turn.
+constexpr std::uint64_t tight_ns = 250'000;     ///< nothing but polls fits between two decisions.
 
 }  // namespace
 
-/// A program that computes between its looks has holes, too; so only those count that end a row of looks.
+/// Returns whether the thread should yield to find out if others want the core. A program that computes between its
+/// polls has gaps, too. So a gap counts only if it ends a run of close polls.
 bool Polls::has_reason_to_ask(EmptyLooks& mine, std::uint64_t now) const noexcept {
   const std::uint64_t since = now - mine.last_ns;
   const bool hole = mine.tight && since > hole_ns;
@@ -47,7 +48,8 @@ void Polls::consider() noexcept {
   crowd_.yielded(lost);
   if (lost) {
     mine.mood = EmptyLooks::Mood::asks;
-    // Who computes has turns that are long: what comes next may be near, and another such turn should not come first.
+    // A compute thread keeps the core for a long turn. The next message may be near, and should not wait for another
+    // such turn.
     mine.stride = mine.last_ns - now > hole_ns ? EmptyLooks::at_first : 1;
   } else if (crowded_ || crowd_.contended()) {
     mine.stride = std::min(2 * mine.stride, short_stride);

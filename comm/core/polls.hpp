@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Polls: when a call that does not block, and has found nothing, gives the core to other threads.
+// Polls: decides when a call that does not block, and has found nothing, yields the core to other threads.
 //
-// Who: the calls of the API that look once: test, queue_poll, progress, probes.
-// Threads: the looks are each thread's own; what threads find out about the cores they share is the engine's (Crowd).
-// Surprise: only a yield tells whether another thread wants the core: then it lasts. So a thread yields where there is
-//     a reason to ask, more and more seldom while nobody takes the core, and no longer after a row of such yields.
+// Used by the API calls that poll once: test, queue_poll, progress, probes. The counters of empty polls are per thread.
+// What threads learn about the cores that they share belongs to the engine (Crowd).
 //
-//   calm ──a hole in a row of looks──▶ asks: yields after 64, 128, … looks ──all came back at once──▶ calm
-//     ▲                                  ▲ │
-//     │            a thread that did not │ │ a yield lasted: the engine's threads are contended
-//   the thread that made the engine      │ ▼
-//                  make the engine     gives way: yields after 1, or up to 16 looks; so does everyone on a crowded host
+// Only a yield tells whether another thread wants the core: if so, the yield takes long. A thread therefore yields only
+// where there is a reason to. It yields less and less often while no other thread takes the core. After a run of such
+// yields it stops.
+//
+//   the thread that made the engine
+//     │
+//     ▼
+//   calm ──a gap in a run of polls──▶ asks: yields after 64, 128, … polls ──all came back at once──▶ calm
+//                                       ▲ │
+//        a thread that did not make the │ │ a yield took long: the engine's threads are contended
+//        engine starts here             │ ▼
+//                                     gives way: yields after 1, or up to 16 polls; so does every thread on an
+//                                     oversubscribed host
 #pragma once
 
 #include <cstddef>
@@ -23,32 +29,32 @@ namespace canele::comm {
 
 class Crowd;
 
-/// Of the calling thread, whatever engines it polls. Made anew with each engine that it makes: what happens in a
-/// simulated world depends on nothing else than that world.
+/// State of the calling thread, for all engines that it polls. It is reset with each engine that the thread makes, so
+/// that a simulated run depends on nothing outside of that run.
 struct EmptyLooks {
   enum class Mood : std::uint8_t { fresh, calm, asks };
 
-  std::uint32_t left = at_first;    ///< looks before it thinks of others
-  std::uint32_t stride = at_first;  ///< from one thought to the next
+  std::uint32_t left = at_first;    ///< polls before the thread considers a yield
+  std::uint32_t stride = at_first;  ///< polls from one such decision to the next
   Mood mood = Mood::fresh;
-  bool tight = false;          ///< the last looks followed each other closely
-  std::uint64_t last_ns = 0;   ///< the last thought
-  std::size_t next_place = 0;  ///< where its next look at a list of requests begins
+  bool tight = false;          ///< the last polls followed each other closely
+  std::uint64_t last_ns = 0;   ///< time of the last decision
+  std::size_t next_place = 0;  ///< index at which its next scan of a list of requests begins
 
   static constexpr std::uint32_t at_first = 64;
 };
 extern constinit thread_local EmptyLooks empty_looks __attribute__((tls_model("initial-exec")));
 
-/// Whose turn it is after looks that found nothing. One in each engine.
+/// Decides which thread runs next after polls that found nothing. One object in each engine.
 class Polls {
  public:
-  /// crowded: more ranks on this host than processing units.
+  /// crowded: this host has more ranks than processing units.
   Polls(Platform& platform, Crowd& crowd, bool crowded) noexcept
       : platform_(platform), crowd_(crowd), crowded_(crowded), maker_(platform.this_thread()) {
     empty_looks = {};
   }
 
-  /// A look of the calling thread found nothing for anybody.
+  /// Called when a poll of the calling thread found no work for any thread.
   void found_nothing() noexcept {
     if (--empty_looks.left == 0) [[unlikely]]
       consider();

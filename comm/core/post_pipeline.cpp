@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pipeline of posted receives. See post_pipeline.hpp (who, threads, surprise).
+// The pipeline of posted receives.
 #include "comm/core/post_pipeline.hpp"
 
 #include "comm/core/engine.hpp"
@@ -23,9 +23,9 @@ bool PostPipeline::takes(const Engine& engine, const Request& request, std::size
       matcher.foresee_post(youngest.session->match, youngest.tag, youngest.mask, youngest.source);
   prefetch_to_write(youngest.data.base);
   const auto* const request = reinterpret_cast<const std::byte*>(youngest.request);
-  prefetch_to_write(request + 4 * sizeof(canele_request_t));  // requests to be posted often lie in an array
+  prefetch_to_write(request + 4 * sizeof(canele_request_t));  // the requests to be posted next often lie in one array
   if (matcher.post_steps() == Matcher::PostSteps::to_message) return matcher.foresee_message(where(depth / 2));
-  if (classify(youngest.source, youngest.mask) != MatchClass::exact) {  // the long way, which writes all of it
+  if (classify(youngest.source, youngest.mask) != MatchClass::exact) {  // the slow path, which writes the whole request
     prefetch_to_write(request + 64);
     prefetch_to_write(request + 128);
   }
@@ -42,7 +42,7 @@ bool PostPipeline::takes(const Engine& engine, const Request& request, std::size
 }
 
 inline void PostPipeline::look_up_oldest(Engine& engine) {
-  receive_path::accept_in_line(engine, at(--count_));  // no copy: its parts would be read before they are written
+  receive_path::accept_in_line(engine, at(--count_));  // no copy, which would read the fields before they are written
 }
 
 void PostPipeline::advance(Engine& engine) {

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PostPipeline: receives that are posted, but not looked up yet: what the look-up will read is on its way to the cache.
+// PostPipeline: receives that are posted, but not yet looked up in the matcher, while prefetches load what the look-up
+// reads.
 //
-// Who: api/ puts plain receives in when the table is large; whoever takes the engine's lock settles it.
-// Threads: under the engine's lock.
-// Surprise: to find a message among a million that wait misses the cache two to six times in a row, each where the last
-//     one led. Who posts one receive after the other lets those misses overlap: a receive is looked up when a few more
-//     have been posted, or when anything else than posting happens: every way to the lock but two (a post, and a small
-//     send that looks at no receive) finds the pipeline empty. So nobody can tell, but by the time it takes.
+// api/ adds plain receives when the table is large. The next thread that takes the engine's lock settles the pipeline.
+// Called under the engine's lock.
+//
+// Finding one message among a million misses the cache two to six times in a row, because each address depends on the
+// previous load. For receives that are posted one after the other, the pipeline overlaps these misses. A receive is
+// looked up when a few more have been posted, or when the lock is taken for another purpose. Every way to the lock
+// finds the pipeline empty, except a post and a small send that looks at no receive. So the pipeline can be observed
+// only by its timing.
 //
 //   age:  0 its bucket ─▶ 7 the message there ─▶ 15 look up
-//   where some session has had wildcards:
-//         0 its bucket ─▶ 5 the message ─▶ 10 its listing, or its place in an order ─▶ 15 look up
-//   where some session lists messages, and has them in orders:
-//         0 its bucket ─▶ 3 the message ─▶ 6 its listing ─▶ 9 its places ─▶ 15 look up
+//   where a session has had wildcards:
+//         0 its bucket ─▶ 5 the message ─▶ 10 its index entry, or its slot in an order ─▶ 15 look up
+//   where a session has an index of messages, and has them in orders:
+//         0 its bucket ─▶ 3 the message ─▶ 6 its index entry ─▶ 9 its slots ─▶ 15 look up
 //
-//   where_:  what the matcher has said of each post, by its number. It is used a few posts later without a look at
-//            whether that post still waits: a hash can grow old, but it names no memory.
+//   where_:  the matcher's answer for each post, by the post's number. It is used a few posts later without a check
+//            that the post still waits: a hash can become stale, but it is no address.
 //
-// It is group prefetching (Chen et al., "Improving hash join performance through prefetching", 2004), across calls.
+// The technique is group prefetching (Chen et al., "Improving hash join performance through prefetching", 2004), across
+// calls.
 // Rejected: a call that posts many receives at once (task runtimes post one by one, MPI has no such call).
 #pragma once
 
@@ -35,12 +39,12 @@ class Engine;
 class PostPipeline {
  public:
   bool empty() const noexcept { return count_ == 0; }
-  /// May it wait here? Only if somebody will take the lock again before anyone sleeps for it, and nobody has to be told
-  /// of it meanwhile.
+  /// Returns whether a receive may wait in the pipeline. Another thread or call must take the lock before any thread
+  /// sleeps for the receive. No listener may need to be told about the receive meanwhile.
   static bool takes(const Engine& engine, const Request& request, std::size_t length) noexcept;
-  /// A receive that it takes; the oldest is looked up if it is full. In line, and word by word: who copies in wider
-  /// pieces what was just written in words waits until these have left the store buffer, and before them are those of
-  /// the request, which miss the cache.
+  /// Adds a receive for which takes() returned true. Looks up the oldest one if the pipeline is full. The copy is
+  /// inlined and goes word by word. A wider load of words that were just stored would wait until these have left the
+  /// store buffer. Before them in the buffer are the stores to the request, which miss the cache.
   [[gnu::always_inline]] void add(Engine& engine, const Posting& posting) {
     Posting& slot = ring_[next_++ % ring_.size()];
     slot.request = posting.request;
@@ -55,7 +59,7 @@ class PostPipeline {
     ++count_;
     advance(engine);
   }
-  /// Looks all of them up, in the order in which they were posted.
+  /// Looks up all of them, in the order in which they were posted.
   void settle(Engine& engine);
 
  private:
@@ -68,7 +72,7 @@ class PostPipeline {
   void look_up_oldest(Engine& engine);
 
   std::array<Posting, 32> ring_{};         ///< a power of two, and more than `depth`
-  std::array<std::uint64_t, 32> where_{};  ///< what the matcher has said of each, those looked up included
+  std::array<std::uint64_t, 32> where_{};  ///< the matcher's answer for each post, including those already looked up
   std::size_t next_ = 0, count_ = 0;
 };
 

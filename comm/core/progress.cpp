@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Progress: one turn of polling, serving drivers and running tasks; and going to sleep without missing anything.
+// Progress: one step of polling, serving drivers and running tasks; and going to sleep without missing an event.
 //
-// Threads: any; turns of several threads overlap harmlessly.
-// Surprise: a driver that makes system calls is polled less often while nothing comes from it and another driver
-//     is in use: its poll costs more than a whole message through shared memory.
+// Any thread may call these functions; steps of several threads may overlap.
+//
+// A system-call driver is polled less often while it receives nothing and another driver is in use. One such poll costs
+// more than a whole message through shared memory.
 #include <algorithm>
 
 #include "comm/core/engine.hpp"
@@ -19,14 +20,14 @@ namespace canele::comm {
 namespace {
 
 constexpr int tasks_per_turn = 16;
-constexpr std::uint64_t nap_ns = 1'000'000;  // where a driver has no wake-up
+constexpr std::uint64_t nap_ns = 1'000'000;  // longest sleep if a driver has no wake-up
 
-/// Hands over what is staged. Holder of the gate.
+/// Hands staged packets to the driver. Called by the holder of the gate.
 int flush(DriverSlot& slot) {
-  if (!slot.has_flush() && slot.withdrawals.empty()) return 0;  // an empty list costs an atomic operation to take
+  if (!slot.has_flush() && slot.withdrawals.empty()) return 0;  // taking an empty list would cost an atomic operation
   int count = 0;
   for (Rail* rail = slot.take_flush(); rail != nullptr;) {
-    Rail* next = rail->next_flush;  // the rail may be queued again by the end of this turn
+    Rail* next = rail->next_flush;  // the rail may be queued again by the end of this iteration
     drivers::Driver& driver = *slot.driver;
     const int rank = rail->peer->rank;
     InFlight* const token = rail;
@@ -47,7 +48,7 @@ int flush(DriverSlot& slot) {
 }
 
 int serve(DriverSlot& slot, bool poll) {
-  if (!slot.gate.enter()) return 0;  // its holder looks again
+  if (!slot.gate.enter()) return 0;  // its holder checks again
   int did = 0;
   do {
     did += flush(slot);
@@ -56,23 +57,24 @@ int serve(DriverSlot& slot, bool poll) {
       slot.dry_polls.store(events > 0 ? 0 : slot.dry_polls.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
       did += events;
-      // Once more for what came meanwhile. A pull that finds the driver full waits in the same list for the next poll.
+      // Flushes what was queued meanwhile, as long as something is handed over. A pull for which the driver is full
+      // waits in the same list for the next poll.
       for (int more = 1; more > 0 && slot.has_flush(); did += more) more = flush(slot);
     }
   } while (slot.gate.leave());
   return did;
 }
 
-/// True if it is this slot's turn to be polled.
+/// Returns true if it is this slot's turn to be polled.
 bool due(DriverSlot& slot, bool memory_in_use) {
   constexpr unsigned rarely = 64, seldom = 16;
   unsigned interval = 1;
   if (slot.connected_peers.load(std::memory_order_relaxed) == 0) {
-    interval = rarely;  // somebody may connect
+    interval = rarely;  // a peer may connect
   } else if (memory_in_use && slot.dry_polls.load(std::memory_order_relaxed) > seldom) {
     interval = seldom;
   }
-  const unsigned turn = slot.turns.load(std::memory_order_relaxed);  // a lost turn does not matter
+  const unsigned turn = slot.turns.load(std::memory_order_relaxed);  // a lost increment does not matter
   slot.turns.store(turn + 1, std::memory_order_relaxed);
   return turn % interval == 0;
 }
@@ -86,7 +88,8 @@ int Engine::run_tasks() {
   return there == nullptr ? did : did + there->run(platform.current_unit(), tasks_per_turn);
 }
 
-/// What has begun has used up much of the reserve: nothing more is taken from drivers before the system has memory.
+/// Tries to refill the memory reserve, much of which is used up. Until the system has memory, nothing more is taken
+/// from drivers.
 bool Engine::regain_memory() {
   if (ltask::memory_reserve.refill()) {
     told_of_no_memory.store(false, std::memory_order_relaxed);
@@ -104,7 +107,7 @@ int Engine::advance() {
   int did = step_locked() + step_drivers();
   if (serves_bootstrap) [[unlikely]]
     did += bootstrap->progress(0) ? 1 : 0;
-  if (did == 0 && has_tasks()) return 0;  // the caller has something to do, so it is not idle
+  if (did == 0 && has_tasks()) return 0;  // the caller has tasks to run, so it is not idle
   if (did == 0 && watch.idle_turn()) [[unlikely]]
     hang::look(*this);
   if (did == 0 && put_offs.any()) [[unlikely]]
@@ -126,12 +129,13 @@ std::uint32_t Engine::count_row() {
   return row;
 }
 
-// Few threads on a core do most when each plays with its partner for a while; many must take turns, or most of them
-// wait for their scheduler's slice. Who has just got its turn gives its partner the time to get one, too, or the two
-// sides run after each other: each finds what is for its other thread, and gives way, just when the other side does.
+// Few threads on a core do best when each communicates with its partner for a while. Many threads must take turns, or
+// most of them wait for the scheduler's time slice. A thread that has just got its turn gives its partner time to get
+// one, too. Otherwise the two sides run out of phase: each finds messages for its other thread, and yields, just when
+// the other side does.
 Engine::Spin Engine::plan_spin_beside(int others) {
   constexpr int few = 2, one_switch = 256;
-  constexpr std::uint32_t longest_row = 4096, long_row = 16;  // some milliseconds; a row, and not one message to each
+  constexpr std::uint32_t longest_row = 4096, long_row = 16;  // some milliseconds; more than one each
   if (crowded) return {1, others};
   if (!waiters.crowd.contended()) return {short_spin, others};
   if (others > few) return {0, others};
@@ -142,7 +146,7 @@ Engine::Spin Engine::plan_spin_beside(int others) {
     return {0, others};
   }
   const bool catches_up = row < long_row && rows_before.load(std::memory_order_relaxed) >= long_row;
-  return catches_up ? Spin{one_switch, 0} : Spin{short_spin, others};  // 0: goes on, whoever it finds something for
+  return catches_up ? Spin{one_switch, 0} : Spin{short_spin, others};  // 0: goes on, whatever it finds
 }
 
 void Engine::resume_overdue() {
@@ -151,7 +155,7 @@ void Engine::resume_overdue() {
     put_offs.resume(PutOff::Because::overdue, now);
 }
 
-/// It is no work that keeps anybody awake: who finds nothing else to do goes to sleep as soon as without it.
+/// Warms the matcher's memory in the cache. This does not count as progress and does not delay sleep.
 void Engine::warm() {
   if (callback_depth() != 0 || !heater.due(platform.now_ns())) return;
   tasks.submit(heater);
@@ -194,7 +198,7 @@ void Engine::serve_drivers() {
 }
 
 bool Engine::arm() {
-  if (!try_lock()) return false;  // somebody is at work
+  if (!try_lock()) return false;  // another thread has the lock
   drivers_armed = true;
   bool nothing_to_do = lulled.empty() && deferred.empty();
   for (DriverSlot* slot : memory_slots) nothing_to_do = slot->driver->arm() && nothing_to_do;
@@ -212,8 +216,9 @@ bool Engine::arm() {
   return nothing_to_do && !has_tasks();
 }
 
-/// Of drivers with a descriptor. What is there already is looked after now. They are not left armed, since nobody would
-/// disarm them: those that go to sleep for that (psm2) tell nothing, and a helper finds out at its next look.
+/// Checks the drivers that have a descriptor, and processes what is there already. The drivers are not left armed,
+/// since no thread would disarm them. A driver that must go to sleep for that (psm2) gives no wake-up; the helper then
+/// finds arrivals at its next poll.
 bool Engine::heeds_arrivals() {
   if (callback_depth() != 0) return false;
   for (DriverSlot* slot : system_slots) {
@@ -272,7 +277,7 @@ bool Engine::try_sleep(std::uint64_t timeout_ns, ltask::Called called) {
     rouse_helper();  // from now on this thread may be stuck
   } else {
     CANELE_MARK(sleep_not_armed);
-    platform.yield();  // somebody is at work, or there is work
+    platform.yield();  // another thread is at work, or there is work
   }
   disarm();
   for (DriverSlot* slot : system_slots) slot->turns.store(0, std::memory_order_relaxed);  // all are due: see due()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The list of what was put off. See put_off.hpp (who, threads).
-// Surprise: one at a time is taken out under the mutex and resumed without it: that posts messages.
+// The list of deferred work.
+//
+// Objects are taken out one at a time under the mutex, and resumed without it, because resuming posts messages.
 #include "comm/core/put_off.hpp"
 
 #include <algorithm>
@@ -36,7 +37,8 @@ bool PutOffs::remove(PutOff& one) {
   return true;
 }
 
-/// One whose date is not later, held; nullptr: none is left. (One that has ended is about to be removed.)
+/// Takes out and holds one object whose deadline is not after `latest_ns`. Returns nullptr if none is left. An object
+/// whose hold() fails has ended and is about to be removed.
 std::pair<PutOff*, std::shared_ptr<void>> PutOffs::take(std::uint64_t latest_ns) {
   const std::lock_guard guard(mutex_);
   for (PutOff* one = first_; one != nullptr; one = one->next) {

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What an engine has put off until a thread of the program has time: the last levels of a broadcast, say, which the
-// threads that compute do better themselves than the few cores that are left for communication.
+// PutOff: work that an engine defers until a thread of the application has time for it.
 //
-// Who: collectives/run puts off and takes back; api/ resumes when a thread waits or asks, progress.cpp what is overdue.
-// Threads: any.
-// Surprise: any thread that waits, for whatever it may be, resumes all of it. To begin it only for who waits for this
-//     very thing would let two ranks that wait for two things in different orders wait for each other. And it has a
-//     date: a program that never waits (it uses callbacks, or looks at its memory) gets it from whoever makes progress.
+// Example: the last levels of a broadcast. The compute threads do these better themselves than the few cores that are
+// left for communication.
 //
-//     put off ─┬─ a thread waits, tests, probes, finalizes ─▶ let_go(), on that thread
-//              ├─ its date has passed ─▶ let_go(), on whoever makes progress
+// collectives/run adds and removes deferred work. api/ resumes it when a thread waits or tests; progress.cpp resumes
+// what is overdue. Any thread may call these functions.
+//
+//     put off ─┬─ a thread waits, tests, probes, finalizes ─▶ resume(), on that thread
+//              ├─ its date has passed ─▶ resume(), on the thread that makes progress
 //              └─ ended, or given up ─▶ remove()
+//
+// A thread that waits resumes all deferred work, whatever the thread waits for. Resuming only the awaited object could
+// deadlock two ranks that wait for two objects in different orders.
+//
+// Deferred work also has a deadline. A program that never waits (it uses callbacks, or polls its own memory) gets the
+// work done by the thread that makes progress.
 #pragma once
 
 #include <atomic>
@@ -26,14 +31,15 @@ class PutOff {
  public:
   enum class Because : std::uint8_t { thread_waits, overdue };
 
-  /// What keeps it alive until it has been resumed; nullptr: it has ended.
+  /// Returns what keeps the object alive until it has been resumed, or nullptr if it has ended.
   virtual std::shared_ptr<void> hold() = 0;
-  /// Does, or posts, what was put off. True: there was something. It has been held, and may be gone afterwards.
+  /// Does, or posts, the deferred work. Returns true if there was any. The caller has called hold(); the object may be
+  /// gone after the caller lets go of that.
   virtual bool resume(Because because, std::uint64_t now_ns) = 0;
 
-  std::uint64_t date_ns = 0;  ///< when it is overdue
+  std::uint64_t date_ns = 0;  ///< deadline
 
-  // ---- of the list
+  // ---- links of the list
   PutOff *next = nullptr, *prev = nullptr;
   bool listed = false;
 
@@ -41,13 +47,14 @@ class PutOff {
   ~PutOff() = default;
 };
 
-/// That a thread of the program makes progress where a worker would: what it does itself would else be taken from it by
-/// a worker that has a core only now and then. A worker believes it for a turn each time the pulse has moved.
+/// Heartbeat of an application thread that makes progress in place of a worker. Without the heartbeat, a worker that
+/// gets a core only now and then would take over the thread's own work. A worker skips one turn each time the heartbeat
+/// has moved.
 class ThreadPulse {
  public:
   void beat() noexcept { beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   bool any() const noexcept { return beats_.load(std::memory_order_relaxed) != 0; }
-  /// Since the last time. By the worker.
+  /// Returns whether the heartbeat has moved since the last call. Called by the worker.
   bool has_moved() noexcept {
     const std::uint64_t now = beats_.load(std::memory_order_relaxed);
     if (now == seen_) return false;
@@ -65,19 +72,20 @@ class PutOffs {
   static constexpr std::uint64_t never = ~std::uint64_t{0};
 
   bool any() const noexcept { return earliest_.load(std::memory_order_relaxed) != 0; }
-  /// When the next one is overdue; `never` if none will be.
+  /// Returns the earliest deadline, or `never` if the list is empty.
   std::uint64_t earliest_ns() const noexcept {
     const std::uint64_t date = earliest_.load(std::memory_order_relaxed);
     return date == 0 ? never : date;
   }
 
-  /// In the child of a fork: any() from now on, so that who would make progress comes to where it is refused.
+  /// Called in the child of a fork. Afterwards any() returns true, so that a thread that would make progress reaches
+  /// the check that refuses it.
   void give_away() noexcept { earliest_.store(1, std::memory_order_relaxed); }
 
   void add(PutOff& one);
-  /// False: it is not there any more.
+  /// Returns false if the object is not in the list any more.
   bool remove(PutOff& one);
-  /// All of it, or what is overdue, each once. True: something was put off.
+  /// Resumes all deferred work, or what is overdue, each object once. Returns true if there was any.
   bool resume(PutOff::Because because, std::uint64_t now_ns);
 
  private:
@@ -85,7 +93,7 @@ class PutOffs {
   std::pair<PutOff*, std::shared_ptr<void>> take(std::uint64_t latest_ns);
 
   std::atomic<std::uint64_t> earliest_{0};  ///< 0: the list is empty
-  std::mutex mutex_;                        // for who begins or ends a large collective
+  std::mutex mutex_;                        // taken only at the beginning and end of a large collective, and to resume
   PutOff* first_ = nullptr;
 };
 

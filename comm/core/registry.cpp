@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The built-in drivers and strategies. Threads: any; constant.
+// The built-in drivers and strategies.
 #include "comm/core/registry.hpp"
 
 #include <type_traits>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Registry: the drivers and strategies that are built in. The one place in comm that names concrete ones.
+// Registry: lists the built-in drivers and strategies. It is the only place in comm that names concrete ones.
 //
-// Who: api/, at start.
-// Threads: any; constant.
-// Surprise: no static constructors: a driver is found because it is listed here, not because it is linked.
+// A driver is found because it is listed here, not because it is linked: there are no static constructors.
+//
+// The tables are constant, so any thread may read them. api/ does so at start.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,11 @@ namespace canele::comm {
 
 std::span<const drivers::DriverFactory* const> all_drivers();
 const drivers::DriverFactory* find_driver(std::string_view name);
-/// Wraps a driver in the decorators that `list` names (CANELE_DECORATORS). nullptr, and *error, if the list is wrong.
+/// Wraps a driver in the decorators that `list` names (CANELE_DECORATORS). Returns nullptr and sets *error if the list
+/// is wrong.
 std::unique_ptr<drivers::Driver> decorate(std::string_view list, std::unique_ptr<drivers::Driver> driver,
                                           std::string* error);
-/// Wraps a driver so that nothing damaged is delivered (CANELE_CHECKSUM).
+/// Wraps a driver so that no damaged packet is delivered (CANELE_CHECKSUM).
 std::unique_ptr<drivers::Driver> with_checksums(std::unique_ptr<drivers::Driver> driver);
 std::span<const strategies::StrategyFactory* const> all_strategies();
 const strategies::StrategyFactory* find_strategy(std::string_view name);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Request: what the library keeps in a canele_request_t, the caller's memory.
+// Request: what the library keeps in a canele_request_t, which is the caller's memory.
 //
-// Who: the engine.
-// Threads: `word` by any; the rest by the thread that posts, then under the engine's lock, until it is finalized.
-// Surprise: one 64-bit word holds the events that happened, those wanted, those delivered, and who waits, so that
-//     completing is one atomic operation after which the request may be gone: whoever completes reads the waiter and
-//     the need for a callback out of the old value.
+// Any thread may access `word`. The other fields belong to the thread that posts, and then to the holder of the
+// engine's lock, until the request is finalized.
+//
+// One 64-bit word holds the events that happened, those wanted, those delivered, and the waiter. Completing a request
+// is thus one atomic operation, after which the request may be gone. The completing thread therefore takes the waiter
+// and the need for a callback from the old value.
 //
 //   word:  63 …………… 16 │ 10  9 │ 8 7 6     │ 5 4 3  │ 2 1 0
 //          parker       │ c  q  │ delivered │ wanted │ happened      (events: header, received, finalized)
@@ -37,18 +38,18 @@ struct Cast;
 struct Message;
 struct Rail;
 
-/// What is linked into the engine's submission queue.
+/// Kinds of operations in the engine's submission queue.
 enum class OpKind : std::uint8_t { send, receive, bind, cancel, probe, reprioritize, sent, pulled, call };
 struct Op : ltask::SubmitLock::Node {
   OpKind kind;
 };
 
-/// A rare operation, made on the heap or the caller's stack: the function does the rest, and may delete it.
+/// A rare operation, on the heap or on the caller's stack. `call` does the rest, and may delete the operation.
 struct CallOp : Op {
   void (*call)(Engine&, CallOp&) = nullptr;
 };
 
-/// An operation whose caller waits for the answer, on the caller's stack. After `answered` is set it may be gone.
+/// An operation whose caller waits for the answer, on the caller's stack. It may be gone once `answered` is set.
 struct AnswerOp : Op {
   std::atomic<bool> answered{false};
 };
@@ -72,7 +73,7 @@ class RequestWord {
   static ltask::Parker* parker(std::uint64_t w) { return reinterpret_cast<ltask::Parker*>(w >> parker_shift); }
 };
 
-/// A receive as it was asked for; its request has only its outcome yet.
+/// A receive with its parameters. The request itself has only its Outcome set so far.
 struct Posting {
   Request* request;
   Session* session;
@@ -81,18 +82,18 @@ struct Posting {
   canele_data_t data;
 };
 
-/// The three links of a request are bases, so that the engine gets from a link back to its request by static_cast.
+/// The three links of a request are base classes, so that static_cast leads from a link back to its request.
 struct PostOp : Op {};                 ///< posting, binding
-struct CancelOp : Op {};               ///< cancelling; apart, because the request may still be linked by its PostOp
+struct CancelOp : Op {};               ///< cancelling; separate, because the PostOp may still be linked
 struct DeliveryTask : ltask::Task {};  ///< delivers events
 
-/// What only a send, or only a receive, needs. A base of the request, so that item and node lead back to it.
+/// Fields that only a send, or only a receive, needs. A base of the request, so that item and node lead back to it.
 struct Direction {
   struct Receive {
     PostedNode node;
-    Message* message;  ///< what a late receive holds
-    Peer* peer;        ///< rendezvous, or offered: who sends
-    Cast* cast;        ///< the multicast that it has met
+    Message* message;  ///< held by an unbound receive
+    Peer* peer;        ///< rendezvous or RTR: the sender
+    Cast* cast;        ///< the multicast that it has matched
   };
   union {
     strategies::Item item;  ///< send
@@ -102,24 +103,24 @@ struct Direction {
   ~Direction() {}
 };
 
-/// What an arrival looks at, in one piece with the node behind it: a receive among many is not in the cache.
+/// What an arrival reads, contiguous with the node behind it: one receive among many is not in the cache.
 struct Outcome {
   enum class Kind : std::uint8_t { null, send, receive };
   enum class Stage : std::uint8_t {
-    idle,    ///< finalized, or never posted
-    posted,  ///< submitted; a send: in the backlog
-    held,    ///< a late receive that holds its message and has no buffer
-    moving,  ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement
-    listed,  ///< finalized, and in a completion queue until the program takes it out
+    idle,    ///< finalized, or never posted.
+    posted,  ///< submitted; a send: in the backlog.
+    held,    ///< an unbound receive that holds its message.
+    moving,  ///< data moves (rendezvous), or a synchronous send waits for its acknowledgement.
+    listed,  ///< finalized, and in a completion queue until the program takes it out.
   };
-  /// What it is in a multicast, if anything; see comm/multicast/casts.hpp.
+  /// The request's role in a multicast, if any; see comm/multicast/casts.hpp.
   enum class Part : std::uint8_t {
     none,
-    leg,       ///< a send with a route: a Leg
-    shelved,   ///< a Leg whose data lies on a shelf
-    forward,   ///< a send of what is somebody else's: a Forward
-    stock,     ///< a receive into memory of the engine
-    deposited  ///< none of a multicast: a deposit::Deposit
+    leg,       ///< a send with a route: a Leg.
+    shelved,   ///< a Leg whose data is in a broadcast segment.
+    forward,   ///< a send of another rank's data: a Forward.
+    stock,     ///< a receive into memory of the engine.
+    deposited  ///< not a multicast: a deposit::Deposit.
   };
 
   std::atomic<std::uint64_t> word;
@@ -127,29 +128,29 @@ struct Outcome {
   Session* session;
   std::uint64_t status_tag;
   std::uint64_t status_length;
-  std::int16_t status_error;  ///< these two in their order: a post writes both by one store
-  std::uint16_t told;  ///< 1: finalized, and the program has been told so by a call. See tell() and told_of_end()
-  std::int32_t rank;   ///< destination, or source once known
+  std::int16_t status_error;  ///< this and `told` in this order: a post writes both with one store.
+  std::uint16_t told;         ///< 1: finalized, and a call has told the program so. See tell() and told_of_end().
+  std::int32_t rank;          ///< destination, or source once known.
   Kind kind;
   Stage stage;
-  bool synchronous;  ///< send: finalized after the match
+  bool synchronous;  ///< send: finalized only after the match
   bool late;         ///< receive without a buffer
   bool rendezvous;   ///< send: goes by RTS
   bool cancelled;
-  bool confirmed;        ///< send: the receiver has all of it, but a rail may still have the memory
-  bool confirm;          ///< rendezvous: the sender keeps the data until it is told that it has arrived
-  std::uint64_t handle;  ///< by which the peer names this request; 0 none. Not 0 in a posted receive: it is offered
+  bool confirmed;        ///< send: the receiver has all of the data, but a rail may still use the memory.
+  bool confirm;          ///< rendezvous: the sender keeps the data until its arrival is confirmed.
+  std::uint64_t handle;  ///< the peer's name for this request; 0: none. In a posted receive: offered (RTR)
   canele_data_t data;
-  bool withheld;  ///< send: waits for credit
-  bool offering;  ///< send: withheld, and an offer of it is in the backlog or in a packet
-  bool copying;   ///< a task of this end copies chunks of it; see protocol/shared_copy.hpp
+  bool withheld;  ///< send: waits for credit.
+  bool offering;  ///< send: withheld, with an offer of it in the backlog or in a packet.
+  bool copying;   ///< a local task copies chunks of it; see protocol/shared_copy.hpp.
   Part part;
   std::uint32_t tick;  ///< when it was posted; see observe/hang_watch.hpp
 };
 
-/// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory.
-/// A small receive that is neither linked nor waited for asleep touches its first 192 bytes only; one whose message is
-/// there, the first 64.
+/// Request of either direction. Zero bytes are a null request; no constructor ever runs on the caller's memory. A small
+/// receive touches only the first 192 bytes, unless it is linked or a thread sleeps for it. A small receive whose
+/// message has arrived touches only the first 64 bytes.
 struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   using Outcome::kind;  // not that of the links
   canele_callback_fn callback;
@@ -157,40 +158,40 @@ struct Request : Outcome, Direction, PostOp, CancelOp, DeliveryTask {
   void* queue_argument;
   Request* queue_next;
   std::uint16_t header;  ///< send: bytes that travel ahead
-  bool streams;          ///< large: through the driver's buffers, for both ends wait. Its owner's, set once
+  bool streams;          ///< large: goes through the driver's buffers, because both ends wait. Set once, by the poster
   union {
     std::uint64_t bulk_key;  ///< send: the receiver's name for the transfer; receive: the sender's name for the send
-    Request* flow_next;      ///< these four, while it is withheld: see core/withheld.hpp
+    Request* flow_next;      ///< these four while the send is withheld: see core/withheld.hpp
   };
   union {
-    std::uint64_t moved;  ///< bulk bytes sent, or landed; receive: undefined until it is offered, or a rendezvous
+    std::uint64_t moved;  ///< bulk bytes sent or received; receive: undefined before its RTR or rendezvous
     Request* flow_prev;
   };
   union {
-    std::uint64_t expected;  ///< bulk bytes granted; the same
+    std::uint64_t expected;  ///< bulk bytes granted; undefined likewise
     Request* bucket_next;
   };
   union {
-    Rail* bulk_rail;  ///< send: the rail that its bulk bytes take
+    Rail* bulk_rail;  ///< send: the rail of its bulk data
     std::uint64_t withheld_number;
   };
-  std::uint64_t exposure;  ///< send: the driver's name for its exposed memory; 0 none
+  std::uint64_t exposure;  ///< send: the driver's name for its registered memory; 0: none
   Request* withheld_next;  ///< see core/withheld.hpp
   Request* withheld_prev;
 
-  /// What of a new request is not in its first line: nothing has happened to it.
+  /// Initializes the fields of a new request that are outside of its first cache line.
   void begin(const Engine& of);
 
-  /// The program learns from a call that the request is finalized: what it asks for next is of the next use. Calls of
-  /// several threads may tell at a time.
+  /// Records that a call has told the program of the end of the request. What the program asks next concerns the next
+  /// use. Several threads may call this at once.
   void tell() { std::atomic_ref(told).store(1, std::memory_order_relaxed); }
-  /// Of a finalized request: has the program been told of its end, by a call or by its event?
+  /// Returns whether the program knows of the end of a finalized request, from a call or from an event.
   bool told_of_end(std::uint64_t seen) {
     return std::atomic_ref(told).load(std::memory_order_relaxed) != 0 ||
            (RequestWord::delivered(seen) & event::finalized) != 0;
   }
 
-  /// send: its envelope has left, so the peer may speak of it. Names can be guessed.
+  /// Returns whether the envelope of a send has left. Only then may the peer refer to the send: peers can guess names.
   bool announced() const { return stage == Stage::moving || (withheld && !offering); }
   bool finalized() const { return (word.load(std::memory_order_acquire) & event::finalized) != 0; }
 };
@@ -206,7 +207,7 @@ struct ProbeOp : AnswerOp {
   std::uint64_t tag = 0, mask = 0;
   Request* into = nullptr;  ///< takes the message, if not nullptr
   bool found = false;
-  canele_status_t status{};  ///< its error: CANELE_OK, or why there was no look
+  canele_status_t status{};  ///< its error is CANELE_OK, or why the probe was not made
 };
 
 struct ReprioritizeOp : AnswerOp {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reading samples. See samples.hpp (who, threads, the format).
-// Surprise: the host's name and the processor come from /proc, through the platform, so that a test can be any machine.
+// Reads samples.
+//
+// The host's name and the processor are read from /proc through the platform, so that a test can simulate any machine.
 #include "comm/core/samples.hpp"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ constexpr std::string_view driver_form =
     "declared_bytes_per_second=N";
 constexpr std::string_view time_form = "time NAME BYTES NS, after its driver, sizes ascending";
 
-/// The line up to the next line feed, taken off `text`.
+/// Removes the first line from `text` and returns it.
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
   const std::string_view line = text.substr(0, end);
@@ -32,7 +33,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-/// The next word, taken off `line`; empty at the end.
+/// Removes the next word from `line` and returns it; empty at the end.
 std::string_view take_word(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   const std::string_view word = line.substr(0, line.find(' '));
@@ -47,7 +48,7 @@ std::optional<std::uint64_t> number(std::string_view text, std::uint64_t least, 
   return value >= least && value <= most ? std::optional(value) : std::nullopt;
 }
 
-/// For people: not longer than a line, and nothing that a terminal would obey.
+/// Returns the line in a form safe to print: of limited length, and without terminal control characters.
 std::string shown(std::string_view line) {
   constexpr std::size_t longest = 80;
   std::string text(line.substr(0, longest));
@@ -62,7 +63,7 @@ bool is_date(std::string_view text) {
   return text.size() == form.size() && std::equal(text.begin(), text.end(), form.begin(), fits);
 }
 
-/// In: what follows "driver". Out: "", or what is wrong.
+/// Parses what follows "driver". Returns "", or what is wrong.
 std::string parse_driver(std::string_view line, Samples* samples) {
   Sample sample;
   sample.costs.measured = true;
@@ -105,7 +106,7 @@ std::string parse_driver(std::string_view line, Samples* samples) {
   return {};
 }
 
-/// In: what follows "time". Out: "", or what is wrong.
+/// Parses what follows "time". Returns "", or what is wrong.
 std::string parse_time(std::string_view line, Samples* samples) {
   const std::string_view name = take_word(line);
   const auto size = number(take_word(line), 1, largest_size), ns = number(take_word(line), 1, most_ns);
@@ -120,7 +121,8 @@ std::string parse_time(std::string_view line, Samples* samples) {
   return {};
 }
 
-/// The lines that say what the file holds for. False: state and problem say why it is ignored.
+/// Parses the lines that say what the file is valid for. Returns false if the file is ignored; `state` and `problem`
+/// then say why.
 bool parse_head(std::string_view& text, Samples* samples) {
   std::string_view line = take_line(text);
   if (line != first_line) {
@@ -169,7 +171,7 @@ std::string one_line(Platform& platform, const char* file, std::string_view fall
   return line.empty() ? std::string(fallback) : line;
 }
 
-/// Where the files of samples are; "" nowhere.
+/// Returns the directory of the files of samples, or "" if there is none.
 std::string directory(Platform& platform, const Settings& settings) {
   const std::string& set = settings.text(Setting::samples);
   if (!set.empty()) return set == "off" ? "" : set;
@@ -249,7 +251,7 @@ Costs costs_of(const Samples& samples, std::string_view driver, const drivers::C
 }
 
 std::string_view name_of(Samples::State state) {
-  constexpr std::string_view names[] = {"off", "absent", "read", "stale", "refused"};  // as in enum State
+  constexpr std::string_view names[] = {"off", "absent", "read", "stale", "refused"};  // in the order of enum State
   return names[static_cast<int>(state)];
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The table of sessions: how they come, get their numbers, and go. See session.hpp (who, threads, surprise).
+// The table of sessions: creation, numbers, and release.
 #include "comm/core/session.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace canele::comm {
 
-/// What is added later, up to so many in all, needs no memory.
+/// Reserves room for `many` elements in all, so that adding them later allocates no memory.
 template <typename T>
 static void have_room(std::vector<T>& in, std::size_t many) {
   constexpr std::size_t least = 16;
@@ -19,7 +19,7 @@ Session& SessionTable::find_or_make(Engine& engine, std::string_view label) {
   if (Session* const known = find(label); known != nullptr) return *known;
   if (free_.empty()) {
     all_.push_back(std::make_unique<Session>());
-    have_room(free_, all_.size());  // for recycle()
+    have_room(free_, all_.size());  // recycle() then needs no memory
     free_.push_back(all_.back().get());
   }
   have_room(live_, live_.size() + 1);
@@ -40,7 +40,7 @@ bool SessionTable::open(Session& session) {
   if (!session.has_wire) {
     if (free_wires_.empty()) {
       if (epochs_.size() == most_open) return false;
-      have_room(free_wires_, epochs_.size() + 1);  // for give_back_wire()
+      have_room(free_wires_, epochs_.size() + 1);  // give_back_wire() then needs no memory
       free_wires_.push_back(static_cast<std::uint16_t>(epochs_.size()));
       epochs_.push_back(0);
     }
@@ -49,7 +49,7 @@ bool SessionTable::open(Session& session) {
     session.has_wire = true;
   }
   std::uint32_t& epoch = epochs_[session.wire];
-  if (++epoch == 0) epoch = 1;  // 0 means that a peer has been told nothing
+  if (++epoch == 0) epoch = 1;  // 0 means that the peer has been told nothing
   session.epoch = epoch;
   session.open = true;
   if (session.maker >= 0) {
@@ -79,7 +79,7 @@ void SessionTable::give_back_wire(Session& session) {
   free_wires_.push_back(session.wire);
 }
 
-/// All that a new session has, it has then.
+/// Puts the session on the free list, in the state of a new session.
 void SessionTable::recycle(Session& session) {
   assert(session.match.posted == 0);
   by_label_.erase(session.label);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SessionNames: what a peer and we call sessions when we talk to each other: numbers, each side its own.
+// SessionNames: the numbers by which this rank and a peer refer to sessions. Each side chooses its own numbers.
 //
-// Who: Peer.
-// Threads: under the engine's lock.
-// Surprise: the last one of each direction is kept beside the tables, in the line of the peer that a message needs
-//     anyway. Most programs use one session for long.
+// Part of Peer. Called by the thread that holds the engine's lock.
+//
+// The last session of each direction is cached beside the tables, in the peer's cache line that every message needs
+// anyway. Most programs use one session for a long time.
 //
 //   our number ──▶ epoch that the peer was told of, 0: none            its number ──▶ Session
 #pragma once
@@ -22,14 +22,15 @@ class Session;
 
 class SessionNames {
  public:
-  /// Has the peer been told of our session `number` since it was opened the `epoch`th time?
+  /// Returns whether the peer has been told of the local session `number` since its `epoch`th opening.
   bool is_told(std::uint32_t number, std::uint32_t epoch) const {
     assert(epoch != 0 && "no session is used before it is opened");
     if (told_epoch_ == epoch && told_number_ == number) [[likely]]
       return true;
     return tables_ != nullptr && number < tables_->told.size() && tables_->told[number] == epoch;
   }
-  /// It will be. false: it has been already. From now on that is the one to be asked for first.
+  /// Records that the peer is being told of this session. Returns false if it had been told already. From now on this
+  /// session is the cached one.
   bool tell(std::uint32_t number, std::uint32_t epoch) {
     const bool known = is_told(number, epoch);
     if (!known) {
@@ -42,7 +43,7 @@ class SessionNames {
     return !known;
   }
 
-  /// The session that the peer means; nullptr: it has announced none by that number.
+  /// Returns the session that the peer means by `number`, or nullptr if it has announced none by that number.
   Session* find(std::uint16_t number) {
     if (heard_number_ == number && heard_ != nullptr) [[likely]]
       return heard_;
@@ -52,7 +53,8 @@ class SessionNames {
   Session* look_up(std::uint16_t number) const {
     return tables_ != nullptr && number < tables_->heard.size() ? tables_->heard[number] : nullptr;
   }
-  /// The peer has announced it. Returns what it meant by that number until now; nullptr: nothing.
+  /// Records that the peer has announced `session` by this number. Returns the session that the number meant before, or
+  /// nullptr.
   Session* hear(std::uint16_t number, Session& session) {
     std::vector<Session*>& heard = tables().heard;
     if (heard.size() <= number) heard.resize(number + 1u, nullptr);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The short wait: the thread that waits polls memory, and what it waits for happens while it does nothing else.
+// The short wait: the waiting thread polls memory-only drivers, expecting that its event happens soon.
 //
-// Who: api/wait; collectives/direct, which has the lock already.
-// Threads: any; it takes the engine's lock, or gives up.
-// Surprise: it is a header because canele_wait() is all that stands between a message and its user: one function.
+// Used by api/wait, and by collectives/direct, which already holds the lock. Any thread may call it; it takes the
+// engine's lock, or gives up.
+//
+// This is a header because canele_wait() is all that stands between a message and its user: the compiler makes one
+// function of it.
 #pragma once
 
 #include <type_traits>
@@ -20,7 +22,7 @@ namespace canele::comm {
   if (others != 0) [[unlikely]]
     return plan_spin_beside(others);
   int turns = system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
-  if (crowded) turns = 1;  // what is not there by now comes from who gets this core next, as a rule
+  if (crowded) turns = 1;  // what is not there by now usually comes from the thread that gets this core next
   return {turns, others};
 }
 
@@ -36,7 +38,8 @@ template <typename Done>
     } else {
       done = happened();
     }
-    if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;  // if not for us, it was for one of them
+    // Events that are not for this thread are for another waiting thread, which takes over soon.
+    if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;
     if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
     if (lock.pending()) run_linked(lock.take());
     if (!dirty.empty()) pump_dirty();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The start and the end of an engine: drivers are opened, addresses published, the secret shared; and all of it undone.
+// Start and end of an engine: opens the drivers, publishes addresses, shares the secret, and undoes all of it.
 //
-// Threads: one. These may block (on the launcher), nothing else in core/ does.
-// Surprise: the drivers know the place of the secret before its value is there: nobody can connect before the
-//     ranks have met.
+// Called by one thread. These functions may block on the launcher; nothing else in core/ does.
+//
+// The drivers know the place of the secret before its value is there. No rank can connect before all ranks have met.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t secret_size = 16;
 
-/// More threads that poll than processing units: `each` on every rank of this host.
+/// Returns whether this host has fewer processing units than polling threads, with `each` such threads per rank.
 bool crowded_host(Platform& platform, const Bootstrap& bootstrap, unsigned each = 1) {
   return each * static_cast<unsigned>(bootstrap.local_size()) > platform.processors();
 }
@@ -38,7 +38,7 @@ bool pushes(const Settings& settings, bool crowded) {
   return how == "on" || (how == "auto" && !crowded);
 }
 
-/// What is ready may run in any order: debug builds see to it that nobody relies on one.
+/// Makes ready tasks run in random order, in debug builds, so that no code can rely on an order.
 void shuffle_tasks(Engine& engine) {
   std::uint64_t seed = engine.settings->fault("shuffle-tasks");
 #ifdef CANELE_SHUFFLE_TASKS
@@ -51,7 +51,7 @@ void shuffle_tasks(Engine& engine) {
 
 }  // namespace
 
-/// The steps of Engine::create, in order. Each: false and *why if it fails.
+/// The steps of Engine::create(), in order. Each returns false and sets *why if it fails.
 struct EngineBuilder {
   static bool open_driver(Engine& engine, const DriverChoice& choice, std::string* why) {
     const drivers::DriverFactory& factory = *choice.factory;
@@ -94,7 +94,7 @@ struct EngineBuilder {
     return true;
   }
 
-  /// From this length on a message is expected to take longer than it costs to have it looked after.
+  /// Returns the length, in bytes, from which a message is expected to take longer than the help for it costs.
   static std::size_t long_length(const strategies::Costs& costs) {
     constexpr double long_ns = 20'000;
     constexpr std::size_t shortest = 1024, longest = std::size_t{1} << 30;
@@ -103,7 +103,7 @@ struct EngineBuilder {
     return length;
   }
 
-  /// Looks for samples. What is wrong with them is said by one rank of each host.
+  /// Reads the samples. One rank of each host reports what is wrong with them.
   static void find_samples(Engine& engine) {
     engine.samples = read_samples(engine.platform, *engine.settings);
     const Samples& samples = engine.samples;
@@ -115,7 +115,8 @@ struct EngineBuilder {
                    "; canele-perf sample writes it anew");
   }
 
-  /// A decorated driver is not the one that was measured.
+  /// Returns the driver's costs. Samples are not used for a decorated driver, because it is not the one that was
+  /// measured.
   static strategies::Costs costs_of(Engine& engine, const DriverSlot& slot) {
     const drivers::Capabilities& capabilities = slot.driver->capabilities();
     const std::string name = std::string(slot.factory.name) + (slot.argument.empty() ? "" : ":" + slot.argument);
@@ -129,7 +130,8 @@ struct EngineBuilder {
     return std::string(factory.name) + (earlier == 0 ? "" : "#" + std::to_string(earlier));
   }
 
-  /// What is wrong with a driver beside others is said by one rank of each host; without others it is the error.
+  /// Opens the drivers. If no driver reaches other ranks, the problems are the error. Otherwise one rank of each host
+  /// reports them.
   static bool open_drivers(Engine& engine, const std::vector<DriverChoice>& choices, std::string* why) {
     std::vector<std::string> problems;
     bool reaches_others = engine.size == 1, reaches_itself = true;
@@ -154,7 +156,8 @@ struct EngineBuilder {
     return true;
   }
 
-  /// Unless the user has said how long, many ranks have more time: they are started, and asked, one after the other.
+  /// Returns the start timeout, in nanoseconds. Unless the user has set it, it grows with the number of ranks, because
+  /// the launcher starts and queries them one after the other.
   static std::uint64_t start_timeout(const Engine& engine) {
     constexpr std::uint64_t second = 1'000'000'000, of_each_rank = second / 10;
     const std::uint64_t said = engine.settings->number(Setting::start_timeout) * second;
@@ -229,8 +232,8 @@ struct EngineBuilder {
     return false;
   }
 
-  /// Limits of the memory for unexpected messages. Every rank may use its first credit before anything is said; those
-  /// that do get a window, which is wide enough for a stream of eager messages where there are few ranks.
+  /// Sets the limits of the memory for unexpected messages. Every rank may use its first credit without asking. A rank
+  /// that does so gets a window. With few ranks, this window is wide enough for a stream of eager messages.
   static bool set_credit(Engine& engine, std::string* why) {
     const auto ranks = static_cast<std::uint64_t>(engine.size);
     const std::uint64_t least = ranks * wire::first_credit;
@@ -323,7 +326,7 @@ Engine::~Engine() {
     held.unlink(message);
     messages.release(message);
   }
-  bootstrap->finalize();  // no call back comes after it
+  bootstrap->finalize();  // no callback comes after it
 }
 
 std::unique_ptr<Engine> Engine::create(EngineParts parts, std::string* why, int* code) {

@@ -2,10 +2,10 @@
 //
 // Waiters: the threads that block in the library, of which at most one polls for all.
 //
-// Who: api/wait.
-// Threads: any.
-// Surprise: the poller holds a token, not a lock; when its own wait is over it passes the token by waking one
-//     sleeping waiter, who takes it or passes it on.
+// Used by api/wait. Any thread.
+//
+// The polling thread holds a token, not a lock. When its own wait ends, it passes the token on by waking one sleeping
+// waiter. That waiter takes the token, or passes it on.
 #pragma once
 
 #include <atomic>
@@ -22,29 +22,31 @@ namespace canele::comm {
 
 class Engine;
 
-/// Something a thread waits for: a word of flags whose upper 48 bits name the waiter. Requests and conditions have one.
+/// An event that a thread waits for: a word of flags whose upper 48 bits name the waiter. Requests and conditions have
+/// one.
 struct Target {
   std::atomic<std::uint64_t>* word;
   std::uint64_t mask;
-  Engine* writer;  ///< a request's: under its lock `mask` is set; nullptr: by anybody, by atomic operations
+  Engine* writer;  ///< engine of a request, which sets `mask` under its lock; nullptr: any thread sets it, atomically
   bool done() const { return (word->load(std::memory_order_acquire) & mask) != 0; }
 };
 
-/// What waiting threads have found out about the cores that they share, for the next ones. All of it is a guess that
-/// costs time if it is wrong, nothing else; so threads may overwrite each other's.
+/// What waiting threads have learned about the cores that they share, for the waits to come. All of it is a guess: an
+/// error costs only time. So threads may overwrite each other's values.
 class Crowd {
  public:
-  /// Others had the core between two turns of a thread that waits.
+  /// Returns whether other threads had the core between two polls of a waiting thread.
   bool contended() const noexcept { return contention_.load(std::memory_order_relaxed) > 0; }
   void yielded(bool lost_a_turn) noexcept {
-    constexpr int remembered = 64;  // turns that nobody else wanted
+    constexpr int remembered = 64;  // number of polls, without a lost turn, until it is forgotten
     const int before = contention_.load(std::memory_order_relaxed);
     const int after = lost_a_turn ? remembered : before > 0 ? before - 1 : 0;
     if (after != before) contention_.store(after, std::memory_order_relaxed);
   }
 
-  /// Taking turns pays where many threads have messages at a time: whoever has its turn again finds its own there. It
-  /// does not where one of many is meant by each message: then few should be awake. Tried now and then.
+  /// Returns whether threads should take turns. Turns pay off where many threads have messages at once: a thread
+  /// whose turn comes finds its own message there. They do not if each message is for one of many threads: then few
+  /// threads should be awake. Even then it returns true now and then, to try again.
   bool turns_pay() noexcept {
     constexpr unsigned seldom = 64;
     if (gain_.load(std::memory_order_relaxed) > 0) return true;
@@ -53,7 +55,7 @@ class Crowd {
     return refused % seldom == 0;
   }
   void took_turns(bool well) noexcept { change_gain(well ? 1 : -2); }
-  /// So many sleeping threads were woken at once.
+  /// Records how many sleeping threads were woken at once.
   void woke(int threads) noexcept {
     if (threads > 1) change_gain(threads);
   }
@@ -74,13 +76,13 @@ struct Blocked;
 
 class Waiters {
  public:
-  /// A thread begins to wait, and ends.
+  /// Called when a thread begins to wait, and when its wait ends.
   void enter() noexcept { present_.fetch_add(1, std::memory_order_relaxed); }
   void leave() noexcept { present_.fetch_sub(1, std::memory_order_relaxed); }
-  /// Threads that wait now.
+  /// Returns the number of threads that wait now.
   int present() const noexcept { return present_.load(std::memory_order_relaxed); }
   Crowd crowd;
-  ltask::Pressure pressure;  ///< on their cores
+  ltask::Pressure pressure;  ///< of compute threads on their cores
   ltask::Patience patience;
 
   bool try_take_token() noexcept {
@@ -88,6 +90,7 @@ class Waiters {
   }
   /// Gives the token up and wakes a waiter to take it.
   void pass_token(Platform& platform) {
+    // partner: add(), after which the waiter checks token_free(). One of the two sees the other.
     token_.store(false, std::memory_order_seq_cst);
     wake_one(platform);
   }
@@ -97,9 +100,9 @@ class Waiters {
     const std::lock_guard guard(mutex_);
     if (!parked_.empty()) parked_.back()->signal(platform);
   }
-  /// Waiting threads sleep and rely on the holder of the token.
+  /// Returns whether waiting threads sleep and rely on the holder of the token.
   bool others_sleep() const noexcept { return sleeping_.load(std::memory_order_relaxed) != 0; }
-  /// The token is free: somebody should poll.
+  /// Returns whether the token is free, so that a thread should poll.
   bool token_free() const noexcept { return !token_.load(std::memory_order_seq_cst); }
 
   void add(ltask::Parker& parker) {
@@ -121,7 +124,7 @@ class Waiters {
     const std::lock_guard guard(mutex_);
     std::erase(blocked_, &blocked);
   }
-  /// visit(const Blocked&) for every thread that is blocked.
+  /// Calls visit(const Blocked&) for every blocked thread.
   template <typename Visit>
   void each_blocked(Visit visit) {
     const std::lock_guard guard(mutex_);
@@ -132,7 +135,7 @@ class Waiters {
   alignas(64) std::atomic<int> present_{0};
   alignas(64) std::atomic<bool> token_{false};
   std::atomic<int> sleeping_{0};
-  std::mutex mutex_;  // only threads that are about to sleep, or wake one
+  std::mutex mutex_;  // taken only by threads that are about to sleep, or that wake one
   std::vector<ltask::Parker*> parked_;
   std::vector<Blocked*> blocked_;
 };

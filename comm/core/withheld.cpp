@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The lists and the table of withheld sends. See withheld.hpp (who, threads).
-// Surprise: the head of a flow is told by its flow_prev, the newest, which nothing follows.
+// The lists and the table of credit-blocked sends.
+//
+// The head of a flow is recognized by its flow_prev: that is the newest send, which has no successor.
 #include "comm/core/withheld.hpp"
 
 #include <bit>
@@ -15,7 +16,7 @@ namespace {
 
 bool is_head(const Request& request) { return request.flow_prev->flow_next != &request; }
 
-/// Those words of the request are the transfer's again.
+/// Returns the words that held the links to the use of the transfer.
 void give_words_back(Request& request) {
   request.bulk_key = request.moved = request.expected = 0;
   request.bulk_rail = nullptr;
@@ -51,7 +52,7 @@ Request* FlowTable::find(const Session* session, std::uint64_t tag) const {
   return one;
 }
 
-/// One more bucket, filled from the one that it is split off. Without memory for it the chains grow instead.
+/// Adds one bucket, filled from the bucket that is split. If there is no memory for it, the chains grow instead.
 void FlowTable::grow() {
   const int segment = static_cast<int>(std::bit_width((base_ + split_) / first_size)) - 1;
   if (segment >= most_segments) return;
@@ -93,7 +94,7 @@ void FlowTable::remove(Request& request) {
   if (!is_head(request)) {
     Request* const newest = next != nullptr ? next : find(request.session, request.status_tag);
     request.flow_prev->flow_next = next;
-    newest->flow_prev = request.flow_prev;  // what follows; or the head, which leads to the newest
+    newest->flow_prev = request.flow_prev;  // the successor; or the head, whose flow_prev is the newest
     return;
   }
   Request** link = &bucket_of(hash(request.session, request.status_tag));

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the library's own allocations call instead of operator new: the same, and the reserve when that fails.
+// The operator new of the library's own allocations: calls that of the process, and takes from the reserve if that
+// fails.
 //
-// Who: the linker, which is told --wrap for these symbols where libcanele.so is made. Threads: any.
-// Surprise: the library replaces nothing in the process. Memory comes from the program's operator new and goes back by
-//     its operator delete; only the library's own calls pass through here. Why: most of what the engine allocates it
-//     allocates under its lock, where an exception would leave work half done.
+// The linker redirects the library's calls to these functions, by --wrap, where libcanele.so is made. Any thread.
+//
+// The library replaces nothing in the process. Memory comes from the program's operator new, and goes back to its
+// operator delete. Only the library's own calls pass through here. The reason: the engine allocates mostly under its
+// lock, where an exception would leave work half done.
 #include <cassert>
 #include <cstddef>
 #include <new>
 
 #include "ltask/reserve.hpp"
 
-// The names are the linker's: --wrap makes of operator new(size_t), _Znwm, a pair of these.
+// The linker defines these names: with --wrap, operator new(size_t), which is _Znwm, becomes a pair of them.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 void* __real__Znwm(std::size_t size);
