@@ -219,7 +219,7 @@ class DriverEvents {
 /// class.
 class DriverContext {
  public:
-  /// Returns the engine's monotonic clock in nanoseconds.
+  /// Returns the time in nanoseconds; it never goes back.
   virtual std::uint64_t now_ns() = 0;
   virtual std::uint64_t random() = 0;
   /// Returns the value of setting CANELE_<name>, or `fallback`.

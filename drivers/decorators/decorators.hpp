@@ -8,15 +8,15 @@
 //
 //   list:   decorator {"," decorator}        decorator:   name {":" option "=" value}
 //
-//   trace[:keep=N]                       a line per call and callback to the log (level 3); keep: only the last N,
-//                                        when a peer fails and at the end (level 2)
-//   delay[:us=N][:room=BYTES]            holds each packet and bulk piece back for N µs, in order
-//   fault[:seed=N][:full=P][:burst=N][:short=P][:kill=N][:lose-rail=N][:rank=N]
-//                                        P: a probability; full: answers full though there is room, for `burst` polls;
-//                                        short: asks landing() in small parts; kill: reports one peer (`rank`, else
-//                                        the first to get there) as dead at its Nth packet; lose-rail: reports all
-//                                        peers as failed at the Nth packet in total, not lost
-//   check                                reports violations of the contract by engine or driver (level 0)
+//     trace[:keep=N]               writes a line per call and callback to the log (level 3)
+//                                  keep:       only the last N, when a peer fails and at the end (level 2)
+//     delay[:us=N][:room=BYTES]    holds each packet and bulk piece back for N µs, in order
+//     fault[:seed=N][:full=P][:burst=N][:short=P][:kill=N][:lose-rail=N][:rank=N]
+//                                  full:       with probability P, answers full though there is room, for `burst` polls
+//                                  short:      with probability P, asks landing() in small parts
+//                                  kill:       reports one peer as dead at its Nth packet (`rank`, else the first peer)
+//                                  lose-rail:  reports all peers as failed, not lost, at the Nth packet in total
+//     check                        reports violations of the contract by engine or driver (level 0)
 #pragma once
 
 #include <memory>

@@ -2,8 +2,8 @@
 //
 // Timeline: virtual time, and the future events. Also Dice: every random choice of a simulated world.
 //
-// Used by the sim driver's fabrics and by the simulator, on one thread. Events that are due at the same time happen in
-// the order in which they were requested, so that a seed always gives the same run.
+// Used by the sim driver's fabrics and by the simulator, on one thread. Events that are due at one time happen in the
+// order of their requests, so that a seed always gives the same run.
 //
 //   heap_:  (time, number) smallest first ──▶ Action        rejected: a calendar queue; the heap is no bottleneck
 #pragma once
