@@ -22,15 +22,15 @@
 // Rules for every function:
 //  - No function blocks, sleeps, throws, writes to stdout, or installs signal handlers.
 //  - A driver calls DriverEvents from inside poll() only. It stores what it learns elsewhere until the next poll().
-//   poll() is not re-entered: a callback may call send functions, but not poll().
+//    poll() is not re-entered: a callback may call send functions, but not poll().
 //  - Back-pressure has one answer: Status::full. It means that the driver took nothing. The driver then owes one
-//   DriverEvents::ready(rank) when room appears. A send is taken whole or not at all. The engine may retry before
-//   ready() (it does so with remote_copy() only). A retry may succeed, and adds no second ready().
+//    DriverEvents::ready(rank) when room appears. A send is taken whole or not at all. The engine may retry before
+//    ready() (it does so with remote_copy() only). A retry may succeed, and adds no second ready().
 //  - Every byte from a peer is untrusted: copy a header out of shared memory, check the copy, use the copy. On a
-//   malformed message the driver closes that peer and reports failed() with a reason that names the violation.
+//    malformed message the driver closes that peer and reports failed() with a reason that names the violation.
 //  - After failed(rank, ...), and after Take::refused for a packet of that rank, the driver makes no further callback
-//   for that rank. Every token handed in for it counts as returned, the tokens of remote_copy() included. Sends to it
-//   answer failed.
+//    for that rank. Every token handed in for it counts as returned, the tokens of remote_copy() included. Sends to it
+//    answer failed.
 #pragma once
 
 #include <sys/uio.h>
@@ -75,12 +75,11 @@ enum class WakeUp : std::uint8_t {
 /// What a driver can do: plain data, fixed after open(). The conformance kit calls every operation that is declared
 /// here.
 struct Capabilities {
-  std::string_view name;       ///< for example "tcp"; users select the driver by this name.
-  bool memory_only = false;    ///< called under the engine's lock: no system calls (see the top of this file).
-  std::size_t max_inline = 0;  ///< largest packet for send_inline(), in bytes; 0: not supported.
-  std::size_t max_packet = 0;  ///< largest packet for send_packet() and reserve(), in bytes; at least 1 KiB.
-  bool reserves =
-      false;  ///< supports reserve()/commit(): the engine writes a packet straight into the driver's buffer.
+  std::string_view name;            ///< for example "tcp"; users select the driver by this name.
+  bool memory_only = false;         ///< called under the engine's lock: no system calls (see the top of this file).
+  std::size_t max_inline = 0;       ///< largest packet for send_inline(), in bytes; 0: not supported.
+  std::size_t max_packet = 0;       ///< largest packet for send_packet() and reserve(), in bytes; at least 1 KiB.
+  bool reserves = false;            ///< reserve()/commit() work: the engine writes a packet into the driver's buffer.
   bool bulk_stream = false;         ///< supports bulk_send(): writes into memory that the receiver names in landing().
                                     ///< Required: large messages use it where the driver supports nothing better.
   std::size_t max_bulk = 1u << 30;  ///< largest piece for bulk_send(), in bytes.
@@ -122,8 +121,8 @@ struct Exposure {
   std::uint16_t size = 0;
   std::byte bytes[max_size];
   std::uint64_t handle = 0;  ///< for withdraw(); 0: nothing to withdraw
-  const std::byte* copied =
-      nullptr;  ///< for an exposure to `everybody`: address of the copied data, valid until withdraw()
+  /// For an exposure to `everybody`: address of the copied data, valid until withdraw().
+  const std::byte* copied = nullptr;
 };
 
 /// One cache line that both processes of a pair may change, with atomic operations. Initially zero.

@@ -13,8 +13,8 @@
 // A receive that ends in an error does not say (in all providers) whether its multi-receive buffer is still posted.
 // Such a buffer is set aside until the end and replaced. That happens at most `most_spoilt` times.
 //
-// Rejected: sending from the engine's memory. It would have to be registered for each message (FI_MR_LOCAL), lists of
-// pieces are limited to four, and a copy of at most 16 KiB costs less.
+// Rejected: sending from the engine's memory. It would have to be registered for each message (FI_MR_LOCAL), and
+// lists of pieces are limited to four. A copy of at most 16 KiB costs less.
 #pragma once
 
 #include <sys/uio.h>
@@ -30,8 +30,8 @@
 
 namespace canele::drivers::ofi {
 
-inline constexpr std::size_t longest_message =
-    16 * 1024;  // in bytes; tcp;ofi_rxm and other providers still send this much eagerly
+// In bytes; tcp;ofi_rxm and other providers still send this much eagerly.
+inline constexpr std::size_t longest_message = 16 * 1024;
 
 /// An outgoing message.
 struct SendBuffer : Op {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Endpoint: libfabric's objects of one instance (fabric, domain, address vector, completion queue, endpoint), opened
-// and closed in the right order, and memory registered as the provider requires.
+// Endpoint: libfabric's objects of one instance, and memory registered as the provider requires. The objects are
+// fabric, domain, address vector, completion queue and endpoint, opened and closed in the right order.
 //
 // Used by the ofi driver, by one thread at a time; the domain is opened as FI_THREAD_DOMAIN. Members are declared in
 // the order in which they are opened. C++ then closes them in reverse, which is the order that libfabric demands.

@@ -3,7 +3,7 @@
 // OfiDriver: opening, connecting, copies, closing. See ofi_driver.hpp.
 //
 // close() waits a little for what was sent. Some providers (shm, above 4 KiB) let the receiver fetch it from this
-// process's memory, and tcp;ofi_rxm drops what it has queued when the endpoint closes.
+// process's memory. tcp;ofi_rxm drops what it has queued when the endpoint closes.
 #include "drivers/ofi/ofi_driver.hpp"
 
 #include <poll.h>

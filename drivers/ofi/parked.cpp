@@ -2,7 +2,7 @@
 //
 // The list of parked endpoints. See parked.hpp.
 //
-// Peers are removed from all address vectors before the first endpoint closes: closing an address vector reads the
+// Peers are removed from all address vectors before the first endpoint closes. Closing an address vector reads the
 // memory of the peers that are still in it.
 #include "drivers/ofi/parked.hpp"
 

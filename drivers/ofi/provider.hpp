@@ -35,9 +35,9 @@ bool is_host_only(const fi_info& info);
 /// Returns true if its descriptor becomes readable when something arrives. (Some providers have one that never does, or
 /// always is readable.)
 bool has_honest_descriptor(const fi_info& info);
-/// Returns true if a multi-receive buffer comes back only when no message in it is in flight any more, and is never
-/// written beyond its end. (README.md lists the providers that fail in that. A provider that is not known to be sound
-/// gets a buffer for each message.)
+/// Returns true if multi-receive buffers are sound. Such a buffer comes back only when no message in it is in flight
+/// any more, and is never written beyond its end. (README.md lists the providers that fail in that. A provider that is
+/// not known to be sound gets a buffer for each message.)
 bool has_sound_multi_receive(const fi_info& info);
 /// Returns true if remote reads go on while no thread polls.
 bool reads_by_hardware(const fi_info& info);

@@ -9,14 +9,13 @@
 // unauthenticated peer has to guess it. An attacker that reads the network can copy it, just as it could write into an
 // unencrypted TCP stream.
 //
-//   every message   0 u64 key (handshake: magic, version, length)   8 u24 sender's rank, u8 kind   12 u16 number
-//                  14 u16 how many messages of yours are done with
-//   bulk            … 16 u64 transfer   24 u64 offset
-//   Hello           … 16 nonce (16)  32 u64 job  40 u64 incarnation  48 u32 receiver's rank  52 u16 port
-//                  for lifelines, 0: none  54 u16 zero
-//                  56 the sender's endpoint name   then u64 proof
-//   Challenge       … 16 the Hello's nonce (16)  32 own nonce (16)  48 u64 incarnation   56 u64 proof
-//   Refusal         … 16 the Hello's nonce (16)  32 u16 why  34 u16 zero  36 u32 zero   40 u64 proof, or zero
+//     every message   0 u64 key (handshake: magic, version, length)   8 u24 sender's rank, u8 kind   12 u16 number
+//                    14 u16 how many of the receiver's messages are processed   16 …
+//     bulk            … 16 u64 transfer   24 u64 offset
+//     Hello           … 16 nonce (16)   32 u64 job   40 u64 incarnation   48 u32 receiver's rank
+//                    52 u16 port for lifelines, 0: none   54 u16 zero   56 the sender's endpoint name, then u64 proof
+//     Challenge       … 16 the Hello's nonce (16)   32 own nonce (16)   48 u64 incarnation   56 u64 proof
+//     Refusal         … 16 the Hello's nonce (16)   32 u16 why   34 u16 zero   36 u32 zero   40 u64 proof, or zero
 //
 // Rejected: a keyed hash over each message. It costs more than the message on a good fabric, and the payload could
 // still be read.

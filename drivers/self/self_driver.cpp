@@ -260,8 +260,8 @@ class SelfDriver final : public Driver {
   bool wants_wake_impl(Rank) override { return std::exchange(rings_, false); }
   void wake_impl(Rank) override {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n =
-        ::write(bell_, &one, sizeof one);  // a full counter fails, but the bell is already readable
+    // A full counter fails, but the bell is already readable.
+    [[maybe_unused]] const ssize_t n = ::write(bell_, &one, sizeof one);
   }
   void close_impl() override {
     if (bell_ >= 0) ::close(std::exchange(bell_, -1));

@@ -42,11 +42,14 @@
 // A packet ends where its last line ends. A message of whole lines thus begins with a line, and its head ends in the
 // line before. Copies by whole lines are faster.
 //
-// Rejected: head and tail indices (two more cache lines travel per message); a valid bit that the receiver clears (the
-// line comes back to the sender dirty). Rejected: slots of two lines, because hardware fetches lines in pairs
-// (measured: slower one way). Rejected: a line that names each packet (one more transfer, for which the next one waits;
-// measured: slower, most of all between distant cores). Rejected: a word before each bulk piece (three pieces of 16 KiB
-// no longer fit, and they do not begin at a page; measured: less bandwidth).
+// Rejected:
+//  - head and tail indices: two more cache lines travel per message;
+//  - a valid bit that the receiver clears: the line comes back to the sender dirty;
+//  - slots of two lines, because hardware fetches lines in pairs: measured, slower one way;
+//  - a line that names each packet: one more transfer, for which the next one waits. Measured: slower, most of all
+//    between distant cores;
+//  - a word before each bulk piece: three pieces of 16 KiB no longer fit, and they do not begin at a page. Measured:
+//    less bandwidth.
 #pragma once
 
 #include <atomic>
@@ -61,8 +64,8 @@ inline constexpr std::uint32_t layout_version = 6;  ///< peers with another one 
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
-inline constexpr std::size_t largest_in_lines =
-    4 * line_size - sizeof(std::uint64_t);  ///< largest packet in the line ring, in bytes.
+/// Largest packet in the line ring, in bytes.
+inline constexpr std::size_t largest_in_lines = 4 * line_size - sizeof(std::uint64_t);
 /// A packet that begins in the last lines may run over the ring's end; the next message is then in line 0. Each such
 /// packet also uses line 127, so there is one at most.
 inline constexpr std::size_t overhang = 3;
@@ -154,9 +157,9 @@ static_assert(offsetof(Area, shared) == 1024 && offsetof(Area, lines) == 2048 &&
               sizeof(Area) == 61440);
 
 /// One page per process, lent to all peers read-only, with the shelf (shelf.hpp) behind it. `sleep` is 0 while the
-/// process is awake, else the number of its current sleep. One word per process, not a flag per pair: falling asleep is
-/// one store for any number of peers, and no peer can forge it for another. The number (not a bit) lets each sender
-/// ring once per sleep without writing here.
+/// process is awake, else the number of its current sleep. It is one word per process, not a flag per pair. Falling
+/// asleep is thus one store for any number of peers, and no peer can forge it for another. The number (not a bit) lets
+/// each sender ring once per sleep without writing here.
 struct alignas(4096) ParkPage {
   std::atomic<std::uint32_t> sleep;
 };

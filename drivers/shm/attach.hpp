@@ -55,9 +55,8 @@ class FreshPages {
   void make(const iovec* pieces, int count) noexcept;
   /// Records the duration of the copy in nanoseconds.
   void copied(std::size_t size, std::uint64_t ns) noexcept {
-    if (ns > size / 4)
-      expected_.store(true,
-                      std::memory_order_relaxed);  // slower than 4 GB/s; then a query costs little beside the copy
+    // Slower than 4 GB/s; then a query costs little beside the copy.
+    if (ns > size / 4) expected_.store(true, std::memory_order_relaxed);
   }
 
  private:

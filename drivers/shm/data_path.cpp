@@ -213,9 +213,9 @@ inline bool ShmDriver::takes(const Peer& peer, std::uint64_t mail) {
 /// function costs more than a look. Handling a message is another function, reached by a tail call, so that a look
 /// saves no registers.
 ///
-/// Where ranks share the processing units, one look is enough: a message that has not arrived yet comes from a sender
-/// that needs this unit to run. There, the lines of all inboxes are prefetched at once, because new messages lie in
-/// other units' caches.
+/// Where ranks share the processing units, one look is enough. The sender of a message that has not arrived yet needs
+/// this unit to run. There, the lines of all inboxes are prefetched at once, because new messages lie in other units'
+/// caches.
 inline int ShmDriver::poll_inboxes(int budget) {
   const std::size_t patience = gives_way_ ? 0 : 8;
   const std::size_t count = active_.size(), relaxes_at = gives_way_ ? count : 0;

@@ -9,7 +9,7 @@
 //                     └─ socket, process: in the driver's epoll, they report the peer's end; the socket is the
 //                     doorbell, too
 //
-// A Peer and its mappings live until the driver closes, also after failure: other threads may be in wake(), in
+// A Peer and its mappings live until the driver closes, also after failure. Other threads may be in wake(), in
 // remote_copy(), or at the shared lines.
 #pragma once
 

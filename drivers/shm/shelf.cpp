@@ -37,7 +37,7 @@ std::size_t Shelf::take(std::size_t count) {
     const std::uint64_t wanted = mask_of(first, count);
     if ((taken & wanted) != 0) {
       ++first;
-      // // acquire: pairs with the release in release(), so that the last reader's loads precede the new stores.
+      // acquire: pairs with the release in release(): the earlier use of the units happens before the new stores.
     } else if (taken_.compare_exchange_weak(taken, taken | wanted, std::memory_order_acquire)) {
       return first;
     } else {
@@ -53,8 +53,8 @@ bool Shelf::has_memory(std::size_t bytes) {
   const std::size_t before = backed_.load(std::memory_order_relaxed);
   if (bytes <= before) return true;
   if (!give_memory(memfd_, sizeof(ParkPage) + before, bytes - before)) return false;
-  ::madvise(own_ + before, bytes - before,
-            MADV_POPULATE_WRITE);  // one call; without it each page is populated at its first store
+  // One call; without it each page is populated at its first store.
+  ::madvise(own_ + before, bytes - before, MADV_POPULATE_WRITE);
   backed_.store(bytes, std::memory_order_release);
   return true;
 }

@@ -114,9 +114,8 @@ struct Frame {
 struct Region {
   std::vector<iovec> pieces;
   Access access = Access::get;
-  std::vector<std::pair<Rank, std::uint64_t>> readers =
-      {};                             ///< copies in flight: rank and incarnation of the reading process
-  std::vector<std::byte> shelf = {};  ///< the memory, if it belongs to the fabric
+  std::vector<std::pair<Rank, std::uint64_t>> readers = {};  ///< copies in flight, by reading process.
+  std::vector<std::byte> shelf = {};                         ///< the memory, if it belongs to the fabric
 };
 
 class Fabric {

@@ -24,10 +24,10 @@ constexpr int events_per_look = 64;
 // it.
 constexpr std::uint64_t look_every_ns = 50'000;
 constexpr int polls_per_clock = 8;  // the clock is read every so many polls only.
-constexpr int longest_look =
-    1024;  // most polls between two looks: some polls always find something, and clocks may stand still.
-constexpr int polls_awake =
-    1024;  // after so many polls without a sleep, the sockets leave the epoll set: the thread polls them anyway.
+// Most polls between two looks: some polls always find something, and clocks may stand still.
+constexpr int longest_look = 1024;
+// After so many polls without a sleep, the sockets leave the epoll set: the thread polls them anyway.
+constexpr int polls_awake = 1024;
 
 }  // namespace
 
@@ -195,8 +195,8 @@ void TcpDriver::set_timer() {
   if (wanted == timer_set_) return;
   itimerspec when = {};
   when.it_value.tv_sec = when.it_interval.tv_sec = wanted ? std::max(1, silence_s_ / 6) : 0;
-  if (::timerfd_settime(timer_.get(), 0, &when, nullptr) == 0)
-    timer_set_ = wanted;  // otherwise the next call tries again
+  // Otherwise the next call tries again.
+  if (::timerfd_settime(timer_.get(), 0, &when, nullptr) == 0) timer_set_ = wanted;
 }
 
 /// Puts links back into the epoll set, which then reports what they have by now. A link that cannot be added is lost:

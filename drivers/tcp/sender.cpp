@@ -91,8 +91,8 @@ Status Sender::took_nothing() {
     error_ = errno;
     return Status::failed;
   }
-  blocked_ =
-      errno == EAGAIN;  // interrupted or short of memory: no event will come, so poll() makes the caller try again
+  // Interrupted or short of memory: no event will come, so poll() makes the caller try again.
+  blocked_ = errno == EAGAIN;
   owes_ready_ = true;
   return Status::full;
 }
