@@ -14,8 +14,8 @@
 //     fault[:seed=N][:full=P][:burst=N][:short=P][:kill=N][:lose-rail=N][:rank=N]
 //                                  full:       with probability P, answers full though there is room, for `burst` polls
 //                                  short:      with probability P, asks landing() in small parts
-//                                  kill:       reports `rank`, else the first peer to get there, as dead at its Nth
-//                                  packet lose-rail:  reports all peers as failed, not lost, at the Nth packet in total
+//                                  kill:       reports `rank`, else the first to get there, as dead at its Nth packet
+//                                  lose-rail:  reports all peers as failed, not lost, at the Nth packet in total
 //     check                        reports violations of the contract by engine or driver (level 0)
 #pragma once
 
