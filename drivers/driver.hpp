@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The driver contract: all that the engine knows of a fabric, and all that a driver knows of the engine.
+// The driver contract: everything that the engine knows of a fabric, and everything that a driver knows of the engine.
 //
-// Who: the engine calls Driver; a driver calls DriverEvents. A driver includes this header and nothing else of
-//     Canelé, so that it can be built outside the tree.
-// Threads: the engine serialises all calls on one instance, except wake() and, if declared, remote_copy(). Which
-//     thread calls is open: the worker, a waiter, an application thread that sends. A driver needs no lock of its
-//     own, and keeps nothing in thread-local memory.
-// Surprise: a driver with `memory_only` set is called under the engine's lock. Its send and poll functions may
-//     then make no system call, and copy at most max_packet bytes.
+// The engine calls Driver; a driver calls DriverEvents. A driver includes this header and no other header of Canelé, so
+// that it can be built outside the tree.
 //
 //   engine ──open/connect/send/bulk/poll/arm──▶ Driver ──packet/landing/sent/connected/failed──▶ DriverEvents
 //
-// Life of a peer on one driver (the driver keeps the state; the engine sees only the events):
+// State of a peer in one driver (the driver keeps the state; the engine sees only the events):
 //
 //     unknown ──connect()──▶ connecting ──connected()──▶ up ──failed()──▶ failed (for good)
 //        └────────(the peer connects first)──connected()──▶ up        close() from any state
 //
-// Rules that hold for every function:
+// Threading: the engine serialises all calls on one instance, except wake() and, if the driver declares it,
+// remote_copy(). Any thread may make a call: the worker, a waiter, or an application thread that sends. A driver
+// therefore needs no lock of its own and keeps nothing in thread-local storage.
+//
+// Memory-only drivers: a driver with `memory_only` set is called under the engine's lock. Its send and poll functions
+// must then make no system call, and copy at most max_packet bytes.
+//
+// Rules for every function:
 //  - No function blocks, sleeps, throws, writes to stdout, or installs signal handlers.
-//  - A driver calls back (DriverEvents) from inside poll() only. What it learns elsewhere it keeps until the next
-//    poll(). poll() is not re-entered: a call back may call send functions, but not poll().
-//  - Back-pressure has one answer: Status::full. It means "nothing was taken"; the driver then owes one
-//    DriverEvents::ready(rank) when room appears. A send is taken whole or not at all. To try again before ready() is
-//    allowed (the engine does so with remote_copy() only): it may succeed, and adds no second debt.
-//  - Every byte from a peer is hostile: copy a header out of shared memory, check it, use the copy.
-//    On nonsense the driver closes that peer and reports failed() with a reason that names it.
-//  - After failed(rank, ...), and after Take::refused for a packet of that rank, the driver makes no further call back
-//    for it, and every token handed in for it is considered returned, those of remote_copy() too. Sends answer failed.
+//  - A driver calls DriverEvents from inside poll() only. It stores what it learns elsewhere until the next poll().
+//    poll() is not re-entered: a callback may call send functions, but not poll().
+//  - Back-pressure has one answer: Status::full. It means that the driver took nothing. The driver then owes one
+//    DriverEvents::ready(rank) when room appears. A send is taken whole or not at all. The engine may retry before
+//    ready() (it does so with remote_copy() only). A retry may succeed, and adds no second ready().
+//  - Every byte from a peer is untrusted: copy a header out of shared memory, check the copy, use the copy. On a
+//    malformed message the driver closes that peer and reports failed() with a reason that names the violation.
+//  - After failed(rank, ...), and after Take::refused for a packet of that rank, the driver makes no further callback
+//    for that rank. Every token handed in for it counts as returned, the tokens of remote_copy() included. Sends to it
+//    answer failed.
 #pragma once
 
 #include <sys/uio.h>
@@ -47,92 +50,95 @@
 
 namespace canele::drivers {
 
-/// Version of this contract; a driver built for another one is refused.
+/// Version of this contract. The engine rejects a driver that was built for another version.
 inline constexpr int contract_version = 13;
 
 using Rank = std::int32_t;
-inline constexpr Rank everybody = -1;    ///< all peers of a driver: see Driver::expose()
-using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets)
-using Token = void*;                     ///< the engine's name for an operation; never dereferenced by the driver
+inline constexpr Rank everybody = -1;    ///< all peers of a driver: see Driver::expose().
+using Address = std::vector<std::byte>;  ///< what a peer needs to connect; at most 512 bytes; public (no secrets).
+using Token = void*;                     ///< the engine's name for an operation; the driver never dereferences it.
 
 enum class Status : std::uint8_t {
-  ok,       ///< done: the memory handed in may be used again
-  pending,  ///< taken; the memory stays with the driver until the token comes back
-  full,     ///< nothing was taken; ready(rank) will follow
-  failed    ///< this peer, or this driver, cannot do it (see each function)
+  ok,       ///< done: the caller may use the memory that it handed in again.
+  pending,  ///< taken; the driver uses the memory until it returns the token.
+  full,     ///< nothing was taken; ready(rank) will follow.
+  failed    ///< this peer, or this driver, cannot do it (see each function).
 };
 
-/// How a sleeping engine learns that something arrived.
+/// How a sleeping engine learns that data has arrived.
 enum class WakeUp : std::uint8_t {
-  descriptor,  ///< descriptor() becomes readable by itself (a socket)
-  doorbell,    ///< descriptor() becomes readable because the peer's wake() rings it, once we have armed
-  none         ///< nothing: the engine sleeps in timed steps
+  descriptor,  ///< descriptor() becomes readable by itself (a socket).
+  doorbell,    ///< descriptor() becomes readable when the peer calls wake(), once this end is armed.
+  none         ///< no notification: the engine sleeps in timed steps.
 };
 
-/// What a driver can do. Data, fixed after open(). The conformance kit calls every operation that is declared.
+/// What a driver can do: plain data, fixed after open(). The conformance kit calls every operation that is declared
+/// here.
 struct Capabilities {
-  std::string_view name;            ///< "tcp": also how users name it
-  bool memory_only = false;         ///< see "Surprise" above
-  std::size_t max_inline = 0;       ///< send_inline() takes up to this many bytes; 0: not offered
-  std::size_t max_packet = 0;       ///< the longest packet for send_packet() and reserve(); at least 1 KiB
-  bool reserves = false;            ///< reserve()/commit(): packets are written straight into the driver's buffer
-  bool bulk_stream = false;         ///< bulk_send(): pushes into memory that the receiver names (landing()). Required:
-                                    ///< the way of large messages where nothing better is offered
-  std::size_t max_bulk = 1u << 30;  ///< longest piece for bulk_send()
-  bool get = false;                 ///< remote_copy(): the receiver pulls from memory that the sender has exposed
-  bool put = false;                 ///< remote_copy(): the sender pushes into memory that the receiver has exposed
-  bool copies_anywhere = false;     ///< remote_copy() may be called by any thread, and answers ok or failed at once
-  bool copies_by_hardware = false;  ///< a pending remote_copy() goes on while no thread is in the driver
-  std::size_t max_copy = 1u << 30;  ///< longest piece for remote_copy()
-  std::size_t copy_from = 0;        ///< shorter messages cost both ends less by bulk_send() than by remote_copy()
-  std::size_t copy_from_shared_core = 0;  ///< the same where threads that compute want this end's core: each piece of a
-                                          ///< stream then costs a switch of threads, which one copy does not
-  std::size_t shelf = 0;                  ///< expose() to `everybody`: up to so many bytes; 0: not offered
-  std::size_t exposure_size = 0;          ///< the longest exposure that expose() writes; at most Exposure::max_size
-  int shared_lines = 0;                   ///< shared_lines(): how many each end of a pair has; 0: none
+  std::string_view name;            ///< for example "tcp"; users select the driver by this name.
+  bool memory_only = false;         ///< called under the engine's lock: no system calls (see the top of this file).
+  std::size_t max_inline = 0;       ///< largest packet for send_inline(), in bytes; 0: not supported.
+  std::size_t max_packet = 0;       ///< largest packet for send_packet() and reserve(), in bytes; at least 1 KiB.
+  bool reserves = false;            ///< reserve()/commit() work: the engine writes a packet into the driver's buffer.
+  bool bulk_stream = false;         ///< supports bulk_send(): writes into memory that the receiver names in landing().
+                                    ///< Required: large messages use it where the driver supports nothing better.
+  std::size_t max_bulk = 1u << 30;  ///< largest piece for bulk_send(), in bytes.
+  bool get = false;                 ///< remote_copy() can read from memory that the peer (the sender) has exposed.
+  bool put = false;                 ///< remote_copy() can write into memory that the peer (the receiver) has exposed.
+  bool copies_anywhere = false;     ///< any thread may call remote_copy(), which then answers ok or failed at once.
+  bool copies_by_hardware = false;  ///< a pending remote_copy() goes on while no thread is in the driver.
+  std::size_t max_copy = 1u << 30;  ///< largest piece for remote_copy(), in bytes.
+  std::size_t copy_from = 0;        ///< in bytes; below it, bulk_send() costs both ends less than remote_copy().
+  std::size_t copy_from_shared_core = 0;  ///< replaces copy_from where compute threads want this end's core: each piece
+                                          ///< of a stream then costs a thread switch, which one copy avoids.
+  std::size_t shelf = 0;                  ///< most bytes that expose() to `everybody` takes; 0: not supported.
+  std::size_t exposure_size = 0;  ///< largest exposure that expose() writes, in bytes; at most Exposure::max_size.
+  int shared_lines = 0;           ///< how many SharedLine each end of a pair has; 0: none.
   WakeUp wake_up = WakeUp::none;
-  bool reaches_self = false;        ///< can send to the own rank
-  bool reaches_local = false;       ///< can reach ranks of this host
-  bool reaches_remote = false;      ///< can reach ranks of other hosts
-  bool detects_failure = false;     ///< failed() comes by itself when a peer dies
-  int max_instances = 0;            ///< open instances per process; 0: no limit
-  std::uint32_t latency_ns = 1000;  ///< estimates for cost models until canele-perf sample has measured
-  std::uint32_t gap_ns = 0;         ///< time between two packets worth waiting to aggregate; 0: never wait
-  double bandwidth = 1.0;           ///< bytes per nanosecond
+  bool reaches_self = false;        ///< can send to its own rank.
+  bool reaches_local = false;       ///< can reach ranks of this host.
+  bool reaches_remote = false;      ///< can reach ranks of other hosts.
+  bool detects_failure = false;     ///< reports failed() by itself when a peer dies.
+  int max_instances = 0;            ///< open instances per process; 0: no limit.
+  std::uint32_t latency_ns = 1000;  ///< estimate for the cost models, used until canele-perf sample has measured.
+  std::uint32_t gap_ns = 0;         ///< time between two packets that is worth waiting to aggregate; 0: never wait.
+  double bandwidth = 1.0;           ///< bytes per nanosecond.
 };
 
 /// The engine's answer to a packet.
 enum class Take : std::uint8_t {
   taken,
-  later,   ///< not now: the driver keeps the packet and presents it again at a later poll(); until it is taken,
-           ///< arm() answers false. No event: it does not count in what poll() returns
-  refused  ///< nonsense: the driver closes the peer; it makes no further call back for it (the engine knows why)
+  later,   ///< not now: the driver keeps the packet and presents it again at a later poll(). Until the packet is taken,
+           ///< arm() answers false. It is no event: poll() does not count it.
+  refused  ///< malformed: the driver closes the peer and makes no further callback for it (the engine already knows the
+           ///< reason).
 };
 
-/// Memory of this process that a peer may read or write while the exposure lasts: opaque bytes that travel to it, and a
-/// handle that stays.
+/// Memory of this process that a peer may read or write while the exposure lasts. The bytes are opaque and travel to
+/// the peer; the handle stays in this process.
 struct Exposure {
   static constexpr std::size_t max_size = 256;
   std::uint16_t size = 0;
   std::byte bytes[max_size];
-  std::uint64_t handle = 0;           ///< for withdraw(); 0: there is nothing to withdraw
-  const std::byte* copied = nullptr;  ///< of one to `everybody`: where what was copied lies, until withdraw()
+  std::uint64_t handle = 0;  ///< for withdraw(); 0: nothing to withdraw
+  /// For an exposure to `everybody`: address of the copied data, valid until withdraw().
+  const std::byte* copied = nullptr;
 };
 
-/// One cache line that both processes of a pair may change, with atomic operations. Zero at first.
+/// One cache line that both processes of a pair may change, with atomic operations. Initially zero.
 struct alignas(64) SharedLine {
   std::atomic<std::uint64_t> words[8];
 };
 
-/// The shared lines of a pair: `count` whose use we decide, and as many whose use the peer decides. Whatever the peer
-/// writes there is to be checked, like any byte from it.
+/// The shared lines of a pair: this end decides the use of `count` lines, and the peer decides the use of as many
+/// others. Check whatever the peer writes there, like any byte from a peer.
 struct SharedLines {
   SharedLine* ours = nullptr;
   SharedLine* theirs = nullptr;
   int count = 0;  ///< capabilities().shared_lines, or 0: none with this peer
 };
 
-/// Packets of the same length that lie at equal distances, in the order in which they were sent.
+/// Packets of equal length that lie at equal distances, in the order in which they were sent.
 struct PacketRun {
   const std::byte* first = nullptr;
   std::size_t apart = 0, length = 0;
@@ -140,25 +146,25 @@ struct PacketRun {
 
   std::span<const std::byte> at(int i) const { return {first + static_cast<std::size_t>(i) * apart, length}; }
 };
-/// The engine's answer to a run: so many of its first packets are taken; and what it says of the one behind them, which
-/// is `taken` if there is none.
+/// The engine's answer to a run: the first `count` packets are taken, and `next` is its answer to the packet behind
+/// them. `next` is `taken` if no packet follows.
 struct RunTaken {
   int count = 0;
   Take next = Take::taken;
 };
 
-/// Which way remote_copy() goes: out of the peer's memory, or into it.
+/// Direction of remote_copy(): get reads the peer's memory, put writes it.
 enum class Access : std::uint8_t { get, put };
 
-/// What the engine does for a driver. All calls from inside poll().
+/// What the engine does for a driver. The driver makes all these calls from inside poll().
 class DriverEvents {
  public:
-  /// A whole packet from `from`. The bytes are lent for the duration of the call, and may be memory that the peer can
-  /// still change.
+  /// Delivers a whole packet from `from`. The bytes are lent for the duration of the call, and may be memory that the
+  /// peer can still change.
   virtual Take packet(Rank from, std::span<const std::byte> bytes) = 0;
 
-  /// The same for several that are there already, each as if it were presented alone, for less. A driver need not use
-  /// it.
+  /// Delivers several packets that have already arrived, each as if packet() delivered it alone, at a lower cost. A
+  /// driver need not use this function.
   virtual RunTaken packets(Rank from, const PacketRun& run) {
     for (int i = 0; i < run.count; ++i) {
       if (const Take answer = packet(from, run.at(i)); answer != Take::taken) return {i, answer};
@@ -166,73 +172,79 @@ class DriverEvents {
     return {run.count, Take::taken};
   }
 
-  /// A hint, of a driver that sees packets before their turn, and only while looks_ahead: a packet that will be
-  /// presented later, at `bytes`, which the peer can still change. Each once, in their order, the one that is presented
-  /// next included; at most look_ahead of them wait to be presented. It changes nothing.
+  /// Hints at a packet that the driver will present later. `bytes` is memory that the peer can still change. For
+  /// drivers that see packets before their turn, and only while looks_ahead is set. The driver hints at each packet
+  /// once, in order, including the packet that it presents next. At most look_ahead hinted packets wait to be
+  /// presented. The hint changes no state.
   virtual void foresee([[maybe_unused]] Rank from, [[maybe_unused]] std::span<const std::byte> bytes) noexcept {}
   static constexpr int look_ahead = 24;
-  /// Does it pay? The engine's to say, in packet() and packets().
+  /// True if hints are worthwhile. The engine sets it in packet() and packets().
   bool looks_ahead = false;
 
-  /// Bytes [offset, offset + length) of bulk transfer `key` from `from` are at hand: where do they go?
-  /// Writes at most `max` pieces, in order, and returns their number. The pieces are lent until landed() for them, the
-  /// next landing() for that transfer, or failed(); until then the driver presents nothing else from this rank. They
-  /// may cover less than asked (the driver asks again for the rest), never more. 0: nobody wants them (an unknown key):
-  /// the driver drops all `length` bytes.
+  /// Asks where bytes [offset, offset + length) of bulk transfer `key` from `from` go; they are ready to be written.
+  /// Writes at most `max` pieces to `out`, in order, and returns their number. The pieces are lent until landed() for
+  /// them, the next landing() for that transfer, or failed(). Until then the driver presents nothing else from this
+  /// rank. The pieces may cover less than `length` bytes, never more: the driver then asks again for the rest. 0 means
+  /// that no receive wants the bytes (an unknown key): the driver drops all `length` bytes.
   virtual int landing(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
                       int max) = 0;
 
-  /// `length` bytes at `offset` have been written where the last landing() for them said.
+  /// Reports that `length` bytes at `offset` have been written where the last landing() for them said.
   virtual void landed(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length) = 0;
 
-  /// An operation that answered `pending` is over; its memory belongs to the engine again.
+  /// Reports that an operation that answered `pending` is complete; its memory belongs to the engine again. `status` is
   /// ok, or failed (a remote_copy() whose other end cannot be reached).
   virtual void done(Token token, Status status) = 0;
 
-  /// Room again after `full`.
+  /// Reports that there is room again after `full`.
   virtual void ready(Rank rank) = 0;
 
-  /// The peer can be sent to. Also when the peer connected first. Once per peer. The engine sends only after it; a
-  /// driver answers what is tried before with full (and ready() follows this call) or with failed, and takes nothing.
+  /// Reports that the engine can send to the peer, also when the peer connected first. Called once per peer. The engine
+  /// sends only after this call. The driver answers an earlier attempt with full (ready() then follows this call) or
+  /// with failed, and takes nothing.
   virtual void connected(Rank rank) = 0;
 
-  /// The peer cannot be reached any more, or never could: refused, died, garbage. `reason` is for people.
-  /// lost = true: the peer process is gone or misbehaved; false: this driver does not fit it (try the next one). That
-  /// counts before connected(). After it either value is the loss of this rail, and of the peer if no other rail is up.
+  /// Reports that the peer cannot be reached any more, or never could: it rejected the connection, died, or sent
+  /// malformed data. `reason` is text for users. lost = true: the peer process is gone or misbehaved. lost = false:
+  /// this driver does not fit the peer, and the engine tries the next driver. The distinction counts before connected()
+  /// only. After connected() either value is the loss of this rail, and the loss of the peer if no other rail is up.
   virtual void failed(Rank rank, bool lost, std::string_view reason) = 0;
 
  protected:
   ~DriverEvents() = default;
 };
 
-/// What a driver may use of the world: no clock, no environment, no randomness except through this.
+/// What a driver may use of its environment. It reaches the clock, the settings and random numbers only through this
+/// class.
 class DriverContext {
  public:
+  /// Returns the time in nanoseconds; it never goes back.
   virtual std::uint64_t now_ns() = 0;
   virtual std::uint64_t random() = 0;
-  /// Value of setting CANELE_<name>, or `fallback`.
+  /// Returns the value of setting CANELE_<name>, or `fallback`.
   virtual std::string setting(std::string_view name, std::string_view fallback) = 0;
-  /// A rank of whom the launcher says that its process is dead; -1: none. Each once, to drivers that do not detect
-  /// failures: such a driver asks in poll(), and failed(rank, true, ...) follows from some poll(), as soon as nothing
-  /// writes into the engine's memory for that peer any more.
+  /// Returns a rank whose process is dead according to the launcher, or -1: none. Each dead rank is returned once, to
+  /// drivers that do not detect failures. Such a driver asks in poll(). It then calls failed(rank, true, ...) from some
+  /// poll(), as soon as nothing writes into the engine's memory for that peer any more.
   virtual Rank next_death() { return -1; }
-  /// One line, for people, at the given level (0 error, 1 warning, 2 info, 3 debug).
+  /// Writes one line for users at the given level (0 error, 1 warning, 2 info, 3 debug).
   virtual void log(int level, std::string_view text) = 0;
 
-  Rank rank = 0;                      ///< own rank
-  Rank size = 1;                      ///< ranks in the job
-  bool crowded = false;               ///< more ranks on this host than processing units: who finds nothing gives way
-  std::uint64_t job = 0;              ///< identifies the job; the same in every rank
-  std::uint64_t incarnation = 0;      ///< identifies this process; another one in every start
-  std::string argument;               ///< what the user wrote after the driver's name and a colon; "" nothing
-  std::span<const std::byte> secret;  ///< 16 bytes shared by the job; never to be sent or logged
+  Rank rank = 0;          ///< this process's rank.
+  Rank size = 1;          ///< number of ranks in the job.
+  bool crowded = false;   ///< oversubscribed: this host has more ranks than processing units. A thread that finds no
+                          ///< work then yields its core.
+  std::uint64_t job = 0;  ///< identifies the job; equal in all ranks.
+  std::uint64_t incarnation = 0;      ///< identifies this process; every start of a rank has another one.
+  std::string argument;               ///< what the user wrote after the driver's name and a colon; "": nothing.
+  std::span<const std::byte> secret;  ///< 16 bytes shared by the job; never send or log them.
   DriverEvents* events = nullptr;
 
  protected:
   ~DriverContext() = default;
 };
 
-/// A count that one thread at a time changes, and any thread reads.
+/// A counter that one thread at a time changes, and any thread reads.
 class Count {
  public:
   Count() = default;
@@ -255,7 +267,7 @@ class Count {
   std::atomic<std::uint64_t> value_ = 0;
 };
 
-/// A driver instance. Functions ending in _impl are written by the driver; the engine calls the wrappers, which check
+/// A driver instance. A driver implements the functions that end in _impl; the engine calls the wrappers, which check
 /// and count.
 class Driver {
  public:
@@ -270,13 +282,13 @@ class Driver {
   virtual ~Driver() = default;
 
   const Capabilities& capabilities() const { return capabilities_; }
-  Counters counters;  ///< written under the same serialisation as the calls, `*_received` by the engine under its lock
-  /// Calls of poll() so far. Any thread.
+  Counters counters;  ///< written under the serialisation of the calls, `*_received` by the engine under its lock
+  /// Returns the number of calls of poll() so far. Any thread.
   std::uint64_t polls() const { return polls_.load(std::memory_order_relaxed); }
 
-  /// Starts the driver: listens, allocates. Fills capabilities_ and writes the address that peers connect to.
-  /// failed: *reason says why this machine cannot run it ("no such interface eth7"); the instance is then destroyed.
-  /// Called once, first. `context` outlives the driver.
+  /// Starts the driver: it listens and allocates. Fills capabilities_ and writes the address that peers connect to.
+  /// failed: *reason says why this machine cannot run the driver ("no such interface eth7"); the engine then destroys
+  /// the instance. Called once, first. `context` outlives the driver.
   Status open(DriverContext& context, Address* address, std::string* reason) {
     const Status status = open_impl(context, address, reason);
     assert(status == Status::failed || capabilities_.max_packet >= 1024);
@@ -284,25 +296,26 @@ class Driver {
   }
 
   /// Begins to connect to `peer`, whose open() wrote `address`. pending: connected() or failed() will come from poll().
-  /// failed: this driver cannot reach such an address (another host); nothing will come. Once per peer.
+  /// failed: this driver cannot reach such an address (another host), and no event will come. Called once per peer.
   Status connect(Rank peer, std::span<const std::byte> address) { return connect_impl(peer, address); }
 
-  /// Sends head + body (together 1 … max_inline bytes) as one packet. ok or full. The cheapest way: fits a few cache
-  /// lines or an inject.
+  /// Sends head + body (together 1 … max_inline bytes) as one packet. Answers ok or full. This is the cheapest send:
+  /// the packet fits a few cache lines or one inject.
   Status send_inline(Rank peer, const void* head, std::size_t head_size, const void* body, std::size_t body_size) {
     assert(head_size + body_size <= capabilities_.max_inline);
     return count_send(send_inline_impl(peer, head, head_size, body, body_size), head_size + body_size);
   }
 
-  /// Sends `count` pieces (together 1 … max_packet bytes) as one packet. ok: copied or written; pending: the pieces
-  /// stay in use until done(token); full. The array of pieces itself may go after the call.
+  /// Sends `count` pieces (together 1 … max_packet bytes) as one packet. ok: the pieces were copied or written.
+  /// pending: the pieces stay in use until done(token). full: nothing was taken. The caller may free the array of
+  /// pieces itself after the call.
   Status send_packet(Rank peer, const iovec* pieces, int count, std::size_t size, Token token) {
     assert(size > 0 && size <= capabilities_.max_packet);
     return count_send(send_packet_impl(peer, pieces, count, size, token), size);
   }
 
-  /// Room for a packet of up to `size` bytes in the driver's own buffer, or an empty span (= full).
-  /// At most one reservation per driver is open; commit() or a commit of 0 bytes (= give it back) ends it.
+  /// Returns room for a packet of up to `size` bytes in the driver's own buffer, or an empty span (= full). At most one
+  /// reservation per driver is open. commit() ends it; a commit of 0 bytes gives the room back.
   std::span<std::byte> reserve(Rank peer, std::size_t size) {
     assert(capabilities_.reserves && size <= capabilities_.max_packet);
     auto room = reserve_impl(peer, size);
@@ -314,9 +327,9 @@ class Driver {
     if (size > 0) count_send(Status::ok, size);
   }
 
-  /// Pushes bytes [offset, offset + size) of transfer `key` to the peer, which asks its engine where they go. `key` is
-  /// the peer's name for it. Same answers as send_packet, but a memory_only driver never answers pending. In order with
-  /// packets of the same peer. size <= max_bulk.
+  /// Writes bytes [offset, offset + size) of transfer `key` to the peer, whose driver asks its engine where they go.
+  /// `key` is the peer's name for the transfer. The answers are those of send_packet(), but a memory_only driver never
+  /// answers pending. The bytes stay in order with packets to the same peer. size <= max_bulk.
   Status bulk_send(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count, std::size_t size,
                    Token token) {
     assert(capabilities_.bulk_stream && size > 0);
@@ -326,12 +339,15 @@ class Driver {
     return status;
   }
 
-  /// Makes memory accessible to the peer, for one kind of access; *exposure travels to it. ok, or failed: not possible
-  /// for this memory (too many pieces). A system-call driver may register the memory here. The engine keeps the memory
-  /// alive until the peer has said that it is done, or is dead, and then calls withdraw() with the handle.
-  /// To `everybody`, for get: the pieces (together at most capabilities().shelf bytes) are copied at once to where
-  /// every peer can read them, by less than expose() costs it; they need not be kept, and the handle is not 0. failed:
-  /// no room now. By any thread, beside any other function; so is withdraw() of it.
+  /// Makes memory accessible to the peer for one kind of access; the engine sends *exposure to the peer. Answers ok, or
+  /// failed: not possible for this memory (too many pieces). A driver that makes system calls may register the memory
+  /// here. The engine keeps the memory alive until the peer has said that it is done, or is dead. It then calls
+  /// withdraw() with the handle.
+  ///
+  /// With peer = `everybody`, for get only: the driver copies the pieces at once to where every peer can read them. The
+  /// pieces together have at most capabilities().shelf bytes. The copy costs the peers less than expose() to each of
+  /// them. The caller need not keep the pieces, and the handle is not 0. failed: no room at present. Any thread may
+  /// call expose() to `everybody` and withdraw() of its handle, concurrently with any other function.
   Status expose(Rank peer, Access access, const iovec* pieces, int count, Exposure* exposure) {
     assert(access == Access::get ? capabilities_.get : capabilities_.put);
     assert(peer != everybody || (access == Access::get && capabilities_.shelf != 0));
@@ -343,10 +359,11 @@ class Driver {
   /// Ends an exposure. Not called for handle 0.
   void withdraw(std::uint64_t handle) { withdraw_impl(handle); }
 
-  /// Copies bytes [offset, offset + size) between memory that the peer has exposed and `pieces`; size <= max_copy. ok;
-  /// pending: done(token) follows; full; or failed: the other end is gone, or the exposure makes no sense. With
-  /// copies_anywhere: by several threads at once and beside any other function of this instance, ok or failed only; it
-  /// may make system calls even in a memory_only driver, and does not call back.
+  /// Copies bytes [offset, offset + size) between memory that the peer has exposed and `pieces`; size <= max_copy. ok:
+  /// copied. pending: done(token) follows. full: nothing was taken. failed: the other end is gone, or the exposure is
+  /// malformed. With copies_anywhere, several threads may call it at once, concurrently with any other function of this
+  /// instance. It then answers ok or failed only and makes no callback. It may make system calls even in a memory_only
+  /// driver.
   Status remote_copy(Rank peer, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
                      const iovec* pieces, int count, std::size_t size, Token token) {
     assert(access == Access::get ? capabilities_.get : capabilities_.put);
@@ -354,47 +371,49 @@ class Driver {
     return remote_copy_impl(peer, access, exposure, offset, pieces, count, size, token);
   }
 
-  /// Lines that both processes can change: with them sender and receiver of a large message agree, without a packet,
-  /// on who copies what. Valid from connected() until close(), also after failed(), for any
-  /// thread. count 0: there are none.
+  /// Returns the cache lines that both processes of the pair can change. Through them, sender and receiver of a large
+  /// message agree on which end copies which chunk, without a packet. Valid from connected() until close(), also after
+  /// failed(), for any thread. count 0: there are none.
   SharedLines shared_lines(Rank peer) const {
     const auto found = shared_lines_.find(peer);
     return found != shared_lines_.end() ? found->second : SharedLines{};
   }
 
-  /// Which process of that rank this driver is connected to: its DriverContext::incarnation, proven when they met.
-  /// 0: the driver cannot tell. Valid from connected() on. So the engine notices that two drivers have met two
-  /// processes of one rank: the launcher has started it again.
+  /// Returns which process of that rank this driver is connected to: its DriverContext::incarnation, proven in the
+  /// handshake. 0: the driver cannot tell. Valid from connected() on. With it the engine notices that two drivers are
+  /// connected to two processes of one rank, because the launcher has restarted the rank.
   std::uint64_t incarnation_of(Rank peer) const {
     const auto found = incarnations_.find(peer);
     return found != incarnations_.end() ? found->second : 0;
   }
 
-  /// True if what goes to that rank does not leave this host: then all such links share its processors, not a network,
-  /// and whoever hands data on for others saves nothing. Valid from connected() on; memory-only drivers need not tell.
+  /// Returns true if data for that rank does not leave this host. All such links share the host's processors, not a
+  /// network, so a rank that forwards data for others saves nothing. Valid from connected() on; memory-only drivers
+  /// need not set it.
   bool is_local(Rank peer) const { return local_.contains(peer); }
 
-  /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Returns how many events it
-  /// reported (any call back but a packet answered `later`): 0 means truly nothing happened. Pushes what was stuck
-  /// (short writes) as well.
+  /// Looks for arrivals and completions, and reports them; at most about `budget` packets. Also continues stalled
+  /// output (short writes). Returns how many events it reported: every callback counts, except a packet that was
+  /// answered `later`. 0 means that truly nothing happened.
   int poll(int budget) {
     polls_.store(polls() + 1, std::memory_order_relaxed);
     return poll_impl(budget);
   }
 
-  /// The descriptor to sleep on (WakeUp::descriptor and doorbell), readable when poll() has something to do. Constant
-  /// after open().
+  /// Returns the descriptor to sleep on (WakeUp::descriptor and doorbell). It is readable when poll() has something to
+  /// do. Constant after open().
   int descriptor() const { return descriptor_impl(); }
 
-  /// The engine is about to sleep. After arm(), any arrival makes descriptor() readable. false: something is there
-  /// already, poll first (the driver is then not armed). Called with no other call in progress on this instance.
+  /// Prepares for sleep: after arm(), any arrival makes descriptor() readable. Returns false if something has already
+  /// arrived: the engine must poll first, and the driver is not armed. Called with no other call in progress on this
+  /// instance.
   bool arm() { return arm_impl(true); }
 
-  /// The engine is awake: arrivals need not make descriptor() readable. Clears a doorbell that rang.
+  /// Ends the sleep: arrivals need not make descriptor() readable any more. Clears a doorbell that rang.
   void disarm() { arm_impl(false); }
 
-  /// True if the last send to `peer` found its receiver asleep, so that wake(peer) is due. Cleared by the call. Memory
-  /// only.
+  /// Returns true if the last send to `peer` found its receiver asleep, so that wake(peer) is due. The call clears the
+  /// condition. Memory-only drivers only.
   bool wants_wake(Rank peer) {
     if (wakes_due_ == 0 || !wants_wake_impl(peer)) [[likely]]
       return false;
@@ -402,23 +421,24 @@ class Driver {
     return true;
   }
 
-  /// Rings the peer's doorbell: one system call. By any thread, beside any other function; outside the engine's lock.
+  /// Rings the peer's doorbell: one system call. Any thread may call it, concurrently with any other function, outside
+  /// the engine's lock.
   void wake(Rank peer) { wake_impl(peer); }
 
-  /// Closes everything; peers that are still up see the end of the connection after all that was sent. Nothing is
-  /// called back. The last call, and once.
+  /// Closes everything. Peers that are still up see the end of the connection after everything that was sent. Makes no
+  /// callback. Called once, last.
   void close() { close_impl(); }
 
  protected:
-  /// Before connected(): the pair has shared lines.
+  /// Records that the pair has shared lines. Call before connected().
   void share_lines(Rank peer, SharedLines lines) { shared_lines_[peer] = lines; }
-  /// Before connected(): which process that is.
+  /// Records which process that rank is. Call before connected().
   void met(Rank peer, std::uint64_t incarnation) { incarnations_[peer] = incarnation; }
-  /// Before connected(): what goes there does not leave this host.
+  /// Records that data for that rank does not leave this host. Call before connected().
   void stays_here(Rank peer) { local_.insert(peer); }
 
   Capabilities capabilities_;
-  int wakes_due_ = 0;  ///< peers for which wants_wake_impl() has yet to say true; the driver raises it
+  int wakes_due_ = 0;  ///< peers for which wants_wake_impl() has yet to return true; the driver raises it
 
  private:
   Status count_send(Status status, std::size_t size) {
@@ -461,16 +481,16 @@ class Driver {
 
 /// How a driver is found: each family defines one, listed in comm's registry (or exported by a module).
 struct DriverFactory {
-  int contract;              ///< contract_version at the time it was compiled
-  std::string_view name;     ///< "tcp"
-  std::string_view summary;  ///< one line for canele-info
+  int contract;  ///< How the engine finds a driver. Each family defines one factory, listed in comm's registry (or
+                 ///< exported by a module).
+  std::string_view name;     ///< contract_version when the driver was compiled.
+  std::string_view summary;  ///< for example "tcp".
   std::unique_ptr<Driver> (*create)();
-  /// "" if the driver can run on this machine, else why not. Cheap; leaves nothing behind.
+  /// one line for canele-info
   std::string (*unavailable)();
 };
 
-/// In a driver that is built as a module (canele-driver-<name>.so), once: how the engine finds its factory. Modules are
-/// looked for in the directories of CANELE_DRIVER_PATH, then in canele/ beside libcanele.
+/// Returns "" if the driver can run on this machine, else why not. Cheap, and leaves nothing behind.
 #define CANELE_DRIVER_MODULE(factory)                                                                             \
   extern "C" __attribute__((visibility("default"))) const canele::drivers::DriverFactory* canele_driver_module(); \
   extern "C" const canele::drivers::DriverFactory* canele_driver_module() { return &(factory); }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// check: watches both sides of the contract and reports what breaks it, with the call and the rank. See decorators.hpp.
+// check: watches both sides of the contract and reports each violation, with the call and the rank. See decorators.hpp.
 //
-// Who, threads: as driver.hpp says of a driver; a remote_copy() by another thread is only looked at, never recorded.
-// Surprise: it repairs nothing: what is wrong is passed on as it is, after the report. Reports end after most_reports.
+// Called as drivers/driver.hpp says of a driver. A remote_copy() by another thread is only inspected, never recorded.
 //
 //   peers_:  rank ──▶ asked, up, failed, owed             tokens_:  token ──▶ rank      (one entry per operation)
 //   granted_: (rank, key) ──▶ bytes that landing() gave and landed() has not taken back
+//
+// It repairs nothing: after the report, a wrong call is passed on unchanged. Reports end after most_reports.
 #include <atomic>
 #include <set>
 #include <unordered_map>
@@ -67,7 +68,7 @@ class Check final : public Decorator {
     begin(call, rank);
     if (reserved_ >= 0) by_engine(call, rank, "while a reservation is open");
   }
-  /// What a send has answered.
+  /// Checks the answer of a send.
   Status end(std::string_view call, Rank rank, Status status) {
     Peer& peer = peers_[rank];
     if (status == Status::full) peer.owed = true;
@@ -163,7 +164,7 @@ class Check final : public Decorator {
     Decorator::close_impl();
   }
 
-  // ------------------------------------------------------------------------------------------ call backs of the driver
+  // ------------------------------------------------------------------------------------------ callbacks of the driver
 
   Peer& called(std::string_view call, Rank rank, bool must_be_up) {
     if (closing_) by_driver(call, rank, "from close()");
@@ -253,7 +254,7 @@ class Check final : public Decorator {
   std::size_t reserved_size_ = 0;
   int reports_ = 0;
   bool open_ = false, polling_ = false, closing_ = false;
-  bool reported_ = false;  ///< in this poll; a packet that the engine wants later is no event
+  bool reported_ = false;  ///< in this poll; a packet that the engine answers `later` is no event
   std::atomic<bool> wrong_copy_{false};
 };
 

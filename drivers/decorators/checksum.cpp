@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// checksum: every byte that a driver carries has a CRC32C, and what does not fit its sum is never delivered.
+// checksum: adds a CRC32C to every byte that a driver carries, and never delivers data whose sum is wrong.
 //
 //   packet:   bytes of the engine                          | u8 1 | u32 sum of all before
 //   bulk:     u64 key | u64 offset | bytes of the transfer | u8 2 | u32 sum of all before       little-endian
 //
-// Who: the engine, around every driver but self, if CANELE_CHECKSUM=packets. Threads: as driver.hpp says of a driver.
-// Surprise: bulk data goes in packets, too, and is copied once more, when its sum is right: a stream into the user's
-//      memory would be wrong there before anybody knew. For the same reason there is no remote_copy(), no exposure.
+// The engine wraps it around every driver but self, if CANELE_CHECKSUM=packets. drivers/driver.hpp gives the threading.
+//
+// Bulk data goes in packets, too, and is copied once more after its sum is verified. A stream into the user's memory
+// would be wrong there before the error was known. For this reason there is no remote_copy() and no exposure either.
 //
 // Rejected: a sum in the engine's chunks (every driver, and the path of small messages, would pay for it also when it
-//     is off); a sum per message (it would be known after delivery, and a rail could not be told from the other).
+// is off). Rejected: a sum per message (it would be known after delivery, and would not tell which rail damaged the
+// data).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -28,7 +30,7 @@ namespace {
 enum class What : std::uint8_t { packet = 1, bulk = 2 };
 constexpr std::size_t bulk_head_size = 16, trailer_size = 5, least_packet = 1024, longest_inline = 256;
 
-/// What is written around one packet; stays while its driver is sending it.
+/// What is written around one packet; it lives until its driver has sent the packet.
 struct Around {
   std::array<std::byte, bulk_head_size> head;
   std::array<std::byte, trailer_size> trailer;
@@ -42,7 +44,8 @@ struct UnderWay {
 void put_trailer(std::byte* to, What what, std::uint32_t sum) {
   to[0] = static_cast<std::byte>(what);
   sum = crc32c(sum, to, 1);
-  std::memcpy(to + 1, &sum, sizeof sum);  // little-endian, as all that the engine writes (comm/packet/wire.hpp)
+  // Little-endian, like everything that the engine writes (comm/packet/wire.hpp).
+  std::memcpy(to + 1, &sum, sizeof sum);
 }
 
 class Checksum final : public Decorator {
@@ -119,7 +122,7 @@ class Checksum final : public Decorator {
     spare_.pop_back();
     return one;
   }
-  /// Whatever of `under_way_` is over.
+  /// Recycles the entries of `under_way_` that are complete.
   template <typename Over>
   void give_back(Over over) {
     for (std::size_t i = under_way_.size(); i-- > 0;) {
@@ -175,7 +178,7 @@ class Checksum final : public Decorator {
                     pieces[static_cast<std::size_t>(i)].iov_len);
         part += pieces[static_cast<std::size_t>(i)].iov_len;
       }
-      if (part == 0) break;  // nobody wants it
+      if (part == 0) break;  // no receive wants the bytes
       engine().landed(from, key, offset, part);
       offset += part;
       bytes = bytes.subspan(part);
@@ -183,7 +186,7 @@ class Checksum final : public Decorator {
     return Take::taken;
   }
 
-  /// The engine hears why; the driver, that it has to close.
+  /// Reports the reason to the engine, and makes the driver close the peer.
   Take damaged(Rank from, std::size_t size) {
     failed(from, true,
            std::string(capabilities_.name) + ": rank " + std::to_string(from) + " sent a packet of " +
@@ -191,7 +194,7 @@ class Checksum final : public Decorator {
     return Take::refused;
   }
 
-  void connected(Rank rank) override {  // its lines are for remote_copy()
+  void connected(Rank rank) override {  // without shared lines, which serve remote_copy()
     met(rank, inner().incarnation_of(rank));
     if (inner().is_local(rank)) stays_here(rank);
     engine().connected(rank);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// CRC32C by instruction or table; see crc32c.hpp. Threads: any.
-// Surprise: which of them is decided at the first call, not when the program is loaded, and not by the compiler's
-//     flags: a distribution builds for the oldest machine.
+// CRC32C by instruction or table. See crc32c.hpp.
+//
+// The first call decides between the two, not the program's loading and not the compiler's flags: a distribution builds
+// for the oldest machine.
 #include "drivers/decorators/crc32c.hpp"
 
 #include <array>
@@ -19,7 +20,7 @@ constexpr std::uint32_t polynomial = 0x82f63b78;  // bit-reversed
 constexpr std::size_t slices = 8;                 // bytes looked up at once
 using Tables = std::array<std::array<std::uint32_t, 256>, slices>;
 
-/// tables[k][b]: what byte b does to the sum k bytes later.
+/// tables[k][b]: the effect of byte b on the sum k bytes later.
 constexpr Tables make_tables() {
   Tables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reads a list of decorators and wraps a driver in them; see decorators.hpp. Who, threads: see there.
-// Surprise: what a reliable driver may not do (drop, duplicate, reorder) is known here only to say why it is missing.
+// Reads a list of decorators and wraps a driver in them. See decorators.hpp.
+//
+// A reliable driver may not drop, duplicate or reorder. These names are known here only to explain why they are
+// missing.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -24,7 +26,7 @@ struct DecoratorKind {
   std::array<Option, 7> options;
 };
 
-constexpr double huge = 9007199254740992.0;  // 2^53: what a double holds exactly
+constexpr double huge = 9007199254740992.0;  // 2^53: every whole number up to here is exact in a double
 constexpr DecoratorKind kinds[] = {
     {"trace", make_trace, {{{"keep", 1, 1'000'000, 0}}}},
     {"delay", make_delay, {{{"us", 0, 10'000'000, 100}, {"room", 65536, huge, 8 << 20}}}},
@@ -56,7 +58,7 @@ std::string names_of_options(const DecoratorKind& kind) {
   return all.empty() ? "it has none" : "there are: " + all;
 }
 
-/// Takes what stands before `separator`, and the separator, off the front of *text.
+/// Takes the text before `separator`, and the separator, off the front of *text.
 std::string_view take_word(std::string_view* text, char separator) {
   const auto end = text->find(separator);
   const std::string_view word = text->substr(0, end);
@@ -66,7 +68,7 @@ std::string_view take_word(std::string_view* text, char separator) {
 
 bool is_out_of_contract(std::string_view name) { return name == "drop" || name == "duplicate" || name == "reorder"; }
 
-/// One "name=value" into *values. False and *error.
+/// Reads one "name=value" into *values. False and *error on failure.
 bool read_option(const DecoratorKind& kind, std::string_view text, OptionValues* values, std::string* error) {
   const std::string where = "decorator " + std::string(kind.name) + ": ";
   const std::string_view name = take_word(&text, '=');

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Decorator: a driver that passes everything on to another one. The four decorators override what they change.
+// Decorator: a driver that passes everything on to another one. The decorators override what they change.
 //
-// Who: the files of this directory. Threads: as driver.hpp says of a driver.
-// Surprise: the wrapped driver counts its wakes that are due where we cannot see it, so a decorator always says that
-//      some may be due: one virtual call more per send.
+// Base class for the files of this directory. drivers/driver.hpp gives the threading.
 //
 //   engine ──calls──▶ Decorator ──calls──▶ inner
 //     ▲                 │    ▲               │
 //     └────events───────┘    └───events──────┘     inner's DriverContext is InnerContext: the engine's, but for events
+//
+// The wrapped driver counts its due wakes in a member that the decorator cannot see. A decorator therefore always
+// claims that wakes may be due, which costs one more virtual call per send.
 #pragma once
 
 #include <map>
@@ -125,7 +126,7 @@ std::unique_ptr<Driver> make_delay(std::unique_ptr<Driver> inner, const OptionVa
 std::unique_ptr<Driver> make_fault(std::unique_ptr<Driver> inner, const OptionValues& options);
 std::unique_ptr<Driver> make_check(std::unique_ptr<Driver> inner, const OptionValues& options);
 
-/// The bytes of `pieces`, one after the other.
+/// Returns the bytes of `pieces`, one after the other.
 std::vector<std::byte> gather(const iovec* pieces, int count, std::size_t size);
 
 }  // namespace canele::drivers

@@ -2,13 +2,13 @@
 //
 // delay: holds packets and bulk pieces back on the sending side, in order, by the context's clock. See decorators.hpp.
 //
-// Who, threads: as driver.hpp says of a driver. Surprise: everything is copied (a send answers ok at once), and what is
-//      sent later is sent from poll(), which then rings the receiver's doorbell itself. remote_copy() is not held back.
+// drivers/driver.hpp gives the threading. All data is copied (a send answers ok at once). Delayed data is sent from
+// poll(), which then rings the receiver's doorbell itself. remote_copy() is not delayed.
 //
 //   Lane (by peer):  | held | held | held |      front is sent when it is due and the wrapped driver takes it
 //   in_flight_:      token ──▶ held              the wrapped driver still reads its bytes
 //
-// Rejected: one queue for all peers. A peer that reads nothing would hold up the others.
+// Rejected: one queue for all peers. A peer that reads nothing would delay the others.
 #include <deque>
 #include <unordered_map>
 
@@ -17,7 +17,7 @@
 namespace canele::drivers {
 namespace {
 
-constexpr int close_polls = 10'000;  ///< for what is still held at the end
+constexpr int close_polls = 10'000;  ///< for the data that is still held at the end
 
 class Delay final : public Decorator {
  public:
@@ -34,8 +34,8 @@ class Delay final : public Decorator {
   };
   struct Lane {
     std::deque<std::unique_ptr<Held>> held;
-    bool blocked = false;     ///< the wrapped driver owes us a ready()
-    bool owes_ready = false;  ///< we owe the engine one
+    bool blocked = false;     ///< the wrapped driver owes this decorator a ready()
+    bool owes_ready = false;  ///< this decorator owes the engine a ready()
     bool failed = false;
   };
 
@@ -85,7 +85,7 @@ class Delay final : public Decorator {
     if (lane.failed || !has_room(lane, size)) return {};
     reserved_ = std::make_unique<Held>();
     reserved_->bytes.resize(size);
-    held_bytes_ += size;  // it is promised
+    held_bytes_ += size;  // promised to the reservation
     return reserved_->bytes;
   }
   void commit_impl(Rank peer, std::size_t size) override {
@@ -109,7 +109,7 @@ class Delay final : public Decorator {
     return events;
   }
 
-  /// Returns how many it sent: a poll that moved something is not a poll in which nothing happened.
+  /// Sends what is due, or everything. Returns how many it sent: a poll that sent something must not return 0.
   int send_due(bool all) {
     int sent = 0;
     const std::uint64_t now = context().now_ns();
@@ -132,13 +132,13 @@ class Delay final : public Decorator {
     }
     held_bytes_ -= piece.iov_len;
     if (status == Status::pending) in_flight_[&held] = std::move(lane.held.front());
-    lane.held.pop_front();  // failed: the wrapped driver reports it, or has
+    lane.held.pop_front();  // failed: the wrapped driver reports it, or has done so
     if (inner().wants_wake(rank)) inner().wake(rank);
     return true;
   }
 
   bool arm_impl(bool on) override {
-    // The descriptor knows nothing of our clock.
+    // The descriptor does not become readable when held data is due.
     if (on && waits_for_time()) return false;
     return Decorator::arm_impl(on);
   }

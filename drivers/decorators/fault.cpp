@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// fault: does what the contract allows a driver to do, but good drivers seldom do: full at odd times, landings in small
-// parts, a peer that dies at a chosen packet, a rail that is lost. From a seed that it prints. See decorators.hpp.
+// fault: does what the contract allows but good drivers seldom do. See decorators.hpp. It answers full at odd times,
+// splits landings into small parts, lets a peer die at a chosen packet, or loses a rail. Its seed is random or chosen,
+// and logged.
 //
-// Who, threads: as driver.hpp says of a driver; remote_copy() by any thread reads only dead_.
-// Surprise: a peer that is to die first becomes silent (`dying`): its sends answer full, its packets are refused. It is
-//      reported when the wrapped driver has given back the memory of its operations and landings, not before.
+// drivers/driver.hpp gives the threading; a remote_copy() by any thread reads only dead_.
 //
 //   Life of a peer here:   up ──Nth packet──▶ dying ──no memory in use──▶ dead ──▶ failed() to the engine
 //
-//   Operation (in operations_, by its own address, which is the token that the wrapped driver gets): rank, token of the
-//   engine. Rejected: passing the engine's tokens on. It may use one token for several operations, and we must know
-//   whose is whose.
+// A peer that is to die first becomes silent (`dying`): its sends answer full, its packets are refused. Its death is
+// reported only after the wrapped driver has given back the memory of its operations and landings.
+//
+// Operation (in operations_, keyed by its own address, which is the token that the wrapped driver gets): the rank, and
+// the token of the engine. Rejected: passing the engine's tokens on. The engine may use one token for several
+// operations, and this decorator must know which operation belongs to which rank.
 #include <algorithm>
 #include <atomic>
 #include <unordered_map>
@@ -58,7 +60,7 @@ class Fault final : public Decorator {
     return Decorator::open_impl(outer, address, reason);
   }
 
-  /// splitmix64: one seed, one sequence, on every machine.
+  /// splitmix64: one seed gives one sequence, on every machine.
   std::uint64_t next() {
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -75,7 +77,7 @@ class Fault final : public Decorator {
 
   // ---------------------------------------------------------------------------------------------------- sends
 
-  /// ok: the wrapped driver may be asked.
+  /// Decides whether a send goes on. ok: the wrapped driver may be asked.
   Status admit(Rank rank) {
     if (is_dead(rank)) return Status::failed;
     Peer& peer = peers_[rank];
@@ -91,7 +93,7 @@ class Fault final : public Decorator {
     if (status == Status::ok || status == Status::pending) count_packet(rank, peer);
     return status;
   }
-  /// The token for the wrapped driver.
+  /// Makes the token for the wrapped driver.
   Token wrap(Rank rank, Token token) {
     auto made = std::make_unique<Operation>(Operation{rank, token});
     const Token own = made.get();
@@ -230,7 +232,7 @@ class Fault final : public Decorator {
     if (take == Take::refused) bury_refused(from);
     return take;
   }
-  /// The engine knows; nothing is reported.
+  /// Ends a peer that the engine already knows to be closed; nothing is reported.
   void bury_refused(Rank rank) {
     Peer& peer = peers_[rank];
     dying_ -= peer.dying;
@@ -273,7 +275,7 @@ class Fault final : public Decorator {
     Peer& peer = peers_[rank];
     if (peer.gone) return;
     if (peer.dying) {
-      peer.closed = true;  // bury() reports it, as ours
+      peer.closed = true;  // bury() reports it, as this decorator's fault
       return;
     }
     bury_refused(rank);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// trace: one line for each call and each call back. See decorators.hpp.
+// trace: writes one line for each call and each callback. See decorators.hpp.
 //
-// Who, threads: as driver.hpp says of a driver. Surprise: copies that other threads make (copies_anywhere) are only
-//      counted: the ring below belongs to the calls that the engine serialises. Polls without an event leave no line.
+// drivers/driver.hpp gives the threading. Copies that other threads make (copies_anywhere) are only counted: the ring
+// below belongs to the calls that the engine serialises. Polls without an event leave no line.
 //
 //   lines_:  | entry | entry | entry | …        with keep=N a ring of the last N; next_ is the oldest once it is full
 //                       ▲ next_

@@ -2,9 +2,11 @@
 //
 // The abstract name of a unix socket: a prefix, and 16 random bytes in hexadecimal.
 //
-// Who: drivers whose processes meet on one host (shm, psm2). Threads: no shared state.
-// Surprise: an abstract name is no file, so nothing is left after a kill -9, and no file's mode protects it: any user
-//      of the host can connect.
+// Used by drivers whose processes connect to each other on one host (shm, psm2). No shared state: any thread may use
+// its own object.
+//
+// An abstract name is no file, so a kill -9 leaves nothing behind. No file mode protects it either: any user of the
+// host can connect.
 #pragma once
 
 #include <sys/socket.h>

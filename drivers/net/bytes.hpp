@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Little-endian numbers in byte arrays, the only way numbers travel between ranks.
+// Little-endian numbers in byte arrays, the only form in which numbers travel between ranks.
 //
-// Who: drivers. Threads: pure functions. Surprise: bytes are shifted, never cast: any alignment, any host. The
-//      compiler makes one load or store of it.
+// Pure functions for drivers; any thread. Bytes are shifted, never cast, so that any alignment and any host works. The
+// compiler turns each function into one load or store.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The inner epoll set and the budget of strangers; see door.hpp. Who, threads: see there.
-// Surprise: a failed epoll_ctl() is no reason to forget the door: each turn tries again, and until then the engine does
-//      not sleep.
+// The inner epoll set, and the budget of unauthenticated peers. See door.hpp.
+//
+// A failed epoll_ctl() does not disable the door: each turn tries again, and until then the engine does not sleep.
 #include "drivers/net/door.hpp"
 
 #include <sys/resource.h>
@@ -58,7 +58,7 @@ bool Door::begin_turn(std::uint64_t now) {
   if (muted_) muted_ = !mute(false);
   if (timer_set_) {
     const itimerspec never = {};
-    timer_set_ = ::timerfd_settime(timer_.get(), 0, &never, nullptr) != 0;  // also takes back that it has expired
+    timer_set_ = ::timerfd_settime(timer_.get(), 0, &never, nullptr) != 0;  // also clears an expiry
   }
   constexpr std::uint64_t ns_per_action = 1'000'000 / per_ms;
   const std::uint64_t earned = (now - refilled_ns_) / ns_per_action;

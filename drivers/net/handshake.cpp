@@ -6,11 +6,10 @@
 //      0 u32 magic "CNLE"   4 u16 version   6 u16 kind (1 initiator, 2 acceptor)   8 u64 zero   16 nonce, 16 bytes
 //   Identity or Refusal, 184 bytes
 //      0 u32 magic   4 u16 kind (3 identity, 4 refusal)   6 u16 refusal code   8 i32 rank   12 i32 peer   16 u64 job
-//     24 u64 incarnation   32 driver, 8 chars   40 u32 payload size   44 u32 zero   48 payload, 128 bytes   176 u64
-//     proof
+//     24 u64 incarnation   32 driver, 8 chars   40 u32 payload size   44 u32 zero   48 payload, 128 bytes
+//    176 u64 proof
 //
-// Who, threads: see handshake.hpp.
-// Surprise: all numbers are little-endian by construction (bytes are shifted, never cast).
+// All numbers are little-endian by construction (bytes are shifted, never cast).
 #include "drivers/net/handshake.hpp"
 
 #include <sys/socket.h>
@@ -141,7 +140,7 @@ void Handshake::ended(int error) {
   may_retry_ = initiator_;
 }
 
-/// After bytes came or went: is a frame complete, is everything over?
+/// Continues after bytes were read or written: handles a complete frame, and detects the end of the handshake.
 void Handshake::settle() {
   if (state_ != State::working) return;
   if (in_got_ == in_want_ && await_ != Await::nothing && !doomed_) {
@@ -199,7 +198,8 @@ void Handshake::got_identity() {
   if (!initiator_) state_ = State::identified;
 }
 
-/// Who we talk to. The proof first: before it nothing in the frame means anything.
+/// Checks which rank the peer is. The proof comes first: without a valid proof, the other fields of the frame mean
+/// nothing.
 Refusal Handshake::check_identity(const std::byte* frame) {
   if (read_le64(frame + proof_offset) != proof(!initiator_, frame)) return Refusal::wrong_secret;
   if (read_le64(frame + 16) != self_->job) return Refusal::wrong_job;
@@ -215,7 +215,7 @@ Refusal Handshake::check_identity(const std::byte* frame) {
 void Handshake::got_refusal(const std::byte* frame) {
   const std::uint16_t code = read_le16(frame + 6);
   const auto why = code < static_cast<std::uint16_t>(Refusal::count) ? static_cast<Refusal>(code) : Refusal::count;
-  // Who has another secret cannot prove that it refuses; it only changes the words.
+  // A peer with another secret cannot prove its refusal; that refusal changes only the text of the reason.
   if (why != Refusal::wrong_secret && read_le64(frame + proof_offset) != proof(false, frame)) {
     return fail("a refusal without proof in the handshake");
   }
@@ -267,7 +267,7 @@ void Handshake::queue_identity(std::uint16_t kind, Refusal why) {
     write_le(frame + 40, own_payload_size_, 4);
     std::copy_n(own_payload_.begin(), own_payload_size_, frame + 48);
   }
-  // To one without the secret we sign nothing.
+  // A peer without the secret gets no signature.
   if (why != Refusal::wrong_secret) write_le(frame + proof_offset, proof(initiator_, frame), 8);
   out_size_ += identity_size;
 }

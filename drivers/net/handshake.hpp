@@ -2,9 +2,7 @@
 //
 // Handshake: two ranks of one job prove to each other, over a fresh stream socket, that they know the job's secret.
 //
-// Who: drivers that connect by sockets (tcp; shm over AF_UNIX). Threads: one object, one thread at a time.
-// Surprise: it reads exactly its own bytes, never one more, so what the peer sends next (data, descriptors by
-//      SCM_RIGHTS) is untouched. A stranger who connects learns the wire version and a random number, nothing else.
+// Used by drivers that connect by sockets (tcp; shm over AF_UNIX). One thread at a time uses an object.
 //
 //   initiator                                   acceptor
 //      │ ── Hello {magic, version, nonce} ────────▶ │   bad magic: closed without an answer
@@ -12,12 +10,17 @@
 //      │ ── Identity {rank, job …, payload, proof} ▶ │   state() == identified: the driver calls accept() or refuse()
 //      │ ◀─ Identity {…, payload, proof} or Refusal │   done on both sides; either may send at once
 //
-// proof = SipHash-2-4(secret, direction ‖ both Hellos ‖ the frame): fresh by the nonces, and a frame sent one way means
-// nothing the other way. Payloads are protected against change, not hidden: put nothing secret in them.
-// Rejected: each side sends its proof at once (one round trip less): a stranger would then be told rank and job.
+// The handshake reads exactly its own bytes, never one more. What the peer sends next (data, descriptors by SCM_RIGHTS)
+// is therefore untouched. An unauthenticated peer that connects learns the wire version and a random number, nothing
+// else.
 //
-// Two ranks connect to each other at once: the connection that the LOWER rank began survives. The lower rank decides
-// alone, so no message is ever sent on the other one (see resolve_inbound()).
+// proof = SipHash-2-4(secret, direction ‖ both Hellos ‖ the frame). The nonces make it fresh, and a frame sent in one
+// direction means nothing in the other. The proof protects payloads against change but does not hide them: put nothing
+// secret in them. Rejected: each side sends its proof at once (one round trip less). An unauthenticated peer would then
+// learn rank and job.
+//
+// If two ranks connect to each other at once, the connection that the LOWER rank began survives. The lower rank decides
+// alone, so no message is ever sent on the other connection (see resolve_inbound()).
 #pragma once
 
 #include <array>
@@ -34,30 +37,30 @@ namespace canele::drivers::net {
 /// Version of everything that travels between two ranks. Raised with any change to a wire format.
 inline constexpr std::uint16_t wire_version = 1;
 
-/// Who we are: the same for all handshakes of one driver instance, and outlives them.
+/// Identity of this rank. It is shared by all handshakes of one driver instance, and outlives them.
 struct Party {
   Rank rank = 0;
   Rank size = 1;
   std::uint64_t job = 0;
   std::uint64_t incarnation = 0;
   std::array<std::byte, 16> secret = {};
-  std::array<char, 8> driver = {};  ///< both ends must name the same one
+  std::array<char, 8> driver = {};  ///< both ends must name the same driver
   std::uint16_t version = wire_version;
 
   Party() = default;
   Party(const DriverContext& context, std::string_view driver_name);
 };
 
-/// Why an acceptor that knows the secret sends an initiator away.
+/// Why an acceptor that knows the secret rejects an initiator.
 enum class Refusal : std::uint16_t {
   none,
-  wrong_secret,       ///< the proof does not fit
-  wrong_job,          ///< same secret, another job
-  wrong_rank,         ///< not a rank of this job, or meant for another rank
-  wrong_driver,       ///< "tcp" talks to "shm"
-  already_connected,  ///< this rank has a connection to us
-  peer_failed,        ///< this rank was given up before
-  no_resources,       ///< memory or descriptors are spent
+  wrong_secret,       ///< the proof does not match.
+  wrong_job,          ///< same secret, another job.
+  wrong_rank,         ///< not a rank of this job, or meant for another rank.
+  wrong_driver,       ///< for example, "tcp" connected to "shm".
+  already_connected,  ///< this end has a connection to that rank.
+  peer_failed,        ///< this end has declared that rank failed.
+  no_resources,       ///< no memory or descriptors left.
   count
 };
 
@@ -68,49 +71,50 @@ class Handshake {
   static constexpr std::size_t identity_size = 184;
 
   enum class State : std::uint8_t {
-    working,     ///< call step() when the socket is readable, or writable if wants_write()
-    identified,  ///< acceptor only: the peer is proven to be peer(); call accept() or refuse(), then step()
-    done,        ///< authenticated both ways, everything written
-    failed       ///< reason() says why; close the socket
+    working,     ///< call step() when the socket is readable, or writable if wants_write().
+    identified,  ///< acceptor only: the peer has proven to be peer(); call accept() or refuse(), then step().
+    done,        ///< authenticated both ways, everything written.
+    failed       ///< reason() says why; close the socket.
   };
 
-  /// The side that connected, to rank `peer`. `incarnation`: the peer's, 0 if it may be any.
+  /// Makes the side that connected to rank `peer`. `incarnation`: the expected one, 0 if it may be any.
   static Handshake initiator(const Party& self, DriverContext& context, Rank peer, std::uint64_t incarnation,
                              std::span<const std::byte> payload);
-  /// The side that accepted a connection from anybody.
+  /// Makes the side that accepted a connection from an unknown peer.
   static Handshake acceptor(const Party& self, DriverContext& context);
 
-  /// Reads and writes what the non-blocking socket `fd` can take now. Bounded work. Never throws or blocks.
+  /// Reads and writes what the non-blocking socket `fd` can take. Bounded work. Never throws or blocks.
   State step(int fd);
 
-  /// Answers, in state identified.
+  /// Answer the initiator. Call one of them in state identified.
   void accept(std::span<const std::byte> payload);
   void refuse(Refusal why);
 
   State state() const { return state_; }
   bool wants_write() const { return out_sent_ < out_size_; }
   bool is_initiator() const { return initiator_; }
-  /// Bytes that the peer has said so far.
+  /// Returns how many bytes the peer has sent so far.
   std::size_t heard() const { return await_ == Await::hello ? in_got_ : hello_size + in_got_; }
-  /// The proven rank (identified, done), or the expected one (initiator).
+  /// Returns the proven rank (identified, done), or the expected one (initiator).
   Rank peer() const { return peer_; }
   std::uint64_t peer_incarnation() const { return peer_incarnation_; }
-  /// The peer's payload (identified, done).
+  /// Returns the peer's payload (identified, done).
   std::span<const std::byte> payload() const { return {peer_payload_.data(), peer_payload_size_}; }
-  /// failed: for people; names both versions if they differ.
+  /// Returns the reason of a failure (state failed), as text for users. It names both versions if they differ.
   const std::string& reason() const { return reason_; }
-  /// failed: the connection ended without a refusal (the peer was too busy for us, or restarted): connect again.
+  /// Returns true if the connection ended without a refusal (state failed): the peer was too busy, or restarted.
+  /// Connect again.
   bool may_retry() const { return may_retry_; }
 
-  // Without a socket (step() is made of these; tests feed single bytes).
-  /// Bytes that it still wants from the peer; 0: none now.
+  // Without a socket: step() is made of these functions; tests feed single bytes.
+  /// Returns how many bytes the handshake still wants from the peer; 0: none at present.
   std::size_t wanted() const {
     return state_ == State::working && await_ != Await::nothing && !doomed_ ? in_want_ - in_got_ : 0;
   }
   void feed(std::span<const std::byte> bytes);
   std::span<const std::byte> output() const { return {out_.data() + out_sent_, out_size_ - out_sent_}; }
   void sent(std::size_t bytes);
-  /// The stream ended; `error` is an errno value, 0 for an orderly end.
+  /// Records that the stream ended; `error` is an errno value, 0 for an orderly end.
   void ended(int error);
 
  private:
@@ -142,7 +146,7 @@ class Handshake {
   std::array<std::byte, 16> nonce_ = {};
   std::array<std::byte, max_payload> own_payload_ = {};
   std::array<std::byte, max_payload> peer_payload_ = {};
-  std::array<std::byte, 2 * hello_size> hellos_ = {};  ///< the initiator's, the acceptor's
+  std::array<std::byte, 2 * hello_size> hellos_ = {};  ///< the initiator's, then the acceptor's
   std::array<std::byte, identity_size> in_ = {};
   std::array<std::byte, hello_size + identity_size> out_ = {};
   std::size_t in_got_ = 0, in_want_ = hello_size;
@@ -152,17 +156,17 @@ class Handshake {
 
 /// What the acceptor does with a proven inbound connection.
 enum class Inbound : std::uint8_t {
-  take,   ///< accept(); an own attempt to connect to that peer, if any, is dropped
-  hold,   ///< keep it unanswered: our own attempt goes first; take it if that fails, close it if that succeeds
-  refuse  ///< refuse(already_connected)
+  take,   ///< accept(); drop this rank's own attempt to connect to that peer, if any.
+  hold,   ///< leave it unanswered while this rank's own attempt is in progress: take it if that fails, else close it.
+  refuse  ///< refuse(already_connected).
 };
 
-/// The rule for simultaneous connections. `connecting`: our own attempt to reach `peer` is under way; `up`: connected
-/// to it.
+/// Decides between simultaneous connections. `connecting`: this rank's own attempt to reach `peer` is in progress;
+/// `up`: it is connected to `peer`.
 ///
-/// Why nothing is lost: say L < H. L either takes H's connection and never begins one, or has begun its own and then
-/// never answers H's unless its own has failed. H sends nothing on its connection before L answers, and drops it when
-/// L's arrives.
+/// Why nothing is lost, for ranks L < H: L either takes H's connection and never begins its own, or it has begun its
+/// own. In the second case L never answers H's connection unless its own has failed. H sends nothing on its connection
+/// before L answers, and drops it when L's connection arrives.
 inline Inbound resolve_inbound(Rank self, Rank peer, bool connecting, bool up) {
   if (up) return Inbound::refuse;
   return connecting && self < peer ? Inbound::hold : Inbound::take;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The waiting room of unproven connections; see lobby.hpp. Who, threads: see there.
-// Surprise: a guest that leaves in error is only logged: no rank has failed, because the guest has not said which it
-// is.
+// The list of pending connections. See lobby.hpp.
+//
+// A guest that ends in error is only logged. No rank has failed, because the guest has not proven which rank it is.
 #include "drivers/net/lobby.hpp"
 
 #include <utility>
@@ -18,14 +18,14 @@ std::uint32_t Lobby::admit(DriverContext& context, UniqueFd fd) {
   return last_id_;
 }
 
-/// The place of a guest; behind the last one if it has gone.
+/// Returns the index of a guest, or guests_.size() if it has gone.
 std::size_t Lobby::find(std::uint32_t id) const {
   std::size_t at = 0;
   while (at < guests_.size() && guests_[at].id != id) ++at;
   return at;
 }
 
-/// The guest that goes for a new one; behind the last one: none may go yet.
+/// Returns the index of the guest to drop for a new one, or guests_.size() if none may be dropped yet.
 std::size_t Lobby::who_goes(DriverContext& context) const {
   const std::uint64_t now = context.now_ns();
   std::size_t found = guests_.size();
@@ -44,7 +44,7 @@ Lobby::Came Lobby::step(DriverContext& context, std::uint32_t id, const std::fun
     drop_at(context, at, guest.handshake.reason());
     return Came::dropped;
   }
-  if (guest.handshake.wants_write()) {  // it is not watched for that; its rank comes again
+  if (guest.handshake.wants_write()) {  // epoll does not watch guests for room to write; the rank connects again
     drop_at(context, at, "no room for an answer");
     return Came::dropped;
   }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Lobby: the inbound connections of which we do not know yet who they are. Bounded in number and in time.
+// Lobby: the pending inbound connections, whose peers are not authenticated yet. Bounded in number and in time.
 //
-// Who: drivers that any process on the network can call (tcp; shm has a list of its own). The door tells which guest
-// has
-//      said something.
-// Threads: one object, one thread at a time.
-// Surprise: a full lobby drops the guest that has said least, and of those the oldest, but none in its first
-//      milliseconds: strangers cannot keep a rank out, and a rank that is dropped connects again
-//      (Handshake::may_retry()). As long as all are that young, newcomers wait in the kernel's queue.
+// Used by drivers to which any process on the network can connect (tcp; shm has a list of its own). The door tells
+// which pending connection (guest) has data. One thread at a time uses an object.
 //
 //   admit() ──▶ [ guest | guest | … | guest ]  oldest first, at most 64
 //                 │ silent for 10 s, garbage, a wrong secret ──▶ closed, one line in the log for each reason
 //                 └ proven ──▶ step() hands it out; the driver accepts, holds or refuses it
 //
-// Rejected: a list with links. 64 slots move cheaply, and only when a stranger comes or goes.
+// A full lobby drops the guest that has sent the fewest bytes, and the oldest of those, but none that is younger than
+// guest_grace_ns. Unauthenticated peers thus cannot keep a rank out, and a rank that is dropped connects again
+// (Handshake::may_retry()). While all guests are that young, new connections wait in the kernel's queue.
+//
+// Rejected: a list with links. 64 slots move cheaply, and only when an unauthenticated peer comes or goes.
 #pragma once
 
 #include <cstddef>
@@ -40,23 +39,24 @@ class Lobby {
     std::uint32_t id;
   };
 
-  /// What a step() has come to.
+  /// The result of step().
   enum class Came : std::uint8_t { nothing, out, dropped };
 
   explicit Lobby(const Party& self, std::size_t room = capacity) : self_(&self), room_(room) {}
 
-  /// Can one come in? In a full lobby another one has to go for it.
+  /// Returns true if a connection can be admitted. A full lobby must be able to drop another one for it.
   bool has_place(DriverContext& context) const { return guests_.size() < room_ || who_goes(context) < guests_.size(); }
-  /// Takes in a connection that has just been accepted, if has_place(); returns its number. The socket is non-blocking.
+  /// Takes in a connection that has just been accepted; requires has_place(). Returns its number. The socket is
+  /// non-blocking.
   std::uint32_t admit(DriverContext& context, UniqueFd fd);
 
-  /// Moves guest `id` on, if it is still there; `proven(guest)` gets one that reaches State::identified.
+  /// Advances guest `id`, if it still exists. Passes a guest that reaches State::identified to `proven(guest)`.
   Came step(DriverContext& context, std::uint32_t id, const std::function<void(Guest&&)>& proven);
   void drop(DriverContext& context, std::uint32_t id, const std::string& why);
-  /// Drops those that have been silent for too long. Returns their number.
+  /// Drops the guests that have been silent for too long, and returns their number.
   int drop_silent(DriverContext& context);
 
-  /// The oldest guest has been silent for too long.
+  /// Returns true if the oldest guest has been silent for too long.
   bool overdue(DriverContext& context) const {
     return !guests_.empty() && context.now_ns() - guests_.front().since_ns > patience_ns;
   }

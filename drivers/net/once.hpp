@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Once: says a line once, however often its cause comes back.
+// Once: logs a line once, however often its cause recurs.
 //
-// Who: drivers, for what strangers or a small limit can repeat without end. Threads: one at a time.
-// Surprise: only so many different lines are said, because strangers choose some of their words.
+// Used by drivers, for messages that unauthenticated peers or a small limit can repeat without end. One thread at a
+// time uses an object. The number of different lines is bounded, because unauthenticated peers choose parts of their
+// text.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Settings of drivers that are numbers.
+// Numeric settings of drivers.
 //
-// Who: drivers, in open(). Threads: as the DriverContext.
-// Surprise: the settings table has checked what users set; this is for who drives a driver without it, as its tests do.
+// Called by drivers in open(), on a thread that may use the DriverContext. The settings table has already checked what
+// users set. The check here serves callers that use a driver without that table, as the drivers' tests do.
 #pragma once
 
 #include <charconv>
@@ -13,7 +13,8 @@
 
 namespace canele::drivers::net {
 
-/// The setting `name` as a number of at least `least`. False and *reason, which says what is `wanted`.
+/// Reads the setting `name` as a number of at least `least`. On failure returns false and sets *reason, which says what
+/// is `wanted`.
 inline bool read_number(DriverContext& context, const char* name, const char* fallback, int least, const char* wanted,
                         int* value, std::string* reason) {
   const std::string text = context.setting(name, fallback);

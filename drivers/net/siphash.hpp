@@ -2,11 +2,11 @@
 //
 // SipHash-2-4 (Aumasson, Bernstein 2012): a keyed hash of 64 bits, to prove knowledge of the job's secret.
 //
-// Who: the handshake; ofi and psm2 for proofs in their own messages; fingerprints, under a known key. Threads: a pure
-//     function.
-// Surprise: it is a pseudo-random function, not a general cryptographic hash: safe for proofs under a secret
-//      128-bit key, no proof of anything under a known one. No library of Debian offers it as a documented
-//      function, and it is 40 lines.
+// Used by the handshake, by ofi and psm2 for proofs in their own messages, and for fingerprints under a known key. A
+// pure function: any thread.
+//
+// SipHash is a pseudo-random function, not a general cryptographic hash. Proofs are safe under a secret 128-bit key;
+// under a known key they prove nothing. No library of Debian has it as a documented function, and it takes 40 lines.
 #pragma once
 
 #include <bit>
@@ -19,7 +19,7 @@
 
 namespace canele::drivers::net {
 
-/// `key` is 16 bytes.
+/// Returns the hash of `data`. `key` is 16 bytes.
 inline std::uint64_t siphash24(std::span<const std::byte> key, std::span<const std::byte> data) {
   assert(key.size() == 16);
   const std::uint64_t k0 = read_le64(key.data());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Helpers around sockets; see socket.hpp. Who, threads: see there.
-// Surprise: host_id() mixes in the network name space, because two containers of one host do not share a
-//      loopback.
+// Helpers around sockets. See socket.hpp.
+//
+// host_id() mixes in the network name space, because two containers of one host do not share a loopback.
 #include "drivers/net/socket.hpp"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ namespace canele::drivers::net {
 
 void UniqueFd::reset(int fd) {
   if (fd_ >= 0) {
-    const int kept = errno;  // callers look at errno after a failed step
+    const int kept = errno;  // callers read errno after a failed step
     ::close(fd_);
     errno = kept;
   }
@@ -162,7 +162,7 @@ std::uint64_t host_id() {
   std::array<std::byte, 64 + 2 * sizeof(std::uint64_t)> text = {};
   const UniqueFd boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   if (!boot || ::read(boot.get(), text.data(), 64) <= 0) {
-    // No /proc: the name is the best that is left.
+    // Without /proc, the host name is the best identification.
     gethostname(reinterpret_cast<char*>(text.data()), 64);
   }
   struct stat space = {};
@@ -178,7 +178,7 @@ UniqueFd listen_on(const Endpoint& where) {
   UniqueFd made(::socket(where.v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made) return made;
   const int on = 1;
-  // IPv4 has a socket of its own, so that both families behave the same everywhere.
+  // IPv4 has a socket of its own, so that both families behave alike on every host.
   if (where.v6()) ::setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(made.get(), where.address(), where.size()) != 0 || ::listen(made.get(), SOMAXCONN) != 0) made.reset();

@@ -2,8 +2,8 @@
 //
 // Small helpers around file descriptors and sockets, shared by the drivers that use them.
 //
-// Who: drivers. Threads: no shared state; one object, one thread at a time.
-// Surprise: every socket made here is non-blocking and close-on-exec from birth.
+// No shared state; one thread at a time uses an object. Every socket made here is non-blocking and close-on-exec from
+// its creation.
 #pragma once
 
 #include <netinet/in.h>
@@ -39,7 +39,7 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-/// "Connection refused": what an errno value means.
+/// Returns the meaning of an errno value, for example "Connection refused".
 std::string error_text(int error);
 
 /// An IPv4 or IPv6 address and port.
@@ -50,7 +50,7 @@ class Endpoint {
 
   Endpoint() = default;
   static Endpoint from(const sockaddr* address, socklen_t size);
-  /// "10.0.0.1" or "fe80::1"; false if `text` is not a numeric address.
+  /// Parses "10.0.0.1" or "fe80::1". False if `text` is not a numeric address.
   static bool parse(std::string_view text, Endpoint* out);
   static Endpoint loopback(bool v6, std::uint16_t port);
   static Endpoint any(bool v6, std::uint16_t port);
@@ -62,14 +62,14 @@ class Endpoint {
   bool same_address(const Endpoint& other) const;
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
-  /// "10.0.0.1:4000", "[::1]:4000".
+  /// Returns "10.0.0.1:4000" or "[::1]:4000".
   std::string text() const;
 
   const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t size() const { return v6() ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
 
   void pack(std::byte* out) const;
-  /// False if the bytes are no address.
+  /// Reads the portable form. False if the bytes are no address.
   static bool unpack(const std::byte* in, Endpoint* out);
 
  private:
@@ -80,23 +80,24 @@ struct Interface {
   std::string name;
   Endpoint endpoint;
 };
-/// The addresses of all interfaces that are up, loopback ones included.
+/// Returns the addresses of all interfaces that are up, loopback interfaces included.
 std::vector<Interface> interfaces();
 
-/// Identifies this host *and* network name space: two processes with the same value reach each other by loopback.
+/// Returns a value that identifies this host *and* network name space. Two processes with equal values reach each other
+/// by loopback.
 std::uint64_t host_id();
 
-/// A listening stream socket on `where`, or an empty one and errno.
+/// Returns a listening stream socket on `where`, or an empty one and errno.
 UniqueFd listen_on(const Endpoint& where);
-/// The local address of a socket.
+/// Returns the local address of a socket.
 Endpoint local_endpoint(int fd);
-/// The address of the other end of a socket.
+/// Returns the address of the other end of a socket.
 Endpoint remote_endpoint(int fd);
-/// A socket that connects to `where` (finished when writable), or an empty one and errno.
+/// Returns a socket that connects to `where` (connected when writable), or an empty one and errno.
 UniqueFd start_connect(const Endpoint& where);
-/// Takes one waiting connection, or an empty one and errno.
+/// Accepts one waiting connection. Returns an empty descriptor and errno if there is none.
 UniqueFd accept_one(int listener);
-/// The pending error of a socket (SO_ERROR), 0 if none.
+/// Returns the pending error of a socket (SO_ERROR), 0 if none.
 int socket_error(int fd);
 
 }  // namespace canele::drivers::net

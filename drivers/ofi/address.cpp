@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Addresses to the byte; see address.hpp. Who, threads: see there. Surprise: see there.
+// Addresses to the byte. See address.hpp.
 #include "drivers/ofi/address.hpp"
 
 #include <rdma/fabric.h>
@@ -20,8 +20,8 @@ constexpr std::uint32_t magic = 0x416f4c43;  // "CLoA"
 constexpr std::size_t fixed = 32;
 constexpr std::size_t max_provider = 64;
 
-/// "fi_shm://17:1000:0": equal but for the numbers, and the second of these, the user, is equal too. The provider opens
-/// what is named, and does not survive a file that it may not open.
+/// Compares names such as "fi_shm://17:1000:0". They must be equal except for their numbers, and the second number, the
+/// user, must be equal too. The provider opens what a name says, and does not survive a file that it may not open.
 bool same_shape(std::span<const std::byte> name, std::span<const std::byte> own) {
   std::string shapes[2], users[2];
   for (const int which : {0, 1}) {
@@ -72,7 +72,8 @@ bool unpack_address(std::span<const std::byte> bytes, PublishedName* name) {
 
 bool is_sane_name(std::span<const std::byte> name, std::uint32_t format, std::span<const std::byte> own) {
   if (name.empty() || name.size() > max_name) return false;
-  // A string must end where its bytes end; a socket address must be of our family; the rest has a fixed length.
+  // A string must end where its bytes end. A socket address must be of this endpoint's family. All other names have a
+  // fixed length.
   if (format == FI_ADDR_STR) {
     return std::find(name.begin(), name.end(), std::byte{0}) == name.end() - 1 && same_shape(name, own);
   }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The address that an ofi instance publishes: which provider, and the endpoint's name in it.
+// The address that an ofi instance publishes: the provider, and the endpoint's name in it.
 //
-// Who: the ofi driver and its tests. Threads: pure functions.
-// Surprise: the name is opaque to us and goes to the provider as it came, so everything around it is checked first: the
-//      same provider, the same kind of name, the same host where names mean nothing elsewhere.
+// Used by the ofi driver and its tests. Pure functions: any thread.
 //
-//   0 u32 magic   4 u32 kind of name (FI_SOCKADDR_IN, …)   8 u64 incarnation   16 u64 host mark, 0: any host
-//   24 u16 length of the provider's name   26 u16 length of the endpoint's name   28 u16 port for lifelines, 0: none
-//   30 u16 zero   32 both names
+// The name is opaque to the driver and goes to the provider unchanged, so everything around it is checked first.
+// Provider and kind of name must be equal to this instance's, and also the host where names are valid on one host only.
+//
+//      0 u32 magic   4 u32 kind of name (FI_SOCKADDR_IN, …)   8 u64 incarnation   16 u64 host mark, 0: any host
+//     24 u16 length of the provider's name   26 u16 length of the endpoint's name   28 u16 port for lifelines, 0: none
+//     30 u16 zero   32 both names
 #pragma once
 
 #include <cstddef>
@@ -29,10 +30,11 @@ struct PublishedName {
 };
 
 std::vector<std::byte> pack_address(const PublishedName& name);
-/// False if the bytes are no such address.
+/// Parses an address. Returns false if the bytes are no such address.
 bool unpack_address(std::span<const std::byte> bytes, PublishedName* name);
 
-/// May `name`, which comes from outside, be given to a provider whose own names look like `own`?
+/// Returns true if `name`, which comes from another process, may be given to a provider whose own names look like
+/// `own`.
 bool is_sane_name(std::span<const std::byte> name, std::uint32_t format, std::span<const std::byte> own);
 
 }  // namespace canele::drivers::ofi

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pools of buffers; see buffers.hpp. Who, threads: see there.
-// Surprise: memory is made without being touched (no zeroing): a slab that is never filled costs address space only.
+// Pools of buffers. See buffers.hpp.
+//
+// Memory is allocated without being touched (no zeroing): a slab that is never filled costs only address space.
 #include "drivers/ofi/buffers.hpp"
 
 #include <algorithm>
@@ -79,7 +80,7 @@ void ReceiveBuffers::released(ReceiveBuffer& buffer) {
 
 bool ReceiveBuffers::spoilt(ReceiveBuffer& buffer) {
   if (!multi_) {
-    released(buffer);  // it held one message, so the provider has done with it
+    released(buffer);  // it held one message, so the provider no longer uses it
     return true;
   }
   if (std::exchange(buffer.spoilt, true)) return true;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The driver's own memory: buffers that messages are copied into to be sent, and buffers that messages arrive in.
+// The driver's own memory: buffers into which messages are copied to be sent, and buffers in which messages arrive.
 //
-// Who: the ofi driver. Threads: one at a time.
-// Surprise: a receive that ends in an error does not say (in all providers) whether its multi-receive buffer is still
-//      posted. Such a buffer is set aside until the end and replaced; that happens at most `most_spoilt` times.
+// Used by the ofi driver, by one thread at a time.
 //
 //   SendPool:        slabs_ ──▶ [ 32 × 16 KiB, one registration ] …  at most 8
 //                    free_  ──▶ SendBuffer ──▶ SendBuffer ──▶ …      (a stack by SendBuffer::next)
@@ -12,8 +10,11 @@
 //   ReceiveBuffers:  [ 256 KiB ][ 256 KiB ][ 256 KiB ][ 256 KiB ]    multi-receive: message after message
 //                or  [ 16 KiB ] × 64                                 one message each
 //
-// Rejected: sending from the engine's memory. It would have to be registered for each message (FI_MR_LOCAL), lists of
-//     pieces are limited to four, and a copy of at most 16 KiB costs less than that.
+// A receive that ends in an error does not say (in all providers) whether its multi-receive buffer is still posted.
+// Such a buffer is set aside until the end and replaced. That happens at most `most_spoilt` times.
+//
+// Rejected: sending from the engine's memory. It would have to be registered for each message (FI_MR_LOCAL), and
+// lists of pieces are limited to four. A copy of at most 16 KiB costs less.
 #pragma once
 
 #include <sys/uio.h>
@@ -29,18 +30,19 @@
 
 namespace canele::drivers::ofi {
 
-inline constexpr std::size_t longest_message = 16 * 1024;  // what tcp;ofi_rxm and others still send eagerly
+// In bytes; tcp;ofi_rxm and other providers still send this much eagerly.
+inline constexpr std::size_t longest_message = 16 * 1024;
 
-/// A message on its way out.
+/// An outgoing message.
 struct SendBuffer : Op {
   SendBuffer() : Op(Kind::send) {}
-  Rank peer = -1;         ///< -1: to a stranger (a refusal)
+  Rank peer = -1;         ///< -1: to an unauthenticated peer (a refusal)
   bool greeting = false;  ///< part of the handshake
   fi_addr_t to = FI_ADDR_UNSPEC;
   std::uint32_t size = 0;
   std::byte* data = nullptr;
   void* descriptor = nullptr;
-  SendBuffer* next = nullptr;  ///< in the pool's stack, or in the queue of those that wait to be sent
+  SendBuffer* next = nullptr;  ///< in the pool's stack, or in the queue of buffers that wait to be sent
 };
 
 class SendPool {
@@ -49,7 +51,7 @@ class SendPool {
 
   explicit SendPool(Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  /// One buffer, or null: all are in use.
+  /// Returns one buffer, or null: all are in use.
   SendBuffer* take();
   void give_back(SendBuffer* buffer);
   bool available() const { return free_ != nullptr || slabs_.size() < most_slabs; }
@@ -73,7 +75,7 @@ class SendPool {
 struct ReceiveBuffer : Op {
   ReceiveBuffer() : Op(Kind::receive) {}
   bool posted = false;
-  bool spoilt = false;  ///< we do not know whether the provider still writes into it
+  bool spoilt = false;  ///< unknown whether the provider still writes into it
   std::unique_ptr<std::byte[]> memory;
   Region region;
 };
@@ -84,15 +86,15 @@ class ReceiveBuffers {
 
   explicit ReceiveBuffers(Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  /// `multi`: multi-receive buffers, if the provider has them.
+  /// Allocates and posts the buffers. `multi`: multi-receive buffers, if the provider has them.
   bool open(bool multi, std::string* reason);
   bool multi() const { return multi_; }
   std::size_t length() const { return length_; }
-  /// The provider has let go of it: it is to be posted again.
+  /// Records that the provider no longer uses the buffer: it is to be posted again.
   void released(ReceiveBuffer& buffer);
-  /// A receive ended in an error. False: too many have.
+  /// Handles a receive that ended in an error. Returns false if too many have.
   bool spoilt(ReceiveBuffer& buffer);
-  /// Posts what is not. 0, or libfabric's error (but -FI_EAGAIN: later).
+  /// Posts the unposted buffers. Returns 0 or libfabric's error (-FI_EAGAIN counts as 0: it is tried again later).
   int post();
   bool all_posted() const { return unposted_ == 0; }
 

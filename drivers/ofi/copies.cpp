@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// RMA; see copies.hpp. Who, threads: see there.
-// Surprise: a put asks for FI_DELIVERY_COMPLETE: an ordinary completion says only that the data has left, and the peer
-//      could be told of bytes that have not arrived.
+// RMA. See copies.hpp.
+//
+// A put requests FI_DELIVERY_COMPLETE. An ordinary completion says only that the data has left, and the peer could be
+// told of bytes that have not arrived.
 #include "drivers/ofi/copies.hpp"
 
 #include <algorithm>
@@ -64,7 +65,8 @@ bool Copies::read_exposure(std::span<const std::byte> bytes, std::vector<Piece>*
   return true;
 }
 
-/// Makes the parts: where one of their pieces ends, and where iov_limit of ours are used up, a new one begins.
+/// Makes the parts. A new part begins where one of the peer's pieces ends, and where iov_limit local pieces are used
+/// up.
 bool Copies::split(Copy& copy, std::vector<Piece> theirs, std::uint64_t offset, const iovec* ours, int count,
                    std::size_t size) {
   const std::size_t most = std::clamp<std::size_t>(endpoint_.info().tx_attr->iov_limit, 1, 4);
@@ -72,7 +74,7 @@ bool Copies::split(Copy& copy, std::vector<Piece> theirs, std::uint64_t offset, 
   int own = 0;
   while (size > 0) {
     while (at < theirs.size() && offset >= theirs[at].length) offset -= theirs[at++].length;
-    if (at == theirs.size()) return false;  // beyond the end of what they expose
+    if (at == theirs.size()) return false;  // beyond the end of the peer's exposure
     Part part;
     std::uint64_t room = std::min<std::uint64_t>(theirs[at].length - offset, size);
     part.theirs = {theirs[at].address + offset, 0, theirs[at].key};
@@ -88,7 +90,7 @@ bool Copies::split(Copy& copy, std::vector<Piece> theirs, std::uint64_t offset, 
       part.theirs.len += n, offset += n, room -= n, size -= n, taken += n;
       if (taken == ours[own].iov_len) ++own, taken = 0;
     }
-    if (part.count == 0) return false;  // our pieces are shorter than `size`
+    if (part.count == 0) return false;  // the local pieces are shorter than `size`
     copy.parts.push_back(part);
   }
   return true;
@@ -118,7 +120,7 @@ Status Copies::start(Rank peer, fi_addr_t to, Access access, std::span<const std
   return Status::pending;
 }
 
-/// Hands parts to the provider until it refuses. An error ends the copy when those in flight are over.
+/// Issues parts until the provider takes no more. An error ends the copy once the parts in flight are complete.
 void Copies::issue(Copy& copy) {
   while (copy.next < copy.parts.size() && copy.error == 0) {
     Part& part = copy.parts[copy.next];
@@ -130,7 +132,7 @@ void Copies::issue(Copy& copy) {
     message.rma_iov = &part.theirs;
     message.rma_iov_count = 1;
     message.context = static_cast<Op*>(&part);
-    // shm copies before it returns, but for this flag leaves it to the peer, and blocks if that is dead.
+    // shm copies before it returns, but with this flag it leaves the copy to the peer, and blocks if the peer is dead.
     const std::uint64_t delivery = endpoint_.info().addr_format == FI_ADDR_STR ? 0 : FI_DELIVERY_COMPLETE;
     const auto error = copy.access == Access::get ? ::fi_readmsg(endpoint_.ep(), &message, FI_COMPLETION)
                                                   : ::fi_writemsg(endpoint_.ep(), &message, FI_COMPLETION | delivery);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copies: memory exposed to peers, and copies between a peer's exposed memory and ours (RMA).
+// Copies: memory exposed to peers, and copies between a peer's exposed memory and local memory (RMA).
 //
-// Who: the ofi driver. Threads: one at a time.
-// Surprise: a copy that is not over may still write into our memory, also after its peer has died. So a failure of the
-//      peer is reported only when the provider has let go of all its copies (idle()).
+// Used by the ofi driver, by one thread at a time.
 //
 //   copies_ ──▶ Copy { token, peer, parts_ }
-//                        └──▶ [ Part | Part | Part | … ]   each: one piece of theirs, up to iov_limit pieces of ours
+//                        └──▶ [ Part | Part | Part | … ]   each: one piece of the peer's, up to iov_limit local pieces
 //                               issued │ next_ → not yet
 //
 // An exposure's bytes: u16 number of pieces, 6 bytes zero, then for each: u64 address, u64 key, u64 length.
 //
-// Rejected: one registration over the span of all pieces: it would expose what lies between them.
+// A copy that is not complete may still write into local memory, even after its peer has died. A failure of the peer is
+// therefore reported only when the provider has finished all its copies (idle()).
+//
+// Rejected: one registration over the span of all pieces: it would expose the memory between them.
 #pragma once
 
 #include <rdma/fi_rma.h>
@@ -37,7 +38,7 @@ class Copies {
   struct Finished {
     Rank peer;
     Token token;
-    int error;  ///< of libfabric, 0: done
+    int error;  ///< of libfabric, 0: success
   };
 
   explicit Copies(Endpoint& endpoint) : endpoint_(endpoint) {}
@@ -46,21 +47,21 @@ class Copies {
   Status expose(Access access, const iovec* pieces, int count, Exposure* exposure);
   void withdraw(std::uint64_t handle);
 
-  /// pending, full (too many under way), or failed (the exposure makes no sense).
+  /// Starts a copy. Answers pending, full (too many in flight), or failed (the exposure is malformed).
   Status start(Rank peer, fi_addr_t to, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
                const iovec* pieces, int count, std::size_t size, Token token);
-  /// An operation of ours is over; `error` 0: well.
+  /// Records that an operation of this object is complete; `error` 0: success.
   void over(Op& op, int error);
   /// Issues what the provider did not take before.
   void push();
-  /// Copies that are over, one by one; false: no more.
+  /// Returns the finished copies one by one; false: no more.
   bool next_finished(Finished* finished);
-  /// Gives up what has not been issued for a peer.
+  /// Cancels the parts for a peer that have not been issued.
   void abandon(Rank peer);
-  /// The provider holds nothing for this peer.
+  /// Returns true if the provider holds nothing for this peer.
   bool idle(Rank peer) const;
   bool has_room() const { return copies_.size() < most_copies; }
-  /// Something could be issued, or is finished.
+  /// Returns true if a part could be issued, or a copy is finished.
   bool restless() const { return unissued_ > 0 || finished_ > 0; }
 
  private:
@@ -84,7 +85,7 @@ class Copies {
     std::vector<Region> regions;
     std::vector<Part> parts;
     std::size_t next = 0;       ///< first part that has not been issued
-    std::size_t in_flight = 0;  ///< issued and not over
+    std::size_t in_flight = 0;  ///< parts issued and not complete
     int error = 0;
     bool is_finished() const { return in_flight == 0 && (next == parts.size() || error != 0); }
   };
@@ -97,7 +98,7 @@ class Copies {
 
   Endpoint& endpoint_;
   std::vector<std::unique_ptr<Copy>> copies_;
-  std::size_t unissued_ = 0, finished_ = 0;     ///< copies with parts to issue; copies that are over
+  std::size_t unissued_ = 0, finished_ = 0;     ///< copies with parts to issue; copies that are complete
   std::vector<std::vector<Region>> exposures_;  ///< by handle - 1
   std::vector<std::uint64_t> free_handles_;
 };

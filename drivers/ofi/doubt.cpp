@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// OfiDriver: peers of whom nothing is heard although something was sent to them. See ofi_driver.hpp. Who, threads: see
-// there.
-// Surprise: only a peer that owes us something is looked at: after `patience_ns` without an answer, and then ever more
-//      rarely. Idle peers have their lifelines, where the provider allows them; else the first message tells, or the
-//      launcher.
+// OfiDriver: failure suspicion, for peers that stay silent although something was sent to them. See ofi_driver.hpp.
+//
+// Only a peer that owes the next step is checked: after `patience_ns` without an answer, and then at growing intervals.
+// Idle peers have their lifelines, where the provider allows them. Otherwise the first message finds the failure, or
+// the launcher reports it.
 #include <algorithm>
 #include <utility>
 
@@ -15,18 +15,18 @@ namespace {
 
 constexpr std::uint64_t last_words_ns = 500'000'000;
 constexpr std::uint64_t patience_ns = 1'000'000'000, longest_patience_ns = 64'000'000'000;
-/// Lost, also for other drivers: they would only be refused as well.
+/// Used with lost = true: other drivers would only be refused as well.
 constexpr const char* no_process = "its process is gone: nobody listens at its address any more";
 
 }  // namespace
 
-/// The peer owes us the next step.
+/// Returns true if the peer owes the next step.
 bool OfiDriver::is_in_doubt(const Link& link) {
   if (link.state == Link::State::greeting) return true;
   return link.state == Link::State::up && (link.is_stuck || !link.has_credit());
 }
 
-/// Puts a link among those that are looked at.
+/// Adds a link to those that are checked.
 void OfiDriver::doubt(Link& link) {
   if (!knocks_ || link.is_doubted) return;
   link.is_doubted = true;
@@ -75,7 +75,7 @@ void OfiDriver::doubt_again(Link& link, std::uint64_t now) {
   }
 }
 
-/// What the kernels say of the peers, idle ones included.
+/// Handles what the kernels report of the peers, idle ones included.
 void OfiDriver::look_at_lifelines() {
   if (++polls_since_look_ < polls_per_look) return;
   polls_since_look_ = 0;
@@ -98,7 +98,8 @@ void OfiDriver::look_at_lifelines() {
   }
 }
 
-/// Who closes in order says so, and what it has sent before is on the way: that is waited for.
+/// Marks a link whose process is gone. A peer that closes in order says so, and what it has sent before may still
+/// arrive. The driver waits for both.
 void OfiDriver::doom(Link& link) {
   if (link.is_over() || std::exchange(link.is_doomed, true)) return;
   link.doomed_at = link.next_in;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Opening and registering; see endpoint.hpp. Who, threads: see there.
-// Surprise: where the provider lets us choose the key of registered memory, it is random: whoever reaches the endpoint
-//      may try to read, and with counted keys would succeed.
+// Opening and registering. See endpoint.hpp.
+//
+// Where the provider lets the driver choose the key of registered memory, the key is random. Any process that reaches
+// the endpoint may try to read, and with consecutive keys it would succeed.
 #include "drivers/ofi/endpoint.hpp"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ bool Endpoint::open(Info info, std::size_t longest, std::string* reason) {
   return enable(longest, reason);
 }
 
-/// A completion queue with a descriptor to sleep on, or else without.
+/// Opens a completion queue with a descriptor to sleep on, or else without one.
 bool Endpoint::open_queue(std::string* reason) {
   fi_cq_attr attributes = {};
   attributes.format = FI_CQ_FORMAT_DATA;  // a multi-receive buffer's completion must say where the message lies
@@ -81,7 +82,7 @@ bool Endpoint::enable(std::size_t longest, std::string* reason) {
   if (error == 0) error = ::fi_enable(ep_.get());
   if (error == 0 && offers(FI_MULTI_RECV)) {
     // After fi_enable(): shm 1.17 has no queue to set it on before. A buffer with less room than this is given back, so
-    // that no message is ever cut.
+    // that no message is ever truncated.
     error = ::fi_setopt(&ep_->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &longest, sizeof longest);
   }
   std::size_t size = max_name;
@@ -103,7 +104,7 @@ bool Endpoint::may_sleep() {
 
 fi_addr_t Endpoint::add(std::span<const std::byte> name) {
   fi_addr_t peer = FI_ADDR_UNSPEC;
-  // Some providers read a socket address as such: it must be aligned, and may be longer than what they gave us.
+  // Some providers read a socket address in place: it must be aligned, and may be longer than the name that they gave.
   alignas(16) std::byte copy[max_name + 1] = {};
   std::copy(name.begin(), name.end(), copy);
   if (::fi_av_insert(av_.get(), copy, 1, &peer, 0, nullptr) != 1) return FI_ADDR_UNSPEC;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Endpoint: libfabric's objects of one instance (fabric, domain, address vector, completion queue, endpoint), opened
-// and closed in the right order, and memory registered as the provider wants it.
+// Endpoint: libfabric's objects of one instance, and memory registered as the provider requires. The objects are
+// fabric, domain, address vector, completion queue and endpoint, opened and closed in the right order.
 //
-// Who: the ofi driver. Threads: one at a time; the domain is opened as FI_THREAD_DOMAIN.
-// Surprise: members are declared in the order in which they are opened: C++ then closes them in reverse, which is the
-//      order that libfabric demands.
+// Used by the ofi driver, by one thread at a time; the domain is opened as FI_THREAD_DOMAIN. Members are declared in
+// the order in which they are opened. C++ then closes them in reverse, which is the order that libfabric demands.
 #pragma once
 
 #include <rdma/fi_cm.h>
@@ -35,7 +34,7 @@ template <typename T>
 using Fid = std::unique_ptr<T, FidDeleter>;
 using Region = Fid<fid_mr>;  ///< registered memory; may be empty where nothing needs to be registered
 
-/// What every operation in flight begins with. The provider owns `reserved` until the operation is over.
+/// Base of every operation in flight. The provider owns `reserved` until the operation is complete.
 struct Op {
   enum class Kind : std::uint8_t { receive, send, copy };
   explicit Op(Kind is) : kind(is) {}
@@ -44,17 +43,18 @@ struct Op {
 };
 inline Op* op_of(void* context) { return static_cast<Op*>(context); }
 
-/// "Connection refused": libfabric's error codes are negative in return values, positive in completions.
+/// Returns the text of an error, for example "Connection refused". libfabric's error codes are negative in return
+/// values, positive in completions.
 std::string error_text(std::int64_t error);
 
 class Endpoint {
  public:
   explicit Endpoint(DriverContext& context) : context_(context) {}
 
-  /// Opens everything. `longest`: of a message. False and *reason.
+  /// Opens everything. `longest`: of a message, in bytes. False and *reason on failure.
   bool open(Info info, std::size_t longest, std::string* reason);
 
-  /// Ends all operations: what was posted is not touched any more.
+  /// Ends all operations: the provider does not touch posted memory any more.
   void close() { ep_.reset(); }
 
   const fi_info& info() const { return *info_; }
@@ -63,19 +63,19 @@ class Endpoint {
   std::span<const std::byte> name() const { return name_; }
   /// -1: the provider has none that can be trusted.
   int descriptor() const { return descriptor_; }
-  /// Nothing is waiting in the completion queue; an arrival makes the descriptor readable.
+  /// Returns true if nothing is waiting in the completion queue. An arrival then makes the descriptor readable.
   bool may_sleep();
   bool offers(std::uint64_t caps) const { return (info_->caps & caps) == caps; }
   bool wants(int mr_mode) const { return (info_->domain_attr->mr_mode & mr_mode) != 0; }
 
-  /// The number of a peer's name, or FI_ADDR_UNSPEC.
+  /// Adds a peer's name. Returns its number, or FI_ADDR_UNSPEC.
   fi_addr_t add(std::span<const std::byte> name);
-  /// Forgets all peers.
+  /// Removes all peers.
   void remove_all();
 
   /// Registers memory for `access` (FI_SEND, FI_REMOTE_READ, …). Empty: refused, *error says why.
   Region register_memory(const void* memory, std::size_t size, std::uint64_t access, int* error);
-  /// The same for memory that only this endpoint touches: empty without an error where the provider needs none.
+  /// Registers memory that only this endpoint touches. Empty without an error where the provider needs no registration.
   Region register_local(const void* memory, std::size_t size, std::uint64_t access, int* error);
 
  private:

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// OfiDriver: the handshake. See ofi_driver.hpp. Who, threads: see there.
+// OfiDriver: the handshake. See ofi_driver.hpp.
 //
 //   initiator                              acceptor
 //      │ ── Hello {nonce, name, proof} ──────▶ │   not proven: a Refusal, and nothing is kept of it
 //      │ ◀──── Challenge {both nonces, proof} ─ │   both now know the two keys
 //      │ ── any message with the key ─────────▶ │   proves the initiator; if there is nothing to send, a credit
 //
-// Surprise: two ranks that say Hello at once: the Hello of the lower one counts. The lower one drops the other's, the
-//      higher one forgets its own; so no answer is ever sent to it, and there is one pair of keys. Why nothing is lost:
-//      the lower one either has answered a Hello, and then says none, or has said its own, which the higher one
-//      answers in any state but `up` and `failed`.
+// If two ranks send a Hello at once, the Hello of the lower rank counts. The lower rank drops the other's Hello, and
+// the higher rank forgets its own. So no answer is ever sent to the higher rank's Hello, and there is one pair of keys.
+//
+// Why nothing is lost: the lower rank may have answered a Hello, and then sends none. Or it has sent its own, which the
+// higher rank answers in any state but `up` and `failed`.
+//
 // Rejected: a time limit for the peer's answer. A rank that computes for minutes does not answer, and is alive.
 #include <utility>
 
@@ -27,7 +29,7 @@ void OfiDriver::on_greeting(const Head& head, std::span<const std::byte> bytes) 
     Link* const link = link_of(head.rank);
     if (link != nullptr && link->state == Link::State::greeting) return on_challenge(*link, bytes);
   } else if (head.kind == Kind::refusal) {
-    // It does not say from whom: nobody has proven anything. The nonce does.
+    // A refusal proves no sender. The nonce identifies the Hello that it answers.
     for (const auto& link : links_) {
       if (link && link->state == Link::State::greeting) on_refusal(*link, bytes);
     }
@@ -101,7 +103,7 @@ void OfiDriver::on_challenge(Link& link, std::span<const std::byte> bytes) {
   std::uint64_t incarnation = 0;
   Keys keys;
   if (!read_challenge(bytes, link.hello, secret_, &incarnation, &keys)) {
-    ++dropped_;  // if it is the peer with another secret, a Refusal says so
+    ++dropped_;  // if it came from the peer with another secret, a Refusal will say so
     return;
   }
   if (incarnation != link.incarnation) return fail(link, false, "another process answers at its address", false);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One non-blocking connection attempt; see knock.hpp. Who, threads: see there.
-// Surprise: only a refusal counts as "nobody". Unreachable, or no answer, may be a cable: TCP decides about those.
+// One non-blocking connection attempt. See knock.hpp.
+//
+// Only a refusal means that no process listens. An unreachable host or a missing answer may be a cable: TCP decides
+// about those.
 #include "drivers/ofi/knock.hpp"
 
 #include <poll.h>
@@ -50,7 +52,7 @@ int start_knock(std::span<const std::byte> name, int* error) {
   return fd;
 }
 
-/// "fi_shm://17:1000:0": the file is gone after an orderly end, the process after any.
+/// Checks a name such as "fi_shm://17:1000:0". The file is gone after an orderly end, the process after any end.
 Knock::Answer Knock::ask_host() const {
   const std::string_view text(reinterpret_cast<const char*>(name_.data()), name_.size() - 1);
   const auto slashes = text.find("://");

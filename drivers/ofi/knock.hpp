@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Knock: is there still a process behind the address of a peer? Asked of the peer's kernel: over TCP, or for shm.
+// Knock: a liveness probe. Asks the peer's kernel whether there is still a process behind the peer's address: over TCP,
+// or for shm.
 //
-// Who: the ofi driver. Threads: one at a time.
-// Surprise: tcp;ofi_rxm never says that a peer is gone: it reconnects for ever, and answers -FI_EAGAIN all the while.
-//     Its endpoint's name is the address that it listens on, so one connection attempt of ours tells: refused means
-//     that nobody listens any more. A peer that only computes, or is stopped, has its kernel accept. Nothing is sent.
-//     A name of shm is process, user and number, and a file in /dev/shm while the endpoint is open.
+// Used by the ofi driver, by one thread at a time.
+//
+// tcp;ofi_rxm never reports that a peer is gone: it reconnects for ever, and answers -FI_EAGAIN all the while. Its
+// endpoint's name is the address that it listens on. One connection attempt therefore tells: refused means that no
+// process listens any more. If the peer only computes, or is stopped, its kernel accepts. Nothing is sent. A name of
+// shm consists of process, user and number; a file in /dev/shm has this name while the endpoint is open.
 //
 // Rejected: a time limit on sends. A rank that computes for minutes would be declared dead.
 #pragma once
@@ -19,26 +21,26 @@
 
 namespace canele::drivers::ofi {
 
-/// Names of this provider are addresses of listening TCP sockets.
+/// Returns true if names of this provider are addresses of listening TCP sockets.
 bool listens(const fi_info& info);
-/// The same, or those of shm.
+/// Returns true if listens(), or if names of this provider are those of shm.
 bool can_knock(const fi_info& info);
-/// A socket that connects to such a name, non-blocking. -1: failed at once, *error says how.
+/// Returns a non-blocking socket that connects to such a name. -1: failed at once, *error says how.
 int start_connect(std::span<const std::byte> name, int* error);
-/// The same at the provider's own listener. Closing it resets the connection: one that ends in order before anything
-/// was said is kept by libfabric 1.17, and the peer's descriptor stays readable for ever.
+/// Returns such a socket to the provider's own listener. Closing the socket resets the connection. libfabric 1.17 keeps
+/// a connection that ends in order before any data, and the peer's descriptor would stay readable for ever.
 int start_knock(std::span<const std::byte> name, int* error);
 
 class Knock {
  public:
-  /// At a name of a provider with such names.
+  /// Prepares a probe of a name of a provider with such names.
   explicit Knock(std::span<const std::byte> name, std::uint32_t format) : name_(name), format_(format) {}
   Knock(const Knock&) = delete;
   Knock& operator=(const Knock&) = delete;
   ~Knock() { end(); }
 
   enum class Answer : std::uint8_t { none_yet, somebody, nobody };
-  /// Begins, if none is under way, and looks for the answer; does not block.
+  /// Begins a probe, if none is in progress, and looks for the answer; does not block.
   Answer ask();
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Dialing, and what the end of a connection means; see lifeline.hpp. Who, threads: see there.
-// Surprise: a killed process may lose its connections before its listener. So the end of one proves nothing: only a
-//      refusal does.
+// Dialing, and the meaning of a connection's end. See lifeline.hpp.
+//
+// A killed process may lose its connections before its listener. The end of a connection therefore proves nothing: only
+// a refusal does.
 #include "drivers/ofi/lifeline.hpp"
 
 #include <netinet/in.h>
@@ -33,7 +34,8 @@ static_assert(port_at == offsetof(sockaddr_in6, sin6_port));
 
 void set_option(int fd, int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); }
 
-/// A third of the silence to the first question, a sixth between each of the others, the last of them at its end.
+/// Sets keep-alive: the first probe after a third of the silence, the others a sixth apart, the last one at the end of
+/// it.
 void keep_alive(int fd, int silence_s) {
   const int idle = std::max(1, silence_s / 3), between = std::max(1, silence_s / 6);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -48,7 +50,7 @@ int error_of(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-/// The connection stands, or has ended in order.
+/// Returns true while the connection is established. False: it has ended in order, or failed.
 bool is_open(int fd) {
   char byte;
   const auto got = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -82,7 +84,8 @@ bool Lifelines::open(std::span<const std::byte> name, int also) {
   return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, also, &wanted) == 0;
 }
 
-/// Nobody is accepted: the queue's length bounds what strangers can take, the buffer what they can leave in it.
+/// Listens, but never accepts. The length of the queue bounds what unauthenticated peers can take; the buffer bounds
+/// what they can leave in it.
 void Lifelines::listen(std::span<const std::byte> name) {
   sockaddr_storage where = {};
   const auto own = with_port(name, 0);
@@ -92,7 +95,7 @@ void Lifelines::listen(std::span<const std::byte> name) {
   socklen_t size = static_cast<socklen_t>(own.size());
   listener_ = ::socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (listener_ < 0) return;
-  set_option(listener_, SOL_SOCKET, SO_RCVBUF, 1);  // the kernel makes it the least that it allows
+  set_option(listener_, SOL_SOCKET, SO_RCVBUF, 1);  // the kernel raises it to its minimum
   if (::bind(listener_, address, size) != 0 || ::listen(listener_, SOMAXCONN) != 0) return;
   if (::getsockname(listener_, address, &size) != 0) return;
   std::memcpy(&port_, reinterpret_cast<const std::byte*>(&where) + port_at, sizeof port_);
@@ -126,7 +129,7 @@ void Lifelines::end(Rank peer, End how) {
   ended_.push_back({peer, how});
 }
 
-/// The line may be gone afterwards.
+/// Dials. The line may be gone afterwards.
 void Lifelines::dial(Rank peer, Line& line, Stage stage) {
   if (line.fd >= 0) ::close(std::exchange(line.fd, -1));
   if (line.dials_left-- == 0) return drop(peer);
@@ -158,7 +161,7 @@ void Lifelines::reached(Rank peer, Line& line) {
     line.stage = Stage::held;
     line.was_held = true;
   } else if (line.was_refused) {
-    drop(peer);  // it is there; something between us lets no lifeline through
+    drop(peer);  // the process exists; something in between blocks lifelines
   } else {
     dial(peer, line, Stage::dialing);
   }
@@ -170,14 +173,14 @@ void Lifelines::refused(Rank peer, Line& line) {
   dial(peer, line, Stage::knocking);
 }
 
-/// Not reached, or silent.
+/// Handles a peer that was not reached, or is silent.
 void Lifelines::failed(Rank peer, Line& line) {
   if (line.stage == Stage::held) return end(peer, End::silent);
   if (line.stage == Stage::dialing) return drop(peer);
   if (context_.now_ns() - line.since_ns > static_cast<std::uint64_t>(silence_s_) * ns_per_second) {
     return end(peer, End::unreachable);
   }
-  ++line.dials_left;  // the attempt has lasted some seconds: so many there cannot be
+  ++line.dials_left;  // not counted: the attempt has lasted some seconds, so there cannot be many
   dial(peer, line, Stage::knocking);
 }
 

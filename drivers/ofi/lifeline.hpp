@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Lifelines: to each peer a TCP connection of our own, on which nothing is ever sent. Its end is the peer's end.
+// Lifelines: a keepalive connection (TCP) to each peer, on which nothing is ever sent. Its end is the peer's end.
 //
-// Who: the ofi driver, for providers whose names are addresses of listening sockets. Threads: one at a time.
-// Surprise: they are never accepted. A peer listens for them; its kernel connects them, and answers keep-alive while
-//      it computes or is stopped. They end when its listener closes, with the driver or with the process.
+// Used by the ofi driver, for providers whose names are addresses of listening sockets, by one thread at a time.
 //
-//   knocking ──somebody──▶ dialing ──▶ held ──no answer to keep-alive──▶ End::silent
+//   knocking ──is there──▶ dialing ──▶ held ──no answer to keep-alive──▶ End::silent
 //    │     │                │   ▲       │
 //    │     └──never held────┤   └─end───┘     (at most `most_dials`)
 //    │       and refused    └──refused, though held before──▶ End::gone
 //    ├──refused──▶ End::gone
 //    └──not reached in the time of a silence──▶ End::unreachable
 //
-// Knocking is at the provider's own listener, and tells whether anybody is there. A lifeline that cannot be had (a
-// firewall, too many) is done without: nothing is concluded from that.
+// Lifelines are never accepted. A peer listens for them; its kernel connects them, and answers keep-alive while the
+// peer computes or is stopped. They end when the peer's listener closes, with the driver or with the process.
+//
+// Knocking goes to the provider's own listener, and tells whether a process is there. A peer may be without a lifeline
+// (a firewall, too many): nothing is concluded from that.
 //
 // Rejected: knocking (knock.hpp) at regular times. Connections that are not accepted pile up at a peer that computes,
-//     until its kernel drops ours: it would look dead. Keep-alive on the provider's own sockets: it reconnects in
-//     silence. Lifelines to the provider's listener: libfabric 1.17 never closes what has been accepted and says
-//     nothing.
+// until its kernel drops new ones: the peer would look dead. Rejected: keep-alive on the provider's own sockets: it
+// reconnects silently. Rejected: lifelines to the provider's listener: libfabric 1.17 never closes what has been
+// accepted and reports nothing.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,7 @@ namespace canele::drivers::ofi {
 class Lifelines {
  public:
   enum class End : std::uint8_t {
-    gone,         ///< nobody listens there any more
+    gone,         ///< no process listens there any more
     silent,       ///< it was reached, and its host no longer answers
     unreachable,  ///< it was never reached
   };
@@ -49,17 +50,18 @@ class Lifelines {
   Lifelines& operator=(const Lifelines&) = delete;
   ~Lifelines();
 
-  /// `name`: our endpoint's, beside which we listen. `also`: a descriptor that makes ours readable as well, -1: none.
-  /// False: no descriptors left.
+  /// Listens and makes the epoll set. `name`: the name of this endpoint; the listener uses its address with another
+  /// port. `also`: a descriptor that makes descriptor() readable as well, -1: none. Returns false if no descriptors are
+  /// left.
   bool open(std::span<const std::byte> name, int also);
-  /// Where peers hold theirs, 0: nowhere.
+  /// Returns the port to which peers connect their lifelines, 0: none.
   std::uint16_t port() const { return port_; }
-  /// Readable when next() has something to tell, or `also` is.
+  /// Readable when next() has something to report, or `also` is readable.
   int descriptor() const { return epoll_; }
-  /// Begins one, if there is none yet and not too many descriptors are in use. `met`: the peer has been heard of.
+  /// Begins a lifeline, if there is none yet and not too many descriptors are in use. `met`: the handshake is complete.
   void hold(Rank peer, std::span<const std::byte> name, std::uint16_t port, bool met);
   void drop(Rank peer);
-  /// Those that have ended, one by one; false: no more. Does not block.
+  /// Returns the lifelines that have ended, one by one; false: no more. Does not block.
   bool next(Ended* ended);
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The libfabric driver's factory: all that is seen of it from outside.
+// Factory of the libfabric driver: its only public name.
 //
-// Who: the module's entry point, tests. Threads: a constant. Surprise: none.
+// Used by the module's entry point and by tests. The factory is a constant: any thread may read it.
 #pragma once
 
 #include "drivers/driver.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// OfiDriver: life, connecting, copies, closing. See ofi_driver.hpp. Who, threads: see there.
-// Surprise: close() waits a little for what was sent. Some providers (shm, above 4 KiB) let the receiver fetch it from
-//      our memory, and tcp;ofi_rxm forgets what it has queued when the endpoint closes.
+// OfiDriver: opening, connecting, copies, closing. See ofi_driver.hpp.
+//
+// close() waits a little for what was sent. Some providers (shm, above 4 KiB) let the receiver fetch it from this
+// process's memory. tcp;ofi_rxm drops what it has queued when the endpoint closes.
 #include "drivers/ofi/ofi_driver.hpp"
 
 #include <poll.h>
@@ -22,9 +23,9 @@ namespace {
 
 constexpr std::size_t stack_limit = 1024;  // longer messages are not composed on the stack
 constexpr std::size_t least_inline = 48;
-constexpr int most_close_passes = 100'000;  // strangers may send for ever
+constexpr int most_close_passes = 100'000;  // unauthenticated peers may send for ever
 constexpr int close_patience_ms = 200;      // in all, until the provider has sent everything
-constexpr int answer_patience_ms = 50;      // of these, until the peers have said that they have it
+constexpr int answer_patience_ms = 50;      // part of close_patience_ms: until the peers have acknowledged
 
 }  // namespace
 
@@ -39,7 +40,8 @@ Status OfiDriver::open_impl(DriverContext& context, Address* address, std::strin
   if (!info) return Status::failed;
   shares_memory_ = provider_name(*info) == "shm";
   longest_ = std::min(longest_message, info->ep_attr->max_msg_size);
-  // What shm does not inject it completes in the order of sending, whoever it went to: one dead peer would block all.
+  // shm completes what it does not inject in the order of sending, for all receivers together: one dead peer would
+  // block all.
   if (shares_memory_) longest_ = std::min(longest_, info->tx_attr->inject_size);
   if (longest_ < 2048) {
     *reason = "libfabric's provider " + provider_name(*info) + " sends messages of " + std::to_string(longest_) +
@@ -96,7 +98,7 @@ void OfiDriver::fill_capabilities() {
   capabilities_.wake_up = endpoint_->descriptor() >= 0 ? WakeUp::descriptor : WakeUp::none;
   capabilities_.reaches_local = true;
   capabilities_.reaches_remote = !is_host_only(info);
-  // No provider reports the death of a peer to whom nothing is being sent.
+  // No provider reports the death of a peer to which nothing is being sent.
   capabilities_.detects_failure = lifelines_ != nullptr;
   capabilities_.max_instances = max_endpoints(info);
   capabilities_.latency_ns = latency_guess(info);
@@ -166,7 +168,7 @@ Status OfiDriver::remote_copy_impl(Rank peer, Access access, std::span<const std
   return full(*link);
 }
 
-/// No provider tells of the death of a peer to whom nothing is sent.
+/// Asks the launcher for deaths: no provider reports the death of a peer to which nothing is sent.
 void OfiDriver::ask_for_deaths() {
   for (Rank peer = context_->next_death(); peer >= 0; peer = context_->next_death()) {
     Link* const link = link_of(peer);
@@ -174,11 +176,11 @@ void OfiDriver::ask_for_deaths() {
   }
 }
 
-/// The end of a link. failed() follows from poll().
+/// Ends a link. failed() follows from poll().
 void OfiDriver::fail(Link& link, bool lost, const std::string& why, bool tell_peer) {
   if (link.is_over()) return;
   if (tell_peer && link.state == Link::State::up) send_control(link, Kind::broken);
-  if (link.is_over()) return;  // that send failed, and said so
+  if (link.is_over()) return;  // that send failed, and failed the link
   link.state = Link::State::failing;
   link.lost = lost;
   link.why = "ofi: rank " + std::to_string(link.rank) + ": " + why;
@@ -199,7 +201,7 @@ int OfiDriver::descriptor_impl() const {
 
 bool OfiDriver::arm_impl(bool on) {
   if (!on) return true;
-  polls_since_look_ = polls_per_look;  // what wakes us may be a lifeline
+  polls_since_look_ = polls_per_look;  // a lifeline may be what wakes the engine
   if (!stuck_.empty() || !stalled_.empty() || !crediting_.empty() || !greeting_.empty() || !refusals_.empty() ||
       !doomed_.empty()) {
     return false;
@@ -214,7 +216,7 @@ void OfiDriver::close_impl() {
   if (!endpoint_) return;
   closing_ = true;
   int first = 1024;
-  read_completions(&first);  // who has said bye already gets none
+  read_completions(&first);  // a peer that has already sent a bye gets none
   for (const auto& link : links_) {
     if (link && link->state == Link::State::up) send_control(*link, Kind::bye);
   }

@@ -2,9 +2,8 @@
 //
 // OfiDriver: the driver contract over one reliable-datagram endpoint of libfabric.
 //
-// Who: made by ofi_factory; called as driver.hpp says. Threads: the engine serialises.
-// Surprise: what the provider does not take (-FI_EAGAIN) is copied and waits here, so `full` has two causes only, both
-//      ours: the peer's window is used up, or all buffers are. So ready() is never said in vain.
+// Made by ofi_factory; drivers/driver.hpp says how it is called. The engine serialises, so one thread at a time is in
+// it.
 //
 //   OfiDriver ──owns──▶ Endpoint, SendPool, ReceiveBuffers, Copies, Lifelines
 //             └─owns──▶ Link per rank that was ever talked to
@@ -12,8 +11,11 @@
 //   stuck_ stalled_ owing_ crediting_ greeting_ doubted_ doomed_ failing_: links with something to do, each marked in
 //   the link
 //
-// Rejected: one libfabric context per message of the engine. With the copy of what is small the engine has no memory
-//     in our hands, except under remote_copy().
+// What the provider does not take (-FI_EAGAIN) is copied and waits here. So `full` has two causes only, both in this
+// driver: the peer's window is used up, or all buffers are. ready() is therefore never called in vain.
+//
+// Rejected: one libfabric context per message of the engine. As short data is copied, the driver holds none of the
+// engine's memory, except under remote_copy().
 #pragma once
 
 #include <cstdint>
@@ -34,7 +36,7 @@
 
 namespace canele::drivers::ofi {
 
-inline constexpr int polls_per_look = 64;  ///< at who is silent
+inline constexpr int polls_per_look = 64;  ///< polls between two looks at silent peers
 
 class OfiDriver final : public Driver {
  public:
@@ -125,20 +127,20 @@ class OfiDriver final : public Driver {
   std::unique_ptr<SendPool> pool_;
   std::unique_ptr<ReceiveBuffers> receive_;
   std::unique_ptr<Copies> copies_;
-  std::unique_ptr<Lifelines> lifelines_;      ///< empty: the provider's names are not for this
+  std::unique_ptr<Lifelines> lifelines_;      ///< empty: the provider's names do not support them
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank
   std::vector<Link*> stuck_, stalled_, owing_, crediting_, greeting_, doubted_, doomed_, failing_;
-  std::deque<SendBuffer*> refusals_;                       ///< to strangers, not taken by the provider yet
+  std::deque<SendBuffer*> refusals_;                       ///< to unauthenticated peers, not taken by the provider yet
   std::map<std::vector<std::byte>, fi_addr_t> strangers_;  ///< names that have been answered
-  std::uint64_t dropped_ = 0;                              ///< messages of strangers
+  std::uint64_t dropped_ = 0;                              ///< messages of unauthenticated peers
   std::uint64_t host_mark_ = 0;
   std::size_t inject_limit_ = 0, longest_ = 0;
   int polls_since_doubt_ = 0, polls_since_look_ = 0;
   int silence_s_ = 0;
   bool shares_memory_ = false;  ///< see parked.hpp
-  bool knocks_ = false;         ///< the provider's names can be knocked at
+  bool knocks_ = false;         ///< the provider's names can be probed (knock.hpp)
   int reported_ = 0;            ///< events during this poll()
-  bool closing_ = false;        ///< no call backs
+  bool closing_ = false;        ///< no callbacks
 };
 
 }  // namespace canele::drivers::ofi

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The list of parked endpoints; see parked.hpp. Who, threads: see there.
-// Surprise: peers are taken out of all address vectors before the first endpoint closes: closing an address vector
-//      looks at the memory of those that are still in it.
+// The list of parked endpoints. See parked.hpp.
+//
+// Peers are removed from all address vectors before the first endpoint closes. Closing an address vector reads the
+// memory of the peers that are still in it.
 #include "drivers/ofi/parked.hpp"
 
 #include <mutex>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Parked: endpoints of the shm provider that are closed, but may not go while others of this process are open.
+// Parked: closed endpoints of the shm provider, which must not be freed while others of this process are open.
 //
-// Who: the ofi driver. Threads: any (instances of one process are closed by different threads).
-// Surprise: shm 1.17 gives endpoints of one process each other's memory without counting who uses it. Who sends to one
-//      that has been closed crashes, and so does who closes after it. So all of a process are closed together, with the
-//      last one. A process with one instance (all but tests) notices nothing.
+// Used by the ofi driver. Any thread: different threads close the instances of one process.
+//
+// shm 1.17 gives endpoints of one process each other's memory without counting the users. An endpoint that sends to a
+// closed one crashes, and so does one that closes after it. All endpoints of a process are therefore freed together,
+// with the last one. A process with one instance (all but tests) is not affected.
 //
 //   closed instances ──▶ [ Parked | Parked | … ]   freed when `open` falls to 0
 #pragma once
@@ -24,9 +25,9 @@ struct Parked {
   std::unique_ptr<ReceiveBuffers> receive;
 };
 
-/// An instance of the shm provider has been opened.
+/// Records that an instance of the shm provider has been opened.
 void enter_process();
-/// And is closed: its parts are freed now or later.
+/// Records that an instance is closed: its parts are freed now or later.
 void leave_process(Parked parts);
 /// Closes the endpoint, then frees the rest.
 void close_parts(Parked& parts);

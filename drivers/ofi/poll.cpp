@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// OfiDriver::poll() and what belongs to it, top-down. See ofi_driver.hpp. Who, threads: see there.
-// Surprise: the engine reads a packet where the provider has put it. Only what comes too early, or is refused for now,
-//      is copied.
+// OfiDriver::poll() and its parts, top-down. See ofi_driver.hpp.
+//
+// The engine reads a packet where the provider has put it. Only a packet that arrives too early, or is deferred, is
+// copied.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr int batch = 16;
 
-/// The peer, or the way to it, is gone: not only this operation.
+/// Returns true if the error means that the peer, or the way to it, is gone, and not only this operation.
 bool ends_connection(int error) {
   switch (error) {
     case FI_ECONNRESET:
@@ -91,7 +92,7 @@ void OfiDriver::on_completion(const fi_cq_data_entry& entry, int* budget) {
   const std::byte* const begin = buffer.memory.get();
   const auto* const at = receive_->multi() ? static_cast<const std::byte*>(entry.buf) : begin;
   if ((entry.flags & FI_RECV) != 0) {
-    // Some providers complete a message that was too long for its buffer, and say how long it was.
+    // Some providers complete a message that was too long for its buffer, and report its full length.
     const bool inside = at >= begin && at <= begin + receive_->length() &&
                         entry.len <= receive_->length() - static_cast<std::size_t>(at - begin);
     arrived(inside ? std::span(at, entry.len) : std::span<const std::byte>(), budget);
@@ -116,14 +117,14 @@ void OfiDriver::read_error(int* budget) {
     case Op::Kind::receive:
       break;
   }
-  // Nobody of ours sends what does not fit: it is a stranger's, or a peer vanished half-way.
+  // No rank sends a message that does not fit: an unauthenticated peer sent it, or a peer vanished half-way.
   ++dropped_;
   auto& buffer = static_cast<ReceiveBuffer&>(*op);
   if ((entry.flags & FI_MULTI_RECV) != 0) return receive_->released(buffer);
   if (!receive_->spoilt(buffer)) broken("too many receives ended in an error, the last one: " + error_text(entry.err));
 }
 
-/// A message from anybody.
+/// Handles a message from any sender.
 void OfiDriver::arrived(std::span<const std::byte> bytes, int* budget) {
   if (bytes.size() < head_size) {
     ++dropped_;
@@ -139,10 +140,10 @@ void OfiDriver::arrived(std::span<const std::byte> bytes, int* budget) {
   }
   if (link->state == Link::State::answering) {
     if (closing_) return;
-    set_up(*link);  // only who knows the secret has the key
+    set_up(*link);  // only a peer that knows the secret has the key
   }
   const auto finished = static_cast<std::uint16_t>(head.finished - link->acked);
-  if (finished <= link->unacknowledged()) link->acked = head.finished;  // else it is older than what we know
+  if (finished <= link->unacknowledged()) link->acked = head.finished;  // otherwise older than what is known already
   on_message(*link, head, bytes.subspan(head_size), budget);
 }
 
@@ -189,7 +190,7 @@ void OfiDriver::hold(Link& link, const Head& head, std::span<const std::byte> bo
   ++link.held_count;
 }
 
-/// False: not now.
+/// Delivers a message. Returns false if it is deferred.
 bool OfiDriver::deliver(Link& link, Kind kind, std::span<const std::byte> body, int* budget) {
   if (kind == Kind::bulk) {
     --*budget;
@@ -215,7 +216,7 @@ bool OfiDriver::deliver(Link& link, Kind kind, std::span<const std::byte> body, 
   return true;
 }
 
-/// A bulk message: its bytes go where the engine says; the rest of a transfer that nobody wants is dropped.
+/// Moves the bytes of a bulk message where the engine says. Drops the rest of a transfer that no receive wants.
 bool OfiDriver::land(Link& link, std::span<const std::byte> body) {
   if (body.size() <= bulk_head_size - head_size) return false;
   const std::uint64_t key = net::read_le64(body.data()), offset = net::read_le64(body.data() + 8);
@@ -240,7 +241,7 @@ bool OfiDriver::land(Link& link, std::span<const std::byte> body) {
   return true;
 }
 
-/// After next_in has moved, or the end is known.
+/// Continues after next_in has moved, or the end is known.
 void OfiDriver::advance(Link& link) {
   if (link.ending && link.next_in == link.end_at) {
     if (link.told != link.next_in) send_control(link, Kind::credit);  // the peer waits for it in close()
@@ -279,13 +280,13 @@ void OfiDriver::report_copies() {
   while (copies_->next_finished(&one)) {
     Link& link = link_to(one.peer);
     if (ends_connection(one.error)) fail(link, true, "a copy failed: " + error_text(one.error), true);
-    if (link.is_over()) continue;  // its tokens are considered returned
+    if (link.is_over()) continue;  // its tokens count as returned
     ++reported_;
     context_->events->done(one.token, one.error == 0 ? Status::ok : Status::failed);
   }
 }
 
-/// Says failed(), as soon as the provider does not touch the engine's memory any more.
+/// Calls failed(), as soon as the provider does not touch the engine's memory any more.
 void OfiDriver::report_failures() {
   for (Link* link : std::exchange(failing_, {})) {
     if (!copies_->idle(link->rank)) {
@@ -298,7 +299,7 @@ void OfiDriver::report_failures() {
   }
 }
 
-/// The endpoint is of no use any more: all peers are lost to it.
+/// Fails all peers: the endpoint cannot be used any more.
 void OfiDriver::broken(const std::string& why) {
   for (const auto& link : links_) {
     if (link && link->state != Link::State::unknown) fail(*link, false, why, false);

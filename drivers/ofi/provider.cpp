@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The choice of a provider; see provider.hpp. Who, threads: see there.
-// Surprise: nothing is set in the environment of the host program, not even FI_MR_CACHE_MONITOR: other users of
-//      libfabric in the process would see it. What must be known about a provider stands in the table below.
+// The choice of a provider. See provider.hpp.
+//
+// Nothing is set in the environment of the host program, not even FI_MR_CACHE_MONITOR: other users of libfabric in the
+// process would see it. The table below holds what must be known about a provider.
 #include "drivers/ofi/provider.hpp"
 
 #include <netinet/in.h>
@@ -30,7 +31,7 @@ struct Known {
   std::uint32_t latency_ns;
   double bandwidth;
 };
-// Sorted by merit. What is not listed comes between the fabrics and tcp.
+// Sorted by merit. A provider that is not listed ranks between the fabrics and tcp.
 constexpr Known table[] = {
     {"cxi", 90, true, true, true, 0, 2000, 20.0},
     {"efa", 85, true, true, false, 0, 15000, 10.0},
@@ -53,7 +54,7 @@ constexpr Known table[] = {
     {"lnx", 0, false, false, false, 0, 2000, 3.0},
     {"ofi_mrail", 0, false, false, false, 0, 10000, 3.0},
 };
-constexpr std::string_view deprecated = "sockets";  // 40 ms for a round trip: nobody can want it
+constexpr std::string_view deprecated = "sockets";  // its round trips are too slow for any use
 
 const Known& known(std::string_view name) {
   const Known* unlisted = nullptr;
@@ -64,7 +65,7 @@ const Known& known(std::string_view name) {
   return *unlisted;
 }
 
-/// 3: any host; 2: link-local, which needs a scope; 1: the loopback interface.
+/// Returns 3: any host; 2: link-local, which needs a scope; 1: the loopback interface.
 int reach_of(const fi_info& info) {
   if (info.src_addr == nullptr) return 3;
   if (info.addr_format == FI_SOCKADDR_IN && info.src_addrlen >= sizeof(sockaddr_in)) {
@@ -88,7 +89,7 @@ Info make_hints(std::uint64_t caps, std::uint64_t order, const std::string& prov
   Info hints(fi_allocinfo());
   if (!hints) return hints;
   hints->caps = caps;
-  hints->mode = FI_CONTEXT | FI_CONTEXT2;  // every operation of ours begins with an fi_context2
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;  // every operation of this driver begins with an fi_context2
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;  // the engine serialises
   hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
@@ -100,7 +101,8 @@ Info make_hints(std::uint64_t caps, std::uint64_t order, const std::string& prov
   return hints;
 }
 
-/// The best of what is offered for `hints`; `like` restricts it to the same provider, fabric, domain and address kind.
+/// Returns the best that is available for `hints`. `like` restricts it to equal provider, fabric, domain and address
+/// kind.
 Info best(const fi_info* hints, const std::string& provider, const std::string& domain, const fi_info* like,
           std::set<std::string>* seen) {
   fi_info* all = nullptr;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which of libfabric's providers the ofi driver uses, and what is known of it beyond what fi_getinfo() says.
+// Chooses the libfabric provider that the ofi driver uses, and knows what fi_getinfo() does not say about providers.
 //
-// Who: the ofi driver, its tests. Threads: fi_getinfo() loads providers at its first call in a process; any thread.
-// Surprise: fi_getinfo() answers with the capabilities that were asked for, not with all that there are. So the
-//      provider is chosen first by the least that we need, and then asked for more, the best first.
+// Used by the ofi driver and its tests. Any thread may call; fi_getinfo() loads providers at its first call in a
+// process.
+//
+// fi_getinfo() answers with the capabilities that were asked for, not with all that exist. The provider is therefore
+// first chosen by the minimum that the driver needs. It is then asked for more, the best combination first.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -20,30 +22,32 @@ struct InfoDeleter {
 };
 using Info = std::unique_ptr<fi_info, InfoDeleter>;
 
-/// The API version that we are written for.
+/// The API version that this driver is written for.
 inline constexpr std::uint32_t api_version = FI_VERSION(1, 17);
 
-/// The best that this machine offers, restricted to a provider ("tcp;ofi_rxm") and a domain ("eth0", "mlx5_0") where
-/// they are not empty. Empty, and *reason, if there is none.
+/// Returns the best provider of this machine, restricted to a provider ("tcp;ofi_rxm") and a domain ("eth0", "mlx5_0")
+/// where they are not empty. Empty, and *reason, if there is none.
 Info choose_provider(const std::string& provider, const std::string& domain, std::string* reason);
 
 std::string provider_name(const fi_info& info);
-/// Its addresses mean something on this host only: shm, or an IP provider on the loopback interface.
+/// Returns true if its addresses are valid on this host only: shm, or an IP provider on the loopback interface.
 bool is_host_only(const fi_info& info);
-/// Its descriptor becomes readable when something arrives. (Some hand out one that never does, or always is.)
+/// Returns true if its descriptor becomes readable when something arrives. (Some providers have one that never does, or
+/// always is readable.)
 bool has_honest_descriptor(const fi_info& info);
-/// A multi-receive buffer comes back when no message in it is under way any more, and is never written beyond its end.
-/// (README.md says who fails in that. Who is not known to be sound gets a buffer for each message.)
+/// Returns true if multi-receive buffers are sound. Such a buffer comes back only when no message in it is in flight
+/// any more, and is never written beyond its end. (README.md lists the providers that fail in that. A provider that is
+/// not known to be sound gets a buffer for each message.)
 bool has_sound_multi_receive(const fi_info& info);
-/// Remote reads go on while nobody polls.
+/// Returns true if remote reads go on while no thread polls.
 bool reads_by_hardware(const fi_info& info);
-/// Endpoints per process, 0: no limit.
+/// Returns the number of endpoints per process, 0: no limit.
 int max_endpoints(const fi_info& info);
-/// Guesses, until something is measured: nanoseconds, and bytes per nanosecond.
+/// Estimates until something is measured: nanoseconds, and bytes per nanosecond.
 std::uint32_t latency_guess(const fi_info& info);
 double bandwidth_guess(const fi_info& info);
 
-/// The same on two processes that reach each other by what is_host_only().
+/// Returns a mark of this host. It is equal in two processes that reach each other by a provider with is_host_only().
 std::uint64_t host_mark();
 
 }  // namespace canele::drivers::ofi

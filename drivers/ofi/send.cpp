@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// OfiDriver: everything that goes out. See ofi_driver.hpp. Who, threads: see there.
-// Surprise: a message that the provider does not take is a copy already, so it waits here and counts as sent. The
-//      order of one peer's messages is kept: while one waits, all later ones wait behind it.
+// OfiDriver: everything that is sent. See ofi_driver.hpp.
+//
+// A message that the provider does not take is a copy already, so it waits here and counts as sent. The order of one
+// peer's messages is kept: while one waits, all later ones wait behind it.
 //
 //   send ──▶ inject (small) ─┐
 //        └─▶ SendBuffer ─────┴─▶ provider         -FI_EAGAIN: Link::first_waiting ─▶ … ─▶ last_waiting, link in stuck_
@@ -46,7 +47,7 @@ Status OfiDriver::bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t off
   return send_message(peer, Kind::bulk, prefix, pieces, count, size);
 }
 
-/// ready() will follow.
+/// Answers full; ready() will follow.
 Status OfiDriver::full(Link& link) {
   if (!std::exchange(link.owes_ready, true)) owing_.push_back(&link);
   return Status::full;
@@ -89,7 +90,7 @@ Status OfiDriver::send_message(Rank peer, Kind kind, std::span<const std::byte> 
   return Status::ok;
 }
 
-/// True: gone, the memory is free. False with *error 0: not now.
+/// Injects a message. True: it is sent, and the memory is free. False with *error 0: not now.
 bool OfiDriver::inject(fi_addr_t to, std::span<const std::byte> message, int* error) {
   *error = 0;
   if (message.size() > inject_limit_) return false;
@@ -98,7 +99,7 @@ bool OfiDriver::inject(fi_addr_t to, std::span<const std::byte> message, int* er
   return result == 0;
 }
 
-/// True: the provider has it, and a completion will follow. False with *error 0: not now.
+/// Submits a buffer. True: the provider has it, and a completion will follow. False with *error 0: not now.
 bool OfiDriver::submit(SendBuffer* buffer, int* error) {
   const auto result =
       ::fi_send(endpoint_->ep(), buffer->data, buffer->size, buffer->descriptor, buffer->to, static_cast<Op*>(buffer));
@@ -122,12 +123,12 @@ void OfiDriver::transmit(Link& link, SendBuffer* buffer) {
   doubt(link);
 }
 
-/// A message that is a head only. False: no buffer for it.
+/// Sends a message that consists of a head only. Returns false if there is no buffer for it.
 bool OfiDriver::send_control(Link& link, Kind kind) {
   std::array<std::byte, head_size> line;
   write_head(line.data(), {link.key_out, context_->rank, kind, link.next_out, link.next_in});
   int error = 0;
-  // A bye must be known to have left before the endpoint closes: that takes a completion.
+  // A bye must have left before the endpoint closes: only a completion confirms that.
   bool gone = kind != Kind::bye && !link.is_stuck && inject(link.to, line, &error);
   if (error != 0) {
     fail(link, true, "cannot send to it: " + error_text(error), false);
@@ -163,7 +164,7 @@ void OfiDriver::push_greetings() {
   }
 }
 
-/// Turns down one who cannot prove anything. He costs an entry of the address vector; the 65th gets no answer.
+/// Refuses an unauthenticated peer. It costs an entry of the address vector; the 65th peer gets no answer.
 void OfiDriver::refuse_stranger(const Hello& hello, Refusal why) {
   ++dropped_;
   if (!is_sane_name(hello.name, endpoint_->info().addr_format, endpoint_->name())) return;
@@ -174,14 +175,14 @@ void OfiDriver::refuse_stranger(const Hello& hello, Refusal why) {
     known = strangers_.emplace(hello.name, endpoint_->add(hello.name)).first;
   }
   if (known->second == FI_ADDR_UNSPEC) return;
-  if (refusals_.size() == most_refusals) {  // the oldest leads nowhere
+  if (refusals_.size() == most_refusals) {  // the oldest one cannot be delivered
     pool_->give_back(refusals_.front());
     refusals_.pop_front();
   }
   queue_refusal(known->second, hello, why);
 }
 
-/// Turns down a rank of the job.
+/// Refuses a rank of the job.
 void OfiDriver::refuse_peer(Link& link, const Hello& hello, Refusal why) {
   if (link.to == FI_ADDR_UNSPEC) return refuse_stranger(hello, why);
   queue_refusal(link.to, hello, why);
@@ -212,13 +213,13 @@ void OfiDriver::push_refusals() {
   }
 }
 
-/// Offers again what the provider did not take.
+/// Submits again what the provider did not take.
 void OfiDriver::push_stuck() {
   for (Link* link : std::exchange(stuck_, {})) {
     int error = 0;
     while (link->first_waiting != nullptr && error == 0 && link->state != Link::State::failed) {
       SendBuffer* const buffer = link->first_waiting;
-      SendBuffer* const next = buffer->next;  // the provider may complete it at once
+      SendBuffer* const next = buffer->next;  // the provider may complete the buffer at once
       if (!submit(buffer, &error)) break;
       link->first_waiting = next;
     }
@@ -233,7 +234,7 @@ void OfiDriver::push_stuck() {
   }
 }
 
-/// Tells senders how much we have done with, where no message of ours has.
+/// Tells senders how much this end has processed, where no message to them has carried it.
 void OfiDriver::give_credit() {
   for (Link* link : std::exchange(crediting_, {})) {
     const bool due = static_cast<std::uint16_t>(link->next_in - link->told) >= credit_due || link->confirm_due;
@@ -260,7 +261,7 @@ void OfiDriver::pay_ready() {
   }
 }
 
-/// The provider has done with a buffer.
+/// Handles the completion of a send: the provider no longer uses the buffer.
 void OfiDriver::sent(SendBuffer* buffer, int error) {
   Link* const link = link_of(buffer->peer);
   pool_->give_back(buffer);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages to the byte; see wire.hpp. Who, threads: see there.
-// Surprise: the Hello is proven too, although it can be replayed: a stranger's Hello is then known as one at once, and
-//      leaves nothing behind. Freshness comes with the Challenge.
+// Messages to the byte. See wire.hpp.
+//
+// The Hello is proven too, although it can be replayed. An unauthenticated peer's Hello is thus recognised at once, and
+// leaves nothing behind. The Challenge adds freshness.
 #include "drivers/ofi/wire.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::uint64_t proof(const char* what, const Secret& secret, Part first, Part sec
   return net::siphash24(secret, text);
 }
 
-/// A handshake message has magic, version and a length where others have the key.
+/// Writes the head of a handshake message: magic, version and a length where other messages have the key.
 void write_greeting(std::byte* to, Kind kind, Rank rank, std::uint16_t version, std::size_t length) {
   write_le(to, magic, 4);
   write_le(to + 4, version, 2);
@@ -158,7 +159,7 @@ std::vector<std::byte> make_refusal(const Nonce& nonce, Refusal why, const Secre
 }
 
 bool read_refusal(std::span<const std::byte> bytes, const Nonce& nonce, const Secret& secret, std::string* text) {
-  // The nonce travelled to the peer only: who repeats it is the peer, or sits between.
+  // The nonce was sent to the peer only: a sender that repeats it is the peer, or an attacker on the path.
   if (bytes.size() != refusal_size || read_le32(bytes.data()) != magic || nonce_at(bytes.data() + 16) != nonce) {
     return false;
   }

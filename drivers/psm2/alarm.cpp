@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// An epoll descriptor with a timer in it; see alarm.hpp (who, threads).
-// Surprise: stopping the timer makes it unreadable as well, so it is never read.
+// An epoll descriptor with a timer in it. See alarm.hpp.
+//
+// Stopping the timer makes it unreadable as well, so it is never read.
 #include "drivers/psm2/alarm.hpp"
 
 #include <poll.h>

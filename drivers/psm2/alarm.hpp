@@ -2,12 +2,13 @@
 //
 // Alarm: the one descriptor that a sleeping engine watches: the bell that senders ring, letters, deaths, a timer.
 //
-// Who: the psm2 driver, if it only talks through shared memory. Threads: one at a time.
-// Surprise: libpsm2 has no descriptor that tells of an arrival, and sleeping in timed steps alone feeds itself: whoever
-//      waits for a rank that sleeps goes to sleep as well, and every message takes a step. So senders ring
-//      (ledger.hpp), and the timer is for the few things that nobody rings for.
+// Used by the psm2 driver if it only communicates through shared memory, by one thread at a time.
 //
-// Rejected: a thread that polls for us: it needs a core of its own.
+// libpsm2 has no descriptor that reports an arrival. Timed sleeps alone reinforce each other: a rank that waits for a
+// sleeping rank goes to sleep as well, and every message takes a step. Therefore senders ring (ledger.hpp), and the
+// timer serves only the few events for which no process rings.
+//
+// Rejected: a thread that polls: it needs a core of its own.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,18 @@ namespace canele::drivers::psm2 {
 
 class Alarm {
  public:
-  /// Watches these. False and *reason.
+  /// Opens the alarm and watches `descriptors`. False and *reason on failure.
   bool open(std::initializer_list<int> descriptors, std::string* reason);
   void close();
   /// -1: not open.
   int descriptor() const { return all_.get(); }
 
-  /// One more, until it is closed; its owner must be the only one who has it. Nothing happens if the alarm is not open.
+  /// Watches one more descriptor until it is closed. No other object may own a duplicate of it. Does nothing if the
+  /// alarm is not open.
   bool watch(int descriptor);
-  /// Something that is watched is readable.
+  /// Returns true if a watched descriptor is readable.
   bool is_due() const;
-  /// Goes off once after this time.
+  /// Sets the timer to expire once after this time.
   void set(std::uint64_t nanoseconds);
   void clear();
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From "can send to each other" to "proven", and the end of a peer; see psm2_driver.hpp (who, threads).
-// Surprise: a peer object is never deleted where it is found to be done with: it is marked gone, libpsm2's pointer to
-//     it is cleared, and sweep() deletes it at the end of poll().
+// From "can send to each other" to "proven", and the end of a peer. See psm2_driver.hpp.
+//
+// A peer object is never deleted where the driver finds that it is finished. It is marked gone, libpsm2's pointer to it
+// is cleared, and sweep() deletes it at the end of poll().
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::size_t most_strangers = 64;
 constexpr std::uint64_t stranger_patience_ns = 10'000'000'000;
-constexpr std::size_t most_local_peers = 100;  ///< so that a queue of 1,024 slots holds all that they may send
+constexpr std::size_t most_local_peers = 100;  ///< so that a queue of 1,024 slots holds everything that they may send
 constexpr std::uint32_t remote_window = 32;
 constexpr int most_tries = 5;
 
@@ -33,10 +34,10 @@ Status Psm2Driver::connect_impl(Rank rank, std::span<const std::byte> address) {
   const bool here = where.host == own_.host;
   if (here && where.user != own_.user) return Status::failed;
   if (!here && (own_.memory_only || where.memory_only)) return Status::failed;
-  if (peers_[index] != nullptr) return Status::pending;  // it connected first
+  if (peers_[index] != nullptr) return Status::pending;  // the peer connected first
   for (const auto& peer : strangers_) {
     if (peer->expects != rank || peer->state == Peer::State::gone) continue;
-    peer->wanted = true;  // it is about to
+    peer->wanted = true;  // the peer is about to connect
     return Status::pending;
   }
   if (here && meets_) {
@@ -55,7 +56,7 @@ bool Psm2Driver::knows(Rank rank) const {
          std::any_of(strangers_.begin(), strangers_.end(), same);
 }
 
-/// Moves everything on that is not up yet.
+/// Advances all connections that are not up yet.
 int Psm2Driver::connect_some() {
   bool moved = meeting_->step(*this);
   for (auto at = attempts_.begin(); at != attempts_.end();) {
@@ -68,7 +69,8 @@ int Psm2Driver::connect_some() {
   return moved ? 1 : 0;
 }
 
-/// A peer of another host: there libpsm2's own thread answers, so this takes a moment, or two seconds if nobody lives.
+/// Connects to a peer of another host. There libpsm2's own thread answers, so this takes a moment, or two seconds if
+/// the peer is dead.
 void Psm2Driver::attempt(Rank rank, Attempt& attempt, bool* over) {
   psm2_epaddr_t address = nullptr;
   const psm2_error_t error = endpoint_.connect(attempt.where.endpoint, &address);
@@ -95,7 +97,7 @@ void Psm2Driver::met(Met&& met) {
   Peer* peer = nullptr;
   if (met.sought) {
     auto& slot = peers_[static_cast<std::size_t>(met.rank)];
-    if (slot != nullptr) return;  // accepted meanwhile
+    if (slot != nullptr) return;  // accepted in the meantime
     if (auto* const faster = static_cast<Peer*>(psm2_epaddr_getctxt(met.address)); faster != nullptr) {
       faster->expects = met.rank;
       faster->wanted = true;
@@ -127,7 +129,8 @@ void Psm2Driver::met(Met&& met) {
 
 void Psm2Driver::missed(Rank rank, bool lost, const std::string& reason) { report_failed(rank, lost, reason); }
 
-/// Somebody that can send to us, and we to it. The oldest of too many goes.
+/// Adds an unauthenticated peer: the two processes can send to each other. If there are too many, the oldest is
+/// dropped.
 Peer& Psm2Driver::add_stranger(psm2_epaddr_t address) {
   if (strangers_.size() >= most_strangers) {
     ++strangers_refused_;
@@ -142,7 +145,8 @@ Peer& Psm2Driver::add_stranger(psm2_epaddr_t address) {
   return made;
 }
 
-/// The first message of one that we have not met: from another host, or without meetings. Else null.
+/// Handles the first message of an unknown process: from another host, or without meetings. Returns null in all other
+/// cases.
 Peer* Psm2Driver::greet(psm2_epaddr_t address) {
   psm2_epid_t id = 0;
   if (psm2_epaddr_to_epid(address, &id) != PSM2_OK || (meets_ && endpoint_.shares_memory(id))) return nullptr;
@@ -158,7 +162,8 @@ Peer* Psm2Driver::greet(psm2_epaddr_t address) {
   return strangers_.back().get();
 }
 
-/// Both began: the lower rank's goes on. False: the message is for a handshake that nobody continues.
+/// Returns true if the message belongs to the handshake that continues. If both ends began one, the lower rank's
+/// continues. False: the message belongs to an abandoned handshake.
 bool Psm2Driver::takes_part(Peer& peer, bool began) {
   if (!peer.handshake || peer.state != Peer::State::shaking) return false;
   if (peer.handshake->is_initiator() != began) return true;
@@ -177,7 +182,7 @@ void Psm2Driver::on_handshake(Peer& peer, std::span<const std::byte> bytes) {
   }
 }
 
-/// Sends what the handshake wants to send, and does what its state asks for.
+/// Sends what the handshake wants to send, and does what its state requires.
 void Psm2Driver::shake(Peer& peer) {
   net::Handshake& handshake = *peer.handshake;
   while (peer.state == Peer::State::shaking) {
@@ -206,7 +211,7 @@ void Psm2Driver::shake(Peer& peer) {
   }
 }
 
-/// A stranger has proven who it is.
+/// Handles an unauthenticated peer that has proven which rank it is.
 void Psm2Driver::on_identified(Peer& peer) {
   const Rank rank = peer.handshake->peer();
   const auto index = static_cast<std::size_t>(rank);
@@ -225,7 +230,7 @@ void Psm2Driver::on_identified(Peer& peer) {
   accept(peer);
 }
 
-/// From a stranger to a peer.
+/// Turns an unauthenticated peer into a peer.
 void Psm2Driver::accept(Peer& peer) {
   const Rank rank = peer.handshake->peer();
   auto& slot = peers_[static_cast<std::size_t>(rank)];
@@ -235,7 +240,7 @@ void Psm2Driver::accept(Peer& peer) {
     const auto is_it = [&](const auto& one) { return one.get() == &peer; };
     const auto here = std::find_if(strangers_.begin(), strangers_.end(), is_it);
     assert(here != strangers_.end());
-    if (slot != nullptr) {  // an attempt of ours to reach it elsewhere
+    if (slot != nullptr) {  // this end's attempt to reach the peer by another way
       forget(*slot);
       strangers_.push_back(std::move(slot));
     }
@@ -256,7 +261,7 @@ std::array<std::byte, Terms::size> Psm2Driver::own_terms(const Peer& peer) const
   return pack(terms);
 }
 
-/// What the peer said of itself. False and why it does not fit.
+/// Reads the terms that the peer sent. Returns false, and why the peer does not fit.
 bool Psm2Driver::take_terms(Peer& peer, std::string* problem) {
   Terms terms;
   if (!unpack(peer.handshake->payload(), &terms)) {
@@ -286,7 +291,7 @@ bool Psm2Driver::take_terms(Peer& peer, std::string* problem) {
   return true;
 }
 
-/// True if the number that the peer told us is where it said.
+/// Returns true if the number that the peer announced is where the peer said.
 bool Psm2Driver::can_read(const Peer& peer, int* error) const {
   std::uint64_t value = 0;
   const iovec here = {&value, sizeof value};
@@ -307,7 +312,7 @@ void Psm2Driver::come_up(Peer& peer) {
   early_[index] = false;
 }
 
-/// The peer behaves in a way that it must not, or does not fit.
+/// Ends a peer that breaks the protocol, or does not fit.
 void Psm2Driver::break_off(Peer& peer, const std::string& reason) {
   if (peer.state == Peer::State::gone) return;
   const bool known = peer.rank >= 0 && peers_[static_cast<std::size_t>(peer.rank)].get() == &peer;
@@ -332,7 +337,7 @@ void Psm2Driver::report_failed(Rank rank, bool lost, const std::string& reason) 
   context_->events->failed(rank, lost, "psm2: rank " + std::to_string(rank) + ": " + reason);
 }
 
-/// Nothing more is done for this peer. What libpsm2 still does for it ends in memory of ours.
+/// Ends all work for this peer. What libpsm2 still does for it ends in this driver's memory.
 void Psm2Driver::forget(Peer& peer) {
   if (peer.state == Peer::State::gone) return;
   if (peer.state == Peer::State::up && peer.local) --local_peers_;
@@ -370,7 +375,8 @@ void Psm2Driver::drop_old_strangers() {
   }
 }
 
-/// Queues in shared memory in which somebody has died: nobody can tell what is left taken there.
+/// Fails the peers whose queues in shared memory may be damaged. If a process died inside a queue, it is unknown which
+/// locks and slots it left taken.
 void Psm2Driver::look_at_queues() {
   const auto is_dead = [](const Ledger& ledger, std::int32_t* who) {
     *who = ledger ? ledger.holder() : 0;
@@ -389,7 +395,8 @@ void Psm2Driver::look_at_queues() {
   }
 }
 
-/// With hardware nothing tells; reported when all that the dead had sent is.
+/// Asks the launcher for deaths: with hardware nothing else reports them. Reported after everything that the dead
+/// process had sent.
 void Psm2Driver::ask_for_deaths() {
   for (Rank rank = context_->next_death(); rank >= 0; rank = context_->next_death()) {
     Peer* const peer = peers_[static_cast<std::size_t>(rank)].get();
@@ -397,7 +404,7 @@ void Psm2Driver::ask_for_deaths() {
   }
 }
 
-/// One system call for all processes that we know.
+/// Checks all known processes with one system call.
 void Psm2Driver::look_for_deaths() {
   std::vector<pollfd> looks;
   std::vector<Peer*> who;

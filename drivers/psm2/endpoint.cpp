@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Opening and closing libpsm2; see endpoint.hpp (who, threads).
-// Surprise: errors that libpsm2 thinks it cannot return from (an assertion of its own, no memory while it answers a
-//      connection) end the process whatever handler is registered; README.md lists those that were found.
+// Opening and closing libpsm2. See endpoint.hpp.
+//
+// Some errors end the process whatever handler is registered, because libpsm2 takes them for fatal. Examples are an
+// assertion of its own, and a lack of memory while it answers a connection. README.md lists those that were found.
 #include "drivers/psm2/endpoint.hpp"
 
 #include <sys/stat.h>
@@ -21,18 +22,18 @@ namespace canele::drivers::psm2 {
 namespace {
 
 constexpr std::int64_t open_patience_ns = 5'000'000'000;
-constexpr std::int64_t connect_patience_ns = 2'000'000'000;  ///< what libpsm2 makes of anything shorter
-constexpr std::int64_t close_patience_ns = 1'000'000'000;    ///< likewise
+constexpr std::int64_t connect_patience_ns = 2'000'000'000;  ///< what libpsm2 makes of any shorter limit
+constexpr std::int64_t close_patience_ns = 1'000'000'000;    ///< what libpsm2 makes of any shorter limit
 
 enum class Life : int { never, open, over };
-std::atomic<Life> endpoint_life{Life::never};  ///< of this process's only endpoint
+std::atomic<Life> endpoint_life{Life::never};  ///< state of this process's only endpoint
 std::atomic<bool> library_ready{false};
 
 std::string text_of(psm2_error_t error) {
   return std::string(psm2_error_get_string(error)) + " (libpsm2 error " + std::to_string(error) + ")";
 }
 
-/// The key that all of a job share. It is visible to others, so nothing secret goes in.
+/// Derives the key that all ranks of a job share. It is visible to others, so it contains nothing secret.
 void derive_key(std::uint64_t job, psm2_uuid_t key) {
   std::array<std::byte, 16> public_key = {};
   std::memcpy(public_key.data(), "canele psm2 job ", public_key.size());
@@ -47,7 +48,7 @@ void derive_key(std::uint64_t job, psm2_uuid_t key) {
 
 bool start_library(std::string* reason) {
   if (library_ready) return true;
-  // Before anything else, or the first error ends the process.
+  // Before any other call; otherwise the first error ends the process.
   psm2_error_register_handler(nullptr, PSM2_ERRHANDLER_NO_HANDLER);
   int major = PSM2_VERNO_MAJOR, minor = PSM2_VERNO_MINOR;
   const psm2_error_t error = psm2_init(&major, &minor);
@@ -69,7 +70,7 @@ bool Endpoint::open(std::uint64_t job, std::string* reason) {
   if (!start_library(reason)) return endpoint_life = Life::never, false;
   psm2_ep_open_opts_get_defaults(&options);
   options.timeout = open_patience_ns;
-  options.affinity = PSM2_EP_OPEN_AFFINITY_SKIP;  // where threads run is not ours to decide
+  options.affinity = PSM2_EP_OPEN_AFFINITY_SKIP;  // the driver must not decide where threads run
   psm2_uuid_t key;
   derive_key(job, key);
   const psm2_error_t error = psm2_ep_open(key, &options, &handle_, &id_);
@@ -135,7 +136,7 @@ bool Endpoint::shares_memory(psm2_epid_t peer) const {
 }
 
 std::string why_not_here() {
-  // The same question that libpsm2 asks first. stat(), so that a test can answer it.
+  // Asks what libpsm2 asks first. Uses stat(), so that a test can answer it.
   struct stat unit = {};
   for (const char* name : {"/dev/hfi1_0", "/dev/hfi1_1", "/dev/hfi1_2", "/dev/hfi1_3"}) {
     if (::stat(name, &unit) == 0) return "";

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The shared page of senders; see ledger.hpp (who, threads).
-// Surprise: a number that a hostile peer writes there makes others wait or give the queue up, no more; whoever may
-//     write it may write libpsm2's queue as well.
+// The shared page of senders. See ledger.hpp.
+//
+// A hostile peer that writes a number there can make others wait or abandon the queue, no more. A process that may
+// write this page may write libpsm2's queue as well.
 #include "drivers/psm2/ledger.hpp"
 
 #include <fcntl.h>
@@ -52,24 +53,26 @@ bool Ledger::enter(pid_t self) {
          page_->holder.compare_exchange_strong(nobody, self, std::memory_order_acquire);
 }
 
-// An exchange: what was sent must be seen before `asleep` is read, and a store alone does not order that.
+// A seq_cst exchange, not a release store: what was sent must be visible before ring() reads `asleep`, and a store
+// alone does not order that. The partner is the fence in sleep().
 void Ledger::leave() { page_->holder.exchange(0); }
 
 void Ledger::ring() {
   if (page_->asleep.load() == 0 || !bell_ || page_->asleep.exchange(0) == 0) return;
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto ignored = ::write(bell_.get(), &one, sizeof one);  // full counts as rung
+  [[maybe_unused]] const auto ignored = ::write(bell_.get(), &one, sizeof one);  // a full counter counts as rung
 }
 
 void Ledger::sleep() {
   page_->asleep.store(1);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with leave()
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the exchange in leave()
 }
 
 void Ledger::wake() {
   std::uint64_t count;
   if (page_->asleep.exchange(0) != 0) return;
-  [[maybe_unused]] const auto ignored = ::read(bell_.get(), &count, sizeof count);  // who rings may not have got there
+  // The ringing sender may not have written yet.
+  [[maybe_unused]] const auto ignored = ::read(bell_.get(), &count, sizeof count);
 }
 
 bool is_gone(pid_t pid) {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ledger: a page that a process shares with all who send to it; it says which of them is inside libpsm2 for that, and
-// whether the process sleeps.
+// Ledger: a page that a process shares with all processes that send to it. It says which of them is inside libpsm2 for
+// that, and whether the owner sleeps.
 //
-// Who: the psm2 driver, for peers of its host. Threads: one at a time in each process; all processes at once.
-// Surprise: it is there for senders that are killed. libpsm2's queue in shared memory has spin locks and slots that are
-//      taken before they are filled; a process killed in between leaves them so, and every later sender spins for ever.
-//      So only one sender goes in at a time, and says so here. Who finds another inside does not wait, it answers full;
-//      and if that other is dead, the queue is not to be used again.
+// Used by the psm2 driver, for peers of its host. One thread at a time in each process; all processes at once.
+//
+// It protects from senders that are killed. libpsm2's queue in shared memory has spin locks, and slots that are taken
+// before they are filled. A process killed in between leaves them taken, and every later sender spins for ever. So only
+// one sender enters at a time, and records that here. A sender that finds another one inside does not wait: it answers
+// full. If the other one is dead, the queue must not be used again.
 //
 //   holder: 0, or the process id of the one that is inside      asleep: 1: the next sender rings the bell, an eventfd
 //
-// Rejected: a robust mutex: nothing is to be repaired, one only has to know; and waiting is what must not happen.
+// Rejected: a robust mutex: nothing is to be repaired, the death must only be detected; and waiting is what must not
+// happen.
 #pragma once
 
 #include <sys/types.h>
@@ -30,25 +32,27 @@ class Ledger {
   Ledger& operator=(Ledger&& other) noexcept;
   ~Ledger();
 
-  /// A page to be shared by its descriptor. False and errno.
+  /// Makes a page to be shared by its descriptor. False and errno on failure.
   static bool make(net::UniqueFd* descriptor);
-  /// Looks at one. False: it is not what it should be; a page that could be cut short would be fatal.
+  /// Maps a page. Returns false if the descriptor is not what it should be: a page that could be truncated would be
+  /// fatal.
   bool map(int descriptor);
   explicit operator bool() const { return page_ != nullptr; }
-  /// What to ring when its owner sleeps: an eventfd.
+  /// Sets the eventfd to ring when the owner of the page sleeps.
   void hang(net::UniqueFd bell) { bell_ = std::move(bell); }
   int bell() const { return bell_.get(); }
 
-  /// False: another is inside.
+  /// Enters the queue. Returns false if another process is inside.
   bool enter(pid_t self);
   void leave();
-  /// By who has sent, after leave(): wakes the owner if it sleeps.
+  /// Wakes the owner if it sleeps. Called by a sender, after leave().
   void ring();
-  /// By the owner. What has come before it slept did not ring: it has to look once more.
+  /// Announces the owner's sleep. Called by the owner. A message that came before did not ring, so the owner has to
+  /// look once more.
   void sleep();
-  /// By the owner: nobody has to ring any more. Silences the bell.
+  /// Ends the owner's sleep: senders need not ring any more. Silences the bell. Called by the owner.
   void wake();
-  /// Who is inside; 0: nobody.
+  /// Returns the process that is inside; 0: none.
   pid_t holder() const { return static_cast<pid_t>(page_->holder.load()); }
 
  private:
@@ -61,7 +65,7 @@ class Ledger {
   net::UniqueFd bell_;
 };
 
-/// True if no process has this id any more, or it has ended and waits for its parent.
+/// Returns true if no process has this id any more, or it has ended and waits for its parent.
 bool is_gone(pid_t pid);
 
 }  // namespace canele::drivers::psm2

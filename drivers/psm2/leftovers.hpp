@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Leftovers: the files that libpsm2 leaves in /dev/shm when a process is killed, and how to remove them.
+// Leftovers: removes the stale files that libpsm2 leaves in /dev/shm when a process is killed.
 //
-// Who: the psm2 driver (a survivor, at close), launchers (at the end of a job). Needs no libpsm2. Threads: any.
-// Surprise: removing the file of a process that is dead is safe only when no living process has yet to answer its
-//      request to connect: libpsm2 then opens the file, and ends the process if it is not there. So: at close, at
-//      the end of a job, not when a death is noticed.
+// Used by the psm2 driver (a survivor, at close) and by launchers (at the end of a job). Needs no libpsm2. Any thread.
 //
 //   /dev/shm/psm2_shm.<uid><endpoint id, 16 hex digits><counter>     endpoint id = pid << 32 | 0xa without hardware
+//
+// The file of a dead process must stay while a living process has yet to answer its request to connect. libpsm2 then
+// opens the file, and ends the process if it is missing. Remove files at close or at the end of a job, not when a death
+// is noticed.
 #pragma once
 
 #include <dirent.h>
@@ -26,13 +27,13 @@
 
 namespace canele::drivers::psm2 {
 
-/// The low half of an endpoint's id when libpsm2 uses no hardware: the high half is then the process id.
+/// Low half of an endpoint's id when libpsm2 uses no hardware; the high half is then the process id.
 inline constexpr std::uint32_t memory_only_mark = 0xa;
 
-/// "psm2_shm.0": how the names of this user's files begin.
+/// Returns how the names of this user's files begin, for example "psm2_shm.0".
 inline std::string leftover_prefix() { return "psm2_shm." + std::to_string(::getuid()); }
 
-/// The endpoint id in a file's name; false if the name is not of this user's libpsm2.
+/// Reads the endpoint id in a file's name. Returns false if the name is not of this user's libpsm2.
 inline bool parse_leftover(std::string_view name, std::uint64_t* endpoint) {
   const std::string prefix = leftover_prefix();
   if (name.size() < prefix.size() + 17 || name.substr(0, prefix.size()) != prefix) return false;
@@ -44,7 +45,7 @@ inline bool parse_leftover(std::string_view name, std::uint64_t* endpoint) {
   return id.ec == std::errc() && id.ptr == begin + 16 && count.ec == std::errc() && count.ptr == end;
 }
 
-/// True if some process that we may look at has the file mapped.
+/// Returns true if any process that this user may inspect has the file mapped.
 inline bool is_mapped(const std::string& name) {
   DIR* const processes = ::opendir("/proc");
   bool found = false;
@@ -57,7 +58,7 @@ inline bool is_mapped(const std::string& name) {
   return found;
 }
 
-/// True if the process that made the file is gone. A process id that was used again counts as alive.
+/// Returns true if the process that made the file is gone. A process id that was reused counts as alive.
 inline bool is_leftover(const std::string& name) {
   std::uint64_t endpoint = 0;
   if (!parse_leftover(name, &endpoint)) return false;
@@ -78,7 +79,7 @@ inline int remove_leftovers() {
   return removed;
 }
 
-/// Removes the file of one endpoint. For its owner.
+/// Removes the file of one endpoint. Called by its owner.
 inline void remove_own(std::uint64_t endpoint) {
   char digits[17] = {};
   for (int i = 0; i < 16; ++i) digits[i] = "0123456789abcdef"[endpoint >> (60 - 4 * i) & 15];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Knocking, waiting, connecting; see meeting.hpp (who, threads). A letter, 72 bytes:
+// Knocking, waiting, connecting. See meeting.hpp. A letter, 72 bytes:
 //
-//   0 u32 magic  4 u16 version  6 u16 type  8 u16 why  10 zero  12 i32 from  16 i32 to  20 zero  24 u64 job
-//  32 u64 incarnation  40 u64 endpoint  48 the sender's door, 16 bytes  64 u64 proof
+//     0 u32 magic   4 u16 version   6 u16 type   8 u16 why   10 zero   12 i32 from   16 i32 to   20 zero
+//    24 u64 job   32 u64 incarnation   40 u64 endpoint   48 the sender's door, 16 bytes   64 u64 proof
 //
-// Surprise: the proof covers the receiver's door, whose name is drawn anew in every start: a letter to an earlier
-//     process proves nothing to a later one.
+// The proof covers the receiver's door, whose name is drawn anew at every start. A letter to an earlier process thus
+// proves nothing to a later one.
 #include "drivers/psm2/meeting.hpp"
 
 #include <fcntl.h>
@@ -32,9 +32,9 @@ constexpr std::size_t letter_size = 72, proof_offset = 64;
 constexpr std::uint32_t letter_magic = 0x726f6f44;  // "Door"
 constexpr int moment_ms = 1;
 constexpr int letters_at_once = 64;
-constexpr std::size_t most_fds = 3;  ///< descriptors in a letter
-constexpr int stay_rounds = 20;      ///< moments that a committed side stays before it looks again in the next poll()
-constexpr std::uint32_t longest_wait = 1024;  ///< polls between two invitations of a guest that does not come
+constexpr std::size_t most_fds = 3;  ///< descriptors in a letter.
+constexpr int stay_rounds = 20;      ///< rounds that a committed side stays before it looks again in the next poll().
+constexpr std::uint32_t longest_wait = 1024;  ///< polls between two invitations of a guest that does not come.
 
 net::AbstractName socket_name(const DoorName& door) { return {"canele-psm2-", door}; }
 
@@ -56,7 +56,7 @@ bool take(const net::UniqueFd& token) {
   return ::read(token.get(), &value, sizeof value) == sizeof value;
 }
 
-/// A descriptor from a peer must be what we think, or using it could block.
+/// Returns true if a peer's descriptor is a non-blocking eventfd; using any other could block.
 bool is_eventfd(int fd) {
   char target[64] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
@@ -68,7 +68,7 @@ bool is_eventfd(int fd) {
 
 bool Meeting::open(std::string* reason) {
   for (std::size_t i = 0; i < 8; ++i) door_[i] = static_cast<std::byte>(context_.random() >> 24);
-  // Two processes may draw alike, but not with one process id.
+  // Two processes may draw equal numbers, but not with one process id.
   net::write_le(door_.data() + 8, static_cast<std::uint32_t>(::getpid()), 4);
   net::write_le(door_.data() + 12, self_.incarnation, 4);
   const net::AbstractName name = socket_name(door_);
@@ -97,7 +97,7 @@ void Meeting::close() {
 
 void Meeting::seek(Rank rank, const Whereabouts& where) {
   for (Guest& guest : guests_) {
-    if (guest.rank == rank) {  // it is faster
+    if (guest.rank == rank) {  // the peer is faster
       guest.wanted = true;
       return;
     }
@@ -138,14 +138,14 @@ std::uint64_t Meeting::proof(const std::byte* frame, const DoorName& to) const {
   return net::siphash24(self_.secret, text);
 }
 
-/// False and errno.
+/// Sends a letter. False and errno on failure.
 bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, std::span<const int> fds) {
   std::array<std::byte, letter_size> frame = {};
   net::write_le(frame.data(), letter_magic, 4);
   net::write_le(frame.data() + 4, format_version, 2);
   net::write_le(frame.data() + 6, static_cast<std::uint16_t>(type), 2);
   net::write_le(frame.data() + 8, static_cast<std::uint16_t>(why), 2);
-  if (why != Why::secret) {  // to one without the secret we say nothing and sign nothing
+  if (why != Why::secret) {  // a peer without the secret gets no information and no signature
     net::write_le(frame.data() + 12, static_cast<std::uint32_t>(self_.rank), 4);
     net::write_le(frame.data() + 16, static_cast<std::uint32_t>(rank), 4);
     net::write_le(frame.data() + 24, self_.job, 8);
@@ -174,7 +174,8 @@ bool Meeting::send(const DoorName& to, Type type, Rank rank, Why why, std::span<
   return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(frame.size());
 }
 
-/// One letter of this user's processes; false if there is none. What is no letter comes out with rank -1.
+/// Receives one letter; false if there is none. A datagram that is no letter, or of another user's process, comes out
+/// with rank -1.
 bool Meeting::receive(Letter* letter) {
   std::array<std::byte, letter_size + 1> frame;
   iovec piece = {frame.data(), frame.size()};
@@ -195,7 +196,7 @@ bool Meeting::receive(Letter* letter) {
       for (std::size_t i = 0; i < count; ++i) {
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-        letter->fds[std::min(i, most_fds - 1)].reset(fd);  // of more the last stays, the others are closed
+        letter->fds[std::min(i, most_fds - 1)].reset(fd);  // of more, the last stays, the others are closed
       }
     }
   }
@@ -250,7 +251,7 @@ Meeting::Why Meeting::judge(const Frame& frame, const Sink& sink) const {
   return guests_.size() < most_guests ? Why::none : Why::stranger;
 }
 
-/// False if the letter does not bring what it must.
+/// Maps the ledger of a letter. Returns false if the letter does not bring what it must.
 bool Meeting::open_ledger(Letter& letter, Ledger* ledger) {
   if (!is_eventfd(letter.fds[1].get()) || !ledger->map(letter.fds[0].get())) return false;
   ledger->hang(std::move(letter.fds[1]));
@@ -270,7 +271,8 @@ void Meeting::on_knock(Letter& letter, Sink& sink) {
   }
   const bool wanted = seeks(frame.from);
   if (wanted) {
-    if (self_.rank < frame.from) return;  // ours goes on; the other drops its own when it reads ours
+    // This end's attempt continues; the other end drops its own when it reads this end's knock.
+    if (self_.rank < frame.from) return;
     drop(frame.from);
   }
   guests_.push_back({frame.from, frame.endpoint, frame.incarnation, letter.pid, std::move(letter.fds[2]),
@@ -281,9 +283,9 @@ void Meeting::on_refusal(const Letter& letter, Sink& sink) {
   const Frame& frame = letter.frame;
   for (auto at = seekers_.begin(); at != seekers_.end(); ++at) {
     if (at->where.door != frame.door || at->where.pid != letter.pid || !at->sent || at->claimed) continue;
-    // Who has another secret cannot prove that it refuses.
+    // A peer with another secret cannot prove its refusal.
     if (frame.why != Why::secret && !frame.proven) continue;
-    // The other has us as a guest or knows us: that way goes on.
+    // `known`: the other end has this rank as a guest, or knows it. The connection continues that way.
     const std::string text = frame.why == Why::secret  ? "the job's secret differs: another job, or a stranger"
                              : frame.why == Why::known ? "there is a connection between the two ranks already, or was"
                                                        : "the ranks or jobs do not fit: a stale address?";
@@ -313,7 +315,7 @@ Meeting::Progress Meeting::advance(Seeker& seeker, Sink& sink) {
     const psm2_error_t error = endpoint_.connect(seeker.where.endpoint, &seeker.address);
     if (error != PSM2_OK) {
       seeker.address = nullptr;
-      // Stopped just now, perhaps: it has promised to connect, so it will.
+      // The peer may be stopped at the moment: it has promised to connect, so it will.
       if (error == PSM2_TIMEOUT && !readable(seeker.process.get())) return Progress::some;
       sink.missed(seeker.rank, true, std::string("psm2_ep_connect: ") + psm2_error_get_string(error));
       return Progress::over;
@@ -337,12 +339,14 @@ Meeting::Progress Meeting::knock(Seeker& seeker, Sink& sink) {
     seeker.sent = true;
     return Progress::some;
   }
-  if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) return Progress::none;  // many knock there; again later
+  // Many peers knock there; try again later.
+  if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) return Progress::none;
   sink.missed(seeker.rank, true, "the peer's door is gone: " + net::error_text(errno));
   return Progress::over;
 }
 
-/// Connected; now the peer connects to us, and needs us inside libpsm2 for that.
+/// Waits for the peer after this end has connected. The peer now connects to this end, which must be inside libpsm2 for
+/// that.
 Meeting::Progress Meeting::finish(Seeker& seeker, Sink& sink) {
   for (int round = 0; round < stay_rounds; ++round) {
     endpoint_.progress();
@@ -376,14 +380,14 @@ Meeting::Progress Meeting::advance(Guest& guest, Sink& sink) {
   return welcome(guest, sink);
 }
 
-/// Stays for a moment. True if the guest has come: then we must go on.
+/// Stays for a moment. Returns true if the guest has come: this end must then continue.
 bool Meeting::invite(Guest& guest, Sink& sink) {
   give(guest.token);
   wait_a_moment(socket_.get(), guest.process.get());
   read_letters(sink);  // adds guests at the end, and removes none
   endpoint_.progress();
   if (!guest.claimed && endpoint_.find(guest.endpoint) == nullptr && take(guest.token)) {
-    // It is busy elsewhere. The more often, the less of our time it gets.
+    // The guest is busy elsewhere. The more often that happens, the less often it is invited.
     guest.wait = std::min(longest_wait, 1u << std::min(guest.offers++, 10u));
     return false;
   }
@@ -400,7 +404,8 @@ Meeting::Progress Meeting::welcome(Guest& guest, Sink& sink) {
       continue;
     }
     psm2_epaddr_t address = nullptr;
-    if (endpoint_.connect(guest.endpoint, &address) != PSM2_OK) break;  // stopped; again at the next poll()
+    // The peer is stopped; try again at the next poll().
+    if (endpoint_.connect(guest.endpoint, &address) != PSM2_OK) break;
     give(guest.token);
     sink.met({guest.rank, false, guest.wanted, address, guest.pid, std::move(guest.process), guest.incarnation,
               std::move(guest.ledger)});
@@ -414,7 +419,7 @@ Meeting::Progress Meeting::lose(const Guest& guest, Sink& sink) {
   return Progress::over;
 }
 
-/// Lets others run until one of the two is readable, a millisecond at most.
+/// Lets other processes run until one of the two is readable, a millisecond at most.
 bool Meeting::wait_a_moment(int fd, int other) const {
   pollfd look[2] = {{fd, POLLIN, 0}, {other, POLLIN, 0}};
   return ::poll(look, 2, moment_ms) > 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Meeting: how two processes of one host connect by libpsm2 without either waiting for a peer that is busy elsewhere.
+// Meeting: coordinates how two processes of one host connect by libpsm2, so that neither waits for a busy peer.
 //
-// Who: the psm2 driver. Threads: one at a time.
-// Surprise: psm2_ep_connect() blocks until the peer calls libpsm2, two seconds at least before it gives up, and each
-//      attempt leaves a request in the peer's queue. So it is called once, when the peer is known to be inside the
-//      library. That is agreed over a datagram socket (the "door") and a token, an eventfd that both hold: whoever
-//      reads it decides alone.
+// Used by the psm2 driver, by one thread at a time.
+//
+// psm2_ep_connect() blocks until the peer calls libpsm2, at least two seconds before it gives up, and each attempt
+// leaves a request in the peer's queue. It is therefore called once, when the peer is known to be inside the library.
+// The two agree on that over a datagram socket (the "door") and a token, an eventfd that both hold. The process that
+// reads the token decides alone.
 //
 //   seeker A                                      host B, in its poll()
 //     │ ─ knock {rank …} + token, ledger, bell ────▶ │  proof wrong: refused, nothing else happens
@@ -17,9 +18,10 @@
 //     │ psm2_ep_connect(B)      psm2_ep_connect(A)   │
 //     │ stays until the token is 1 again ◀────────── │  done: both can send; the handshake follows over libpsm2
 //
-// Two seek each other: the lower rank's attempt goes on, the higher one's is dropped.
-// Rejected: short limits for psm2_ep_connect() (libpsm2 raises them to two seconds); a thread (it holds the library's
-//     lock while it waits, so everybody waits; and the contract has no threads).
+// If two processes seek each other, the lower rank's attempt continues and the higher one's is dropped.
+//
+// Rejected: short limits for psm2_ep_connect() (libpsm2 raises them to two seconds). Rejected: a thread (it holds the
+// library's lock while it waits, so all other threads wait; and the contract has no threads).
 #pragma once
 
 #include <functional>
@@ -35,11 +37,11 @@
 
 namespace canele::drivers::psm2 {
 
-/// Two processes that can send to each other by now. Nothing is proven but the secret.
+/// Two processes that can send to each other by now. Only knowledge of the secret is proven.
 struct Met {
   Rank rank = -1;
-  bool sought = false;  ///< we were the seeker
-  bool wanted = false;  ///< we would have been, had the peer not been faster
+  bool sought = false;  ///< this end was the seeker
+  bool wanted = false;  ///< this end would have been the seeker, had the peer not been faster
   psm2_epaddr_t address = nullptr;
   std::int32_t pid = 0;
   net::UniqueFd process;  ///< readable when the peer is dead
@@ -51,12 +53,13 @@ class Meeting {
  public:
   static constexpr std::size_t most_guests = 128;
 
-  /// What comes out of step().
+  /// Receives the results of step().
   class Sink {
    public:
     virtual void met(Met&& met) = 0;
     virtual void missed(Rank rank, bool lost, const std::string& reason) = 0;
-    /// There is a connection to `rank`, or there was one that failed: nobody of that rank may knock.
+    /// Returns true if there is a connection to `rank`, or there was one that failed: no process of that rank may knock
+    /// then.
     virtual bool knows(Rank rank) const = 0;
 
    protected:
@@ -66,22 +69,22 @@ class Meeting {
   Meeting(DriverContext& context, const net::Party& self, const Endpoint& endpoint)
       : context_(context), self_(self), endpoint_(endpoint) {}
 
-  /// Makes the door. False and *reason.
+  /// Makes the door. False and *reason on failure.
   bool open(std::string* reason);
   const DoorName& door() const { return door_; }
-  /// Who of our peers is sending to us, and whether they have to ring.
+  /// Returns this process's ledger: which peer is sending to it, and whether senders have to ring.
   Ledger& ledger() { return own_ledger_; }
-  /// Readable when a letter has come, or when somebody rang.
+  /// Readable when a letter has come, or when a sender rang.
   int letter_box() const { return socket_.get(); }
   int bell() const { return own_ledger_.bell(); }
 
-  /// Starts to seek `rank`; met() or missed() will follow, unless the peer is faster: then met() with sought = false.
+  /// Starts to seek `rank`; met() or missed() will follow. If the peer is faster, met() comes with sought = false.
   void seek(Rank rank, const Whereabouts& where);
   bool seeks(Rank rank) const;
-  /// Gives up seeking, silently.
+  /// Stops seeking, without a report.
   void drop(Rank rank);
 
-  /// Does what can be done now. Takes at most about a millisecond if a guest has to be waited for. Returns true if
+  /// Does what can be done now. Takes about a millisecond at most if a guest has to be waited for. Returns true if
   /// anything happened.
   bool step(Sink& sink);
   bool idle() const { return seekers_.empty() && guests_.empty(); }
@@ -120,9 +123,9 @@ class Meeting {
     net::UniqueFd token, process;
     Ledger ledger;
     DoorName door;
-    bool told = false;  ///< it has our ledger
+    bool told = false;  ///< it has this process's ledger
     bool claimed = false, wanted = false;
-    std::uint32_t offers = 0, wait = 0;  ///< how often we have waited for it; polls until the next time
+    std::uint32_t offers = 0, wait = 0;  ///< how often this end has waited for it; polls until the next time
   };
   enum class Progress : std::uint8_t { none, some, over };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The psm2 driver's factory: all that a registry or a test sees of it.
+// Factory of the psm2 driver: everything that a registry or a test sees of it.
 //
-// Who: the module's entry, tests. Threads: a constant. Surprise: none.
+// Used by the module's entry point and by tests. The factory is a constant: any thread may read it.
 #pragma once
 
 #include "drivers/driver.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Opening, sending, closing; see psm2_driver.hpp (who, threads).
-// Surprise: through shared memory psm2_mq_isend2() has copied a packet when it returns; over hardware it may not have.
-//      Both are one way here: if the operation is not over at once, its token comes back later.
+// Opening, sending, closing. See psm2_driver.hpp.
+//
+// Through shared memory psm2_mq_isend2() has copied a packet when it returns; over hardware it may not have. Both cases
+// take one path here: if the operation is not complete at once, its token comes back later.
 #include "drivers/psm2/psm2_driver.hpp"
 
 #include <poll.h>
@@ -19,9 +20,9 @@ namespace canele::drivers {
 namespace psm2 {
 namespace {
 
-constexpr std::size_t one_slot = 8000;         ///< fits a data slot of libpsm2's queue in shared memory
-constexpr std::size_t largest_bulk = 1 << 20;  ///< measured: larger pieces gain nothing (README.md)
-constexpr std::size_t most_copies = 16 << 20;  ///< bytes of bulk data in several pieces that we copy ahead
+constexpr std::size_t one_slot = 8000;         ///< fits a data slot of libpsm2's queue in shared memory.
+constexpr std::size_t largest_bulk = 1 << 20;  ///< measured: larger pieces gain nothing (README.md).
+constexpr std::size_t most_copies = 16 << 20;  ///< bytes of bulk data in several pieces that are copied ahead.
 constexpr std::size_t most_buffers = 64;
 constexpr std::uint32_t queue_share = 224;  ///< of 256 slots with data in a process's queue; the rest is for control
 constexpr std::uint32_t largest_window = 32;
@@ -29,7 +30,7 @@ constexpr std::uint64_t longest_nap_ns = 1'000'000, longest_nap_to_meet_ns = 200
 constexpr int close_patience = 1000;   ///< milliseconds
 constexpr int goodbye_patience = 100;  ///< milliseconds for each peer
 
-/// A setting that is "auto" or `other`; *differs: it is the latter.
+/// Reads a setting that is "auto" or `other`; *differs: it is `other`.
 bool read_choice(DriverContext& context, const char* name, const char* other, bool* differs, std::string* reason) {
   const std::string text = context.setting(name, "auto");
   *differs = text == other;
@@ -38,7 +39,7 @@ bool read_choice(DriverContext& context, const char* name, const char* other, bo
   return false;
 }
 
-/// Copies the pieces to the start of `into`, which has room for them; libpsm2 sends from one place.
+/// Copies the pieces to the start of `into`, which has room for them; libpsm2 sends from one contiguous block.
 const std::byte* gather(const iovec* pieces, int count, Buffer& into) {
   std::byte* to = into.data();
   for (int i = 0; i < count; ++i) {
@@ -95,18 +96,19 @@ void Psm2Driver::fill_capabilities() {
   capabilities_.max_inline = 1024;
   capabilities_.bulk_stream = true;
   capabilities_.max_bulk = fetches_ || !endpoint_.memory_only() ? largest_bulk : capabilities_.max_packet;
-  // libpsm2 has nothing to sleep on. Local senders ring; who meets otherwise does not know that it has to.
+  // libpsm2 has no descriptor to sleep on. Local senders ring; a peer that connected without a meeting does not know
+  // that it has to.
   capabilities_.wake_up = alarm_.descriptor() >= 0 ? WakeUp::descriptor : WakeUp::none;
   capabilities_.reaches_local = true;
   capabilities_.reaches_remote = !endpoint_.memory_only();
-  // Here a process is watched; nobody tells us of the death of one on another host.
+  // A process of this host is watched; no report comes of the death of a process on another host.
   capabilities_.detects_failure = endpoint_.memory_only();
   capabilities_.max_instances = 1;
   capabilities_.latency_ns = 1000;
   capabilities_.bandwidth = 8.0;
 }
 
-/// The peer, if a message can go to it now. Else null, and what to answer.
+/// Returns the peer, if a message can go to it now. Else returns null, and the answer in *otherwise.
 Peer* Psm2Driver::sendable(Rank rank, Status* otherwise) {
   const auto index = static_cast<std::size_t>(rank);
   assert(rank >= 0 && index < peers_.size());
@@ -159,7 +161,8 @@ void Psm2Driver::end_operation(Operation& operation) {
   spare_.splice(spare_.begin(), running_, operation.self);
 }
 
-/// Before anything is sent through shared memory. False: not now; nothing that waits may be done instead.
+/// Enters the peer's queue, before anything is sent through shared memory. False: not now; the caller must not wait for
+/// it instead.
 bool Psm2Driver::enter(Peer& peer) { return !peer.ledger || peer.ledger.enter(own_.pid); }
 void Psm2Driver::leave(Peer& peer) {
   if (!peer.ledger) return;
@@ -167,7 +170,7 @@ void Psm2Driver::leave(Peer& peer) {
   peer.ledger.ring();
 }
 
-/// Hands a message to libpsm2, between enter() and leave(). What is not over at once ends in reap().
+/// Hands a message to libpsm2, between enter() and leave(). An operation that is not complete at once ends in reap().
 Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t size, Operation& operation) {
   const bool slots = peer.local && size > bulk_head_size && size <= endpoint_.eager_limit();
   const bool offers = slots && !copies_short_ && kind != Kind::handshake;
@@ -189,7 +192,7 @@ Status Psm2Driver::post(Peer& peer, Kind kind, const void* bytes, std::size_t si
   return Status::ok;
 }
 
-/// A message of the driver itself: outside the window, and few.
+/// Sends a message of the driver itself. These messages are outside the window, and few.
 void Psm2Driver::post_small(Peer& peer, Kind kind, const void* bytes, std::size_t size) {
   Operation& operation = start_operation(peer, true);
   if (size > 0) {
@@ -274,12 +277,12 @@ bool Psm2Driver::arm_impl(bool on) {
   return true;
 }
 
-/// Something that poll() would report.
+/// Returns true if poll() would report something.
 bool Psm2Driver::has_news() const {
   psm2_mq_tag_t any = {};
   psm2_mq_req_t request = nullptr;
   psm2_mq_status2_t status;
-  const auto is_kept = [](const Peer* peer) {  // the engine wants it later
+  const auto is_kept = [](const Peer* peer) {  // the engine has deferred it
     if (peer->inbox.empty() || peer->inbox.front().receiving == nullptr) return false;
     return peer->inbox.front().receiving->finished;
   };
@@ -288,11 +291,11 @@ bool Psm2Driver::has_news() const {
   return !running_.empty() && psm2_mq_ipeek2(endpoint_.queue(), &request, nullptr) == PSM2_OK;
 }
 
-/// Something may happen for which nobody rings.
+/// Returns true if something may happen for which no process rings.
 bool Psm2Driver::has_to_look() const {
   if (!meeting_->idle() || !attempts_.empty() || !strangers_.empty()) return true;
   if (!running_.empty() || !busy_.empty() || copies_ > 0) return true;
-  // Who has no room is told in a message; who found another in the queue is not.
+  // A sender without room is told in a message; a sender that found another one in the queue is not.
   const auto may_go = [this](Rank rank) {
     const auto& peer = peers_[static_cast<std::size_t>(rank)];
     return peer != nullptr && peer->has_room();
@@ -300,7 +303,7 @@ bool Psm2Driver::has_to_look() const {
   return std::any_of(owed_.begin(), owed_.end(), may_go);
 }
 
-/// Lets peers fetch what we have offered, while they live and for a second.
+/// Lets peers fetch what was offered to them, while they live and for a second at most.
 void Psm2Driver::flush() {
   const auto waits = [](const Operation& operation) {
     return operation.sends && operation.peer != nullptr && !operation.peer->dead && !operation.peer->left;
@@ -324,7 +327,7 @@ void Psm2Driver::say_goodbye(Peer& peer) {
       post_small(peer, Kind::bye, nullptr, 0);
       return leave(peer);
     }
-    ::poll(nullptr, 0, 1);  // another sends; it may need our core
+    ::poll(nullptr, 0, 1);  // another process sends; it may need this core
   }
 }
 
@@ -341,7 +344,7 @@ void Psm2Driver::close_impl() {
   meeting_->close();
   endpoint_.close();
   remove_leftovers();  // of ranks that were killed
-  // Only now: libpsm2 knew the addresses of these.
+  // Only here: libpsm2 knew the addresses of these.
   running_.clear();
   peers_.clear();
   strangers_.clear();

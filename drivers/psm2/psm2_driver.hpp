@@ -2,10 +2,8 @@
 //
 // Psm2Driver: the driver contract over libpsm2's matched queues (Omni-Path, or its shared memory).
 //
-// Who: made by psm2_factory; called as driver.hpp says. Threads: the engine serialises.
-// Surprise: everything that arrives is found by psm2_mq_improbe2() with no tag at all, so messages come in the order in
-//      which libpsm2 got them; packets and bulk data of a peer are in order without numbers. Bulk data is matched, not
-//      yet received: the engine says where it goes, then libpsm2 brings it there.
+// Made by psm2_factory; drivers/driver.hpp says how it is called. The engine serialises, so one thread at a time is in
+// it.
 //
 //   Psm2Driver ──owns──▶ Endpoint   libpsm2
 //              ├─owns──▶ Meeting    until two processes of a host can send to each other
@@ -13,8 +11,13 @@
 //              ├─owns──▶ peers_     by rank; libpsm2 keeps a pointer to the Peer beside its own address of it
 //              └─owns──▶ running_   operations that libpsm2 has not finished
 //
-// Rejected: receives posted in advance for packets (a copy less): bulk data and packets then come by two ways, and
-//     need numbers to be put in order; and active messages: the same slots and copies as tagged messages below.
+// psm2_mq_improbe2() finds every arrival without a tag, so messages come in the order in which libpsm2 received them.
+// Packets and bulk data of a peer are thus in order without numbers. Bulk data is matched first and received later: the
+// engine says where it goes, then libpsm2 brings it there.
+//
+// Rejected: receives posted in advance for packets (one copy less). Bulk data and packets would then arrive by two
+// ways, and need numbers to be put in order. Rejected: active messages. They use the slots and copies of tagged
+// messages underneath.
 #pragma once
 
 #include <list>
@@ -38,7 +41,7 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   ~Psm2Driver() override { close_impl(); }
 
  private:
-  /// A peer that is reached without a meeting: another host.
+  /// A peer that is reached without a meeting: on another host.
   struct Attempt {
     Whereabouts where;
     int tries = 0;
@@ -129,14 +132,14 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   net::Party self_;
   Endpoint endpoint_;
   std::unique_ptr<Meeting> meeting_;
-  Alarm alarm_;  ///< open if all that comes can wake us
+  Alarm alarm_;  ///< open if everything that arrives can wake the engine
   Whereabouts own_;
   bool meets_ = true;         ///< setting PSM2_MEETING
   bool checks_cma_ = true;    ///< setting PSM2_CMA
   bool copies_short_ = true;  ///< setting PSM2_EAGER
   bool fetches_ = false;      ///< setting PSM2_FETCH: large messages also without hardware
   bool open_ = false;
-  bool damaged_ = false;     ///< somebody died while it sent to us: our queue in shared memory is not to be trusted
+  bool damaged_ = false;  ///< a process died while it sent here: this process's queue in shared memory may be damaged
   std::uint64_t probe_ = 0;  ///< the number that peers look for
   std::uint32_t local_window_ = 0;
 
@@ -145,20 +148,20 @@ class Psm2Driver final : public Driver, private Meeting::Sink {
   std::vector<Known> known_;
   std::vector<bool> early_;  ///< by rank: a send came before the connection
   std::map<Rank, Attempt> attempts_;
-  std::vector<Peer*> busy_;  ///< those with an inbox or a landing
-  std::vector<Rank> owed_;   ///< those who are owed a ready()
-  bool gone_ = false;        ///< somebody is gone: sweep
-  bool deaths_ = false;      ///< somebody is dead and not yet reported
+  std::vector<Peer*> busy_;  ///< peers with an inbox or a landing.
+  std::vector<Rank> owed_;   ///< peers that are owed a ready().
+  bool gone_ = false;        ///< a peer is gone: sweep.
+  bool deaths_ = false;      ///< a peer is dead and not yet reported.
   std::size_t local_peers_ = 0;
   std::size_t landing_ = 0;  ///< bytes that local peers are bringing
 
   std::list<Operation> running_, spare_;
-  std::vector<Buffer> buffers_;  ///< of max_packet bytes, to be used again
-  std::size_t copies_ = 0;       ///< bytes of bulk data that we have copied and not yet sent
+  std::vector<Buffer> buffers_;  ///< of max_packet bytes, for reuse
+  std::size_t copies_ = 0;       ///< bytes of bulk data that are copied and not yet sent
   std::uint32_t polls_ = 0;
   bool woken_ = false;  ///< look at everything in the next poll()
   static constexpr std::uint64_t first_nap_ns = 50'000;
-  std::uint64_t nap_ns_ = first_nap_ns;  ///< the next one, while something may happen for which nobody rings
+  std::uint64_t nap_ns_ = first_nap_ns;  ///< the next sleep, while something may happen for which no process rings
   std::uint64_t strangers_refused_ = 0;
   int reported_ = 0;  ///< events of this poll()
 };

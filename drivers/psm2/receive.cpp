@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// poll() from the top down: messages, packets, bulk data, acknowledgements; see psm2_driver.hpp (who, threads).
-// Surprise: libpsm2 ends the process if the sender of bulk data is dead when it fetches the data. So we look, by
-//     reading a number in the sender's memory, just before; a moment remains in which it can die (README.md).
+// poll() from the top down: messages, packets, bulk data, acknowledgements. See psm2_driver.hpp.
+//
+// libpsm2 ends the process if the sender of bulk data is dead when libpsm2 fetches the data. The driver therefore reads
+// a number in the sender's memory just before. A moment remains in which the sender can die (README.md).
 #include <algorithm>
 #include <cstring>
 
@@ -11,9 +12,9 @@
 namespace canele::drivers::psm2 {
 namespace {
 
-constexpr std::uint32_t door_interval = 16;    ///< polls between two looks at the door when nobody is expected
-constexpr std::uint32_t death_interval = 128;  ///< polls between two looks at the peers' processes
-constexpr std::size_t most_landing = 3 << 19;  ///< of 2 MiB that a process's queue of answers holds
+constexpr std::uint32_t door_interval = 16;    ///< polls between two looks at the door when no peer is expected.
+constexpr std::uint32_t death_interval = 128;  ///< polls between two looks at the peers' processes.
+constexpr std::size_t most_landing = 3 << 19;  ///< of 2 MiB that a process's queue of answers holds.
 constexpr std::size_t most_handshake = 512;
 constexpr int most_pieces = 64;
 constexpr int most_completions = 256;
@@ -41,9 +42,9 @@ int Psm2Driver::poll_impl(int budget) {
   return reported_;
 }
 
-/// True if libpsm2 has nothing more for us.
+/// Receives messages. Returns true if libpsm2 has nothing more for this process.
 bool Psm2Driver::receive_some(int budget) {
-  // Refused strangers cost no budget, but must not hold us for ever.
+  // Refused peers cost no budget, but must not hold this loop for ever.
   for (int looks = 0; budget > reported_ && looks < budget + 1024; ++looks) {
     psm2_mq_tag_t any = {};
     psm2_mq_req_t request = nullptr;
@@ -83,7 +84,7 @@ void Psm2Driver::on_message(psm2_mq_req_t request, const psm2_mq_status2_t& stat
   make_busy(*peer);
 }
 
-/// What is wrong with a message of this peer, from its tag and size; null: nothing.
+/// Returns what is wrong with a message of this peer, judged by its tag and size; null: nothing.
 const char* Psm2Driver::wrong_with(const Peer& peer, const Message& message) const {
   const bool up = peer.state == Peer::State::up;
   const bool counts = message.kind == Kind::packet || message.kind == Kind::bulk_data;
@@ -105,7 +106,7 @@ const char* Psm2Driver::wrong_with(const Peer& peer, const Message& message) con
   }
 }
 
-/// The peer says how many messages it has taken.
+/// Records how many messages the peer has taken.
 void Psm2Driver::take_note(Peer& peer, std::uint32_t taken) {
   if (taken - peer.acknowledged > peer.sent - peer.acknowledged) {
     return break_off(peer, "nonsense from it: it took messages that were never sent");
@@ -117,10 +118,10 @@ void Psm2Driver::take_note(Peer& peer, std::uint32_t taken) {
 void Psm2Driver::discard(psm2_mq_req_t request) {
   psm2_mq_status2_t status;
   psm2_mq_imrecv(endpoint_.queue(), 0, nullptr, 0, nullptr, &request);
-  psm2_mq_test2(&request, &status);  // if it is not over, reap() finds it
+  psm2_mq_test2(&request, &status);  // if it is not complete, reap() finds it
 }
 
-/// True if the operation is over already; then libpsm2 has forgotten it.
+/// Returns true if the operation is complete already; libpsm2 has then forgotten it.
 bool Psm2Driver::settle(psm2_mq_req_t request, Operation& operation) {
   psm2_mq_status2_t status;
   operation.finished = psm2_mq_test2(&request, &status) == PSM2_OK;
@@ -132,7 +133,7 @@ void Psm2Driver::make_busy(Peer& peer) {
   peer.busy = true;
 }
 
-/// True if the message is done with; false: it has to wait, with all behind it.
+/// Processes a message. Returns true if it is finished; false: it has to wait, with all messages behind it.
 bool Psm2Driver::present(Peer& peer, Message& message) {
   if (message.offered && message.request != nullptr && is_lost(peer)) {
     discard(std::exchange(message.request, nullptr));
@@ -164,13 +165,13 @@ bool Psm2Driver::present(Peer& peer, Message& message) {
   return true;
 }
 
-/// True if what the peer has offered cannot be fetched any more.
+/// Returns true if what the peer has offered cannot be fetched any more.
 bool Psm2Driver::is_lost(const Peer& peer) const {
   int error = 0;
   return peer.dead || (peer.local && checks_cma_ && peer.terms.probe != 0 && !can_read(peer, &error));
 }
 
-/// Brings a short message here. True if all of it is here.
+/// Receives a short message. Returns true if all of it has arrived.
 bool Psm2Driver::has_arrived(Peer& peer, Message& message) {
   if (message.receiving == nullptr) {
     Operation& operation = start_operation(peer, false);
@@ -199,7 +200,8 @@ bool Psm2Driver::present_packet(Peer& peer, Message& message) {
   return true;
 }
 
-/// Bulk data is offered: where does it go? False: not now, others bring enough.
+/// Asks the engine where bulk data goes, and starts to receive it. Returns false if it must wait: other peers bring
+/// enough.
 bool Psm2Driver::start_landing(Peer& peer, Message& message) {
   if (!peer.head || peer.head->size != message.size) {
     discard(std::exchange(message.request, nullptr));
@@ -233,7 +235,7 @@ bool Psm2Driver::start_landing(Peer& peer, Message& message) {
   return true;
 }
 
-/// True if no bulk data of this peer is on its way.
+/// Returns true if no bulk data of this peer is on its way.
 bool Psm2Driver::finish_landing(Peer& peer) {
   if (!peer.landing) return true;
   if (!peer.landing->receiving->finished) return false;
@@ -251,7 +253,7 @@ bool Psm2Driver::finish_landing(Peer& peer) {
   return true;
 }
 
-/// Copies what came in one piece to where the engine wants it, in as many as it likes.
+/// Copies what came in one piece to where the engine wants it, in as many parts as the engine asks for.
 void Psm2Driver::put_down(Peer& peer, Landing& landing) {
   const BulkHead& head = landing.head;
   const std::byte* const from = landing.receiving->copy.data();
@@ -272,7 +274,7 @@ void Psm2Driver::put_down(Peer& peer, Landing& landing) {
   }
 }
 
-/// One more message is taken. Half a window later the peer has to know.
+/// Counts one more taken message. The peer has to be told after half a window.
 void Psm2Driver::count_taken(Peer& peer) {
   ++peer.taken;
   acknowledge(peer);
@@ -290,9 +292,9 @@ void Psm2Driver::acknowledge(Peer& peer) {
   leave(peer);
 }
 
-/// Those who had to wait.
+/// Continues the peers that had to wait.
 void Psm2Driver::go_on() {
-  // Call backs may make others busy: by index, and only those of now.
+  // Callbacks may make other peers busy. So this goes by index, and covers only the present ones.
   const std::size_t count = busy_.size();
   for (std::size_t i = 0; i < count; ++i) drain(*busy_[i]);
   const auto is_done = [this](Peer* peer) {
@@ -318,7 +320,7 @@ void Psm2Driver::drain(Peer& peer) {
   if (peer.state != Peer::State::gone && !peer.fault.empty() && !peer.landing) break_off(peer, peer.fault);
 }
 
-/// What libpsm2 has finished.
+/// Handles the operations that libpsm2 has finished.
 void Psm2Driver::reap() {
   psm2_mq_req_t request = nullptr;
   for (int i = 0; i < most_completions && psm2_mq_ipeek2(endpoint_.queue(), &request, nullptr) == PSM2_OK; ++i) {
@@ -337,13 +339,14 @@ void Psm2Driver::reap() {
 }
 
 void Psm2Driver::say_ready() {
-  // ready() sends, which may be answered full again: by index, and only those of now.
+  // ready() sends, which may be answered full again. So this covers only the ranks that are owed now.
   std::vector<Rank> owed;
   owed.swap(owed_);
   for (const Rank rank : owed) {
     Peer* const peer = peers_[static_cast<std::size_t>(rank)].get();
     if (peer == nullptr || peer->state != Peer::State::up || !peer->owes_ready || peer->dead || peer->left) continue;
-    // With another sender in the queue it would be full again at once, and we would seem busy while it needs the core.
+    // With another sender in the queue, it would be full again at once. This process would then seem busy while the
+    // sender needs the core.
     if (!peer->has_room() || copies_ > (8u << 20) || (peer->ledger && peer->ledger.holder() != 0)) {
       owed_.push_back(rank);
       continue;
@@ -354,12 +357,12 @@ void Psm2Driver::say_ready() {
   }
 }
 
-/// Reports the dead, after all that they had sent.
+/// Reports the dead peers, after everything that they had sent.
 void Psm2Driver::bury(bool quiet) {
   bool waiting = false;
   const auto look = [&](Peer* peer) {
     if (peer == nullptr || !peer->dead || peer->state == Peer::State::gone) return;
-    // What has not landed by now never will: libpsm2 has nothing more of the dead.
+    // What has not arrived by now never will: libpsm2 has nothing more of the dead peer.
     const bool stuck = quiet && peer->landing && !finish_landing(*peer);
     if (!quiet || (!peer->inbox.empty() && !stuck)) {
       waiting = true;

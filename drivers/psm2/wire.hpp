@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What travels: the tags of messages, the head of bulk data, the published address, what the handshake carries.
+// What travels: the tags of messages, the head of bulk data, the published address, the terms in the handshake.
 //
-// Who: the psm2 driver. Threads: pure functions.
-// Surprise: a tag says what a message is and how many of ours the peer has taken; nothing of the engine is in it.
+// Used by the psm2 driver. Pure functions: any thread. A tag says what a message is, and how many of the receiver's
+// messages its sender has taken. It contains nothing of the engine.
 //
 //   tag    0: magic (24 bits) | kind (8)      1: messages taken from you so far      2: flags
 //
 //   bulk   a head {key, offset, size} in a message of its own, then one message that is the data. 24 bytes is what
 //          libpsm2 still carries in the message's own slot. Rejected: key and offset in the tag: 128 bits in 96.
 //
-//   address, 64 bytes: 0 u32 magic  4 u16 version  6 u16 zero  8 u64 endpoint  16 u64 host  24 u64 incarnation
-//                     32 i32 pid   36 u32 flags   40 name of the door, 16 bytes   56 u32 user  60 u32 zero
+//   address, 64 bytes:
+//      0 u32 magic   4 u16 version   6 u16 zero   8 u64 endpoint   16 u64 host   24 u64 incarnation
+//     32 i32 pid   36 u32 flags   40 name of the door, 16 bytes   56 u32 user   60 u32 zero
 #pragma once
 
 #include <psm2.h>
@@ -34,7 +35,7 @@ inline constexpr std::uint32_t tag_magic = 0xca2e1e00;
 
 /// Flags of a tag.
 inline constexpr std::uint32_t flag_began = 1;    ///< handshakes: the sender began it
-inline constexpr std::uint32_t flag_offered = 2;  ///< short as it is, it has to be fetched
+inline constexpr std::uint32_t flag_offered = 2;  ///< short, but it has to be fetched
 
 inline psm2_mq_tag_t make_tag(Kind kind, std::uint32_t taken, std::uint32_t flags) {
   psm2_mq_tag_t tag = {};
@@ -43,7 +44,7 @@ inline psm2_mq_tag_t make_tag(Kind kind, std::uint32_t taken, std::uint32_t flag
   tag.tag2 = flags;
   return tag;
 }
-/// False if it is no tag of ours.
+/// Reads a tag. Returns false if it is no tag of this driver.
 inline bool read_tag(const psm2_mq_tag_t& tag, Kind* kind) {
   const std::uint32_t low = tag.tag0 & 0xffu;
   *kind = static_cast<Kind>(low);
@@ -68,7 +69,7 @@ using DoorName = std::array<std::byte, 16>;
 /// Where a rank is reached.
 struct Whereabouts {
   psm2_epid_t endpoint = 0;
-  std::uint64_t host = 0;  ///< processes with the same value can meet (see meeting.hpp)
+  std::uint64_t host = 0;  ///< processes with equal values can connect through shared memory (see meeting.hpp)
   std::uint64_t incarnation = 0;
   std::int32_t pid = 0;
   std::uint32_t user = 0;    ///< libpsm2's files are for one user
@@ -91,7 +92,7 @@ inline Address pack(const Whereabouts& where) {
   net::write_le(made.data() + 56, where.user, 4);
   return made;
 }
-/// False if it is no address of this driver and version.
+/// Parses an address. Returns false if it is no address of this driver and version.
 inline bool unpack(std::span<const std::byte> bytes, Whereabouts* where) {
   if (bytes.size() != address_size || net::read_le32(bytes.data()) != address_magic ||
       net::read_le16(bytes.data() + 4) != format_version) {
@@ -107,13 +108,13 @@ inline bool unpack(std::span<const std::byte> bytes, Whereabouts* where) {
   return where->pid > 0;
 }
 
-/// What the two tell each other in the handshake (its payload is protected against change).
+/// What the two ends tell each other in the handshake (its payload is protected against change).
 struct Terms {
-  std::uint32_t window = 0;       ///< messages that the receiver of this may have under way to us
-  std::int32_t pid = 0;           ///< our process
-  std::uint64_t probe = 0;        ///< address of a number in our memory: who can read it knows that we live
-  std::uint64_t probe_value = 0;  ///< that number
-  std::uint64_t largest = 0;      ///< longest packet that we take
+  std::uint32_t window = 0;       ///< messages that the receiver of these terms may have in flight to their sender.
+  std::int32_t pid = 0;           ///< the sender's process.
+  std::uint64_t probe = 0;        ///< address of a number in the sender's memory, which shows that the sender lives.
+  std::uint64_t probe_value = 0;  ///< that number.
+  std::uint64_t largest = 0;      ///< longest packet that the sender takes, in bytes.
   static constexpr std::size_t size = 40;
 };
 inline std::array<std::byte, Terms::size> pack(const Terms& terms) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The self driver's factory: messages of a rank to itself. Its source is the worked example for authors of drivers.
+// Factory of the self driver: messages of a rank to itself. Its source is the worked example for authors of drivers.
 //
-// Who: comm's registry, tests. Threads: a constant. Surprise: none.
+// Used by comm's registry and by tests. The factory is a constant: any thread may read it.
 #pragma once
 
 #include "drivers/driver.hpp"

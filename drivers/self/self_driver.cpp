@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The self driver: a rank talks to itself through a bounded ring in its own memory. The worked example for authors of
-// drivers: every function of the contract that a memory driver offers is here, in its simplest right form.
+// The self driver: a rank sends to itself through a bounded ring in its own memory.
 //
-// Who: made by self_factory; called as driver.hpp says. Threads: the engine serialises, except wake() and
-//      remote_copy().
-// Surprise: memory_only: but for open, close and wake nothing here makes a system call, and no call copies more
-//      than max_packet bytes. So bulk data moves by that much per poll().
+// This is the worked example for authors of drivers. It implements every function of the contract that a memory driver
+// supports, in the simplest correct form. self_factory makes it; drivers/driver.hpp says how it is called. The engine
+// serialises all calls, except wake() and remote_copy().
 //
-//   ring_:   … | size kind  bytes … | size kind  bytes … | (skip) |      records, 8-byte aligned, never split: what
-//   does
-//              head_ ──▶ poll()                      tail_ ◀── send      not fit before the end goes to the front
+// It is memory_only: except for open, close and wake, nothing here makes a system call, and no call copies more than
+// max_packet bytes. Bulk data therefore moves by at most that much per poll().
+//
+//   ring_:  … | size kind  bytes … | size kind  bytes … | (skip) |    records, 8-byte aligned, never split: what does
+//              head_ ──▶ poll()                       tail_ ◀── send    not fit before the end goes to the front
 //
 // Rejected: a list of packets. It would allocate for each, and have no natural bound.
 #include <sys/eventfd.h>
@@ -32,17 +32,17 @@ constexpr std::size_t exposed_pieces = (Exposure::max_size - sizeof(std::uint64_
 
 enum class Kind : std::uint32_t { packet, bulk, skip };
 struct Record {
-  std::uint32_t size;  ///< bytes that follow, padding off
+  std::uint32_t size;  ///< number of payload bytes that follow, without padding
   Kind kind;
 };
 constexpr std::size_t record_size(std::size_t payload) { return sizeof(Record) + ((payload + 7) & ~std::size_t{7}); }
 
-/// What opens a bulk record.
+/// Begins the payload of a bulk record.
 struct BulkHead {
   std::uint64_t key, offset;
 };
 
-/// What an Exposure's bytes are. Our own pointers: it never leaves the process.
+/// Content of an Exposure's bytes: pointers of this process, as the exposure never leaves it.
 struct Exposed {
   std::uint64_t count;
   iovec pieces[exposed_pieces];
@@ -60,7 +60,7 @@ class SelfDriver final : public Driver {
       *reason = "self: no descriptor for the doorbell left (ulimit -n)";
       return Status::failed;
     }
-    address->assign(1, std::byte{0});  // nobody else needs it; its presence says that we are here
+    address->assign(1, std::byte{0});  // only this rank connects to it; its presence says that the driver runs
     capabilities_.name = "self";
     capabilities_.memory_only = true;
     capabilities_.max_inline = 64;
@@ -80,7 +80,7 @@ class SelfDriver final : public Driver {
   Status connect_impl(Rank peer, std::span<const std::byte>) override {
     if (peer != context_->rank || state_ == State::failed) return Status::failed;
     if (state_ == State::unknown) {
-      ring_.resize(ring_size);  // only now: most ranks never talk to themselves
+      ring_.resize(ring_size);  // allocated here: most ranks never send to themselves
       state_ = State::connecting;
     }
     return Status::pending;
@@ -106,11 +106,11 @@ class SelfDriver final : public Driver {
   }
 
   std::span<std::byte> reserve_impl(Rank, std::size_t size) override {
-    // The record must not be split: skip the rest of this lap if it is too short.
+    // The record must not be split: skip the rest of the ring if it is too short.
     const std::size_t to_end = ring_size - tail_ % ring_size;
     const std::size_t skipped = to_end < record_size(size) ? to_end : 0;
     if (state_ != State::up || tail_ - head_ + skipped + record_size(size) > ring_size) {
-      owes_ready_ = true;  // poll() says when there is room
+      owes_ready_ = true;  // poll() calls ready() when there is room
       return {};
     }
     reserved_ = tail_ + skipped;
@@ -131,7 +131,7 @@ class SelfDriver final : public Driver {
     wakes_due_ = rings_ ? 1 : 0;
   }
 
-  /// Copied into the ring, in order with the packets.
+  /// Copies the bytes into the ring, in order with the packets.
   Status bulk_send_impl(Rank peer, std::uint64_t key, std::uint64_t offset, const iovec* pieces, int count,
                         std::size_t size, Token) override {
     if (state_ == State::failed) return Status::failed;
@@ -156,7 +156,7 @@ class SelfDriver final : public Driver {
     return Status::ok;
   }
 
-  /// No member is touched: any thread, at any time.
+  /// Uses no member, so any thread may call it at any time.
   Status remote_copy_impl(Rank, Access access, std::span<const std::byte> exposure, std::uint64_t offset,
                           const iovec* pieces, int count, std::size_t size, Token) override {
     Exposed named = {};
@@ -170,7 +170,8 @@ class SelfDriver final : public Driver {
     return copy(theirs, offset, ours, size, get) == size ? Status::ok : Status::failed;
   }
 
-  /// Copies up to `size` bytes from `offset` of `from` on, or with `forth` false the other way; returns how many.
+  /// Copies up to `size` bytes between `from`, beginning at `offset`, and `to`; returns how many. `forth` false
+  /// reverses the direction.
   static std::size_t copy(std::span<const iovec> from, std::uint64_t offset, std::span<const iovec> to,
                           std::size_t size, bool forth = true) {
     std::size_t copied = 0, to_at = 0, to_done = 0;
@@ -222,7 +223,7 @@ class SelfDriver final : public Driver {
     return events;
   }
 
-  /// A bulk record: its bytes go where the engine says; the rest of a transfer that nobody wants is dropped.
+  /// Moves the bytes of a bulk record where the engine says. Drops the rest of a transfer that no receive wants.
   int move_bulk(std::size_t size) {
     BulkHead head;
     std::memcpy(&head, at(head_) + sizeof(Record), sizeof head);
@@ -259,7 +260,8 @@ class SelfDriver final : public Driver {
   bool wants_wake_impl(Rank) override { return std::exchange(rings_, false); }
   void wake_impl(Rank) override {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = ::write(bell_, &one, sizeof one);  // full: it rings already
+    // A full counter fails, but the bell is already readable.
+    [[maybe_unused]] const ssize_t n = ::write(bell_, &one, sizeof one);
   }
   void close_impl() override {
     if (bell_ >= 0) ::close(std::exchange(bell_, -1));
@@ -273,7 +275,7 @@ class SelfDriver final : public Driver {
   State state_ = State::unknown;
   bool owes_ready_ = false, armed_ = false, rings_ = false;
   int bell_ = -1;
-  std::uint64_t head_ = 0, tail_ = 0, reserved_ = 0;  ///< positions that only grow
+  std::uint64_t head_ = 0, tail_ = 0, reserved_ = 0;  ///< monotonic positions
   std::vector<std::byte> ring_;
 };
 

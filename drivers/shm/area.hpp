@@ -2,10 +2,11 @@
 //
 // Area: the layout of the memory that two processes share, to the byte.
 //
-// Who: the shm driver only. Threads: one writer per word (named below), in one process; the other process reads. But
-//      the shared lines belong to the engines.
-// Surprise: whatever the other process writes is hostile. Each shared word is loaded once into a local, checked there,
-//      and only the local is used.
+// Used by the shm driver only. Threading: each word has one writer (named below), a thread of one process; the other
+// process reads it. The shared lines are different: they belong to the engines of both processes.
+//
+// Everything that the other process writes is untrusted. Each shared word is loaded once into a local variable and
+// checked there, and only the local variable is used.
 //
 // The receiver of a direction owns its area (a sealed memfd) and lends it to the sender:
 //
@@ -27,23 +28,28 @@
 //            | number 32 | start 8 | length 16 | kind 8  |       | a packet          | 0: empty    |
 //            +- stored last, with release ---------------+-------+------------- ... -+-------------+
 //
-// Messages of a direction are numbered, whichever ring they take; the receiver looks in both places for the next
-// number. So a packet costs no line but its own. A line's word is valid when it has the next number: 2^56 do not come
-// again, nothing is zeroed, and sender and receiver share no index in the common case. In the data ring any bytes may
-// lie where the next word will be: so the sender first stores an empty word behind each packet, and the packet says so
-// (`chained`). The word stays empty until the next packet is there, and until the receiver looks elsewhere: a piece
-// begins behind it. Where there is none (behind a piece, or for want of room) the receiver looks at lines only, and a
-// line names what comes next. A line that held a packet's second line or a later one may hold any bytes, too: before it
-// is the next one the sender stores an empty word there.
+// Messages of a direction are numbered across both rings; the receiver looks in both for the next number. A packet
+// therefore touches only its own cache lines: sender and receiver share no index in the common case. A line's word is
+// valid when it has the next number. 2^56 numbers do not repeat, so no word is ever reset to zero.
 //
-// A packet ends where its last line ends. So a message of whole lines begins with a line, its head ends the one before:
-// copies by lines are faster then (4 KiB: 7 % one way).
+// In the data ring, any bytes may lie where the next word will be. The sender therefore first stores an empty word
+// behind each packet, and the packet says so (`chained`). The word stays empty until the next packet is there. The
+// receiver watches that word until it moves elsewhere, so a bulk piece begins behind it. Without such a word (behind a
+// piece, or for lack of room) the receiver looks at lines only, and a line names the next record. A line that held the
+// second or a later part of a packet may hold any bytes, too. Before such a line becomes the next one, the sender
+// stores an empty word there.
 //
-// Rejected: head and tail indices (two more cache lines travel per message); a valid bit that the receiver clears (the
-// line comes back to the sender dirty); slots of two lines, against the hardware's habit of fetching lines in pairs
-// (measured: 78 instead of 72 ns one way); a line that names each packet (one more transfer that the next waits for:
-// 64 bytes 104 instead of 85 ns, or 440 instead of 300 where cores are far apart); a word before each bulk piece (three
-// of 16 KiB no longer fit, and they begin no page: 40 instead of 50 GB/s).
+// A packet ends where its last line ends. A message of whole lines thus begins with a line, and its head ends in the
+// line before. Copies by whole lines are faster.
+//
+// Rejected:
+//  - head and tail indices: two more cache lines travel per message;
+//  - a valid bit that the receiver clears: the line comes back to the sender dirty;
+//  - slots of two lines, because hardware fetches lines in pairs: measured, slower one way;
+//  - a line that names each packet: one more transfer, for which the next one waits. Measured: slower, most of all
+//    between distant cores;
+//  - a word before each bulk piece: three pieces of 16 KiB no longer fit, and they do not begin at a page. Measured:
+//    less bandwidth.
 #pragma once
 
 #include <atomic>
@@ -54,19 +60,20 @@
 
 namespace canele::drivers::shm {
 
-inline constexpr std::uint32_t layout_version = 6;  ///< peers with another one are refused
+inline constexpr std::uint32_t layout_version = 6;  ///< peers with another one are rejected
 inline constexpr std::size_t line_size = 64;
 inline constexpr std::size_t line_payload = 56;
 inline constexpr std::size_t line_count = 128;
-inline constexpr std::size_t largest_in_lines = 4 * line_size - sizeof(std::uint64_t);  ///< a packet in the line ring
-/// A packet that begins in the last lines may run over the ring's end; the next message is in line 0 then. Whoever
-/// lies there has line 127, too, so there is one at most.
+/// Largest packet in the line ring, in bytes.
+inline constexpr std::size_t largest_in_lines = 4 * line_size - sizeof(std::uint64_t);
+/// A packet that begins in the last lines may run over the ring's end; the next message is then in line 0. Each such
+/// packet also uses line 127, so there is one at most.
 inline constexpr std::size_t overhang = 3;
 inline constexpr std::size_t data_size = 48 * 1024;
 inline constexpr std::size_t largest_packet = 16 * 1024;
 inline constexpr int shared_line_count = 16;
 
-/// The receiver tells its progress each time this many lines, or bytes of the data ring, are free again.
+/// The receiver publishes its progress each time that this many lines, or bytes of the data ring, are free again.
 inline constexpr std::size_t lines_told = line_count / 4;
 inline constexpr std::size_t data_told = data_size / 4;
 
@@ -74,23 +81,25 @@ enum class Kind : std::uint8_t {
   none = 0,    ///< nothing yet
   packet = 1,  ///< a packet
   bulk = 2,    ///< a piece of a bulk transfer
-  skip = 3     ///< what comes did not fit before the end: it lies at the start
+  skip = 3     ///< the record did not fit before the end: it lies at the start
 };
-/// Beside the kind: an empty word lies behind.
+/// Flag beside the kind: an empty word lies behind the record.
 inline constexpr std::uint8_t chained = 0x80;
 
-/// What stands before the bytes in the data ring. Nothing before a piece: it begins a page, as a rule.
+/// Returns the bytes that precede the payload in the data ring. A bulk piece has none, so that it usually begins a
+/// page.
 constexpr std::size_t record_head(Kind kind) { return kind == Kind::bulk ? 0 : sizeof(std::uint64_t); }
 
 constexpr std::size_t round_to_line(std::size_t size) { return (size + line_size - 1) & ~(line_size - 1); }
 
-/// What `size` bytes take in the data ring: a record.
+/// Returns the bytes that a record with `size` bytes of payload takes in the data ring.
 constexpr std::size_t record_size(std::size_t size, Kind kind) { return round_to_line(record_head(kind) + size); }
 
-/// A packet begins in the line of its word, with what its receiver reads first.
+/// A packet begins in the line of its word, with what its receiver reads first; it starts there at this offset at the
+/// latest.
 inline constexpr std::size_t latest_start = 48;
 
-/// Lines that a packet of `size` bytes takes in the line ring, and where in them it begins.
+/// Return the number of lines that a packet of `size` bytes takes in the line ring, and where in them it begins.
 constexpr std::size_t lines_for(std::size_t size) { return (size + sizeof(std::uint64_t) + line_size - 1) / line_size; }
 constexpr std::size_t start_in_lines(std::size_t size) {
   const std::size_t before = lines_for(size) * line_size - size;
@@ -98,33 +107,33 @@ constexpr std::size_t start_in_lines(std::size_t size) {
 }
 static_assert(lines_for(largest_in_lines) == overhang + 1 && largest_in_lines < 0xff);
 
-/// A piece may have to leave an empty word where it is.
+/// A bulk piece may have to leave an empty word where it is.
 inline constexpr std::size_t largest_record = record_size(largest_packet, Kind::packet);
 static_assert(largest_record >= record_size(largest_packet, Kind::bulk) + line_size);
 
-// With everything consumed and the last quarter untold, the longest record must still find room, even if it has to skip
-// the end of the ring: or sender and receiver would wait for each other.
+// After everything is consumed, the last quarter may still be unpublished. The longest record must find room then, even
+// if it has to skip the end of the ring. Otherwise sender and receiver would wait for each other.
 static_assert(data_size - data_told >= 2 * largest_record);
 static_assert((line_count & (line_count - 1)) == 0);
 static_assert(data_size % line_size == 0);
 
-/// Which transfer a bulk piece belongs to, and where in it.
+/// The transfer that a bulk piece belongs to, and its position in it.
 struct Place {
   std::uint64_t key = 0, at = 0;
 };
 
 /// Payload of a line that names a record.
 struct Descriptor {
-  std::uint32_t offset;  ///< of the record: where the last one ended, behind the empty word there, or 0
-  std::uint32_t length;  ///< of its bytes
-  std::uint64_t kind;    ///< packet or bulk, and chained; behind it (8 bits) where in the record the bytes start
-  Place place;           ///< bulk
+  std::uint32_t offset;  ///< of the record: where the previous one ended, behind the empty word there, or 0.
+  std::uint32_t length;  ///< number of payload bytes.
+  std::uint64_t kind;    ///< packet or bulk, with `chained`; the 8 bits above say where in the record the bytes start.
+  Place place;           ///< bulk only.
 };
 static_assert(sizeof(Descriptor) <= line_payload);
-/// In a line's word instead of a length.
+/// Stands in a line's word instead of a length.
 inline constexpr std::size_t names_a_record = 0xff;
-/// What the receiver finds where no line announces the next message: like the word of a line that no message has, which
-/// holds no packet.
+/// What the receiver finds where no line announces the next message. It looks like the word of a line that no message
+/// has and that holds no packet.
 inline constexpr std::uint64_t in_data_ring = names_a_record;
 
 struct alignas(line_size) Line {
@@ -134,8 +143,8 @@ struct alignas(line_size) Line {
 static_assert(sizeof(Line) == line_size);
 
 struct alignas(4096) Area {
-  /// Lines (low half) and bytes of the data ring consumed since the start, both modulo 2^32. Written by the receiver,
-  /// seldom; read by the sender when it sees no room.
+  /// Lines (low half) and bytes of the data ring consumed since the start, both modulo 2^32. The receiver seldom writes
+  /// it; the sender reads it when it sees no room.
   alignas(128) std::atomic<std::uint64_t> consumed;
   /// 1 while the sender waits for room and wants its doorbell rung. Written by the sender.
   alignas(128) std::atomic<std::uint32_t> starved;
@@ -147,10 +156,10 @@ struct alignas(4096) Area {
 static_assert(offsetof(Area, shared) == 1024 && offsetof(Area, lines) == 2048 && offsetof(Area, data) == 12288 &&
               sizeof(Area) == 61440);
 
-/// One per process, lent to all peers read-only, with the shelf (shelf.hpp) behind it: 0 while the process is awake,
-/// else the number of its current sleep. One word per process rather than a flag per pair: falling asleep is one store
-/// whatever the number of peers, and no peer can forge it for another. The number (not a bit) lets each sender ring
-/// once per sleep without writing here.
+/// One page per process, lent to all peers read-only, with the shelf (shelf.hpp) behind it. `sleep` is 0 while the
+/// process is awake, else the number of its current sleep. It is one word per process, not a flag per pair. Falling
+/// asleep is thus one store for any number of peers, and no peer can forge it for another. The number (not a bit) lets
+/// each sender ring once per sleep without writing here.
 struct alignas(4096) ParkPage {
   std::atomic<std::uint32_t> sleep;
 };
@@ -170,7 +179,8 @@ constexpr Kind kind_of(std::uint64_t word) { return static_cast<Kind>(word & 0xf
 constexpr bool is_chained(std::uint64_t word) { return (word & chained) != 0; }
 constexpr std::size_t length_of(std::uint64_t word) { return word >> 8 & 0xffff; }
 constexpr std::size_t start_of(std::uint64_t word) { return word >> 24 & 0xff; }
-/// Is it the word of the record with that number? An empty word is of none, whatever the numbers come to.
+/// Returns true if `word` belongs to the record with that number. An empty word belongs to none, even when the numbers
+/// wrap.
 constexpr bool is_record(std::uint64_t word, std::uint64_t number) {
   return word >> 32 == (number & 0xffffffff) && kind_of(word) != Kind::none;
 }
@@ -179,15 +189,15 @@ constexpr std::uint64_t consumed_word(std::uint32_t lines, std::uint32_t bytes) 
   return std::uint64_t{bytes} << 32 | lines;
 }
 
-/// The word at `place`, where a record begins or may begin.
+/// Returns the word at `place`, where a record begins or may begin.
 inline std::atomic<std::uint64_t>& word_at(Area& area, std::size_t place) {
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(area.data + place);
 }
 
-/// Where the line ring ends.
+/// Returns the end of the line ring.
 inline Line* end_of_lines(Area& area) { return &area.lines[line_count]; }
 
-/// Where to look while no word lies behind the last record.
+/// What the receiver watches while no word lies behind the last record.
 inline const std::atomic<std::uint64_t> no_record{0};
 
 }  // namespace canele::drivers::shm

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See attach.hpp (who, threads). An Exposure: u64 count, then per piece u64 address, u64 length.
-// Surprise: the kernel may stop at any piece, so what is left is worked out again after each call.
+// Cross-memory attach. See attach.hpp. An Exposure is: u64 count, then per piece u64 address, u64 length.
+//
+// The kernel may stop at any piece, so the remaining pieces are computed again after each call.
 #include "drivers/shm/attach.hpp"
 
 #include <sys/mman.h>
@@ -19,7 +20,7 @@ constexpr int batch = 64;  // local pieces per system call; far below IOV_MAX, a
 
 static_assert(sizeof(std::uint64_t) + max_exposed_pieces * sizeof(ExposedPiece) <= Exposure::max_size);
 
-/// The exposed pieces, out of a peer's hands and checked.
+/// The exposed pieces as a peer sent them, checked.
 struct Exposed {
   ExposedPiece pieces[max_exposed_pieces];
   int count = 0;
@@ -40,7 +41,7 @@ struct Exposed {
   }
 };
 
-/// Walks a list of pieces: `at` is the current one, `done` what is used of it.
+/// Walks a list of pieces: `at` is the current piece, `done` the number of its bytes already used.
 template <class Piece>
 struct Cursor {
   const Piece* at;
@@ -103,14 +104,14 @@ bool dearer_than_two_copies(DriverContext& clock) {
       least_of([&] { well &= ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(size); });
   const auto by_hand = least_of([&] {
     std::memcpy(to.iov_base, from.iov_base, size);
-    asm volatile("" ::"r"(to.iov_base) : "memory");  // it is not to be left out
+    asm volatile("" ::"r"(to.iov_base) : "memory");  // keeps the compiler from removing the copy
   });
   return well && by_kernel > 2 * by_hand;
 }
 
 void FreshPages::make(const iovec* pieces, int count) noexcept {
   if (!expected_.load(std::memory_order_relaxed)) return;
-  constexpr std::uintptr_t page = 4096;  // where pages are larger mincore() says that this is no address of one
+  constexpr std::uintptr_t page = 4096;  // where pages are larger, mincore() rejects an address that begins no page
   constexpr std::size_t worth_a_call = 16 * page, most = 1024 * page;
   bool found = false;
   for (int i = 0; i < count; ++i) {
@@ -121,11 +122,11 @@ void FreshPages::make(const iovec* pieces, int count) noexcept {
     for (std::size_t at = 0; at < size; at += most) {
       const std::size_t part = std::min(most, size - at);
       auto* const address = reinterpret_cast<void*>(begin + at);
-      if (::mincore(address, part, there) != 0) continue;  // the copy will say what is wrong
+      if (::mincore(address, part, there) != 0) continue;  // the copy will report the error
       const std::size_t pages = (part + page - 1) / page;
       if (std::all_of(there, there + pages, [](unsigned char one) { return (one & 1) != 0; })) continue;
       found = true;
-      ::madvise(address, part, MADV_POPULATE_WRITE);  // Linux 5.14; without it the copy makes them, too
+      ::madvise(address, part, MADV_POPULATE_WRITE);  // Linux 5.14; without it the copy populates the pages
     }
   }
   if (!found) expected_.store(false, std::memory_order_relaxed);
@@ -147,7 +148,8 @@ bool write_exposure(const iovec* pieces, int count, Exposure* exposure) {
 
 namespace {
 
-/// One system call: pieces of both sides, the nonce in front when reading. Bytes copied; 0: none can be.
+/// Makes one system call with pieces of both sides, the nonce in front when reading. Returns the bytes copied; 0: no
+/// byte can be copied.
 std::uint64_t copy_once(const RemoteProcess& process, Access access, const Cursor<ExposedPiece>& remote,
                         const Cursor<iovec>& local, std::uint64_t left) {
   Nonce found = {};

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How the shm driver makes connections: attempts, handshakes, the exchange of memory.
+// How the shm driver makes connections: attempts, handshakes, the exchange of memory. See shm_driver.hpp.
 //
-// Who, threads: see shm_driver.hpp.
-// Surprise: two ranks may connect to each other at once. The rule of net::resolve_inbound() decides; a connection
-//     that waits for its outcome is "held".
+// Two ranks may connect to each other at once. The rule of net::resolve_inbound() decides; a connection that waits for
+// the outcome is "held".
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,7 +83,7 @@ void ShmDriver::try_connect(Connection& connection) {
   watch_connection(connection, true, false);
 }
 
-/// False: it has failed for that, and is gone.
+/// Watches the connection. Returns false if that failed; the connection has then failed, and is gone.
 bool ShmDriver::watch_connection(Connection& connection, bool write, bool change) {
   connection.watches_write = write;
   if (watch(connection.socket.get(), tag(Tag::connection, connection.id), write, change)) return true;
@@ -125,7 +124,7 @@ void ShmDriver::step(Connection& connection) {
       step_handshake(connection);
       break;
     case Connection::Phase::held:
-      // It has nothing to say before we answer: it has given up, or babbles.
+      // The peer must send nothing before this end answers: it has given up, or violates the protocol.
       connection.peer->held = 0;
       drop(connection.id);
       break;
@@ -138,7 +137,8 @@ void ShmDriver::step(Connection& connection) {
 void ShmDriver::step_handshake(Connection& connection) {
   switch (connection.handshake.step(connection.socket.get())) {
     case net::Handshake::State::working:
-      // A guest is not watched for room: a fresh socket takes the few bytes that it is told, or its rank comes again.
+      // A guest is not watched for room: a fresh socket takes the few bytes of an answer; otherwise its rank connects
+      // again.
       if (connection.guest && connection.handshake.wants_write()) {
         return connection_failed(connection, true, "no room for an answer");
       }
@@ -189,7 +189,7 @@ void ShmDriver::decide_inbound(Connection& connection) {
   }
 }
 
-/// A guest has proven to be a rank: from behind the door to those that are served at once.
+/// Moves a guest that has proven to be a rank from behind the door to the connections that are served at once.
 bool ShmDriver::join(Connection& connection) {
   door_.forget(connection.socket.get());
   if (!watch(connection.socket.get(), tag(Tag::connection, connection.id), false, false)) return false;
@@ -198,7 +198,7 @@ bool ShmDriver::join(Connection& connection) {
   return true;
 }
 
-/// Answers an inbound connection: it becomes the one of its peer.
+/// Answers an inbound connection: it becomes the connection of its peer.
 void ShmDriver::take(Connection& connection) {
   Peer& peer = *connection.peer;
   drop(std::exchange(peer.attempt, 0));
@@ -209,7 +209,7 @@ void ShmDriver::take(Connection& connection) {
   step_handshake(connection);
 }
 
-/// The peer is proven. Makes the memory to receive from it, and lends it.
+/// Continues after the handshake: makes the memory to receive from the peer, and lends it.
 void ShmDriver::begin_exchange(Connection& connection) {
   Peer& peer = *connection.peer;
   connection.phase = Connection::Phase::exchange;
@@ -275,7 +275,7 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
   peer.area_out = map_shared(lent.area.get(), sizeof(Area), true, &reason);
   if (peer.area_out) peer.park_page = map_shared(lent.park.get(), Shelf::file_size, false, &reason, false);
   if (!peer.park_page) return connection_failed(connection, true, reason);
-  // Only a process that has proven to be this one: after a fork the socket may carry the parent's id.
+  // Only a process that has proven its identity is watched: after a fork the socket may carry the parent's process id.
   if (connection.can_read) peer.process_end = watch_process(connection.pid);
   if (connection.can_read && !peer.process_end && (net::is_out_of_descriptors(errno) || errno == ENOMEM)) {
     return connection_failed(connection, true, "no descriptor to watch its process: " + net::error_text(errno));
@@ -295,7 +295,7 @@ void ShmDriver::finish_exchange(Connection& connection, const Introduction& intr
   count_up(1);
 }
 
-/// The memory of both is there: the peer is up.
+/// Completes the set-up once the memory of both ends is there: the peer is up.
 void ShmDriver::attach_memory(Connection& connection) {
   Peer& peer = *connection.peer;
   peer.area_in = std::move(connection.area_in);
@@ -310,15 +310,16 @@ void ShmDriver::attach_memory(Connection& connection) {
   peer.state = Peer::State::up;
   peer.open = peer.was_up = true;
   active_.push_back(&peer);
-  // Lists that grow on the data path get their room now. Not exact sizes: that would be quadratic over many peers.
+  // Lists that grow on the data path get their capacity here. Exact sizes would make the cost quadratic in the number
+  // of peers.
   if (starved_.capacity() < active_.size()) starved_.reserve(2 * active_.size());
   if (news_.capacity() < 2 * active_.size()) news_.reserve(4 * active_.size());
   news_.push_back(&peer);
   chores_ = true;
 }
 
-/// A connection is of no use. `local`: for want of something here, or for a reason unknown (the next driver may do
-/// better).
+/// Ends a connection that failed. `local`: for lack of a resource here, or for an unknown reason (the next driver may
+/// do better).
 void ShmDriver::connection_failed(Connection& connection, bool local, const std::string& why) {
   const std::uint32_t id = connection.id;
   Peer* peer = connection.peer;
@@ -329,7 +330,7 @@ void ShmDriver::connection_failed(Connection& connection, bool local, const std:
     return drop(id);
   }
   const pid_t pid = connection.pid;
-  const std::string text = why;  // it may live in the connection
+  const std::string text = why;  // a copy: `why` may live in the connection
   drop(id);
   if (peer->state != Peer::State::connecting) return;
   if (peer->attempt == id) peer->attempt = 0;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Start and end of the shm driver, and its looks at sockets: strangers, rings, deaths. Connections: connections.cpp.
+// Start and end of the shm driver, and its looks at sockets: unauthenticated peers, rings, deaths. See shm_driver.hpp.
 //
-// Who, threads: see shm_driver.hpp.
-// Surprise: the socket of a peer that has ended stays open until close(), because another thread may be in wake(). It
-// is
-//     shut down instead, which is what the peer has to see.
+// The socket of a peer that has ended stays open until close(), because another thread may be in wake(). It is shut
+// down instead, which is what the peer has to see.
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sys/epoll.h>
@@ -25,12 +23,12 @@
 namespace canele::drivers::shm {
 namespace {
 
-constexpr std::uint64_t stranger_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven
-constexpr std::uint64_t look_every_ns = 100'000;       ///< between two looks at the sockets
-constexpr std::uint64_t check_every_ns = 25'000;       ///< between two looks at the clock
-constexpr int longest_check = 256;                     ///< the same in polls, at most
-constexpr int longest_look = 16384;  ///< polls between two looks, at most, should the clock stand still
-constexpr int seldom = 4;            ///< longer where ranks share processing units: looks are parts of turns
+constexpr std::uint64_t stranger_ns = 30'000'000'000;  ///< how long an inbound connection may stay unproven.
+constexpr std::uint64_t look_every_ns = 100'000;       ///< between two looks at the sockets.
+constexpr std::uint64_t check_every_ns = 25'000;       ///< between two looks at the clock.
+constexpr int longest_check = 256;                     ///< most polls between two looks at the clock.
+constexpr int longest_look = 16384;  ///< most polls between two looks at the sockets, even if the clock stands still.
+constexpr int seldom = 4;  ///< factor for both times where ranks share processing units: looks are parts of turns.
 constexpr int most_names = 64;
 
 bool register_membarrier() {
@@ -47,16 +45,16 @@ bool on_or_off(DriverContext& context, std::string_view name, bool* on, std::str
   return false;
 }
 
-/// From which length on messages are copied by attach; -1: by what it costs here.
+/// Reads from which length on messages are copied by attach; -1: decided by its cost on this machine.
 bool read_attach_from(DriverContext& context, int* from, std::string* reason) {
   *from = -1;
   return context.setting("SHM_CMA_FROM", "auto") == "auto" ||
          net::read_number(context, "SHM_CMA_FROM", "0", 0, "auto, or bytes", from, reason);
 }
 
-/// Long messages are copied by attach in any case: one end can do that alone, while the other computes. So are shorter
-/// ones where others want the core: StarPU's Cholesky with tiles of 400 KiB is a fifth to two thirds faster by that.
-/// A shelf pays where the kernel's copy costs more than two by hand.
+/// Sets the lengths from which cross-memory attach is used. Long messages use it in any case: one end can copy alone
+/// while the other computes. Shorter ones use it where other threads want the core, which measurably helps applications
+/// such as StarPU's Cholesky. A shelf is worthwhile where the kernel's copy costs more than two copies by memcpy().
 void choose_attach_from(DriverContext& context, int set, const std::string& shelf, Capabilities* can) {
   constexpr std::size_t long_message = 512 * 1024, worth_a_switch = 64 * 1024;
   const bool dear = set < 0 && dearer_than_two_copies(context);
@@ -125,7 +123,7 @@ bool ShmDriver::open_descriptors(std::string* reason) {
   if (!epoll_) return failed("no descriptor for events (epoll_create1)");
   spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!spare_) return failed("no spare descriptor (/dev/null)");
-  // 128 random bits collide only where the randomness is not real, in tests.
+  // 128 random bits collide only in tests, where the randomness is not real.
   for (int i = 0; i < most_names && !listener_; ++i) {
     address_ = own_address(*context_);
     listener_ = listen_at(address_.name);
@@ -138,7 +136,7 @@ bool ShmDriver::open_descriptors(std::string* reason) {
   return true;
 }
 
-/// Does cross-memory attach work here at all? (Containers forbid it at times.)
+/// Returns true if cross-memory attach works here. (Containers sometimes forbid it.)
 bool ShmDriver::try_attach() {
   for (std::size_t i = 0; i < nonce_.size(); i += sizeof(std::uint64_t)) {
     const std::uint64_t bits = context_->random();
@@ -167,8 +165,8 @@ void ShmDriver::close_impl() {
 
 // -------------------------------------------------------------------------------------------- a look at sockets
 
-/// Is it time for a look? Reading the clock costs a tenth of one, and is itself done only every `planned_` polls: few
-/// or many, depending on whether the engine polls once a millisecond or spins.
+/// Looks at the sockets if it is time. Reading the clock costs a tenth of a look and is itself done only every
+/// `planned_` polls. `planned_` adapts: the engine may poll once a millisecond, or spin.
 void ShmDriver::consider_look() {
   const std::uint64_t now = context_->now_ns();
   const std::uint64_t passed = std::max<std::uint64_t>(now - last_check_, 1);
@@ -180,13 +178,14 @@ void ShmDriver::consider_look() {
   planned_ = static_cast<int>(std::clamp<std::uint64_t>(scaled, 1, std::min(2 * planned_, longest_check)));
   if (now - last_look_ >= longer * look_every_ns || unlooked_ >= longest_look || hurries()) {
     look();
-    last_look_ = context_->now_ns();  // only now: a slow look must not make the next one come sooner
+    last_look_ = context_->now_ns();  // set after the look: a slow look must not make the next one come sooner
     unlooked_ = 0;
   }
   until_check_ = hurries() ? std::min(planned_, unsettled_polls) : planned_;
 }
 
-/// Connections are being set up: looks come sooner. Not for strangers, once they have used up what they may cost.
+/// Returns true while connections are being set up: looks then come sooner. Unauthenticated peers no longer count once
+/// they have used up their budget.
 bool ShmDriver::hurries() const { return connections_.size() > guests_ || (guests_ > 0 && !door_.resting()); }
 
 void ShmDriver::look() {
@@ -218,10 +217,10 @@ void ShmDriver::handle(std::uint64_t what) {
   }
 }
 
-/// The socket of a peer has news: it rings, or it is the end.
+/// Handles an event of a peer's socket: a ring, or its end.
 void ShmDriver::socket_event(Peer& peer) {
   if (peer.state != Peer::State::up) return leave(peer);
-  // A ring that came late is taken. While armed it stays, or the sleep would miss it.
+  // A late ring is consumed. While armed it stays; otherwise the sleep would miss it.
   const bool armed = park_->sleep.load(std::memory_order_relaxed) != 0;
   switch (take_rings(peer.socket.get(), armed)) {
     case Rung::nothing:
@@ -236,7 +235,7 @@ void ShmDriver::socket_event(Peer& peer) {
   }
 }
 
-/// It has died or left; what it sent before is delivered first.
+/// Handles the death or departure of a peer; what it sent before is delivered first.
 void ShmDriver::end(Peer& peer, const std::string& more) {
   count_up(-1);
   leave(peer);
@@ -247,7 +246,7 @@ void ShmDriver::end(Peer& peer, const std::string& more) {
   chores_ = true;
 }
 
-/// The peer is to see the end of the connection, and we are to hear no more of it.
+/// Shows the peer the end of the connection, and stops watching its descriptors.
 void ShmDriver::leave(Peer& peer) {
   peer.process_end.reset();
   if (!peer.socket) return;
@@ -273,7 +272,7 @@ std::string ShmDriver::name_of(const Peer& peer) const {
   return "rank " + std::to_string(peer.rank) + pid;
 }
 
-/// False and errno: it is in no epoll set, so nothing more would be heard of it.
+/// Watches a descriptor. False and errno: it is in no epoll set, so its events would be lost.
 bool ShmDriver::watch(int fd, std::uint64_t what, bool write, bool change) {
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLRDHUP | (write ? EPOLLOUT : 0u);
@@ -281,15 +280,15 @@ bool ShmDriver::watch(int fd, std::uint64_t what, bool write, bool change) {
   return ::epoll_ctl(epoll_.get(), change ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-// --------------------------------------------------------------------------------------------------- strangers
+// ------------------------------------------------------------------------------------------ unauthenticated peers
 
 void ShmDriver::count_up(int change) {
   up_ += change;
   watch_listener(up_ < context_->size - 1);
 }
 
-/// Off, once all ranks are up: what connects waits in the kernel's queue, which is made short. False and errno if it
-/// could not be turned on.
+/// Turns the listener on or off. It is off once all ranks are up: new connections then wait in the kernel's queue,
+/// which is made short. Returns false and errno if it could not be turned on.
 bool ShmDriver::watch_listener(bool on) {
   if (on == listening_) return true;
   listening_ = on;
@@ -302,7 +301,7 @@ bool ShmDriver::watch_listener(bool on) {
   return listening_ == on;
 }
 
-/// Looks at some of what has proven nothing: see net::Door.
+/// Serves some of the unauthenticated peers: see net::Door.
 void ShmDriver::serve_strangers() {
   if (!listening_ && up_ < context_->size - 1) watch_listener(true);
   const bool patient = guests_ == 0 || guest_to_go(true) == nullptr;
@@ -313,7 +312,7 @@ void ShmDriver::serve_strangers() {
   while (Connection* silent = guest_to_go(true)) connection_failed(*silent, false, "silent for 30 s");
   epoll_event found[net::Door::most_events];
   const int count = door_.ready(found);
-  // Guests first: with each newcomer an old one may have to go.
+  // Guests first: each new connection may require that an old one is dropped.
   for (const Tag which : {Tag::connection, Tag::listener}) {
     for (int i = 0; i < count && door_.may_act(); ++i) {
       if (static_cast<Tag>(found[i].data.u64 >> 32) != which) continue;
@@ -329,7 +328,8 @@ void ShmDriver::serve_strangers() {
   door_.end_turn(now);
 }
 
-/// One that is silent for too long, or that goes for another one: it has said least, and is the oldest of those.
+/// Returns a guest that has been silent for too long, or (`silent` false) one to drop for another connection. It is the
+/// one that has sent the fewest bytes, and the oldest of those.
 Connection* ShmDriver::guest_to_go(bool silent) {
   const std::uint64_t now = context_->now_ns();
   Connection* found = nullptr;
@@ -340,7 +340,7 @@ Connection* ShmDriver::guest_to_go(bool silent) {
   return found;
 }
 
-/// Takes one connection out of the kernel's queue. False: there is none, or no room for it now.
+/// Accepts one connection from the kernel's queue. Returns false if there is none, or no room for it at present.
 bool ShmDriver::accept_guest() {
   Connection* const goes = guests_ >= net::guests_allowed() ? guest_to_go(false) : nullptr;
   if (goes == nullptr && guests_ >= net::guests_allowed()) return door_.met_stranger(), false;
@@ -369,11 +369,12 @@ bool ShmDriver::accept_guest() {
   }
   if (!door_.may_act()) return true;
   door_.act();
-  step(connection);  // its first words are there, as a rule
+  step(connection);  // its first bytes are usually there already
   return true;
 }
 
-/// A connection cannot be accepted. Left in the queue it would keep the listener readable.
+/// Closes a connection that cannot be accepted for lack of descriptors. Left in the queue it would keep the listener
+/// readable.
 void ShmDriver::turn_away() {
   const int error = errno;
   door_.met_stranger();
@@ -388,7 +389,7 @@ void ShmDriver::turn_away() {
   once_.log(*context_, 1, "no descriptors left for another peer; raise the limit (ulimit -n)");
 }
 
-/// Descriptors are for ranks first.
+/// Drops all guests: descriptors are for ranks first.
 void ShmDriver::drop_guests() {
   std::erase_if(connections_, [](const auto& entry) { return entry.second->guest; });
   guests_ = 0;

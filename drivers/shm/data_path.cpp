@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The data path of the shm driver: sends, polls, sleep. Reads top-down: sends, arrivals, sleep.
+// The data path of the shm driver, from top to bottom: sends, arrivals, sleep. See shm_driver.hpp.
 //
-// Who, threads: see shm_driver.hpp.
-// Surprise: events()->packet() may send, and a send may find that the peer writes nonsense. So a peer is only marked
-//     as failed here; its memory goes in report(), when nobody looks at it any more.
+// events()->packet() may send, and a send may find that the peer writes malformed data. Here, a peer is therefore only
+// marked as failed. report() releases its memory, when no caller up the stack uses it any more.
 #include <linux/membarrier.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,9 +19,9 @@ namespace {
 constexpr int slice = 32;  ///< packets taken from one peer before the next one has its turn
 constexpr int pieces_at_once = 16;
 
-/// Between two looks in vain: the next one waits for the last. Else the processor looks ahead, has to begin again when
-/// the line changes, and leaves less to the core's other hardware thread, which may be the one that sends. A `pause`
-/// does that as well, but takes 10 ns (8 bytes one way: 0.072 -> 0.067 us).
+/// Pauses between two polls that found nothing: the next poll waits for the last one. Without it the processor
+/// speculates ahead and must restart when the line changes. It then also takes more from the core's other hardware
+/// thread, which may be the sender. A `pause` has a similar effect but takes longer.
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_lfence();
@@ -33,8 +32,8 @@ void relax() {
 #endif
 }
 
-/// Its first lines come while the engine looks for the receive (4 KiB: 4 % one way). Not all of them: more than this
-/// wait for each other. Nor those of a packet that is not much longer (1 KiB: it takes 2 % longer).
+/// Prefetches the first lines of a packet while the engine looks for the receive. Not all of them: further prefetches
+/// would wait for each other. Not those of a packet that is only a little longer: it would take longer.
 void fetch_ahead(std::span<const std::byte> bytes) {
   constexpr std::size_t worth_it = 1536, most = 1024;
   if (bytes.size() < worth_it) return;
@@ -61,7 +60,8 @@ Peer* ShmDriver::open_peer(Rank rank) const {
   return peer != nullptr && peer->open ? peer : nullptr;
 }
 
-/// After a store that the peer must see: is it asleep? The line is in our cache as long as it is awake.
+/// Checks, after a store that the peer must see, whether the peer is asleep. The line stays in this core's cache while
+/// the peer is awake.
 inline void ShmDriver::note_sleep(Peer& peer) {
   const std::uint32_t sleep = peer.park->sleep.load(std::memory_order_seq_cst);
   if (sleep == 0 || sleep == peer.rung) [[likely]]
@@ -85,7 +85,7 @@ Status ShmDriver::send_inline_impl(Rank rank, const void* head, std::size_t head
   return Status::ok;
 }
 
-/// A packet that is longer than a line's: in several lines if they are free, else in the data ring.
+/// Sends a packet that is too long for one line: in several lines if they are free, else in the data ring.
 Status ShmDriver::send_lines(Peer& peer, const void* head, std::size_t head_size, const void* body,
                              std::size_t body_size) {
   if (!peer.out.put_in_lines(head, head_size, body, body_size)) [[unlikely]] {
@@ -96,7 +96,7 @@ Status ShmDriver::send_lines(Peer& peer, const void* head, std::size_t head_size
   return Status::ok;
 }
 
-/// A packet in the data ring.
+/// Sends a packet in the data ring.
 [[gnu::noinline]] Status ShmDriver::send_record(Peer& peer, const iovec* pieces, int count, std::size_t size) {
   std::byte* to = peer.out.data(size, Kind::packet);
   if (to == nullptr) return starve(peer, peer.out.space_for(size, Kind::packet));
@@ -160,7 +160,7 @@ void ShmDriver::commit_impl([[maybe_unused]] Rank rank, std::size_t size) {
   note_sleep(*made.peer);
 }
 
-/// No room: remembers that ready() is owed.
+/// Records that there is no room and that ready() is owed.
 Status ShmDriver::starve(Peer& peer, std::size_t wanted) {
   if (peer.out.broken()) {
     fail(peer, true, name_of(peer) + " wrote an impossible position into the shared ring");
@@ -170,7 +170,7 @@ Status ShmDriver::starve(Peer& peer, std::size_t wanted) {
   if (!peer.starved) {
     peer.starved = true;
     chores_ = true;
-    starved_.push_back(&peer);  // has the capacity: see finish_exchange()
+    starved_.push_back(&peer);  // has the capacity: see attach_memory()
     peer.out.set_starved(true);
   }
   return Status::full;
@@ -185,7 +185,7 @@ void ShmDriver::wake_impl(Rank rank) {
   const Peer* peer = peer_at(rank);
   const int doorbell = peer == nullptr ? -1 : peer->doorbell.load(std::memory_order_acquire);
   if (doorbell < 0) return;
-  // A peer that cannot be woken is told by the end of its connection, which wakes it; so are we.
+  // If the peer cannot be woken, the end of its connection wakes it. This end sees it, too.
   if (!ring(doorbell)) ::shutdown(doorbell, SHUT_RDWR);
 }
 
@@ -197,22 +197,25 @@ int ShmDriver::poll_impl(int budget) {
   return poll_inboxes(budget);
 }
 
-/// The inbox whose turn it is. The list does not change between two calls of a poll: peers join in look() and leave in
-/// report().
+/// Returns the inbox whose turn it is. The list does not change between two calls within a poll: peers join in look()
+/// and leave in report().
 inline Peer& ShmDriver::next_inbox() {
   if (++turn_ >= active_.size()) turn_ = 0;
   return *active_[turn_];
 }
 
-/// Is there something to take? A failed peer waits for report().
+/// Returns true if there is something to take. A failed peer waits for report().
 inline bool ShmDriver::takes(const Peer& peer, std::uint64_t mail) {
   return mail != 0 && peer.state != Peer::State::failed;
 }
 
-/// One look at every inbox; with few of them several, until something is there: to come here costs more than a look.
-/// What is there is another function, which is jumped to: so a look saves no registers. Where ranks share the
-/// processing units one look is enough: what has not come by now is sent by who gets this one next. There the lines of
-/// all that has come meanwhile, from other units' caches, are sent for at once.
+/// Looks once at every inbox. With few inboxes it looks several times, until a message is there, because a call of this
+/// function costs more than a look. Handling a message is another function, reached by a tail call, so that a look
+/// saves no registers.
+///
+/// Where ranks share the processing units, one look is enough. The sender of a message that has not arrived yet needs
+/// this unit to run. There, the lines of all inboxes are prefetched at once, because new messages lie in other units'
+/// caches.
 inline int ShmDriver::poll_inboxes(int budget) {
   const std::size_t patience = gives_way_ ? 0 : 8;
   const std::size_t count = active_.size(), relaxes_at = gives_way_ ? count : 0;
@@ -229,7 +232,7 @@ inline int ShmDriver::poll_inboxes(int budget) {
   return 0;
 }
 
-/// Takes what one inbox has, and then `others`, the rest of the round.
+/// Takes what one inbox has, and then looks at `others` more, the rest of the round.
 int ShmDriver::empty_inboxes(Peer* peer, std::uint64_t mail, std::size_t others, int budget) {
   for (int events = 0;;) {
     events += receive(*peer, mail, std::min(budget - events, slice));
@@ -241,7 +244,7 @@ int ShmDriver::empty_inboxes(Peer* peer, std::uint64_t mail, std::size_t others,
   }
 }
 
-/// The poll with everything that is seldom needed. Kept out of the way of the one above, which spins.
+/// Polls with everything that is seldom needed. Out of line, to keep it away from poll_inboxes(), which spins.
 int ShmDriver::poll_with_chores(int budget) {
   if (until_check_ <= 0) consider_look();
   int events = report();
@@ -253,7 +256,7 @@ int ShmDriver::poll_with_chores(int budget) {
   return events;
 }
 
-/// Shows the engine what is to come, the next packet included.
+/// Shows the engine the future packets, the next one included.
 [[gnu::noinline]] void ShmDriver::show_ahead(Peer& peer) {
   for (;;) {
     const std::span<const std::byte> bytes = peer.in.show_next(peer.scout, DriverEvents::look_ahead);
@@ -262,8 +265,8 @@ int ShmDriver::poll_with_chores(int budget) {
   }
 }
 
-/// Takes packets out of an inbox; `mail` is the first. That one is taken by itself: a look at what lies behind it,
-/// while its sender may be writing there, would make its sender wait, and it as well.
+/// Takes packets out of an inbox; `mail` announces the first. The first is taken by itself. Its sender may be writing
+/// the line behind it, and a look there would delay the sender and so the next message.
 [[gnu::always_inline]] inline int ShmDriver::receive(Peer& peer, std::uint64_t mail, int budget) {
   if (events_->looks_ahead) [[unlikely]]
     return receive_more(peer, mail, budget);
@@ -272,7 +275,7 @@ int ShmDriver::poll_with_chores(int budget) {
   return mail == 0 || budget == 1 || !peer.open ? 1 : 1 + receive_more(peer, mail, budget - 1);
 }
 
-/// The same where one was there already: several at once, if they are there.
+/// Takes more packets after a first one: several at once, if they are there.
 [[gnu::noinline]] int ShmDriver::receive_more(Peer& peer, std::uint64_t mail, int budget) {
   int events = 0;
   do {
@@ -289,7 +292,7 @@ int ShmDriver::poll_with_chores(int budget) {
   return events;
 }
 
-/// What the engine says of a packet. false: it stays where it is.
+/// Applies the engine's answer to a packet. Returns false if the packet stays where it is.
 inline bool ShmDriver::is_taken(Peer& peer, Take answer) {
   if (answer == Take::refused) [[unlikely]] {
     if (peer.state != Peer::State::failed) fail(peer, true, "refused by the engine");
@@ -298,12 +301,12 @@ inline bool ShmDriver::is_taken(Peer& peer, Take answer) {
   return answer == Take::taken;
 }
 
-/// Presents a packet. false: the same.
+/// Presents a packet. Returns false if the packet stays where it is.
 inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
   return is_taken(peer, events_->packet(peer.rank, bytes));
 }
 
-/// The next message: a packet inside its line, as a rule. false: it stays there, or the peer is no more.
+/// Takes the next message, usually a packet inside its line. Returns false if it stays there, or the peer has failed.
 [[gnu::always_inline]] inline bool ShmDriver::receive_one(Peer& peer, std::uint64_t mail) {
   const auto bytes = peer.in.small(mail);
   if (bytes.empty()) [[unlikely]]
@@ -314,7 +317,7 @@ inline bool ShmDriver::give(Peer& peer, std::span<const std::byte> bytes) {
   return true;
 }
 
-/// The same, and those behind it that lie in lines and are as long. How many were taken.
+/// Takes the next message, and those behind it that lie in lines of the same length. Returns how many were taken.
 inline int ShmDriver::receive_run(Peer& peer, std::uint64_t mail, int most) {
   const auto bytes = peer.in.small(mail);
   const int count = bytes.empty() ? 1 : peer.in.count_small(mail, most);
@@ -325,7 +328,7 @@ inline int ShmDriver::receive_run(Peer& peer, std::uint64_t mail, int most) {
   return answer.count;
 }
 
-/// A packet in several lines. false: the same.
+/// Takes a packet in several lines. Returns as receive_one().
 bool ShmDriver::receive_longer(Peer& peer, std::uint64_t mail) {
   const auto bytes = peer.in.lines(mail);
   if (bytes.empty()) return receive_record(peer, mail);
@@ -335,7 +338,7 @@ bool ShmDriver::receive_longer(Peer& peer, std::uint64_t mail) {
   return true;
 }
 
-/// A packet or a bulk piece in the data ring. false: the same.
+/// Takes a packet or a bulk piece in the data ring. Returns as receive_one().
 bool ShmDriver::receive_record(Peer& peer, std::uint64_t mail) {
   const Arrival arrival = peer.in.large(mail);
   if (!arrival.sound) return nonsense(peer);
@@ -361,7 +364,7 @@ void ShmDriver::land(Peer& peer, const Arrival& arrival) {
   while (!left.empty()) {
     iovec pieces[pieces_at_once];
     const int count = events_->landing(peer.rank, arrival.place.key, at, left.size(), pieces, pieces_at_once);
-    if (count <= 0) return;  // nobody wants it
+    if (count <= 0) return;  // no receive wants the bytes
     std::size_t written = 0;
     for (int i = 0; i < count; ++i) {
       const std::size_t size = pieces[i].iov_len;
@@ -377,8 +380,8 @@ void ShmDriver::land(Peer& peer, const Arrival& arrival) {
   }
 }
 
-/// After progress was told: a sender that sleeps because it had no room must be woken from here, not by a send of the
-/// engine. A system call, at most once per sleep of that sender.
+/// Wakes the sender after progress was published. A sender that sleeps because it had no room must be woken here; no
+/// send of the engine would wake it. One system call, at most once per sleep of that sender.
 void ShmDriver::wake_if_starved(Peer& peer) {
   if (!peer.in.sender_starved()) return;
   const std::uint32_t sleep = peer.park->sleep.load(std::memory_order_seq_cst);
@@ -411,7 +414,7 @@ int ShmDriver::offer_room(int budget) {
   return events;
 }
 
-/// Peers that have ended, once all they sent is delivered.
+/// Fails the peers that have ended, once everything that they sent is delivered.
 void ShmDriver::finish_endings() {
   for (std::size_t i = 0; i < ending_.size();) {
     Peer& peer = *ending_[i];
@@ -425,7 +428,7 @@ void ShmDriver::finish_endings() {
   }
 }
 
-/// Tells the engine which peers came up or failed. Called where no call back is under way.
+/// Tells the engine which peers came up or failed. Called where no callback is in progress.
 int ShmDriver::report() {
   int events = 0;
   while (!news_.empty()) {
@@ -461,8 +464,8 @@ bool ShmDriver::arm_impl(bool on) {
   }
   if (++sleeps_ == 0) ++sleeps_;
   park_->sleep.store(sleeps_, std::memory_order_seq_cst);
-  // Now every registered process passes a full fence: it either sees the store, or what it sent before is seen below.
-  // Without the fence (it takes memory at times) there is no sleep.
+  // Each registered process now passes a full fence: it sees the store, or what it sent before is seen below. The
+  // partner is note_sleep(). If the fence fails (it sometimes needs memory), there is no sleep.
   const bool fenced = !membarrier_ || ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
   if (fenced && !anything_there()) return true;
   park_->sleep.store(0, std::memory_order_release);
@@ -481,7 +484,7 @@ bool ShmDriver::anything_there() {
 
 void ShmDriver::disarm() {
   park_->sleep.store(0, std::memory_order_release);
-  look();  // what woke us was a socket: takes the ring, or sees the end
+  look();  // a socket woke this process: consume the ring, or see the end
   last_look_ = context_->now_ns();
 }
 

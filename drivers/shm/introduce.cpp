@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Unix sockets with abstract names, credentials, descriptors in messages. See introduce.hpp (who, threads).
-// Surprise: every received descriptor is owned at once, before any check, so that a hostile peer cannot make us leak.
+// Unix sockets with abstract names, credentials, descriptors in messages. See introduce.hpp.
+//
+// Every received descriptor is owned at once, before any check, so that a hostile peer cannot cause a descriptor leak.
 #include "drivers/shm/introduce.hpp"
 
 #include <fcntl.h>
@@ -119,7 +120,7 @@ Transfer receive_introduction(int socket, Introduction* introduction, Lent* lent
       ++count;
     }
   }
-  // The kernel gives fewer when this process has no more room for them.
+  // The kernel delivers fewer descriptors when this process has no more room for them.
   if ((message.msg_flags & MSG_CTRUNC) != 0 && count < lent_count) return Transfer::no_descriptors;
   if (got != sizeof *introduction || (message.msg_flags & MSG_CTRUNC) != 0 || count != lent_count ||
       introduction->magic != Introduction::expected_magic) {
@@ -133,7 +134,7 @@ bool ring(int socket) {
   for (;;) {
     if (::send(socket, &ring_byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return true;
     if (errno == EINTR) continue;
-    return errno == EAGAIN;  // no room: rings that it has not taken wake it as well
+    return errno == EAGAIN;  // the socket is full: the pending rings wake the peer as well
   }
 }
 
@@ -150,7 +151,7 @@ Rung take_rings(int socket, bool look_only) {
 
 net::UniqueFd watch_process(pid_t pid) {
   if (pid <= 0) return {};
-  // By number: glibc has had a wrapper since 2.36 only. The kernel makes it close-on-exec.
+  // By number: glibc has a wrapper since 2.36 only. The kernel makes the descriptor close-on-exec.
   return net::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How two processes of a host meet: the address, the unix socket, and what each gives the other over it.
+// How two processes of a host connect: the address, the unix socket, and the descriptors that each sends over it.
 //
-// Who: the shm driver. Threads: no shared state. Makes system calls, never blocks.
-// Surprise: the socket has an abstract name (no file: nothing is left after a kill -9), which any user of the host
-//     can connect to. So the other end's user id is checked first, then the handshake of drivers/net, and only then
-//     are descriptors passed.
+// Used by the shm driver. No shared state, so any thread may call. The functions make system calls and never block.
 //
 //   connect ─▶ [handshake: Greeting as payload both ways] ─▶ [Introduction + 2 descriptors both ways] ─▶ up
-//              the socket then stays open: a byte rings a sleeping peer, its end is the news that the peer has died or
-//              left.
+//              The socket then stays open: a byte rings a sleeping peer; its end means that the peer has died or left.
+//
+// The socket has an abstract name, to which any user of the host can connect. (It is no file: a kill -9 leaves nothing
+// behind.) Therefore the other end's user id is checked first, then the handshake of drivers/net runs, and only then
+// are descriptors passed.
 #pragma once
 
 #include <sys/types.h>
@@ -28,7 +28,7 @@ namespace canele::drivers::shm {
 
 using Name = std::array<std::byte, 16>;
 
-/// What open() publishes. Read by processes of the same host only, so plain memory is its wire format.
+/// What open() publishes. Only processes of the same host read it, so plain memory is its wire format.
 struct AddressForm {
   char magic[4] = {'s', 'h', 'm', '1'};
   std::uint32_t user = 0;  ///< effective user id
@@ -40,17 +40,17 @@ static_assert(sizeof(AddressForm) == 40);
 
 AddressForm own_address(DriverContext& context);
 Address pack_address(const AddressForm& form);
-/// False if the bytes are no address of this driver.
+/// Parses an address. Returns false if the bytes are no address of this driver.
 bool unpack_address(std::span<const std::byte> bytes, AddressForm* form);
 
-/// A listening socket with that name; empty and errno on failure.
+/// Returns a listening socket with that name; empty and errno on failure.
 net::UniqueFd listen_at(const Name& name);
-/// A connected socket; empty and errno on failure (EAGAIN: the peer has too many waiting, try again).
+/// Returns a connected socket; empty and errno on failure (EAGAIN: the peer's backlog is full, try again).
 net::UniqueFd connect_to(const Name& name);
 
-/// Who is at the other end of a socket, by the kernel's word.
+/// The process at the other end of a socket, as the kernel reports it.
 struct Credentials {
-  pid_t pid = 0;  ///< 0: in a pid name space that we cannot see
+  pid_t pid = 0;  ///< 0: in a pid name space that is not visible here
   uid_t user = 0;
 };
 bool credentials_of(int socket, Credentials* out);
@@ -64,11 +64,11 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 32);
 
-/// After the handshake, with the descriptors of: the area to write to, the park page.
+/// Sent after the handshake, with two descriptors: the area to write to, and the park page.
 struct Introduction {
   static constexpr std::uint32_t expected_magic = 0x316d6873;  // "shm1"
   std::uint32_t magic = expected_magic;
-  std::uint32_t reads_you = 0;  ///< 1: I have read your nonce in your memory
+  std::uint32_t reads_you = 0;  ///< 1: the sender has read the receiver's nonce in the receiver's memory
 };
 
 struct Lent {
@@ -78,17 +78,17 @@ struct Lent {
 enum class Transfer : std::uint8_t { ok, again, ended, no_descriptors, nonsense };
 
 Transfer send_introduction(int socket, const Introduction& introduction, int area, int park);
-/// ok: *lent owns the two descriptors.
+/// Receives an introduction. ok: *lent owns the two descriptors.
 Transfer receive_introduction(int socket, Introduction* introduction, Lent* lent);
 
-/// Wakes the peer at the other end of the socket. Never blocks, whatever the peer has done to its end: it takes nothing
-/// but the socket's own flag for this call. False if the connection cannot be used any more. Any thread.
+/// Wakes the peer at the other end of the socket. Never blocks, whatever the peer has done to its end: the call depends
+/// only on its own flag MSG_DONTWAIT. Returns false if the connection cannot be used any more. Any thread.
 bool ring(int socket);
-/// Takes what has been rung; with `look_only` it stays. ended: errno says why, 0 for an orderly end.
+/// Consumes pending rings; with `look_only` they stay. ended: errno says why, 0 for an orderly end.
 enum class Rung : std::uint8_t { nothing, rings, nonsense, ended };
 Rung take_rings(int socket, bool look_only);
 
-/// A descriptor that becomes readable when the process ends; empty where the kernel has none.
+/// Returns a descriptor that becomes readable when the process ends; empty where the kernel has none.
 net::UniqueFd watch_process(pid_t pid);
 
 }  // namespace canele::drivers::shm

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// memfd, seals, mmap. See memory.hpp (who, threads).
-// Surprise: the pages are allocated at once (or, of a shelf, before they are used): running out of memory is then an
-//     error and not a SIGBUS at the first store.
+// memfd, seals, mmap. See memory.hpp.
+//
+// The pages are allocated at once (those of a shelf: before they are used). Running out of memory is then an error and
+// not a SIGBUS at the first store.
 #include "drivers/shm/memory.hpp"
 
 #include <fcntl.h>
@@ -29,7 +30,8 @@ Mapping failed(std::string* reason, const char* what) {
   return {};
 }
 
-/// A file longer than the limit on files would end the process by SIGXFSZ: asked before, it is an error.
+/// Checks the limit on file sizes. A file beyond that limit would end the process by SIGXFSZ; the check makes it an
+/// error.
 bool within_file_limit(std::size_t size, std::string* reason) {
   rlimit limit = {};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur) return true;
@@ -38,7 +40,8 @@ bool within_file_limit(std::size_t size, std::string* reason) {
   return false;
 }
 
-/// Maps a memfd; a child of fork() does not inherit it, so whatever the child does, the rings stay its parent's.
+/// Maps a memfd. A child of fork() does not inherit the mapping, so whatever the child does, the rings stay its
+/// parent's.
 Mapping map_memfd(int memfd, std::size_t size, int access, int flags) {
   void* at = ::mmap(nullptr, size, access, flags, memfd, 0);
   if (at == MAP_FAILED) return {};
@@ -64,7 +67,7 @@ Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, st
   if (!within_file_limit(size, reason)) return {};
   net::UniqueFd made = make_memfd();
   if (!made) return failed(reason, "no memory to share (memfd_create)");
-  // posix_fallocate would emulate what is missing by writing; fallocate on a memfd always exists.
+  // posix_fallocate would emulate missing support by writing; fallocate on a memfd always exists.
   if (::ftruncate(made.get(), static_cast<off_t>(size)) != 0 ||
       !give_memory(made.get(), 0, backed != 0 ? backed : size)) {
     return failed(reason, "no memory to share (fallocate)");
@@ -73,7 +76,7 @@ Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, st
   Mapping mapping = map_memfd(made.get(), size, PROT_READ | PROT_WRITE, flags);
   if (!mapping) return failed(reason, "cannot map shared memory (mmap)");
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  // Before Linux 5.1 there is no seal against later writers; a peer that knows the secret is then trusted not to.
+  // Before Linux 5.1 there is no seal against later writers; a peer that knows the secret is then trusted not to write.
   const bool closed = !peers_write && ::fcntl(made.get(), F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) == 0;
   if (!closed && ::fcntl(made.get(), F_ADD_SEALS, seals) != 0)
     return failed(reason, "cannot seal shared memory (fcntl)");

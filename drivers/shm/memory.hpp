@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Mapping and the descriptors behind it: memory that two processes share and that has no name anywhere.
+// Mappings and the descriptors behind them: memory that two processes share and that has no name in any file system.
 //
-// Who: the shm driver. Threads: no shared state; one object, one thread at a time. Makes system calls.
-// Surprise: a memfd from a peer is mapped only if its size is exactly right and sealed: else the peer could shorten it
-//      under us, and the next load would be a SIGBUS.
+// Used by the shm driver. No shared state; one thread at a time uses an object. Makes system calls.
+//
+// A memfd from a peer is mapped only if it has exactly the right size and is sealed. Otherwise the peer could shorten
+// it while it is mapped, and the next load would raise SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -40,24 +41,24 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-/// What the owner makes: a memfd of `size` zero bytes, sealed at that size, and our mapping of it. `peers_write`:
-/// whether those who get the descriptor may map it for writing. `backed`: so many bytes from the start on have memory
-/// (0: all); the rest is to be asked for before it is touched. An empty mapping and *reason on failure.
+/// Makes a memfd of `size` zero bytes, sealed at that size, and maps it. `peers_write`: whether processes that receive
+/// the descriptor may map it for writing. `backed`: number of bytes from the start that get memory at once (0: all).
+/// The rest needs give_memory() before it is touched. Returns an empty mapping and *reason on failure.
 Mapping make_shared(std::size_t size, bool peers_write, net::UniqueFd* memfd, std::string* reason,
                     std::size_t backed = 0);
 
-/// Is it a memfd of exactly `size` bytes that cannot shrink? Else *reason.
+/// Returns true if `memfd` is a memfd of exactly `size` bytes that cannot shrink. Else sets *reason.
 bool is_lendable(int memfd, std::size_t size, std::string* reason);
 
-/// Maps what a peer sent. An empty mapping and *reason if it is not a memfd of exactly `size` bytes that cannot shrink.
-/// `whole`: all of it has memory.
+/// Maps a descriptor that a peer sent. Returns an empty mapping and *reason if it is not a memfd of exactly `size`
+/// bytes that cannot shrink. `whole`: all of it has memory.
 Mapping map_shared(int memfd, std::size_t size, bool write, std::string* reason, bool whole = true);
 
-/// Gives bytes [from, from + bytes) of a memfd memory, so that a store there cannot fail. False and errno: there is
-/// none.
+/// Allocates memory for bytes [from, from + bytes) of a memfd, so that a store there cannot fail. Returns false and
+/// errno if there is none.
 bool give_memory(int memfd, std::size_t from, std::size_t bytes);
 
-/// "" if this machine has memfd with seals, else why not.
+/// Returns "" if this machine has memfd with seals, else why not.
 std::string shared_memory_unavailable();
 
 }  // namespace canele::drivers::shm

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Outbox and Inbox: the two ends of one Area. Pure memory: no system call, no allocation, no call back.
+// Outbox and Inbox: the two ends of one Area. Pure memory: no system call, no allocation, no callback.
 //
-// Who: the shm driver and its tests.
-// Threads: each end belongs to one thread at a time; the ends may run in two processes.
-// Surprise: an Inbox hands out spans of shared memory that the sender could still change (it is trusted not to, a
-//     hostile one may): whoever parses them copies a header before checking it.
+// Used by the shm driver and its tests. Each end belongs to one thread at a time; the ends may be in two processes.
+//
+// An Inbox hands out spans of shared memory that the sender could still change (a correct sender does not, a hostile
+// one may). Code that parses them copies a header before it checks the header.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +19,15 @@
 
 namespace canele::drivers::shm {
 
-/// memcpy of at most line_payload bytes, inline: a call for eight bytes costs as much as the rest of a send. By eight
-/// bytes at most: what was just stored in eights is not there yet for a load of sixteen, which then waits for memory.
+/// Copies at most line_payload bytes, inline: a call for eight bytes costs as much as the rest of a send. Copies eight
+/// bytes at most at a time: a load of sixteen cannot be forwarded from two stores of eight, and would wait for memory.
 inline void copy_small(std::byte* to, const void* from_memory, std::size_t size) {
   const auto* from = static_cast<const std::byte*>(from_memory);
   const auto copy = [&]<typename Word>(Word word, std::size_t at) {
     std::memcpy(&word, from + at, sizeof word);
     std::memcpy(to + at, &word, sizeof word);
   };
-  // Two copies that may overlap cover every size between one and two times theirs.
+  // Two copies that may overlap cover every size between one and two times their own.
   if (size >= 8) {
     copy(std::uint64_t{}, 0);
     for (std::size_t at = 8; at + 8 < size; at += 8) copy(std::uint64_t{}, at);
@@ -40,7 +40,7 @@ inline void copy_small(std::byte* to, const void* from_memory, std::size_t size)
   }
 }
 
-/// The same for what is somewhat longer, by sixteen bytes: two such copies that may overlap.
+/// Copies somewhat longer blocks, sixteen bytes at a time; the last two copies may overlap.
 inline void copy_some(std::byte* to, const void* from_memory, std::size_t size) {
   struct Sixteen {
     std::uint64_t words[2];
@@ -56,9 +56,9 @@ inline void copy_some(std::byte* to, const void* from_memory, std::size_t size) 
   copy(size - sizeof(Sixteen));
 }
 
-/// Stores what the other side may be asleep over. `strict`: a full fence (on x86), see Outbox::attach. Not strict: the
-/// receiver's membarrier orders the store before the caller's look at the ParkPage, if the compiler keeps them in
-/// order. Two stores, since a memory order that is not a constant is compiled as the strongest one.
+/// Stores a word that the other process may sleep on. `strict`: a full fence (on x86), see Outbox::attach. Not strict:
+/// the receiver's membarrier orders the store before the caller's look at the ParkPage, if the compiler keeps them in
+/// order. The two branches exist because a memory order that is not a constant is compiled as the strongest one.
 template <class T>
 void store_for_sleeper(std::atomic<T>& to, T value, bool strict) {
   if (strict) {
@@ -69,7 +69,7 @@ void store_for_sleeper(std::atomic<T>& to, T value, bool strict) {
   }
 }
 
-/// Takes a line that will be filled soon out of the other cores' caches.
+/// Claims a line that will be written soon: takes it out of the other cores' caches.
 inline void claim_line([[maybe_unused]] const std::byte* line) {
 #if defined(__x86_64__) || defined(__i386__)
   asm volatile("prefetchw %0" ::"m"(*line));  // GCC's builtin is a prefetch for reading unless -mprfchw is given
@@ -78,7 +78,7 @@ inline void claim_line([[maybe_unused]] const std::byte* line) {
 #endif
 }
 
-/// Brings a line that will be read soon. Not GCC's builtin: it deletes calls of functions that do nothing else.
+/// Prefetches a line that will be read soon. Not GCC's builtin: it deletes calls of functions that do nothing else.
 inline void fetch_line([[maybe_unused]] const std::byte* line) {
 #if defined(__x86_64__) || defined(__i386__)
   asm volatile("prefetcht0 %0" ::"m"(*line));
@@ -90,8 +90,8 @@ inline void fetch_line([[maybe_unused]] const std::byte* line) {
 /// The sending end: fills the peer's area.
 class Outbox {
  public:
-  /// `strict`: the two processes have no membarrier between them, so every store that the peer's sleep depends on is
-  /// sequentially consistent (a full fence per message on x86).
+  /// Attaches to the peer's area. `strict`: the two processes have no membarrier between them. Every store that the
+  /// peer's sleep depends on is then sequentially consistent (a full fence per message on x86).
   void attach(Area* area, bool strict) {
     *this = Outbox();
     area_ = area;
@@ -99,13 +99,13 @@ class Outbox {
     next_ = &area->lines[0];
   }
   bool attached() const { return area_ != nullptr; }
-  /// The receiver wrote nonsense into `consumed`.
+  /// Returns true if the receiver wrote an impossible value into `consumed`.
   bool broken() const { return broken_; }
 
-  /// The next line, or nullptr: no room. Filled, then published.
+  /// Returns the next line, or nullptr: no room. The caller fills it and then publishes it.
   Line* line() { return has_line() || (refresh() && has_line()) ? next_ : nullptr; }
 
-  /// Room for `size` contiguous bytes in the data ring, or nullptr. They end with a line.
+  /// Returns room for `size` contiguous bytes in the data ring, or nullptr. They end at the end of a line.
   std::byte* data(std::size_t size, Kind kind) {
     const std::size_t space = space_for(size, kind);
     if (!room(space) || (named(kind) && line() == nullptr)) return nullptr;
@@ -114,10 +114,10 @@ class Outbox {
     return area_->data + place_ + start_;
   }
 
-  /// What data() wants of the ring.
+  /// Returns how many bytes of the ring data() needs.
   std::size_t space_for(std::size_t size, Kind kind) const { return gap_before(kind) + record_size(size, kind); }
 
-  /// Is there room for a line (space = 0), or for that space_for()?
+  /// Returns true if there is room for a line (space = 0), or for the result of space_for().
   bool room(std::size_t space) {
     assert(space <= largest_record);
     if (space == 0) return line() != nullptr;
@@ -127,8 +127,8 @@ class Outbox {
   /// Publishes the line that line() gave: its payload holds a packet of `size` bytes.
   void publish_small(std::size_t size) { publish_line(size); }
 
-  /// Writes and publishes a packet longer than a line's in the lines that come next. false: too few are free; it goes
-  /// to the data ring.
+  /// Writes and publishes, in the next lines, a packet that is too long for one line. Returns false if too few lines
+  /// are free: the packet then goes to the data ring.
   bool put_in_lines(const void* head, std::size_t head_size, const void* body, std::size_t body_size) {
     const std::size_t size = head_size + body_size, count = lines_for(size);
     assert(size > line_payload && size <= largest_in_lines);
@@ -153,12 +153,12 @@ class Outbox {
     return true;
   }
 
-  /// Publishes the first `size` bytes of what data() gave last for the same kind.
+  /// Publishes the first `size` bytes of the room that data() gave last, for the kind that data() was asked for.
   void publish_data(std::size_t size, Kind kind, Place place) {
     const std::size_t record = round_to_line(start_ + size);
     const std::size_t end = place_ + record == data_size ? 0 : place_ + record;
     const bool chain = kind == Kind::packet && fits(record + line_size);
-    if (chain) word_at(*area_, end).store(0, std::memory_order_relaxed);  // before anyone looks there
+    if (chain) word_at(*area_, end).store(0, std::memory_order_relaxed);  // before the receiver looks there
     const std::size_t from = std::exchange(at_, end);
     head_ += static_cast<std::uint32_t>((place_ >= from ? place_ - from : data_size - from) + record);
     if (named(kind)) {
@@ -183,9 +183,9 @@ class Outbox {
  private:
   bool has_line() const { return lines_sent_ - lines_free_ < line_count; }
   bool has_lines(std::size_t count) const { return lines_sent_ - lines_free_ + count <= line_count; }
-  /// Does a line announce what comes next in the data ring? Else its own word does.
+  /// Returns true if a line announces the next record in the data ring; otherwise the record's own word does.
   bool named(Kind kind) const { return kind == Kind::bulk || !chain_; }
-  /// The receiver looks at the empty word until it has read the line that names the piece: no byte may lie there.
+  /// The receiver watches the empty word until it has read the line that names the piece: no data may lie there.
   std::size_t gap_before(Kind kind) const { return kind == Kind::bulk && chain_ ? line_size : 0; }
 
   void publish_line(std::size_t length) {
@@ -193,25 +193,25 @@ class Outbox {
     publish_line(length, next_, next == end_of_lines(*area_) ? &area_->lines[0] : next, 1);
     claim_line_ahead();
   }
-  /// `next`: the line that comes then.
+  /// Publishes `line`. `next` is the line for the message after it.
   void publish_line(std::size_t length, Line* line, Line* next, std::size_t taken) {
     if (some_hold_bytes_) [[unlikely]]
-      empty(*next);  // before anyone looks there
+      empty(*next);  // before the receiver looks there
     next_ = next;
     lines_sent_ += static_cast<std::uint32_t>(taken);
     store_for_sleeper(line->word, line_word(number_++, length), strict_);
   }
 
-  /// The receiver will look at that line: its word is to be none of a message to come. One that the receiver has not
-  /// read yet holds a word: what it has freed ends with a message.
+  /// Prepares a line for the receiver, which will look there: its word must not be that of a future message. A line
+  /// that the receiver has not read yet holds a word, because the lines that it frees end with a message.
   void empty(Line& line) {
     bool& holds_bytes = holds_bytes_[&line - area_->lines];
     if (!holds_bytes) return;
     holds_bytes = false;
     line.word.store(0, std::memory_order_relaxed);
   }
-  /// Who sends many has few of their lines under way to its cache at once: what it stores beside them fills the
-  /// processor's queue of stores, which leave in their order.
+  /// Claims a line some messages ahead. Otherwise few lines of a stream would be on their way to the sender's cache at
+  /// once: the sender's other stores fill the processor's store queue, which drains in order.
   void claim_line_ahead() const {
     const Line* ahead = next_ + lines_claimed;
     if (ahead >= end_of_lines(*area_)) ahead -= line_count;
@@ -223,8 +223,8 @@ class Outbox {
     return (head_ - tail_) + skipped + record <= data_size;
   }
 
-  /// The next packet is often as long as the last one: its lines are claimed while nobody waits for them. Not those of
-  /// a long one, which is copied in a way that claims them itself (measured at 8 KiB: 0.34 -> 0.42 us).
+  /// Claims the lines of the next packet, which is often as long as the last one, while no receiver waits for them. Not
+  /// for a long packet: the way it is copied claims the lines itself, and claiming them twice was slower.
   void claim_next(std::size_t record) const {
     if (record > most_claimed || !fits(record)) return;
     const std::byte* const from = area_->data + (at_ + record > data_size ? 0 : at_);
@@ -232,7 +232,7 @@ class Outbox {
   }
   static constexpr std::size_t most_claimed = 4096 + line_size, lines_claimed = 6;
 
-  /// Reads the receiver's progress. false: no news, or nonsense (broken()).
+  /// Reads the receiver's progress. Returns false if there is none, or if it is impossible (see broken()).
   bool refresh() {
     const std::uint64_t now = area_->consumed.load(std::memory_order_seq_cst);
     const auto lines = static_cast<std::uint32_t>(now), bytes = static_cast<std::uint32_t>(now >> 32);
@@ -247,26 +247,26 @@ class Outbox {
   }
 
   Area* area_ = nullptr;
-  Line* next_ = nullptr;          ///< the line that comes next
-  std::uint64_t number_ = 1;      ///< of the next message
-  std::uint32_t lines_sent_ = 0;  ///< lines published (modulo 2^32, as all that follow)
-  std::uint32_t lines_free_ = 0;  ///< lines free again, as last told
+  Line* next_ = nullptr;          ///< the next line to fill.
+  std::uint64_t number_ = 1;      ///< of the next message.
+  std::uint32_t lines_sent_ = 0;  ///< lines published, modulo 2^32 (as are the three counters below).
+  std::uint32_t lines_free_ = 0;  ///< lines free again, as last published by the receiver.
   bool strict_ = false;
   bool some_hold_bytes_ = false;
-  bool chain_ = true;  ///< an empty word lies at at_, and the receiver looks at it
+  bool chain_ = true;  ///< an empty word lies at at_, and the receiver watches it
   bool broken_ = false;
-  std::uint32_t head_ = 0;                        ///< bytes of the data ring ever used, skipped ends included
-  std::uint32_t tail_ = 0;                        ///< bytes of it free again
-  std::size_t at_ = 0;                            ///< where the last record ended
-  std::size_t place_ = 0;                         ///< what data() gave last: at_, a line behind it, or the start
-  std::size_t start_ = 0;                         ///< and where in that record the bytes begin
-  bool holds_bytes_[line_count + overhang] = {};  ///< instead of a word
+  std::uint32_t head_ = 0;                        ///< bytes of the data ring ever used, skipped ends included.
+  std::uint32_t tail_ = 0;                        ///< bytes of it free again.
+  std::size_t at_ = 0;                            ///< where the last record ended.
+  std::size_t place_ = 0;                         ///< what data() gave last: at_, a line behind it, or the start.
+  std::size_t start_ = 0;                         ///< where in that record the bytes begin.
+  bool holds_bytes_[line_count + overhang] = {};  ///< the line holds payload where its word would be.
 };
 
 /// A record of the data ring.
 struct Arrival {
-  bool sound = false;  ///< false: the sender wrote nonsense
-  bool named = false;  ///< by a line
+  bool sound = false;  ///< false: the sender wrote a malformed record
+  bool named = false;  ///< a line names it
   bool chain = false;  ///< a word lies behind it
   Kind kind = Kind::none;
   std::size_t record = 0;  ///< bytes of the ring that it takes
@@ -274,7 +274,7 @@ struct Arrival {
   Place place = {};
 };
 
-/// The receiving end: empties the own area.
+/// The receiving end: empties this process's own area.
 class Inbox {
  public:
   void attach(Area* area, bool strict) {
@@ -287,24 +287,24 @@ class Inbox {
   void detach() { area_ = nullptr; }
   bool attached() const { return area_ != nullptr; }
 
-  /// The next message, if it is there: the word of its line, or in_data_ring. 0: it is not. Two loads of lines that
-  /// stay in the own cache while nothing comes.
+  /// Returns the word that announces the next message: that of its line, or in_data_ring. 0: no message yet. Loads two
+  /// lines, which stay in this core's cache while no message arrives.
   std::uint64_t look() const {
     const std::uint64_t line = next_->word.load(std::memory_order_seq_cst);
     if (number_of_line(line) == number_) return line;
     return is_record(record_->load(std::memory_order_seq_cst), number_) ? in_data_ring : 0;
   }
   bool empty() const { return look() == 0; }
-  /// Sends for the line that look() begins with.
+  /// Prefetches the line that look() reads first.
   void expect() const { fetch_line(reinterpret_cast<const std::byte*>(next_)); }
 
-  /// The packet that look() found in a line, where it lies. Empty: it is longer, or nonsense.
+  /// Returns the packet that look() found in a line, in place. Empty: it is longer, or malformed.
   std::span<const std::byte> small(std::uint64_t mail) const {
     return {next_->payload, length_of_line(mail) <= line_payload ? length_of_line(mail) : 0};
   }
 
-  /// How many packets, `most` at most, lie in lines one behind the other and are as long as that one, itself included.
-  /// None beyond the lines that pop_each() may free at once.
+  /// Returns how many packets of the length of the first lie in consecutive lines, the first included; at most `most`.
+  /// Counts no line beyond those that pop_each() may free at once.
   int count_small(std::uint64_t mail, int most) const {
     const auto left = static_cast<int>(lines_told - (reinterpret_cast<std::uintptr_t>(next_) / line_size) % lines_told);
     most = std::min(most, left);
@@ -313,16 +313,16 @@ class Inbox {
     while (count < most && next_[count].word.load(std::memory_order_acquire) == (mail += apart)) ++count;
     return count;
   }
-  /// The packet that look() found in several lines. Empty: it lies in the data ring, or is nonsense.
+  /// Returns the packet that look() found in several lines. Empty: it lies in the data ring, or is malformed.
   std::span<const std::byte> lines(std::uint64_t mail) const { return packet_in_lines(next_, mail); }
 
-  /// The next packet that was not shown yet, of the `most` that come next; empty: there is none.
+  /// Returns the next packet that was not shown yet, among the next `most` messages. Empty: there is none.
   std::span<const std::byte> show_next(Scout& scout, std::uint64_t most) const {
     if (scout.number() < number_) scout = Scout(*area_, next_, record_, number_, at_);
     return scout.number() - number_ < most ? scout.next() : std::span<const std::byte>();
   }
 
-  /// The record that look() found. May be called again for one that stays there.
+  /// Returns the record that look() found. May be called again for a record that stays in the ring.
   Arrival large(std::uint64_t mail) {
     const bool is_named = mail != in_data_ring;
     const Said said = is_named ? named(mail) : announced();
@@ -331,7 +331,7 @@ class Inbox {
     return {true, is_named, said.chain, said.kind, record, {area_->data + at_ + said.start, said.length}, said.place};
   }
 
-  /// Frees a record. true: progress was told, so a starved sender may have to be woken.
+  /// Frees a record. Returns true if progress was published, so that a starved sender may have to be woken.
   bool pop(const Arrival& arrival) {
     const std::size_t record = arrival.record;
     assert(at_ + record <= data_size);
@@ -341,14 +341,14 @@ class Inbox {
     const bool told = arrival.named ? pop_line() : (++number_, false);
     return (bytes_ - static_cast<std::uint32_t>(told_ >> 32) >= data_told && tell()) || told;
   }
-  /// The same for packets inside their lines, as many as count_small() says at most.
+  /// Free packets that lie inside one line each; at most the number that count_small() returned. Return as pop().
   bool pop_line() { return pop_each(1); }
   bool pop_each(int count) {
     number_ += static_cast<std::uint64_t>(count);
     next_ += count;
     return reinterpret_cast<std::uintptr_t>(next_) % (lines_told * line_size) == 0 && end_quarter();
   }
-  /// ... in several.
+  /// Frees a packet that lies in several lines. Returns as pop().
   bool pop_lines(std::size_t size) {
     constexpr std::uintptr_t quarter = lines_told * line_size;
     const auto before = reinterpret_cast<std::uintptr_t>(next_);
@@ -357,7 +357,7 @@ class Inbox {
     return before / quarter != reinterpret_cast<std::uintptr_t>(next_) / quarter && end_quarter();
   }
 
-  /// Tells progress now. false: nothing new.
+  /// Publishes the progress. Returns false if there is nothing new.
   bool tell() {
     const std::uint64_t now = consumed_word(lines(), bytes_);
     if (now == told_) return false;
@@ -366,11 +366,11 @@ class Inbox {
     return true;
   }
 
-  /// The sender waits for room.
+  /// Returns true if the sender waits for room.
   bool sender_starved() const { return area_->starved.load(std::memory_order_seq_cst) != 0; }
 
  private:
-  /// What the sender says of the next record. Kind none: nonsense; the length may be any.
+  /// What the sender says of the next record. Kind none: malformed. The length is not checked yet.
   struct Said {
     Kind kind = Kind::none;
     bool chain = false;
@@ -379,7 +379,7 @@ class Inbox {
     Place place = {};
   };
 
-  /// By a line.
+  /// Reads the description in a line.
   Said named(std::uint64_t word) {
     Descriptor descriptor;
     std::memcpy(&descriptor, next_->payload, sizeof descriptor);
@@ -395,7 +395,7 @@ class Inbox {
             descriptor.place};
   }
 
-  /// By the record's own word, here or at the start.
+  /// Reads the record's own word, here or at the start of the ring.
   Said announced() {
     std::uint64_t word = record_->load(std::memory_order_acquire);
     if (kind_of(word) == Kind::skip && at_ != 0) {
@@ -407,7 +407,7 @@ class Inbox {
     return {Kind::packet, is_chained(word), start_of(word), length_of(word), {}};
   }
 
-  /// A quarter of the lines is consumed.
+  /// Handles the end of a quarter of the lines: wraps around if needed and publishes the progress.
   [[gnu::noinline]] bool end_quarter() {
     if (next_ >= end_of_lines(*area_)) {
       next_ = &area_->lines[0];
@@ -416,7 +416,7 @@ class Inbox {
     return tell();
   }
 
-  /// Lines consumed, modulo 2^32.
+  /// Returns the number of lines consumed, modulo 2^32.
   std::uint32_t lines() const {
     return laps_ * static_cast<std::uint32_t>(line_count) + static_cast<std::uint32_t>(next_ - area_->lines);
   }
@@ -427,13 +427,13 @@ class Inbox {
   }
 
   Area* area_ = nullptr;
-  const Line* next_ = nullptr;                          ///< the line that comes next
-  const std::atomic<std::uint64_t>* record_ = nullptr;  ///< the word of the record that comes next, at at_
+  const Line* next_ = nullptr;                          ///< the next line to read
+  const std::atomic<std::uint64_t>* record_ = nullptr;  ///< the word of the next record, at at_
   std::uint64_t number_ = 1;                            ///< of the next message
   std::size_t at_ = 0;
-  std::uint32_t bytes_ = 0;  ///< of the data ring consumed, modulo 2^32
-  std::uint32_t laps_ = 0;   ///< of the line ring
-  std::uint64_t told_ = 0;   ///< what `consumed` says
+  std::uint32_t bytes_ = 0;  ///< bytes of the data ring consumed, modulo 2^32
+  std::uint32_t laps_ = 0;   ///< completed rounds of the line ring
+  std::uint64_t told_ = 0;   ///< the current value of `consumed`
   bool strict_ = false;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Scout: walks through an area ahead of its Inbox and finds the packets that are to come, each once, in their order.
+// Scout: walks through an area ahead of its Inbox and finds the future packets, each once, in order.
 //
-// Who: the shm driver, where the engine wants to look ahead. Threads: the Inbox's.
-// Surprise: it believes nothing: the sender may be writing, or hostile. What it finds lies inside of the area, and is a
-//     hint; the Inbox looks again, and has the say.
+// Used by the shm driver where the engine looks ahead, by the thread of the Inbox. The Scout trusts nothing: the sender
+// may still be writing, or hostile. What it finds lies inside the area and is only a hint. The Inbox looks again and
+// decides.
 #pragma once
 
 #include <cstring>
@@ -14,13 +14,14 @@
 
 namespace canele::drivers::shm {
 
-/// Are they the start and the length of a packet or a piece?
+/// Returns true if `start` and `length` can be those of a packet or a piece.
 inline bool is_sound(Kind kind, std::size_t start, std::size_t length) {
   return (kind == Kind::bulk ? start == 0 : kind == Kind::packet && start >= record_head(kind)) && length > 0 &&
          length <= largest_packet;
 }
 
-/// The packet of several lines that begins at `line`, with that word. Empty: it is another one, or nonsense.
+/// Returns the packet of several lines that begins at `line`, with that word. Empty: it is a packet of another form, or
+/// malformed.
 inline std::span<const std::byte> packet_in_lines(const Line* line, std::uint64_t word) {
   const std::size_t size = length_of_line(word);
   if (size <= line_payload || size > largest_in_lines) return {};
@@ -30,21 +31,21 @@ inline std::span<const std::byte> packet_in_lines(const Line* line, std::uint64_
 class Scout {
  public:
   Scout() = default;
-  /// Begins where an Inbox is.
+  /// Begins at the position of an Inbox.
   Scout(Area& area, const Line* line, const std::atomic<std::uint64_t>* record, std::uint64_t number, std::size_t at)
       : area_(&area), line_(line), record_(record), number_(number), at_(at) {}
 
-  /// Of the message that it looks for next.
+  /// Returns the number of the message that it looks for next.
   std::uint64_t number() const { return number_; }
 
-  /// The next packet, wherever it lies. Empty: it is not there yet, or makes no sense.
+  /// Returns the next packet, in either ring. Empty: it is not there yet, or is malformed.
   std::span<const std::byte> next() {
     for (;;) {
       const std::uint64_t word = line_->word.load(std::memory_order_acquire);
       const Found found = number_of_line(word) == number_ ? in_line(word) : in_data_ring();
       if (!found.there) return {};
       ++number_;
-      if (found.kind == Kind::packet) return found.bytes;  // pieces of bulk are passed over
+      if (found.kind == Kind::packet) return found.bytes;  // bulk pieces are skipped
     }
   }
 
@@ -86,7 +87,7 @@ class Scout {
     return record(at, kind_of(word), start_of(word), length_of(word), is_chained(word));
   }
 
-  /// Goes on behind it.
+  /// Returns the record at `at` if it is sound, and moves behind it.
   Found record(std::size_t at, Kind kind, std::size_t start, std::size_t length, bool chain) {
     const std::size_t end = at + round_to_line(start + length);
     if (!is_sound(kind, start, length) || at % line_size != 0 || end > data_size) return {};
@@ -102,7 +103,7 @@ class Scout {
   Area* area_ = nullptr;
   const Line* line_ = nullptr;
   const std::atomic<std::uint64_t>* record_ = nullptr;
-  std::uint64_t number_ = 0;  ///< no message has it: an Inbox is ahead of a scout that was never sent
+  std::uint64_t number_ = 0;  ///< no message has number 0: an Inbox is ahead of a Scout that has not started
   std::size_t at_ = 0;
 };
 

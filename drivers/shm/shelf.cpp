@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See shelf.hpp (who, threads). An Exposure of it: u64 mark, u64 offset on the shelf, u64 length.
-// Surprise: the first units that are free are taken, so that messages that come one after the other use the same
-//     memory, which is in the caches.
+// The shelf. See shelf.hpp. An Exposure of it is: u64 mark, u64 offset on the shelf, u64 length.
+//
+// The first free units are taken, so that consecutive messages use the same memory, which is in the caches.
 #include "drivers/shm/shelf.hpp"
 
 #include <sys/mman.h>
@@ -13,14 +13,14 @@
 namespace canele::drivers::shm {
 namespace {
 
-/// No list of pieces begins with it: see attach.cpp.
+/// No list of pieces begins with this value: see attach.cpp.
 constexpr std::uint64_t mark = 0x666c656873;  // "shelf"
 
 struct Named {
   std::uint64_t mark, offset, length;
 };
 
-/// A handle is not 0.
+/// Encodes a handle, which is never 0.
 constexpr std::uint64_t handle_of(std::size_t first, std::size_t count) { return count << 8 | first; }
 
 constexpr std::uint64_t mask_of(std::size_t first, std::size_t count) {
@@ -37,6 +37,7 @@ std::size_t Shelf::take(std::size_t count) {
     const std::uint64_t wanted = mask_of(first, count);
     if ((taken & wanted) != 0) {
       ++first;
+      // acquire: pairs with the release in release(): the earlier use of the units happens before the new stores.
     } else if (taken_.compare_exchange_weak(taken, taken | wanted, std::memory_order_acquire)) {
       return first;
     } else {
@@ -52,7 +53,8 @@ bool Shelf::has_memory(std::size_t bytes) {
   const std::size_t before = backed_.load(std::memory_order_relaxed);
   if (bytes <= before) return true;
   if (!give_memory(memfd_, sizeof(ParkPage) + before, bytes - before)) return false;
-  ::madvise(own_ + before, bytes - before, MADV_POPULATE_WRITE);  // in one go; else each page at its first store
+  // One call; without it each page is populated at its first store.
+  ::madvise(own_ + before, bytes - before, MADV_POPULATE_WRITE);
   backed_.store(bytes, std::memory_order_release);
   return true;
 }

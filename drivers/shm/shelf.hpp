@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shelf: memory of this process that all peers map for reading. A message for several of them is put there once, and
-// each copies it out by itself.
+// Shelf: memory of this process that all peers map for reading. A message for several peers is written there once, and
+// each peer copies it out by itself.
 //
-// Who: the shm driver. Threads: any.
-// Surprise: it is memory only as far as it was ever used: the file has room for all of it, its pages are asked for
-//     before the first store, so that running out of memory is an answer here and not a SIGBUS.
+// Used by the shm driver. Any thread may call it.
 //
 //     the ParkPage's memfd:   | ParkPage | unit 0 | unit 1 | … | unit 63 |     taken_: a bit for each
 //
-// Rejected: the kernel reads the message out of our memory for each peer (process_vm_readv looks up every page every
-//     time: 4.8 instead of 0.7 us for 64 KiB, 76 instead of 19 for 1 MiB); through each peer's ring (two copies a peer,
-//     and where ranks share cores a switch for each 48 KiB).
+// The file has room for the whole shelf, but has memory only for the part that was ever used. Pages are allocated
+// before the first store, so that running out of memory is an error here and not a SIGBUS.
+//
+// Rejected: the kernel reads the message out of this process's memory for each peer (process_vm_readv looks up every
+// page every time; measured: several times slower). Rejected: each peer's ring (two copies a peer, and a context switch
+// for each 48 KiB where ranks share cores).
 #pragma once
 
 #include <array>
@@ -27,27 +28,28 @@ namespace canele::drivers::shm {
 class Shelf {
  public:
   static constexpr std::size_t unit = 128 * 1024, units = 64, size = unit * units;
-  /// Of the memfd.
+  /// Size of the memfd.
   static constexpr std::size_t file_size = sizeof(ParkPage) + size;
-  /// One message leaves room for others.
+  /// Longest message, so that it leaves room for others.
   static constexpr std::size_t longest = size / 2;
 
-  /// `file`: the mapping of all of the memfd, which outlives this.
+  /// Attaches to `file`, the mapping of the whole memfd, which outlives this object.
   void attach(std::byte* file, int memfd) { own_ = file + sizeof(ParkPage), memfd_ = memfd; }
   void detach() { own_ = nullptr; }
 
-  /// Copies the pieces there. false: no room, or no memory. Else *exposure is for all peers, and its handle for
-  /// release().
+  /// Copies the pieces to the shelf. Returns false if there is no room, or no memory. Otherwise *exposure is for all
+  /// peers, and its handle is for release().
   bool put(const iovec* pieces, int count, Exposure* exposure);
   void release(std::uint64_t handle);
 
   static bool is_named_by(std::span<const std::byte> exposure);
-  /// Copies bytes [offset, offset + size) of what the exposure names out of a peer's `file`. false: out of bounds.
+  /// Copies bytes [offset, offset + size) of what the exposure names out of a peer's `file`. Returns false if they are
+  /// out of bounds.
   static bool copy_out(const std::byte* file, std::span<const std::byte> exposure, std::uint64_t offset,
                        const iovec* pieces, int count, std::size_t size);
 
  private:
-  /// So many units in a row. `units`: there are none.
+  /// Takes `count` consecutive units and returns the first; `units`: there are none.
   std::size_t take(std::size_t count);
   bool has_memory(std::size_t bytes);
 

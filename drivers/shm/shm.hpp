@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The shared-memory driver: ranks of one host.
+// Factory of the shared-memory driver: ranks of one host. README.md is the map.
 //
-// Who: comm's registry takes the factory; tests too. Threads: as drivers/driver.hpp says.
-// Surprise: nothing it uses has a name in a file system. README.md is the map.
+// Used by comm's registry and by tests; the factory is a constant. drivers/driver.hpp gives the threading of its
+// drivers. Nothing that the driver uses has a name in a file system.
 #pragma once
 
 #include "drivers/driver.hpp"

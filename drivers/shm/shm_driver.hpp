@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ShmDriver: the driver contract over areas (data path: data_path.cpp) and unix sockets (set-up: connections.cpp;
-// start, strangers and death: control.cpp).
+// ShmDriver: the driver contract over areas (data path: data_path.cpp) and unix sockets (connection set-up:
+// connections.cpp; start, unauthenticated peers and deaths: control.cpp).
 //
-// Who: shm_factory makes it; the engine calls it under its lock (memory_only). Threads: as drivers/driver.hpp says.
-// Surprise: sends and polls make no system call. What needs one (new connections, deaths) waits for look(), which
-//     runs once in many polls, so that it takes well under one percent of a spinning core's time; and always after a
-//     sleep.
+// shm_factory makes it; the engine calls it under its lock (memory_only). drivers/driver.hpp gives the threading. Sends
+// and polls make no system call. Work that needs one (new connections, deaths) waits for look(). look() runs once in
+// many polls, so that it takes little of a spinning core's time, and always after a sleep.
 #pragma once
 
 #include <map>
@@ -20,11 +19,11 @@
 
 namespace canele::drivers::shm {
 
-/// What an epoll event is about: kind in the upper half, connection or rank in the lower.
+/// What an epoll event is about: the kind in the upper half, the connection or rank in the lower.
 enum class Tag : std::uint64_t { door, listener, connection, peer, process };
 constexpr std::uint64_t tag(Tag kind, std::uint64_t id = 0) { return static_cast<std::uint64_t>(kind) << 32 | id; }
 
-inline constexpr int unsettled_polls = 16;  ///< between two looks, at most, while a connection is being set up
+inline constexpr int unsettled_polls = 16;  ///< most polls between two looks while a connection is being set up
 
 class ShmDriver final : public Driver {
  public:
@@ -125,12 +124,12 @@ class ShmDriver final : public Driver {
   DriverEvents* events_ = nullptr;
 
   // Data path.
-  std::unique_ptr<std::atomic<Peer*>[]> peers_;  ///< by rank; a rank never talked to costs its pointer
-  std::vector<Peer*> active_;                    ///< those whose inbox is polled
-  std::size_t turn_ = 0;                         ///< round-robin over active_
-  bool gives_way_ = false;                       ///< a poll is one look
-  int until_check_ = 1;                          ///< polls left before consider_look()
-  bool chores_ = false;                          ///< one of the next three may not be empty
+  std::unique_ptr<std::atomic<Peer*>[]> peers_;  ///< by rank; a rank without communication costs only its pointer.
+  std::vector<Peer*> active_;                    ///< peers whose inbox is polled.
+  std::size_t turn_ = 0;                         ///< round-robin over active_.
+  bool gives_way_ = false;                       ///< a poll looks at each inbox once only.
+  int until_check_ = 1;                          ///< polls left before consider_look().
+  bool chores_ = false;                          ///< true if one of the next three lists may not be empty.
   std::vector<Peer*> starved_, news_, ending_;
   struct Reservation {
     Peer* peer = nullptr;
@@ -155,8 +154,8 @@ class ShmDriver final : public Driver {
   net::Door door_;
   net::Once once_;
   bool listening_ = false;  ///< the listener is behind the door
-  Rank up_ = 0;             ///< peers that are up
-  std::size_t guests_ = 0;  ///< of the connections
+  Rank up_ = 0;             ///< number of peers that are up
+  std::size_t guests_ = 0;  ///< number of connections that are guests
   std::vector<std::unique_ptr<Peer>> all_peers_;
   std::map<std::uint32_t, std::unique_ptr<Connection>> connections_;  ///< few, and only during set-up
   std::uint32_t last_connection_ = 0;

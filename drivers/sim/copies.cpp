@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SimDriver: memory that peers reach by themselves. See sim_driver.hpp. Who, threads: see there.
-// Surprise: a copy takes time, in which its caller may lose its core and either end may die. Memory that is withdrawn
-//      meanwhile by a process that lives is a broken promise, and said so.
+// SimDriver: memory that peers access by themselves. See sim_driver.hpp.
+//
+// A copy takes time, in which its caller may lose its core and either end may die. If a living process withdraws memory
+// during a copy, it breaks the contract, and the fabric reports it.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -27,7 +28,7 @@ struct Cursor {
   }
 };
 
-/// False: one of them is too short.
+/// Moves `size` bytes. Returns false if one of the two is too short.
 bool move_bytes(Cursor& from, Cursor& to, std::size_t size) {
   while (size > 0) {
     if (from.pieces.empty() || to.pieces.empty()) return false;
@@ -40,7 +41,7 @@ bool move_bytes(Cursor& from, Cursor& to, std::size_t size) {
   return true;
 }
 
-/// In: pieces of others' memory. Out: one piece, a copy of them.
+/// Replaces the pieces of other processes' memory by one piece, a copy of them.
 void put_on_shelf(Region* region) {
   for (const iovec& piece : region->pieces) {
     const auto* const from = static_cast<const std::byte*>(piece.iov_base);
@@ -62,7 +63,7 @@ Status SimDriver::expose_impl(Rank peer, Access access, const iovec* pieces, int
   const Exposed what = {fabric_->add_region(rank(), std::move(region)), rank()};
   exposure->size = sizeof what;
   std::memcpy(exposure->bytes, &what, sizeof what);
-  // Through memory nothing is to be undone but a shelf's.
+  // With shared memory only an exposure to `everybody` must be undone.
   exposure->handle = has_memory() && peer != everybody ? 0 : what.region;
   return Status::ok;
 }
@@ -79,7 +80,7 @@ Status SimDriver::remote_copy_impl(Rank peer, Access access, std::span<const std
   return copy_later(peer, access, what, offset, pieces, count, size, token);
 }
 
-/// By the caller's own hands, part by part.
+/// Copies in the caller's thread, part by part.
 Status SimDriver::copy_now(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces,
                            int count, std::size_t size) {
   Cursor ours{{pieces, pieces + count}};
@@ -98,7 +99,8 @@ Status SimDriver::copy_now(Rank peer, Access access, const Exposed& what, std::u
   return Status::ok;
 }
 
-/// At any time from the earliest one to three times that; measured: when the ports have passed it on.
+/// Returns when a copy is complete: at any time from the earliest possible one to three times that. In a measured
+/// fabric: when the ports have passed it on.
 std::uint64_t SimDriver::arrival_of_copy(Rank peer, Access access, std::size_t size) {
   Fabric& fabric = *fabric_;
   const std::uint64_t latency = fabric.options().model.latency_ns;
@@ -110,7 +112,7 @@ std::uint64_t SimDriver::arrival_of_copy(Rank peer, Access access, std::size_t s
   return fabric.now() + there + fabric.dice.under(2 * there);
 }
 
-/// By the card: memory is read when the frame passes it, and done() follows.
+/// Copies by the simulated network card: memory is read when the frame passes it, and done() follows.
 Status SimDriver::copy_later(Rank peer, Access access, const Exposed& what, std::uint64_t offset, const iovec* pieces,
                              int count, std::size_t size, Token token) {
   breathe(300);

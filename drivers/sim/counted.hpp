@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Counted: the heap that the simulator itself takes, so that what is left of the process's heap is the engines'.
+// Counted: counts the heap that the simulator itself takes, so that the rest of the process's heap is the engines'.
 //
-// Who: the containers of the fabrics, of the simulator's scheduler and of its oracle. Threads: one.
-// Surprise: blocks are counted as malloc hands them out, with what it keeps in front of each: mallinfo2() counts them
-//      so, too, and the two are subtracted from each other.
+// Used by the containers of the fabrics, of the simulator's scheduler and of its oracle, on one thread. A block counts
+// with its usable size and the header that malloc keeps in front of it. mallinfo2() counts so, too, and the two numbers
+// are subtracted from each other.
 //
-// Rejected: a global operator new that asks who calls (every call between engine and simulator would have to say so).
+// Rejected: a global operator new that finds out which component calls (every call between engine and simulator would
+// have to announce it).
 #pragma once
 
 #include <malloc.h>

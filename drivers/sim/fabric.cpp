@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What happens between simulated ranks; see fabric.hpp. Threads: one.
-// Surprise: a frame to a process that is gone is dropped in silence, except those of a handshake.
+// Events between simulated ranks. See fabric.hpp.
+//
+// A frame to a process that is gone is dropped silently, except the frames of a handshake.
 #include "drivers/sim/fabric.hpp"
 
 #include <algorithm>
@@ -110,7 +111,8 @@ void Fabric::transmit(Rank from, Rank to, Frame frame) {
   world.timeline.at(way.last_time, [this, from, to] { arrive(from, to); });
 }
 
-/// Who tries to connect where there is no way finds out: the cut may be older than its driver, or its process.
+/// Fails the attempt of a driver to connect over a rail that was cut. The cut may be older than the driver, or its
+/// process.
 void Fabric::no_way(Rank from, Rank to, std::uint64_t incarnation) {
   world.timeline.after(1 + dice.under(rates.longest_delay_ns), [this, from, to, incarnation] {
     SimDriver* const driver = driver_of(from);
@@ -118,7 +120,7 @@ void Fabric::no_way(Rank from, Rank to, std::uint64_t incarnation) {
   });
 }
 
-/// The first one that is still in its sender's memory is read.
+/// Reads the first frame that is still in its sender's memory.
 void Fabric::read_pending(Rank from, Rank to) {
   for (Frame& frame : channel(from, to).transit) {
     if (frame.unread.empty()) continue;
@@ -151,7 +153,7 @@ void Fabric::arrive(Rank from, Rank to) {
     Frame frame = std::move(way.transit.front());
     way.transit.pop_front();
     SimDriver* const receiver = driver_of(to);
-    // Somebody must say that nobody is there: a kernel does.
+    // A handshake frame to a missing process is answered, as a kernel does.
     const bool to_be_answered = frame.type == Frame::Type::hello || frame.type == Frame::Type::welcome;
     if (receiver == nullptr || receiver->incarnation() != frame.peer_incarnation) {
       Frame answer;
@@ -168,7 +170,7 @@ void Fabric::arrive(Rank from, Rank to) {
   }
 }
 
-/// What only a broken or hostile peer sends.
+/// Damages a frame, as only a broken or hostile peer does.
 void Fabric::damage(Rank from, Rank to, Frame& frame) {
   const bool cut = frame.bytes.size() > 1 && strikes(Fault::truncated, rates.truncated);
   if (cut) frame.bytes.resize(1 + dice.under(frame.bytes.size() - 1));
@@ -213,7 +215,7 @@ void Fabric::kill(Rank rank) {
     SimDriver* const other = driver_of(peer);
     if (other == nullptr || !other->capabilities().detects_failure) continue;
     if (!other->knows(rank) && channel(rank, peer).transit.empty()) continue;
-    // After what it has sent, as with a socket.
+    // Arrives after everything that the process has sent, as with a socket.
     const std::uint64_t when = std::max(now(), channel(rank, peer).last_time) + 1 + dice.under(rates.longest_delay_ns);
     world.timeline.at(when, [this, peer, rank, gone = dead->incarnation()] {
       SimDriver* const driver = driver_of(peer);
@@ -238,7 +240,7 @@ void Fabric::drop_region(Rank rank, std::uint64_t id) {
   const Region* const known = region(rank, id);
   if (known != nullptr) {
     for (const auto& [reader, incarnation] : known->readers) {
-      // Who has died, or was given up, may be under way: his copy will find nothing.
+      // A reader that has died, or was declared failed, may still have a copy in flight: it will find nothing.
       const SimDriver* const by = driver_of(reader);
       if (by == nullptr || by->incarnation() != incarnation) continue;
       if (driver_of(rank) == nullptr || !driver_of(rank)->is_up(reader)) continue;

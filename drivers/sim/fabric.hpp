@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fabric: one simulated network, or the shared memory of simulated nodes: who hears what, when, and what goes wrong.
+// Fabric: one simulated network, or the shared memory of simulated nodes: which frame arrives where, when, and damaged
+// how.
 //
-// Who: the simulator makes it and plans its faults; the sim drivers of all ranks are attached to it.
-// Threads: one.
-// Surprise: what goes through a channel keeps its order, and nothing is lost as long as both ends live: that is what
-//     the contract promises. Faults are what the contract allows, or what a broken peer does (`corrupt`).
+// The simulator makes it and plans its faults; the sim drivers of all ranks are attached to it. One thread runs
+// everything.
 //
 //   Fabric ──▶ ports[rank]  (sender's and receiver's end of the wire: LogGP)
 //          ──▶ channels[from][to] ──▶ Frame ─▶ Frame ─▶ …   in transit, oldest first
 //          ──▶ drivers[rank]
 //
-// Model of time: LogGP (Alexandrov, Ionescu, Schauser, Scheiman, SPAA 1995) with contention at both ports: a frame
-// leaves when its sender's port is free, takes latency + size / bandwidth, and arrives when its receiver's port is.
+// Frames keep their order in a channel, and none is lost while both ends live: the driver contract promises that.
+// Faults are what the contract allows, or what a broken peer does (`corrupt`).
+//
+// Model of time: LogGP (Alexandrov, Ionescu, Schauser, Scheiman, SPAA 1995) with contention at both ports. A frame
+// leaves when its sender's port is free, takes latency + size / bandwidth, and arrives when its receiver's port is
+// free.
 #pragma once
 
 #include <sys/uio.h>
@@ -36,13 +39,13 @@ namespace canele::drivers::sim {
 
 class SimDriver;
 
-/// What a fabric's driver is like.
+/// What a fabric's driver can do.
 enum class Kind : std::uint8_t {
-  memory,  ///< shared memory with one copy: reserves, inline, remote_copy() by any thread, shared lines, doorbells
-  ring,    ///< shared memory without: bulk data through packets
-  stream,  ///< a socket: system calls, bulk_send(), finds failures itself
-  rma,     ///< a network card: system calls, pending remote_copy(); the launcher tells of deaths
-  plain    ///< a socket that does not find failures: the launcher tells of deaths
+  memory,  ///< shared memory with one copy: reserves, inline, remote_copy() by any thread, shared lines, doorbells.
+  ring,    ///< shared memory without these copies: bulk data through packets.
+  stream,  ///< a socket: system calls, bulk_send(), finds failures itself.
+  rma,     ///< a network card: system calls, pending remote_copy(); the launcher reports deaths.
+  plain    ///< a socket that does not find failures: the launcher reports deaths.
 };
 const char* name_of(Kind kind);
 
@@ -57,9 +60,9 @@ struct FabricOptions {
   Model model;
   int ranks = 1, ranks_per_node = 1;
   bool local = true, remote = true;  ///< which pairs it joins
-  std::size_t window = 256 * 1024;   ///< bytes on the way from one rank to another
+  std::size_t window = 256 * 1024;   ///< bytes in flight from one rank to another
   std::size_t max_packet = 16 * 1024, max_inline = 64;
-  bool measured = false;       ///< remote copies take their turn at the ports, and exactly as long as they must
+  bool measured = false;       ///< remote copies queue at the ports, and take exactly the time of the model
   bool may_duplicate = false;  ///< with several rails, whose packets are numbered
 };
 
@@ -83,7 +86,7 @@ enum class Fault : std::uint8_t {
 };
 const char* name_of(Fault fault);
 
-/// How often, per opportunity; 0: never.
+/// Probabilities per opportunity; 0: never.
 struct FaultRates {
   double delay = 0, back_pressure = 0, pending_send = 0, short_write = 0, duplicate = 0, truncated = 0, corrupt = 0;
   double registration = 0, copy_full = 0, copy_failed = 0;
@@ -98,40 +101,40 @@ struct Frame {
   std::uint64_t incarnation = 0, peer_incarnation = 0;
   std::uint64_t key = 0, offset = 0;
   std::size_t done = 0;        ///< bulk: bytes delivered
-  std::vector<iovec> landing;  ///< bulk: where the next ones go; lent, nothing is written yet
+  std::vector<iovec> landing;  ///< bulk: where the next bytes go; lent, nothing is written yet
   std::vector<std::byte> bytes;
-  std::size_t charged = 0;    ///< of the window
+  std::size_t charged = 0;    ///< bytes that it takes of the window
   std::vector<iovec> unread;  ///< pending: still in the sender's memory
   Token token = nullptr;      ///< pending
   std::string why = {};       ///< lost
   bool peer_is_gone = true;   ///< lost
 };
 
-/// Simulated memory that a peer may reach: what an exposure names.
+/// Simulated memory that a peer may access: what an exposure names.
 struct Region {
   std::vector<iovec> pieces;
   Access access = Access::get;
-  std::vector<std::pair<Rank, std::uint64_t>> readers = {};  ///< copies under way: of which process
-  std::vector<std::byte> shelf = {};                         ///< the memory, if it is no one else's
+  std::vector<std::pair<Rank, std::uint64_t>> readers = {};  ///< copies in flight, by reading process.
+  std::vector<std::byte> shelf = {};                         ///< the memory, if it belongs to the fabric
 };
 
 class Fabric {
  public:
-  /// `breathe`: called where a thread may lose its core; `complain`: a promise of the contract was broken.
+  /// `breathe`: called where a thread may lose its core. `complain`: a promise of the contract was broken.
   struct World {
     Timeline& timeline;
     Bells& bells;
     std::function<void(std::uint64_t ns)> breathe;
     std::function<void(const std::string&)> complain;
-    std::function<void(std::uint64_t)> trace;      ///< a number for the trace hash
-    std::function<void(Rank, Rank)> broken = {};   ///< a packet from the first to the second was damaged
-    std::function<void(Rank, Rank)> spoiled = {};  ///< the same, by `payload`: the receiver must notice
+    std::function<void(std::uint64_t)> trace;      ///< a number for the trace hash.
+    std::function<void(Rank, Rank)> broken = {};   ///< a packet from the first rank to the second was damaged.
+    std::function<void(Rank, Rank)> spoiled = {};  ///< a packet was damaged by `payload`: the receiver must notice.
   };
   Fabric(World world, FabricOptions options, Dice dice);
   ~Fabric();
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
-  /// The fabric of that name.
+  /// Returns the fabric of that name.
   static Fabric* find(std::string_view name);
 
   const FabricOptions& options() const { return options_; }
@@ -141,12 +144,12 @@ class Fabric {
   std::uint64_t frames = 0;
 
   // ---- faults, by the simulator -----------------------------------------------------------------------------------
-  /// Nothing arrives at `to` from `from` before that time; then all of it does, in order.
+  /// Delays everything from `from` to `to` until that time; then all of it arrives, in order.
   void hold(Rank from, Rank to, std::uint64_t until, Fault as);
-  /// The rail between two ranks is gone for good; both are told, each in its own time.
+  /// Cuts the rail between two ranks for good; both learn of it, each at its own time.
   void cut(Rank a, Rank b);
   bool is_cut(Rank a, Rank b) { return channel(a, b).cut; }
-  /// A process is gone, as by SIGKILL.
+  /// Ends a process, as by SIGKILL.
   void kill(Rank rank);
 
   // ---- by the drivers ---------------------------------------------------------------------------------------------
@@ -154,13 +157,14 @@ class Fabric {
   void detach(SimDriver& driver);
   SimDriver* driver_of(Rank rank) const { return drivers_[static_cast<std::size_t>(rank)]; }
   bool joins(Rank a, Rank b) const;
-  /// When so many bytes that leave `from` now have arrived at `to`; the ports are busy with them.
+  /// Returns when `size` bytes that leave `from` now will have arrived at `to`; keeps the ports busy with them.
   std::uint64_t pass(Rank from, Rank to, std::size_t size);
-  /// Puts a frame on its way.
+  /// Sends a frame.
   void transmit(Rank from, Rank to, Frame frame);
-  /// The sender's memory is about to go: what was taken from it counts as sent.
+  /// Reads the frames that are still in the sender's memory, which is about to go: a send that was taken counts as
+  /// sent.
   void read_all_pending(Rank from, Rank to);
-  /// The sender's memory is no longer to be read for `to`.
+  /// Drops the frames to `to` that are still in the sender's memory, which must not be read any more.
   void forget_pending(Rank from, Rank to);
   bool strikes(Fault fault, double rate) {
     if (!dice.chance(rate)) return false;
@@ -172,12 +176,12 @@ class Fabric {
   }
   std::uint64_t now() const { return world.timeline.now(); }
   std::uint64_t add_region(Rank rank, Region region);
-  /// nullptr: nothing of that name (any more).
+  /// Returns nullptr if there is no region of that name (any more).
   Region* region(Rank rank, std::uint64_t id);
-  /// Complains if somebody is still copying, which is against the contract.
+  /// Ends a region. Complains if a peer is still copying, which is against the contract.
   void drop_region(Rank rank, std::uint64_t id);
   void drop_regions(Rank rank) { regions_[static_cast<std::size_t>(rank)].clear(); }
-  /// The lines of a pair of processes, as `rank` sees them. Another process of a rank has others.
+  /// Returns the lines of a pair of processes, as `rank` sees them. Another process of a rank has others.
   SharedLines lines(const SimDriver& driver, Rank peer, std::uint64_t incarnation, int count);
 
   World world;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SimDriver: what comes in, and poll(). See sim_driver.hpp. Who, threads: see there.
-// Surprise: what a packet took of the window comes back to its sender only when its receiver has taken it, and one
-//      latency later: so a receiver that does not poll shuts its senders.
+// SimDriver: arrivals, and poll(). See sim_driver.hpp.
+//
+// A packet's part of the window returns to its sender one latency after the receiver has taken the packet. A receiver
+// that does not poll therefore blocks its senders.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -26,7 +27,7 @@ void SimDriver::on_control(Rank from, const Frame& frame) {
   Link& link = link_to(from);
   if (frame.type == Frame::Type::refuse) return lose(from, "nobody is there, or it does not want us");
   const bool other = link.incarnation != 0 && link.incarnation != frame.incarnation;
-  if (other || link.state == State::failed) {  // a process that came back: it is not the one of this job
+  if (other || link.state == State::failed) {  // a restarted process: it does not belong to this job
     Frame answer;
     answer.type = Frame::Type::refuse;
     answer.incarnation = incarnation();
@@ -66,7 +67,7 @@ void SimDriver::lose_incarnation(Rank peer, std::uint64_t its_incarnation) {
   if (link_to(peer).incarnation == its_incarnation) lose(peer, "its process is gone");
 }
 
-/// What is in our hands for that peer is the engine's again.
+/// Returns what this driver holds for that peer to the engine.
 void SimDriver::fail(Rank peer, std::string why, bool peer_is_gone) {
   link_to(peer).state = State::failed;
   fabric_->forget_pending(rank(), peer);
@@ -75,7 +76,7 @@ void SimDriver::fail(Rank peer, std::string why, bool peer_is_gone) {
        peer_is_gone});
 }
 
-/// The engine does not want that peer any more, and knows why; the peer is told.
+/// Closes a peer that the engine refused, for a reason that it knows; the peer is told.
 void SimDriver::close_link(Rank peer, Link& link) {
   link.state = State::failed;
   fabric_->forget_pending(rank(), peer);
@@ -95,11 +96,11 @@ int SimDriver::poll_impl(int budget) {
   if (!capabilities_.detects_failure) {
     for (Rank dead = context_->next_death(); dead >= 0; dead = context_->next_death()) {
       lose(dead, "the launcher says that it died");
-      tell_refused(dead);  // if another process has come in its place
+      tell_refused(dead);  // in case another process has taken its place
     }
   }
   int events = pay(budget);  // connected() comes before packets
-  std::set<Rank> later;      // the order of a peer's packets is kept
+  std::set<Rank> later;      // keeps the packets of a peer in order
   std::vector<Arrival> kept;
   while (budget > events && !inbox_.empty()) {
     Arrival arrival = std::move(inbox_.front());
@@ -124,13 +125,14 @@ int SimDriver::poll_impl(int budget) {
   return events;
 }
 
-/// Time passes in a poll, too: a connection may have come up that the engine does not know yet.
+/// Returns true if connected() is still owed. Time passes during a poll, so a connection may have come up that the
+/// engine does not know yet.
 bool SimDriver::owes_connected(Rank peer) const {
   return std::any_of(due_.begin(), due_.end(),
                      [peer](const Due& due) { return due.peer == peer && due.kind == Due::Kind::connected; });
 }
 
-/// Call backs that are owed.
+/// Makes the callbacks that are owed.
 int SimDriver::pay(int budget) {
   int events = 0;
   while (events < budget && !due_.empty()) {
@@ -170,10 +172,11 @@ Take SimDriver::deliver(Rank from, Frame& frame) {
   }
 }
 
-/// Piece by piece, as a socket would; between asking where one goes and writing it there may be polls.
+/// Delivers bulk data piece by piece, as a socket would. There may be polls between asking where a piece goes and
+/// writing it.
 Take SimDriver::deliver_bulk(Rank from, Frame& frame) {
   while (frame.done < frame.bytes.size() && link_to(from).state == State::up) {
-    if (frame.landing.empty() && !ask_where(from, frame)) return Take::taken;  // nobody wants it
+    if (frame.landing.empty() && !ask_where(from, frame)) return Take::taken;  // no receive wants the bytes
     if (fabric_->strikes(Fault::short_write, fabric_->rates.short_write)) return Take::later;
     std::size_t part = 0;
     for (const iovec& piece : frame.landing) {
@@ -199,7 +202,7 @@ bool SimDriver::ask_where(Rank from, Frame& frame) {
   return count > 0;
 }
 
-/// Its bytes do not count any more.
+/// Returns the frame's bytes to the sender's window.
 void SimDriver::done_with(Rank from, const Frame& frame) {
   if (frame.charged == 0) return;
   fabric_->world.timeline.after(

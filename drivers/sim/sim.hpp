@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The sim driver's factory: a rank of a simulated world. Its argument names the fabric ("sim:eth0").
+// Factory of the sim driver: a rank of a simulated world. Its argument names the fabric ("sim:eth0").
 //
-// Who: the simulator; it is not part of the library. Threads: a constant. Surprise: none.
+// Used by the simulator; it is not part of the library. The factory is a constant: any thread may read it.
 #pragma once
 
 #include "drivers/driver.hpp"

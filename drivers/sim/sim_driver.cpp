@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SimDriver: life, connecting, sending, arming. receive.cpp has poll(), copies.cpp what goes without the peer.
-// See sim_driver.hpp. Who, threads: see there.
-// Surprise: a shut peer (back-pressure) opens by an event of the timeline: ready() is never said in vain, and never
-//      forgotten.
+// SimDriver: opening, connecting, sending, arming, closing. See sim_driver.hpp. receive.cpp has poll(), copies.cpp has
+// the operations that the peer takes no part in.
+//
+// Back-pressure of a peer ends by an event of the timeline: ready() is never called without a cause, and never
+// forgotten.
 #include "drivers/sim/sim_driver.hpp"
 
 #include <algorithm>
@@ -115,7 +116,7 @@ Status SimDriver::take_or_refuse(Link& link, Rank peer, std::size_t size) {
   return Status::full;
 }
 
-/// Room again?
+/// Owes ready() if there is room again.
 void SimDriver::check_ready(Rank peer) {
   Link& link = link_to(peer);
   if (!link.owes_ready || link.state != State::up || link.shut_until > fabric_->now()) return;
@@ -129,7 +130,7 @@ void SimDriver::owe(Due due) {
   ring();
 }
 
-/// What comes without a peer's doorbell.
+/// Rings the own bell, for events that come without a peer's doorbell.
 void SimDriver::ring() {
   if (armed_) fabric_->world.bells.ring(bell_);
 }
@@ -176,7 +177,7 @@ Status SimDriver::send(Rank peer, Frame frame, const iovec* pieces, int count, s
   return Status::ok;
 }
 
-/// Through memory it is there at once; the peer is rung for if it sleeps.
+/// Hands a frame over. With shared memory it arrives at once, and the peer's bell is due if the peer sleeps.
 void SimDriver::hand_over(Rank peer, Link& link, Frame frame) {
   if (!has_memory()) return post(peer, std::move(frame));
   ++fabric_->frames;

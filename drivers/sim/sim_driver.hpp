@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SimDriver: the driver contract on a simulated fabric, as capricious as the contract allows.
+// SimDriver: the driver contract on a simulated fabric, as unpredictable as the contract allows.
 //
-// Who: made by sim_factory; called as driver.hpp says, and by its Fabric when something arrives.
-// Threads: one (fibers; every function that the engine calls may lose its core in `breathe`).
-// Surprise: memory fabrics deliver at once, since shared memory has no way on which something could be: the time that
-//      takes is the sender's.
+// Made by sim_factory. The engine calls it as drivers/driver.hpp says, and its Fabric calls it when something arrives.
+// Everything runs on one thread, in fibers; every function that the engine calls may lose its core in `breathe`.
 //
 //   Fabric ──arrived()──▶ inbox_ ──poll()──▶ DriverEvents::packet      later: back to the front of inbox_
 //                         due_   ──poll()──▶ connected, failed, ready, done
+//
+// Memory fabrics deliver at once, as shared memory has no wire with frames in flight: the sender spends the time.
 #pragma once
 
 #include <deque>
@@ -36,9 +36,9 @@ class SimDriver final : public Driver {
     const auto link = links_.find(peer);
     return link != links_.end() && link->second.state == State::up && !link->second.ending;
   }
-  /// failed() will follow, after what has arrived, unless it has already.
+  /// Makes failed() follow, after everything that has arrived, unless it was called already.
   void lose(Rank peer, const std::string& why, bool peer_is_gone = true);
-  /// What has arrived from there and was not looked at is gone, as after the reset of a connection.
+  /// Drops the unread arrivals from `peer`, as the reset of a connection does.
   void discard(Rank peer) {
     std::erase_if(inbox_, [peer](const Arrival& arrival) {
       const Frame::Type type = arrival.frame.type;
@@ -57,7 +57,7 @@ class SimDriver final : public Driver {
     std::uint64_t shut_until = 0;  ///< back-pressure
     bool owes_ready = false;
     bool rings = false;   ///< the last send found the receiver asleep
-    bool ending = false;  ///< failed() is on its way
+    bool ending = false;  ///< failed() will follow
   };
   struct Due {
     enum class Kind : std::uint8_t { connected, failed, ready, done };
@@ -72,7 +72,7 @@ class SimDriver final : public Driver {
     Rank from;
     Frame frame;
   };
-  /// What an exposure's bytes are.
+  /// Content of an exposure's bytes.
   struct Exposed {
     std::uint64_t region;
     std::int64_t rank;
@@ -136,7 +136,7 @@ class SimDriver final : public Driver {
   std::vector<std::byte, Counted<std::byte>> reserved_;
   int bell_ = -1;
   bool armed_ = false, in_poll_ = false;
-  int wakes_owed_ = 0;  ///< wants_wake() said so, wake() has not come
+  int wakes_owed_ = 0;  ///< calls that wants_wake() asked for, and wake() has not seen yet
 };
 
 }  // namespace canele::drivers::sim

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Timeline: virtual time, and what will happen when. Also the dice: every random choice of a simulated world.
+// Timeline: virtual time, and the future events. Also Dice: every random choice of a simulated world.
 //
-// Who: the sim driver's fabrics, and the simulator. Threads: one.
-// Surprise: things due at the same time happen in the order in which they were asked for, so that a seed always gives
-//     the same run.
+// Used by the sim driver's fabrics and by the simulator, on one thread. Events that are due at one time happen in the
+// order of their requests, so that a seed always gives the same run.
 //
 //   heap_:  (time, number) smallest first ──▶ Action        rejected: a calendar queue; the heap is no bottleneck
 #pragma once
@@ -29,13 +28,13 @@ class Dice {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  /// 0 … below - 1.
+  /// Returns a number from 0 to below - 1.
   std::uint64_t under(std::uint64_t below) { return below == 0 ? 0 : next() % below; }
   std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + under(high - low + 1); }
   bool chance(double probability) {
     return probability > 0 && static_cast<double>(next() >> 11) * 0x1p-53 < probability;
   }
-  /// Another sequence, fixed by this one and `salt`.
+  /// Returns another sequence, determined by this one and `salt`.
   Dice split(std::uint64_t salt) { return Dice(next() ^ (salt * 0xd6e8feb86659fd93u)); }
 
  private:
@@ -48,17 +47,17 @@ class Timeline {
 
   std::uint64_t now() const { return now_; }
   bool empty() const { return heap_.empty(); }
-  /// When the next action is due; ~0: there is none.
+  /// Returns when the next action is due; ~0: there is none.
   std::uint64_t next() const { return heap_.empty() ? ~std::uint64_t{0} : heap_.front().time; }
 
-  /// `time` may be past: then as soon as possible.
+  /// Schedules an action. `time` may be past: then as soon as possible.
   void at(std::uint64_t time, Action action) {
     heap_.push_back({std::max(time, now_), ++last_number_, std::move(action)});
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
   void after(std::uint64_t delay, Action action) { at(now_ + delay, std::move(action)); }
 
-  /// Moves on to the next action and does it.
+  /// Advances to the next action and runs it.
   void step() {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     Entry entry = std::move(heap_.back());
@@ -67,7 +66,7 @@ class Timeline {
     ++steps_;
     entry.action();
   }
-  /// Time goes by without an action. Not beyond next().
+  /// Advances the time without an action, not beyond next().
   void move_to(std::uint64_t time) { now_ = std::max(now_, std::min(time, next())); }
   std::uint64_t steps() const { return steps_; }
 

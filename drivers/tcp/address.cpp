@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Listening and addresses; see address.hpp. Who, threads: see there.
-// Surprise: bridges of virtual machines and containers carry the same address on every host, so they are tried
-//      last.
+// Listening and addresses. See address.hpp.
+//
+// Bridges of virtual machines and containers carry identical addresses on every host, so they are tried last.
 #include "drivers/tcp/address.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool parse_port(const std::string& text, std::uint16_t* port, std::string* why) 
   return false;
 }
 
-/// Listens on `where`, or on the next port that is free if a first port is given.
+/// Listens on `where`, or on the next free port if a first port is given.
 bool listen_from(Endpoint where, std::vector<net::UniqueFd>* sockets, std::uint16_t* port, std::string* why) {
   const int first = where.port();
   const int last = first == 0 ? 0 : std::min(first + ports_to_try - 1, 65535);
@@ -61,7 +61,7 @@ bool is_virtual(const std::string& name) {
   return false;
 }
 
-/// All interfaces: one socket per address family, any of the two is enough.
+/// Listens on all interfaces with one socket per address family; either family is enough.
 bool listen_everywhere(std::uint16_t first, const std::vector<Interface>& all, std::vector<net::UniqueFd>* sockets,
                        std::vector<Endpoint>* published, std::string* why) {
   for (const bool v6 : {false, true}) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where a rank listens, and how the others learn it.
+// Where a rank listens, and how the other ranks learn it.
 //
-// Who: the connector. Threads: no shared state.
-// Surprise: the loopback addresses are published too, and are used exactly if the host id is ours.
+// Used by the connector. No shared state, so any thread may call.
 //
 //   Address, little-endian:  0 u32 magic  4 u16 wire version  6 u16 count  8 u64 host id  16 u64 incarnation
 //                            24 count × 24 bytes: Endpoint::pack
+//
+// The loopback addresses are published too. A peer uses them exactly if the host id is its own.
 #pragma once
 
 #include <span>
@@ -18,7 +19,7 @@
 
 namespace canele::drivers::tcp {
 
-/// Listens where the settings say; appends the sockets, and the endpoints to publish. False and *why otherwise.
+/// Listens where the settings say; appends the sockets, and the endpoints to publish. False and *why on failure.
 bool start_listening(const std::string& interface_name, const std::string& port, std::vector<net::UniqueFd>* sockets,
                      std::vector<net::Endpoint>* published, std::string* why);
 
@@ -29,10 +30,10 @@ struct PeerAddress {
 };
 
 Address pack_address(const PeerAddress& address);
-/// False: not an address of this driver, or of another wire version.
+/// Parses an address. Returns false if it is not an address of this driver.
 bool unpack_address(std::span<const std::byte> bytes, PeerAddress* out);
 
-/// The endpoints worth trying from this host, best first.
+/// Returns the endpoints worth trying from this host, best first.
 std::vector<net::Endpoint> candidates(const PeerAddress& peer, std::uint64_t own_host);
 
 }  // namespace canele::drivers::tcp

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Making connections; see connector.hpp. Who, threads: see there.
-// Surprise: a handshake that ends without a refusal is begun again (the peer's lobby was crowded, or it was too
-//      busy to answer in time); only the number of retries is limited.
+// Making connections. See connector.hpp.
+//
+// A handshake that ends without a refusal is retried: the peer's lobby was full, or the peer was too busy to answer in
+// time. Only the number of retries is limited.
 #include "drivers/tcp/connector.hpp"
 
 #include <fcntl.h>
@@ -21,7 +22,7 @@ using net::Handshake;
 constexpr std::uint64_t dial_limit_ns = 10'000'000'000;  // for the TCP connection alone
 constexpr int max_retries = 32;
 
-/// Is a non-blocking connect over, well or badly?
+/// Returns true if a non-blocking connect has ended, with success or failure.
 bool dial_over(int fd) {
   pollfd one = {fd, POLLOUT, 0};
   return ::poll(&one, 1, 0) > 0;
@@ -96,7 +97,8 @@ void Connector::set_known(Rank rank, Known known) {
   watch_listeners(up_ < context_.size - 1);
 }
 
-/// Off: what connects waits in the kernel's queue, which is made short. False and errno if it could not be turned on.
+/// Turns the listeners on or off. While they are off, new connections wait in the kernel's queue, which is made short.
+/// Returns false and errno if they could not be turned on.
 bool Connector::watch_listeners(bool on) {
   if (on == listening_) return true;
   listening_ = on;
@@ -112,7 +114,7 @@ bool Connector::watch_listeners(bool on) {
   return listening_ == on;
 }
 
-// ------------------------------------------------------------------------------------------------------ strangers
+// ------------------------------------------------------------------------------------------ unauthenticated peers
 
 void Connector::serve_strangers(std::uint64_t now) {
   if (!listening_ && up_ < context_.size - 1) watch_listeners(true);
@@ -120,7 +122,7 @@ void Connector::serve_strangers(std::uint64_t now) {
   if (lobby_.drop_silent(context_) > 0) door_.met_stranger();
   epoll_event found[net::Door::most_events];
   const int count = door_.ready(found);
-  // Guests first: with each newcomer an old one may have to go.
+  // Guests first: each new connection may require that an old one is dropped.
   for (const Source which : {Source::lobby, Source::listener}) {
     for (int i = 0; i < count && door_.may_act(); ++i) {
       if (static_cast<Source>(found[i].data.u64 >> 32) != which) continue;
@@ -142,7 +144,7 @@ void Connector::step_guest(std::uint32_t id) {
   if (came == net::Lobby::Came::dropped) door_.met_stranger();
 }
 
-/// Takes one connection out of the kernel's queue. False: there is none, or no room for it now.
+/// Accepts one connection from the kernel's queue. Returns false if there is none, or no room for it at present.
 bool Connector::accept_guest(int listener) {
   if (!lobby_.has_place(context_)) {
     door_.met_stranger();
@@ -163,11 +165,12 @@ bool Connector::accept_guest(int listener) {
     lobby_.drop(context_, id, "it cannot be watched (epoll_ctl): " + net::error_text(errno));
     return true;
   }
-  step_guest(id);  // its first words are there, as a rule
+  step_guest(id);  // its first bytes are usually there already
   return true;
 }
 
-/// A connection cannot be accepted. Left in the queue it would keep the listener readable.
+/// Closes a connection that cannot be accepted for lack of descriptors. Left in the queue it would keep the listener
+/// readable.
 void Connector::turn_away(int listener) {
   const int error = errno;
   door_.met_stranger();
@@ -186,7 +189,8 @@ void Connector::on_proven(net::Lobby::Guest&& guest) {
   door_.proven();
   const Rank rank = guest.handshake.peer();
   const auto found = contacts_.find(rank);
-  // An inbound connection that we were still answering has been given up by the peer, or it would not come again.
+  // The peer has given up an inbound connection that this end was still answering; otherwise it would not connect
+  // again.
   const bool connecting = found != contacts_.end() && !found->second.inbound;
   const net::Inbound what = net::resolve_inbound(self_.rank, rank, connecting, at(rank) != Known::nothing);
   if (what == net::Inbound::refuse) {
@@ -213,7 +217,7 @@ void Connector::on_proven(net::Lobby::Guest&& guest) {
   }
 }
 
-/// Answers an inbound connection; an own attempt is dropped for it.
+/// Answers an inbound connection; drops this end's own attempt in its favour.
 void Connector::take(Contact& contact, std::unique_ptr<net::Lobby::Guest> guest) {
   contact.handshake.reset();
   contact.fd.reset();
@@ -222,7 +226,8 @@ void Connector::take(Contact& contact, std::unique_ptr<net::Lobby::Guest> guest)
   mark_due(contact);
 }
 
-/// A fresh socket without room is one whose host lacks memory: no event may come when it has some again.
+/// Schedules another step if output is left. A fresh socket without room means that its host lacks memory: epoll may
+/// report no event when memory is available again.
 void Connector::push_again(Contact& contact, const Handshake& handshake) {
   if (handshake.wants_write()) mark_due(contact);
 }
@@ -233,7 +238,7 @@ void Connector::mark_due(Contact& contact) {
   due_.push_back(contact.rank);
 }
 
-/// Begins with candidate `next`. What goes wrong at once is kept for advance(), which may call back.
+/// Begins with candidate `next`. An immediate failure is kept for advance(), which may call back.
 void Connector::dial(Contact& contact) {
   contact.handshake.reset();
   contact.dialed = false;
@@ -241,7 +246,7 @@ void Connector::dial(Contact& contact) {
   contact.since_ns = context_.now_ns();
   contact.fd = net::start_connect(contact.candidates[contact.next]);
   if (!contact.fd && net::is_out_of_descriptors(errno) && !lobby_.empty()) {
-    lobby_.clear();  // strangers do not keep us from ranks
+    lobby_.clear();  // unauthenticated peers must not keep ranks from connecting
     contact.fd = net::start_connect(contact.candidates[contact.next]);
   }
   if (!contact.fd ||
@@ -300,7 +305,7 @@ void Connector::advance(Contact& contact, Sink& sink) {
   give_up(contact, sink);
 }
 
-/// Has the TCP connection come about?
+/// Checks whether the TCP connection is established.
 void Connector::check_dial(Contact& contact) {
   if (contact.dialed) return;
   int error = contact.dial_error;
@@ -337,7 +342,7 @@ void Connector::advance_inbound(Contact& contact, Sink& sink) {
     case Handshake::State::identified:
       return push_again(contact, contact.inbound->handshake);
   }
-  // The peer left before it had our answer: as if it had never come.
+  // The peer left before it had this end's answer: proceed as if it had never connected.
   contact.inbound.reset();
   if (!contact.wanted) {
     contacts_.erase(contact.rank);
@@ -352,7 +357,7 @@ void Connector::finish(Contact& contact, const Handshake& handshake, net::Unique
   const Rank rank = contact.rank;
   const std::uint64_t incarnation = handshake.peer_incarnation();
   const std::string where = net::remote_endpoint(fd.get()).text();
-  contacts_.erase(rank);  // closes what lost
+  contacts_.erase(rank);  // closes the losing connection
   set_known(rank, Known::up);
   sink.established(rank, incarnation, std::move(fd), where);
 }
@@ -360,7 +365,7 @@ void Connector::finish(Contact& contact, const Handshake& handshake, net::Unique
 void Connector::give_up(Contact& contact, Sink& sink) {
   const Rank rank = contact.rank;
   const std::string reason = contact.problem;
-  // Refused on this host: the process that listened is gone. From elsewhere it may be a firewall.
+  // Connection refused on this host: the process that listened is gone. From another host a firewall may be the reason.
   const bool lost = contact.refused && contact.same_host;
   contacts_.erase(rank);
   set_failed(rank);

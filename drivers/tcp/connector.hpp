@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Connector: everything about a peer until its connection is authenticated: listening, dialing, the two at once.
+// Connector: handles a peer until its connection is authenticated: listening, dialing, simultaneous connections.
 //
-// Who: the tcp driver. Threads: one at a time.
-// Surprise: an attempt whose TCP connection stands has no time limit: a peer that computes and does not poll is
-//      alive. Its kernel keeps the connection; keep-alive finds a dead host.
+// Used by the tcp driver, by one thread at a time.
 //
 //   inbound:   listener ──▶ Lobby ──proven──▶ Contact.inbound ──flushed──▶ established()
 //                                   └─hold──▶ Contact.held (the own attempt goes first: net::resolve_inbound)
 //   outbound:  connect() ──▶ Contact: dial next candidate ──▶ Handshake ──▶ established()
 //                                     ▲──── next ────┘ none left ──▶ held, else gave_up()
 //
-// A Contact exists only while a connection is being made; afterwards one byte per rank tells "up" or "failed".
+// A Contact exists only while a connection is being made. Afterwards one byte per rank tells "up" or "failed".
 //
 // Listeners and the lobby lie behind a net::Door: serve_strangers() looks there on a budget, after all other work of a
-// poll. Once all ranks are up nothing listens; when one fails, its next process is to be refused in words.
+// poll. Once all ranks are up, the driver does not listen. When a rank fails it listens again, so that the next process
+// of that rank is rejected with a reason.
+//
+// An attempt has no time limit once its TCP connection is established: a peer that computes and does not poll is alive.
+// The peer's kernel keeps the connection; keep-alive detects a dead host.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +35,17 @@
 
 namespace canele::drivers::tcp {
 
-/// What an epoll event belongs to, with a rank or index, in 64 bits.
+/// What an epoll event belongs to; event_tag() packs it with a rank or index into 64 bits.
 enum class Source : std::uint32_t { listener, lobby, contact, link, timer, door };
 inline std::uint64_t event_tag(Source source, std::uint32_t which) {
   return std::uint64_t{static_cast<std::uint32_t>(source)} << 32 | which;
 }
-/// Adds `fd` to the epoll set, or changes its tag; edge-triggered but for the timer. False and errno on failure.
+/// Adds `fd` to the epoll set, or changes its tag. Edge-triggered except for the timer. False and errno on failure.
 bool watch(int epoll, int fd, Source source, std::uint32_t which, bool added_before);
 
 class Connector {
  public:
-  /// What comes out of it. Called from step() only.
+  /// Receives the results. Called from step() only.
   class Sink {
    public:
     virtual void established(Rank rank, std::uint64_t incarnation, net::UniqueFd fd, const std::string& where) = 0;
@@ -55,26 +57,26 @@ class Connector {
 
   Connector(DriverContext& context, int epoll);
 
-  /// Listens and makes the address. False and *why.
+  /// Listens and makes the address. False and *why on failure.
   bool open(Address* address, std::string* why);
   bool reaches_remote() const { return reaches_remote_; }
 
   Status connect(Rank peer, std::span<const std::byte> address);
-  /// Makes everything go on that can. `source`: what epoll told; call it once for each.
+  /// Handles an event of epoll; call it once for each. `source`: what the event belongs to.
   void on_event(Source source, std::uint32_t which);
   /// Does what is due. Returns true if anything moved.
   bool step(Sink& sink);
-  /// Answers, or at least looks at, some of what has proven nothing. `now` is the time.
+  /// Accepts and serves some of the unauthenticated peers. `now` is the time in nanoseconds.
   void serve_strangers(std::uint64_t now);
-  /// step() has something to do without any event.
+  /// Returns true if step() has something to do without any event.
   bool restless() const { return !due_.empty(); }
-  /// The engine may sleep as far as strangers are concerned; what they have said may then wake it.
+  /// Returns true if the unauthenticated peers allow the engine to sleep; their data may then wake it.
   bool may_sleep(std::uint64_t now) { return door_.may_sleep(now); }
-  /// Strangers have said something, and their budget allows to look at it.
+  /// Returns true if unauthenticated peers have sent something, and their budget allows to handle it.
   bool strangers_due(std::uint64_t now) const { return door_.is_due(now); }
-  /// Connections to ranks are being made.
+  /// Returns true while connections to ranks are being made.
   bool connecting() const { return !contacts_.empty(); }
-  /// Attempts or unproven guests exist, which have time limits.
+  /// Returns true while there are attempts or unproven guests, which have time limits.
   bool waiting() const { return connecting() || !lobby_.empty(); }
 
   bool knows_up(Rank rank) const { return at(rank) == Known::up; }
@@ -90,20 +92,20 @@ class Connector {
     Rank rank = 0;
     bool wanted = false;  ///< the engine called connect()
     bool same_host = false;
-    bool dialed = false;  ///< the TCP connection stands
+    bool dialed = false;  ///< the TCP connection is established
     bool due = false;     ///< is in due_
     int retries = 0;
-    int dial_error = 0;  ///< of a dial that failed at once
+    int dial_error = 0;  ///< of a dial that failed immediately
     std::vector<net::Endpoint> candidates;
-    std::size_t next = 0;  ///< candidate that is being tried
+    std::size_t next = 0;  ///< the candidate that is being tried
     std::uint64_t incarnation = 0;
     std::uint64_t since_ns = 0;
     net::UniqueFd fd;
     std::optional<net::Handshake> handshake;
-    std::unique_ptr<net::Lobby::Guest> inbound;  ///< answered; its last bytes are going out
+    std::unique_ptr<net::Lobby::Guest> inbound;  ///< answered; its last bytes are being sent
     std::unique_ptr<net::Lobby::Guest> held;     ///< proven, not answered
-    bool refused = false;                        ///< nobody listens there
-    std::string problem;                         ///< what the last attempt failed of
+    bool refused = false;                        ///< no process listens there
+    std::string problem;                         ///< why the last attempt failed
   };
 
   Known at(Rank rank) const { return known_[static_cast<std::size_t>(rank)]; }
@@ -131,9 +133,9 @@ class Connector {
   std::uint64_t host_ = 0;
   bool reaches_remote_ = false;
   bool listening_ = false;  ///< the listeners are behind the door
-  Rank up_ = 0;             ///< ranks that are up
+  Rank up_ = 0;             ///< number of ranks that are up
   std::vector<net::UniqueFd> listeners_;
-  net::UniqueFd spare_;  ///< given up for a moment to accept and close a connection when descriptors are spent
+  net::UniqueFd spare_;  ///< released for a moment to accept and close a connection when no descriptors are left
   net::Door door_;
   net::Lobby lobby_;
   net::Once once_;

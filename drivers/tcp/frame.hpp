@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The frames on a tcp connection once the handshake is over.
+// The frames on a tcp connection after the handshake.
 //
 //    0 u32 length of the payload   4 u8 kind   5 u8 zero   6 u16 mark     packet: payload follows, 1 … max_packet bytes
 //    8 u64 key  16 u64 offset                                             bulk only: payload follows, 1 … 1 GiB
 //
-// Who: sender and receiver. Threads: pure functions.
-// Surprise: the mark says nothing; it makes a stream that lost its place show within a frame.
+// Used by sender and receiver. Pure functions: any thread. The mark carries no information: it reveals within one frame
+// that the stream has lost synchronisation.
 #pragma once
 
 #include <cstddef>

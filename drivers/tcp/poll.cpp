@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// TcpDriver::poll() and what belongs to it, top-down. Who, threads: see tcp_driver.hpp.
-// Surprise: links are marked dead while lists are being walked and taken out at the end (sweep), because a call
-//      back may send, and a send may add to the lists.
+// TcpDriver::poll() and its parts, top-down. See tcp_driver.hpp.
+//
+// Links are only marked dead while lists are being walked, and are removed at the end (sweep()). The reason: a callback
+// may send, and a send may add to the lists.
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -17,13 +18,16 @@
 namespace canele::drivers::tcp {
 namespace {
 
-constexpr std::size_t few_links = 4;  // up to here all sockets are read, without asking epoll
+constexpr std::size_t few_links = 4;  // with at most this many, all sockets are read without asking epoll
 constexpr int events_per_look = 64;
-// Epoll tells of strangers and timers then: it is asked every look_every_ns, by the first poll that finds nothing.
+// Epoll then reports only unauthenticated peers and timers. The first poll that finds nothing after look_every_ns asks
+// it.
 constexpr std::uint64_t look_every_ns = 50'000;
-constexpr int polls_per_clock = 8;  // the clock, too, is read only so often
-constexpr int longest_look = 1024;  // polls between two looks, at most: some always find something, clocks stand still
-constexpr int polls_awake = 1024;   // who has polled so often and not slept will find out by itself what comes
+constexpr int polls_per_clock = 8;  // the clock is read every so many polls only.
+// Most polls between two looks: some polls always find something, and clocks may stand still.
+constexpr int longest_look = 1024;
+// After so many polls without a sleep, the sockets leave the epoll set: the thread polls them anyway.
+constexpr int polls_awake = 1024;
 
 }  // namespace
 
@@ -46,7 +50,7 @@ int TcpDriver::poll_impl(int budget) {
   return events + reported_;
 }
 
-/// The few links there are, whatever epoll thinks of them.
+/// Reads the few links that there are, whatever epoll reports.
 int TcpDriver::read_all(int* budget) {
   int events = 0;
   for (Link* link : readable_) link->readable = false;
@@ -55,8 +59,8 @@ int TcpDriver::read_all(int* budget) {
   return events;
 }
 
-/// found: this poll has reported something, so its caller has better to do.
-/// What arm() has noted is looked after by the next poll, or arm() would refuse again.
+/// Decides whether to ask epoll. `found`: this poll has reported something, so its caller has other work. What arm()
+/// has noted is handled by the next poll; otherwise arm() would refuse again.
 bool TcpDriver::must_look(bool found) {
   if (up_.empty() || up_.size() > few_links || blocked_ > 0 || connector_->connecting() ||
       connector_->strangers_due(last_look_ns_)) {
@@ -67,7 +71,7 @@ bool TcpDriver::must_look(bool found) {
   return context_->now_ns() - last_look_ns_ >= look_every_ns;
 }
 
-/// Asks epoll, and notes what it says.
+/// Asks epoll, and notes its events.
 void TcpDriver::look() {
   polls_since_look_ = 0;
   last_look_ns_ = context_->now_ns();
@@ -95,7 +99,7 @@ void TcpDriver::on_link_event(Rank rank, std::uint32_t what) {
   if ((what & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) link->sender.unblock();
 }
 
-/// Links that epoll has named, or that had more than a fair share.
+/// Reads the links that epoll has named, or that had more data than their fair share.
 int TcpDriver::read_readable(int* budget) {
   int events = 0;
   const std::vector<Link*> now = std::exchange(readable_, {});
@@ -106,7 +110,7 @@ int TcpDriver::read_readable(int* budget) {
   return events;
 }
 
-/// Delivers what came from one peer. Keeps it marked exactly if there is more to do without a new event.
+/// Delivers what arrived from one peer. Keeps it marked exactly if there is more to do without a new event.
 int TcpDriver::read_link(Link& link, int* budget) {
   if (link.dead) return 0;
   if (*budget <= 0) {
@@ -138,7 +142,7 @@ std::string TcpDriver::what_broke(const Link& link) {
   return "the connection broke: " + net::error_text(link.sender.error());
 }
 
-/// Pushes stuck frames, returns tokens, and says ready() where that is owed.
+/// Sends the rest of stuck frames, returns tokens, and calls ready() where it is owed.
 int TcpDriver::write_links() {
   int events = 0;
   blocked_ = 0;
@@ -167,8 +171,8 @@ int TcpDriver::write_links() {
   return events;
 }
 
-/// Every few seconds: has the peer's kernel stopped to answer? (A peer that only computes has not: its kernel
-/// acknowledges.)
+/// Checks every few seconds whether the peer's kernel has stopped to answer. (The kernel of a peer that only computes
+/// still acknowledges.)
 void TcpDriver::look_after_links() {
   links_due_ = false;
   for (Link* link : up_) {
@@ -176,7 +180,8 @@ void TcpDriver::look_after_links() {
     socklen_t size = sizeof info;
     if (link->dead || ::getsockopt(link->fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
     const bool unanswered = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
-    // Keep-alive makes the peer's kernel answer three times as often, so this is silence, not idleness.
+    // Keep-alive makes the peer's kernel answer three times within this limit, so a longer silence is no idle
+    // connection.
     if (unanswered && info.tcpi_last_ack_recv > 1000u * static_cast<unsigned>(silence_s_)) {
       fail(*link, true, "no answer from its host for " + std::to_string(silence_s_) + " s (CANELE_TCP_SILENCE)");
     }
@@ -184,17 +189,18 @@ void TcpDriver::look_after_links() {
   set_timer();
 }
 
-/// The timer runs exactly while there is something with a time limit.
+/// Runs the timer exactly while there is something with a time limit.
 void TcpDriver::set_timer() {
   const bool wanted = !up_.empty() || connector_->waiting();
   if (wanted == timer_set_) return;
   itimerspec when = {};
   when.it_value.tv_sec = when.it_interval.tv_sec = wanted ? std::max(1, silence_s_ / 6) : 0;
-  if (::timerfd_settime(timer_.get(), 0, &when, nullptr) == 0) timer_set_ = wanted;  // else the next call tries again
+  // Otherwise the next call tries again.
+  if (::timerfd_settime(timer_.get(), 0, &when, nullptr) == 0) timer_set_ = wanted;
 }
 
-/// Links that are not in the epoll set come back to it, and tell what they have by now. One that cannot is lost: the
-/// next poll() says so.
+/// Puts links back into the epoll set, which then reports what they have by now. A link that cannot be added is lost:
+/// the next poll() reports it.
 void TcpDriver::watch_all() {
   for (Link* link : up_) {
     if (link->dead || link->watched) continue;
@@ -207,7 +213,8 @@ void TcpDriver::watch_all() {
   polls_since_arm_ = 0;
 }
 
-/// Nobody sleeps: the kernel need not note each arrival, which costs its sender 0.12 us of 3.4.
+/// Takes the links out of the epoll set. While no thread sleeps, the kernel need not record each arrival for epoll,
+/// which costs the arrival's sender time.
 void TcpDriver::unwatch_all() {
   if (up_.size() > few_links || !writers_.empty()) return;
   for (Link* link : up_) {
@@ -233,14 +240,14 @@ void TcpDriver::mark_readable(Link& link) {
 }
 
 void TcpDriver::mark_writing(Link& link) {
-  if (link.sender.blocked() && !link.watched) {  // epoll tells when there is room
+  if (link.sender.blocked() && !link.watched) {  // epoll reports when there is room
     watch_all();
   }
   if (std::exchange(link.writing, true)) return;
   writers_.push_back(&link);
 }
 
-/// `tell`: with a call back; without if the engine knows already.
+/// Marks a link as failed. `tell`: with a callback; without one if the engine knows already.
 void TcpDriver::fail(Link& link, bool tell, const std::string& what) {
   link.dead = true;
   ++dead_;

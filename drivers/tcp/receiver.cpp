@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The incoming half of one connection; see receiver.hpp. Who, threads: see there.
-// Surprise: if the pieces of the user's memory are small on average, bulk data goes through the buffer after all:
-//      a readv of many small pieces costs more than the copy.
+// The incoming half of one connection. See receiver.hpp.
+//
+// Bulk data goes through the buffer after all if the pieces of the user's memory are small on average. A readv of many
+// small pieces costs more than the copy.
 #include "drivers/tcp/receiver.hpp"
 
 #include <sys/socket.h>
@@ -17,9 +18,9 @@
 namespace canele::drivers::tcp {
 namespace {
 
-constexpr int max_pieces = 63;             // per readv, the buffer being one more
-constexpr std::size_t worth_direct = 512;  // average bytes per piece from which data is read in place (not measured)
-constexpr int fair_reads = 16;             // reads from one peer per poll
+constexpr int max_pieces = 63;             // per readv, plus one for the buffer.
+constexpr std::size_t worth_direct = 512;  // average bytes per piece from which data is read in place (not measured).
+constexpr int fair_reads = 16;             // reads from one peer per poll.
 
 std::uint64_t total(const iovec* pieces, int count) {
   std::uint64_t sum = 0;
@@ -44,7 +45,7 @@ Receiver::Outcome Receiver::drain(int fd, DriverEvents& events, bool to_the_end,
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::dry;
       return end(n);
     }
-    // A short read emptied the socket: one system call less.
+    // A short read has emptied the socket: this saves one system call.
     emptied = static_cast<std::size_t>(n) < asked && !to_the_end;
   }
 }
@@ -81,7 +82,8 @@ Receiver::Outcome Receiver::parse(DriverEvents& events, int* budget, int* report
   }
 }
 
-/// Looks at the frame at begin_. False: nonsense. *complete: its header is all there, and taken in.
+/// Reads the header of the frame at begin_. Returns false if it is malformed. *complete: the whole header is there, and
+/// has been processed.
 bool Receiver::read_header(bool* complete) {
   if (buffered() < packet_header) return true;
   const std::byte* at = buffer_.get() + begin_;
@@ -118,7 +120,7 @@ bool Receiver::read_header(bool* complete) {
   return true;
 }
 
-/// The part of bulk data that came into the buffer.
+/// Copies the part of bulk data that arrived in the buffer.
 void Receiver::copy_bulk(DriverEvents& events, int* reported) {
   iovec pieces[max_pieces];
   const std::size_t here = std::min<std::uint64_t>(buffered(), bulk_left_);
@@ -146,7 +148,7 @@ void Receiver::copy_bulk(DriverEvents& events, int* reported) {
   events.landed(from_, bulk_key_, offset, copied);
 }
 
-/// Reads once. *asked: how much would have fitted.
+/// Reads once. *asked: how many bytes would have fitted.
 ssize_t Receiver::fill(int fd, DriverEvents& events, std::size_t* asked, int* reported) {
   if (begin_ > 0) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, buffered());
@@ -164,7 +166,7 @@ ssize_t Receiver::fill(int fd, DriverEvents& events, std::size_t* asked, int* re
   return n;
 }
 
-/// Reads bulk data to its destination. *asked stays 0 if it goes through the buffer instead.
+/// Reads bulk data to its destination. *asked stays 0 if the data goes through the buffer instead.
 ssize_t Receiver::read_bulk(int fd, DriverEvents& events, std::size_t* asked, int* reported) {
   iovec pieces[max_pieces + 1];
   int count = events.landing(from_, bulk_key_, bulk_offset_, bulk_left_, pieces, max_pieces);

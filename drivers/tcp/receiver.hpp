@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Receiver: the incoming half of one connection: bytes into packets, bulk data into the memory that the engine names.
+// Receiver: the incoming half of one connection. Splits bytes into packets, and puts bulk data into the memory that the
+// engine names.
 //
-// Who: the tcp driver, from poll(). Threads: one at a time.
-// Surprise: bulk data bypasses the buffer once its header is read: readv puts it straight into the user's memory,
-//      and what follows it into the buffer, in one call. The engine is asked again before every read, so it may
-//      withdraw memory between two polls.
+// Used by the tcp driver, from poll(), by one thread at a time.
 //
 //   buffer_:  [ read and done | frames not looked at | free ]
 //             0            begin_                 end_     receive_buffer
 //
-// Rejected: a ring. A frame would come in two parts; here the odd part of a frame at the end is moved to the front.
+// Bulk data bypasses the buffer once its header is read. One readv puts it straight into the user's memory, and what
+// follows it into the buffer. The engine is asked again before every read, so it may withdraw memory between two polls.
+//
+// Rejected: a ring. A frame would come in two parts; here the incomplete frame at the end is moved to the front.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +29,18 @@ class Receiver {
   explicit Receiver(Rank from) : from_(from), buffer_(new std::byte[receive_buffer]) {}
 
   enum class Outcome : std::uint8_t {
-    dry,      ///< all that was there is delivered
-    more,     ///< there may be more; the budget or the fair share is spent
-    stalled,  ///< packet() answered later: present it again
-    refused,  ///< packet() answered refused: close without a word
-    ended     ///< no more will come: reason() says why
+    dry,      ///< everything that was there is delivered.
+    more,     ///< there may be more; the budget or the fair share is used up.
+    stalled,  ///< packet() answered later: present it again.
+    refused,  ///< packet() answered refused: close without a report.
+    ended     ///< no more will come: reason() says why.
   };
 
-  /// Reads and delivers up to *budget packets (counted down); adds what it reported to *events.
+  /// Reads and delivers up to *budget packets (counted down); adds the number of its reports to *reported.
   /// `to_the_end`: the stream is known to end soon, so look for the end even after a short read.
   Outcome drain(int fd, DriverEvents& events, bool to_the_end, int* budget, int* reported);
 
-  /// Data or half a frame has come that is not delivered.
+  /// Returns true if data or a part of a frame has arrived that is not delivered.
   bool mid_frame() const { return begin_ != end_ || bulk_left_ > 0; }
   const std::string& reason() const { return reason_; }
 
@@ -53,9 +54,9 @@ class Receiver {
   std::size_t buffered() const { return end_ - begin_; }
 
   Rank from_;
-  bool dropping_ = false;  ///< nobody wants the rest of this bulk frame
+  bool dropping_ = false;  ///< no receive wants the rest of this bulk frame
   std::size_t begin_ = 0, end_ = 0;
-  std::size_t packet_size_ = 0;  ///< of the packet at begin_, header off; 0: not looked at yet
+  std::size_t packet_size_ = 0;  ///< of the packet at begin_, without its header; 0: not read yet
   std::uint64_t bulk_left_ = 0, bulk_key_ = 0, bulk_offset_ = 0;
   std::unique_ptr<std::byte[]> buffer_;
   std::string reason_;

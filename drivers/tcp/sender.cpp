@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The outgoing half of one connection; see sender.hpp. Who, threads: see there.
-// Surprise: one call gives the kernel at most `burst` bytes, so that a transfer of 1 GiB does not keep the other
-//      peers waiting.
+// The outgoing half of one connection. See sender.hpp.
+//
+// One call gives the kernel at most `burst` bytes, so that a transfer of 1 GiB does not delay the other peers.
 #include "drivers/tcp/sender.hpp"
 
 #include <sys/socket.h>
@@ -56,13 +56,14 @@ Status Sender::send(int fd, const FrameHeader& header, const iovec* pieces, int 
   keep_rest(header, pieces, count, sent);
   blocked_ = sent < asked;
   token_ = token;
-  // A packet of very many pieces: the kernel took all that one call can carry, so go on at once.
+  // A packet of very many pieces: the kernel took all that one call can carry, so continue at once.
   Token ignored;
   if (!blocked_ && total <= burst && push(fd, &ignored)) return Status::ok;
   return Status::pending;
 }
 
-/// One contiguous frame: cheaper for the kernel than a list of three tiny pieces, and its rest is cheap to keep.
+/// Sends one contiguous frame. That costs the kernel less than a list of three tiny pieces, and the rest is cheap to
+/// keep.
 Status Sender::send_small(int fd, const FrameHeader& header, const iovec* pieces, int count, std::size_t size) {
   std::byte frame[sizeof small_];
   std::byte* end = std::copy_n(header.bytes, header.size, frame);
@@ -84,13 +85,14 @@ Status Sender::send_small(int fd, const FrameHeader& header, const iovec* pieces
   return Status::ok;
 }
 
-/// The answer to a system call that failed.
+/// Answers for a system call that failed.
 Status Sender::took_nothing() {
   if (!is_no_room(errno)) {
     error_ = errno;
     return Status::failed;
   }
-  blocked_ = errno == EAGAIN;  // interrupted or short of memory: no event will come, poll() lets the caller try again
+  // Interrupted or short of memory: no event will come, so poll() makes the caller try again.
+  blocked_ = errno == EAGAIN;
   owes_ready_ = true;
   return Status::full;
 }
@@ -111,7 +113,7 @@ void Sender::keep_rest(const FrameHeader& header, const iovec* pieces, int count
 }
 
 bool Sender::push(int fd, Token* token) {
-  // More than one turn only where pieces are many and small: `burst` bounds the bytes.
+  // More than one iteration only where pieces are many and small: `burst` bounds the bytes.
   for (std::size_t pushed = 0; left_ > 0 && !blocked_ && pushed < burst;) {
     iovec list[batch];
     std::size_t asked = 0;

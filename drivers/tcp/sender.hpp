@@ -2,13 +2,14 @@
 //
 // Sender: the outgoing half of one connection.
 //
-// Who: the tcp driver. Threads: one at a time.
-// Surprise: at most one frame is ever kept here. The kernel's buffer is the queue; what it does not take is
-//      refused.
+// Used by the tcp driver, by one thread at a time.
 //
 //   send() ─┬─ kernel took all ─────────▶ ok
 //           ├─ a frame is stuck, or none taken ▶ full      owes_ready until poll has room again
 //           └─ kernel took a part ──────▶ pending           rest_ keeps the pieces; push() until the token is free
+//
+// At most one frame is ever kept here. The kernel's buffer is the queue; a frame that the kernel does not take is
+// refused.
 //
 // Rejected: a queue of frames. It would hide from the strategy what it could still reorder and aggregate.
 #pragma once
@@ -25,17 +26,19 @@ namespace canele::drivers::tcp {
 
 class Sender {
  public:
-  /// ok, pending, full, or failed (error() says why; nothing was taken). Never pending up to max_inline bytes.
+  /// Sends a frame: ok, pending, full, or failed (error() says why; nothing was taken). Never pending up to max_inline
+  /// bytes.
   Status send(int fd, const FrameHeader& header, const iovec* pieces, int count, std::size_t size, Token token);
 
-  /// Sends more of the frame that is stuck. True when it is out; *token is what to return then (it may be null).
+  /// Sends more of the stuck frame. Returns true when all of it is sent; *token is then the token to return (it may be
+  /// null).
   bool push(int fd, Token* token);
 
   bool busy() const { return left_ > 0; }
-  /// The kernel has no room: wait for EPOLLOUT.
+  /// Returns true if the kernel has no room: wait for EPOLLOUT.
   bool blocked() const { return blocked_; }
   void unblock() { blocked_ = false; }
-  /// A caller was told `full` since the last ready().
+  /// Returns true if a caller got `full` since the last ready().
   bool owes_ready() const { return owes_ready_; }
   void owe_ready() { owes_ready_ = true; }
   void paid_ready() { owes_ready_ = false; }
@@ -47,8 +50,8 @@ class Sender {
   Status took_nothing();
 
   std::vector<iovec> rest_;
-  std::size_t at_ = 0;    ///< first piece of rest_ that is not out
-  std::size_t left_ = 0;  ///< bytes of rest_ that are not out
+  std::size_t at_ = 0;    ///< first piece of rest_ that is not sent
+  std::size_t left_ = 0;  ///< bytes of rest_ that are not sent
   Token token_ = nullptr;
   int error_ = 0;
   bool blocked_ = false;

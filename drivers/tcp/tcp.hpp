@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The tcp driver's factory: all that comm's registry sees of it.
+// Factory of the tcp driver: everything that comm's registry sees of it.
 //
-// Who: comm's registry, tests. Threads: a constant. Surprise: none.
+// Used by comm's registry and by tests. The factory is a constant: any thread may read it.
 #pragma once
 
 #include "drivers/driver.hpp"

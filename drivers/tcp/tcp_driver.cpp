@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// TcpDriver: life, sending, closing. Its poll() is in poll.cpp; see tcp_driver.hpp. Who, threads: see there.
-// Surprise: a send that finds the connection broken answers `full`; the reading side then finds the end and
-//      reports failed(), after everything that arrived before it has been delivered.
+// TcpDriver: opening, sending, closing. See tcp_driver.hpp; its poll() is in poll.cpp.
+//
+// A send that finds the connection broken answers `full`. The receiving side then finds the end of the stream and
+// reports failed(), after everything that arrived before is delivered.
 #include "drivers/tcp/tcp_driver.hpp"
 
 #include <netinet/tcp.h>
@@ -22,19 +23,20 @@ namespace canele::drivers {
 namespace tcp {
 namespace {
 
-constexpr int unsent_limit =
-    128 * 1024;  // bytes in the kernel, not on the wire: what is deeper could not be reordered any more
-/// What the kernel may keep of a connection to a rank that shares our cores, who takes it when it has one. What lies
-/// there has to be in a cache still by then: left to itself the kernel keeps 4 MiB a connection. And a message of a MiB
-/// should fit: else its sender has to have a turn for the rest.
+/// Most bytes in the kernel that are not on the wire: data behind them could not be reordered any more.
+constexpr int unsent_limit = 128 * 1024;
+/// What the kernel may keep, in bytes, of a connection to a rank that shares these cores and reads only when it has
+/// one. The data must still be in a cache by then; by default the kernel keeps 4 MiB a connection. A message of 1 MiB
+/// should fit: otherwise its sender needs another turn for the rest.
 constexpr int crowded_buffer = 1024 * 1024;
 constexpr int close_patience_ms = 200;  // in all, for peers that do not read
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
-/// Within a host nothing is congested, but where the system's rule is to send at the rate that a peer was seen to take
-/// (BBR), one that had lost its core for a while would be sent to slowly long after.
+/// Selects congestion control without measured rates: nothing is congested within a host. The system's default may be
+/// BBR, which sends at the rate that a peer was seen to take. A peer that had lost its core for a while would then get
+/// data slowly long after.
 void forget_rates(int fd) {
-  constexpr std::string_view rule = "reno";  // every kernel has it, and any user may ask for it
+  constexpr std::string_view rule = "reno";  // every kernel has it, and any user may select it
   ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, rule.data(), rule.size());
 }
 
@@ -85,7 +87,8 @@ void TcpDriver::tune(int fd) const {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent_limit);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  // An idle dead host is found after the silence: a third of it to the first probe, a sixth between each of four.
+  // Detects an idle dead host after the silence: the first probe comes after a third of it, four more a sixth apart
+  // each.
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, silence_s_ / 3));
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, silence_s_ / 6));
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
@@ -120,7 +123,7 @@ Status TcpDriver::send_frame(Rank peer, const FrameHeader& header, const iovec* 
   if (link->sender.error() != 0) return Status::full;
   const Status status = link->sender.send(link->fd.get(), header, pieces, count, size, token);
   if (link->sender.error() != 0) {
-    mark_readable(*link);  // the reader finds what else came, then the end
+    mark_readable(*link);  // the receiving side finds what else arrived, then the end
     return status == Status::failed ? Status::full : status;
   }
   if (status != Status::ok || link->sender.busy()) mark_writing(*link);
@@ -144,8 +147,8 @@ void TcpDriver::established(Rank rank, std::uint64_t incarnation, net::UniqueFd 
   if (!watch(epoll_.get(), link.fd.get(), Source::link, static_cast<std::uint32_t>(rank), true)) {
     return fail(link, true, "cannot watch the socket: " + net::error_text(errno));
   }
-  watch_all();          // the others too, should they be many now
-  mark_readable(link);  // data may have come before the tag changed
+  watch_all();          // the other links too, in case they are many by now
+  mark_readable(link);  // data may have arrived before the tag changed
   if (early_[static_cast<std::size_t>(rank)]) {
     link.sender.owe_ready();
     mark_writing(link);
@@ -171,7 +174,8 @@ void TcpDriver::close_impl() {
   epoll_.reset();
 }
 
-/// Gives the kernel what is left of a frame, ends the stream behind it, and reads what would turn the end into a reset.
+/// Gives the kernel the rest of a frame and ends the stream behind it. Also reads pending input, which would turn the
+/// end into a reset.
 void TcpDriver::flush(Link& link, int* patience) {
   const int fd = link.fd.get();
   while (link.sender.busy() && link.sender.error() == 0) {

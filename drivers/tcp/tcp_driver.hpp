@@ -2,10 +2,8 @@
 //
 // TcpDriver: the driver contract over non-blocking TCP sockets.
 //
-// Who: made by tcp_factory; called as driver.hpp says. Threads: the engine serialises.
-// Surprise: with few peers poll() reads their sockets without asking epoll first: for a spinning thread a read
-//      that finds data is one system call instead of two. Everything is registered edge-triggered, so nobody pays
-//      epoll_ctl per message.
+// Made by tcp_factory; drivers/driver.hpp says how it is called. The engine serialises, so one thread at a time is in
+// it.
 //
 //   TcpDriver ──owns──▶ Connector (until a peer is authenticated)
 //             └─owns──▶ Link per connected rank: fd, Sender, Receiver
@@ -13,9 +11,12 @@
 //   up_:      all links that are alive             (poll reads them directly while there are at most few_links)
 //   readable_: links with something to read or to present again;  writers_: links with a stuck frame or an owed ready()
 //
+// With few peers poll() reads their sockets without asking epoll first. For a spinning thread, a read that finds data
+// is then one system call instead of two. All sockets are registered edge-triggered, so no message costs an epoll_ctl.
+//
 // Rejected: TCP_USER_TIMEOUT. It also kills a peer that is alive but computes with a full window (measured: a window
-//     closed for the timeout ends the connection). look_after_links() asks the kernel whether the peer's kernel still
-//     answers.
+// closed for the timeout ends the connection). look_after_links() asks the kernel whether the peer's kernel still
+// answers.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +41,12 @@ class TcpDriver final : public Driver, private Connector::Sink {
     Link(Rank peer, net::UniqueFd socket, std::string address)
         : rank(peer), fd(std::move(socket)), where(std::move(address)), receiver(peer) {}
     Rank rank;
-    bool readable = false;  ///< is in readable_
-    bool writing = false;   ///< is in writers_
-    bool ending = false;    ///< epoll says that the stream ends
-    bool dead = false;      ///< failed; swept at the end of poll()
-    bool watched = true;    ///< is in the epoll set, as it was while it was made
-    int unwatchable = 0;    ///< errno of an epoll_ctl that failed: the link is lost
+    bool readable = false;  ///< is in readable_.
+    bool writing = false;   ///< is in writers_.
+    bool ending = false;    ///< epoll says that the stream ends.
+    bool dead = false;      ///< failed; removed at the end of poll().
+    bool watched = true;    ///< is in the epoll set, as it was during connection set-up.
+    int unwatchable = 0;    ///< errno of an epoll_ctl that failed: the link is lost.
     net::UniqueFd fd;
     std::string where;
     Sender sender;
@@ -93,20 +94,20 @@ class TcpDriver final : public Driver, private Connector::Sink {
   net::UniqueFd epoll_;
   net::UniqueFd timer_;
   bool timer_set_ = false;
-  bool links_due_ = false;    ///< the timer rang
-  bool watched_ = false;      ///< some link is in the epoll set
+  bool links_due_ = false;    ///< the timer expired
+  bool watched_ = false;      ///< at least one link is in the epoll set
   int polls_since_look_ = 0;  ///< polls without epoll_wait
-  int polls_since_arm_ = 0;   ///< and since a link had to be in the set
+  int polls_since_arm_ = 0;   ///< polls since a link had to be in the set
   std::uint64_t last_look_ns_ = 0;
-  int blocked_ = 0;      ///< writers that wait for EPOLLOUT, as of the last write_links()
-  int reported_ = 0;     ///< events reported by the sink functions during this poll
-  int send_buffer_ = 0;  ///< bytes the kernel may keep, 0: its choice
-  int silence_s_ = 30;   ///< without an answer from a peer\'s kernel, until it counts as lost
+  int blocked_ = 0;      ///< writers that wait for EPOLLOUT, as of the last write_links().
+  int reported_ = 0;     ///< events reported by the sink functions during this poll.
+  int send_buffer_ = 0;  ///< bytes that the kernel may keep, 0: its choice.
+  int silence_s_ = 30;   ///< seconds without an answer from a peer's kernel until the peer counts as lost.
   std::size_t dead_ = 0;
   std::unique_ptr<Connector> connector_;
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank
   std::vector<Link*> up_, readable_, writers_;
-  std::vector<bool> early_;  ///< by rank: told `full` before there was a link
+  std::vector<bool> early_;  ///< by rank: a send answered `full` before there was a link
 };
 
 }  // namespace canele::drivers::tcp
