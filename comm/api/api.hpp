@@ -81,8 +81,8 @@ void tell_outcome(const Request& request);
 inline bool postable(const Request* request, const Session* session) {
   return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::idle;
 }
-/// Checks the size of options with a struct_size. Returns CANELE_EINVAL if the size is too small. Returns it also if a
-/// field that a newer header has added is not 0: the program then asks for a feature that this library does not know.
+/// Checks the size of options with a struct_size. Returns CANELE_EINVAL if the size is too small. A field that a newer
+/// header has added must be 0, or else CANELE_EINVAL: the program asks for a feature that this library does not know.
 int check_size(const void* options, std::size_t given, std::size_t known, const char* call, const char* type);
 /// Returns CANELE_EINVAL for a description without memory.
 int check_data(const canele_data_t* data, const char* call);

@@ -328,9 +328,9 @@ bool one_arrives_soon(Engine* engine, const Awaited& awaited) {
   return Wait(engine, awaited, deadline_ns, in, patient).run();
 }
 
-/// Polls once, under the lock. A message without a posted receive is left in the driver: to store it would cost a
-/// second copy, and this thread is likely to post its receive next. Not for long: a thread may wait for what lies
-/// behind it.
+/// Polls once, under the lock. A message without a posted receive is left in the driver. To store the message would
+/// cost a second copy, and this thread is likely to post its receive next. Not for long: a thread may wait for what
+/// lies behind it.
 bool look_locked(Engine& engine, const Target& target, const Request* receive, int turn) {
   constexpr Engine::Spin one_look{1};
   constexpr int most_turns = 2, patience = 64;
