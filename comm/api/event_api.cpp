@@ -98,6 +98,7 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
 void canele_condition_signal(canele_condition_t* condition, uint16_t mask) {
   if (condition == nullptr) return;
   auto& word = reinterpret_cast<Condition*>(condition)->word;
+  // Release: pairs with the acquire load in canele_condition_test(). Acquire: pairs with the store of the parker.
   const std::uint64_t before = word.fetch_or(mask, std::memory_order_acq_rel);
   // from here on the condition may be freed
   ltask::Parker* parker = RequestWord::parker(before);

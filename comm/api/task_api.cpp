@@ -55,7 +55,7 @@ void call_function(ltask::Task& base) {
     return;
   }
   if (outcome != CANELE_TASK_GONE) task.finish();
-  engine.tasks_in_use.fetch_sub(1, std::memory_order_release);
+  engine.tasks_in_use.fetch_sub(1, std::memory_order_release);  // pairs with the acquire load in canele_finalize()
 }
 
 /// Returns the engine's places. The first thread that needs them makes them.

@@ -21,6 +21,7 @@ class Signal {
   explicit Signal(Platform& platform) : platform_(platform) {}
 
   void change() {
+    // Release: pairs with the acquire load in wait().
     word_.fetch_add(1, std::memory_order_release);
     platform_.unpark(word_);
   }

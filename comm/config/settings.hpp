@@ -28,10 +28,9 @@ enum class Setting : int {
   worker,           ///< none, auto, bound, idle, timer, bound+idle.
   worker_interval,  ///< µs between the turns of a timer worker.
   worker_core,      ///< core of the bound worker (logical index), or "auto": unpinned until the host runtime binds it.
-                    ///< it)
   worker_place,     ///< auto, bind, numa, odd-even: place of the bound worker if no core is named.
   worker_company,   ///< busy: the program's threads use all cores all the time; or "auto".
-  spread,           ///< auto: ranks that fill the host are pinned, each to its share of the units; off.
+  spread,           ///< auto: ranks that fill the host are pinned, each to its share of the units; or off.
   eager_limit,      ///< bytes up to which a message is sent eagerly, or "auto" (the driver decides).
   unexpected_memory,    ///< bytes for unexpected messages, or "auto".
   unexpected_per_peer,  ///< bytes for unexpected messages of one rank, or "auto".
