@@ -371,8 +371,7 @@ CANELE_API int canele_improbe(canele_session_t *session, int source, uint64_t ta
 /* --------------------------------------------------------------------------------------------------- wait */
 
 /** Makes progress once, unless the request is finalized or a bound worker polls. Sets *done = 1 and fills *status (may
- * be NULL) if the request is finalized or null, else *done = 0. If nothing happened, yields to a thread that wants the
- * core. */
+ * be NULL) if the request is finalized or null, else *done = 0. If nothing happened, yields the core. */
 CANELE_API int canele_test(canele_request_t *request, int *done, canele_status_t *status);
 
 /** Blocks until the request is finalized. Returns CANELE_OK, or the error in its status. At most one thread waits for
