@@ -2,8 +2,8 @@
 //
 // Engines and sessions of the C ABI: init, finalize, abort, progress, sessions, barrier.
 //
-// One thread calls init and finalize; any thread calls the rest. Finalize is a barrier of the engine's own: every rank
-// makes progress for the others until all have the messages sent to them.
+// One thread calls finalize; any thread calls the rest. Finalize is a barrier of the engine's own: every rank makes
+// progress for the others until all have the messages sent to them.
 #include <unistd.h>
 
 #include <algorithm>
