@@ -2,20 +2,21 @@
 //
 // Active messages: handlers by id, fed by receives that are always posted.
 //
-// Who: active_api.cpp; session close.
-// Threads: any; told() runs as a callback of the request.
-// Surprise: nothing below the API knows of them. A handler keeps a few receives from any source posted in a session of
-//     its own, which match without a buffer; so what comes while all are busy waits as unexpected messages do, within
-//     their limits. (A path of their own in the engine would need flow control of its own.)
+// Used by active_api.cpp, and by the close of a session. Any thread; told() runs as a callback of the request. The
+// engine below the API does not know active messages. A handler keeps a few receives without a buffer posted, from any
+// source, in a session of its own. While all of them are busy, further messages wait as unexpected messages do, within
+// the limits of those.
 //
 //     ActiveMessages ──▶ id ──▶ Handler ──▶ Slot × 8     post ─▶ HEADER: head is read, place() asked, buffer bound
 //       │                                                  ▲       FINALIZED: ready ─▶ its turn: arrived() ─┐
 //       └──▶ Session "active:label"                        └────────────────────────────────────────────────┘
 //
-//     Slots are posted in turn and so matched in turn; they are served in turn, too, by one thread at a time. That
-//     keeps the order of every source, and a handler need not expect itself on another thread.
+// Slots are posted in turn, and so matched in turn. One thread at a time serves them, also in turn. That keeps the
+// order of every source, and no handler runs on two threads at a time.
 //
 //     message:  length of the header (8 bytes) | header | payload        declared as its header: the first two
+//
+// Rejected: a path of their own in the engine. It would need flow control of its own.
 #pragma once
 
 #include <canele/canele.h>
@@ -39,15 +40,15 @@ class Handler;
 
 /// One receive of a handler.
 struct Slot {
-  /// Who may cancel: a receive is posted by its own callback, and cancelled by another thread.
+  /// Decides which thread cancels: a receive is posted by its own callback, and cancelled by another thread.
   enum class State { idle, posted, stopped };
 
   canele_request_t request{};
   Handler* handler = nullptr;
   std::atomic<State> state{State::idle};
-  std::atomic<bool> ready{false};  ///< for its turn
+  std::atomic<bool> ready{false};  ///< it may be served
   bool told = false;               ///< it holds a message for the handler
-  bool ended = false;              ///< it is not to be posted again
+  bool ended = false;              ///< it must not be posted again
   canele_am_message_t message{};
   std::unique_ptr<std::byte[]> allocated;
   iovec pieces[2]{};
@@ -61,7 +62,7 @@ class Handler {
   Handler(Session& session, std::uint64_t id, const canele_am_handler_t& program);
   /// Posts the receives.
   void start();
-  /// Cancels them and blocks until no callback runs.
+  /// Cancels the receives and blocks until no callback runs.
   void stop();
 
  private:
@@ -78,16 +79,16 @@ class Handler {
   const std::uint64_t id_;
   const canele_am_handler_t program_;
   Slot slots_[depth];
-  std::atomic<std::uint32_t> turns_{1};  ///< calls of serve_in_turn that are not done; 0: nobody serves
-  std::size_t next_ = 0;                 ///< whoever serves has it, and what follows
+  std::atomic<std::uint32_t> turns_{1};  ///< calls of serve_in_turn that are not done; 0: no thread serves
+  std::size_t next_ = 0;                 ///< owned by the serving thread, like the next member
   std::size_t live_ = depth;             ///< slots that have not ended
   canele_condition_t stopped_{};
 };
 
-/// Of one session.
+/// The active messages of one session.
 struct ActiveMessages {
   std::mutex mutex;
-  Session* session = nullptr;  ///< in which they travel
+  Session* session = nullptr;  ///< carries the messages
   std::map<std::uint64_t, std::unique_ptr<Handler>> handlers;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Active messages of the C ABI. See active.hpp (who, threads, picture).
-// Surprise: a slot is posted again by the thread that has served it; stop() and that thread settle by one exchange of
-//     its state which of them cancels.
+// Active messages of the C ABI.
+//
+// The thread that has served a slot posts it again. One exchange of the slot's state decides whether stop() or that
+// thread cancels the slot.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -15,7 +16,7 @@
 namespace canele::comm::api {
 namespace {
 
-/// A message under way, in the program's memory.
+/// A message in transfer, in the program's memory.
 struct Sending {
   canele_request_t request;
   std::size_t head_length;
@@ -24,7 +25,7 @@ struct Sending {
 };
 static_assert(sizeof(Sending) <= sizeof(canele_am_t) && offsetof(Sending, request) == offsetof(canele_am_t, request));
 
-/// Head, then payload.
+/// Lists the pieces of a message: head, then payload.
 int sending_segments(const void* context, std::size_t offset, iovec* out, int max) {
   const auto& sending = *static_cast<const Sending*>(context);
   int count = 0;
@@ -37,7 +38,7 @@ int sending_segments(const void* context, std::size_t offset, iovec* out, int ma
   return count + data::pieces(sending.payload, from, sending.payload.length - from, out + count, max - count, &covered);
 }
 
-/// The session's active messages; made at first use. nullptr and an error code.
+/// Returns the session's active messages, made at first use. nullptr: *code is the error.
 std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
   if (fork::in_child) {
     *code = refuse_in_child("active messages");
@@ -60,8 +61,8 @@ std::shared_ptr<ActiveMessages> active_of(Session& session, int* code) {
   return active->session == nullptr ? nullptr : active;
 }
 
-/// Whether the id has a handler from now on. Messages to one that has none wait for the next handler, or the end of the
-/// session.
+/// Records whether the id has a handler from now on. Messages to an id without one wait for the next handler, or for
+/// the end of the session.
 void serve_id(Session& session, std::uint64_t id, bool served) {
   Engine& engine = *session.engine;
   engine.lock_for_callback();
@@ -93,7 +94,7 @@ Handler::Handler(Session& session, std::uint64_t id, const canele_am_handler_t& 
   for (Slot& slot : slots_) slot.handler = this;
 }
 
-/// Nobody serves until all are posted: a slot that is posted again would come before one that was not yet.
+/// Posts all slots before any is served: a slot that is posted again would come before one that was not yet.
 void Handler::start() {
   for (Slot& slot : slots_) post(slot);
   serve_in_turn(1);
@@ -126,7 +127,7 @@ void Handler::told(canele_request_t*, unsigned events, void* argument) {
   if ((events & CANELE_EVENT_FINALIZED) != 0) slot.handler->finish(slot);
 }
 
-/// Reads the head of the message that the slot holds and gives it its buffer.
+/// Reads the head of the message that the slot holds, and binds its buffer.
 void Handler::open(Slot& slot) {
   canele_status_t envelope{};
   canele_receive_envelope(&slot.request, &envelope);
@@ -155,7 +156,7 @@ void Handler::open(Slot& slot) {
   canele_receive_bind(&slot.request, &whole);
 }
 
-/// Where the payload goes; NULL: it has none, or there is no memory for it.
+/// Returns the memory of the payload. NULL: there is no payload, or no memory for it.
 void* Handler::memory_for(Slot& slot) {
   const std::size_t length = slot.message.payload_length;
   if (length == 0) return nullptr;
@@ -170,20 +171,20 @@ void* Handler::memory_for(Slot& slot) {
 void Handler::finish(Slot& slot) {
   canele_status_t status{};
   canele_request_status(&slot.request, &status);
-  if (!slot.told && status.error == CANELE_ENOMEM) {  // not even its head could be kept
+  if (!slot.told && status.error == CANELE_ENOMEM) {  // there was no memory even for its head
     slot.told = true;
     slot.message = {status.source, id_, slot.head, 0, nullptr, 0, status.error};
   }
   if (slot.message.error == CANELE_OK) slot.message.error = status.error;
   auto posted = Slot::State::posted;
   const bool stopped = !slot.state.compare_exchange_strong(posted, Slot::State::idle);
-  slot.ended = stopped || status.cancelled != 0;  // cancelled: by us, or by the end of the engine
+  slot.ended = stopped || status.cancelled != 0;  // cancelled: by stop(), or by the end of the engine
   slot.ready.store(true, std::memory_order_release);
   if (turns_.fetch_add(1, std::memory_order_acq_rel) == 0) serve_in_turn(1);
 }
 
-/// Serves the slots that are ready, from the next one on; also those that become so meanwhile, inside a call of ours or
-/// on another thread. The handler may be gone afterwards.
+/// Serves the ready slots in order, from the next one on. That includes slots that become ready meanwhile, inside a
+/// call of ours or on another thread. The handler may be freed afterwards.
 void Handler::serve_in_turn(std::uint32_t turns) {
   bool over = false;
   do {
@@ -197,7 +198,7 @@ void Handler::serve_in_turn(std::uint32_t turns) {
   if (over) canele_condition_signal(&stopped_, 1);
 }
 
-/// Tells the handler, and posts the slot again.
+/// Calls the handler, and posts the slot again.
 void Handler::serve(Slot& slot) {
   if (slot.told) {
     program_.arrived(&slot.message, program_.argument);

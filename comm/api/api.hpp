@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the files of the C ABI share: handles to objects and back, errors with words, blocking.
+// Helpers shared by the files of the C ABI: conversion of handles, errors with a description, blocking.
 //
-// Who: comm/api only.
-// Threads: any.
-// Surprise: a handle of the C ABI is the object's own address; nothing is looked up.
+// A handle of the C ABI is the address of the object, so a conversion looks nothing up. Any thread may call these
+// functions. Only comm/api uses them.
 #pragma once
 
 #include <canele/canele.h>
@@ -22,14 +21,15 @@ namespace canele::comm::api {
 /// Keeps `words` for canele_error_detail and returns `code`.
 int error(int code, std::string words);
 
-/// In the handler of an entry: what the exception means to a caller in C. One that no function of ours throws came out
-/// of a function of the program: it ends the program.
+/// Translates the current exception into an error code, in the catch handler of a C function. An exception that no
+/// function of the library throws came out of a function of the program; it ends the program.
 [[gnu::cold]] int caught() noexcept;
 
-/// In the child of a fork: CANELE_EFORK, with words. For calls that do not go by a rank: `if (fork::in_child)`.
+/// Returns CANELE_EFORK with a description, in the child of a fork. For calls that take no rank: `if (fork::in_child)`.
 [[gnu::cold]] int refuse_in_child(const char* call);
 
-/// Before a call makes progress: what was put off begins. False: it must not, as this is the child of a fork.
+/// Starts deferred work before a call makes progress. Returns false in the child of a fork, where no call may make
+/// progress.
 bool resume_unless_in_child(Engine& engine);
 inline bool may_progress(Engine& engine) { return !engine.put_offs.any() || resume_unless_in_child(engine); }
 
@@ -39,23 +39,25 @@ inline canele_engine_t* public_of(Engine& e) { return reinterpret_cast<canele_en
 inline Session& session_of(canele_session_t* s) { return *reinterpret_cast<Session*>(s); }
 inline canele_session_t* public_of(Session& s) { return reinterpret_cast<canele_session_t*>(&s); }
 
-/// Blocks until one of the targets is done; makes `engine` (nullptr: none) progress where no worker does.
-/// CANELE_EDEADLK in a callback, CANELE_ETIMEOUT at the deadline (0: none; platform time).
+/// Blocks until one of the targets is done. Makes progress on `engine` (nullptr: none) unless its worker does. Returns
+/// CANELE_EDEADLK in a callback and CANELE_ETIMEOUT at the deadline (0: none; platform time in ns).
 int wait_for_one(Engine* engine, Target* targets, std::size_t count, std::uint64_t deadline_ns,
                  Blocked::In in = Blocked::In::wait);
 
-/// The same for requests as the program has listed them, of which one is pending. nullptr: they are of several engines,
-/// whose progress is the caller's.
+/// Blocks until one of the program's listed requests is done; at least one of them is pending. engine = nullptr: they
+/// belong to several engines, and the caller makes the progress.
 int wait_for_any(Engine* engine, canele_request_t* const* requests, std::size_t count, std::uint64_t deadline_ns);
 
-/// The same without a deadline, and without the short spin that comes first: the caller has had it. It waits for ranks
-/// that are at the same work, so where they share its core it gives way to them for long before it sleeps.
+/// Blocks like wait_for_one(), without a deadline and without the initial short spin, which the caller has done
+/// already. The awaited ranks are executing the same collective. If they share the caller's core, it yields for long
+/// before it sleeps.
 int block_for_one(Engine& engine, Target* targets, std::size_t count);
 
-/// Makes progress in finalize until `done()` is true, which is asked under the engine's lock. False at the deadline.
+/// Makes progress in finalize until `done()` returns true; `done()` is called under the engine's lock. Returns false at
+/// the deadline.
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&));
 
-/// CANELE_ENOMEM if so little memory is left that a call should not begin what needs some; else CANELE_OK.
+/// Returns CANELE_ENOMEM if memory is too scarce to begin a call that needs some, else CANELE_OK.
 inline int check_memory(const char* call) {
   if (!ltask::memory_reserve.is_scarce() || ltask::memory_reserve.refill()) [[likely]]
     return CANELE_OK;
@@ -65,44 +67,45 @@ inline int check_memory(const char* call) {
 /// Starts the workers that the settings ask for.
 int start_workers(Engine& engine);
 
-/// Dissemination barrier on a session's barrier tags, until the deadline (0: none).
+/// Runs a dissemination barrier on a session's barrier tags, until the deadline (0: none).
 int barrier(Session& session, std::uint64_t deadline_ns, Blocked::In in = Blocked::In::barrier);
 
-/// Opens or reopens the session; nullptr and an error code.
+/// Opens or reopens the session. Returns nullptr and sets *code on an error.
 Session* open_session(Engine& engine, std::string_view label, unsigned flags, int* code);
 
 void fill_status(const Request& request, canele_status_t* status);
-/// Keeps the outcome of a failed request in words for canele_error_detail.
+/// Keeps a description of a failed request's outcome for canele_error_detail.
 void tell_outcome(const Request& request);
 
-/// Can a request be posted on the session? If not, refuse() says why.
+/// Returns true if the request can be posted on the session. If not, refuse() returns the error.
 inline bool postable(const Request* request, const Session* session) {
   return request != nullptr && session != nullptr && session->open && request->stage == Request::Stage::idle;
 }
-/// Of options with a struct_size: CANELE_EINVAL where that is too small, or what a newer header has added is not 0: the
-/// program asks for something that this library does not know.
+/// Checks the size of options with a struct_size. Returns CANELE_EINVAL if the size is too small. A field that a newer
+/// header has added must be 0, or else CANELE_EINVAL: the program asks for a feature that this library does not know.
 int check_size(const void* options, std::size_t given, std::size_t known, const char* call, const char* type);
-/// CANELE_EINVAL for a description without memory.
+/// Returns CANELE_EINVAL for a description without memory.
 int check_data(const canele_data_t* data, const char* call);
-/// CANELE_EINVAL for a header that is longer than the message or than any may be.
+/// Returns CANELE_EINVAL for a header that is longer than the message or than CANELE_HEADER_MAX.
 int check_header(std::size_t header, std::size_t length, const char* call);
 [[gnu::cold]] int refuse(const Request* request, const Session* session);
 
-/// What a program asks to be told of one use of a request.
+/// A program's registration for the events of one use of a request.
 struct Listening {
   unsigned mask;  ///< of events
   canele_callback_fn callback;
   void* argument;
   void* queue_argument;  ///< with push_to_queue
 };
-/// CANELE_OK, and the request may be gone: its callback may have run. CANELE_EBUSY, and nothing has changed: the use
-/// has a callback already, or is finalized and its event is still to come.
+/// Registers for the events of a request. CANELE_OK: its callback may have run already, and the request may be freed.
+/// CANELE_EBUSY, and nothing has changed: this use has a callback already, or is finalized and its event is still to
+/// come.
 int listen(Request& request, const Listening& what, const char* call);
 
-/// The callback of a request that goes to a completion queue, its argument.
+/// The callback that puts a request into a completion queue, which is its argument.
 void push_to_queue(canele_request_t* request, unsigned events, void* argument);
 
-/// Makes the first line of a postable request ready: all that a receive needs whose message is there.
+/// Initializes the first cache line of a postable request. A receive whose message has arrived needs nothing else.
 inline void prepare_outcome(Request& request, Session& session, Request::Kind kind) {
   const std::uint64_t before = request.word.load(std::memory_order_relaxed);
   constexpr std::uint64_t wanted = std::uint64_t{event::all} << RequestWord::wanted_shift;
@@ -111,17 +114,18 @@ inline void prepare_outcome(Request& request, Session& session, Request::Kind ki
   request.session = &session;
   request.status_error = CANELE_OK;
   request.told = 0;
-  request.kind = kind;  // eight bytes, in their order: one store
+  request.kind = kind;  // eight bytes in order of their addresses: the compiler merges them into one store
   request.stage = Request::Stage::idle;
   request.synchronous = request.late = request.rendezvous = request.cancelled = false;
   request.confirmed = request.confirm = false;
 }
-/// Does nobody wait for events of a postable request, so that it may end without any?
+/// Returns true if no callback or queue is registered for the next use of a postable request. It may then end without
+/// events.
 inline bool is_unwatched(const Request& request) {
   const std::uint64_t word = request.word.load(std::memory_order_relaxed);
   return RequestWord::happened(word) != 0 || word == 0;
 }
-/// Makes a postable request one of a send that has ended.
+/// Turns a postable request into a send that has ended.
 inline void end_as_send(Request& request, Session& session, int rank, std::uint64_t tag, std::uint64_t length,
                         int code = CANELE_OK) {
   prepare_outcome(request, session, Request::Kind::send);
@@ -131,20 +135,20 @@ inline void end_as_send(Request& request, Session& session, int rank, std::uint6
   request.status_length = length;
   request.word.store(event::finalized, std::memory_order_release);
 }
-/// Makes a postable request ready.
+/// Initializes a postable request for a post.
 inline void prepare(Request& request, Session& session, Request::Kind kind) {
   prepare_outcome(request, session, kind);
   request.begin(*session.engine);
 }
 
-/// The same for a send or a multicast, posted: all but its options, which are those of a plain send.
+/// Initializes a request for a send or a multicast, as posted. Its options are those of a plain send.
 void prepare_send(Request& request, Session& session, int rank, std::uint64_t tag, const canele_data_t& data,
                   std::size_t header);
 
 std::string counters_json(Engine& engine);
 
-/// Takes back all handlers of a session that closes, and blocks until none runs. CANELE_EDEADLK in a callback,
-/// CANELE_EBUSY while active messages of ours are under way.
+/// Removes all active-message handlers of a session that is being closed, and blocks until none runs. CANELE_EDEADLK in
+/// a callback. CANELE_EBUSY while this rank's active messages are in transfer.
 int stop_active_messages(Session& session);
 
 }  // namespace canele::comm::api

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives of the C ABI: groups, operators, barrier, broadcast, reductions, scans. Those with parts in memory:
-// collective_parts_api.cpp.
+// Collectives of the C ABI: groups, operators, barrier, broadcast, reductions, scans. collective_parts_api.cpp has
+// those with parts in memory.
 //
-// Threads: any; for one group one at a time.
-// Surprise: a handle of a group is the Group's own address; its session owns it.
+// Any thread, but one at a time for one group. A handle of a group is the address of the Group; its session owns it.
 #include <algorithm>
 #include <new>
 
@@ -39,13 +38,14 @@ int check_members(const Engine& engine, const std::vector<int>& ranks) {
   return no_group(CANELE_EINVAL, "rank " + std::to_string(engine.rank) + ", which calls, must be one of the ranks");
 }
 
-/// The longest message that fits a packet, with room for heads, and for those of decorators.
+/// Returns the longest message that fits a packet, with room for its headers and for those of decorators.
 std::uint64_t piece_of(const drivers::Capabilities& capabilities) {
   constexpr std::uint64_t heads = 384;
   return capabilities.max_packet > 2 * heads ? capabilities.max_packet - heads : 0;
 }
 
-/// What drivers declare, so that all ranks see the same: measured samples differ from host to host.
+/// Returns the network model, from the capabilities that drivers declare. All ranks must use equal values, and measured
+/// samples differ from host to host.
 collectives::Network network_of(const Engine& engine) {
   const bool one_host = engine.bootstrap->local_size() == engine.size;
   for (const bool memory : {one_host, !one_host}) {
@@ -54,7 +54,8 @@ collectives::Network network_of(const Engine& engine) {
       if (capabilities.reaches_self || slot->memory_only() != memory) continue;
       const strategies::Costs costs = costs_of(Samples{}, "", capabilities);
       if (!one_host) return {costs.latency_ns, costs.gap_ns, costs.bytes_per_second, 0};
-      // A driver declares what a message gets whose ends meet by chance. Here one writes while the other reads.
+      // A driver declares the bandwidth of a message whose two ends meet by chance. In a collective one end writes
+      // while the other reads.
       constexpr std::uint64_t together = 3;
       return {costs.latency_ns, costs.gap_ns, together * costs.bytes_per_second, engine.platform.processors(),
               memory ? piece_of(capabilities) : 0};
@@ -63,7 +64,8 @@ collectives::Network network_of(const Engine& engine) {
   return {};
 }
 
-/// The costs of messages within the host, or to others. Each rank may go by what was measured on its host.
+/// Returns the costs of messages within the host (memory), or to other hosts. Ranks need not agree on them, so each may
+/// use what was measured on its host.
 collectives::Hosts::Cost cost_of(const Engine& engine, bool memory) {
   for (const auto& slot : engine.slots) {
     if (slot->driver->capabilities().reaches_self || slot->memory_only() != memory) continue;
@@ -72,7 +74,8 @@ collectives::Hosts::Cost cost_of(const Engine& engine, bool memory) {
   return {};
 }
 
-/// Ranks are on the hosts in their order, so many on each, as far as this rank knows.
+/// Returns the placement of ranks on hosts. It assumes that ranks are placed in order, with as many on each host as on
+/// this one.
 collectives::Hosts hosts_of(Engine& engine, const Group& group) {
   collectives::Hosts hosts;
   hosts.within = cost_of(engine, true);
@@ -100,7 +103,7 @@ int make_group(Engine& engine, const std::string& label, std::vector<int> ranks,
   made->splits.listen(engine.put_offs, made->weak_from_this());
   if (engine.settings->text(Setting::split_tree) != "auto")
     made->splits.force(static_cast<std::uint32_t>(engine.settings->number(Setting::split_tree)));
-  engine.lock_for_callback();  // other groups look for this one when a rank dies
+  engine.lock_for_callback();  // when a rank dies, other groups look for this one
   session->collectives = made;
   engine.unlock();
   made->listen();
@@ -108,7 +111,7 @@ int make_group(Engine& engine, const std::string& label, std::vector<int> ranks,
   return CANELE_OK;
 }
 
-/// What reductions and scans have in common: an input and an output, both of `count` elements.
+/// Checks what reductions and scans have in common: an input and an output, both of `count` elements.
 void read_reduction(Collective& one, const void* input, const void* output, std::size_t count,
                     const canele_operator_t* operation, bool has_output) {
   one.operation(operation);
@@ -117,7 +120,7 @@ void read_reduction(Collective& one, const void* input, const void* output, std:
   if (has_output) one.memory(output, one.call.length, "output");
 }
 
-/// The same of one that is made again. An operator that is not well is of no call that was.
+/// Returns the cache key of a reduction that may repeat the previous one. An invalid operator matches no earlier call.
 ScheduleCache::Usual reduction(Operation operation, int root, std::size_t count, const canele_operator_t* op) {
   std::uint64_t length = 0;
   const bool well = op != nullptr && op->combine != nullptr &&

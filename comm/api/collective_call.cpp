@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Checking and beginning collectives. See collective_call.hpp (who, threads).
-// Surprise: the request is made ready last: a call that is refused leaves it as it was.
+// Checking and starting collectives.
+//
+// The request is initialized last, so a call that fails leaves it unchanged.
 #include "comm/api/collective_call.hpp"
 
 #include <algorithm>
@@ -75,14 +76,14 @@ int Collective::no_option(const std::string& words) const {
   return error(CANELE_EINVAL, std::string(name_) + ": options->" + words);
 }
 
-/// They say at most that the call blocks, and its priority.
+/// Returns true if the options set nothing but `blocking` and `priority`.
 bool Collective::options_leave_all_open() const {
   return options_ == nullptr ||
          (options_->struct_size == sizeof *options_ &&
           (options_->algorithm | options_->radix | options_->window) == 0 && options_->segment == 0);
 }
 
-/// What options say, on top of what the setting does; or an error.
+/// Reads the options, which override the setting, into *asked. Returns an error code.
 int Collective::choice(Choice* asked) const {
   const int code = check_size(options_, options_->struct_size, sizeof *options_, name_, "canele_collective_options_t");
   if (code != CANELE_OK) return code;
@@ -110,7 +111,7 @@ int Collective::would_wait_for_itself() const {
                std::string(name_) + ": a blocking call inside a completion callback would wait for itself");
 }
 
-/// On this thread.
+/// Executes the collective on this thread.
 inline int Collective::carry_out(const collectives::Schedule& schedule) {
   const std::uint64_t number = group_->started;
   const collectives::Ending ending = group_->direct().carry_out(schedule, work);
@@ -169,7 +170,8 @@ int Collective::start_run(const std::shared_ptr<const collectives::Schedule>& sc
   return CANELE_OK;
 }
 
-/// Only where somebody makes progress while the program computes there is anything to be split.
+/// Returns the profile of this call, or nullptr if its tree cannot be split. Splitting helps only if a worker makes
+/// progress while the program computes.
 collectives::Course* Collective::course_of(const collectives::Schedule& schedule) const {
   if (blocks() || schedule.radix() == 0 || !group_->engine.worker.active() || callback_depth() != 0) return nullptr;
   return group_->splits.find(call, schedule.radix());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the collectives of the C ABI share: checking what each has, and beginning it.
+// What the collectives of the C ABI share: checking the arguments of a call, and starting it.
 //
-// Who: collective_api.cpp (groups, operators, reductions), collective_parts_api.cpp (those with parts in memory).
-// Threads: as collectives.h says: one thread at a time for one group.
-// Surprise: a checker keeps the first thing that is wrong, and the caller asks once, at the end.
+// Used by collective_api.cpp (groups, operators, reductions) and collective_parts_api.cpp (collectives with parts in
+// memory). As collectives.h says, one thread at a time calls for one group. A checker keeps the first error, and the
+// caller checks once, at the end.
 #pragma once
 
 #include <canele/collectives.h>
@@ -25,8 +25,8 @@ inline const collectives::Group& group_of(const canele_group_t* g) {
   return *reinterpret_cast<const collectives::Group*>(g);
 }
 
-/// One call of the C ABI, from its arguments to its run. What is right is tested in line; what is wrong is told out of
-/// line.
+/// One call of the C ABI, from its arguments to its execution. Valid arguments are tested inline; errors are described
+/// out of line.
 class Collective {
  public:
   Collective(const char* name, collectives::Operation operation, canele_group_t* group,
@@ -45,7 +45,7 @@ class Collective {
   }
 
   bool well() const { return code_ == CANELE_OK; }
-  /// Says what is wrong, unless something was before.
+  /// Records an error, unless one was recorded before.
   [[gnu::cold]] void wrong(int code, const std::string& words);
   void require(bool right, const char* words) {
     if (!right) [[unlikely]]
@@ -63,41 +63,41 @@ class Collective {
     call.element = given->element;
     call.commutes = given->commutes != 0;
   }
-  /// count elements of the operator, in bytes.
+  /// Returns the bytes of `count` elements of the operator.
   std::uint64_t bytes(std::size_t count) {
     std::uint64_t length = 0;
     if (__builtin_mul_overflow(std::uint64_t{count}, call.element, &length)) [[unlikely]]
       too_many(count);
     return length;
   }
-  /// Memory for so many bytes is there.
+  /// Checks that memory of `length` bytes was given.
   void memory(const void* address, std::uint64_t length, const char* name) {
     if ((address == nullptr && length != 0) || length > PTRDIFF_MAX) [[unlikely]]
       no_memory_given(length, name);
   }
-  /// The input is `input`, or in place.
+  /// Sets the input: `input`, or CANELE_IN_PLACE.
   void input(const void* input, std::uint64_t length) {
     call.in_place = input == CANELE_IN_PLACE;
     if (call.in_place) return;
     memory(input, length, "input");
     work.input = static_cast<const std::byte*>(input);
   }
-  /// Of parts as the user gives them. `sums` keeps what the result points to.
+  /// Returns the parts that the user gives. The result may point into `sums`.
   collectives::Parts parts(const canele_parts_t& given, std::vector<std::uint64_t>& sums) {
     collectives::Parts result{given.length, given.lengths, given.offsets, nullptr};
     if (given.lengths != nullptr && given.offsets == nullptr) result.sums = add_up(given, sums);
     return result;
   }
-  /// Bytes from the beginning to the end of the last part.
+  /// Returns the number of bytes from the beginning of the buffer to the end of the last part.
   std::uint64_t extent(const collectives::Parts& parts) const {
     const bool alike = parts.lengths == nullptr && parts.offsets == nullptr;
     return alike ? parts.length * static_cast<std::uint64_t>(call.size) : last_end(parts);
   }
 
   bool at_root() const { return call.rank == call.root; }
-  /// Begins it, if all is well.
+  /// Starts the collective if no error was recorded; else returns the first error.
   int begin();
-  /// Of one that blocks, has no request, and was carried out without this object: why it has failed. The code.
+  /// Describes the failure of a blocking call without a request that ran without this object. Returns the error code.
   [[gnu::cold, gnu::noinline]] int failed(std::uint64_t number, const collectives::Ending& ending);
 
   collectives::Call call;
@@ -114,7 +114,7 @@ class Collective {
   bool blocks() const {
     return options_ != nullptr && options_->struct_size >= sizeof *options_ && options_->blocking != 0;
   }
-  /// Somebody waits for the request's events.
+  /// Returns true if a callback or a queue is registered for the request's events.
   bool tells_of_events() const {
     return request_ != nullptr && request_->word.load(std::memory_order_relaxed) >> RequestWord::wanted_shift != 0;
   }
@@ -137,8 +137,8 @@ class Collective {
   int code_ = CANELE_OK;
 };
 
-/// A call that blocks, and is the one before it with other memory, goes straight to the schedule that is kept. What is
-/// not as usual, or wrong, takes the long way from its beginning, which finds the words.
+/// A blocking call that repeats the previous one on other buffers reuses its cached schedule. If the call is unusual or
+/// invalid, the caller starts over with a Collective, which finds the error.
 class Again {
  public:
   Again(canele_group_t* group, const canele_collective_options_t* options, const canele_request_t* request)
@@ -147,14 +147,14 @@ class Again {
              options->blocking != 0 && (options->algorithm | options->radix | options->window) == 0 &&
              options->segment == 0 && callback_depth() == 0 && !fork::in_child;
   }
-  /// False: nothing was done.
+  /// Returns true if `call` repeats the previous one and can be executed by carry_out(). False: nothing was done.
   [[gnu::always_inline]] bool is(const collectives::ScheduleCache::Usual& call) {
     if (!usual_) return false;
     schedule_ = group_->schedules.of_the_last(call, group_->forced[static_cast<std::size_t>(call.operation)]);
     return schedule_ != nullptr && collectives::Direct::suits(*schedule_);
   }
   bool at_root(int root) const { return usual_ && group_->rank() == root; }
-  /// After is().
+  /// Executes the collective. Only after is() has returned true.
   [[gnu::always_inline]] int carry_out(const char* name, collectives::Operation operation, collectives::Work work) {
     const std::uint64_t number = group_->started;
     work.priority = options_->priority;
@@ -172,7 +172,7 @@ class Again {
   bool usual_;
 };
 
-/// Memory as the usual call has it.
+/// Returns true for memory that is neither NULL nor CANELE_IN_PLACE.
 inline bool is_there(const void* memory) { return memory != nullptr && memory != CANELE_IN_PLACE; }
 
 }  // namespace canele::comm::api

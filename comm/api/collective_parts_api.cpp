@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Collectives of the C ABI whose buffers have a part for each position: gather, scatter, allgather, alltoall,
-// reduce_scatter. See collective_call.hpp.
+// reduce_scatter.
 //
-// Threads: any; for one group one at a time.
-// Surprise: gather and scatter whose lengths only the root knows go straight between root and rank (Call::irregular).
+// Any thread, but one at a time for one group. Only the root may know the lengths of a gather or scatter. Its data then
+// goes straight between root and rank (Call::irregular).
 #include "comm/api/collective_call.hpp"
 
 namespace canele::comm::api {
@@ -18,12 +18,13 @@ std::string both(const char* what, std::uint64_t a, const char* other, std::uint
   return std::string(what) + " has " + std::to_string(a) + " bytes, but " + other + " has " + std::to_string(b);
 }
 
-/// One after the other, and as long as a rank's own.
+/// Returns true for parts that are stored one after the other, each as long as the rank's own.
 bool are_alike(const canele_parts_t* parts, std::size_t own) {
   return parts != nullptr && parts->lengths == nullptr && parts->offsets == nullptr && parts->length == own;
 }
 
-/// Gather and scatter: the parts of the root's buffer, as this rank is told of them; `own` bytes are this rank's.
+/// Reads the parts of the root's buffer for gather and scatter, as far as this rank knows them; this rank's buffer has
+/// `own` bytes.
 Parts read_root_parts(Collective& one, const canele_parts_t* given, std::uint64_t own,
                       std::vector<std::uint64_t>& sums) {
   one.require(!one.at_root() || given != nullptr, "the root must give the parts of its buffer");
@@ -34,7 +35,7 @@ Parts read_root_parts(Collective& one, const canele_parts_t* given, std::uint64_
   }
   const Parts parts = one.parts(*given, sums);
   one.call.irregular = given->lengths != nullptr;
-  if (!one.at_root() && one.call.irregular) return {};  // not looked at
+  if (!one.at_root() && one.call.irregular) return {};  // ignored
   const std::uint64_t mine = parts.length_of(one.call.rank);
   if (one.call.in_place) one.call.length = mine;
   if (mine != one.call.length)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Data descriptions and incremental messages of the C ABI. Threads: any; an object by one thread at a time.
-// Surprise: nothing is copied here; a pack is an iovec that the caller owns.
+// Data descriptions and incremental messages of the C ABI.
+//
+// Any thread, but one at a time for one object. Nothing is copied here: a pack is an iovec that the caller owns.
 #include <canele/canele.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace canele::comm::api {
 namespace {
 
 struct Pack {
-  canele_iov_t vector;  ///< what the request's data refers to
+  canele_iov_t vector;  ///< what the request's data points to
   std::size_t length;
   std::size_t capacity;  ///< of `more`; 0 while the pieces are inside
   iovec* more;
@@ -38,14 +39,14 @@ bool grow(Pack& pack) {
   return true;
 }
 
-/// What a post refuses: it is more than memory can be.
+/// Returns an invalid description, which a post rejects: it is longer than memory can be.
 canele_data_t no_data() { return {SIZE_MAX, nullptr, nullptr, nullptr}; }
 
 }  // namespace
 }  // namespace canele::comm::api
 
 int canele::comm::data::list_segments(const void* context, std::size_t offset, iovec* out, int max) {
-  canele_data_t data{0, nullptr, list_segments, context};  // in which it notes the place
+  canele_data_t data{0, nullptr, list_segments, context};  // list_pieces() keeps its position in here
   return list_pieces(data, offset, out, max);
 }
 

@@ -2,9 +2,8 @@
 //
 // Engines and sessions of the C ABI: init, finalize, abort, progress, sessions, barrier.
 //
-// Threads: init and finalize by one; the rest by any.
-// Surprise: finalize is a barrier of the engine's own, so that every rank goes on making progress for the others
-//     until all have what was sent to them.
+// One thread calls finalize; any thread calls the rest. Finalize is a barrier of the engine's own: every rank makes
+// progress for the others until all have the messages sent to them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,8 +52,9 @@ int make_engine(const canele_options_t* options, std::unique_ptr<Engine>* engine
   return CANELE_OK;
 }
 
-/// The calling thread, where the ranks fill the host: each on its share of the units. Where there is more room than
-/// that the system sees to it, and where the program's threads compute all the time it places them better.
+/// Pins the calling thread to its rank's share of the units, if the ranks fill the host. On a host with more units the
+/// operating system places the thread. If the program's threads compute all the time, the system also places them
+/// better.
 void settle(Engine& engine) {
   const int ranks = engine.bootstrap->local_size();
   if (ranks < 2 || static_cast<unsigned>(ranks) < engine.platform.processors() || engine.no_core_for_worker) return;
@@ -84,12 +84,13 @@ void say_bye(Engine& engine) {
   }
 }
 
-/// While the engine leaves, no thread of the program posts any more. What still waits for a receive after a second is
-/// dropped, so that its sender need not wait, nor any rank for that. (Callbacks may still post: hence the second.)
+/// Messages without a receive while the engine leaves. The program's threads post no more receives. What still waits
+/// for a receive after a second is dropped, so that no sender, and no rank, need wait for it. (Callbacks may still
+/// post: hence the second.)
 class Leftovers {
  public:
   explicit Leftovers(Engine& engine) : engine_(engine) { note(); }
-  /// The end of a wait: the deadline (0: none), or when to look again.
+  /// Returns when a wait ends: at the deadline (0: none), or at the next look().
   std::uint64_t until(std::uint64_t deadline) const { return deadline == 0 ? next_ns_ : std::min(deadline, next_ns_); }
   bool past(std::uint64_t deadline) const { return deadline != 0 && engine_.platform.now_ns() >= deadline; }
   void look() {
@@ -120,7 +121,7 @@ bool wait_for_sends(Engine& engine, std::uint64_t deadline, Leftovers& leftovers
   return true;
 }
 
-/// As wait_for_one(). leftovers: nullptr if the engine does not leave.
+/// Blocks like wait_for_one(). leftovers: nullptr if the engine does not leave.
 int wait_in_barrier(Engine& engine, Target& target, std::uint64_t deadline, Blocked::In in, Leftovers* leftovers) {
   if (leftovers == nullptr) return wait_for_one(&engine, &target, 1, deadline, in);
   for (;;) {
@@ -132,7 +133,7 @@ int wait_in_barrier(Engine& engine, Target& target, std::uint64_t deadline, Bloc
 
 int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers);
 
-/// The steps of leaving. Returns the first error.
+/// Executes the steps of leaving the job. Returns the first error.
 int leave(Engine& engine) {
   const std::uint64_t timeout_s = engine.settings->number(Setting::finalize_timeout);
   const std::uint64_t deadline = timeout_s == 0 ? 0 : engine.platform.now_ns() + timeout_s * second_ns;
@@ -155,7 +156,7 @@ int leave(Engine& engine) {
   engine.lock_for_callback();
   receive_path::end_posted(engine, rank_any, CANELE_ECANCELED);
   engine.unlock();
-  // Who hears that we leave uses the memory again that we copy.
+  // A peer that learns that this rank leaves reuses the memory that this rank still copies from.
   progress_until(engine, engine.platform.now_ns() + 10 * second_ns, all_fetched);
   engine.lock_for_callback();
   say_bye(engine);
@@ -176,7 +177,7 @@ void dump_counters(Engine& engine) {
   if (!problem.empty()) engine.log(LogLevel::error, problem);
 }
 
-/// Nothing happens any more: the log may be read without the lock.
+/// Writes the trace. The engine has stopped, so the log may be read without the lock.
 void dump_trace(Engine& engine) {
   if (engine.event_log == nullptr) return;
   const std::string file = file_of_rank(engine.settings->text(Setting::trace), engine.rank);
@@ -209,7 +210,7 @@ Session* open_session(Engine& engine, std::string_view label, unsigned flags, in
 
 namespace {
 
-/// One message each way. *posted: false if not even that could be done.
+/// Exchanges one message each way. *posted: false if not even the posts succeeded.
 int barrier_round(Session& session, int distance, std::uint64_t deadline_ns, Blocked::In in, Leftovers* leftovers,
                   bool* posted) {
   Engine& engine = *session.engine;
@@ -240,7 +241,7 @@ int barrier_rounds(Session& session, std::uint64_t deadline_ns, Blocked::In in, 
     return error(CANELE_EDEADLK, "a barrier inside a completion callback would wait for itself");
   int result = CANELE_OK;
   std::string words;
-  // Also after a rank was lost: those who have not lost it wait for our part in the later rounds.
+  // Continues after the loss of a rank: ranks that have not lost it wait for our part in the later rounds.
   for (int distance = 1; distance < session.engine->size; distance *= 2) {
     bool posted = false;
     const int code = barrier_round(session, distance, deadline_ns, in, leftovers, &posted);
@@ -299,7 +300,7 @@ int canele_finalize(canele_engine_t* engine) try {
     return error(CANELE_EBUSY, "canele_finalize: " + std::to_string(tasks) +
                                    " tasks of the program have not ended: cancel them, and make progress");
   }
-  collectives::LastDrains drains(e);  // until the engine is gone
+  collectives::LastDrains drains(e);  // until the engine is destroyed
   const int code = leave(e);
   dump_counters(e);
   dump_trace(e);
@@ -412,7 +413,8 @@ int canele_session_close(canele_session_t* session) try {
   } else {
     refusal::report(e, s, refusal::drop_all(e, s));
     advert::forget_session(e, s);
-    // What others have sent for their next barrier stays: they may have opened a session of this label again already.
+    // What other ranks have sent for their next barrier stays: they may have opened a session of this label again
+    // already.
     if (s.barrier != nullptr) e.sessions.close(*s.barrier);
     s.barrier = nullptr;
     e.sessions.close(s);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Errors in words, versions; where exceptions end. Threads: any; the detail belongs to the calling thread.
+// Error codes with a description, versions, and the end of exceptions at the C ABI.
+//
+// Any thread; the detail belongs to the calling thread.
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -10,7 +12,7 @@
 namespace canele::comm::api {
 namespace {
 thread_local std::string last_detail;
-thread_local const char* fixed_detail = nullptr;  ///< instead, where there was no memory for words
+thread_local const char* fixed_detail = nullptr;  ///< used instead of last_detail if there was no memory for a text
 
 int fixed_error(int code, const char* words) {
   fixed_detail = words;

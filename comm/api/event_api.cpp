@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Completion queues and conditions of the C ABI. Threads: any.
-// Surprise: a completion queue is a callback of our own that links the request; the queue is a spin-locked list,
-//     held for a few instructions.
+// Completion queues and conditions of the C ABI.
+//
+// Any thread. A completion queue is a callback of the library that links the request into a list. A spin lock protects
+// the list and is held for a few instructions.
 //
 //   queue: first ─queue_next▶ … ─▶ last        through the requests, which are finalized
 #include "comm/api/api.hpp"
@@ -17,7 +18,7 @@ struct Queue {
 };
 static_assert(sizeof(Queue) <= sizeof(canele_queue_t));
 
-/// The list's lock, for a few instructions.
+/// The spin lock of the list, held for a few instructions.
 class QueueLock {
  public:
   QueueLock(Queue& queue, Platform& platform) : queue_(queue) {
@@ -43,7 +44,7 @@ void push_to_queue(canele_request_t* request, unsigned /*events*/, void* argumen
   Request& r = request_of(request);
   auto& queue = *static_cast<Queue*>(argument);
   const QueueLock guard(queue, r.engine->platform);
-  r.stage = Request::Stage::listed;  // refused at a post
+  r.stage = Request::Stage::listed;  // a post rejects this stage
   r.queue_next = nullptr;
   (queue.last != nullptr ? queue.last->queue_next : queue.first) = &r;
   queue.last = &r;
@@ -97,8 +98,9 @@ int canele_queue_poll(canele_engine_t* engine, canele_queue_t* queue, canele_req
 void canele_condition_signal(canele_condition_t* condition, uint16_t mask) {
   if (condition == nullptr) return;
   auto& word = reinterpret_cast<Condition*>(condition)->word;
+  // Release: pairs with the acquire load in canele_condition_test(). Acquire: pairs with the store of the parker.
   const std::uint64_t before = word.fetch_or(mask, std::memory_order_acq_rel);
-  // from here on the condition may be gone
+  // from here on the condition may be freed
   ltask::Parker* parker = RequestWord::parker(before);
   if (parker != nullptr) parker->signal(posix_platform());
 }

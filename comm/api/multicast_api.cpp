@@ -2,11 +2,10 @@
 //
 // Multicasts of the C ABI.
 //
-// Threads: any.
-// Surprise: destinations are checked here, all of them: nothing is sent to any if one is wrong. A short message to
-//     those that are reached through memory is gone when the call returns, as if it had been sent to each; what cannot
-//     leave so goes the long way (multicast.cpp), for the destinations that are left; the data is copied in the call
-//     where that spares each of several a copy by the kernel.
+// Any thread. All destinations are checked here: if one is invalid, nothing is sent to any. A short message to
+// destinations on memory rails is sent before the call returns, as if by one send to each. Destinations that this fast
+// path cannot serve get the message from multicast.cpp. The call copies the data itself if that saves a copy by the
+// kernel for each of several destinations.
 #include <algorithm>
 #include <new>
 
@@ -29,12 +28,12 @@ int check_options(const canele_multicast_options_t& options, const canele_data_t
   return check_header(options.header, data.length, "canele_imulticast");
 }
 
-constexpr std::size_t few = 16;  // destinations that are compared with each other
+constexpr std::size_t few = 16;  // maximum number of destinations that are compared with each other
 
 bool is_another(const Engine& engine, int rank) { return rank >= 0 && rank < engine.size && rank != engine.rank; }
 
-/// Few, and nothing is wrong with them. (Here and below plain loops: an algorithm of the library is unrolled, and a
-/// short message would run through four copies of each.)
+/// Returns true for few and valid destinations. (Plain loops here and below: the compiler unrolls a standard algorithm,
+/// and a short message would run through four copies of it.)
 bool are_few_and_right(const Engine& engine, const int* ranks, std::size_t count) {
   if (count > few) return false;
   for (std::size_t i = 0; i < count; ++i) {
@@ -65,13 +64,13 @@ int check_destinations(const Engine& engine, const int* ranks, std::size_t count
   return refused(CANELE_EINVAL, "rank " + std::to_string(*twice) + " is named twice");
 }
 
-/// Nothing is wrong with it, and it asks for nothing that a loop of sends would not do.
+/// Returns true if the options are valid and ask for nothing that a loop of sends would not do.
 bool is_plain(const canele_multicast_options_t& options) {
   return options.struct_size == sizeof options && options.header == 0 && options.priorities == nullptr &&
          options.shape >= CANELE_SHAPE_AUTO && options.shape <= CANELE_SHAPE_8_NOMIAL;
 }
 
-/// What a call is given.
+/// The arguments of a call.
 struct Given {
   Session* session;
   const int* destinations;
@@ -91,7 +90,8 @@ bool may_leave_at_once(const Given& given) {
          are_few_and_right(*given.session->engine, given.destinations, given.count);
 }
 
-/// Sends to one after the other if nothing stands in the way; to how many. If to all, the request is over.
+/// Sends to one destination after the other if all paths are clear. Returns the number of sends. After a send to all
+/// destinations the request has ended.
 [[gnu::always_inline]] inline std::size_t leave_at_once(const Given& given) {
   if (!may_leave_at_once(given) || !given.session->engine->try_lock_to_post()) return 0;
   Session& session = *given.session;
@@ -129,7 +129,8 @@ int check(const Given& given, const canele_multicast_options_t& options) {
   return code;
 }
 
-/// All that has not `gone` already. Apart: the code of a short message would be strewn among this.
+/// Posts the multicast to the destinations after the first `gone`. Out of line: otherwise the compiler would scatter
+/// the code of a short message among this code.
 [[gnu::noinline]] int take_the_long_way(const Given& given, std::size_t gone) {
   canele_multicast_options_t options{};
   options.struct_size = sizeof options;
@@ -142,7 +143,7 @@ int check(const Given& given, const canele_multicast_options_t& options) {
   if (gone == 0) {
     if (const int code = check(given, options); code != CANELE_OK) return code;
   }
-  // Only a full ring has stopped it in the middle: the rest is a multicast of its own.
+  // Only a full ring can stop the fast path in the middle; the rest becomes a multicast of its own.
   std::unique_ptr<Multicast> whole(new (std::nothrow) Multicast);
   if (whole == nullptr) return refused(CANELE_ENOMEM, "no memory");
   whole->ranks.assign(given.destinations + gone, given.destinations + given.count);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Counters and self-description of the C ABI. Threads: any. Surprise: a driver's own counters are read without stopping
-// it: a value may be one event old.
+// Counters, self-description and reports of the C ABI.
+//
+// Any thread. A driver's own counters are read without stopping the driver, so a value may be one event old.
 #include <algorithm>
 
 #include "comm/api/api.hpp"
@@ -16,7 +17,7 @@
 namespace canele::comm::api {
 namespace {
 
-/// What a driver needs of the world to be opened and closed again: nobody connects, nothing is called back.
+/// The environment that a driver needs to be opened and closed again: no peer connects, and no callback does anything.
 class ProbeContext final : public drivers::DriverContext, drivers::DriverEvents {
  public:
   explicit ProbeContext(const Settings& settings) : settings_(settings) {
@@ -44,7 +45,7 @@ class ProbeContext final : public drivers::DriverContext, drivers::DriverEvents 
   std::byte key_[16] = {};
 };
 
-/// Opens the driver and closes it again, to learn what it can do here.
+/// Opens the driver and closes it again, to learn its capabilities on this machine.
 void probe_driver(const Settings& settings, const Samples& samples, const drivers::DriverFactory& factory,
                   InfoReport::OneDriver* driver) {
   driver->unavailable = factory.unavailable();
@@ -71,7 +72,8 @@ InfoReport::OneDriver describe_driver(const Engine* engine, const Settings& sett
   return driver;
 }
 
-/// Those built in, those found as modules, and those that come with Canelé but are not here, with the reason.
+/// Describes the built-in drivers, those found as modules, and those that come with Canelé but are missing, with the
+/// reason.
 std::vector<InfoReport::OneDriver> describe_drivers(const Engine* engine, const Settings& settings,
                                                     const Samples& samples) {
   const std::string& path = settings.text(Setting::driver_path);
@@ -135,7 +137,7 @@ std::uint64_t driver_counter(const drivers::Driver::Counters& c, Counter counter
   }
 }
 
-/// Under the lock: a counter of the whole engine.
+/// Reads a counter of the whole engine. Called under the lock.
 std::uint64_t read(const Engine& engine, Counter counter) {
   if (counter == Counter::turns_lost) return engine.turns_lost();
   if (counter >= Counter::per_peer_count) return engine.counters.read(counter);

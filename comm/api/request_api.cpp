@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Requests of the C ABI: send, receive, late receives, cancel, probe, events, completion queues.
+// Requests of the C ABI: send, receive, receives without a buffer, cancel, probe, events, completion queues.
 //
-// Threads: any.
-// Surprise: what can be wrong with a call is checked here, before anything is queued; what goes wrong later is
-//     told by the status only.
+// Any thread. The arguments of a call are checked here, before anything is queued. Later errors are reported by the
+// status only.
 #include <algorithm>
 #include <new>
 
@@ -67,25 +66,25 @@ int read_options(const canele_send_options_t* options, std::size_t length, SendO
   return CANELE_OK;
 }
 
-/// Apart, as all that it has in memory would be in the way of who does not come here.
+/// Out of line: keeps its stack frame off the fast path.
 [[gnu::noinline]] int post_contiguous(Session* session, int destination, std::uint64_t tag, const void* buffer,
                                       std::size_t length, Request* request) {
   return post_send(session, destination, tag, canele_data_contiguous(buffer, length), {}, request);
 }
 
-/// A send whose outcome has been written in vain, as it did not leave at once.
+/// Posts a send that could not be sent on the fast path, although its outcome has already been written to the request.
 [[gnu::noinline]] int post_after_all(Request& request, const void* buffer) {
   return post_contiguous(request.session, request.rank, request.status_tag, buffer, request.status_length, &request);
 }
 
-/// May the outcome of a send be written to the request, before its fate is known?
+/// Returns true if the outcome of a send may be written to the request before the send is attempted.
 inline bool may_leave_at_once(const Session& session, int destination, std::size_t length, const Request& request) {
   return length <= Rail::longest_at_once && is_unwatched(request) && request.stage == Request::Stage::idle &&
          session.open && destination >= 0 && destination < session.engine->size;
 }
 
-/// The whole life of an eager send in one hold of the lock, where nothing stands in its way; else it is posted. The
-/// outcome is written first: what is in memory need not be kept in registers while the driver works.
+/// Sends an eager message completely under one acquisition of the lock if its path is clear; otherwise posts the send.
+/// The outcome is written first, so that its values need no registers while the driver works.
 [[gnu::always_inline]] inline int send_at_once(Session& session, int destination, std::uint64_t tag, const void* buffer,
                                                std::size_t length, Request& request) {
   Engine& engine = *session.engine;
@@ -117,7 +116,7 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   return error(CANELE_EINVAL, std::string(call) + ": length is not 0 but buffer is NULL");
 }
 
-/// Under the lock.
+/// Accepts a receive, or adds it to the receive prefetch. Called under the lock.
 [[gnu::always_inline]] inline receive_path::Accepted accept_or_defer(Engine& engine, const Posting& posting) {
   engine.counters.add(Counter::lock_taken);
   const bool begun = !engine.posts.empty();
@@ -132,7 +131,8 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   return receive_path::accept_in_line(engine, posting);
 }
 
-/// Inline: `data` then stays in registers, and is not copied out of memory that it has not reached yet.
+/// Posts a receive. Inline, so that `data` stays in registers: it is not read back from stores that are still in
+/// flight.
 [[gnu::always_inline]] inline int post_receive(Session* session, int source, std::uint64_t tag, std::uint64_t mask,
                                                const canele_data_t& data, bool late, Request* request) {
   if (!postable(request, session)) [[unlikely]]
@@ -162,7 +162,8 @@ inline bool may_leave_at_once(const Session& session, int destination, std::size
   return CANELE_OK;
 }
 
-/// Waits for the answer to an operation on this stack. The lock's holder gives it, this thread if there is none.
+/// Waits for the answer to an operation on this stack. The thread that holds the lock executes the operation; if no
+/// thread holds it, this thread does.
 void await(Engine& engine, const AnswerOp& op) {
   for (unsigned turn = 1; !op.answered.load(std::memory_order_acquire); ++turn) {
     if (engine.lock.seems_put_down()) {
@@ -179,8 +180,8 @@ void await(Engine& engine, const AnswerOp& op) {
 
 namespace {
 
-/// A description by the program's own function holds all of its bytes, as far as a bounded number of questions tells.
-/// (A list of pieces is ours, and was added up.)
+/// Checks that the program's own segments function describes all bytes of the message, with a bounded number of calls.
+/// (A list of pieces needs no check: the library made its function and added up the lengths.)
 int check_segments(const canele_data_t& data, const char* call) {
   constexpr int most_questions = 64, most_pieces = 32;
   iovec pieces[most_pieces];
@@ -201,7 +202,7 @@ int check_segments(const canele_data_t& data, const char* call) {
 }  // namespace
 
 int check_size(const void* options, std::size_t given, std::size_t known, const char* call, const char* type) {
-  constexpr std::size_t longest = 1024;  // that any will have
+  constexpr std::size_t longest = 1024;  // no options structure will be larger
   const auto* const bytes = static_cast<const unsigned char*>(options);
   if (given < known || given > longest) {
     return error(CANELE_EINVAL, std::string(call) + ": options->struct_size is " + std::to_string(given) +
@@ -386,7 +387,7 @@ int canele_receive_envelope(const canele_request_t* request, canele_status_t* st
 
 namespace {
 
-/// False: it has ended, or somebody else cancels it.
+/// Marks a receive as being cancelled. Returns false if it has ended, or if another thread is cancelling it.
 bool announce_cancel(Request& r) {
   std::uint64_t seen = r.word.load(std::memory_order_acquire);
   if ((seen & event::finalized) != 0) return false;
@@ -397,16 +398,17 @@ bool announce_cancel(Request& r) {
   return true;
 }
 
-/// Is the registration one of the use that comes next: of a null request, or of one whose end the program knows of?
-/// Then nobody else touches the request.
+/// Returns true if the registration belongs to the next use: the request is null, or the program knows of its end. No
+/// other thread then accesses the request.
 bool is_of_next_use(Request& r, std::uint64_t seen) {
   return r.kind == Request::Kind::null || ((seen & event::finalized) != 0 && r.told_of_end(seen));
 }
 
-/// Has a finalized request an event that is still to come, or does it lie in a queue?
+/// Returns true if an event of a finalized request is still to come, or if the request is in a queue.
 bool is_owed_event(const Request& r, std::uint64_t seen) {
   if ((RequestWord::delivered(seen) & event::finalized) == 0) return (seen & RequestWord::queued_bit) != 0;
-  return r.callback == push_to_queue;  // what takes it out of the queue takes this away
+  return r.callback ==
+         push_to_queue;  // canele_queue_poll clears the callback when it takes the request out of the queue
 }
 
 [[gnu::cold]] int refuse_second(bool ended, const char* call) {
@@ -417,9 +419,10 @@ bool is_owed_event(const Request& r, std::uint64_t seen) {
                                           : ": this use of the request has a callback or a queue already"));
 }
 
-/// Notes the events that a callback is wanted for. True: some have happened, and the caller has to queue it.
+/// Records the events that a callback is wanted for. Returns true if some have happened, and the caller has to queue
+/// the delivery.
 inline bool want_events(Request& r, std::uint64_t seen, unsigned mask) {
-  const bool pending = (seen & event::finalized) == 0;  // or its engine may be gone
+  const bool pending = (seen & event::finalized) == 0;  // a finalized request may have outlived its engine
   const WordVisit visit(pending ? r.engine : nullptr);
   std::uint64_t next;
   do {
@@ -435,16 +438,16 @@ inline void keep(Request& r, const Listening& what) {
   r.queue_argument = what.queue_argument;
 }
 
-/// Of this use.
+/// Registers for the current use.
 inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
-  Engine* const engine = r.engine;  // the request may be gone when its callback has run
+  Engine* const engine = r.engine;  // the callback may free the request
   keep(r, what);
   if (!want_events(r, seen, what.mask)) return;
   engine->queue_delivery(r);
   engine->after_submit();
 }
 
-/// Where it is not pending, or has a callback.
+/// Registers for a request that is not pending, or that has a callback already.
 [[gnu::cold, gnu::noinline]] int listen_carefully(Request& r, std::uint64_t seen, const Listening& what,
                                                   const char* call) {
   const bool next_use = is_of_next_use(r, seen), ended = (seen & event::finalized) != 0;
@@ -454,7 +457,7 @@ inline void listen_now(Request& r, std::uint64_t seen, const Listening& what) {
     listen_now(r, seen, what);
     return CANELE_OK;
   }
-  // It becomes a null request that has a callback: the post finds it as that of a new one.
+  // It becomes a null request with a callback, which the next post keeps, as for a new request.
   keep(r, what);
   r.kind = Request::Kind::null;
   r.word.store(std::uint64_t{what.mask} << RequestWord::wanted_shift, std::memory_order_relaxed);

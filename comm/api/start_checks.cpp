@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The checks. See start_checks.hpp.
+// Checks of the settings at the start.
 #include "comm/api/start_checks.hpp"
 
 #include <unistd.h>
@@ -33,7 +33,8 @@ bool is_a_directory(const fs::path& path) {
   return fs::is_directory(path, none);
 }
 
-/// A file that is to be written at the end: a job of hours must not find out then that it cannot be.
+/// Returns why a file that is written at the end cannot be written, or "". A job of hours must not find that out at its
+/// end.
 std::string unwritable(const Settings& settings, Setting setting) {
   const std::string& pattern = settings.text(setting);
   if (pattern.empty() || pattern == "-") return {};
@@ -59,7 +60,7 @@ std::string wrong_core(const Settings& settings) {
   return named(settings, Setting::worker_core) + ": this machine has no such core; canele-info shows what there is";
 }
 
-/// More than there is: then no limit at all.
+/// Returns a warning if the limit exceeds the machine's memory, and so limits nothing; else "".
 std::string too_much_memory(const Settings& settings) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page <= 0) return {};
@@ -110,7 +111,8 @@ void warn_of_settings(Engine& engine) {
       const std::string& file = settings.text(setting);
       if (engine.size == 1 || file.empty() || file == "-" || file.find("%r") != std::string::npos) continue;
       std::error_code none;
-      if (fs::exists(file, none) && !fs::is_regular_file(file, none)) continue;  // a pipe takes all
+      if (fs::exists(file, none) && !fs::is_regular_file(file, none))
+        continue;  // a pipe accepts the output of all ranks
       engine.log(LogLevel::warning, named(settings, setting) + ": all " + std::to_string(engine.size) +
                                         " ranks write to this one file, and the last stays; %r in it becomes the rank");
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What canele_init looks at before it joins the job, and what it warns of afterwards.
+// Checks of the settings before canele_init joins the job, and warnings afterwards.
 //
-// Who: engine_api.cpp. Threads: that of canele_init.
-// Surprise: a warning about the job is said by rank 0, one about a host by one rank of it: not by each of a thousand.
+// Used by engine_api.cpp, on the thread that calls canele_init. Rank 0 alone logs a warning about the job. One rank of
+// each host logs a warning about the host. So a thousand ranks do not each repeat it.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@
 
 namespace canele::comm::api {
 
-/// The settings among the options of canele_init. "" or what is wrong with them.
+/// Reads the settings among the options of canele_init. Returns "" or the problem.
 std::string read_options(const canele_options_t* options, std::vector<std::string>* overrides);
 
-/// "" or which setting cannot be obeyed, and why: what can be found out without the other ranks.
+/// Returns "" or the setting that cannot be obeyed, and why, as far as this rank can find out alone.
 std::string wrong_setting(const Settings& settings);
 
-/// What the job does, but hardly as it was meant.
+/// Logs a warning for each setting that is obeyed, but hardly with the intended effect.
 void warn_of_settings(Engine& engine);
 
 }  // namespace canele::comm::api

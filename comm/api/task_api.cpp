@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tasks of the program, of the C ABI: small pieces of its own work that are done wherever progress is made.
+// Tasks of the C ABI: small pieces of the program's own work, run by threads that make progress.
 //
-// Threads: any. The function of a task runs like the callback of a request.
-// Surprise: after a function has returned CANELE_TASK_GONE, or DONE and the task has been marked idle, its memory is
-// the
-//     program's: the count of tasks in use is the engine's, and is lowered last.
+// Any thread. The function of a task runs like the callback of a request. The memory of a task belongs to the program
+// again when its function has returned CANELE_TASK_GONE; or CANELE_TASK_DONE, and the task is marked idle. The count of
+// tasks in use belongs to the engine, and is decremented last.
 #include <string>
 
 #include "comm/api/api.hpp"
@@ -19,7 +18,7 @@ constexpr int anywhere = -1;
 
 /// What the library keeps in a canele_task_t. Zero bytes are an idle task.
 struct UserTask : ltask::Task {
-  int place;  ///< of Places, or anywhere
+  int place;  ///< index in Places, or anywhere
   Engine* engine;
   canele_task_fn user_function;
   void* argument;
@@ -34,7 +33,7 @@ ltask::TaskQueue& queue_of(const UserTask& task) {
   return task.place == anywhere ? engine.tasks : engine.places.load(std::memory_order_acquire)->queue(task.place);
 }
 
-/// Somebody should come for what has been queued.
+/// Wakes a thread for what has been queued.
 void call_for_it(Engine& engine) {
   engine.sleeper.wake();
   engine.rouse_helper();
@@ -52,14 +51,14 @@ void call_function(ltask::Task& base) {
     const bool for_any = task.place == anywhere;
     task.again();
     queue_of(task).submit(task);
-    if (for_any) call_for_it(engine);  // this thread may leave
+    if (for_any) call_for_it(engine);  // this thread may leave the library
     return;
   }
   if (outcome != CANELE_TASK_GONE) task.finish();
-  engine.tasks_in_use.fetch_sub(1, std::memory_order_release);
+  engine.tasks_in_use.fetch_sub(1, std::memory_order_release);  // pairs with the acquire load in canele_finalize()
 }
 
-/// The engine's places; made by the first who needs them.
+/// Returns the engine's places. The first thread that needs them makes them.
 ltask::Places& places_of(Engine& engine) {
   if (ltask::Places* const there = engine.places.load(std::memory_order_acquire)) return *there;
   auto made = std::make_unique<ltask::Places>(ltask::Topology());
@@ -68,7 +67,7 @@ ltask::Places& places_of(Engine& engine) {
   return *before;
 }
 
-/// CANELE_OK and its number, or an error.
+/// Writes the number of a place to *place. Returns CANELE_OK or an error.
 int find_place(Engine& engine, canele_place kind, int index, int* place) {
   *place = anywhere;
   if (kind == CANELE_PLACE_ANY) return CANELE_OK;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Waiting: the one place, with ltask/worker, where the library blocks.
+// Waiting: with ltask/worker, the only place where the library blocks.
 //
-// Threads: any, except inside a callback.
-// Surprise: a waiter relies on the worker only while it shows signs of life; otherwise one waiter polls for all,
-//     and the others sleep on their parkers until their word is done or the token comes free. And whatever was put off
-//     until a thread has time (core/put_off.hpp) is this thread's now, whether a worker polls or not.
-//     Before all this come a spin and, where ranks share the cores, a few yields with a look after each.
+// Any thread, except inside a callback. A waiter relies on the worker only while the worker shows signs of life.
+// Otherwise one waiter holds the token and polls for all. The others sleep on their parkers until their word is done or
+// the token becomes free. Work deferred until a thread has time (core/put_off.hpp) is done by a waiting thread, whether
+// a worker polls or not. A wait begins with a spin; where ranks share the cores, a few yields with a poll after each
+// follow.
 //
 //   done? ─no─▶ worker alive? ─yes─▶ spin, yield ─▶ park (look at the worker's pulse now and then)
 //                    └─no──▶ others wait, too? ─yes─▶ take turns: yield, step
@@ -24,19 +24,21 @@ namespace canele::comm::api {
 namespace {
 
 constexpr std::uint64_t first_park_ns = 1'000'000, longest_park_ns = 100'000'000, longest_sleep_ns = 1'000'000'000;
-/// A worker among workers has its turn again when each of them has had one, of up to 4 ms and with some MiB to copy.
+/// A worker that shares its core with other workers runs again after each of them has had a time slice. A slice has up
+/// to 4 ms, and some MiB to copy.
 constexpr std::uint64_t first_park_among_workers_ns = 20'000'000;
-/// A rank that copies a long message keeps the core for a turn, and that must not look like a stranger's computation.
+/// A rank that copies a long message keeps the core for a time slice. That must not look like a computation of another
+/// program.
 constexpr ltask::Idle::Budget among_ranks{0, 4'000'000, false};
 
-/// Who does levels of a tree itself has turns of others to wait for, each as long as a copy, and must not sleep then: a
-/// worker would do what is this thread's.
+/// For a thread that executes levels of a tree itself. It waits for slices of other ranks, each as long as a copy. It
+/// must not sleep meanwhile, or a worker would do this thread's work.
 constexpr ltask::Idle::Budget for_own_levels{20'000, 4'000'000};
 
 void wake_engine(void* engine) { static_cast<Engine*>(engine)->wake(); }
 bool is_signaled(const void* parker) { return static_cast<const ltask::Parker*>(parker)->signaled(); }
 
-/// Shows a blocked thread to reports, from its second sleep on: most waits end before.
+/// Shows a blocked thread in reports, from its second sleep on, because most waits end earlier.
 class Bench {
  public:
   Bench(Engine* engine, Blocked::In in, const Awaited& awaited) : engine_(engine), blocked_{in, 0, awaited} {}
@@ -46,7 +48,7 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  /// Before each sleep.
+  /// Call before each sleep.
   void sleeps() {
     if (engine_ == nullptr || sleeps_ > 1 || ++sleeps_ < 2) return;
     blocked_.since_ns = engine_->platform.now_ns();
@@ -93,8 +95,8 @@ class Wait {
  private:
   Platform& platform() { return engine_ != nullptr ? engine_->platform : posix_platform(); }
   bool done() const { return awaited_.any_done(); }
-  /// Cheap for many: the parker knows, once it is attached; before that, a look at all after each turn that did
-  /// something, and now and then, as other threads make progress, too.
+  /// Tests cheaply whether one of many targets is done. An attached parker knows. Before that, tests all targets after
+  /// each turn of progress that did something, and at intervals, because other threads make progress, too.
   bool done_quickly(int did = 0) {
     constexpr unsigned seldom = 64;
     if (few()) return done();
@@ -104,7 +106,8 @@ class Wait {
   bool few() const { return awaited_.count <= 8; }
   bool late() { return deadline_ != 0 && platform().now_ns() >= deadline_; }
 
-  /// The worker polls, or sleeps with every wake-up armed. Asked again after each park: its epoch must have moved.
+  /// Returns true if the worker polls, or sleeps with every wake-up armed. Called again after each park: a polling
+  /// worker's epoch must have changed.
   bool worker_alive() {
     const ltask::Worker& worker = engine_->worker;
     if (!worker.active() || worker.is_caller()) return false;
@@ -114,7 +117,7 @@ class Wait {
     return alive;
   }
 
-  /// The worker polls: looks at the word for as long as that is cheaper than to be woken, once in a wait.
+  /// Spins on the word while the worker polls, for as long as that is cheaper than a wake-up. Once in a wait.
   bool watched() {
     if (engine_ == nullptr || awaited_.count != 1 || watched_) return false;
     watched_ = true;
@@ -125,8 +128,8 @@ class Wait {
     return true;
   }
 
-  /// Other threads wait, too: gives them the core, and looks for all of them whenever it has it. False: that does not
-  /// pay. Where nobody else wants the core it is a longer spin.
+  /// Takes turns with other waiting threads: yields the core to them, and polls for all of them whenever it has the
+  /// core. If no other thread wants the core, this is a longer spin. Returns false if turns do not pay.
   bool takes_turns() {
     Waiters& waiters = engine_->waiters;
     if (turns_taken_ || awaited_.count != 1 || waiters.present() < 2 || !waiters.crowd.turns_pay()) return false;
@@ -137,8 +140,8 @@ class Wait {
   }
 
   bool done_in_some_turns() {
-    constexpr int most_lost = 4;            // then a core is better used by fewer threads
-    constexpr std::uint64_t lost_ns = 900;  // a yield to nobody takes less
+    constexpr int most_lost = 4;            // beyond that, fewer threads use a core better
+    constexpr std::uint64_t lost_ns = 900;  // a yield without a switch to another thread takes less
     constexpr std::uint64_t longest_ns = 50'000, slice_ns = 1'000'000;
     const std::uint64_t begin = platform().now_ns(), woken = engine_->woken.load(std::memory_order_relaxed);
     std::uint64_t before = begin;
@@ -153,7 +156,7 @@ class Wait {
       if (done()) return true;
       engine_->step();
       if (done()) return true;
-      if (engine_->woken.load(std::memory_order_relaxed) != woken) return false;  // they need the core
+      if (engine_->woken.load(std::memory_order_relaxed) != woken) return false;  // the woken threads need the core
     }
     return false;
   }
@@ -163,12 +166,12 @@ class Wait {
     engine_->relieve_helper();
     poll();
     engine_->waiters.pass_token(platform());
-    engine_->run_tasks();  // nobody waits for them: see poll()
+    engine_->run_tasks();  // no thread waits for the tasks: see poll()
     engine_->leave_rest();
   }
 
-  /// Until this wait is over, there is nothing to poll for, or a task must be run: callbacks may take long, and others
-  /// rely on whoever polls.
+  /// Polls until this wait has ended, there is nothing to poll for, or a task must be run. Tasks are left to the
+  /// caller, because callbacks may take long and other threads rely on the polling thread.
   void poll() {
     const bool among = patient_ && engine_->crowded, plain = !helps_ && !among;
     const ltask::Idle::Budget budget = helps_ ? for_own_levels : among_ranks;
@@ -187,7 +190,7 @@ class Wait {
         if (done_quickly(did)) return;
         const bool others_wait = engine_->waiters.present() > 1 && engine_->waiters.crowd.contended();
         if (others_wait || engine_->woken.load(std::memory_order_relaxed) != woken)
-          platform().yield();  // it was for them, and they may need this core
+          platform().yield();  // the event was for the other threads, and they may need this core
       } else if (idle.next() == ltask::Idle::Action::sleep) {
         if (!attach()) return;
         if (!parker_->sleeps_elsewhere(wake_engine, engine_)) {
@@ -199,20 +202,22 @@ class Wait {
         const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
         if (slept) engine_->waiters.patience.slept(platform().now_ns() - before);
         parker_->awake(platform());
-        if (!slept) return engine_->helper.asleep() ? take_over() : nap();  // who sleeps there progresses for us
+        if (!slept)
+          return engine_->helper.asleep() ? take_over()
+                                          : nap();  // the thread that sleeps there makes progress for this one
       }
     }
   }
 
-  /// The helper sleeps where this thread would: it goes, without a look.
+  /// Replaces the helper, which sleeps on the drivers in this thread's place. The helper leaves without a poll.
   void take_over() {
     CANELE_RARE_MARK(helper_relieved);
     engine_->relieve_helper();
     engine_->sleeper.await_release(remaining(longest_sleep_ns));
   }
 
-  /// A worker may lose its core, so one looks at its pulse; of waiting threads one is always awake, or asleep on the
-  /// drivers.
+  /// Parks. Beside a worker the park is short at first, because a worker may lose its core and its heartbeat must be
+  /// checked. Otherwise one of the waiting threads is always awake, or asleep on the drivers.
   void nap() {
     bench_.sleeps();
     const bool worker = engine_ != nullptr && engine_->worker.active();
@@ -227,7 +232,7 @@ class Wait {
     if (engine_ != nullptr && !listed_) {
       engine_->waiters.add(*parker_);
       listed_ = true;
-      if (engine_->waiters.token_free() && !engine_->worker.active()) return;  // it came free meanwhile
+      if (engine_->waiters.token_free() && !engine_->worker.active()) return;  // the token became free meanwhile
     }
     nap();
   }
@@ -238,7 +243,7 @@ class Wait {
     return now >= deadline_ ? 0 : std::min(most, deadline_ - now);
   }
 
-  /// Writes the parker's name into every target. False if one is done.
+  /// Writes the parker's address into every target. Returns false if one is done.
   bool attach() {
     if (parker_ == nullptr) {
       parker_ = &ltask::Parker::acquire();
@@ -248,9 +253,10 @@ class Wait {
     return !done();
   }
 
-  /// Puts the name (0: none) into the words of all targets that are not done, many in one visit.
+  /// Writes the parker's address (0: none) into the words of all targets that are not done. One visit covers many
+  /// words.
   void visit_words(std::uint64_t name) {
-    constexpr int most = 64;  // a visit may keep others from the engine
+    constexpr int most = 64;  // a visit may keep other threads from the engine
     std::optional<WordVisit> visit;
     const Engine* writer = nullptr;
     int left = 0;
@@ -277,7 +283,7 @@ class Wait {
     if (listed_) {
       engine_->waiters.remove(*parker_);
       if (engine_->waiters.token_free())
-        engine_->waiters.wake_one(platform());  // the token's turn may have been meant for us
+        engine_->waiters.wake_one(platform());  // the token may have been passed to this thread
     }
     ltask::Parker::release(*parker_);
   }
@@ -289,19 +295,19 @@ class Wait {
   unsigned turns_ = 0;
   ltask::Parker* parker_ = nullptr;
   bool listed_ = false, turns_taken_ = false, watched_ = false;
-  bool helps_ = false;  ///< what it waits for was left to this thread, though a worker polls
+  bool helps_ = false;  ///< the awaited work was deferred to this thread, although a worker polls
   const bool patient_;
   Bench bench_;
 };
 
-/// The short wait: this thread polls, and the event happens while it may still spin.
+/// Short wait: this thread polls, and the event happens while it may still spin.
 [[gnu::always_inline]] inline bool arrives_soon(Engine* engine, const Target& target) {
   return engine != nullptr && callback_depth() == 0 && !engine->worker.active() &&
          engine->spin_until(
              [word = target.word, mask = target.mask] { return (word->load(std::memory_order_relaxed) & mask) != 0; });
 }
 
-/// The same for several: where they are many, a look at all costs more than a poll.
+/// Short wait for several targets. With many targets, testing them all costs more than a poll.
 bool one_arrives_soon(Engine* engine, const Awaited& awaited) {
   constexpr std::size_t few = 32, turns_a_look = 8;
   if (engine == nullptr || callback_depth() != 0 || engine->worker.active()) return false;
@@ -322,8 +328,9 @@ bool one_arrives_soon(Engine* engine, const Awaited& awaited) {
   return Wait(engine, awaited, deadline_ns, in, patient).run();
 }
 
-/// One look, under the lock. A message that nobody waits for stays where it is, since this thread is likely to ask for
-/// it next; it would be copied twice. Not for long: somebody may wait for what lies behind it.
+/// Polls once, under the lock. A message without a posted receive is left in the driver. To store the message would
+/// cost a second copy, and this thread is likely to post its receive next. Not for long: a thread may wait for what
+/// lies behind it.
 bool look_locked(Engine& engine, const Target& target, const Request* receive, int turn) {
   constexpr Engine::Spin one_look{1};
   constexpr int most_turns = 2, patience = 64;
@@ -334,7 +341,8 @@ bool look_locked(Engine& engine, const Target& target, const Request* receive, i
   return arrived;
 }
 
-/// Before this unit is given away: nobody here could use it, as far as is known, and another one may be just behind.
+/// Polls a little longer before this unit is yielded. As far as is known, no rank on this unit could use it, and a rank
+/// on another unit may be about to send.
 bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request& receive) {
   constexpr Engine::Spin one_switch{64};
   Neighbours& neighbours = engine.neighbours;
@@ -345,9 +353,9 @@ bool arrives_from_elsewhere(Engine& engine, const Target& target, const Request&
   return arrived;
 }
 
-/// Where ranks share the processing units the others have their turns, and then a look finds what they have sent. What
-/// a wait of any kind makes ready would be half of what such a turn costs. Not where anything else is to be looked
-/// after. receive: what is waited for, if it is one.
+/// Waits by yielding where ranks share the processing units. The other ranks get their time slices, and a poll then
+/// finds what they have sent. Preparing a full wait would cost half of such a slice. Not if this thread has other
+/// duties. receive: the awaited request if it is a receive.
 bool arrives_in_turns(Engine* engine, const Target& target, const Request* receive = nullptr) {
   constexpr int most = 16;
   if (engine == nullptr || !engine->crowded || callback_depth() != 0 || engine->worker.active()) return false;
@@ -413,7 +421,7 @@ int block_for_one(Engine& engine, Target* targets, std::size_t count) {
 }
 
 bool progress_until(Engine& engine, std::uint64_t deadline_ns, bool (*done)(Engine&)) {
-  constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: look again
+  constexpr std::uint64_t nap_ns = 2'000'000;  // no event ends this wait: test again
   engine.resume_put_off();
   ltask::Idle idle(engine.platform, engine.idle, engine.waiters.pressure);
   Bench bench(&engine, Blocked::In::finalize, {});
@@ -492,7 +500,7 @@ int canele_wait_all(size_t count, canele_request_t* const* requests, canele_stat
   for (size_t i = 0; i < count; ++i) {
     if (requests[i] == nullptr) continue;
     Request& r = request_of(requests[i]);
-    if (statuses == nullptr && r.finalized() && r.status_error == CANELE_OK) {  // in line, for many
+    if (statuses == nullptr && r.finalized() && r.status_error == CANELE_OK) {  // inline, for many requests
       r.tell();
       continue;
     }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The wait for one of many requests, and the look at many.
+// The wait for one of many requests, and the search for finalized requests in a list.
 //
-// Threads: any, except inside a callback.
-// Surprise: a look starts behind the place where the thread's last one has found a request. So each request of a list
-// has
-//     its turn, and where they end in their order a look costs one request, not all. Requests of several engines are
-//     waited for by turns of each.
+// Any thread, except inside a callback. A search starts behind the position where this thread's last search has found a
+// request. So each request of a list has its turn, and a search costs one request if they end in order. If the requests
+// belong to several engines, the wait makes progress on each engine in turn.
 #include <algorithm>
 
 #include "comm/api/api.hpp"
@@ -15,14 +13,14 @@
 namespace canele::comm::api {
 namespace {
 
-/// What a look at all requests of a list finds.
+/// The result of a search through all requests of a list.
 struct Look {
-  std::size_t done;          ///< the place of one that is finalized or null; their number: there is none
-  Engine* engine = nullptr;  ///< of those that are pending; nullptr: none is
-  bool several = false;      ///< they are of different engines
+  std::size_t done;          ///< index of a finalized or null request; their number if there is none.
+  Engine* engine = nullptr;  ///< of the pending requests; nullptr: none is pending.
+  bool several = false;      ///< they belong to different engines.
 };
 
-/// The lines of requests further on are on their way meanwhile.
+/// Searches all requests, from index `from` on. Prefetches the cache lines of later requests.
 Look look_at(canele_request_t* const* requests, std::size_t count, std::size_t from) {
   constexpr std::size_t ahead = 16;
   Look look{count};
@@ -41,7 +39,7 @@ Look look_at(canele_request_t* const* requests, std::size_t count, std::size_t f
   return look;
 }
 
-/// The same, but first at those that come next, and before it looks at many others it makes progress: a turn costs
+/// Searches the next requests first, and then makes progress before it searches many others: a turn of progress costs
 /// less.
 Look look_at_some(canele_request_t* const* requests, std::size_t count, std::size_t from) {
   constexpr std::size_t some = 32;
@@ -57,7 +55,8 @@ Look look_at_some(canele_request_t* const* requests, std::size_t count, std::siz
   return look_at(requests, count, from);
 }
 
-/// One turn of each engine that has pending requests here: engine by engine where they lie side by side.
+/// Makes progress once on each engine that has pending requests here. An engine whose requests are not adjacent in the
+/// list gets several turns.
 int step_each(canele_request_t* const* requests, std::size_t count) {
   int did = 0;
   const Engine* last = nullptr;
@@ -71,10 +70,11 @@ int step_each(canele_request_t* const* requests, std::size_t count) {
   return did;
 }
 
-/// Nothing wakes a thread for all engines: it naps between turns. `one` is any of them.
+/// Waits for requests of several engines. No event of all engines wakes one thread, so it naps between turns of
+/// progress. `one` is any of the engines.
 int wait_on_several(Engine& one, canele_request_t* const* requests, std::size_t count) {
   constexpr std::uint64_t nap_ns = 500'000;
-  if (callback_depth() != 0 || fork::in_child) return wait_for_any(nullptr, requests, count, 0);  // says why not
+  if (callback_depth() != 0 || fork::in_child) return wait_for_any(nullptr, requests, count, 0);  // returns the error
   const Awaited awaited{nullptr, requests, count};
   ltask::Idle idle(one.platform, one.idle, one.waiters.pressure);
   while (!awaited.any_done()) {

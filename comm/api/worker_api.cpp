@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Workers of the C ABI: who makes progress beside the program's own calls.
+// Workers of the C ABI: which background threads make progress beside the program's own calls.
 //
-// Threads: any; none of these from a callback that a worker runs, which would wait for itself.
-// Surprise: the bound worker and the helper are two things: the first takes over all polling, the second looks after
-//     what nobody polls for. Of the helper's kinds at most one runs.
+// Any thread may call these functions. None may be called in a callback: a callback on a worker would wait for itself.
+// The bound worker and the helper are separate threads. The worker takes over all polling; the helper polls for pending
+// work that no other thread polls for. At most one kind of helper runs.
 #include <array>
 #include <cstdlib>
 
@@ -16,7 +16,7 @@ namespace {
 
 using Kind = ltask::Helper::Kind;
 
-/// Of `kinds` the one that the helper can be; nothing: it can only be one.
+/// The one kind of helper among `kinds`, with its pace. Kind::off if there is none.
 struct HelperChoice {
   Kind kind = Kind::off;
   ltask::Helper::Pace pace;
@@ -25,7 +25,8 @@ struct HelperChoice {
 HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
   if ((kinds & CANELE_WORKER_AUTO) != 0) {
     ltask::Helper::Pace pace;
-    if (engine.crowded) pace.longest_ns *= 4;  // each look takes the core from a rank, whose turn lasts as long
+    if (engine.crowded)
+      pace.longest_ns *= 4;  // each poll takes the core from a rank, whose time slice is about as long
     return {Kind::on_demand, pace};
   }
   if ((kinds & CANELE_WORKER_TIMER) != 0) {
@@ -33,7 +34,7 @@ HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
     return {Kind::timed, {interval, interval, 0}};
   }
   if ((kinds & CANELE_WORKER_IDLE) == 0) return {};
-  // Beside a worker that may be stuck it looks often, for a while after the traffic has ended.
+  // Beside a worker that may be stuck, the helper polls often, also for a while after the traffic has ended.
   constexpr ltask::Helper::Pace beside_worker = {25'000, 50'000, 40};
   return {Kind::idle_cores, (kinds & CANELE_WORKER_BOUND) != 0 ? beside_worker : ltask::Helper::Pace{}};
 }
@@ -63,7 +64,7 @@ int start_bound(Engine& engine) {
 void stop_bound(Engine& engine) {
   engine.worker.stop();
   forget_place(engine);
-  engine.waiters.wake_one(engine.platform);  // from now on one of them polls
+  engine.waiters.wake_one(engine.platform);  // from now on one of the waiting threads polls
   engine.favour_one_thread(true);
 }
 

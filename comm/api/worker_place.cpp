@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where the bound worker runs. See worker_place.hpp.
+// Placement of the bound worker.
 //
-// Threads: see there; the register of cores is used under Engine::cores_mutex.
-// Surprise: a process that is pinned to one unit needs another one for its worker; one that is pinned to several may
-//     have left one free, which only it knows.
+// The register of cores is used under Engine::cores_mutex. A process that is pinned to one unit needs another unit for
+// its worker. A process that is pinned to several units may have left one of them free, which only that process knows.
 #include "comm/api/worker_place.hpp"
 
 #include <algorithm>
@@ -31,7 +30,8 @@ std::unique_ptr<CoreRegister> open_register(const Topology& topology, std::strin
   return cores;
 }
 
-/// Under cores_mutex. nullptr: what others use cannot be told.
+/// Returns the register of cores, opened at first use. nullptr: which cores other processes use is unknown. Called
+/// under cores_mutex.
 CoreRegister* cores_of(Engine& engine, const Topology& topology) {
   std::string why;
   if (engine.cores == nullptr) engine.cores = open_register(topology, &why);
@@ -51,7 +51,7 @@ void stay_with_the_program(Engine& engine, const Topology& topology) {
                         " with the program" + std::string(remedy));
 }
 
-/// The worker is on this unit now. Under cores_mutex.
+/// Records that the worker now runs on this unit. Called under cores_mutex.
 void settle(Engine& engine, const Topology& topology, int unit) {
   const std::vector<int> own = topology.own_units();
   const CoreRegister* const cores = topology.is_pinned() ? cores_of(engine, topology) : nullptr;
@@ -59,7 +59,7 @@ void settle(Engine& engine, const Topology& topology, int unit) {
                                    std::count(own.begin(), own.end(), unit) == 0);
 }
 
-/// What is wrong with where the worker has been pinned to; "": nothing that can be told.
+/// Returns the problem of the place that the worker was pinned to; "" if no problem is known.
 std::string overlap(Engine& engine, const Topology& topology, const std::vector<int>& units) {
   const std::vector<int> own = topology.own_units();
   const bool nothing_left = std::all_of(
@@ -75,7 +75,7 @@ std::string overlap(Engine& engine, const Topology& topology, const std::vector<
          ", where another process of this host has its worker, or is pinned to";
 }
 
-/// What CANELE_WORKER_PLACE says; nothing: auto.
+/// Returns the policy of CANELE_WORKER_PLACE; nothing for auto.
 std::optional<placement::Policy> policy_of(const Settings& settings) {
   using placement::Policy;
   for (const Policy one : {Policy::bind, Policy::numa, Policy::odd_even}) {
@@ -84,10 +84,10 @@ std::optional<placement::Policy> policy_of(const Settings& settings) {
   return std::nullopt;
 }
 
-/// The units of the smallest NUMA node that has this one.
+/// Returns the units of the smallest NUMA node that contains this one.
 std::vector<int> node_of(const Topology& topology, int unit) {
   std::vector<int> units;
-  for (const Topology::Part& part : topology.parts()) {  // the larger ones first
+  for (const Topology::Part& part : topology.parts()) {  // larger objects come first
     const bool has_it = std::count(part.units.begin(), part.units.end(), unit) != 0;
     if (has_it && (part.kind == Topology::Kind::machine || part.kind == Topology::Kind::numa_node)) units = part.units;
   }
@@ -153,7 +153,7 @@ std::optional<int> unit_by(placement::Policy policy, const Topology& topology, c
   if (policy == placement::Policy::bind || left.empty()) return own.front();
   const auto place =
       static_cast<std::uint32_t>(std::find(computing.begin(), computing.end(), own.front()) - computing.begin());
-  // Neighbours are ranks to odd-even, and units to numa.
+  // For odd-even, neighbours are ranks. For numa, they are units.
   const bool by_rank = policy == placement::Policy::odd_even;
   const std::uint32_t rank = by_rank ? place / static_cast<std::uint32_t>(own.size()) : place;
   return left[placement::left_for(policy, static_cast<std::uint32_t>(node.size()),

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where the bound worker runs: told to the other processes of this host, chosen where nobody says, and described.
+// Placement of the bound worker: announces it to the other processes of this host, chooses a core, and describes it.
 //
-// Who: api/engine_api, worker_api, observe_api.
-// Threads: one at a time for an engine.
-// Surprise: only processes that are pinned use cores, as far as can be told; a worker beside one that is not goes
-//     wherever the system puts it.
+// Used by engine_api, worker_api and observe_api. One thread at a time for an engine. Only pinned processes count as
+// users of cores, because the cores of the others are unknown. The operating system places a worker whose process is
+// not pinned.
 #pragma once
 
 #include <functional>
@@ -21,35 +20,38 @@
 
 namespace canele::comm::api {
 
-/// Tells the others of this host where this process is pinned, if the settings ask for a bound worker. Before the ranks
-/// meet, so that no worker chooses before all have told. nullptr: nothing to tell, or no way to.
+/// Tells the other processes of this host where this process is pinned, if the settings ask for a bound worker. Called
+/// before the ranks meet, so that no worker chooses a core before all processes have announced theirs. nullptr: nothing
+/// to announce, or no way to do it.
 std::unique_ptr<ltask::CoreRegister> register_cores(const Settings& settings);
 
-/// Pins the running worker: as CANELE_WORKER_PLACE says, which several ranks may share a core by; or to the nearest
-/// core that nobody uses. Where there is none it stays with the program; if that is pinned a warning says so.
+/// Pins the running worker as CANELE_WORKER_PLACE says, which may put several ranks on one core; or else to the nearest
+/// core that no process uses. If there is none, the worker stays with the program; if that is pinned, a warning says
+/// so.
 void place_worker(Engine& engine);
 
 struct LocalRanks {
   std::uint32_t rank, count;
 };
-/// The unit (OS index) of a worker by a policy. A pinned program goes by the units of its NUMA node: those that
-/// programs are pinned to compute, the others are left. One that is not goes by the number of ranks here. Nothing: the
-/// machine cannot be told.
+/// Returns the unit (OS index) of a worker by a policy. A pinned program goes by the units of its NUMA node: units that
+/// programs are pinned to compute, and the others are left. An unpinned program goes by the number of ranks on this
+/// host. Returns nothing if the topology of the machine is unknown.
 std::optional<int> unit_by(collectives::placement::Policy policy, const ltask::Topology& topology,
                            const LocalRanks& here, const std::function<bool(int)>& is_computed_on);
 
-/// The program runs anywhere, and so may who makes progress beside it: of the ranks of this host each elsewhere.
+/// Spreads the background threads of this host's ranks over the units, as preferences, if the program is not pinned.
 void spread(Engine& engine, const ltask::Topology& topology);
 
-/// The worker has ended: its core is free for others.
+/// Releases the core of a worker that has ended.
 void forget_place(Engine& engine);
 
-/// Pins the running worker to these units. A warning tells if that takes a core that others use. "" or what is wrong.
+/// Pins the running worker to these units. Logs a warning if that takes a core that another process uses. Returns "" or
+/// the problem.
 std::string pin_worker(Engine& engine, ltask::UnitIndex kind, std::span<const int> indexes);
 
-/// "auto: a thread that sleeps until something is pending that nobody makes progress for", "bound, on PU 3".
+/// Describes the workers of an engine, e.g. "bound: on PU 3" or "auto: ..." with the work of that thread.
 std::string describe_workers(const Engine& engine);
-/// The same of an engine that is started with these settings.
+/// Describes the workers of an engine that is started with these settings.
 std::string describe_workers(const Settings& settings, const ltask::Topology& topology);
 
 }  // namespace canele::comm::api

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A thread for a bootstrap without one. See attended.hpp.
+// A thread for a bootstrap that has none.
 #include "comm/bootstrap/attended.hpp"
 
 #include <poll.h>
@@ -22,12 +22,12 @@ class Attended final : public ProcessBootstrap {
     close(bell_);
   }
 
-  /// False: there is no thread to be had.
+  /// Starts the thread. Returns false if the system has none.
   bool start(Platform& platform) {
     thread_ = platform.start_thread("canele-launcher", [this] { listen(); });
     return thread_ != nullptr;
   }
-  /// After a start() in vain: the bootstrap as it was.
+  /// Returns the bootstrap unchanged, after start() has failed.
   std::unique_ptr<ProcessBootstrap> give_back() { return std::move(inner_); }
 
   std::string_view name() const override { return inner_->name(); }
@@ -68,9 +68,10 @@ class Attended final : public ProcessBootstrap {
 
  private:
   void stop() {
-    ended_.store(true, std::memory_order_relaxed);  // told by the bell's own system calls
+    ended_.store(true,
+                 std::memory_order_relaxed);  // the system calls of the bell order this store before the thread's load
     eventfd_write(bell_, 1);
-    thread_.reset();  // waits for its end
+    thread_.reset();  // waits for the end of the thread
   }
 
   void listen() {
@@ -78,14 +79,15 @@ class Attended final : public ProcessBootstrap {
     while (!ended_.load(std::memory_order_relaxed)) {
       poll(watched, 2, -1);
       const std::lock_guard lock(listening_);
-      if (watched[0].revents != 0) inner_->progress(1);  // not 0: that looks at every 256th call only
+      if (watched[0].revents != 0) inner_->progress(1);  // not 0: with 0, only every 256th call reads
     }
   }
 
   std::unique_ptr<ProcessBootstrap> inner_;
   const int bell_;
   std::atomic<bool> ended_{false};
-  std::mutex listening_;  ///< a call that waits for the launcher's answer hears it itself, and the thread must not
+  std::mutex listening_;  ///< held by a call that waits for the launcher's answer: it reads the answer itself, and the
+                          ///< thread must not
   std::unique_ptr<PlatformThread> thread_;
 };
 

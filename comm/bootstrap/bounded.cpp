@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A call with a time limit. See bounded.hpp.
+// A call with a time limit.
 #include "comm/bootstrap/bounded.hpp"
 
 #include <memory>
@@ -23,7 +23,7 @@ Bounded run_bounded(Platform& platform, const char* name, std::uint64_t timeout_
   });
   if (thread == nullptr) return Bounded::no_thread;
   if (state->changed.wait(until, [&] { return state->done.load(); })) return Bounded::ended;
-  // Destroying the thread object would wait for the call after all. It is given up on purpose.
+  // Destroying the thread object would wait for the call after all. The object is leaked on purpose.
   static_cast<void>(thread.release());
   return Bounded::late;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Waiting that ends: park until a condition holds or the time is up; run a call that may hang, on a thread of its own.
+// Waiting with a time limit: until a condition holds, or for a call that may hang, on a thread of its own.
 //
-// Who: pmix.cpp. Threads: any.
-// Surprise: a call that never returns keeps its thread for the rest of the process: there is no way to take it back.
+// Used by pmix.cpp and the other bootstraps. Any thread. A call that never returns keeps its thread for the rest of the
+// process, because a thread cannot be stopped from outside.
 #pragma once
 
 #include <atomic>
@@ -15,21 +15,23 @@
 
 namespace canele::comm {
 
-/// Something other threads wait for: change() after each change of the condition.
+/// A condition that other threads wait for. Call change() after each change of the condition.
 class Signal {
  public:
   explicit Signal(Platform& platform) : platform_(platform) {}
 
   void change() {
+    // Release: pairs with the acquire load in wait().
     word_.fetch_add(1, std::memory_order_release);
     platform_.unpark(word_);
   }
 
-  /// false: the time `until` came first (~0: never comes).
+  /// Blocks until the condition holds. Returns false if the time `until` came first (~0: no limit).
   template <typename Condition>
   bool wait(std::uint64_t until, Condition&& holds) {
     while (true) {
-      const std::uint32_t seen = word_.load(std::memory_order_acquire);  // before looking: a later change ends the park
+      const std::uint32_t seen =
+          word_.load(std::memory_order_acquire);  // before the test: a later change ends the park
       if (holds()) return true;
       const std::uint64_t now = platform_.now_ns();
       if (now >= until) return false;
@@ -44,7 +46,7 @@ class Signal {
   std::atomic<std::uint32_t> word_{0};
 };
 
-/// now + length, without overflow.
+/// Returns now + length, without overflow.
 inline std::uint64_t deadline_after(Platform& platform, std::uint64_t length_ns) {
   const std::uint64_t now = platform.now_ns();
   return length_ns > Signal::forever - now ? Signal::forever : now + length_ns;
@@ -59,10 +61,10 @@ enum class Bounded : std::uint8_t {
 inline constexpr const char* no_thread_text =
     "the system starts no more threads (ulimit -u, the container's limit on processes, or memory)";
 
-/// Runs `body` on a new thread, and waits for it for at most timeout_ns.
+/// Runs `body` on a new thread, and waits at most timeout_ns for its end.
 Bounded run_bounded(Platform& platform, const char* name, std::uint64_t timeout_ns, std::function<void()> body);
 
-/// The same for what must be done in any case: without a thread it is done here, without a limit.
+/// Runs `body` like run_bounded(), if it must be done in any case: without a thread it runs here, without a limit.
 Bounded run_bounded_or_here(Platform& platform, const char* name, std::uint64_t timeout_ns,
                             const std::function<void()>& body);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// join_job: tells from the environment which launcher has started us, and joins its job.
+// join_job: finds out from the environment which launcher has started this process, and joins its job.
 //
-// Who: the engine, once, at start. Threads: one.
-// Surprise: a trace of any launcher rules out the job of one rank: N lonely ranks that each believe to be all of the
-//     job would each write the same result files, and nobody would notice.
+// The engine calls it once, at start, on one thread. A trace of any launcher rules out the job of one rank. Otherwise N
+// separate ranks might each believe to be the whole job. Each would write the same result files, without any error.
 #include <array>
 #include <string>
 #include <string_view>
@@ -18,7 +17,7 @@
 namespace canele::comm {
 namespace {
 
-/// The first of `names` that is set, or nullptr.
+/// Returns the first of `names` that is set, or nullptr.
 template <std::size_t n>
 const char* first_set(Platform& platform, const std::array<const char*, n>& names) {
   for (const char* name : names)
@@ -36,8 +35,8 @@ bool slurm_step(Platform& platform) {
          (platform.variable("SLURM_STEP_ID") != nullptr || platform.variable("SLURM_STEPID") != nullptr);
 }
 
-/// srun --mpi=pmi2 sets PMI_FD too, but speaks another protocol there. hydra and canele-run set MPI_LOCALNRANKS, and
-/// may have inherited the others from a Slurm job around them.
+/// Returns true if the launcher speaks PMI-1. srun --mpi=pmi2 sets PMI_FD, too, but uses another protocol there. hydra
+/// and canele-run set MPI_LOCALNRANKS, and may have inherited the other variables from a Slurm job around them.
 bool speaks_pmi1(Platform& platform) {
   if (platform.variable("PMI_FD") == nullptr) return false;
   if (platform.variable("MPI_LOCALNRANKS") != nullptr) return true;
@@ -46,7 +45,7 @@ bool speaks_pmi1(Platform& platform) {
   return platform.variable("PMI_JOBID") == nullptr && !says_pmi2 && !slurm_step(platform);
 }
 
-/// "" or the launcher that we cannot join, with what to do.
+/// Returns "" or the launcher that cannot be joined, with what to do.
 std::string unsupported_launcher(Platform& platform) {
   const std::string instead = ": use srun --mpi=pmix, or canele-run";
   if (platform.variable("PMI_FD") != nullptr) return "started by srun with PMI-2 (PMI_FD is set)" + instead;

@@ -2,8 +2,8 @@
 //
 // What all bootstraps have in common: limits on what is published, names of fences, hosts, jobs and ranks.
 //
-// Who: the implementations of Bootstrap. Threads: any; no state.
-// Surprise: keys get the prefix "canele." on their way out, so that other libraries in the process cannot clash.
+// Used by the implementations of Bootstrap, on any thread; there is no state. Published keys get the prefix "canele.",
+// so that other libraries in the process cannot clash with them.
 #pragma once
 
 #include <unistd.h>
@@ -36,10 +36,10 @@ inline bool check_entry(std::string_view key, std::size_t size, std::string* why
 }
 
 inline constexpr std::uint64_t ns_per_second = 1'000'000'000;
-/// A question that finds no answer is asked again, after a pause that grows.
-inline constexpr std::uint64_t first_pause = 5'000'000, longest_pause = 500'000'000;  // ns
-/// How long a rank of so many waits at the end: for the launcher to let it go, and to learn who is still there. A
-/// launcher serves them one after the other.
+/// A question without an answer is asked again, after a pause that grows.
+inline constexpr std::uint64_t first_pause = 5'000'000, longest_pause = 500'000'000;  // ns.
+/// Returns how long (ns) a rank of a job of `ranks` ranks waits at the end. The launcher must let it go, and tell which
+/// ranks are still there. A launcher serves ranks one after the other.
 inline constexpr std::uint64_t goodbye_of(int ranks) {
   return 5 * ns_per_second + static_cast<std::uint64_t>(ranks) * (ns_per_second / 50);
 }
@@ -47,7 +47,7 @@ inline constexpr std::uint64_t survey_of(int ranks) { return goodbye_of(ranks); 
 
 inline constexpr const char* failed_fence = "an earlier wait for all ranks has failed";
 
-/// Published before each fence, so that those who wait can be told who has not come.
+/// Returns the key that a rank publishes before each fence, so that waiting ranks can be told which ranks are missing.
 inline std::string fence_key(std::uint64_t number) { return "at-fence-" + std::to_string(number); }
 
 inline std::string host_name() {
@@ -55,14 +55,14 @@ inline std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
-/// FNV-1a, 64 bits: of the launcher's name for the job.
+/// Returns the FNV-1a hash (64 bits) of the launcher's name for the job.
 inline std::uint64_t fingerprint(std::string_view text) {
   std::uint64_t value = 0xcbf29ce484222325u;
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return value;
 }
 
-/// "rank 2", "ranks 2, 5 and 7", "ranks 0, 1, 2 and 40 others"
+/// Returns a list in words: "rank 2", "ranks 2, 5 and 7", "ranks 0, 1, 2 and 40 others".
 inline std::string list_ranks(const std::vector<int>& ranks) {
   assert(!ranks.empty());
   constexpr std::size_t most = 8;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The PMI-1 bootstrap: the descriptor, the clock and the waiting around Pmi1Client. See pmi1.hpp.
+// The PMI-1 bootstrap: the descriptor, the clock and the waiting around Pmi1Client.
 //
-// Surprise: the descriptor stays in blocking mode, for a wrapper script may share it; every call says MSG_DONTWAIT.
+// The descriptor stays in blocking mode, because a wrapper script may share it; every call uses MSG_DONTWAIT.
 #include "comm/bootstrap/pmi1.hpp"
 
 #include <fcntl.h>
@@ -32,7 +32,8 @@ namespace canele::comm {
 namespace {
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-constexpr unsigned idle_turns = 256;  ///< between looks at a launcher that was asked nothing; a sleeper looks at once
+constexpr unsigned idle_turns =
+    256;  ///< calls of progress() between polls of a launcher that owes no answer; a thread that waits polls at once
 
 class Pmi1Bootstrap final : public ProcessBootstrap {
  public:
@@ -99,9 +100,9 @@ class Pmi1Bootstrap final : public ProcessBootstrap {
   std::function<void(int)> died_;
   bool watching_output_ = false, watching_input_ = false;
   bool heard_ = false;
-  std::multiset<int> bells_;  ///< of those in drive(); -1: has none, and looks often
+  std::multiset<int> bells_;  ///< of the threads in drive(); -1: a thread without a bell, which polls often
   std::uint64_t timer_at_ = Pmi1Client::never;
-  std::uint64_t fences_ = 0;  ///< that all ranks have come to
+  std::uint64_t fences_ = 0;  ///< fences that all ranks have entered
   bool fence_failed_ = false, gone_ = false;
   std::atomic<bool> busy_{true};  ///< the launcher owes an answer
   std::atomic<unsigned> turns_{0};
@@ -131,7 +132,7 @@ bool Pmi1Bootstrap::greeting(std::uint64_t timeout_ns, std::string* why) {
   return false;
 }
 
-/// Says and hears what can be said and heard now. Under the mutex.
+/// Sends and receives what is possible now. Called under the mutex.
 void Pmi1Bootstrap::exchange() {
   if (!gone_) {
     send_output();
@@ -145,7 +146,7 @@ void Pmi1Bootstrap::exchange() {
   if (std::exchange(heard_, false)) ring_others();
 }
 
-/// What one thread has heard may be what another one waits for in drive().
+/// Wakes the other threads in drive(), because what one thread has received may be what another waits for.
 void Pmi1Bootstrap::ring_others() {
   for (const int bell : bells_)
     if (bell >= 0) eventfd_write(bell, 1);
@@ -160,7 +161,7 @@ void Pmi1Bootstrap::send_output() {
     } else if (errno == EAGAIN) {
       return watch_output(true);
     } else if (errno != EINTR) {
-      // What it has said before may still be there, and says why.
+      // What the launcher has sent before may still be there, and tells the reason.
       receive_input();
       return client_.lose("the connection to the launcher is lost");
     }
@@ -170,7 +171,7 @@ void Pmi1Bootstrap::send_output() {
 
 void Pmi1Bootstrap::receive_input() {
   char bytes[4096];
-  while (!client_.lost() && !client_.left()) {  // who has let us go may hang up
+  while (!client_.lost() && !client_.left()) {  // a launcher that has let this rank go may close the connection
     const ssize_t got = recv(place_.descriptor, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got > 0) {
       client_.hear({bytes, static_cast<std::size_t>(got)}, platform_.now_ns());
@@ -192,7 +193,7 @@ void Pmi1Bootstrap::watch_output(bool on) {
   epoll_ctl(epoll_, EPOLL_CTL_MOD, place_.descriptor, &wanted);
 }
 
-/// A closed socket is readable for ever: nobody may sleep on it.
+/// Stops watching the socket. A closed socket is always readable, so no thread may sleep on it.
 void Pmi1Bootstrap::hang_up() {
   if (!watching_input_) return;
   watching_input_ = false;
@@ -216,7 +217,7 @@ void Pmi1Bootstrap::set_timer() {
   timerfd_settime(timer_, 0, &when, nullptr);
 }
 
-/// Frees the mutex, then delivers. True if there was something.
+/// Unlocks the mutex, then delivers the news. Returns true if there was something to deliver.
 bool Pmi1Bootstrap::tell(std::unique_lock<std::mutex>& lock) {
   Pmi1Client::News news = client_.take_news();
   const std::function<void(int)> died = news.deaths.empty() ? nullptr : died_;
@@ -241,8 +242,8 @@ bool Pmi1Bootstrap::progress(std::uint64_t wait_ns) {
   return tell(lock);
 }
 
-/// Waits until `holds`, which is asked under the mutex. False: the time came first. Several threads may wait at once,
-/// and each may hear what is for another: so each has a bell.
+/// Waits until `holds()`, which is called under the mutex. Returns false if the time `until` came first. Several
+/// threads may wait at once, and each may receive what is for another: so each has a bell.
 template <typename Condition>
 bool Pmi1Bootstrap::drive(std::uint64_t until, Condition&& holds) {
   const int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -252,7 +253,7 @@ bool Pmi1Bootstrap::drive(std::uint64_t until, Condition&& holds) {
   bool over = false;
   while (true) {
     exchange();
-    tell(lock);  // first: what is told may be what is waited for
+    tell(lock);  // before the test: what is delivered may be what is waited for
     lock.lock();
     over = holds();
     const std::uint64_t now = platform_.now_ns();
@@ -279,7 +280,7 @@ bool Pmi1Bootstrap::put(std::string_view key, const Blob& blob, std::string* why
   return client_.put(key, blob, why);
 }
 
-/// Most of the time is for the fence, a little to find out who is missing.
+/// Waits for all ranks. Most of the time is for the fence, and a little to find out which ranks are missing.
 bool Pmi1Bootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
   const std::uint64_t until = deadline_after(platform_, timeout_ns);
   {
@@ -308,7 +309,7 @@ bool Pmi1Bootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
   return false;
 }
 
-/// "" if nobody is known to have died. Under the mutex.
+/// Returns which ranks have died; "" if no death is known. Called under the mutex.
 std::string Pmi1Bootstrap::who_has_died() const {
   if (client_.lost()) return client_.loss();
   if (client_.dead().empty()) return {};
@@ -316,7 +317,8 @@ std::string Pmi1Bootstrap::who_has_died() const {
          " died";
 }
 
-/// Asks for the marks that ranks publish before they enter a fence. hydra shows none before all have come.
+/// Finds the missing ranks by the marks that ranks publish before they enter a fence. hydra shows no mark before all
+/// ranks have entered.
 std::string Pmi1Bootstrap::who_is_missing(std::uint64_t until) {
   struct Survey {
     std::mutex mutex;
@@ -378,7 +380,7 @@ void Pmi1Bootstrap::abort(int code, std::string_view reason) {
   bool told = false;
   {
     const std::lock_guard lock(mutex_);
-    told = client_.launcher_is_ours() && !client_.lost();  // it says the reason itself
+    told = client_.launcher_is_ours() && !client_.lost();  // canele-run prints the reason itself
     client_.abort(code, reason);
   }
   if (!told)
@@ -396,7 +398,8 @@ void Pmi1Bootstrap::say_goodbye() {
   drive(deadline_after(platform_, goodbye_of(place_.size)), [this] { return client_.left() || client_.lost(); });
 }
 
-/// hydra kills the job when a rank ends that has not left. It hears nobody who has left; canele-run does.
+/// Leaves the job between engines. hydra kills the job when a rank ends without having left, and ignores a rank that
+/// has left. canele-run lets a rank join again.
 void Pmi1Bootstrap::rest() {
   if (client_.launcher_is_ours())
     say_goodbye();
@@ -431,7 +434,7 @@ void Pmi1Bootstrap::finalize() {
   tell(lock);
 }
 
-/// The whole number in a variable. -1: not there, or no such number.
+/// Returns the non-negative integer in a variable. -1: the variable is missing, or has no such number.
 int number_in(Platform& platform, const char* name) {
   const char* text = platform.variable(name);
   if (text == nullptr) return -1;
@@ -477,7 +480,7 @@ std::unique_ptr<ProcessBootstrap> join_pmi1(Platform& platform, std::uint64_t ti
            "inherits? Unset PMI_FD, PMI_RANK, PMI_SIZE and MPI_LOCAL* to run alone";
     return nullptr;
   }
-  fcntl(place.descriptor, F_SETFD, FD_CLOEXEC);  // our children are no ranks
+  fcntl(place.descriptor, F_SETFD, FD_CLOEXEC);  // child processes are no ranks
   const int local_rank = number_in(platform, "MPI_LOCALRANKID"), local_size = number_in(platform, "MPI_LOCALNRANKS");
   if (local_rank >= 0 && local_size > local_rank) {
     place.local_rank = local_rank;

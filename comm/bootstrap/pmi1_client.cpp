@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The state machine. See pmi1_client.hpp.
+// The state machine of the PMI-1 client.
 #include "comm/bootstrap/pmi1_client.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t least_key = 32, least_value = 64;
 constexpr std::size_t longest_reason = 1000;
 
-/// A text as one word of a line: "%20" stands for a blank, and so on.
+/// Encodes a text as one word of a line: "%20" stands for a space, and so on.
 std::string one_word(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
   std::string word;
@@ -29,7 +29,7 @@ std::string one_word(std::string_view text) {
   return word;
 }
 
-/// By the order of Kind. (The barrier's answer is looked for by itself.)
+/// In the order of Kind. (The barrier's answer is handled separately.)
 constexpr std::string_view answers_to[] = {"response_to_init", "maxes",       "my_kvsname",  "put_result",
                                            "get_result",       "barrier_out", "finalize_ack"};
 
@@ -88,7 +88,7 @@ void Pmi1Client::obey(const std::string& line, std::uint64_t now) {
   }
 }
 
-/// `message` answers `current_`.
+/// Handles `message`, the answer to `current_`.
 void Pmi1Client::answered(const Pmi1Message& message, std::uint64_t now) {
   under_way_ = false;
   const bool refused = message.number("rc").value_or(0) != 0;
@@ -125,7 +125,7 @@ bool Pmi1Client::take_limits(const Pmi1Message& message) {
   const long key = message.number("keylen_max").value_or(0), value = message.number("vallen_max").value_or(0);
   if (key < static_cast<long>(least_key) || value < static_cast<long>(least_value)) return false;
   limits_.key = static_cast<std::size_t>(key);
-  // Above: longer lines than we take ourselves would come back.
+  // Above this limit the launcher would send lines longer than this client accepts.
   limits_.value = std::min(static_cast<std::size_t>(value), Pmi1Lines::longest_line / 2);
   return true;
 }
@@ -239,7 +239,7 @@ void Pmi1Client::enter_barrier() {
 
 void Pmi1Client::abort(int code, std::string_view reason) {
   if (lost()) return;
-  commands_.clear();  // no answer comes, so it need not wait for one
+  commands_.clear();  // no answer comes, so the abort need not wait for one
   output_ += "cmd=abort exitcode=" + std::to_string(code);
   if (launcher_is_ours() && !reason.empty()) output_ += " canele_reason=" + one_word(reason.substr(0, longest_reason));
   output_ += "\n";
@@ -249,7 +249,7 @@ void Pmi1Client::come_back() {
   assert(left_ && launcher_is_ours());
   greeted_ = left_ = false;
   barriers_left_ = 0;
-  greet(true);  // else canele-run would take us for another program, and forget what we have published
+  greet(true);  // else canele-run would take this process for another program, and forget what it has published
 }
 
 void Pmi1Client::leave() {

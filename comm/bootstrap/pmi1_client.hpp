@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pmi1Client: the client's half of PMI-1 as a state machine: bytes and times go in, bytes and answers come out.
+// Pmi1Client: the client's half of PMI-1 as a state machine. Bytes and times go in; bytes and answers come out.
 //
-// Who: pmi1.cpp, which owns the descriptor and the clock; tests drive it without either.
-// Threads: one at a time. It never waits, and calls nobody back: what is to be told is taken out (take_news).
-// Surprise: one command is under way at a time, except the barrier, whose answer comes when the last rank has come:
-//      gets go on meanwhile, and after a barrier that was given up.
+// Used by pmi1.cpp, which owns the descriptor and the clock; tests drive it without either. One thread at a time. It
+// never waits and makes no callbacks; take_news() returns what is to be delivered. One command is in flight at a time,
+// except the barrier, whose answer comes when the last rank has entered. Gets therefore go on meanwhile, and after a
+// barrier that was given up.
 //
 //   questions: number ──▶ Open ◀── by_time: (time of the next step, number)
 //                           │
 //                           └──▶ "get" of its next part in `commands` ──▶ `under_way` ──▶ answer ──▶ next part, or news
 //
-//   Rejected: sending commands in a row without waiting. The answers of PMI-1 do not say to what they belong, and one
-//   that is lost would shift all others.
+// Rejected: sending commands in a row without waiting. The answers of PMI-1 do not say to what they belong, and one
+// lost answer would shift all others.
 #pragma once
 
 #include <cstdint>
@@ -52,32 +52,32 @@ class Pmi1Client {
     bool empty() const { return answers.empty() && deaths.empty(); }
   };
 
-  /// Begins with the greeting.
+  /// Starts with the hello.
   Pmi1Client(int rank, int size);
 
-  /// Bytes that the launcher has sent.
+  /// Processes bytes that the launcher has sent.
   void hear(std::string_view bytes, std::uint64_t now);
-  /// The connection is gone: ends every question.
+  /// Ends every question, when the connection is lost.
   void lose(const std::string& why);
-  /// Asks again, or ends, those whose time has come.
+  /// Asks again, or ends, the questions whose time has come.
   void pass_time(std::uint64_t now);
-  /// When to call pass_time next.
+  /// Returns when to call pass_time next.
   std::uint64_t next_time() const { return by_time_.empty() ? never : by_time_.begin()->first; }
-  /// Bytes for the launcher; the caller erases what it has sent.
+  /// Returns the bytes for the launcher. The caller erases what it has sent.
   std::string& output() { return output_; }
   News take_news() { return std::exchange(news_, {}); }
 
   bool put(std::string_view key, const Blob& blob, std::string* why);
-  /// After all puts: "I have come".
+  /// Enters the barrier, after all puts.
   void enter_barrier();
   bool in_barrier() const { return barriers_left_ > 0; }
   void ask(Question question, std::uint64_t deadline, std::uint64_t now);
-  /// The reason goes to canele-run only: other launchers have no word for it.
+  /// Aborts the job. The reason is sent to canele-run only: other launchers have no field for it.
   void abort(int code, std::string_view reason);
-  /// canele-run takes a reason for an abort, and greets again a process that has left.
+  /// Returns true for canele-run, which accepts a reason for an abort, and a new hello from a process that has left.
   bool launcher_is_ours() const { return space_.starts_with("canele-run."); }
   void leave();
-  /// After leave(): begins anew, with the greeting.
+  /// Joins again after leave(), with a new hello.
   void come_back();
   bool left() const { return left_; }
   /// Ends all questions with an error.
@@ -95,7 +95,7 @@ class Pmi1Client {
   struct Command {
     Kind kind;
     std::string text;
-    std::uint64_t question = 0;  ///< get: for whom
+    std::uint64_t question = 0;  ///< get: the question that it serves
   };
   struct Open {
     Question question;

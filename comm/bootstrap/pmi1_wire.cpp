@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PMI-1 on the wire. See pmi1_wire.hpp.
+// Parsing and encoding of PMI-1 lines and blobs.
 #include "comm/bootstrap/pmi1_wire.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ constexpr std::array<std::int8_t, 256> decoding_table() {
   return table;
 }
 
-/// Appends to *blob. false: a character that does not belong there, or bits left over.
+/// Appends to *blob. Returns false for an invalid character, or for bits left over.
 bool decode(std::string_view text, Blob* blob) {
   static constexpr std::array<std::int8_t, 256> table = decoding_table();
   std::uint32_t bits = 0;
@@ -72,7 +72,7 @@ std::optional<Pmi1Message> Pmi1Message::parse(std::string_view line) {
     const std::string_view word = line.substr(at, end - at);
     at = end + 1;
     if (word.empty()) continue;
-    const std::size_t sign = word.find('=');  // the first: a value may hold others
+    const std::size_t sign = word.find('=');  // the first one: a value may contain others
     if (sign == std::string_view::npos || sign == 0) return std::nullopt;
     if (message.words_.empty() && word.substr(0, sign) != "cmd") return std::nullopt;
     message.words_.insert_or_assign(std::string(word.substr(0, sign)), std::string(word.substr(sign + 1)));
@@ -111,7 +111,7 @@ bool pmi1_parts(int rank, std::string_view key, const Blob& blob, const Pmi1Limi
     *why = "the key '" + std::string(key) + "' has a space, a '=' or a control character, which PMI-1 cannot carry";
     return false;
   }
-  // Whole groups of three bytes, so that every part stands for itself.
+  // Whole groups of three bytes, so that every part can be decoded alone.
   assert(limits.value > longest_first_words + 8);
   const std::size_t room = (limits.value - 1 - longest_first_words) / 4 * 3;
   const std::size_t parts = std::max<std::size_t>(1, (blob.size() + room - 1) / room);

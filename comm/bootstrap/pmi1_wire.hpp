@@ -2,14 +2,13 @@
 //
 // PMI-1 on the wire: lines of "name=value" words, and blobs as values of them.
 //
-// Who: pmi1_client.cpp; tests. Threads: any; no shared state.
-// Surprise: a value has at most 1023 characters and a key 63, so that a blob is cut into parts, each under a key of its
-//      own. The first part says how many there are:
+// Used by pmi1_client.cpp and tests. Any thread; there is no shared state. A value has at most 1023 characters and a
+// key 63. So a blob is cut into parts, each under a key of its own. The first part gives their number:
 //
 //   canele.3.address.0 = "2:1100:AAEC..."   parts, bytes, then base64url without padding
 //   canele.3.address.1 = "x8Jq..."
 //
-//   Rejected: hexadecimal. It is simpler, but every address would take two questions to the launcher instead of one.
+// Rejected: hexadecimal. It is simpler, but every address would take two questions to the launcher instead of one.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +22,16 @@
 
 namespace canele::comm {
 
-/// One line, taken apart.
+/// One parsed line.
 class Pmi1Message {
  public:
-  /// nullopt: not a PMI-1 line ("cmd=..." comes first, every word has a '=').
+  /// Parses a line. nullopt: not a PMI-1 line ("cmd=..." comes first, every word has a '=').
   static std::optional<Pmi1Message> parse(std::string_view line);
 
-  /// "" if the word is not there.
+  /// Returns the value of a word; "" if the word is missing.
   std::string_view word(std::string_view name) const;
   std::string_view command() const { return word("cmd"); }
-  /// The number in a word; nullopt if it is not there or is no number.
+  /// Returns the number in a word; nullopt if it is missing or is no number.
   std::optional<long> number(std::string_view name) const;
 
  private:
@@ -42,11 +41,11 @@ class Pmi1Message {
 /// Cuts a stream of bytes into lines.
 class Pmi1Lines {
  public:
-  /// The longest line that makes sense: a value, a key, the name of the key space, and some words.
+  /// The longest valid line: a value, a key, the name of the key space, and some words.
   static constexpr std::size_t longest_line = 8192;
 
   void add(std::string_view bytes) { rest_ += bytes; }
-  /// False: no whole line is there. Check too_long() then.
+  /// Returns false if there is no complete line. Call too_long() then.
   bool next(std::string* line);
   bool too_long() const { return rest_.size() > longest_line; }
   bool empty() const { return rest_.empty(); }
@@ -55,23 +54,24 @@ class Pmi1Lines {
   std::string rest_;
 };
 
-/// What the launcher allows, both with the final zero of C strings.
+/// The launcher's limits in bytes, both with the final zero of C strings.
 struct Pmi1Limits {
   std::size_t key = 64;
   std::size_t value = 1024;
 };
 
-/// The key of one part of a blob.
+/// Returns the key of one part of a blob.
 std::string pmi1_key(int rank, std::string_view key, std::size_t part);
 
-/// The values of all parts. false and *why: the key has characters that PMI-1 cannot carry, or is too long.
+/// Writes the values of all parts. Returns false and sets *why if the key has characters that PMI-1 cannot carry, or is
+/// too long.
 bool pmi1_parts(int rank, std::string_view key, const Blob& blob, const Pmi1Limits& limits,
                 std::vector<std::string>* values, std::string* why);
 
-/// Puts the parts of a blob together again.
+/// Reassembles the parts of a blob.
 class Pmi1Blob {
  public:
-  /// The next part's value. false: it makes no sense.
+  /// Adds the next part's value. Returns false if the value is malformed.
   bool add(std::string_view value);
   bool complete() const { return have_ > 0 && have_ == parts_; }
   std::size_t next_part() const { return have_; }

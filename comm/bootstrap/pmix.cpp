@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The PMIx client. See pmix.hpp; pmix_shared.hpp has what its threads share.
+// The PMIx client. pmix_shared.hpp has what its threads share.
 //
-// Surprise: every call that could wait for the launcher runs bounded: libpmix retries a dead server for a long time.
+// Every call that may wait for the launcher runs with a time limit, because libpmix retries a dead server for a long
+// time.
 #include "comm/bootstrap/pmix.hpp"
 
 #ifndef CANELE_HAVE_PMIX
@@ -42,7 +43,7 @@ class PmixBootstrap final : public ProcessBootstrap {
         me_(std::move(joined.membership)),
         shared_(std::move(joined.shared)),
         watch_(std::move(joined.watch)) {
-    // A plain pointer: Shared would else keep itself alive for ever.
+    // A plain pointer: a shared one would keep Shared alive for ever.
     shared_->ask_launcher = [shared = shared_.get(), me = me_](std::uint64_t number, int rank, const std::string& key,
                                                                std::uint64_t left) {
       start_get(shared->shared_from_this(), number, me, rank, key, left);
@@ -74,7 +75,7 @@ class PmixBootstrap final : public ProcessBootstrap {
   }
   void abort(int code, std::string_view reason) override;
   void finalize() override;
-  /// Nothing: libpmix may be left once in a process, and the next engine shall find it.
+  /// Does nothing: a process can leave libpmix only once, and the next engine must find it.
   void rest() override {}
   bool resume(std::uint64_t timeout_ns, std::string* why) override;
 
@@ -93,10 +94,10 @@ class PmixBootstrap final : public ProcessBootstrap {
   bool left_ = false;
 };
 
-/// Splits the time: most for the fence, a little to find out who is missing.
+/// Waits for all ranks. Most of the time is for the fence, and a little to find out which ranks are missing.
 bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
   if (me_.size == 1) return true;
-  if (fence_failed_) {  // libpmix still holds the old one: a new one would be taken for the same
+  if (fence_failed_) {  // libpmix still holds the old fence, and would take a new one for it
     *why = failed_fence;
     return false;
   }
@@ -136,13 +137,13 @@ bool PmixBootstrap::fence(std::uint64_t timeout_ns, std::string* why) {
 std::string PmixBootstrap::explain(int status, std::uint64_t number, std::uint64_t until) {
   if (std::string loss = who_has_died(); !loss.empty()) return loss;
   const std::string missing = who_is_missing(number, until);
-  // libpmix may end a fence for a rank's death before the launcher has told of it.
+  // libpmix may end a fence because of a rank's death before the launcher has reported the death.
   if (std::string loss = who_has_died(); !loss.empty()) return loss;
   if (status == PMIX_ERR_TIMEOUT) return missing;
   return missing + " (" + PMIx_Error_string(status) + ")";
 }
 
-/// "" if nobody is known to have died.
+/// Returns which ranks have died; "" if no death is known.
 std::string PmixBootstrap::who_has_died() {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->launcher_lost) return lost_launcher;
@@ -151,7 +152,7 @@ std::string PmixBootstrap::who_has_died() {
   return list_ranks(dead) + (dead.size() == 1 ? " has" : " have") + " died";
 }
 
-/// Asks the launcher's server, for each rank, whether it has come to this fence.
+/// Asks the launcher's server, for each rank, whether the rank has entered this fence.
 std::string PmixBootstrap::who_is_missing(std::uint64_t number, std::uint64_t until) {
   start_survey(shared_, number, fence_key(number), me_);
   const std::uint64_t soon = std::min(until, deadline_after(platform_, survey_of(me_.size)));
@@ -181,7 +182,7 @@ void PmixBootstrap::get(int rank, std::string_view key, std::uint64_t timeout_ns
       shared_->ask({rank, std::string(key), std::move(deliver)}, deadline_after(platform_, timeout_ns));
   bool dead, launcher_lost;
   {
-    // After asking, so that a death meanwhile is seen here or there.
+    // After the question, so that a death meanwhile is noticed here or by report_death().
     const std::lock_guard lock(shared_->mutex);
     dead = shared_->dead.contains(rank);
     launcher_lost = shared_->launcher_lost;
@@ -223,7 +224,7 @@ void PmixBootstrap::finalize() {
   if (how == Bounded::ended && PMIx_Initialized() == 0) shared_->drop_calls();
 }
 
-/// Nothing is delivered or reported after this.
+/// Stops deliveries and reports: there are none after this.
 void PmixBootstrap::stop() {
   if (watch_ != nullptr)
     run_bounded_or_here(platform_, "canele-unwatch", goodbye_of(me_.size),
@@ -238,7 +239,7 @@ void PmixBootstrap::stop() {
   shared_->refuse_all(-1, "this rank is leaving the job");
 }
 
-/// Under which job and rank libpmix should find us, from the launcher's variables.
+/// The job and rank that libpmix should report, from the launcher's variables.
 struct Expected {
   std::string job;
   std::string rank;

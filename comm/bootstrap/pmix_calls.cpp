@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// libpmix, as we use it. See pmix_calls.hpp.
+// The calls into libpmix.
 #include "comm/bootstrap/pmix_calls.hpp"
 
 #ifdef CANELE_HAVE_PMIX
@@ -25,7 +25,7 @@ pmix_proc_t process(const std::string& job, pmix_rank_t rank) {
 
 std::string full_key(std::string_view key) { return std::string(key_prefix) + std::string(key); }
 
-/// One directive for a call; frees itself.
+/// One directive for a call; its destructor frees it.
 class Directive {
  public:
   Directive(const char* key, const void* value, pmix_data_type_t type) {
@@ -41,7 +41,7 @@ class Directive {
   pmix_info_t info_;
 };
 
-/// What the server told at PMIx_Init; never asks it. nullptr: not told.
+/// Returns what the server sent at PMIx_Init; never asks the server. nullptr: not sent.
 pmix_value_t* known_value(const pmix_proc_t& whose, const char* key) {
   Directive optional(PMIX_OPTIONAL, nullptr, PMIX_BOOL);
   pmix_value_t* value = nullptr;
@@ -68,7 +68,7 @@ std::string known_text(const pmix_proc_t& whose, const char* key) {
   return text;
 }
 
-// The call backs: on libpmix's thread.
+// The callbacks, on libpmix's thread.
 
 void fence_ended(pmix_status_t status, void* context) {
   const Shared::Call call = Shared::finish(context);
@@ -80,7 +80,7 @@ void fence_ended(pmix_status_t status, void* context) {
   call.shared->changed.change();
 }
 
-/// The value is ours to free, and is nonsense unless the status is success.
+/// Ends a get. The value must be freed here, and is valid only if the status is success.
 void get_ended(pmix_status_t status, pmix_value_t* value, void* context) {
   const Shared::Call call = Shared::finish(context);
   if (status != PMIX_SUCCESS || value == nullptr) return call.shared->try_later(call.number);
@@ -106,17 +106,17 @@ void survey_answer(pmix_status_t status, pmix_value_t* value, void* context) {
   call.shared->changed.change();
 }
 
-/// What PMIx_Get_nb keeps pointers to.
+/// The arguments that PMIx_Get_nb keeps pointers to.
 struct GetArguments {
   GetArguments(const std::string& k, int seconds) : key(k), timeout(PMIX_TIMEOUT, &seconds, PMIX_INT) {}
   std::string key;
   Directive timeout;
 };
 
-/// Returns true if libpmix will call back; otherwise the context is freed here.
+/// Asks for a value. Returns true if libpmix will call back; otherwise the context is freed here.
 bool ask_for(const pmix_proc_t& whose, const std::string& key, std::uint64_t timeout_ns, pmix_value_cbfunc_t ended,
              Shared::Call* call) {
-  // Without a time limit of ours, the server gives up on a key that is not there after 2 s of its own.
+  // Without our time limit, the server gives up on a missing key after 2 s of its own.
   const int seconds = static_cast<int>(std::min<std::uint64_t>(timeout_ns / ns_per_second + 1, 1'000'000));
   const auto arguments = std::make_shared<GetArguments>(key, seconds);
   call->arguments = arguments;
@@ -154,7 +154,7 @@ void on_event(size_t, pmix_status_t status, const pmix_proc_t* source, pmix_info
     report(*context, *affected);
   else if (context != nullptr && source != nullptr)
     report(*context, *source);
-  // Others in this process (Open MPI) may want to hear of it too.
+  // Other libraries in this process (Open MPI) may want this event, too.
   if (next != nullptr) next(PMIX_EVENT_NO_ACTION_TAKEN, nullptr, 0, nullptr, nullptr, next_context);
 }
 
@@ -165,7 +165,7 @@ Watch::Watch(const std::shared_ptr<Shared>& shared, const Membership& me)
   std::array<pmix_status_t, deaths.size() + losses.size()> codes;
   std::copy(losses.begin(), losses.end(), std::copy(deaths.begin(), deaths.end(), codes.begin()));
   Directive object(PMIX_EVENT_RETURN_OBJECT, context_.get(), PMIX_POINTER);
-  // Without a call back it waits, and returns the handler's number or an error.
+  // Without a callback this call waits, and returns the handler's number or an error.
   const pmix_status_t number =
       PMIx_Register_event_handler(codes.data(), codes.size(), object.get(), 1, on_event, nullptr, nullptr);
   registered_ = number >= 0;
@@ -175,7 +175,7 @@ Watch::Watch(const std::shared_ptr<Shared>& shared, const Membership& me)
 Watch::~Watch() {
   if (!registered_) return;
   const pmix_status_t status = PMIx_Deregister_event_handler(handler_, nullptr, nullptr);
-  // Still registered: the handler may run at any time, so its context must stay.
+  // If still registered, the handler may run at any time, so its context must stay.
   if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED) static_cast<void>(context_.release());
 }
 
@@ -203,7 +203,7 @@ bool put_blob(std::string_view key, const Blob& blob, std::string* why) {
   pmix_value_t value;
   PMIX_VALUE_CONSTRUCT(&value);
   value.type = PMIX_BYTE_OBJECT;
-  // libpmix copies it and does not write to it.
+  // libpmix copies the blob and does not write to it.
   value.data.bo.bytes = const_cast<char*>(reinterpret_cast<const char*>(blob.data()));
   value.data.bo.size = blob.size();
   const pmix_status_t status = PMIx_Put(PMIX_GLOBAL, full_key(key).c_str(), &value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Open questions and deaths. See pmix_shared.hpp.
+// Open questions and deaths of the PMIx client.
 #include "comm/bootstrap/pmix_shared.hpp"
 
 #include <algorithm>
@@ -95,7 +95,7 @@ void Shared::report_death(int rank) {
   std::function<void(int)> handler;
   {
     const std::lock_guard lock(mutex);
-    if (!dead.insert(rank).second) return;  // the launcher may tell it twice, in two ways
+    if (!dead.insert(rank).second) return;  // the launcher may report a death twice, in two ways
     handler = died;
   }
   changed.change();
@@ -112,7 +112,7 @@ void Shared::report_lost_launcher() {
   refuse_all(-1, "the connection to the launcher is lost");
 }
 
-/// Returns when to look again.
+/// Runs the steps that are due. Returns the time of the next step.
 std::uint64_t Shared::run_due_steps() {
   while (true) {
     std::uint64_t number, left;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Engines that share a connection. See process_job.hpp.
+// Engines that share the connection to the launcher.
 #include "comm/bootstrap/process_job.hpp"
 
 #include <cassert>
@@ -16,7 +16,7 @@ class Line {
  public:
   explicit Line(Platform& platform) : changed_(platform) {}
 
-  /// Returns the number under which the answer is to come.
+  /// Remembers a question. Returns the number under which its answer is to come.
   std::uint64_t ask(Bootstrap::Deliver deliver) {
     const std::lock_guard lock(mutex_);
     questions_.emplace(++last_question_, std::move(deliver));
@@ -55,7 +55,7 @@ class Line {
     came_back();
   }
 
-  /// No callback comes after it. Ends the open questions.
+  /// Ends the open questions. No callback comes after it.
   void close() {
     std::map<std::uint64_t, Bootstrap::Deliver> left;
     {
@@ -85,10 +85,10 @@ class Line {
   std::set<int> told_;
   std::map<std::uint64_t, Bootstrap::Deliver> questions_;
   std::uint64_t last_question_ = 0;
-  int under_way_ = 0;  ///< callbacks
+  int under_way_ = 0;  ///< running callbacks
 };
 
-/// An engine's place at the connection.
+/// An engine's use of the connection.
 class Seat final : public Bootstrap {
  public:
   Seat(ProcessJob& job, ProcessBootstrap& connection, std::shared_ptr<Line> line, std::unique_lock<std::mutex> creating)
@@ -106,7 +106,7 @@ class Seat final : public Bootstrap {
   int local_rank() const override { return connection_.local_rank(); }
   int local_size() const override { return connection_.local_size(); }
   const std::string& host() const override { return connection_.host(); }
-  /// Engines of one job are strangers to each other.
+  /// Returns a job number that differs between the engines of one job, so that they do not connect to each other.
   std::uint64_t job() const override { return connection_.job() + (number_ - 1) * 0x9e3779b97f4a7c15u; }
 
   bool put(std::string_view key, const Blob& blob, std::string* why) override {
@@ -127,7 +127,7 @@ class Seat final : public Bootstrap {
   }
   void on_failure(std::function<void(int)> died) override {
     line_->listen(std::move(died));
-    for (int rank = 0; rank < size(); ++rank)  // after listening, so that none is missed
+    for (int rank = 0; rank < size(); ++rank)  // after listening, so that no death is missed
       if (connection_.has_died(rank)) line_->tell_death(rank);
   }
   bool has_died(int rank) const override { return connection_.has_died(rank); }
@@ -142,7 +142,7 @@ class Seat final : public Bootstrap {
   bool progress(std::uint64_t wait_ns) override { return connection_.progress(wait_ns); }
 
  private:
-  /// People know a key by the name that the engine has given it.
+  /// Removes the engine's suffix from a text: users know a key by the name that the engine has given it.
   static std::string without(const std::string& suffix, std::string reason) {
     const std::size_t at = reason.find(suffix + "'");
     if (at != std::string::npos) reason.erase(at, suffix.size());
@@ -151,7 +151,7 @@ class Seat final : public Bootstrap {
 
   std::string own(std::string_view key) const { return std::string(key) + suffix_; }
 
-  /// The first time makes the engine one that all ranks have.
+  /// Runs a fence with all ranks. The first fence that succeeds makes the engine one that all ranks have.
   template <typename Wait>
   bool meet(std::string* why, Wait&& wait) {
     if (!creating_.owns_lock()) {
@@ -203,7 +203,7 @@ void ProcessJob::process_ends() {
 
 std::unique_ptr<Bootstrap> ProcessJob::join(Platform& platform, std::uint64_t timeout_ns, const Connect& connect,
                                             std::string* why) {
-  // Before any lock: a thread that is not there after a fork may have held it.
+  // Before any lock: a thread that does not exist after a fork may have held the lock.
   if (const long process = process_.load(); process != 0 && process != platform.process()) {
     *why = "this process is the child of rank " + std::to_string(connection_->rank()) +
            ", and a job has each rank once: call canele_init in a process that the launcher has started";

@@ -2,8 +2,8 @@
 //
 // Singleton: a job of one rank, for a program that was started without any launcher.
 //
-// Who: join_job(), and whoever wants an engine alone. Threads: as bootstrap.hpp says.
-// Surprise: asking for a key that was never put fails at once: nobody else could put it later.
+// Used by join_job(), and by programs that want an engine alone. Threads: as bootstrap.hpp says. A get of a key that
+// was never put fails at once, because no other rank could put it later.
 #include <unistd.h>
 
 #include <cassert>
@@ -52,7 +52,7 @@ class Singleton final : public Bootstrap {
     deliver(found, std::move(blob), found ? std::string() : "nothing was put under '" + std::string(key) + "'");
   }
 
-  void on_failure(std::function<void(int)>) override {}  // there is nobody else who could die
+  void on_failure(std::function<void(int)>) override {}  // there is no other rank that could die
   bool has_died(int) const override { return false; }
   void abort(int code, std::string_view reason) override {
     platform_.log(LogLevel::error, "the job ends with code " + std::to_string(code) + ": " + std::string(reason));

@@ -2,9 +2,9 @@
 //
 // Names of drivers, strategies and matchers that users may ask for, whether this build has them or not.
 //
-// Who: settings (is it a name at all?), the info report (why is it not there?). Threads: constants.
-// Surprise: the registry in comm/core knows what is built in; the drivers that come with Canelé as modules are named
-//     here, so that "not built" and "no such name" are two different answers.
+// Constants for any thread. The settings use them to check names, the info report to explain missing drivers. The
+// registry in comm/core knows what is built in. Drivers that come with Canelé as modules are named here. So "not built"
+// and "no such name" are two different answers.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ inline constexpr std::string_view built_in_drivers = "self shm tcp";
 inline constexpr std::string_view known_strategies = "fifo aggregate priority";
 inline constexpr std::string_view known_matchers = "table list bins peers arrays vector fuzzy";
 
-/// Drivers that come as modules; what is said of one where its module is not there to say it.
+/// Drivers that come as modules, with the texts to use if the module itself is missing.
 struct ModuleName {
   std::string_view name, summary, library;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The known name nearest to a mistyped one: for "did you mean ...?".
+// The known name nearest to a mistyped one, for "did you mean ...?".
 //
-// Who: settings; the driver and strategy registry. Threads: pure functions, any thread.
-// Surprise: a name too far from all known ones gets no suggestion: a wrong guess is worse than none.
+// Used by the settings and by the registry of drivers and strategies. Pure functions, for any thread. A name too far
+// from all known ones gets no suggestion: a wrong guess is worse than none.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace canele::comm {
 
-/// Least number of insertions, deletions, replacements and exchanges of neighbours that turn `a` into `b`, no place
-/// being changed twice (optimal string alignment). O(|a| |b|) time, O(|b|) memory.
+/// Returns the least number of insertions, deletions, replacements and exchanges of adjacent letters that turn `a` into
+/// `b`. No position changes twice (optimal string alignment). O(|a| |b|) time, O(|b|) memory.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -31,8 +31,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The name of `known` nearest to `name`, or empty if more than a third of it (and more than two letters) differs. Of a
-/// name of two or three letters one may differ: "on" is not meant to be "off".
+/// Returns the name of `known` nearest to `name`. Returns an empty name if more than a third of it (and more than two
+/// letters) differs. In a name of up to three letters only one may differ: "on" is not meant to be "off".
 inline std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known) {
   std::string_view best;
   std::size_t best_distance = (name.size() <= 3 ? 1 : std::max<std::size_t>(2, name.size() / 3)) + 1;

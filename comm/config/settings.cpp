@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Settings: how a value is read, checked and reported. settings_table.cpp has the table.
+// Settings: reading, checking and reporting of values. settings_table.cpp has the table.
 //
-// Who: the engine's start (any thread, before anything runs); canele_info_json reads the table.
-// Threads: a Settings is built by one thread and never changes afterwards.
-// Surprise: an empty value means "not set", so `CANELE_DRIVERS= prog` is the default, not an error.
+// One thread builds a Settings object at the engine's start; it never changes afterwards. canele_info_json reads the
+// table. An empty value means "not set", so `CANELE_DRIVERS= prog` is the default, not an error.
 #include "comm/config/settings.hpp"
 
 #include <cassert>
@@ -19,8 +18,8 @@ namespace {
 
 constexpr std::string_view prefix = "CANELE_";
 
-/// Variables with our prefix that tools and scripts read, not the library. CANELE_X_ is for what others add: plug-ins
-/// of a runtime, wrappers.
+/// Variables with the prefix CANELE_ that tools and scripts read, not the library. CANELE_X_ is reserved for additions
+/// of others, such as plug-ins of a runtime and wrappers.
 constexpr std::string_view tool_variables = "CANELE_CC CANELE_CXX CANELE_FC";
 constexpr std::string_view tool_prefixes = "CANELE_RUN_ CANELE_DEMO_ CANELE_TEST_ CANELE_X_";
 
@@ -30,7 +29,8 @@ constexpr const auto& table = settings_table;
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Decimal digits, all of `text`; nothing if it is something else or does not fit.
+/// Parses `text`, which must consist of decimal digits only. Returns nothing if it does not, or if the number does not
+/// fit.
 std::optional<std::uint64_t> parse_number(std::string_view text) {
   if (text.empty()) return std::nullopt;
   std::uint64_t value = 0;
@@ -43,7 +43,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return value;
 }
 
-/// A number with an optional k, M or G (powers of 1024; lower or upper case; "kB" and "KiB" are understood).
+/// Parses a number with an optional k, M or G (powers of 1024; lower or upper case; "kB" and "KiB" are understood).
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   std::size_t digits = 0;
   while (digits < text.size() && is_digit(text[digits])) ++digits;
@@ -78,7 +78,7 @@ std::optional<std::uint64_t> parse(Kind kind, std::string_view text) {
   return kind == Kind::size ? parse_size(text) : parse_number(text);
 }
 
-/// Calls visit(word) for each word of `text`, which `separator` divides; stops when it returns false.
+/// Calls visit(word) for each word of `text`, which `separator` divides. Stops when visit() returns false.
 template <typename Visit>
 bool each_word(std::string_view text, char separator, Visit visit) {
   while (true) {
@@ -105,7 +105,8 @@ std::string did_you_mean(std::string_view word, std::string_view words) {
 
 constexpr std::string_view name_letters = "abcdefghijklmnopqrstuvwxyz0123456789_";
 
-/// "shm,tcp:eth0+tcp:eth1". Whether a driver of that name exists is known only once modules have been looked for.
+/// Checks a list such as "shm,tcp:eth0+tcp:eth1". Whether a driver of that name exists is known only after the search
+/// for modules.
 std::string check_drivers(std::string_view text) {
   std::string problem, seen = " ";
   const auto one_driver = [&](std::string_view word) {
@@ -151,13 +152,13 @@ std::string check_number(const Entry& entry, std::string_view text) {
   return {};
 }
 
-/// What is wrong with `text` as a value of this setting; empty if nothing.
+/// Returns what is wrong with `text` as a value of this setting; empty if nothing.
 std::string check(const Entry& entry, std::string_view text) {
   if (entry.may_be_auto && text == "auto") return {};
   switch (entry.kind) {
     case Kind::choice:
       if (is_one_of(text, entry.words)) return {};
-      return "is no value of it" + did_you_mean(text, entry.words);  // which ones there are is said behind it
+      return "is no value of it" + did_you_mean(text, entry.words);  // complaint() appends the allowed values
     case Kind::drivers:
       return check_drivers(text);
     case Kind::number:
@@ -192,7 +193,7 @@ std::string suggestion(std::string_view variable) {
   return "; did you mean " + std::string(prefix) + std::string(nearest) + "?";
 }
 
-/// One "CANELE_NAME=value" taken apart.
+/// One parsed "CANELE_NAME=value".
 struct Assignment {
   std::string_view variable;
   std::string_view value;
@@ -221,7 +222,7 @@ std::string no_value_given(const Assignment& one) {
          "= and one of: " + right_values(entry);
 }
 
-/// "" or the full sentence for people.
+/// Returns "" or the full sentence for people.
 std::string complaint(const Assignment& one, Source source) {
   const Entry& entry = table[static_cast<std::size_t>(one.index)];
   const std::string problem = check(entry, one.value);
@@ -263,7 +264,8 @@ Settings::Settings(Platform& platform, std::span<const std::string> overrides, W
     } else if (one.index >= 0) {
       take(one, Source::options);
     } else if (error_.empty()) {
-      // A program that passes a wrong name is wrong itself: an error, where a stale variable is only a warning.
+      // A wrong name in the options is an error of the program; a stale variable in the environment gives only a
+      // warning.
       error_ = "unknown setting \"" + text + "\" in the options of canele_init" + suggestion(one.variable);
     }
   }

@@ -2,8 +2,8 @@
 //
 // The table of settings: one row each, in the order of enum Setting.
 //
-// Who, threads: constants; settings.cpp reads them.
-// Surprise: docs/settings.md has the same words; tests/unit/config compares the two.
+// Constants, which settings.cpp reads. docs/settings.md repeats the words of this table; tests/unit/config compares the
+// two.
 #include "comm/config/settings_table.hpp"
 
 #include "comm/config/names.hpp"

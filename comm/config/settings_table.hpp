@@ -2,8 +2,8 @@
 //
 // A row of the table of settings.
 //
-// Who: settings.cpp, and the table itself. Threads: constants.
-// Surprise: a default is text, like what a user says.
+// Constants for any thread, used by settings.cpp and the table itself. A default is text, like a value that a user
+// gives.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct SettingEntry {
   bool may_be_auto = false;
   std::uint64_t least = 0;
   std::uint64_t most = unlimited;
-  std::string_view words = {};  ///< choice: what is allowed
+  std::string_view words = {};  ///< choice: the allowed values
 };
 
 extern const std::array<SettingEntry, static_cast<int>(Setting::count)> settings_table;

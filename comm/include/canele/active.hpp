@@ -2,13 +2,13 @@
 //
 // active.hpp - active messages in C++20: a thin layer on those of <canele/canele.h>, beside <canele/canele.hpp>.
 //
-// Who: programs. Threads: as in canele.h; one object is used by one thread at a time.
-// Surprise: the function of a handler runs on whatever thread makes progress, and for one message at a time.
+// Threads: any, as in canele.h; but one object is used by one thread at a time. The function of a handler runs on any
+// thread that makes progress, for one message at a time.
 //
-//     // On the rank that is told:
+//     // On the receiving rank:
 //     canele::handler told(session, 7, [](const canele_am_message_t& message) { ... });
 //
-//     // On the rank that tells:
+//     // On the sending rank:
 //     canele::active_message message;
 //     message.send(session, rank, 7, canele::one(task));
 //     message.wait();
@@ -26,7 +26,7 @@
 
 namespace canele {
 
-/// An active message under way. Like a request, neither copied nor moved; destroying one that is pending waits for it.
+/// An active message in transfer. Like a request, neither copied nor moved. Destroying a pending one waits for it.
 class active_message {
  public:
   active_message() noexcept = default;
@@ -36,9 +36,9 @@ class active_message {
     if (pending_) canele_wait(&native_.request, nullptr);
   }
 
-  /// Sends `header` (at most CANELE_AM_HEADER_MAX bytes, copied) and the bytes of `payload`, which must not change
-  /// until wait(), to the handler of `id` on rank `destination`: see canele_am_send. Does not block. Throws
-  /// canele::error.
+  /// Sends `header` and the bytes of `payload` to the handler of `id` on rank `destination`: see canele_am_send. The
+  /// header has at most CANELE_AM_HEADER_MAX bytes and is copied; the payload must not change until wait(). Does not
+  /// block. Throws canele::error.
   template <detail::sendable Header, detail::sendable Payload = std::span<const std::byte>>
   void send(session& from, int destination, std::uint64_t id, Header&& header, Payload&& payload = {}) {
     assert(!pending_ && "the active message is still under way");
@@ -53,12 +53,12 @@ class active_message {
   void wait() {
     canele_status_t native{};
     const int code = canele_wait(&native_.request, &native);
-    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself was refused
+    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself failed
     pending_ = false;
     status(native).check("active message");
   }
 
-  /// The message for functions of canele.h.
+  /// Returns the message for functions of canele.h.
   canele_am_t* native() noexcept { return &native_; }
 
  private:
@@ -66,8 +66,8 @@ class active_message {
   bool pending_ = false;
 };
 
-/// Calls a function for the active messages of one id, for as long as it lives: see canele_am_register. The function
-/// must neither throw nor block. Must be destroyed before its session, and not inside a callback.
+/// Calls a function for the active messages of one id during its lifetime: see canele_am_register. The function must
+/// neither throw nor block. A handler must be destroyed before its session, and not inside a callback.
 class handler {
  public:
   handler(session& owner, std::uint64_t id, std::function<void(const canele_am_message_t&)> arrived)

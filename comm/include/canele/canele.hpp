@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // canele.hpp - a thin C++20 layer on <canele/canele.h>: owners instead of handles, spans instead of pointers,
-// exceptions instead of codes. Header only; what it lacks is a call away through native().
+// exceptions instead of codes.
 //
-// Who: programs. Threads: as in canele.h: any thread, any time; one object is used by one thread at a time.
-// Surprise: a request holds its memory itself, so it can be neither copied nor moved; destroying one that is still
-//      pending cancels it (a receive) and waits for it.
+// Header only. A function of canele.h that this layer lacks can be called with native(). Threads: as in canele.h, any
+// thread may call any function at any time; but one object is used by one thread at a time. Pitfall: a request contains
+// its own memory, so it can be neither copied nor moved. Destroying a pending request cancels it (a receive) and waits
+// for it.
 //
 //     canele::engine engine;                         // joins the job
 //     canele::session session(engine, "mine");       // a name space for tags
-//     auto sent = session.isend(1, 42, values);      // values: any contiguous range of trivially copyable things
+//     auto sent = session.isend(1, 42, values);      // values: any contiguous range of trivially copyable objects
 //     sent.wait();                                   // throws canele::error if it failed
 #ifndef CANELE_CANELE_HPP
 #define CANELE_CANELE_HPP
@@ -41,8 +42,8 @@
 
 namespace canele {
 
-/// What a failed call throws: what() says it in words, code() is a CANELE_E... value, rank() the peer it is about (or
-/// -1).
+/// Exception of a failed call. what() describes the error, code() is a CANELE_E... value, and rank() is the peer
+/// concerned (or -1).
 class error : public std::runtime_error {
  public:
   error(int code, const std::string& text, int rank = -1) : std::runtime_error(text), code_(code), rank_(rank) {}
@@ -56,7 +57,7 @@ class error : public std::runtime_error {
 
 namespace detail {
 
-/// Throws; in programs built without exceptions, says what went wrong and ends the process.
+/// Throws canele::error. In programs built without exceptions, prints the error and ends the process.
 [[noreturn]] inline void fail(int code, const std::string& text, int rank) {
 #if defined(__cpp_exceptions)
   throw error(code, text, rank);
@@ -68,7 +69,7 @@ namespace detail {
 #endif
 }
 
-/// For calls that are refused on the spot: the library has the details.
+/// Reports a call that failed at once; canele_error_detail() has the details.
 [[noreturn]] inline void refused(int code, const char* call) {
   std::string text = std::string(call) + ": " + canele_error_string(code);
   const std::string_view detail = canele_error_detail();
@@ -80,7 +81,7 @@ inline void check(int code, const char* call) {
     refused(code, call);
 }
 
-/// The common rule of the ..._json functions: ask for the size, then for the text, until it fits.
+/// Calls a ..._json function until its text fits. Such a function returns the size that it needs.
 template <typename Write>
 std::string text_of(const char* call, Write write) {
   std::string text(64 * 1024, '\0');
@@ -88,7 +89,7 @@ std::string text_of(const char* call, Write write) {
     std::size_t needed = 0;
     const int code = write(text.data(), text.size(), &needed);
     if (code == CANELE_ENOMEM && needed > text.size()) {
-      text.resize(needed + 1024);  // it may have grown by the next call
+      text.resize(needed + 1024);  // the text may have grown by the next call
       continue;
     }
     check(code, call);
@@ -114,11 +115,11 @@ std::size_t byte_size(const Range& range) {
 
 }  // namespace detail
 
-/// Receive from whichever rank sends.
+/// Matches messages from any rank.
 inline constexpr int any_source = CANELE_ANY_SOURCE;
 
-/// Which tags a receive takes: a plain number takes that tag only, any_tag takes all, {value, mask} compares masked
-/// bits.
+/// The tags that a receive matches: a plain number matches that tag only, any_tag matches all, {value, mask} compares
+/// the bits of the mask.
 struct tag_match {
   std::uint64_t value = 0;
   std::uint64_t mask = CANELE_TAG_ANY;
@@ -133,7 +134,7 @@ struct status {
   int code = CANELE_OK;     ///< CANELE_OK or CANELE_E...
   int source = any_source;  ///< rank of the peer
   std::uint64_t tag = 0;
-  std::size_t length = 0;  ///< bytes as sent; with CANELE_ETRUNC more than arrived
+  std::size_t length = 0;  ///< bytes as sent; with CANELE_ETRUNC more than was delivered
   bool cancelled = false;
 
   status() = default;
@@ -154,18 +155,18 @@ struct status {
   }
 };
 
-/// The bytes of one object, to be sent or received: session.isend(1, 7, canele::one(x)).
+/// Returns the bytes of one object, to be sent or received: session.isend(1, 7, canele::one(x)).
 template <typename T>
 requires std::is_trivially_copyable_v<T> std::span<T, 1> one(T& object) { return std::span<T, 1>(&object, 1); }
 
 /// One instance of the library. The constructor joins the job, the destructor leaves it.
 class engine {
  public:
-  /// Joins the job that the launcher started (alone: a job of one rank). Blocks until every rank has joined.
-  /// settings: "CANELE_NAME=value", which win over the environment. Throws canele::error.
+  /// Joins the job that the launcher started (without a launcher: a job of one rank). Blocks until every rank has
+  /// joined. settings: "CANELE_NAME=value" strings, which override the environment. Throws canele::error.
   explicit engine(std::initializer_list<const char*> settings = {})
       : engine(std::span<const char* const>(settings.begin(), settings.size())) {}
-  /// The same with settings that are not known before the program runs.
+  /// Like the other constructor, with settings that are only known at run time.
   explicit engine(std::span<const char* const> settings) {
     detail::check(canele_abi_check(CANELE_ABI_VERSION), "canele_abi_check");
     canele_options_t options{};
@@ -181,34 +182,34 @@ class engine {
     return *this;
   }
 
-  /// Leaves the job as finalize() does, but cannot tell of errors; call finalize() to hear of them.
+  /// Leaves the job as finalize() does, but cannot report errors. Call finalize() to receive them.
   ~engine() { canele_finalize(native_); }
 
-  /// Waits until own sends have been delivered and all ranks have come here, then leaves the job. Throws canele::error.
-  /// The engine is empty afterwards. Sessions and requests must be gone.
+  /// Waits until this rank's sends are delivered and all ranks call finalize(), then leaves the job. Throws
+  /// canele::error. The engine is empty afterwards. Sessions and requests must be destroyed before.
   void finalize() { detail::check(canele_finalize(std::exchange(native_, nullptr)), "canele_finalize"); }
 
   int rank() const noexcept { return canele_rank(native_); }
   int size() const noexcept { return canele_size(native_); }
-  /// This rank's index among the ranks of this host, and their number.
+  /// This rank's index among the ranks of this host, and the number of those ranks.
   int local_rank() const noexcept { return canele_local_rank(native_); }
   int local_size() const noexcept { return canele_local_size(native_); }
-  /// Monotonic time in nanoseconds, comparable within this process.
+  /// Returns the monotonic time in nanoseconds, comparable within this process.
   std::uint64_t now() const noexcept { return canele_now(native_); }
 
-  /// Makes communication progress once; true if it did any work. Never blocks.
+  /// Makes communication progress once. Returns true if it did any work. Never blocks.
   bool progress() noexcept { return canele_progress(native_) != 0; }
 
-  /// Starts the worker thread if it does not run, and pins it to these units (none: not pinned).
+  /// Starts the bound worker if it does not run, and pins it to these processing units (none: not pinned).
   void bind_worker(std::span<const int> indexes, canele_index_kind kind = CANELE_INDEX_LOGICAL) {
     detail::check(canele_worker_bind(native_, kind, indexes.data(), static_cast<int>(indexes.size())),
                   "canele_worker_bind");
   }
-  /// Starts these workers (of enum canele_worker) and stops all others. Blocks shortly.
+  /// Starts these workers (of enum canele_worker) and stops all others. Blocks briefly.
   void use_workers(unsigned kinds) { detail::check(canele_worker_use(native_, kinds), "canele_worker_use"); }
-  /// Stops all workers; progress is then made inside wait, test and progress only. Blocks shortly.
+  /// Stops all workers; progress is then made only inside wait, test and progress. Blocks briefly.
   void stop_worker() { detail::check(canele_worker_stop(native_), "canele_worker_stop"); }
-  /// True if the bound worker makes progress for this engine.
+  /// Returns true if the bound worker makes progress for this engine.
   bool worker_active() const noexcept { return canele_worker_active(native_) != 0; }
 
   /// Ends the whole job with exit code `code`. Does not return.
@@ -217,74 +218,75 @@ class engine {
     std::abort();  // not reached
   }
 
-  /// The counters of the engine, its peers and drivers, as JSON.
+  /// Returns the counters of the engine, its peers and drivers, as JSON.
   std::string counters_json() const {
     return detail::text_of("canele_counters_json", [this](char* text, std::size_t size, std::size_t* needed) {
       return canele_counters_json(native_, text, size, needed);
     });
   }
-  /// What canele-info shows, as JSON.
+  /// Returns what canele-info shows, as JSON.
   std::string info_json() const {
     return detail::text_of("canele_info_json", [this](char* text, std::size_t size, std::size_t* needed) {
       return canele_info_json(native_, text, size, needed);
     });
   }
 
-  /// What is pending and why, in words, now.
+  /// Returns a report of what is pending now and why.
   std::string report() const {
     return detail::text_of("canele_report", [this](char* text, std::size_t size, std::size_t* needed) {
       return canele_report(native_, text, size, needed);
     });
   }
-  /// Hang reports go to `callback` instead of stderr (nullptr: to stderr again). It must not throw.
+  /// Sends hang reports to `callback` instead of stderr (nullptr: to stderr again). `callback` must not throw.
   void on_hang(canele_hang_fn callback, void* argument = nullptr) {
     detail::check(canele_on_hang(native_, callback, argument), "canele_on_hang");
   }
 
-  /// The handle for functions of canele.h.
+  /// Returns the handle for functions of canele.h.
   canele_engine_t* native() const noexcept { return native_; }
 
  private:
   canele_engine_t* native_ = nullptr;
 };
 
-/// One send or receive. Made by session, or empty and given to session. Neither copied nor moved: the library knows its
-/// address. May be used again once it has finished.
+/// One send or receive. Made by session, or empty and passed to session. Neither copied nor moved, because the library
+/// keeps its address. May be used again once it has finished.
 class request {
  public:
   request() noexcept = default;
   request(const request&) = delete;
   request& operator=(const request&) = delete;
 
-  /// Cancels a receive that is still pending and waits for the library to let go of the buffer; a late receive that
-  /// holds a message drops it. Ends the process inside a completion callback, where waiting is impossible.
+  /// Cancels a receive that is still pending, and waits until the library no longer accesses the buffer. A receive
+  /// without a buffer that holds a message drops it. Ends the process inside a completion callback, where waiting is
+  /// impossible.
   ~request() {
     if (!pending_) return;
-    canele_cancel(&native_);  // a send cannot be cancelled: it is waited for
+    canele_cancel(&native_);  // a send cannot be cancelled: this waits for it
     if (late_) drop_message();
     if (canele_wait(&native_, nullptr) != CANELE_EDEADLK) return;
     std::fputs("canele: a pending request was destroyed inside a completion callback\n", stderr);
     std::abort();
   }
 
-  /// Blocks until finished. Throws canele::error if it failed, was cut or cancelled.
+  /// Blocks until finished. Throws canele::error if the request failed, was truncated or was cancelled.
   status wait() {
     const status outcome = wait(std::nothrow);
     outcome.check("wait");
     return outcome;
   }
 
-  /// Blocks until finished; the outcome, good or bad, is in status::code. Throws only when waiting itself is refused
+  /// Blocks until finished. The outcome, success or failure, is in status::code. Throws only if waiting itself fails
   /// (CANELE_EDEADLK in a callback).
   status wait(std::nothrow_t) {
     canele_status_t native{};
     const int code = canele_wait(&native_, &native);
-    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself was refused
+    if (code != native.error) detail::check(code, "canele_wait");  // waiting itself failed
     pending_ = false;
     return status(native);
   }
 
-  /// The outcome if finished, else nothing. Makes progress once. Throws if the request failed.
+  /// Returns the outcome if finished, else nothing. Makes progress once. Throws if the request failed.
   std::optional<status> test() {
     int done = 0;
     canele_status_t native{};
@@ -299,25 +301,25 @@ class request {
     return outcome;
   }
 
-  /// Cancels a receive that no message has matched; wait() then tells how it ended. Throws for a send.
+  /// Cancels a receive that no message has matched; wait() then returns the outcome. Throws for a send.
   void cancel() { detail::check(canele_cancel(&native_), "canele_cancel"); }
 
-  /// Asks for callback(request, events, argument); see canele_request_on_event.
+  /// Registers callback(request, events, argument); see canele_request_on_event.
   void on_event(unsigned mask, canele_callback_fn callback, void* argument) {
     detail::check(canele_request_on_event(&native_, mask, callback, argument), "canele_request_on_event");
   }
 
-  /// Of a late receive that has had its header: who sent, which tag, how long.
+  /// Returns source, tag and length of the message that a receive without a buffer holds (after CANELE_EVENT_HEADER).
   status envelope() const {
     canele_status_t native{};
     detail::check(canele_receive_envelope(&native_, &native), "canele_receive_envelope");
     return status(native);
   }
-  /// Copies the first bytes of the message that a late receive holds.
+  /// Copies the first bytes of the message that a receive without a buffer holds.
   void peek(std::span<std::byte> out) {
     detail::check(canele_receive_peek(&native_, out.data(), out.size()), "canele_receive_peek");
   }
-  /// Gives a late receive its buffer.
+  /// Gives a receive without a buffer its buffer.
   template <detail::receivable Range>
   void bind(Range&& buffer) {
     const auto data = canele_data_contiguous(std::ranges::data(buffer), detail::byte_size(buffer));
@@ -330,7 +332,7 @@ class request {
     detail::check(canele_send_set_priority(&native_, priority), "canele_send_set_priority");
   }
 
-  /// The request for functions of canele.h.
+  /// Returns the request for functions of canele.h.
   canele_request_t* native() noexcept { return &native_; }
 
  private:
@@ -341,7 +343,7 @@ class request {
   friend void wait_all(std::span<request> requests);
   friend std::size_t wait_any(std::span<request> requests);
 
-  /// Posts in place, so that session can return a request although it cannot be moved.
+  /// Posts in place, so that session can return a request although a request cannot be moved.
   template <typename Post>
   requires std::invocable<Post, canele_request_t*> request(const char* call, Post post) { start(call, post); }
 
@@ -353,7 +355,7 @@ class request {
     late_ = false;
   }
 
-  /// A late receive that was matched ends only when it gets a buffer: it gets one of no bytes.
+  /// Completes a matched receive without a buffer, which ends only when it gets a buffer: binds one of no bytes.
   void drop_message() noexcept {
     const auto nothing = canele_data_contiguous(nullptr, 0);
     int done = 0;
@@ -364,14 +366,14 @@ class request {
 
   canele_request_t native_{};
   bool pending_ = false;
-  bool late_ = false;  ///< a late receive that has no buffer yet
+  bool late_ = false;  ///< a receive without a buffer, before bind()
 };
 
 /// Options of a send.
 struct send_options {
-  std::int32_t priority = 0;  ///< higher leaves sooner, where the strategy looks at it
-  bool synchronous = false;   ///< finished only after the receiver has matched it
-  std::size_t header = 0;     ///< bytes that travel ahead, for peek(); at most CANELE_HEADER_MAX
+  std::int32_t priority = 0;  ///< higher is sent sooner, if the strategy supports it.
+  bool synchronous = false;   ///< finished only after the receiver has matched it.
+  std::size_t header = 0;     ///< first bytes to send ahead, for peek(); at most CANELE_HEADER_MAX.
 };
 
 /// Options of a multicast.
@@ -381,10 +383,10 @@ struct multicast_options {
   std::size_t header = 0;  ///< as in send_options
 };
 
-/// A name space for tags. Ranks that use the same label meet. Must be destroyed before its engine, after its requests.
+/// A tag space, shared by the ranks that open the same label. Must be destroyed before its engine, after its requests.
 class session {
  public:
-  /// Opens the session called `label` (1 to 63 bytes). Local. Throws canele::error.
+  /// Opens the session called `label` (1 to 63 bytes). Local operation. Throws canele::error.
   session(engine& owner, const char* label, canele_session_flags order = CANELE_ORDER_PER_TAG) {
     detail::check(canele_session_open(owner.native(), label, order, &native_), "canele_session_open");
   }
@@ -399,18 +401,18 @@ class session {
     assert(code == CANELE_OK && "a session was destroyed before its requests");
   }
 
-  /// Sends the bytes of `range` (vector, array, span, string ... of trivially copyable things). They must not change
+  /// Sends the bytes of `range` (vector, array, span, string ... of trivially copyable objects). They must not change
   /// until the request has finished. auto r = session.isend(1, 7, values);
   template <detail::sendable Range>
   [[nodiscard]] request isend(int destination, std::uint64_t tag, Range&& range) {
     return request("canele_isend", send_of(destination, tag, range));
   }
-  /// The same with a request that exists already, e.g. one of an array.
+  /// Sends like the other isend, with a request that exists already, e.g. one of an array.
   template <detail::sendable Range>
   void isend(int destination, std::uint64_t tag, Range&& range, request& use) {
     use.start("canele_isend", send_of(destination, tag, range));
   }
-  /// The same with options.
+  /// Sends with options.
   template <detail::sendable Range>
   void isend(int destination, std::uint64_t tag, Range&& range, const send_options& options, request& use) {
     canele_send_options_t native{};
@@ -423,7 +425,7 @@ class session {
               [&](canele_request_t* r) { return canele_isend_data(native_, destination, tag, &data, &native, r); });
   }
 
-  /// Sends one message to all of these ranks: see canele_imulticast. The ranks are copied, the data must not change
+  /// Sends one message to all of these ranks: see canele_imulticast. The ranks are copied. The data must not change
   /// until the request has finished. session.imulticast(std::array{1, 2, 5}, 7, values);
   template <detail::sendable Range>
   [[nodiscard]] request imulticast(std::span<const int> destinations, std::uint64_t tag, Range&& range,
@@ -439,8 +441,8 @@ class session {
     });
   }
 
-  /// Receives the next message from `source` whose tag fits into the memory of `range`. A longer message fills it and
-  /// ends with CANELE_ETRUNC. auto r = session.irecv(0, 7, values);
+  /// Receives the next message from `source` whose tag matches, into the memory of `range`. A longer message fills the
+  /// memory and ends with CANELE_ETRUNC. auto r = session.irecv(0, 7, values);
   template <detail::receivable Range>
   [[nodiscard]] request irecv(int source, tag_match tag, Range&& range) {
     return request("canele_irecv", receive_of(source, tag, range));
@@ -449,7 +451,7 @@ class session {
   void irecv(int source, tag_match tag, Range&& range, request& use) {
     use.start("canele_irecv", receive_of(source, tag, range));
   }
-  /// A receive without a buffer: on CANELE_EVENT_HEADER look at envelope() and peek(), then bind().
+  /// Posts a receive without a buffer: on CANELE_EVENT_HEADER call envelope() and peek(), then bind().
   void irecv_late(int source, tag_match tag, request& use) {
     use.start("canele_irecv_late",
               [&](canele_request_t* r) { return canele_irecv_late(native_, source, tag.value, tag.mask, r); });
@@ -466,7 +468,8 @@ class session {
     return irecv(source, tag, range).wait();
   }
 
-  /// The envelope of a message that a receive with the same arguments would get now, or nothing. Makes progress once.
+  /// Returns the envelope of the message that a receive with the same arguments would get now, or nothing. Makes
+  /// progress once.
   std::optional<status> iprobe(int source, tag_match tag) {
     int found = 0;
     canele_status_t native{};
@@ -474,7 +477,7 @@ class session {
     if (found == 0) return std::nullopt;
     return status(native);
   }
-  /// Like iprobe, but takes the message: `use` is then a late receive that wants bind().
+  /// Like iprobe, but takes the message out of matching: `use` is then a receive without a buffer that needs bind().
   std::optional<status> improbe(int source, tag_match tag, request& use) {
     assert(!use.pending_ && "the request is still in use");
     int found = 0;
@@ -489,7 +492,7 @@ class session {
   /// Blocks until every rank has called it on a session with the same label.
   void barrier() { detail::check(canele_barrier(native_), "canele_barrier"); }
 
-  /// The handle for functions of canele.h.
+  /// Returns the handle for functions of canele.h.
   canele_session_t* native() const noexcept { return native_; }
 
  private:
@@ -509,7 +512,7 @@ class session {
 
 namespace detail {
 
-/// Waits for all and returns how they ended. Throws if waiting itself is refused.
+/// Waits for all requests and returns their statuses. Throws if waiting itself fails.
 inline std::vector<canele_status_t> wait_for(std::span<canele_request_t* const> natives) {
   std::vector<canele_status_t> statuses(natives.size());
   const int code = canele_wait_all(natives.size(), natives.data(), statuses.data());
@@ -534,7 +537,7 @@ requires(std::same_as<Requests, request>&&...) void wait_all(Requests&... reques
   detail::check_all(statuses);
 }
 
-/// The same for an array of them.
+/// Blocks until all requests of an array have finished. Throws the first failure among them.
 inline void wait_all(std::span<request> requests) {
   std::vector<canele_request_t*> natives;
   for (request& each : requests) natives.push_back(each.native());
@@ -543,21 +546,21 @@ inline void wait_all(std::span<request> requests) {
   detail::check_all(statuses);
 }
 
-/// Blocks until one of them has finished, and tells which. Throws if that one failed.
+/// Blocks until one of the requests has finished, and returns its index. Throws if that request failed.
 inline std::size_t wait_any(std::span<request> requests) {
   std::vector<canele_request_t*> natives;
   for (request& each : requests) natives.push_back(each.pending_ ? each.native() : nullptr);
   std::size_t index = 0;
   canele_status_t native{};
   const int code = canele_wait_any(natives.size(), natives.data(), &index, &native);
-  if (code != native.error) detail::check(code, "canele_wait_any");  // waiting itself was refused
+  if (code != native.error) detail::check(code, "canele_wait_any");  // waiting itself failed
   if (index == requests.size()) return index;                        // all were finished before
   requests[index].pending_ = false;
   status(native).check("wait_any");
   return index;
 }
 
-/// Version of the library, as "1.2.3".
+/// Returns the version of the library, as "1.2.3".
 inline std::string_view version() { return canele_version(); }
 
 }  // namespace canele

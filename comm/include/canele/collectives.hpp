@@ -2,9 +2,9 @@
 //
 // collectives.hpp - collectives in C++20: a thin layer on <canele/collectives.h>, beside <canele/canele.hpp>.
 //
-// Who: programs. Threads: as in collectives.h: any; one thread at a time for one group.
-// Surprise: the same call made by all ranks of a group is one operation. Ranges give their lengths in elements, which
-//     all ranks must give alike; parts of different lengths are a call away through native().
+// Any thread, as in collectives.h, but one thread at a time for one group. The call made by all ranks of a group is one
+// operation. Ranges give their lengths in elements, which must be equal on all ranks. For parts of different lengths
+// call the C functions with native().
 //
 //     canele::group all(engine, "mine");                                 // all ranks of the job
 //     auto sum = all.iallreduce(mine, total, canele::operation<double>(CANELE_SUM));
@@ -39,7 +39,7 @@ constexpr int floating_place = std::is_same_v<T, float>    ? 0
                                : std::is_same_v<T, double> ? 1
                                                            : 2;
 
-/// The name of an arithmetic type in the C interface.
+/// Returns the name of an arithmetic type in the C interface.
 template <typename T>
 constexpr canele_element element_of() {
   if constexpr (std::is_integral_v<T>) {
@@ -56,8 +56,9 @@ constexpr canele_element element_of() {
 
 }  // namespace detail
 
-/// A predefined operation on integers, floating-point or complex numbers: canele::operation<double>(CANELE_SUM). Throws
-/// canele::error where the type has no such operation. Others: fill a canele_operator_t.
+/// Returns a predefined operation on integers, floating-point or complex numbers:
+/// canele::operation<double>(CANELE_SUM). Throws canele::error if the type has no such operation. For other operations
+/// fill a canele_operator_t.
 template <typename T>
 canele_operator_t operation(canele_operation which) {
   canele_operator_t result{};
@@ -65,7 +66,7 @@ canele_operator_t operation(canele_operation which) {
   return result;
 }
 
-/// Options of a collective, the same on all ranks: see canele_collective_options_t.
+/// Options of a collective, equal on all ranks: see canele_collective_options_t.
 struct collective_options {
   canele_algorithm algorithm = CANELE_ALGORITHM_AUTO;
   int radix = 0;
@@ -74,18 +75,18 @@ struct collective_options {
   std::int32_t priority = 0;
 };
 
-/// Ranks that do collectives together. All must use the same label and list, and begin the group's collectives in the
-/// same order. Every operation returns a request; memory must neither move nor change until it has finished. Must be
-/// destroyed before its engine, after its requests.
+/// Ranks that do collectives together. All must use the same label and list, and start the group's collectives in the
+/// same order. Every operation returns a request. Its memory must neither move nor change until the request has
+/// finished. A group must be destroyed before its engine, after its requests.
 class group {
  public:
-  /// All ranks of the job. Local: no rank waits for another. Throws canele::error.
+  /// Makes a group of all ranks of the job. Local: no rank waits for another. Throws canele::error.
   group(engine& owner, const char* label) {
     detail::check(canele_group_create(owner.native(), label, nullptr, 0, &native_), "canele_group_create");
   }
-  /// These ranks, this one among them, in this order.
+  /// Makes a group of these ranks, in this order. This rank must be among them.
   group(engine& owner, const char* label, std::span<const int> ranks) {
-    const int none = 0;  // an empty list is an error, and not all ranks
+    const int none = 0;  // an empty list is an error, and does not mean all ranks
     const int* const list = ranks.empty() ? &none : ranks.data();
     detail::check(canele_group_create(owner.native(), label, list, ranks.size(), &native_), "canele_group_create");
   }
@@ -99,17 +100,17 @@ class group {
     assert(code == CANELE_OK && "a group was destroyed before its requests");
   }
 
-  /// This rank's position, and the number of positions. Roots are positions.
+  /// This rank's position, and the number of positions. Roots are given as positions.
   int rank() const noexcept { return canele_group_rank(native_); }
   int size() const noexcept { return canele_group_size(native_); }
 
-  /// Ends when every rank has begun it.
+  /// Barrier: ends when every rank has started it.
   [[nodiscard]] request ibarrier(const collective_options& options = {}) {
     return begin("canele_ibarrier", options,
                  [&](const auto* o, canele_request_t* r) { return canele_ibarrier(native_, o, r); });
   }
 
-  /// What the root has in `range` goes to all.
+  /// Broadcast: sends the root's `range` to all.
   template <detail::receivable Range>
   [[nodiscard]] request ibcast(Range&& range, int root, const collective_options& options = {}) {
     return begin("canele_ibcast", options, [&](const auto* o, canele_request_t* r) {
@@ -117,7 +118,8 @@ class group {
     });
   }
 
-  /// output[i] on the root = input[i] of position 0 op input[i] of position 1 op ... Elsewhere output may be empty.
+  /// Reduction: output[i] on the root = input[i] of position 0 op input[i] of position 1 op ... Elsewhere output may be
+  /// empty.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request ireduce(In&& input, Out&& output, const canele_operator_t& op, int root,
                                 const collective_options& options = {}) {
@@ -128,7 +130,7 @@ class group {
     });
   }
 
-  /// The same with the result everywhere.
+  /// Reduction with the result on all ranks.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request iallreduce(In&& input, Out&& output, const canele_operator_t& op,
                                    const collective_options& options = {}) {
@@ -138,7 +140,7 @@ class group {
                                r);
     });
   }
-  /// In place, on all ranks.
+  /// Reduction with the result on all ranks, in place on all of them.
   template <detail::receivable Range>
   [[nodiscard]] request iallreduce(Range&& range, const canele_operator_t& op, const collective_options& options = {}) {
     return begin("canele_iallreduce", options, [&](const auto* o, canele_request_t* r) {
@@ -146,7 +148,8 @@ class group {
     });
   }
 
-  /// The inputs of all ranks, equally long, one after the other in the root's output. Elsewhere output may be empty.
+  /// Gathers the inputs of all ranks, of equal length, one after the other in the root's output. Elsewhere output may
+  /// be empty.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request igather(In&& input, Out&& output, int root, const collective_options& options = {}) {
     assert(canele_group_rank(native_) != root || fits(input, output));
@@ -157,7 +160,7 @@ class group {
     });
   }
 
-  /// The reverse: equal parts of the root's input go to the outputs. Elsewhere input may be empty.
+  /// Scatters equal parts of the root's input to the outputs. Elsewhere input may be empty.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request iscatter(In&& input, Out&& output, int root, const collective_options& options = {}) {
     assert(canele_group_rank(native_) != root || fits(output, input));
@@ -168,7 +171,7 @@ class group {
     });
   }
 
-  /// The inputs of all ranks, equally long, one after the other everywhere.
+  /// Gathers the inputs of all ranks, of equal length, one after the other on every rank.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request iallgather(In&& input, Out&& output, const collective_options& options = {}) {
     assert(fits(input, output));
@@ -178,7 +181,7 @@ class group {
     });
   }
 
-  /// Part r of input goes to position r, as that one's part of this position. All parts are equally long.
+  /// Sends part r of input to position r, where it becomes the part of this position. All parts have equal length.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request ialltoall(In&& input, Out&& output, const collective_options& options = {}) {
     assert(same_size(input, output));
@@ -188,7 +191,7 @@ class group {
     });
   }
 
-  /// Reduces, and gives part r of the result, as long as output, to position r.
+  /// Reduces, and sends part r of the result, as long as output, to position r.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request ireduce_scatter(In&& input, Out&& output, const canele_operator_t& op,
                                         const collective_options& options = {}) {
@@ -199,7 +202,7 @@ class group {
     });
   }
 
-  /// output at position r = input of 0 op ... op input of r.
+  /// Scan: output at position r = input of 0 op ... op input of r.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request iscan(In&& input, Out&& output, const canele_operator_t& op,
                               const collective_options& options = {}) {
@@ -208,7 +211,7 @@ class group {
       return canele_iscan(native_, std::ranges::data(input), std::ranges::data(output), count(input, op), &op, o, r);
     });
   }
-  /// The same without the own input; untouched at position 0.
+  /// Exclusive scan: like iscan, without this rank's own input. output is untouched at position 0.
   template <detail::sendable In, detail::receivable Out>
   [[nodiscard]] request iexscan(In&& input, Out&& output, const canele_operator_t& op,
                                 const collective_options& options = {}) {
@@ -218,7 +221,7 @@ class group {
     });
   }
 
-  /// The handle for functions of collectives.h.
+  /// Returns the handle for functions of collectives.h.
   canele_group_t* native() const noexcept { return native_; }
 
  private:
@@ -241,7 +244,7 @@ class group {
   static bool same_size(const A& a, const B& b) {
     return detail::byte_size(a) == detail::byte_size(b);
   }
-  /// One part for each position.
+  /// Returns true if `all` has the size of one `part` for each position.
   template <typename Part, typename All>
   bool fits(const Part& part, const All& all) const {
     return detail::byte_size(all) == detail::byte_size(part) * static_cast<std::size_t>(size());
