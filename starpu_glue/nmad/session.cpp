@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From communicators to nm sessions and gates, and back.
+// From communicators to nm sessions and gates, and back. Used by StarPU for every request, from any thread.
 //
-// Who: StarPU, for every request. Threads: any.
-// Surprise: the session is opened at the first call for a communicator, locally. From then on the communicator lives
-//     until MPI_Finalize, even if the program frees it, because StarPU may keep the session.
+// The session is opened locally at the first call for a communicator. From then on the communicator lives until
+// MPI_Finalize, even if the program frees it, because StarPU may keep the session.
 #include <nm_launcher_interface.h>
 #include <nm_mpi_nmad.h>
 
