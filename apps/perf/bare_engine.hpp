@@ -7,10 +7,10 @@
 // has one peer, one driver and one thread. It has no errors, truncation, wildcards, credit or counters, and no message
 // arrives before its receive is posted. All of it is inline. Hence no complete engine is as fast.
 //
-//   send     the request is filled; {tag, length, bytes} go to the next slot, and its number behind them; it has ended
-//   post     the request is filled, and appended to its tag's bucket
-//   progress the slot has the next number? the bucket's first receive of that tag leaves it; the bytes are copied; its
-//            outcome (tag, source, length) is written; it has ended
+//     send      the request is filled; {tag, length, bytes} go to the next slot, and its number behind them; it has
+//     ended post      the request is filled, and appended to its tag's bucket progress  the slot has the next number?
+//     the bucket's first receive of that tag leaves it; the bytes are copied; its
+//                outcome (tag, source, length) is written; it has ended
 #pragma once
 
 #include <array>

@@ -7,8 +7,8 @@
 // heard of all destinations. Otherwise an early destination would compute on a core that other ranks still need. No
 // round begins before all have checked the data and posted their next receives, so nothing else is in progress.
 //
-// A round allocates nothing and uses the C ABI, as its counterpart does, because the time of a rank counts for all
-// ranks on its core. The first rounds do not count, because the scheduler may still be placing the ranks.
+// A round allocates nothing and uses the C ABI, as its counterpart does. A rank's own time counts for all ranks on its
+// core. The first rounds do not count, because the scheduler may still be placing the ranks.
 //
 //   root           start ── multicast ──▶ … ◀── times of all ── all have it ──▶ … ◀── all are ready for the next
 //   destination    wait: now ── time ──▶ … ◀── checks it ── irecv(next) ── ready ──▶      (last - start: the sample)
@@ -151,11 +151,10 @@ void Broadcast::lead(std::uint64_t size) {
   std::uint64_t counted = 0;
   for (std::uint64_t i = 0; counted < wanted; ++i) {
     const bool may_count =
-        counted == 0 && i >= warm_up * ways.size() && i % ways.size() == 0;  // each way counts equally often
+        counted == 0 && i >= warm_up * ways.size() && i % ways.size() == 0;  // each way equally often
     const bool counts = counted != 0 || (may_count && engine_.now() - begin >= warm_up_ns);
     for (std::size_t k = 0; k < words_.size(); ++k) words_[k] = word_of(i, k);
-    const std::string& way =
-        ways[(i + i / ways.size()) % ways.size()];  // otherwise each way would keep to one of the two buffers
+    const std::string& way = ways[(i + i / ways.size()) % ways.size()];  // else each would keep to one of two buffers
     const double time = round(shape_of(way), size);
     if (counts) samples[way].push_back(time);
     counted += counts ? 1 : 0;

@@ -5,9 +5,9 @@
 // The sender sleeps until the round is over, so that there is an idle core: a waiting thread would occupy it. A round
 // does not count if its second message did not arrive during the callback of the first one.
 //
-//   rank 1 (sender)     ◀── ready ── sleeps ── first ──▶ sleeps ── second: its date ──▶ sleeps until all is over
-//   rank 0, worker                            calls back: computes for 5 ms ─────────────────────────▶
-//   rank 0, who helps                                                          calls back: now - date
+//     rank 1 (sender)     ◀── ready ── sleeps ── first ──▶ sleeps ── second: its date ──▶ sleeps until all is over
+//     rank 0, worker                            calls back: computes for 5 ms ─────────────────────────▶
+//     rank 0, helper                                                          calls back: now - date
 #include "callback.hpp"
 
 #include <fmt/format.h>

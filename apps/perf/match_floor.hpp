@@ -4,8 +4,8 @@
 // that receives; one thread.
 //
 // The loop finds and compares nothing, and no step waits for the one before, so that the processor overlaps as much as
-// it can. What grows with N here is the cost of memory alone. A step writes three things: a line of a table, the line
-// of a request that says how it ended, and the word that receives its data. If messages came first, it also reads the
+// it can. What grows with N here is the cost of memory alone. A step writes a line of a table, and the line of a
+// request that says how it ended. It also writes the word that receives the data. If messages came first, it reads the
 // message that it takes. At the end every request is read in the order of posting, as a wait for all requests does.
 //
 //   posted:      next message ──▶ table: 16 bytes an entry ──▶ its request (anywhere) ──▶ its data (anywhere)

@@ -154,8 +154,8 @@ void Adversary::end() {
   }
 }
 
-/// Cuts connections that only one side has given up. A rank that loses the last rail in use while another one is being
-/// set up gives the peer up, and the peer notices only when it sends (docs/simulation.md, "Known"). In a real job a
+/// Cuts connections that only one side has given up. A rank gives a peer up if it loses the last rail in use while
+/// another one is being set up. The peer notices only when it sends (docs/simulation.md, "Known"). In a real job a
 /// keep-alive ends such a connection sooner or later.
 void Adversary::end_half_lost() {
   for (const auto& [a, b] : cut_) {

@@ -17,8 +17,7 @@ struct CholeskyOptions {
   double gap_us = 0.1;       ///< between two packets of a rank.
   double gigabytes = 3.2;    ///< of the network, per second and direction; infinity is allowed.
   double comparison_ns = 0;  ///< time of each comparison of a matcher; the table makes none.
-  double test_ns =
-      0;  ///< 0: a worker; else the rank's own thread tests all it waits for in turn, each test taking so long.
+  double test_ns = 0;        ///< 0: a worker; else the rank's thread tests all it waits for in turn, so long each.
   bool shuffled = false;     ///< receives are posted in random order; else in the order in which they are needed.
   std::string way = "auto";  ///< see apps/cholesky/way.hpp.
   std::string strategy = "aggregate";

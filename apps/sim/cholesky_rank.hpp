@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One rank of a simulated Cholesky: cores that are busy for as long as a task takes, and a thread that posts messages,
-// like StarPU's communication thread.
+// One rank of a simulated Cholesky. Its cores are busy for as long as a task takes, and a thread posts messages, like
+// StarPU's communication thread.
 //
 // Threads: run() runs in the main fiber of the rank; arrivals are reported on its worker's fiber. All receives of a
-// rank are posted before the first task, as StarPU's are. All of them share the same memory except for a head of 16
-// bytes that says which tile has arrived, because no task computes with the rest.
+// rank are posted before the first task, as StarPU's are. All of them share one memory, because no task computes with
+// the data. Only a head of 16 bytes, which says which tile has arrived, is separate.
 //
 //     end of a task (timeline) ─▶ Graph ─▶ ready_ ─▶ a free core
 //              └─ tile finished ─▶ to_send_ ─▶ main fiber: multicast or sends

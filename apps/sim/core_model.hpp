@@ -35,9 +35,8 @@ struct CoreMachine {
 };
 
 struct CoreCourse {
-  std::uint32_t split = 0;  ///< levels that are for the calling thread: late steps
-  bool late_first =
-      false;  ///< true: late steps come before the rank's other steps and its computation; false: after the computation
+  std::uint32_t split = 0;    ///< levels that are for the calling thread: late steps
+  bool late_first = false;    ///< late steps precede the rank's other steps and its computation; else they follow it.
   double computation_ns = 0;  ///< of each rank, between call and wait
   /// Keeps the levels of a binomial tree from rank 0 apart on the communication cores. 1: the leaves' level first, -1:
   /// last, 0: a message starts when it can.

@@ -3,10 +3,10 @@
 // Oracle: what must hold of every message of a plan, whatever happens to the job.
 //
 // The workloads report to the oracle, and it complains to their ground. One thread (fibers). It needs no model of the
-// engine. Consider two messages that no receive which took one of them can tell apart. Receives must have taken them in
-// the order of sending, in the order in which the receives were posted. This is all that is visible of MPI's matching
-// from outside, and it does not depend on the times of arrival. If a rank has died and returned, no process may receive
-// from two lives of it, nor may both lives receive from one process.
+// engine. Consider two messages that no receive which took one of them can tell apart. The message that was sent
+// earlier must have gone to the receive that was posted earlier. This is all that is visible of MPI's matching from
+// outside, and it does not depend on the times of arrival. If a rank has died and returned, no process may receive from
+// two lives of it, nor may two lives of it receive from one process.
 #pragma once
 
 #include <canele/canele.h>
@@ -76,8 +76,7 @@ class Oracle {
   /// it.
   CountedMap<std::tuple<int, int, int>, int> heard_, heard_by_;
   std::set<std::pair<int, int>> forgiven_, distrusted_;
-  std::set<std::pair<int, int>>
-      dropped_;  ///< pairs (source, destination) between which a message was lost for lack of memory
+  std::set<std::pair<int, int>> dropped_;  ///< pairs (source, destination): a message was lost for lack of memory
 };
 
 }  // namespace canele::sim

@@ -63,8 +63,8 @@ struct Outcome {
 /// Returns what the seed chooses for a world, for workloads with faults.
 WorldOptions choose_world(const RunOptions& options, Dice& dice);
 std::string describe(const WorldOptions& world);
-/// Checks warnings. If no fault that costs a connection was injected, a warning can only be caused by an orderly leave,
-/// and is an error.
+/// Complains about a warning in a run without a fault that costs a connection. Such a warning can only be about an
+/// orderly leave.
 void check_warnings(World& world, const std::map<std::string, std::uint64_t>& injected);
 
 /// Adds the world's own results at the end of a run: complaints, trace, counts.

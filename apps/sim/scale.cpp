@@ -2,8 +2,8 @@
 //
 // The run and its figures.
 //
-// The cost of a peer that is known and not used is the slope between two jobs of different size that have only started:
-// each engine of the larger job knows the additional peers.
+// The cost of a peer that is known and not used is measured with two jobs of different size that have only started. It
+// is the slope between them, because each engine of the larger job knows the additional peers.
 #include "apps/sim/scale.hpp"
 
 #include <fmt/format.h>

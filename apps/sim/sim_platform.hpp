@@ -73,8 +73,7 @@ struct Board {
   std::set<int> dead;  ///< ranks that the launcher reports as dead: for good, even if another process took the place
   std::map<int, std::function<void(int)>> told;  ///< by rank: the handler that is told of deaths
   int size = 1, local_size = 1, generation = 0;
-  bool deaths_break_fences =
-      false;  ///< true: a rank in a fence gets an error if another rank dies; false: the other ranks meet
+  bool deaths_break_fences = false;  ///< a rank in a fence gets an error if another one dies; else the others meet
   bool broken = false;
   std::set<int> arrived;  ///< at the fence
   std::vector<Scheduler::Thread*> waiting;
@@ -120,8 +119,7 @@ class SimBootstrap final : public comm::Bootstrap {
   int rank_;
   Dice dice_;
   std::string host_;
-  std::shared_ptr<bool> listens_ =
-      std::make_shared<bool>(true);  ///< false after finalize(): then no answer is delivered
+  std::shared_ptr<bool> listens_ = std::make_shared<bool>(true);  ///< no answer is delivered after finalize()
 };
 
 }  // namespace canele::sim

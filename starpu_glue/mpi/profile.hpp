@@ -79,8 +79,7 @@ class Started {
 
   Table* table_ = nullptr;
   std::uint64_t application_ns_ = 0;  ///< of the thread at the start.
-  std::uint64_t visit_ =
-      0;  ///< the thread's visits at the start: a blocking call ends in the same visit, and overlaps no computation
+  std::uint64_t visit_ = 0;           ///< its visits to MPI then; a blocking call ends in the same visit: no overlap
 };
 
 }  // namespace canele::mpi::profile

@@ -195,8 +195,7 @@ canele_status_t outcome_of(const Request& request) {
 
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status) {
   int code = MPI_SUCCESS;
-  const bool again =
-      RequestPool::handle_of(request) != *handle;  // true if the program gave the handle twice in one call
+  const bool again = RequestPool::handle_of(request) != *handle;  // true if the program gave it twice in one call
   if (again) {
     fill_empty_status(status);
     code = refuse_request(*handle);

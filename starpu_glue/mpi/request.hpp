@@ -62,8 +62,7 @@ struct Request : RequestHead, Transfer {
   static Request& of(canele_request_t& engine) { return static_cast<Request&>(reinterpret_cast<Transfer&>(engine)); }
 };
 static_assert(std::is_standard_layout_v<Transfer>);  // it begins with the engine's request
-static_assert(sizeof(Request) + 16 ==
-              9 * 64);  // size of a slot; an odd number of cache lines spreads slots over all sets of a cache
+static_assert(sizeof(Request) + 16 == 9 * 64);  // a slot; an odd number of lines spreads slots over all sets of a cache
 
 using RequestPool = HandlePool<Request, Kind::request, 1, 32768>;
 extern constinit RequestPool requests_pool;
@@ -89,8 +88,7 @@ class FreeRequests {
     return request;
   }
   void give(Request& request) {
-    request.on.store(nullptr,
-                     std::memory_order_release);  // release: pairs with the acquire load in keep_communicators_in_use
+    request.on.store(nullptr, std::memory_order_release);  // pairs with the acquire load in keep_communicators_in_use
     if (room_ == 0) [[unlikely]]
       return give_to_pool(request);
     request.next_free = first_;

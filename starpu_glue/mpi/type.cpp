@@ -70,8 +70,7 @@ class Builder {
     const std::ptrdiff_t last = first + static_cast<std::ptrdiff_t>(count - 1) * stride;
     const std::ptrdiff_t low = std::min(first, last);
     const std::ptrdiff_t high = std::max(first, last);
-    if (element.explicit_bounds && !type_.explicit_bounds)
-      any_ = false;  // from now on only explicit markers count (MPI 4.1.6)
+    if (element.explicit_bounds && !type_.explicit_bounds) any_ = false;  // from now on only markers count (MPI 4.1.6)
     if (element.explicit_bounds || !type_.explicit_bounds) {
       type_.lower = any_ ? std::min(type_.lower, low + element.lower) : low + element.lower;
       type_.upper = any_ ? std::max(type_.upper, high + element.upper) : high + element.upper;

@@ -73,8 +73,7 @@ Call Buffers::prepare(Operation operation, std::uint64_t size, bool afresh) {
   output_.assign(parts.out * count, -1);
   last_ = {operation, count, input_.data(), output_.data()};
   for (std::size_t part = 0; part < parts.in; ++part) {
-    const double shift =
-        operation == Operation::alltoall ? static_cast<double>(part) : 0;  // depends on the rank that gets it
+    const double shift = operation == Operation::alltoall ? static_cast<double>(part) : 0;  // by the rank that gets it
     for (std::size_t i = 0; i < count; ++i) input_[part * count + i] = value(rank_, i) + shift;
   }
   if (operation == Operation::bcast && rank_ == 0) {

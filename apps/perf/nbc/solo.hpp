@@ -42,8 +42,7 @@ class Before {
       meet();
       with_library = measure();
     }
-    const FileLock all_done(meeting_place,
-                            FileLock::Kind::exclusive);  // waits here and not in the library, where waiting may spin
+    const FileLock all_done(meeting_place, FileLock::Kind::exclusive);  // here, as waiting in the library may spin
     return r_mpi_impact(with_library, alone_);
   }
 
