@@ -8,11 +8,11 @@
  *
  *     mpi_loop calibrate                                       without MPI: prints turns per ms
  *     mpi_loop <form> <operation> <bytes> <turns> <rounds>
- *   form       early     call, compute, wait             overlap is possible
- *              blocking  blocking call, compute          ... once the call is converted
- *              late      compute, call, wait             there is nothing to overlap with
- *              tests     as early, with 16 tests while it computes
- *   operation  exchange (with the next and previous rank), bcast, allreduce
+ *     form       early     call, compute, wait             overlap is possible
+ *                blocking  blocking call, compute          ... once the call is converted
+ *                late      compute, call, wait             there is nothing to overlap with
+ *                tests     as early, with 16 tests while it computes
+ *     operation  exchange (with the next and previous rank), bcast, allreduce
  */
 #define _GNU_SOURCE
 #include <mpi.h>

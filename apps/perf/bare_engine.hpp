@@ -55,7 +55,7 @@ class BareEngine {
     head.tag = tag;
     head.length = length;
     copy(out_.at + sizeof(Head), bytes, length);
-    head.number.store(++sent_, std::memory_order_release);
+    head.number.store(++sent_, std::memory_order_release);  // pairs with the acquire load in progress
     out_.step(slot_);
     request.over = true;
   }

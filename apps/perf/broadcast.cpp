@@ -150,8 +150,7 @@ void Broadcast::lead(std::uint64_t size) {
   const std::uint64_t begin = engine_.now();
   std::uint64_t counted = 0;
   for (std::uint64_t i = 0; counted < wanted; ++i) {
-    const bool may_count =
-        counted == 0 && i >= warm_up * ways.size() && i % ways.size() == 0;  // each way equally often
+    const bool may_count = counted == 0 && i >= warm_up * ways.size() && i % ways.size() == 0;  // all ways equally
     const bool counts = counted != 0 || (may_count && engine_.now() - begin >= warm_up_ns);
     for (std::size_t k = 0; k < words_.size(); ++k) words_[k] = word_of(i, k);
     const std::string& way = ways[(i + i / ways.size()) % ways.size()];  // else each would keep to one of two buffers

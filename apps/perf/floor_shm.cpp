@@ -235,7 +235,7 @@ class ShmFloor final : public Floor {
 
   void put(const Place& to) {
     std::memcpy(to.bytes, own_.data(), to.size);
-    to.flag->store(sequence_, std::memory_order_release);
+    to.flag->store(sequence_, std::memory_order_release);  // pairs with the acquire load in the other rank
   }
 
   void get(const Place& from) {

@@ -11,7 +11,7 @@
 //   posted:      next message ──▶ table: 16 bytes an entry ──▶ its request (anywhere) ──▶ its data (anywhere)
 //   unexpected:  next receive ──▶ table ──▶ its message (anywhere), 72 bytes each ──▶ request, data (in order)
 //
-// Rejected: a fence after each message. It is the cost of a match that never looks ahead (ten times as much).
+// Rejected: a fence after each message. It is the cost of a match that never looks ahead, which is many times as much.
 #pragma once
 
 #include <canele/canele.h>

@@ -2,7 +2,7 @@
 //
 // Decides which fiber runs when. One thread.
 //
-// Small amounts of work are saved up, because a switch for each would cost a hundred times what it simulates.
+// Small amounts of work are saved up, because a switch for each would cost far more than the work that it simulates.
 #include "apps/sim/scheduler.hpp"
 
 #include <algorithm>

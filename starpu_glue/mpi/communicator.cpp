@@ -50,7 +50,7 @@ int create_predefined(canele_engine_t* engine, RanksPointer ranks, int rank, MPI
   if (code != MPI_SUCCESS) return code;
   (*made)->set_handle(handle);
   (*made)->set_name(name);
-  slot->store(*made, std::memory_order_release);
+  slot->store(*made, std::memory_order_release);  // pairs with the acquire load in find_communicator
   return MPI_SUCCESS;
 }
 
@@ -63,7 +63,7 @@ int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
   }
   close_retired();
   made->set_error_handler(parent.error_handler());
-  slot->store(made, std::memory_order_release);
+  slot->store(made, std::memory_order_release);  // pairs with the acquire load in find_communicator
   *handle = CommunicatorPool::open(*slot);
   made->set_handle(*handle);
   return MPI_SUCCESS;
@@ -97,6 +97,7 @@ int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, 
 }
 
 void Communicator::drop_reference() {
+  // acq_rel: pairs with itself, so that the last drop follows all uses.
   if (references_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   {
     const std::lock_guard guard(lock);
@@ -156,6 +157,7 @@ int get_communicator(MPI_Comm handle, Communicator** found) {
   return fail(MPI_ERR_COMM, "0x%x is not a communicator, or was freed", static_cast<unsigned>(handle));
 }
 
+/// Switches the fast path of calls on or off. Release: pairs with the acquire load in plain_world.
 void make_calls_plain(bool plain) { world_of_plain_calls.store(plain ? world() : nullptr, std::memory_order_release); }
 
 int open_world(canele_engine_t* engine) {

@@ -118,7 +118,7 @@ class HandlePool {
   static int open(T& object) noexcept {
     std::atomic<int>& word = word_of(object);
     const int handle = ~word.load(std::memory_order_relaxed);
-    word.store(handle, std::memory_order_release);
+    word.store(handle, std::memory_order_release);  // pairs with the acquire load in find
     return handle;
   }
   static void close(T& object) noexcept {
@@ -191,6 +191,7 @@ class HandlePool {
       made[i].word.store(~make_handle(kKind, (chunk << kChunkBits) + i), std::memory_order_relaxed);
     }
     Slot* expected = nullptr;
+    // Release: pairs with the acquire load in slot_at.
     if (!chunks_[chunk].compare_exchange_strong(expected, made, std::memory_order_acq_rel)) delete[] made;
     return true;
   }

@@ -112,6 +112,7 @@ Table* take_table() {
   auto* made = new (std::nothrow) Table;
   if (made == nullptr) return nullptr;
   made->next = all.load(relaxed);
+  // Release: pairs with the acquire loads of `all`.
   while (!all.compare_exchange_weak(made->next, made, std::memory_order_release, relaxed)) {
   }
   return made;
@@ -123,7 +124,7 @@ struct Lease {
   bool refused = false;
 
   ~Lease() {
-    if (table != nullptr) table->taken.store(false, std::memory_order_release);
+    if (table != nullptr) table->taken.store(false, std::memory_order_release);  // pairs with take_table
   }
   Table* get() {
     if (table != nullptr || refused) return table;

@@ -137,10 +137,10 @@ int start(int asked_level) {
     return code;
   }
   level.store(asked_level, std::memory_order_relaxed);
-  main_thread.store(pthread_self(), std::memory_order_release);
-  running.store(made, std::memory_order_release);
+  main_thread.store(pthread_self(), std::memory_order_release);  // pairs with the acquire load in is_main_thread
+  running.store(made, std::memory_order_release);                // pairs with the acquire load in engine()
   if (profile_file() != nullptr) profile::start();
-  current.store(Phase::running, std::memory_order_release);
+  current.store(Phase::running, std::memory_order_release);  // pairs with the acquire load in phase()
   if (profile_file() == nullptr) make_calls_plain(true);
   return MPI_SUCCESS;
 }
@@ -152,6 +152,7 @@ int stop() {
   }
   make_calls_plain(false);
   if (const char* file = profile_file()) profile::stop(file, canele_rank(engine()), canele_size(engine()));
+  // seq_cst, as in EngineUse: either this thread sees the user, or the user sees no engine.
   canele_engine_t* last = running.exchange(nullptr, std::memory_order_seq_cst);
   for (int inside = users.load(std::memory_order_seq_cst); inside != 0; inside = users.load()) users.wait(inside);
   close_groups();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The objects behind the opaque structures of the nmad headers. Each comment says which threads may use its object.
+// The objects behind the opaque structures of the nmad headers. Used by starpu_glue/nmad only, from any thread.
 //
 // They are placed into the caller's calloc'ed memory. They may thus need 16-byte alignment at most, and all bytes zero
 // must be a valid initial state.

@@ -42,7 +42,7 @@ nm_session_s* open_session(mpi::Communicator& comm) {
   made->next = all_sessions;
   all_sessions = made;
   comm.add_reference();
-  comm.nmad().store(made, std::memory_order_release);
+  comm.nmad().store(made, std::memory_order_release);  // pairs with the acquire load in session_of
   return made;
 }
 

@@ -68,7 +68,7 @@ class Overlap {
     alone.communicate = 0;
     return orders_.give(alone).global;
   }
-  /// Measures as later on: a copy is faster by a fifth if its data is still in a cache from a copy just before.
+  /// Measures as later on: a copy is faster if its data is still in a cache from a copy just before.
   double comm_after(std::uint64_t rows, std::uint64_t size) {
     comp(rows);
     return comm(size);

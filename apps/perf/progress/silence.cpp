@@ -95,7 +95,7 @@ class BareSleeper {
         while (word_.load() == 0) syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
         word_.store(0);
       }
-      awake_.store(clock_.now(), std::memory_order_release);
+      awake_.store(clock_.now(), std::memory_order_release);  // pairs with the acquire load in time_of
     }
   }
   void sleep_in_epoll() {
