@@ -32,7 +32,7 @@ size=3200
 blocks=10
 flip=0
 clean=0
-layout=() # how blocks are given to processes; empty: as the program likes
+layout=() # how blocks are given to processes; empty: the program's default
 results=()
 
 usage() {
@@ -60,7 +60,7 @@ parse_arguments() {
 
 configure_canele() {
   local -a options=(--preset release)
-  # A tree that a developer has configured keeps its options; a new one needs no tests.
+  # A build tree that a developer has configured keeps its options. A new one needs no tests.
   [[ -e $root/build/release/CMakeCache.txt ]] || options+=(-DCANELE_TESTS=OFF -G Ninja)
   cd "$root" && cmake "${options[@]}"
 }
@@ -73,7 +73,7 @@ install_canele() {
   cd "$root" && cmake --install build/release --prefix "$prefix"
 }
 
-# run_cholesky PROCESSES DRIVER LOG: the program itself, under a time limit that shows stacks.
+# run_cholesky PROCESSES DRIVER LOG: runs the program under a time limit that shows stacks.
 run_cholesky() {
   local count=$1 driver=$2 counters=$3 cores workers
   cores=$(nproc)
@@ -86,12 +86,13 @@ run_cholesky() {
       "$starpu/mpi/examples/matrix_decomposition/mpi_cholesky" -size "$size" -nblocks "$blocks" -check "${layout[@]}"
 }
 
-# value_of LOG TEXT: the number after TEXT in the program's output.
+# value_of LOG TEXT: prints the number after TEXT in the program's output.
 value_of() {
   sed -n "s/.*$2 *\([0-9.]*\).*/\1/p" "$1" | tail -n 1
 }
 
-# demonstrate PROCESSES DRIVER: one run, its result and its traffic. Returns 1 if anything is not as claimed.
+# demonstrate PROCESSES DRIVER: does one run and shows its result and its traffic. Returns 1 if anything is not as
+# claimed.
 demonstrate() {
   local count=$1 driver=$2 name="$2, $1 processes" log=$logs/cholesky-$2-$1.log begin=$SECONDS status=0
   local counters=$logs/counters-$driver-$count gflops milliseconds
@@ -141,8 +142,9 @@ main() {
   "$root/tests/starpu/build-starpu.sh" --canele "$prefix"
   local failures=0
   if [[ $flip -eq 1 ]]; then
-    # Two block rows, one a process: then the first large message of rank 0 is a tile of the result below the diagonal,
-    # where a wrong bit must show. (A wrong bit in a tile that is only used further is below the check's tolerance.)
+    # Two block rows, one for each process. The first large message of rank 0 is then a tile of the result below the
+    # diagonal, where a wrong bit must show. A wrong bit in a tile that is only input of later steps is below the
+    # check's tolerance.
     note "one bit of a received message will be inverted on purpose: this run must fail"
     size=1280 blocks=2 processes=2
     layout=(-dblockx 1 -dblocky 2)

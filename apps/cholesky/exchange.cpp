@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Exchange. See exchange.hpp (who, threads).
-// Surprise: the tag of a tile is its place in the triangle; runs need no tags of their own, for between two of them is
-//     a barrier.
+// Exchange: posts sends and receives of tiles, and reuses the memory of tiles that are no longer needed.
+//
+// The tag of a tile is its place in the triangle. Runs need no tags of their own, because a barrier separates them.
 #include "exchange.hpp"
 
 #include <algorithm>
@@ -123,7 +123,7 @@ void Exchange::told_of_send(canele_request_t* request, unsigned, void* argument)
   static_cast<Exchange*>(argument)->ended(request, "a send");
 }
 
-/// Keep this the last thing done for a request: the exchange may be gone after it.
+/// Counts a request as ended. Must be the last action for a request, because the exchange may be destroyed after it.
 void Exchange::ended(canele_request_t* request, const char* what) {
   canele_status_t status{};
   canele_request_status(request, &status);

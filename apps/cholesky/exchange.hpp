@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Exchange: finished tiles go to the ranks that read them, and those of others come here.
+// Exchange: sends finished tiles to the ranks that read them, and receives tiles of other ranks.
 //
-// Who: Factorisation makes one for each run. Threads: send() in compute threads, release() in any, finish() in the
-//     main thread; arrivals are told in callbacks of the library, on its worker.
-// Surprise: a tile may be read as soon as it is here, while the library still hands it on to others; only its memory
-//     must wait for that. So memory of a received tile has two holders:
+// Factorisation makes one for each run. Threads: compute threads call send(), any thread calls release(), the main
+// thread calls finish(). Arrivals are reported in callbacks of the library, on its worker. A tile may be read as soon
+// as it has arrived, while the library still forwards it to other ranks. Only the reuse of its memory has to wait. The
+// memory of a received tile therefore has two holders:
 //
 //     posted ──▶ RECEIVED: told to the scheduler ──▶ FINALIZED: the library lets go ─┐
 //                                  column_is_done: no task reads it any more ────────┴─▶ its memory serves another
 //
-//     (Waiting for FINALIZED before a tile is used would make the last rank of a chain as slow as its successor.)
+// Rejected: waiting for FINALIZED before a tile is used. The last rank of a chain would be as slow as its successor.
 #pragma once
 
 #include <canele/canele.hpp>
@@ -34,22 +34,23 @@ class Exchange {
     std::function<void(const std::string&)> failed;
   };
 
-  /// look_ahead: columns of the factor whose receives are posted at a time; more overlap more and take more memory.
+  /// look_ahead: columns of the factor whose receives are posted at a time. More columns overlap more and take more
+  /// memory.
   Exchange(canele::session& session, const Layout& layout, int rank, Way way, int look_ahead, Told told);
   Exchange(const Exchange&) = delete;
 
   /// Posts the first receives.
   void start();
-  /// Sends a finished tile of this rank to all who read it. It must not change until finish().
+  /// Sends a finished tile of this rank to all ranks that read it. The tile must not change until finish().
   void send(TileIndex tile, const double* values, std::size_t count);
-  /// A tile that has arrived, for as long as its column is not released.
+  /// Returns a tile that has arrived. Valid until its column is released.
   const double* values(TileIndex tile) const;
-  /// No task reads this column any more.
+  /// Releases a column that no task reads any more.
   void release(int column);
-  /// Blocks until the library has let go of all sends and receives.
+  /// Blocks until the library no longer uses the memory of any send or receive.
   void finish();
 
-  /// Tiles sent to three ranks or more, and what all were sent to.
+  /// Returns how many tiles were sent to three ranks or more.
   long wide_sends() const { return wide_sends_; }
 
  private:
@@ -59,7 +60,7 @@ class Exchange {
     Exchange& exchange;
     const TileIndex tile;
     std::unique_ptr<double[]> memory;
-    int holders = 2;  ///< the library, and the tasks
+    int holders = 2;  ///< the library and the tasks
   };
 
   static void told(canele_request_t* request, unsigned events, void* argument);
@@ -79,10 +80,10 @@ class Exchange {
   std::vector<std::vector<std::unique_ptr<Arrival>>> columns_;  ///< by column of the factor
   std::vector<Arrival*> by_place_;
 
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;  ///< guards the members below
   std::condition_variable all_ended_;
   std::vector<std::unique_ptr<double[]>> spare_;
-  std::deque<canele_request_t> sends_;  ///< they must not move
+  std::deque<canele_request_t> sends_;  ///< a deque, because requests must not move
   long under_way_ = 0;
   int posted_columns_ = 0;
   long wide_sends_ = 0;

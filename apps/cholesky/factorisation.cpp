@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Factorisation: graph, threads and messages put together. See factorisation.hpp (who, threads).
-// Surprise: the time ends at a barrier, when the slowest rank has let go of its last message.
+// Factorisation: puts graph, threads and messages together.
+//
+// The time of a run ends at a barrier, when the slowest rank has finished its last message.
 #include "factorisation.hpp"
 
 #include <stdexcept>
@@ -12,7 +13,7 @@
 namespace canele::cholesky {
 namespace {
 
-/// A counter of the engine. The name must be one of the table.
+/// Reads a counter of the engine. Throws if the counter table has no such name.
 std::uint64_t counter(canele::engine& engine, std::string_view name) {
   for (int index = 0; index < canele_counter_count(); ++index) {
     if (name != canele_counter_name(index)) continue;
@@ -23,7 +24,7 @@ std::uint64_t counter(canele::engine& engine, std::string_view name) {
   throw std::runtime_error("the library has no counter " + std::string(name));
 }
 
-/// A tile of the factor: our own, or one that has come.
+/// Returns a tile of the factor: one of this rank, or one that has been received.
 ConstBlock factor_tile(const Tiles& tiles, const Exchange& exchange, TileIndex tile) {
   const Layout& layout = tiles.layout();
   const double* values = tiles.has(tile) ? tiles.at(tile).values : exchange.values(tile);

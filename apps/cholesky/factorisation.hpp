@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Factorisation: one run, from a matrix that is filled in to its factor in the same memory.
+// Factorisation: one run, from a matrix that has been filled in to its factor in the same memory.
 //
-// Who: main. Threads: the main thread makes it and runs it.
-// Surprise: run() ends the job if it fails on this rank: the others would wait for its tiles.
+// The main thread makes it and runs it. If run() fails on this rank, it ends the job, because the other ranks would
+// wait for its tiles.
 #pragma once
 
 #include <canele/canele.hpp>
@@ -38,20 +38,20 @@ class Tiles {
 
 struct RunOptions {
   Way way;
-  int threads = 1;     ///< that compute
+  int threads = 1;     ///< compute threads
   int look_ahead = 4;  ///< columns
 };
 
-/// What one rank tells of a run. Sent as bytes.
+/// What one rank reports of a run. Sent as bytes.
 struct RankReport {
-  double seconds = 0;  ///< between the barriers before and after it
+  double seconds = 0;  ///< between the barriers before and after the run
   Times times;
   std::uint64_t bytes_sent = 0, messages_sent = 0;
-  std::uint64_t bytes_forwarded = 0;  ///< of others' tiles; they are among bytes_sent
+  std::uint64_t bytes_forwarded = 0;  ///< of other ranks' tiles; included in bytes_sent
   std::int64_t wide_sends = 0;
 };
 
-/// All ranks call it.
+/// Factorises the matrix. All ranks call it.
 RankReport factorise(canele::engine& engine, canele::session& session, Tiles& tiles, const RunOptions& options);
 
 }  // namespace canele::cholesky

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Graph. See graph.hpp (who, threads).
-// Surprise: a tile that comes may make tasks ready in two lines only: its row, and the column of that number.
+// Graph: finds the tasks that a finished or received tile makes ready.
+//
+// A tile that arrives can make tasks ready only in its row, and in the column with the number of that row.
 #include "graph.hpp"
 
 #include <cassert>

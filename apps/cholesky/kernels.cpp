@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The kernels, by OpenBLAS and LAPACKE. See kernels.hpp (who, threads).
-// Surprise: the upper half of a diagonal tile keeps what it was filled with; nobody reads it.
+// The kernels, by OpenBLAS and LAPACKE.
+//
+// The upper half of a diagonal tile keeps its initial values, and no kernel reads it.
 #include "kernels.hpp"
 
 #include <cblas.h>
@@ -39,7 +40,7 @@ void update(ConstBlock a, ConstBlock b, Block c) {
 
 double element(std::uint64_t seed, int size, int row, int column) {
   const auto [low, high] = std::minmax(row, column);
-  // splitmix64 (Steele, Lea, Flood 2014) of the place
+  // splitmix64 (Steele, Lea, Flood 2014) of row and column
   std::uint64_t word = seed + (static_cast<std::uint64_t>(high) << 32 | static_cast<std::uint32_t>(low)) + 1;
   word *= 0x9e3779b97f4a7c15;
   word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;

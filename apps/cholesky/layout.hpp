@@ -2,8 +2,8 @@
 //
 // Layout: which rank owns which tile of the lower triangle, and which other ranks read a finished one.
 //
-// Who: all of this program. Threads: any; nothing changes after construction.
-// Surprise: nobody announces who reads a tile; each rank works it out from the graph, as a task runtime does.
+// Any thread may use it, because nothing changes after construction. No rank announces which tiles it reads. Each rank
+// derives the readers from the graph, as a task runtime does.
 //
 //     2-D block-cyclic over a grid of 2 x 2 ranks        L(i,k) is read by the owners of row i, right of column k
 //        0                                               (as left factor), and of column i (as right factor):
@@ -24,7 +24,7 @@ struct TileIndex {
   bool operator==(const TileIndex&) const = default;
 };
 
-/// Rows of the squarest grid of so many ranks, at most as many as its columns.
+/// Returns the number of rows of the squarest grid for `ranks` ranks. It is at most the number of columns.
 inline int squarest_rows(int ranks) {
   int found = 1;
   for (int rows = 1; rows * rows <= ranks; ++rows) {
@@ -35,8 +35,8 @@ inline int squarest_rows(int ranks) {
 
 class Layout {
  public:
-  /// size: rows of the matrix; tile: rows of a tile (the last ones may be smaller); the grid's ranks are numbered by
-  /// rows. All at least 1.
+  /// size: rows of the matrix. tile: rows of a tile (the last tiles may be smaller). The grid's ranks are numbered by
+  /// rows. All arguments are at least 1.
   Layout(int size, int tile, int grid_rows, int grid_columns)
       : size_(size), tile_(tile), grid_rows_(grid_rows), grid_columns_(grid_columns) {}
 
@@ -46,16 +46,16 @@ class Layout {
   int grid_columns() const { return grid_columns_; }
   /// Tiles along one side.
   int tiles() const { return (size_ + tile_ - 1) / tile_; }
-  /// First row (or column) of a tile, and how many it has.
+  /// first(): first row (or column) of a tile. extent(): its number of rows (or columns).
   int first(int index) const { return index * tile_; }
   int extent(int index) const { return std::min(tile_, size_ - first(index)); }
-  /// Place of a tile of the lower triangle among all of them, row by row.
+  /// Index of a tile of the lower triangle among all of them, row by row.
   static int place(TileIndex tile) { return tile.row * (tile.row + 1) / 2 + tile.column; }
   int places() const { return tiles() * (tiles() + 1) / 2; }
 
   int owner(TileIndex tile) const { return (tile.row % grid_rows_) * grid_columns_ + tile.column % grid_columns_; }
 
-  /// The ranks other than its owner that read tile (i,k) of the factor, ascending.
+  /// Returns the ranks other than its owner that read tile (i,k) of the factor, ascending.
   std::vector<int> readers(TileIndex factor) const {
     std::vector<int> ranks;
     for (int column = factor.column + 1; column <= factor.row; ++column) ranks.push_back(owner({factor.row, column}));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// canele-cholesky: a tile Cholesky on a small dependency-driven scheduler, over the native API and nothing else. What
-// an author of a task runtime does with Canelé, and the load for comparisons of multicasts.
+// canele-cholesky: a tile Cholesky on a small dependency-driven scheduler, over the native API and nothing else.
 //
-// Who: users; tests/process/cholesky. Threads: compute threads, and the library's worker, which makes progress.
-// Surprise: read it from factorise() down: graph (what may run), scheduler (who runs it), exchange (messages).
+// It shows how a task runtime uses Canelé, and it is the load for comparisons of multicasts. Run by users and by
+// tests/process/cholesky. Threads: compute threads, and the library's worker, which makes progress.
+//
+// Read it from factorise() down: graph (which task may run), scheduler (which thread runs it), exchange (messages).
 #include <canele/canele.hpp>
 #include <cstdio>
 #include <exception>
@@ -21,7 +22,7 @@ using namespace canele::cholesky;
 
 constexpr std::uint64_t report_tag = std::uint64_t{1} << 41;
 
-/// The reports of all ranks, on rank 0; elsewhere nothing.
+/// Returns the reports of all ranks on rank 0; elsewhere an empty list.
 std::vector<RankReport> gather(canele::engine& engine, canele::session& session, RankReport& own) {
   if (engine.rank() != 0) {
     session.send(0, report_tag, canele::one(own));
@@ -35,7 +36,7 @@ std::vector<RankReport> gather(canele::engine& engine, canele::session& session,
   return all;
 }
 
-/// One run of one way; false if the result is wrong.
+/// Runs one way once. Returns false if the result is wrong.
 bool run_once(canele::engine& engine, canele::session& session, Tiles& tiles, const Options& options,
               const std::string& way, int run) {
   tiles.fill(options.seed);
@@ -64,7 +65,7 @@ int work(canele::engine& engine, Options options) {
   return right ? 0 : 1;
 }
 
-/// A rank that cannot go on ends the job: the others would wait for it.
+/// Ends the job if this rank cannot go on, because the other ranks would wait for it.
 int work_or_abort(canele::engine& engine, const Options& options) {
   try {
     return work(engine, options);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Options: the command line. See options.hpp (who, threads).
-// Surprise: settings of the engine are no options here: CANELE_DRIVERS and the like do it for every program.
+// Options: the command line.
+//
+// Settings of the engine are not options here: variables such as CANELE_DRIVERS set them for every program.
 #include "options.hpp"
 
 #include <canele/canele.h>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int most_rows = 1'000'000, most_tile = 20'000, most_threads = 1000, most_runs = 10'000;
 
-/// "4x2" as rows and columns of ranks, or what is wrong with it.
+/// Parses "4x2" as rows and columns of ranks. Returns what is wrong with the text, or an empty string.
 std::string parse_grid(const std::string& text, Options& options) {
   int end = 0;
   if (std::sscanf(text.c_str(), "%dx%d%n", &options.grid_rows, &options.grid_columns, &end) == 2 &&

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Options of canele-cholesky.
+// Options of canele-cholesky. Used by one thread.
 //
-// Who: main. Threads: one.
-// Surprise: the grid's default needs the number of ranks, so it is settled after the engine has started.
+// The grid's default depends on the number of ranks, so it is set after the engine has started.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +20,10 @@ struct Options {
   bool check = true, json = false;
 };
 
-/// False if the program should end with *code: an error, or help was asked for.
+/// Returns false if the program has to end with *code: after an error, or because help was requested.
 bool parse_options(int argc, char** argv, Options* options, int* code);
 
-/// Settles the grid. Throws std::runtime_error if it does not suit the number of ranks.
+/// Sets the grid. Throws std::runtime_error if the grid does not suit the number of ranks.
 void settle_grid(Options& options, int ranks);
 
 }  // namespace canele::cholesky

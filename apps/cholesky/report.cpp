@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The report. See report.hpp (who, threads).
-// Surprise: times of a rank are sums over its compute threads; the library's worker is not among them.
+// The report.
+//
+// Times of a rank are sums over its compute threads. The library's worker is not included.
 #include "report.hpp"
 
 #include <fmt/core.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The report of canele-cholesky: for each run GFlop/s, residual, and what each rank did.
+// The report of canele-cholesky: for each run GFlop/s, residual, and what each rank did. Printed by one thread of rank
+// 0.
 //
-// Who: main, on rank 0. Threads: one.
-// Surprise: GFlop/s count n³/3, whatever the tiles' kernels really did, as everybody does.
+// GFlop/s count n³/3 operations, as is usual, whatever number of operations the kernels really did.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@
 
 namespace canele::cholesky {
 
-/// The head of the table. Nothing with --json.
+/// Prints the head of the table. Prints nothing with --json.
 void print_head(const Options& options, int ranks);
 
-/// One run. residual: < 0 if it was not computed.
+/// Prints one run. residual: < 0 if it was not computed.
 void print_run(const Options& options, const std::string& way, int run, const std::vector<RankReport>& ranks,
                double residual);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Residual. See residual.hpp (who, threads).
-// Surprise: the upper half of diagonal tiles is no part of L; the other half of the matrix is the same one mirrored.
+// Residual.
+//
+// The upper half of diagonal tiles is not part of L. The matrix is symmetric, so its upper half mirrors the lower half.
 #include "residual.hpp"
 
 #include <algorithm>
@@ -13,11 +14,11 @@ namespace canele::cholesky {
 namespace {
 
 constexpr int trials = 4;
-constexpr std::uint64_t sum_tag = std::uint64_t{1} << 40, total_tag = sum_tag + 1;  // no tile's
+constexpr std::uint64_t sum_tag = std::uint64_t{1} << 40, total_tag = sum_tag + 1;  // not the tag of any tile
 
 using Vector = std::vector<double>;
 
-/// Adds up one vector of each rank; every rank gets the sum.
+/// Adds up one vector of each rank. Every rank gets the sum.
 void sum_over_ranks(canele::session& session, int rank, int ranks, Vector& values) {
   if (ranks == 1) return;
   if (rank != 0) {
@@ -53,7 +54,7 @@ void for_each_of_factor(const Tiles& tiles, Visit visit) {
   }
 }
 
-/// The same for the elements of the matrix below and on the diagonal.
+/// Calls visit(row, column, value) for this rank's elements of the matrix below and on the diagonal.
 template <typename Visit>
 void for_each_of_matrix(const Tiles& tiles, std::uint64_t seed, Visit visit) {
   const int size = tiles.layout().size();
@@ -71,7 +72,7 @@ double largest(const Vector& values) {
   return most;
 }
 
-/// The same signs on all ranks.
+/// Returns random signs, equal on all ranks.
 Vector random_signs(std::uint64_t seed, int trial, std::size_t size) {
   Vector signs(size);
   for (std::size_t i = 0; i < size; ++i) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Scheduler. See scheduler.hpp (who, threads).
-// Surprise: what a task has made is handed on before its successors here are queued: other ranks wait longer for it.
+// Scheduler.
+//
+// The result of a task is sent before its local successors are queued, because other ranks wait longer for it.
 #include "scheduler.hpp"
 
 #include <chrono>
@@ -13,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Adds the seconds of its life to `total`; `total` belongs to one thread.
+/// Adds the seconds of its lifetime to `total`, which belongs to one thread.
 class Span {
  public:
   explicit Span(double* total) : total_(total), start_(Clock::now()) {}
@@ -69,7 +70,7 @@ void Scheduler::work() {
   times_.wait += own.wait;
 }
 
-/// False: nothing is left to do.
+/// Takes the next task. Returns false if nothing is left to do.
 bool Scheduler::next(std::unique_lock<std::mutex>& lock, Task* task) {
   changed_.wait(lock, [this] { return !ready_.empty() || graph_.done() || !problem_.empty(); });
   if (graph_.done() || !problem_.empty()) return false;
@@ -78,7 +79,7 @@ bool Scheduler::next(std::unique_lock<std::mutex>& lock, Task* task) {
   return true;
 }
 
-/// Books a task that has run.
+/// Records a task that has run.
 void Scheduler::book(const Task& task) {
   bool column_is_done = false;
   {
@@ -104,7 +105,7 @@ void Scheduler::stop(const std::string& reason) {
   changed_.notify_all();
 }
 
-/// Under the lock.
+/// Queues ready tasks. Called under the lock.
 void Scheduler::queue(const std::vector<Task>& ready) {
   for (const Task& task : ready) ready_.push(task);
   if (ready.size() > 1 || graph_.done()) {

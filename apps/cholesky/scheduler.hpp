@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Scheduler: compute threads that take ready tasks, the most urgent first, until this rank's are done.
+// Scheduler: compute threads take ready tasks, the most urgent first, until all tasks of this rank are done.
 //
-// Who: Factorisation makes one for each run. Threads: run() in the main thread; at_hand() and stop() in any, also in
-//     callbacks of the library: they take one lock, shortly.
-// Surprise: time is split as the compute threads see it: in a task, after a task (handing on what it has made), and
-//     waiting for one.
+// Factorisation makes one for each run. Threads: run() is called in the main thread, at_hand() and stop() in any thread
+// and in callbacks of the library. They hold one lock for a short time. Time is divided as the compute threads see it:
+// in a task, after a task (sending its result), and waiting for a task.
 #pragma once
 
 #include <condition_variable>
@@ -28,18 +27,18 @@ class Scheduler {
  public:
   struct Work {
     std::function<void(const Task&)> compute;  ///< runs the task
-    std::function<void(const Task&)> hand_on;  ///< of a task that finished its tile: sends that
-    std::function<void(int)> column_is_done;   ///< no task reads this column of the factor any more
+    std::function<void(const Task&)> hand_on;  ///< sends the result of a task that finished its tile
+    std::function<void(int)> column_is_done;   ///< called when no task reads this column of the factor any more
   };
 
   Scheduler(Graph& graph, Work work) : graph_(graph), work_(std::move(work)) {}
 
-  /// Returns when all tasks of this rank have run, or one has failed: then with the reason, else empty.
+  /// Runs all tasks of this rank. Returns an empty string, or the reason if a task has failed or stop() was called.
   std::string run(int threads);
 
-  /// A tile of the factor has come from another rank.
+  /// Records that a tile of the factor has arrived from another rank.
   void at_hand(TileIndex factor);
-  /// Ends run(): nothing good can come of it. The first reason counts.
+  /// Ends run() after a failure. The first reason is kept.
   void stop(const std::string& reason);
 
   Times times() const { return times_; }

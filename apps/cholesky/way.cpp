@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ways by name. See way.hpp (who, threads). Surprise: the names are in the order of canele_shape.
+// The ways by name. The names are in the order of canele_shape.
 #include "way.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
  *
  * hello.c - a first program in C: a token goes round the ring of ranks, and every rank adds its own number to it.
  *
- * Who: newcomers; read it from main() down. Threads: one.
- * Surprise: a receive is posted before the matching send, so that the message lands in its place without a copy.
+ * For newcomers: read it from main() down. It has one thread. A receive is posted before the matching send, so that the
+ * message arrives in its final place without a copy.
  *
  *   cc hello.c $(pkg-config --cflags --libs canele) -o hello && canele-run -n 4 ./hello
  */
@@ -13,14 +13,15 @@
 
 enum { TOKEN_TAG = 1 };
 
-/* Says which call failed, why, and ends with a code that the launcher sees. */
+/* Prints which call failed and why. Returns the exit code that the launcher sees. */
 static int failed(const char *call, int error) {
   const char *detail = canele_error_detail();
   fprintf(stderr, "hello: %s: %s%s%s\n", call, canele_error_string(error), *detail ? ": " : "", detail);
   return 1;
 }
 
-/* Rank 0 starts the token; everybody passes it on; rank 0 gets it back. *token is the sum that this rank has seen. */
+/* Rank 0 starts the token, every rank passes it on, and rank 0 gets it back. *token is the sum that this rank has seen.
+ */
 static int pass_token(canele_session_t *session, int rank, int size, uint64_t *token) {
   const int left = (rank + size - 1) % size, right = (rank + 1) % size;
   canele_request_t send = {0}, receive = {0}; /* zeroed before the first use; they must not move while in use */
@@ -28,7 +29,7 @@ static int pass_token(canele_session_t *session, int rank, int size, uint64_t *t
 
   int error = canele_irecv(session, left, TOKEN_TAG, CANELE_TAG_EXACT, token, sizeof *token, &receive);
   if (error) return failed("canele_irecv", error);
-  if (rank > 0) { /* the others need the token before they can pass it on */
+  if (rank > 0) { /* the other ranks need the token before they can pass it on */
     error = canele_wait(&receive, NULL);
     if (error) return failed("canele_wait", error);
     outgoing = *token + (uint64_t)rank;
@@ -42,7 +43,7 @@ static int pass_token(canele_session_t *session, int rank, int size, uint64_t *t
   return error ? failed("canele_wait_all", error) : 0;
 }
 
-/* A wrong argument is refused at once: nothing is sent, and the library says what would be right. */
+/* A wrong argument is rejected at once: nothing is sent, and the library says what is expected. */
 static void show_a_mistake(canele_session_t *session, int size) {
   canele_request_t request = {0};
   const int error = canele_isend(session, size, TOKEN_TAG, "", 0, &request);
@@ -55,9 +56,9 @@ int main(void) {
   canele_session_t *session;
   uint64_t token = 0;
 
-  int error = canele_abi_check(CANELE_ABI_VERSION); /* is the library the one of this header? */
+  int error = canele_abi_check(CANELE_ABI_VERSION); /* does the library match this header? */
   if (error) return failed("canele_abi_check", error);
-  error = canele_init(NULL, &engine); /* joins the job of the launcher, or makes one of one rank */
+  error = canele_init(NULL, &engine); /* joins the launcher's job, or makes a job of one rank */
   if (error) return failed("canele_init", error);
   error = canele_session_open(engine, "hello", CANELE_ORDER_PER_TAG, &session);
   if (error) return failed("canele_session_open", error);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// pingpong.cpp - a first program in C++: rank 0 and rank 1 play ball with a vector, and measure how long a throw takes.
+// pingpong.cpp - a first program in C++: rank 0 and rank 1 throw a vector back and forth, and measure how long a throw
+// takes.
 //
-// Who: newcomers; read it from main() down. Threads: one.
-// Surprise: for figures worth quoting use canele-perf, which pins its processes and compares with the machine's floor.
+// For newcomers: read it from main() down. It has one thread. For figures worth quoting use canele-perf, which pins its
+// processes and compares with the hardware baseline of the machine.
 //
 //   c++ -std=c++20 pingpong.cpp $(pkg-config --cflags --libs canele) -o pingpong && canele-run -n 2 ./pingpong
 #include <canele/canele.hpp>
@@ -17,7 +18,8 @@ constexpr std::uint64_t ball_tag = 1;
 constexpr int warm_up = 1000;
 constexpr int throws = 10000;
 
-/// One throw there and back. The receive is posted first, so that the answer lands in its place without a copy.
+/// Throws the ball once there and back. The receive is posted first, so that the reply arrives in its place without a
+/// copy.
 void throw_and_catch(canele::session& session, int peer, std::vector<double>& ball) {
   std::vector<double> returned(ball.size());
   auto received = session.irecv(peer, ball_tag, returned);
@@ -32,7 +34,7 @@ void catch_and_return(canele::session& session, int peer, std::vector<double>& b
   session.send(peer, ball_tag, ball);
 }
 
-/// Rank 0 plays and tells; false if the ball is not what it should be.
+/// Plays and measures on rank 0. Returns false if the ball does not have the expected values.
 bool play_first(canele::engine& engine, canele::session& session, std::vector<double>& ball) {
   for (int i = 0; i < warm_up; ++i) throw_and_catch(session, 1, ball);
   const std::uint64_t start = engine.now();
@@ -45,13 +47,13 @@ bool play_first(canele::engine& engine, canele::session& session, std::vector<do
   return true;
 }
 
-/// A message that is longer than its receive fills the buffer, overwrites nothing else, and says so.
+/// Shows that a message longer than its receive fills the buffer, overwrites nothing else, and is reported.
 void show_a_mistake(canele::session& session, int rank) {
   const std::vector<int> long_message = {1, 2, 3, 4};
   int room = 0;
   auto receive = session.irecv(rank, 2, canele::one(room));
   auto send = session.isend(rank, 2, long_message);
-  const canele::status outcome = receive.wait(std::nothrow);  // the outcome as a value, instead of an exception
+  const canele::status outcome = receive.wait(std::nothrow);  // returns the outcome as a value instead of throwing
   send.wait();
   std::printf("pingpong: %zu bytes into room for %zu: %s\n", outcome.length, sizeof room,
               canele_error_string(outcome.code));
@@ -74,7 +76,7 @@ int play(canele::engine& engine) {
   return right ? 0 : 1;
 }
 
-/// A rank that cannot go on ends the job: the other would wait for it.
+/// Ends the job if this rank cannot go on, because the other rank would wait for it.
 int play_or_abort(canele::engine& engine) {
   try {
     return play(engine);
@@ -89,7 +91,7 @@ int main() {
   try {
     canele::engine engine;
     const int code = play_or_abort(engine);
-    engine.finalize();  // the destructor would do it too, but could not tell of a failure
+    engine.finalize();  // the destructor would finalize, too, but could not report a failure
     return code;
   } catch (const canele::error& problem) {
     std::fprintf(stderr, "pingpong: %s\n", problem.what());

@@ -2,8 +2,8 @@
 //
 // canele-info: what this build can do on this machine, and what every setting is and does.
 //
-// Who: users, and scripts with --json. Threads: one.
-// Surprise: it never starts an engine: it works outside a job, and the worker's place is where it *would* run.
+// For users, and for scripts with --json. One thread. It never starts an engine, so it works outside a job, and it
+// shows where the worker *would* run.
 #include <canele/canele.h>
 #include <fmt/core.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-/// The whole text that the library has to say, or an exception that names the call. One call if possible: each reads
-/// the environment anew, and warns of unknown variables anew.
+/// Returns the library's whole report, or throws an exception that names the call. Calls the library once if possible,
+/// because each call reads the environment and warns of unknown variables again.
 std::string ask_library() {
   std::string text(256 * 1024, '\0');
   std::size_t needed = 0;
@@ -39,7 +39,7 @@ std::string ask_library() {
 
 std::string text_of(const json& object, const char* key) { return object.at(key).get<std::string>(); }
 
-/// `text` in lines of at most `width` columns, all but the first indented.
+/// Wraps `text` into lines of at most `width` columns. All lines but the first are indented.
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
   std::string out;
   std::size_t column = indent;
@@ -81,7 +81,7 @@ void print_machine(const json& info) {
   fmt::print("worker     {}\n", text_of(info.at("worker"), "place"));
 }
 
-/// What a driver declares: numbers with their names, then the names of what it has and of what it lacks.
+/// Prints what a driver declares: numbers with their names, then the names of the capabilities that it has and lacks.
 void print_capabilities(const json& capabilities) {
   std::string numbers, has, lacks;
   for (const auto& [name, value] : capabilities.items()) {
@@ -101,7 +101,7 @@ std::string text_of_costs(std::uint64_t latency_ns, std::uint64_t gap_ns, double
   return fmt::format("latency {} ns, gap {} ns, {:.0f} MB/s", latency_ns, gap_ns, bytes_per_second / 1e6);
 }
 
-/// What the engine takes a driver to cost, and where it knows that from.
+/// Prints the costs that the engine assumes for a driver, and their source.
 void print_costs(const json& info, const json& driver) {
   const json& costs = driver.at("costs");
   const json& declares = driver.at("capabilities");
@@ -121,7 +121,7 @@ void print_costs(const json& info, const json& driver) {
   fmt::print("  {:<15} {:<6} {}\n", "", "costs", wrapped(text, 24, 110));
 }
 
-/// The file of what was measured: which drivers are in it, or why it is not used.
+/// Prints the state of the file of measured costs: which drivers it covers, or why it is not used.
 void print_samples(const json& info) {
   const json& samples = info.at("samples");
   const std::string state = text_of(samples, "state"), problem = text_of(samples, "problem");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reading shares. See alphas.hpp (who, threads, surprise).
+// Parses shares of converted calls.
 #include "apps/model/alphas.hpp"
 
 #include <fmt/core.h>

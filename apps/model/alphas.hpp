@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shares of converted calls, as the command line has them.
+// Shares of converted calls, as given on the command line. Any thread; no state.
 //
-// Who: main.cpp, tests/unit/model. Threads: any; no state.
-// Surprise: from:to:step includes `to` when steps reach it but for rounding.
+// from:to:step includes `to` if the steps reach it except for rounding.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@
 
 namespace canele::model {
 
-/// "0.5", "0,0.5,1" or "0:1:0.25". Throws std::runtime_error: what is wrong, what would be right.
+/// Parses "0.5", "0,0.5,1" or "0:1:0.25". Throws std::runtime_error, which says what is wrong and what is expected.
 std::vector<double> parse_alphas(const std::string& text);
 
 }  // namespace canele::model

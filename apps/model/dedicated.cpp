@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The model of dedicated cores, and its hypotheses. See dedicated.hpp (who, threads, source).
-// Surprise: a doubt about less than a hundredth of the run is not worth telling.
+// The model of dedicated cores, and its hypotheses.
+//
+// A doubt that concerns less than a hundredth of the run is not reported.
 #include "apps/model/dedicated.hpp"
 
 #include <fmt/core.h>
@@ -13,11 +14,12 @@
 namespace canele::model {
 namespace {
 
-constexpr double worth_telling = 0.01;  // of the run's time
+constexpr double worth_telling = 0.01;  // fraction of the run's time
 
 double scaling(const Cores& cores) { return cores.all / (cores.all - cores.dedicated); }
 
-/// The shortest call stands for one without progression in it: it must have been much shorter than the others.
+/// Doubts the least time. The model takes the shortest call for one that makes no progress itself. It should thus be
+/// much shorter than the others.
 void doubt_least(const char* what, const Calls& calls, double time_s, std::vector<std::string>* found) {
   const double all_s = calls.count * calls.least_s;
   if (calls.total_s == 0 || all_s < worth_telling * time_s || 2 * all_s < calls.total_s) return;
@@ -38,7 +40,7 @@ void doubt_computation(const Observed& run, std::vector<std::string>* found) {
                   none ? "no computation" : "not enough computation", *run.overlappable_s, waited, *left));
 }
 
-/// What the run with dedicated cores has done otherwise than the model believes.
+/// Collects where the run with dedicated cores differs from the model's assumptions.
 void doubt_outcome(const Observed& run, const Observed& after, const Cores& cores, std::vector<std::string>* found) {
   const Prediction expected = predict(run, cores, 0);
   const double worth_s = worth_telling * run.time_s;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reynier's model: how long a program would take with cores dedicated to communication, from a run without progression.
+// Reynier's model: predicts how long a program takes with cores dedicated to communication, from a run without
+// progression.
 //
-// Who: report.cpp, tests/unit/model. Threads: any; no state.
-// Surprise: it takes for granted that every wait finds its request done. doubts() says where the run itself tells
-//     otherwise, and unhidden() how much longer it takes when no more is hidden than was computed meanwhile (ours, not
-//     the thesis's).
+// Any thread; no state. The model assumes that every wait finds its request done. doubts() reports where the run itself
+// contradicts that. unhidden() estimates how much longer the program takes if only as much communication is hidden as
+// was computed meanwhile. The estimate is ours, not the thesis's.
 //
 //   without progression     compute │ init │ test │ wait        │ blocking                     │ other
 //   alpha of the blocking
@@ -22,27 +22,27 @@
 
 namespace canele::model {
 
-/// Calls of one class: how many, how long all of them took, how long the shortest.
+/// Calls of one class: their number, their total time, and the time of the shortest.
 struct Calls {
   double count = 0, total_s = 0, least_s = 0;
 };
 
-/// A run, by rank: means over the ranks, but the least times are those of all ranks.
+/// A run. Values are means over the ranks, except that the least times are those of all ranks.
 struct Observed {
-  double time_s = 0;     ///< t_noprogress
-  double compute_s = 0;  ///< all of the program's own time
+  double time_s = 0;     ///< t_noprogress.
+  double compute_s = 0;  ///< all of the program's own time.
   Calls blocking = {}, init = {}, test = {}, wait = {};
-  double other_s = 0;                         ///< start, communicators, datatypes
-  std::optional<double> mpi_s = {};           ///< all of MPI, where it is known
-  std::optional<double> overlappable_s = {};  ///< the program's own time with a request in flight, where it is known
-  std::vector<std::string> remarks = {};      ///< what is odd about the run
+  double other_s = 0;                         ///< start, communicators, datatypes.
+  std::optional<double> mpi_s = {};           ///< all of MPI, if known.
+  std::optional<double> overlappable_s = {};  ///< the program's own time with a request in flight, if known.
+  std::vector<std::string> remarks = {};      ///< what is unusual about the run.
 };
 
-/// Takes least times from another run, where calls found nothing to do: those of waits and tests where they are shorter
-/// there, that of non-blocking calls if `run` has none (what these do depends on the operation).
+/// Takes least times from another run, where calls found nothing to do. Those of waits and tests are taken where they
+/// are shorter there. That of non-blocking calls is taken only if `run` has none, because it depends on the operation.
 void take_least(Observed* run, const Observed& from);
 
-/// A process has `cores`, and gives up `dedicated` of them. 0: it has done without them in the run already.
+/// A process has `cores` and gives up `dedicated` of them. 0: the run already did without them.
 struct Cores {
   double all = 1, dedicated = 1;
 };
@@ -54,22 +54,22 @@ struct Prediction {
   double total() const { return compute + init + test + wait + converted + blocking + other; }
 };
 
-/// With the share `alpha` of the blocking calls converted to non-blocking ones and a wait.
+/// Predicts the run with the share `alpha` of the blocking calls converted to a non-blocking call and a wait each.
 Prediction predict(const Observed& run, const Cores& cores, double alpha);
 
-/// What one more unit of alpha changes: less than 0 where conversion pays.
+/// Returns the change per unit of alpha: negative if conversion saves time.
 double slope(const Observed& run);
 
-/// The alpha from which on dedicated cores pay: at most 0 if they do anyhow, above 1 if they never do. Nothing if
-/// conversion only costs.
+/// Returns the alpha from which on dedicated cores save time: at most 0 if they do without conversion, above 1 if they
+/// never do. Returns nothing if conversion only costs.
 std::optional<double> break_even(const Observed& run, const Cores& cores);
 
-/// Waiting that stays although the prediction lets it vanish: what exceeds the computation beside it. Nothing if the
-/// run does not know that.
+/// Returns the waiting time that remains although the prediction drops it: what exceeds the computation done meanwhile.
+/// Returns nothing if the run does not have that figure.
 std::optional<double> unhidden(const Observed& run);
 
-/// Hypotheses of the model that this run contradicts, as sentences. `dedicated`: the run that was predicted, if there
-/// was one.
+/// Returns the hypotheses of the model that this run contradicts, as sentences. `dedicated`: the run that was
+/// predicted, if there was one.
 std::vector<std::string> doubts(const Observed& run, const Cores& cores, double largest_alpha,
                                 const Observed* dedicated = nullptr);
 

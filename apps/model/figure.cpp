@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Figures as SVG. See figure.hpp (who, threads).
-// Surprise: y grows upwards in the data and downwards in the document.
+// Figures as SVG.
+//
+// y grows upwards in the data and downwards in the document.
 #include "apps/model/figure.hpp"
 
 #include <fmt/core.h>
@@ -27,7 +28,7 @@ struct Range {
   double part(double value) const { return to > from ? (value - from) / (to - from) : 0.5; }
 };
 
-/// Twice the most of the curve that is least at its end.
+/// Returns twice the maximum of the curve whose maximum is lowest.
 double upper_end(const Figure& figure) {
   double lowest = std::numeric_limits<double>::max();
   for (const Curve& curve : figure.curves) {
@@ -58,7 +59,7 @@ Axes axes_of(const Figure& figure) {
   return axes;
 }
 
-/// 1, 2 or 5 times a power of ten, so that there are about eight ticks.
+/// Returns 1, 2 or 5 times a power of ten, so that there are about eight ticks.
 double step_of(const Range& range) {
   const double rough = std::max(range.to - range.from, 1e-9) / 8, power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0}) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Figure: curves over a number of ranks, as SVG.
+// Figure: curves over a number of ranks, as SVG. Any thread; no state.
 //
-// Who: split_tree.cpp. Threads: any; no state.
-// Surprise: written by hand, as lines with ticks are some dozen elements: no plotting program is needed. What is more
-//     than twice the upper end of the best curve is cut off.
+// The SVG is written directly, because lines with ticks are a few dozen elements: no plotting program is needed. Values
+// above twice the upper end of the best curve are cut off.
 #pragma once
 
 #include <string>
@@ -26,7 +25,7 @@ struct Figure {
   std::vector<Curve> curves;
 };
 
-/// The whole document.
+/// Returns the whole document.
 std::string svg(const Figure& figure);
 
 }  // namespace canele::model

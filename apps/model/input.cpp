@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reading profiles and values. See input.hpp (who, threads).
-// Surprise: a name that is not known is an error: a mistyped "mins_s" would otherwise be a time of 0.
+// Reads profiles and values.
+//
+// An unknown name is an error: a mistyped "mins_s" would otherwise be a time of 0.
 #include "apps/model/input.hpp"
 
 #include <fmt/core.h>
@@ -51,7 +52,7 @@ void refuse_others(const json& object, const std::set<std::string>& known, const
   }
 }
 
-/// Sums the ranks up; the shortest call of any stays the shortest.
+/// Adds the calls of one rank. The least time stays the shortest of all ranks.
 void add(Calls* sum, const json& calls, const std::string& where) {
   const double count = number(calls, "count", where), least_s = number(calls, "min_s", where);
   if (count > 0 && (sum->count == 0 || least_s < sum->least_s)) sum->least_s = least_s;
@@ -80,7 +81,8 @@ void add_profile(Observed* sum, const json& profile, const std::string& file) {
   *sum->overlappable_s += number(profile, "overlappable_s", file);
 }
 
-/// Time that threads other than the one that has started MPI spent in it, and threads that are not in the profile.
+/// Remarks the time that threads other than the one that called MPI_Init spent in MPI, and threads that are not in the
+/// profile.
 void remark_threads(Observed* run, const json& profile, const std::string& file) {
   double others_s = 0;
   for (const json& thread : profile.value("threads", json::array())) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the model is fed with: profiles that our library has written (CANELE_PROFILE), or values in a file.
+// Input of the model: profiles that our library has written (CANELE_PROFILE), or values in a file. Any thread; no
+// state.
 //
-// Who: main.cpp, tests/unit/model. Threads: any; no state.
-// Surprise: a job is the mean of its ranks, as the thesis does not say how it was done; the least times are those of
-// all
-//     ranks.
+// A job is the mean of its ranks, because the thesis does not say how it combined them. The least times are those of
+// all ranks.
 #pragma once
 
 #include <optional>
@@ -16,19 +15,20 @@
 
 namespace canele::model {
 
-/// A run to be judged.
+/// A run to be evaluated.
 struct Case {
   std::string name;
   Observed run;
-  std::optional<double> cores;       ///< of a process
-  std::optional<double> measured_s;  ///< what it took with dedicated cores
-  std::optional<double> printed_s;   ///< what a document says that the model says
+  std::optional<double> cores;       ///< of a process.
+  std::optional<double> measured_s;  ///< time that the run took with dedicated cores.
+  std::optional<double> printed_s;   ///< result of the model according to a document.
 };
 
-/// One file for each rank of a job. Throws std::runtime_error: which file, what is wrong, what would be right.
+/// Reads one file for each rank of a job. Throws std::runtime_error, which says which file is wrong, how, and what is
+/// expected.
 Observed read_profiles(const std::vector<std::string>& files);
 
-/// An object or a list of them, as in thesis.json. Throws as above.
+/// Reads an object or a list of objects, as in thesis.json. Throws like read_profiles().
 std::vector<Case> read_values(const std::string& file);
 
 }  // namespace canele::model

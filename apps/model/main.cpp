@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// canele-model: what dedicated cores would bring a program; split trees; placements. Models of the literature.
+// canele-model: models of the literature. Predicts the gain of dedicated cores, and computes split trees and
+// placements.
 //
-// Who: users. Threads: one.
-// Surprise: nothing is run: what goes in is the profile of a run (CANELE_PROFILE), what comes out is arithmetic.
+// One thread. Nothing is run: the input is the profile of a run (CANELE_PROFILE), and the output is arithmetic.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -81,7 +81,7 @@ void add_placement(CLI::App& app, Arguments& arguments) {
   command->add_option("--ranks", arguments.ranks, "on them")->required();
 }
 
-/// What is to be judged.
+/// Returns the runs to evaluate.
 std::vector<Case> cases_of(const Arguments& arguments) {
   if (!arguments.values.empty()) return read_values(arguments.values);
   if (arguments.profiles.empty()) throw std::runtime_error("nothing to look at: give --profile or --values");

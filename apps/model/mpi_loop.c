@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_loop.c - computes and communicates in turns: the program that predict.py has predicted and then measured.
+ * mpi_loop.c - computes and communicates in turns: the program that predict.py predicts and then measures.
  *
- * Who: predict.py builds it with canele-mpicc; any MPI would do. Threads: one.
- * Surprise: the work is fixed, its time is not: `calibrate` tells how many turns a millisecond has on an idle core, and
- *     all runs that are compared do the same turns.
+ * predict.py builds it with canele-mpicc; any MPI would do. One thread. The work is fixed, but its time is not:
+ * `calibrate` prints how many turns a millisecond has on an idle core. All runs that are compared do the same number of
+ * turns.
  *
- * mpi_loop calibrate                                       without MPI: prints turns per ms
- * mpi_loop <form> <operation> <bytes> <turns> <rounds>
- *   form       early     call, compute, wait             overlap is possible
- *              blocking  blocking call, compute          ... once the call is converted
- *              late      compute, call, wait             there is nothing to overlap with
- *              tests     as early, with 16 tests while it computes
- *   operation  exchange (with the next and previous rank), bcast, allreduce
+ *     mpi_loop calibrate                                       without MPI: prints turns per ms
+ *     mpi_loop <form> <operation> <bytes> <turns> <rounds>
+ *     form       early     call, compute, wait             overlap is possible
+ *                blocking  blocking call, compute          ... once the call is converted
+ *                late      compute, call, wait             there is nothing to overlap with
+ *                tests     as early, with 16 tests while it computes
+ *     operation  exchange (with the next and previous rank), bcast, allreduce
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -24,7 +24,7 @@
 enum { PIECES = 16, MOST_REQUESTS = 2 };
 
 struct job {
-  int rank, ranks, count; /* of doubles */
+  int rank, ranks, count; /* number of doubles */
   double *in, *out;
 };
 
@@ -32,7 +32,7 @@ static volatile double sink;
 
 static void compute(long turns) {
   double x = 1;
-  for (long i = 0; i < turns; ++i) x = x * 0.999 + 1; /* each waits for the one before */
+  for (long i = 0; i < turns; ++i) x = x * 0.999 + 1; /* each iteration depends on the one before */
   sink = x;
 }
 
@@ -42,7 +42,7 @@ static double now_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* The fastest of some goes: others may be at work here, too. */
+/* Returns the turns per millisecond of the fastest of several tries, because other processes may run here, too. */
 static int calibrate(void) {
   const long turns = 10000000;
   double least = 1e9;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Table of placements. See placement.hpp (who, threads).
-// Surprise: what counts is neighbours on one core: in a chain one of them sends while the other receives.
+// Table of placements.
+//
+// What counts is that neighbours are on one core: in a chain, one of them sends while the other receives.
 #include "apps/model/placement.hpp"
 
 #include <fmt/core.h>

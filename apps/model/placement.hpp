@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Table of placements: on which core the progression of each rank runs, by each policy.
+// Table of placements: on which core the progression of each rank runs, by each policy. One thread.
 //
-// Who: main.cpp. Threads: one.
-// Surprise: the formulas are the engine's own (comm/collectives/placement.hpp); see split_tree.hpp.
+// The formulas are the engine's own (comm/collectives/placement.hpp); see split_tree.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace canele::model {
 
-/// Throws std::runtime_error if there are more ranks than cores, or none.
+/// Makes the table. Throws std::runtime_error if there are more ranks than cores, or none.
 nlohmann::json placement_table(std::uint32_t cores, std::uint32_t ranks);
 
 void print_placement_table(const nlohmann::json& table);

@@ -36,7 +36,7 @@ CASES = [("early", 0, "early"), ("tests", 0, "tests"), ("blocking", 0, "blocking
 
 
 def tool(options, name):
-    """A program of the build or the prefix."""
+    """Returns a program of the build or the prefix."""
     for place in (pathlib.Path(options.prefix) / "bin", HERE.parents[1] / "build" / "release" / "bin"):
         if (place / name).exists():
             return str(place / name)
@@ -55,7 +55,7 @@ def output_of(command, environment=None):
 
 
 class Loop:
-    """mpi_loop, built once; every run leaves the profiles of its ranks."""
+    """mpi_loop, built once. Every run leaves the profiles of its ranks."""
 
     def __init__(self, options, work):
         self.options, self.work, self.number = options, work, 0
@@ -67,7 +67,7 @@ class Loop:
         os.sched_setaffinity(0, range(os.cpu_count()))
 
     def run(self, worker, form, size, compute_ms, rounds):
-        """The files, one of each rank."""
+        """Runs the loop once. Returns the files, one of each rank."""
         self.number += 1
         turns = int(compute_ms * self.turns_per_ms / self.options.ranks)
         pattern = self.work / f"{self.number}-%r.json"
@@ -83,12 +83,12 @@ def time_of(files):
 
 
 def middle(runs):
-    """The one whose time is the median."""
+    """Returns the run whose time is the median."""
     return sorted(runs, key=time_of)[len(runs) // 2]
 
 
 def measure(options, loop):
-    """{(worker, form): files}: the runs take turns."""
+    """Returns {(worker, form): files}. The runs take turns."""
     forms = sorted({form for case in CASES for form in (case[0], case[2])})
     runs = {}
     for number in range(options.batches):
@@ -101,7 +101,7 @@ def measure(options, loop):
 
 
 def judge(options, runs, least):
-    """A row for each of CASES."""
+    """Returns a row for each of CASES."""
     rows = []
     for form, alpha, becomes in CASES:
         text = output_of([tool(options, "canele-model"), "--json", "dedicated", "--cores", "1", "--dedicated", "0",

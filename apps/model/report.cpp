@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The report on a run. See report.hpp (who, threads).
-// Surprise: the table is printed from the JSON, so that both say the same.
+// The report on a run.
+//
+// The table is printed from the JSON, so that both say the same.
 #include "apps/model/report.hpp"
 
 #include <fmt/core.h>
@@ -52,7 +53,7 @@ json prediction_of(const Case& run, const Cores& cores, double alpha) {
   return made;
 }
 
-/// How a term came about.
+/// Returns the factors of a term as text.
 std::string factors(const json& judged, const std::string& key) {
   const json& run = judged.at("run");
   if (key == "compute") {

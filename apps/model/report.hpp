@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What canele-model dedicated says of a run: every term, the total, what it is worth, and what to doubt.
+// The report of canele-model dedicated: every term, the total, its accuracy, and the doubts. One thread.
 //
-// Who: main.cpp. Threads: one.
-// Surprise: the bare formula stays the prediction; what is known of the run beyond it stands in lines of its own.
+// The plain formula stays the prediction. Further knowledge about the run stands in lines of its own.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,15 +13,16 @@
 namespace canele::model {
 
 struct Question {
-  double cores = 0;  ///< of runs that do not say it themselves; 0: not given
+  double cores = 0;  ///< for runs that do not have this value themselves; 0: not given
   double dedicated = 1;
   std::vector<double> alphas = {0};
 };
 
-/// Throws std::runtime_error if the cores are missing or too few. `dedicated`: the run that is predicted, or nullptr.
+/// Evaluates a run. Throws std::runtime_error if the cores are missing or too few. `dedicated`: the run that is
+/// predicted, or nullptr.
 nlohmann::json judge(const Case& run, const Question& question, const Observed* dedicated);
 
-/// The same for people.
+/// Prints the report as a table.
 void print(const nlohmann::json& judged);
 
 }  // namespace canele::model

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tables and figure of split trees. See split_tree.hpp (who, threads).
-// Surprise: the unit of time is one transfer of the buffer, or of the smallest message where they double.
+// Tables and figure of split trees.
+//
+// The unit of time is one transfer of the buffer, or of the smallest message if messages double from level to level.
 #include "apps/model/split_tree.hpp"
 
 #include <fmt/core.h>
@@ -42,7 +43,7 @@ json row_of(const tree::Node& node, tree::Sizes sizes) {
 
 double best_time(const json& row) { return row.at("overlapped").at(row.at("best_split").get<std::size_t>()); }
 
-/// One line for each number of ranks: what it is, then the list `key`. `marked`: the best split has a star.
+/// Prints one line for each number of ranks: the node, then the list `key`. `marked`: the best split has a star.
 void print_table(const json& tables, const char* title, const char* key, char heading, std::uint32_t first,
                  int decimals, bool marked) {
   fmt::print("\n{}\n{:>6}{:>4}{:>5}", title, "ranks", "H", "P");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tables and figure of split trees: what each split costs, over the number of ranks that share the cores of a node.
+// Tables and figure of split trees: what each split costs, over the number of ranks that share the cores of a node. One
+// thread.
 //
-// Who: main.cpp. Threads: one.
-// Surprise: the model is the engine's own (comm/collectives/split_tree.hpp), the one that chooses at run time; this is
-//     one of two files here that look inside the engine, as apps/perf/matcher* does.
+// The model is the engine's own (comm/collectives/split_tree.hpp), the one that chooses at run time. This is one of two
+// files here that include engine headers, as apps/perf/matcher* does.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct SplitQuestion {
   bool variable = false;                       ///< messages double from level to level
 };
 
-/// A row for each number of ranks; where the best split changes; the best of all. Throws std::runtime_error if there is
-/// nothing to show.
+/// Returns a row for each number of ranks, where the best split changes, and the best of all. Throws std::runtime_error
+/// if there is nothing to show.
 nlohmann::json split_tables(const SplitQuestion& question);
 
 void print_split_tables(const nlohmann::json& tables);
 
-/// The overlapped times over the number of ranks, a curve for each split, as SVG.
+/// Returns the overlapped times over the number of ranks, a curve for each split, as SVG.
 std::string split_figure(const nlohmann::json& tables);
 
 }  // namespace canele::model

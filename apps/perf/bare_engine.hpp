@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// BareEngine: what any engine has to do for a message between two ranks, in one loop: requests, tags, matching, the
-// end.
+// BareEngine: what any engine has to do for a message between two ranks, in one loop: requests, tags, matching,
+// completion.
 //
-// Who: floor_shm. Threads: one a rank; each direction's memory has one writer.
-// Surprise: it is no engine: one peer, one driver, one thread; no errors, no truncation, no wildcards, no credit, no
-//      counters, and nothing comes before its receive is posted. All of it is in line. So no engine is as fast.
+// Used by floor_shm. One thread per rank; the memory of each direction has one writer. It is not a complete engine. It
+// has one peer, one driver and one thread. It has no errors, truncation, wildcards, credit or counters, and no message
+// arrives before its receive is posted. All of it is inline. Hence no complete engine is as fast.
 //
-//   send     the request is filled; {tag, length, bytes} go to the next slot, and its number behind them; it has ended
-//   post     the request is filled, and appended to its tag's bucket
-//   progress the slot has the next number? the bucket's first receive of that tag leaves it; the bytes are copied; its
-//            outcome (tag, source, length) is written; it has ended
+//     send      the request is filled; {tag, length, bytes} go to the next slot, and its number behind them; it has
+//     ended post      the request is filled, and appended to its tag's bucket progress  the slot has the next number?
+//     the bucket's first receive of that tag leaves it; the bytes are copied; its
+//                outcome (tag, source, length) is written; it has ended
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace canele::perf {
 
 class BareEngine {
  public:
-  /// Of a message: what travels before its bytes.
+  /// Sent in front of a message's bytes.
   struct Head {
     std::atomic<std::uint64_t> number;
     std::uint64_t tag;
@@ -42,7 +42,8 @@ class BareEngine {
     int status_source = 0;
   };
 
-  /// `slots` places of `slot` bytes each way; both are zero, and each side has one as `out` that is the other's `in`.
+  /// `slots` slots of `slot` bytes each way. Both memories are zero, and the `out` of each side is the `in` of the
+  /// other.
   BareEngine(std::byte* out, std::byte* in, std::size_t slot, std::size_t slots, int peer)
       : out_{out, out, out + slot * slots}, in_{in, in, in + slot * slots}, slot_(slot), peer_(peer) {}
 
@@ -54,7 +55,7 @@ class BareEngine {
     head.tag = tag;
     head.length = length;
     copy(out_.at + sizeof(Head), bytes, length);
-    head.number.store(++sent_, std::memory_order_release);
+    head.number.store(++sent_, std::memory_order_release);  // pairs with the acquire load in progress
     out_.step(slot_);
     request.over = true;
   }
@@ -66,7 +67,7 @@ class BareEngine {
     bucket.last = &request;
   }
 
-  /// True if there was a message.
+  /// Receives a message if there is one. Returns true if it did.
   bool progress() {
     const Head& head = *reinterpret_cast<const Head*>(in_.at);
     if (head.number.load(std::memory_order_acquire) != received_ + 1) return false;
@@ -76,7 +77,7 @@ class BareEngine {
     Request* before = nullptr;
     while (*link != nullptr && ((*link)->tag != tag || (*link)->source != peer_)) before = *link, link = &before->next;
     Request* const found = *link;
-    if (found == nullptr) return false;  // its receive is not posted yet: it stays
+    if (found == nullptr) return false;  // its receive is not posted yet: the message stays
     *link = found->next;
     if (bucket.last == found) bucket.last = before;
     copy(found->buffer, in_.at + sizeof(Head), length < found->room ? length : found->room);
@@ -110,7 +111,8 @@ class BareEngine {
   }
   Bucket& bucket_of(std::uint64_t tag) { return buckets_[(tag * 0x9e3779b97f4a7c15u) >> 56]; }
 
-  /// A call costs more than the copy of a word; and as the engine does, `rep movs` of the C library is avoided.
+  /// Copies bytes. For a word, a call costs more than the copy. Like the engine, it avoids the `rep movs` of the C
+  /// library.
   static void copy(std::byte* to, const std::byte* from, std::size_t size) {
     constexpr std::size_t step = 2048;
     if (size == sizeof(std::uint64_t)) {

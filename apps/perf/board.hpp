@@ -2,9 +2,9 @@
 //
 // Board: two numbers that all ranks of one host see, without a message.
 //
-// Who: flood, to know that everybody has started every send while nobody may receive. Threads: the main thread of each
-//     rank.
-// Surprise: the memory has no name any more once all ranks have mapped it, so that nothing is left if one is killed.
+// The flood benchmark uses it to learn that all ranks have started every send while no rank receives yet. Threads: the
+// main thread of each rank. The memory loses its name once all ranks have mapped it, so that nothing is left if one of
+// them is killed.
 #pragma once
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ class Board {
     std::atomic<int> started, settled;
   };
 
-  /// Called by all ranks. Throws std::runtime_error.
+  /// Maps the board. All ranks call it. Throws std::runtime_error.
   Board(canele::engine& engine, canele::session& session) {
     if (engine.local_size() != engine.size()) {
       throw std::runtime_error("all ranks must be on one host: they tell each other by shared memory that all is sent");

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Broadcast. See broadcast.hpp (who, threads).
-// Surprise: ranks make progress in their waits, as they do with an MPI: a worker for each would need more cores than
-//     there are. A destination tells the root when it had the message, by a message, and checks it only when the root
-//     has heard of all: else who has it early would compute on a core that others still need. No round begins before
-//     all have checked and the receives of it are posted, so nothing else is under way. A round allocates nothing and
-//     uses the C ABI, as its counterpart does: what a rank does in its turn counts for all that share its core. The
-//     first rounds, for as long as the ranks may still be finding their places, do not count.
+// Broadcast.
+//
+// Ranks make progress in their waits, as with an MPI: a worker for each rank would need more cores than there are. A
+// destination reports to the root when it had the message, by a message. It checks the data only after the root has
+// heard of all destinations. Otherwise an early destination would compute on a core that other ranks still need. No
+// round begins before all have checked the data and posted their next receives, so nothing else is in progress.
+//
+// A round allocates nothing and uses the C ABI, as its counterpart does. A rank's own time counts for all ranks on its
+// core. The first rounds do not count, because the scheduler may still be placing the ranks.
 //
 //   root           start ── multicast ──▶ … ◀── times of all ── all have it ──▶ … ◀── all are ready for the next
 //   destination    wait: now ── time ──▶ … ◀── checks it ── irecv(next) ── ready ──▶      (last - start: the sample)
@@ -28,18 +30,18 @@ namespace {
 
 constexpr std::uint64_t data_tag = 51, time_tag = 52, over_tag = 53, ready_tag = 54;
 constexpr std::size_t word_size = sizeof(std::uint64_t);
-constexpr std::uint64_t warm_up = 20, warm_up_ns = 200'000'000;  // rounds of every way that do not count; for so long
+constexpr std::uint64_t warm_up = 20, warm_up_ns = 200'000'000;  // rounds of every way, and time, that do not count
 
 void must(int code, const char* call) { canele::detail::check(code, call); }
 
 constexpr int single_sends = -1;  // else a shape
 
-/// Looked up before the clock runs.
+/// Returns the shape of a way. Called before the clock runs.
 int shape_of(const std::string& way) {
   return static_cast<int>(std::find(broadcast_ways.begin(), broadcast_ways.end(), way) - broadcast_ways.begin()) - 1;
 }
 
-/// As cheap as that of peers/mpi_broadcast.c.
+/// As cheap as the one of peers/mpi_broadcast.c.
 constexpr std::uint64_t word_of(std::uint64_t round, std::uint64_t at) { return (round + at) * 0x9e3779b97f4a7c15; }
 
 std::vector<std::string> settings_of(const Options& options) {
@@ -101,7 +103,7 @@ void Broadcast::post(int rank, std::uint64_t tag, void* buffer, std::uint64_t si
   must(canele_irecv(session_.native(), rank, tag, CANELE_TAG_EXACT, buffer, size, &request), "canele_irecv");
 }
 
-/// Returns when the data may be used again.
+/// Sends to all destinations. Returns when the data may be reused.
 void Broadcast::send_to_all(int shape, std::uint64_t size) {
   if (shape == single_sends) {
     for (std::size_t i = 0; i < sends_.size(); ++i) send(destinations_[i], data_tag, words_.data(), size, sends_[i]);
@@ -119,7 +121,7 @@ void Broadcast::send_to_all(int shape, std::uint64_t size) {
   wait_for(request);
 }
 
-/// All have it: they may check it now, and prepare for the next round, if there is one.
+/// Tells all destinations, which have the message now, to check it and to prepare for the next round, if there is one.
 void Broadcast::let_all_check(std::uint64_t more) {
   for (std::size_t i = 0; i < destinations_.size(); ++i) {
     post(destinations_[i], ready_tag, &answers_[i], word_size, receives_[i]);
@@ -148,7 +150,7 @@ void Broadcast::lead(std::uint64_t size) {
   const std::uint64_t begin = engine_.now();
   std::uint64_t counted = 0;
   for (std::uint64_t i = 0; counted < wanted; ++i) {
-    const bool may_count = counted == 0 && i >= warm_up * ways.size() && i % ways.size() == 0;  // each way as often
+    const bool may_count = counted == 0 && i >= warm_up * ways.size() && i % ways.size() == 0;  // all ways equally
     const bool counts = counted != 0 || (may_count && engine_.now() - begin >= warm_up_ns);
     for (std::size_t k = 0; k < words_.size(); ++k) words_[k] = word_of(i, k);
     const std::string& way = ways[(i + i / ways.size()) % ways.size()];  // else each would keep to one of two buffers

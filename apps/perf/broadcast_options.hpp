@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the user asked of a broadcast.
+// Options of a broadcast. One thread.
 //
-// Who: options fills it, broadcast reads it. Threads: one.
-// Surprise: "sends" is no shape: it is what a program does that knows no multicast.
+// "sends" is not a shape: it is what a program does that has no multicast.
 #pragma once
 
 #include <string>
@@ -16,7 +15,7 @@ struct BroadcastOptions {
   std::vector<std::string> ways = {"sends", "auto", "flat", "chain", "binomial", "4-nomial"};
 };
 
-/// All that may be named; the place among them from "auto" on is that of enum canele_shape.
+/// All ways that may be named. From "auto" on, the order is that of enum canele_shape.
 inline const std::vector<std::string> broadcast_ways = {"sends",    "auto",     "flat",    "chain",
                                                         "binomial", "4-nomial", "8-nomial"};
 

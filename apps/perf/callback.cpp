@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Callback. See callback.hpp (who, threads).
-// Surprise: the sender sleeps until the round is over, so that there is an idle core: a thread that waits would take
-//     it. A round whose second message did not fall into the callback of the first one does not count.
+// Callback.
 //
-//   rank 1 (sender)     ◀── ready ── sleeps ── first ──▶ sleeps ── second: its date ──▶ sleeps until all is over
-//   rank 0, worker                            calls back: computes for 5 ms ─────────────────────────▶
-//   rank 0, who helps                                                          calls back: now - date
+// The sender sleeps until the round is over, so that there is an idle core: a waiting thread would occupy it. A round
+// does not count if its second message did not arrive during the callback of the first one.
+//
+//     rank 1 (sender)     ◀── ready ── sleeps ── first ──▶ sleeps ── second: its date ──▶ sleeps until all is over
+//     rank 0, worker                            calls back: computes for 5 ms ─────────────────────────▶
+//     rank 0, helper                                                          calls back: now - date
 #include "callback.hpp"
 
 #include <fmt/format.h>
@@ -94,7 +95,7 @@ class Callback {
   const Options& options_;
 };
 
-/// False: the round does not count.
+/// Receives the two messages of a round. Returns false if the round does not count.
 bool Callback::receive(const Way& way, double* delay_us) {
   Round round{engine_, way.busy ? options_.busy_us * ns_per_us : 0};
   std::uint64_t ignored = 0, sent = 0, more = 1;

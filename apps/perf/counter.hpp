@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Counter: one of the engine's counters, by its name.
+// Counter: one of the engine's counters, by its name. Any thread.
 //
-// Who: match, flood. Threads: any.
-// Surprise: the name is looked up once; reading costs a few loads, so that it may be a loop's condition.
+// The name is looked up once. Reading costs a few loads, so that it may be a loop's condition.
 #pragma once
 
 #include <canele/canele.hpp>
@@ -15,7 +14,7 @@ namespace canele::perf {
 
 class Counter {
  public:
-  /// Throws canele::error at the first read if there is no such counter.
+  /// If there is no such counter, the first read throws canele::error.
   Counter(const canele::engine& engine, std::string_view name) : engine_(engine.native()) {
     while (index_ < canele_counter_count() && canele_counter_name(index_) != name) ++index_;
   }

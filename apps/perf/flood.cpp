@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Flood. See flood.hpp (who, threads).
-// Surprise: nobody tells rank 0 by a message that all is sent: that message would be withheld like the others, and to
-//     receive it means to ask for it. A number in shared memory says so.
+// Flood.
+//
+// Rank 0 must not learn by a message that all is sent. That message would be blocked like the others, and receiving it
+// would request it. A number in shared memory tells it instead.
 //
 //   all: touch memory, connect ── baseline ── start every send ── board: started
 //   receivers: progress until all have started and the own counters stand still ── receive all, in order, checked
@@ -61,7 +62,7 @@ class Flood {
 
  private:
   int senders() const { return engine_.size() - 1; }
-  /// Messages from one rank to another.
+  /// Returns the number of messages from one rank to another.
   std::uint64_t planned(int from, int to) const {
     if (from != 0) return to == 0 ? messages_ : 0;
     return to != 0 && options_.flood.both ? messages_ / static_cast<std::uint64_t>(senders()) : 0;
@@ -89,7 +90,7 @@ class Flood {
   FloodOutcome outcome_;
 };
 
-/// Everything that this program needs is there, and touched, before memory is measured.
+/// Allocates and touches everything that this program needs, before memory is measured.
 void Flood::prepare() {
   std::uint64_t sends = 0, longest = 0;
   for (int rank = 0; rank < engine_.size(); ++rank) {
@@ -104,7 +105,7 @@ void Flood::prepare() {
   if (sends != 0) words_.resize(longest + size_ / word_size);
   for (std::size_t i = 0; i < words_.size(); ++i) words_[i] = flood_word(rank_, i);
   board_ = std::make_unique<Board>(engine_, control_);
-  for (int rank = rank_ == 0 ? 1 : 0; rank < (rank_ == 0 ? engine_.size() : 1); ++rank) {  // connect, both ways
+  for (int rank = rank_ == 0 ? 1 : 0; rank < (rank_ == 0 ? engine_.size() : 1); ++rank) {  // connects, both ways
     int out = rank_, in = -1;
     canele::request received = control_.irecv(rank, greeting_tag, canele::one(in));
     control_.send(rank, greeting_tag, canele::one(out));
@@ -124,7 +125,7 @@ void Flood::start_sends() {
   ++(*board_)->started;
 }
 
-/// Progress until nothing more comes: the senders have used what they were granted.
+/// Makes progress until no more packets come: the senders have used the credit that they were granted.
 void Flood::settle() {
   constexpr int looks = 20'000;
   const Counter packets(engine_, "packets_received"), stored(engine_, "unexpected_messages");

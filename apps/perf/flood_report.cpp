@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The report of a flood. See flood_report.hpp (who, threads).
-// Surprise: with --both every rank is a receiver, and the one that took most memory decides.
+// The report of a flood.
+//
+// With --both every rank is a receiver, and the one that took most memory decides.
 #include "flood_report.hpp"
 
 #include <fmt/core.h>
@@ -23,7 +24,7 @@ std::uint64_t most_grown(const std::vector<FloodOutcome>& all) {
   return most;
 }
 
-/// The highest of a counter among all, the receiver, or the senders.
+/// Returns the highest value of a counter among all, the receiver, or the senders.
 std::uint64_t highest(const std::vector<FloodOutcome>& all, const char* name) {
   const auto index = static_cast<std::size_t>(
       std::find(flood_counters.begin(), flood_counters.end(), std::string_view(name)) - flood_counters.begin());

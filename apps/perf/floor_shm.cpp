@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The floor of shared memory: two flags on two cache lines; a longer message is k lines, with the flag in the first.
+// The floor of shared memory: two flags on two cache lines. A longer message is k lines, with the flag in the first.
+// Also gives the bare engine of bare_engine.hpp its memory.
 //
-// Who and threads: see floor.hpp.
-// The bare engine is in bare_engine.hpp; here it gets its memory.
-// Surprise: up to 8 bytes the flag itself is the message. A stream's floor is a bare loop of process_vm_readv out of
-//     the other process; where the kernel forbids that, memcpy in one process. A rate's floor is a ring of such k lines
-//     with one producer.
+// Up to 8 bytes the flag itself is the message. The floor of a stream is a bare loop of process_vm_readv from the other
+// process, or of memcpy in one process if the kernel forbids that. The floor of a rate is a ring of such k lines with
+// one producer.
 //
-//   rank 0 ──▶ data[0]: | n, bytes | bytes | … ──▶ rank 1      a line is 64 bytes; n is stored last, and polled
-//   rank 0 ◀── data[1]: | n, bytes | bytes | … ◀── rank 1
-//   ring, in data[0]:   | n, … | n + 1, … | n + 2, … | n - 1, … |   slots in turn; `pong` answers each window
+//     rank 0 ──▶ data[0]: | n, bytes | bytes | … ──▶ rank 1      a line is 64 bytes; n is stored last, and polled
+//     rank 0 ◀── data[1]: | n, bytes | bytes | … ◀── rank 1
+//     ring, in data[0]:   | n, … | n + 1, … | n + 2, … | n - 1, … |   slots in turn; `pong` answers each window
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -39,7 +38,7 @@ struct Flags {
 constexpr std::size_t page = 4096, line = 64;
 constexpr std::size_t ring_bytes = 64 << 10, ring_window = 64;  // every window is answered, and must fit
 constexpr std::size_t lines_of(std::size_t size) { return (sizeof(std::uint64_t) + size + line - 1) / line * line; }
-constexpr int patience = 100'000;  // loads: some 50 us
+constexpr int patience = 100'000;  // loads: about 50 us
 
 class ShmFloor final : public Floor {
  public:
@@ -54,7 +53,7 @@ class ShmFloor final : public Floor {
                static_cast<unsigned long long>(job.engine.now()));
       map(name, O_RDWR | O_CREAT | O_EXCL);
       job.session.send(job.peer(), 2, name);
-      job.session.recv(job.peer(), 2, name);  // the other has mapped it: the name may go
+      job.session.recv(job.peer(), 2, name);  // the other rank has mapped it: the name can be removed
       shm_unlink(name);
     } else {
       job.session.recv(job.peer(), 2, name);
@@ -95,7 +94,7 @@ class ShmFloor final : public Floor {
         read_remote(size);
       } else {
         std::memcpy(data(0), own_.data(), size);
-        asm volatile("" ::: "memory");  // every copy is made
+        asm volatile("" ::: "memory");  // keeps the compiler from dropping copies
       }
     }
     return static_cast<double>(job_.engine.now() - start) / (rounds * window);
@@ -166,7 +165,7 @@ class ShmFloor final : public Floor {
   }
 
  private:
-  /// Both ends of it, in memory that is zero again.
+  /// Returns this rank's end of a bare engine, in memory that has been zeroed again.
   BareEngine clean_engine(std::size_t size) {
     assert(size <= most_);
     const int out = job_.first() ? 0 : 1;
@@ -180,7 +179,7 @@ class ShmFloor final : public Floor {
     while (!request.over) engine.progress() ? patience_.rewarded() : patience_.again();
   }
 
-  /// Where a message goes: its flag, and the bytes behind.
+  /// The place of a message: its flag, and the bytes behind it.
   struct Place {
     std::atomic<std::uint64_t>* flag;
     std::byte* bytes;
@@ -192,7 +191,7 @@ class ShmFloor final : public Floor {
     std::uintptr_t address = 0;
   };
 
-  /// Tells the other where our memory is, and tries to read its.
+  /// Tells the other rank where our memory is, and tries to read the other's.
   void meet() {
     const std::array<Memory, 1> mine{{{getpid(), reinterpret_cast<std::uintptr_t>(own_.data())}}};
     if (job_.first()) {
@@ -228,7 +227,7 @@ class ShmFloor final : public Floor {
     static_assert(sizeof(Flags) <= page);  // a new file is zero: both flags are valid from the start
   }
 
-  /// `size` bytes behind a flag, in a direction's memory.
+  /// Returns the place of `size` bytes behind a flag, in the memory of a direction.
   Place place(int direction, std::size_t size, std::size_t offset = 0) const {
     std::byte* const start = data(direction) + offset;
     return {reinterpret_cast<std::atomic<std::uint64_t>*>(start), start + sizeof(std::uint64_t), size};
@@ -236,7 +235,7 @@ class ShmFloor final : public Floor {
 
   void put(const Place& to) {
     std::memcpy(to.bytes, own_.data(), to.size);
-    to.flag->store(sequence_, std::memory_order_release);
+    to.flag->store(sequence_, std::memory_order_release);  // pairs with the acquire load in the other rank
   }
 
   void get(const Place& from) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The floor of TCP: one socket over loop-back, non-blocking, TCP_NODELAY, Reno's congestion control, send and recv
-// called again and again.
+// The floor of TCP: one socket over loop-back, non-blocking, with TCP_NODELAY and Reno's congestion control; send and
+// recv are called again and again.
 //
-// Who and threads: see floor.hpp.
-// Surprise: both ranks must run on one host; between hosts there is no floor here, and the report says so.
+// Both ranks must run on one host. Between hosts there is no floor here, and the report says so.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -24,7 +23,7 @@
 namespace canele::perf {
 namespace {
 
-constexpr int patience = 500;  // system calls: some 100 us
+constexpr int patience = 500;  // system calls: about 100 us
 
 [[noreturn]] void fail(const char* call) { throw std::runtime_error(std::string(call) + ": " + std::strerror(errno)); }
 
@@ -61,7 +60,7 @@ class TcpFloor final : public Floor {
     socket_ = job.first() ? listen_and_accept() : connect_to_first();
     const int on = 1;
     if (setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("TCP_NODELAY");
-    // As our driver does: the rule with the least to do. Where it is not to be had the system's stays.
+    // Like our driver: the algorithm with the least work. If it is not available, the system's default stays.
     setsockopt(socket_.get(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     if (fcntl(socket_.get(), F_SETFL, O_NONBLOCK) != 0) fail("O_NONBLOCK");
   }
@@ -120,7 +119,7 @@ class TcpFloor final : public Floor {
     return connected;
   }
 
-  /// After a call that moved nothing: spin, or give way; throws if the connection is gone.
+  /// Handles a call that moved nothing: spins, or yields; throws if the connection is gone.
   void again(ssize_t result) {
     if (result == 0) throw std::runtime_error("the peer closed the floor's connection");
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) fail("the floor's socket");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// HugeArray: a vector whose memory is in huge pages, if it is large.
+// HugeArray: a vector whose memory is in huge pages, if it is large. Any thread.
 //
-// Who: match, for the arrays of the program that is measured. Threads: any.
-// Surprise: Debian's kernel gives large arrays huge pages unasked (transparent_hugepage = always); where it has to be
-//     asked (madvise), the benchmark asks, for every library alike, so that the same is measured.
+// The match benchmark uses it for its own arrays. Debian's kernel gives large arrays huge pages by default
+// (transparent_hugepage = always). Under madvise a program has to request them. The benchmark requests them for every
+// library, so that all are measured alike.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Job: joining, pinning, and asking which driver is in use.
+// Job: joining, pinning, and finding out which driver is in use.
 //
-// Who and threads: see job.hpp.
-// Surprise: only this thread is pinned; the library's own threads stay where the library puts them, as for any program.
+// Only this thread is pinned. The library's own threads stay where the library puts them, as in any program.
 #include "job.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,7 +20,7 @@ std::vector<std::string> with_driver(std::vector<std::string> settings, const st
   return settings;
 }
 
-/// Pins the calling thread; returns the core.
+/// Pins the calling thread. Returns the core.
 int pin_rank(const std::vector<int>& cores, int local_rank) {
   if (cores.empty()) throw std::runtime_error("cannot find out which cores this process may use");
   const int core = cores[static_cast<std::size_t>(local_rank) % cores.size()];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Job: this rank, its peer, and where it is pinned.
+// Job: this rank, its peer, and where they are pinned. Main thread only.
 //
-// Who: main makes one; the measurements use it. Threads: the main thread only.
-// Surprise: pinning comes after the start, because the place depends on the rank among those of this host.
+// Pinning comes after the start, because the core depends on the rank among those of this host.
 #pragma once
 
 #include <canele/canele.hpp>
@@ -19,38 +18,40 @@ namespace canele::perf {
 
 class Job {
  public:
-  /// Joins the job, with these settings beside the driver. Throws std::runtime_error (canele::error) with what is
-  /// wrong; every rank then throws.
+  /// Joins the job, with these settings in addition to the driver. Throws std::runtime_error (canele::error) with the
+  /// reason; every rank then throws.
   explicit Job(const Options& options, std::vector<std::string> settings = {});
 
-  /// Pins this rank and tells the other where. Throws, perhaps on one rank only: the caller then ends the job.
+  /// Pins this rank and tells the other rank where. If it throws, possibly on one rank only, the caller must end the
+  /// job.
   void pin(const Options& options);
 
   bool first() const { return rank_ == 0; }
   int peer() const { return 1 - rank_; }
-  /// OS index of the core of a rank, -1: not pinned.
+  /// Returns the OS index of the core of a rank, -1: not pinned.
   int core(int rank) const { return cores_[rank]; }
-  /// True if both ranks sit on one core, or may: spinning must then give way.
+  /// Returns true if both ranks are on one core, or may be: spinning must then yield.
   bool crowded() const { return crowded_; }
-  /// True if both ranks run on one host.
+  /// Returns true if both ranks run on one host.
   bool same_host() const { return engine.local_size() == 2; }
 
-  /// The driver that carries messages to the peer, from the counters. Empty before the first message.
+  /// Returns the driver that carries messages to the peer, from the counters. Empty before the first message.
   std::string driver() const;
 
   canele::engine engine;
-  canele::session session;  ///< of the benchmarks, or for what they have to tell each other
+  canele::session session;  ///< for the benchmarks, and for control messages
 
  private:
-  int rank_;  ///< kept here: what is timed asks for it
+  int rank_;  ///< kept here, because timed code reads it
   int cores_[2] = {-1, -1};
   bool crowded_ = false;
 };
 
-/// Throws if one driver was asked for, and another carries the messages.
+/// Throws if one driver was requested, and another one carries the messages.
 void check_driver(const Options& options, const std::string& driver);
 
-/// work.run(); if that throws, it says why and ends the job by work.abort(): the other ranks may be waiting for us.
+/// Calls work.run(). If it throws, prints the reason and ends the job by work.abort(), because the other ranks may be
+/// waiting for this one.
 template <typename Work>
 int run_or_abort(Work& work) {
   try {
@@ -61,7 +62,7 @@ int run_or_abort(Work& work) {
   }
 }
 
-/// An engine with these settings, each "CANELE_NAME=value".
+/// Returns an engine with these settings, each "CANELE_NAME=value".
 canele::engine join(const std::vector<std::string>& settings);
 
 }  // namespace canele::perf

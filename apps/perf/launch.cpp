@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Launching: see launch.hpp.
+// Launching.
 //
-// Who and threads: see launch.hpp.
-// Surprise: the canele-run beside this program wins over one in PATH: a build is measured with its own launcher.
+// The canele-run next to this program wins over one in PATH, so that a build is measured with its own launcher.
 #include "launch.hpp"
 
 #include <sys/wait.h>
@@ -20,7 +19,7 @@
 namespace canele::perf {
 
 bool in_a_job() {
-  // The variables of PMIx, PMI-1, Slurm and Open MPI. If we cannot speak with that launcher, canele_init says so.
+  // The variables of PMIx, PMI-1, Slurm and Open MPI. If we do not support that launcher, canele_init reports it.
   for (const char* name :
        {"PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK", "PMI_FD", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"}) {
     if (std::getenv(name) != nullptr) return true;
@@ -57,7 +56,7 @@ int run_job(const std::vector<std::string>& arguments, int ranks) {
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) throw std::runtime_error(std::string("cannot wait for canele-run: ") + std::strerror(errno));
   }
-  constexpr int killed = 128;  // as shells say it
+  constexpr int killed = 128;  // as in shells
   return WIFEXITED(status) ? WEXITSTATUS(status) : killed + WTERMSIG(status);
 }
 

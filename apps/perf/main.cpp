@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// canele-perf: latency, bandwidth and message rate between two ranks, beside the machine's floor; samples of all
-// drivers, for the engine; matching among many receives; floods of messages that nobody has asked for; broadcasts;
-// callbacks; collectives; all of it beside other libraries.
+// canele-perf: latency, bandwidth and message rate between two ranks, beside the hardware baseline of the machine.
 //
-// Who: users and the peers' runner. Threads: the main thread, and what the library starts.
-// Surprise: alone, it replaces itself by canele-run, which starts it twice.
+// It also makes samples of all drivers for the engine. Further benchmarks: matching among many receives, floods of
+// unexpected messages, broadcasts, callbacks, and collectives. All of it can be compared with other libraries.
+//
+// Threads: the main thread, and those that the library starts. Outside a job it replaces itself by canele-run, which
+// starts it twice.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -28,7 +29,7 @@ namespace {
 
 using namespace canele::perf;
 
-/// Overlap, threads, overload, availability, alltoall, silence, clock.
+/// Runs overlap, threads, overload, availability, alltoall, silence, or clock.
 int progress_in_job(const Options& options) {
   const progress::Clock clock;
   const double calm = progress::us_per_turn(clock);  // no library yet
@@ -46,8 +47,8 @@ int progress_in_job(const Options& options) {
   return 0;
 }
 
-/// Measures in a job, of two but for floods and broadcasts. A failure ends the job: the other rank may be waiting for
-/// us.
+/// Measures in a job, of two ranks except for floods and broadcasts. A failure ends the job, because the other rank may
+/// be waiting for this one.
 int run(Options options) {
   const bool matching = options.benchmark == Benchmark::match;
   if (options.benchmark == Benchmark::flood) return flood(options);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Matching, measured. See match.hpp (who, threads).
-// Surprise: the sender uses 64 requests in turn, the receiver one array of all: what grows with N is the receiver's.
+// Matching, measured.
 //
-//   receiver (rank 0)                                     sender (rank 1)
-//   posted:      post N ── go ──▶ [ ◀── N messages ]      waits for go, then sends as fast as it can
-//   unexpected:  go ──▶ ◀── N messages, ◀── marker        the marker is synchronous
-//                [ post N, complete N ]                   [ ] is timed
+// The sender uses 64 requests in turn, and the receiver one array of all requests. What grows with N is therefore the
+// receiver's cost.
+//
+//     receiver (rank 0)                                     sender (rank 1)
+//     posted:      post N ── go ──▶ [ ◀── N messages ]      waits for go, then sends as fast as it can
+//     unexpected:  go ──▶ ◀── N messages, ◀── marker        the marker is synchronous
+//                  [ post N, complete N ]                   [ ] is timed
 #include "match.hpp"
 
 #include <unistd.h>
@@ -29,7 +31,7 @@ constexpr std::uint64_t messages_per_batch = 4096;  // at least, unless the cach
 
 void must(int code, const char* call) { canele::detail::check(code, call); }
 
-/// Pushes everything out of the caches by writing more than they hold.
+/// Evicts everything from the caches by writing more than they hold.
 class Evictor {
  public:
   explicit Evictor(bool wanted) {
@@ -46,7 +48,7 @@ class Evictor {
   std::vector<unsigned char> memory_;
 };
 
-/// One direction, order and N, at one rank.
+/// One direction, order and N, on one rank.
 class Run {
  public:
   Run(Job& job, canele::session& session, Evictor& evictor, const Plan& plan, Direction direction)
@@ -61,7 +63,7 @@ class Run {
     for (std::size_t i = 0; i < data_.size() && !job.first(); ++i) data_[i] = plan.messages[i].entry;
   }
 
-  /// Nanoseconds that the receiver needed; 0 at the sender.
+  /// Runs one round. Returns the nanoseconds that the receiver needed; 0 at the sender.
   std::uint64_t round() {
     if (!job_.first()) return send_all(), 0;
     std::fill(data_.begin(), data_.end(), ~std::uint64_t{0});
@@ -94,7 +96,8 @@ class Run {
     return job_.engine.now() - start;
   }
 
-  /// All messages are here. If they stop coming, the engine keeps fewer than memory_for() takes for granted.
+  /// Waits until all messages have arrived. If they stop coming, the engine keeps fewer messages than memory_for()
+  /// assumes.
   void wait_for_messages() {
     constexpr std::uint64_t patience_ns = 20'000'000'000;
     std::uint64_t last = 0, since = job_.engine.now();
@@ -143,7 +146,7 @@ class Run {
   int go_ = 0, marker_ = 0;
 };
 
-/// The sender tells the receiver how many of its sends had to wait.
+/// Lets the sender tell the receiver how many of its sends had to wait.
 std::uint64_t share(Job& job, std::uint64_t stalls) {
   if (!job.first()) {
     job.session.send(job.peer(), figures_tag, canele::one(stalls));
@@ -186,7 +189,7 @@ MatchResult measure_case(Job& job, canele::session& session, Evictor& evictor, c
   return result;
 }
 
-/// Value of a setting that is in force.
+/// Returns the value of a setting that is in force.
 std::string value_of(const nlohmann::json& info, const std::string& variable) {
   for (const auto& one : info.at("settings")) {
     if (one.at("variable") == variable) return one.at("value").get<std::string>();
@@ -194,8 +197,8 @@ std::string value_of(const nlohmann::json& info, const std::string& variable) {
   throw std::runtime_error("the library has no setting " + variable);
 }
 
-/// What the engine will charge for so many messages of 8 bytes; a fourth more, because it does not grant the last
-/// eighth.
+/// Returns the credit that the engine will charge for so many messages of 8 bytes. Adds a fourth, because the engine
+/// does not grant the last eighth.
 std::uint64_t memory_for(std::uint64_t messages) {
   constexpr std::uint64_t charge = 256 + 8, usual = 64 << 20;  // docs/wire-format.md, "Credit"
   return std::max(usual, messages * charge * 5 / 4);

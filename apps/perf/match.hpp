@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Time per message while N receives, or N messages, wait to be matched.
+// Match: time per message while N receives, or N messages, wait to be matched.
 //
-// Who: main, on both ranks. Rank 0 receives, measures and reports; rank 1 sends. Threads: the main thread.
-// Surprise: only the phase in which messages match is timed. Posted: from the word that all receives are there until
-//     all have completed; the word's and the first message's latency are in it, which shows at N = 16. Unexpected:
-//     posting and completing all receives, with every message here already.
+// Runs on both ranks: rank 0 receives, measures and reports; rank 1 sends. Threads: the main thread. Only the phase in
+// which messages match is timed. Posted: from the word that all receives are posted until all have completed. This
+// includes the latency of the word and of the first message, which is visible at N = 16. Unexpected: posting and
+// completing all receives, after every message has arrived.
 #pragma once
 
 #include <string>
@@ -22,10 +22,10 @@ struct MatchResult {
   Direction direction;
   Order order;
   std::uint64_t receives = 0;
-  std::uint64_t rounds = 0;           ///< in one batch
-  std::vector<double> ns = {};        ///< per message, one per batch
-  std::vector<double> floor_ns = {};  ///< the same of match_floor.hpp, batch by batch in turn
-  std::uint64_t stalls = 0;           ///< sends that had to wait for credit, of all that were sent
+  std::uint64_t rounds = 0;           ///< in one batch.
+  std::vector<double> ns = {};        ///< per message, one per batch.
+  std::vector<double> floor_ns = {};  ///< as `ns`, of match_floor.hpp; batches take turns.
+  std::uint64_t stalls = 0;           ///< sends that had to wait for credit, of all that were sent.
   std::uint64_t sent = 0;
   MatcherCounts counts = {};
 };
@@ -36,13 +36,14 @@ struct MatchResults {
   std::vector<MatchResult> cases;
 };
 
-/// Settings of the engine that such a run needs: the matcher, and room for all messages that will be unexpected.
+/// Returns the settings of the engine that such a run needs: the matcher, and memory for all messages that will be
+/// unexpected.
 std::vector<std::string> match_settings(const Options& options);
 
-/// Throws if a message went to a wrong receive, or another driver than asked for carried them.
+/// Measures. Throws if a message went to a wrong receive, or another driver than requested carried it.
 MatchResults match(Job& job, const Options& options);
 
-/// To stdout; rank 0 only.
+/// Prints to stdout; rank 0 only.
 void print_match(const Job& job, const Options& options, const MatchResults& results);
 
 }  // namespace canele::perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The floor of a match among many. See match_floor.hpp (who, threads, surprise).
+// The floor of a match among many.
 #include "match_floor.hpp"
 
 #include <chrono>
@@ -9,7 +9,7 @@
 namespace canele::perf {
 namespace {
 
-/// Where each entry is in a list of receives or messages.
+/// Returns the index of each entry in a list of receives or messages.
 template <typename List>
 std::vector<std::uint32_t> places_in(const List& list) {
   std::vector<std::uint32_t> places(list.size());

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The floor of a match among many: the memory that any engine has to touch, touched by a bare loop.
+// The floor of a match among many: a bare loop that touches the memory that any engine has to touch. Runs on the rank
+// that receives; one thread.
 //
-// Who: match, on the rank that receives. Threads: one.
-// Surprise: nothing is found or compared, and no step waits for the one before, so that the processor overlaps as much
-//     as it can: what grows with N here is the memory's doing alone. A step writes a line of a table, the line of a
-//     request that says how it ended, and the word its data goes to; if messages were there first, it reads the one it
-//     takes, too. At the end every request is looked at in the order of posting, as who waits for all does.
+// The loop finds and compares nothing, and no step waits for the one before, so that the processor overlaps as much as
+// it can. What grows with N here is the cost of memory alone. A step writes a line of a table, and the line of a
+// request that says how it ended. It also writes the word that receives the data. If messages came first, it reads the
+// message that it takes. At the end every request is read in the order of posting, as a wait for all requests does.
 //
 //   posted:      next message ──▶ table: 16 bytes an entry ──▶ its request (anywhere) ──▶ its data (anywhere)
 //   unexpected:  next receive ──▶ table ──▶ its message (anywhere), 72 bytes each ──▶ request, data (in order)
 //
-// Rejected: a fence after each message. It is what a match that never looks ahead would cost (ten times as much).
+// Rejected: a fence after each message. It is the cost of a match that never looks ahead, which is many times as much.
 #pragma once
 
 #include <canele/canele.h>
@@ -25,9 +25,9 @@ namespace canele::perf {
 
 class MatchFloor {
  public:
-  /// Takes as much memory as the receiver of the plan does.
+  /// Allocates as much memory as the receiver of the plan uses.
   MatchFloor(const Plan& plan, Direction direction);
-  /// Nanoseconds that all messages of the plan take.
+  /// Returns the nanoseconds that all messages of the plan take.
   std::uint64_t round();
 
  private:
@@ -42,7 +42,7 @@ class MatchFloor {
     std::uint64_t key, rest[7], data;
   };
   struct Step {
-    std::uint32_t bucket, partner;  ///< which receive takes the message, or which message the receive
+    std::uint32_t bucket, partner;  ///< which receive takes the message, or which message the receive takes
   };
   void posted();
   void unexpected();
@@ -50,7 +50,7 @@ class MatchFloor {
   HugeArray<Step> steps_;
   HugeArray<Bucket> table_;
   HugeArray<Request> requests_;
-  HugeArray<Message> messages_;  ///< empty: receives are there first
+  HugeArray<Message> messages_;  ///< empty: receives come first
   HugeArray<std::uint64_t> data_;
   std::uint64_t rounds_ = 0;
 };

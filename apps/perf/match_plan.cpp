@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The plan of a match. See match_plan.hpp (who, threads).
-// Surprise: the shuffle is written out here, and once more in peers/mpi_match.c: a printed seed must mean the same
-//     everywhere.
+// The plan of a match.
+//
+// The shuffle is written out here, and once more in peers/mpi_match.c, because a printed seed must mean the same
+// everywhere.
 #include "match_plan.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ void shuffle(std::vector<std::uint32_t>& all, std::uint64_t seed) {
   for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random(seed) % i]);
 }
 
-/// Which entries have a wildcard: at least one if there shall be any.
+/// Chooses the entries that have a wildcard: at least one if there are to be any.
 std::vector<bool> choose(double percent, std::size_t entries, std::uint64_t seed) {
   std::vector<bool> chosen(entries, false);
   if (percent <= 0) return chosen;

@@ -2,10 +2,8 @@
 //
 // The report of canele-perf match.
 //
-// Who and threads: see match.hpp.
-// Surprise: "grows" is the median over that of the same direction and order at 256 receives, or at the first N if 256
-// is
-//     not measured.
+// "grows" is the median divided by the median at 256 receives in that direction and order. If 256 is not measured, the
+// first N is the base.
 #include <fmt/core.h>
 
 #include <algorithm>

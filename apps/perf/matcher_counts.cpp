@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Counting the matches of a plan. See matcher_counts.hpp (who, threads).
-// Surprise: this file, and no other of canele-perf, uses the engine's internals: the matcher alone, not an engine.
+// Counts the matches of a plan.
+//
+// Only this file of canele-perf uses the engine's internals: the matcher alone, not an engine.
 #include "matcher_counts.hpp"
 
 #include <cassert>
@@ -80,7 +81,7 @@ MatcherCounts count_matches(const Plan& plan, Direction direction, const std::st
   const bool posted = direction == Direction::posted;
   const auto queue = [&] { posted ? replay.queue_receives() : replay.queue_messages(); };
   const auto match = [&] { posted ? replay.match_messages() : replay.match_receives(); };
-  if (matcher == "table") {  // as in the engine, where one round came before: the table has grown, its indexes are made
+  if (matcher == "table") {  // as in the engine after one round: the table has grown, its indexes are made
     queue();
     match();
   }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the matches of a plan cost, counted: attempts, cache lines, memory.
+// The cost of the matches of a plan, counted: attempts, cache lines, memory. Runs on the rank that reports; one thread.
 //
-// Who: match, on the rank that reports. Threads: one.
-// Surprise: it is not the engine that counts. The engine's table has no instruction for it; the same operations are
-// done
-//     once more here, by the counting variant of the matcher, in this process alone.
+// The engine itself does not count, because its table has no instruction for it. The counting variant of the matcher
+// repeats the operations here, in this process alone.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +15,16 @@
 
 namespace canele::perf {
 
-/// Numbers from `least` up to the next one's; how often.
+/// Ranges of numbers, each from `least` up to the next one's `least`, and how often they occurred.
 using Histogram = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 struct MatcherCounts {
-  double attempts = 0, lines = 0;  ///< per match
-  double bytes = 0;                ///< of the structure, beside the request or message, per entry, all of them queued
-  Histogram search_length, depth;  ///< attempts of each search; entries queued at each insertion and removal
+  double attempts = 0, lines = 0;  ///< per match.
+  double bytes = 0;                ///< per entry, of the structure without request or message, with all entries queued.
+  Histogram search_length, depth;  ///< attempts of each search; entries queued at each insertion and removal.
 };
 
-/// matcher: one of CANELE_MATCHER's.
+/// matcher: one of the values of CANELE_MATCHER.
 MatcherCounts count_matches(const Plan& plan, Direction direction, const std::string& matcher);
 
 }  // namespace canele::perf

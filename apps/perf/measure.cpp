@@ -2,8 +2,7 @@
 //
 // Measurements: the loops through Canelé, and the order of batches.
 //
-// Who and threads: see measure.hpp.
-// Surprise: the inner loops use the C API directly: what is measured is the library, not the C++ layer.
+// The inner loops use the C API directly, so that the library is measured and not the C++ layer.
 #include "measure.hpp"
 
 #include <algorithm>
@@ -29,7 +28,7 @@ void receive(Job& job, const Turn& turn, void* data, std::size_t size, canele_re
 
 void wait(canele_request_t* request) { must(canele_wait(request, nullptr), "canele_wait"); }
 
-/// Nanoseconds per message in the unit that people read.
+/// Converts nanoseconds per message to the unit of the report.
 double in_unit(Benchmark benchmark, double ns, std::uint64_t size) {
   switch (benchmark) {
     case Benchmark::latency:
@@ -86,7 +85,8 @@ Result measure_size(Job& job, const Options& options, Floor* floor, std::uint64_
   return result;
 }
 
-/// The floor that fits the driver; *why gets its name, or why there is none. Both ranks decide alike.
+/// Returns the floor that fits the driver. *why gets its name, or the reason why there is none. Both ranks decide
+/// alike.
 std::unique_ptr<Floor> choose_floor(Job& job, const Options& options, const std::string& driver, std::string* why) {
   *why = "not asked for";
   if (!options.floor) return nullptr;
@@ -136,7 +136,7 @@ Turn Stream::next() {
   return turn;
 }
 
-// Each posts its receive while the other one's turn is under way, as osu_latency and IMB do.
+// Posts each receive while the other rank still works on its turn, as osu_latency and IMB do.
 double ping_pong(Job& job, Stream& stream, std::size_t size, int rounds) {
   canele_request_t out{}, in{};
   const Turn turn = stream.next();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Measurements: ours and the floor's, batch by batch.
+// Measurements: ours and the floor's, batch by batch. Runs on both ranks, in the main thread.
 //
-// Who: main, on both ranks. Threads: the main thread.
-// Surprise: only rank 0's results mean something; rank 1 follows the same schedule.
+// Only rank 0's results have a meaning; rank 1 follows the same schedule.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace canele::perf {
 
-/// One size. Samples are one per batch, in the unit of the benchmark.
+/// Results of one size. Samples are one per batch, in the unit of the benchmark.
 struct Result {
   std::uint64_t size = 0;
   int messages_per_batch = 0;
@@ -29,7 +28,7 @@ struct Results {
   std::vector<Result> sizes;
 };
 
-/// Where a message goes.
+/// Destination of a message.
 struct Turn {
   canele_session_t* session;
   std::uint64_t tag;
@@ -39,7 +38,7 @@ struct Turn {
 class Stream {
  public:
   Stream(Job& job, std::size_t size, int window, std::uint64_t tags = 1, int sessions = 1);
-  /// Sessions and tags take turns: the same at both ranks, if they send and receive as much.
+  /// Returns the next session and tag, in turn. Both ranks get equal turns if they send and receive equally often.
   Turn next();
 
   std::vector<std::byte> out, in;
@@ -53,12 +52,12 @@ class Stream {
   std::size_t session_ = 0;
 };
 
-/// Nanoseconds one way, mean over the rounds.
+/// Returns the nanoseconds one way, mean over the rounds.
 double ping_pong(Job& job, Stream& stream, std::size_t size, int rounds);
-/// Nanoseconds per message: windows of sends, each answered by one empty message.
+/// Returns the nanoseconds per message: windows of sends, each answered by one empty message.
 double one_way(Job& job, Stream& stream, std::size_t size, int rounds);
 
-/// Throws if a message fails, or another driver than asked for carried it.
+/// Measures. Throws if a message fails, or another driver than requested carried it.
 Results measure(Job& job, const Options& options);
 
 }  // namespace canele::perf

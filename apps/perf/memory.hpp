@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Resident memory of this process, as the kernel counts it.
+// Resident memory of this process, as the kernel counts it. Any thread.
 //
-// Who: flood. Threads: any.
-// Surprise: the highest value is of the process's whole life unless it is reset; where the kernel refuses that, a peak
-// of
-//     the start counts, too, and what is shown is then more than what was used, never less.
+// The highest value covers the process's whole life unless it is reset. If the kernel refuses the reset, an earlier
+// peak counts, too. The shown value is then more than what was used, never less.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +13,7 @@
 
 namespace canele::perf {
 
-/// VmRSS (now) or VmHWM (at most) in bytes. Throws std::runtime_error where there is no such thing.
+/// Returns VmRSS (now) or VmHWM (maximum) in bytes. Throws std::runtime_error if the kernel has no such value.
 inline std::uint64_t resident(const std::string& which) {
   std::ifstream status("/proc/self/status");
   for (std::string name; status >> name; std::getline(status, name)) {
@@ -25,7 +23,7 @@ inline std::uint64_t resident(const std::string& which) {
   throw std::runtime_error("/proc/self/status tells no " + which + ": memory cannot be measured here");
 }
 
-/// VmHWM starts anew.
+/// Resets VmHWM.
 inline void forget_highest() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace canele::perf

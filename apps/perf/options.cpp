@@ -2,8 +2,7 @@
 //
 // Options of canele-perf: the command line, and how much work a batch is.
 //
-// Who and threads: see options.hpp.
-// Surprise: sizes take k, M and G as powers of 1024.
+// Sizes take k, M and G as powers of 1024.
 #include "options.hpp"
 
 #include <canele/canele.h>
@@ -16,10 +15,10 @@
 namespace canele::perf {
 namespace {
 
-constexpr std::uint64_t most_bytes_per_batch = 32u << 20;  // keeps a batch of large messages within some 10 ms
+constexpr std::uint64_t most_bytes_per_batch = 32u << 20;  // keeps a batch of large messages within about 10 ms
 constexpr int small_rounds = 2000;
 
-/// A subcommand with the options that all have.
+/// Adds a subcommand with the options that all have.
 CLI::App* add_common(CLI::App& app, Options& options, Benchmark benchmark, const char* help) {
   CLI::App* sub = app.add_subcommand(name_of(benchmark), help);
   sub->add_option("--iterations", options.iterations, "Ping-pongs or messages per batch (default: by the size)")
@@ -197,7 +196,7 @@ void add_callback(CLI::App& app, Options& options) {
   });
 }
 
-/// Those that the peers' programs have, too; ours can choose the driver.
+/// Adds the benchmarks that the peers' programs have, too. Ours can choose the driver.
 void add_progress(CLI::App& app, Options& options) {
   progress::add_subcommands(app, options.progress);
   for (const char* const name : {"overlap", "threads", "overload", "availability", "alltoall", "silence", "clock"}) {
@@ -214,7 +213,7 @@ void add_nbc(CLI::App& app, Options& options) {
   sub->parse_complete_callback([&options] { options.benchmark = Benchmark::nbc; });
 }
 
-/// Many jobs, started by a program beside this one; all words, --help too, are for that.
+/// Adds a script that starts many jobs. All words, --help too, are passed to it.
 void add_script(CLI::App& app, Options& options, const char* name, const char* help) {
   CLI::App* const sub = app.add_subcommand(name, help);
   sub->set_help_flag();

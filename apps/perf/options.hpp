@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Options of canele-perf.
+// Options of canele-perf. main() parses them once; one thread.
 //
-// Who: main parses once; everybody reads. Threads: one.
-// Surprise: both ranks must compute the same schedule from them, so nothing here may depend on the rank or the clock.
+// Both ranks must compute equal schedules from them, so nothing here may depend on the rank or the clock.
 #pragma once
 
 #include <cstddef>
@@ -23,37 +22,37 @@ enum class Benchmark { latency, bandwidth, rate, sample, match, flood, broadcast
 
 struct Options {
   Benchmark benchmark = Benchmark::latency;
-  std::string driver;                ///< "" = as configured
-  std::vector<std::string> drivers;  ///< of sample (none: all that there are), flood, broadcast, callback
-  std::vector<std::uint64_t> sizes;  ///< of messages
+  std::string driver;                ///< "" = as configured.
+  std::vector<std::string> drivers;  ///< of sample (none: all available ones), flood, broadcast, callback.
+  std::vector<std::uint64_t> sizes;  ///< of messages.
   int batches = 31;
   int iterations = 0;  ///< per batch; 0: chosen by the size
   std::vector<int> cores;
   bool json = false;
   bool floor = true;
-  bool bare_engine = false;  ///< is the floor, where there is one
+  bool bare_engine = false;  ///< use it as the floor, if there is one
   bool pin = true;
-  std::uint64_t tags = 1;  ///< that the messages of a stream take in turn
-  int sessions = 1;        ///< the same
+  std::uint64_t tags = 1;  ///< number of tags that the messages of a stream take in turn
+  int sessions = 1;        ///< number of sessions that they take in turn
   MatchOptions match;
   FloodOptions flood;
   BroadcastOptions broadcast;
-  double busy_us = 5'000;      ///< callback: how long one takes
-  progress::Options progress;  ///< overlap, threads, overload, availability
+  double busy_us = 5'000;      ///< callback: duration of one.
+  progress::Options progress;  ///< overlap, threads, overload, availability.
   nbc::Options nbc;
   std::string script;              ///< compare, growth: the program in peers
   std::vector<std::string> words;  ///< and its arguments
 
-  /// Messages in flight before the receiver answers; 1 for the ping-pong.
+  /// Returns the messages in flight before the receiver answers; 1 for the ping-pong.
   int window() const;
-  /// Windows (ping-pongs) in one batch of messages of `size` bytes.
+  /// Returns the windows (ping-pongs) in one batch of messages of `size` bytes.
   int rounds(std::uint64_t size) const;
 };
 
 const char* name_of(Benchmark benchmark);
 const char* unit_of(Benchmark benchmark);
 
-/// Reads the command line. False: everything has been said already, exit with *code.
+/// Reads the command line. Returns false if everything has been printed already: exit with *code.
 bool parse_options(int argc, char** argv, Options* options, int* code);
 
 }  // namespace canele::perf

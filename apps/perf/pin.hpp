@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pinning: which cores this process may use, and one thread onto one of them.
+// Pinning: which cores this process may use, and pinning one thread to cores. Any thread; it pins the calling thread.
 //
-// Who: everything that measures. Threads: any; it is the calling thread that is pinned.
-// Surprise: threads that it starts later inherit the core, those of a library included.
+// Threads that this thread starts later inherit the cores, including those of a library.
 #pragma once
 
 #include <sched.h>
@@ -16,7 +15,7 @@
 
 namespace canele::perf {
 
-/// OS indexes, ascending; empty if the system does not say.
+/// Returns OS indexes, ascending; empty if the system does not report them.
 inline std::vector<int> allowed_cores() {
   cpu_set_t set;
   std::vector<int> cores;
@@ -27,7 +26,7 @@ inline std::vector<int> allowed_cores() {
   return cores;
 }
 
-/// Throws std::runtime_error with what is wrong.
+/// Pins the calling thread. Throws std::runtime_error with the reason.
 inline void pin_thread(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);

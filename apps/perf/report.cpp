@@ -2,8 +2,7 @@
 //
 // The report of canele-perf.
 //
-// Who and threads: see report.hpp.
-// Surprise: JSON holds every sample, so that a runner can pool several runs.
+// JSON holds every sample, so that a script can pool several runs.
 #include "report.hpp"
 
 #include <fmt/core.h>

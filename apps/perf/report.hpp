@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The report of canele-perf: a table for people, JSON for programs.
+// The report of canele-perf: a table for people, JSON for programs. Printed by rank 0; one thread.
 //
-// Who: rank 0's main. Threads: one.
-// Surprise: the ratio is ours over the floor: for latency lower is better, for bandwidth higher.
+// The ratio is ours divided by the floor: for latency lower is better, for bandwidth higher.
 #pragma once
 
 #include <string>
@@ -14,10 +13,10 @@
 
 namespace canele::perf {
 
-/// Writes to stdout.
+/// Writes the report to stdout.
 void print_report(const Job& job, const Options& options, const Results& results);
 
-/// Where the ranks are pinned, in words.
+/// Returns where the ranks are pinned, in words.
 std::string place_of(const Job& job);
 
 }  // namespace canele::perf

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sampling. See sample.hpp (who, threads).
-// Surprise: both ranks keep the same schedule, and rank 0's figures are those that count: rank 1, which may write the
-//     file of another host, gets them in a message.
+// Sampling.
+//
+// Both ranks follow one schedule, and rank 0's figures count. Rank 1, which may write the file of another host, gets
+// them in a message.
 #include "sample.hpp"
 
 #include <fmt/core.h>
@@ -29,7 +30,7 @@ constexpr std::uint64_t small = 8, large = 4 << 20;
 constexpr int small_window = 64, large_window = 4;
 constexpr std::array<std::uint64_t, 6> sizes = {1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20};
 
-/// One thing that is measured in every round.
+/// One figure that is measured in every round.
 struct Probe {
   std::uint64_t size;
   int window;  ///< 0: a ping-pong
@@ -45,7 +46,7 @@ struct Probe {
   std::uint64_t median_ns() const { return static_cast<std::uint64_t>(std::max(1.0, std::round(quantile(ns, 0.5)))); }
 };
 
-/// Rounds of a batch: by the bytes that they move, or as the user says.
+/// Returns the rounds of a batch: by the bytes that they move, or as the user says.
 int rounds(const Options& options, std::uint64_t size, int window) {
   constexpr std::uint64_t most_bytes = 4 << 20, most_messages = 2048;
   const auto messages = static_cast<std::uint64_t>(std::max(1, window));
@@ -54,7 +55,7 @@ int rounds(const Options& options, std::uint64_t size, int window) {
   return static_cast<int>(std::max<std::uint64_t>(1, wanted));
 }
 
-/// Latency, gap, bandwidth, then one ping-pong for each size.
+/// Makes the probes: latency, gap, bandwidth, then one ping-pong for each size.
 std::vector<Probe> make_probes(Job& job, const Options& options) {
   std::vector<Probe> probes;
   const auto add = [&](std::uint64_t size, int window) {
@@ -67,7 +68,7 @@ std::vector<Probe> make_probes(Job& job, const Options& options) {
   return probes;
 }
 
-/// Today, UTC.
+/// Returns today's date, UTC.
 std::string date() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::tm parts{};
@@ -75,7 +76,7 @@ std::string date() {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-/// "tcp" of "tcp:eth1".
+/// Returns "tcp" for "tcp:eth1".
 std::string name_of_driver(const std::string& driver) { return driver.substr(0, driver.find(':')); }
 
 const json& driver_of(const json& info, const std::string& name) {
@@ -85,7 +86,7 @@ const json& driver_of(const json& info, const std::string& name) {
   throw std::runtime_error("canele_info_json knows no driver " + name);
 }
 
-/// The figures of rank 0, on both ranks.
+/// Returns the figures of rank 0, on both ranks.
 std::vector<std::uint64_t> share(Job& job, const std::vector<Probe>& probes) {
   constexpr std::uint64_t tag = 20;
   std::vector<std::uint64_t> figures;
@@ -133,7 +134,7 @@ void print(const Job& job, const json& info, const Record& record) {
   fmt::print("\n");
 }
 
-/// What the library says about this machine and its drivers.
+/// Returns the library's report on this machine and its drivers.
 json ask_library(const Job* job) {
   const json info =
       json::parse(canele::detail::text_of("canele_info_json", [&](char* text, std::size_t size, std::size_t* needed) {
@@ -151,7 +152,7 @@ std::vector<std::string> available_drivers(const json& info) {
   std::vector<std::string> names;
   for (const json& one : info.at("drivers")) {
     const std::string name = one.at("name");
-    if (name == "self") continue;  // two ranks are needed
+    if (name == "self") continue;  // needs two ranks
     if (one.at("available").get<bool>()) {
       names.push_back(name);
     } else {

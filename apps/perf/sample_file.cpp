@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The file of samples. See sample_file.hpp (who, threads).
-// Surprise: two programs that write at once do not mix, but the one that ends last wins.
+// The file of samples.
+//
+// If two programs write at once, their files do not mix, but the one that ends last wins.
 #include "sample_file.hpp"
 
 #include <fmt/core.h>
@@ -39,12 +40,12 @@ std::string lines_of(const Record& one) {
   return text;
 }
 
-/// Replaces the file as a whole: a reader sees the old one or the new one.
+/// Replaces the file as a whole: a reader sees the old file or the new one.
 void replace(const fs::path& file, const std::string& text) {
   const fs::path fresh = file.string() + "." + std::to_string(getpid()) + ".new";
   std::FILE* const out = std::fopen(fresh.c_str(), "wbe");
   bool good = out != nullptr && std::fwrite(text.data(), 1, text.size(), out) == text.size();
-  if (out != nullptr) good = std::fclose(out) == 0 && good;  // a full disk may be told only here
+  if (out != nullptr) good = std::fclose(out) == 0 && good;  // a full disk may be reported only here
   if (good && std::rename(fresh.c_str(), file.c_str()) == 0) return;
   const std::string why = std::strerror(errno);
   std::remove(fresh.c_str());

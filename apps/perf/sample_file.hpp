@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The file of samples: where the library looks for it, what is in it, and writing it anew.
+// The file of samples: where the library looks for it, what is in it, and writing it anew. One thread.
 //
-// Who: sample.cpp. Threads: one.
-// Surprise: comm/core/samples.hpp has the format and is its only reader: what is in the file comes from
-//     canele_info_json.
+// comm/core/samples.hpp has the format and is its only reader. The contents of the file come from canele_info_json.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +13,7 @@
 
 namespace canele::perf {
 
-/// What one driver costs.
+/// The costs of one driver.
 struct Record {
   std::string driver;  ///< as CANELE_DRIVERS names it
   std::string date;
@@ -24,10 +22,11 @@ struct Record {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> times = {};  ///< size, ns one way
 };
 
-/// Where the samples of this host are. Throws if there is no place. `info` is the text of canele_info_json, parsed.
+/// Returns the path of this host's samples. Throws if there is no place for them. `info` is the text of
+/// canele_info_json, parsed.
 std::string file_of(const nlohmann::json& info);
 
-/// Writes the record and those of other drivers that are valid already, as one new file. Throws with the reason.
+/// Writes the record, and those of other drivers that are already valid, as one new file. Throws with the reason.
 void write_sample(const nlohmann::json& info, const Record& record);
 
 }  // namespace canele::perf

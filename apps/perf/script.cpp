@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Scripts. See script.hpp (who, threads).
-// Surprise: they measure the programs beside this one: a build measures itself, an installation too.
+// Scripts.
+//
+// They measure the programs next to this one. A build thus measures itself, and so does an installation.
 #include "script.hpp"
 
 #include <unistd.h>
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The program, beside an installed canele-perf or in the source; empty, and said so, if it is in neither.
+/// Returns the script, next to an installed canele-perf or in the source; empty, after a message, if it is in neither.
 std::string find_script(const fs::path& prefix, const std::string& name) {
   const fs::path places[] = {prefix / "share" / "canele" / "perf" / "peers", CANELE_PERF_PEERS};
   std::error_code ignored;

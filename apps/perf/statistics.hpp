@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Statistics of batches: median and percentiles.
+// Statistics of batches: median and percentiles. Threads: pure functions.
 //
-// Who: measure and report. Threads: pure functions.
-// Surprise: no mean and no deviation: one descheduled batch would spoil both.
+// There is no mean and no deviation, because one descheduled batch would spoil both.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 
 namespace canele::perf {
 
-/// The value below which `fraction` of the samples lie, interpolated between neighbours.
+/// Returns the value below which `fraction` of the samples lie, interpolated between neighbours.
 inline double quantile(std::vector<double> samples, double fraction) {
   assert(!samples.empty() && fraction >= 0 && fraction <= 1);
   std::sort(samples.begin(), samples.end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Binding by hwloc. See binding.hpp.
+// Binding by hwloc.
 #include "apps/run/binding.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,8 @@ Topology load_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) throw std::runtime_error("--bind-to: hwloc failed to start");
   Topology topology(raw, hwloc_topology_destroy);
-  // Only with the first flag does hwloc take the second, which leaves out what taskset or a batch system keeps from us.
+  // hwloc accepts the second flag only with the first. The second leaves out the processors that taskset or a batch
+  // system denies us.
   const unsigned long flags = HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING;
   if (hwloc_topology_set_flags(raw, flags) != 0 || hwloc_topology_load(raw) != 0)
     throw std::runtime_error("--bind-to: hwloc cannot read this machine's topology");
@@ -39,7 +40,7 @@ std::vector<cpu_set_t> all_of(hwloc_topology_t topology, hwloc_obj_type_t type) 
   return places;
 }
 
-/// "0,2,4": logical core numbers.
+/// Parses "0,2,4": logical core numbers.
 std::vector<cpu_set_t> listed(const std::string& what, const std::vector<cpu_set_t>& cores) {
   std::vector<cpu_set_t> places;
   for (const char *next = what.data(), *end = next + what.size(); next <= end;) {
@@ -69,7 +70,7 @@ std::vector<cpu_set_t> binding_places(const std::string& what) {
   const Topology topology = load_topology();
   const auto kind = kinds.find(what);
   std::vector<cpu_set_t> places = all_of(topology.get(), kind == kinds.end() ? HWLOC_OBJ_CORE : kind->second);
-  if (places.empty()) places = all_of(topology.get(), HWLOC_OBJ_PU);  // some machines do not tell their cores
+  if (places.empty()) places = all_of(topology.get(), HWLOC_OBJ_PU);  // some machines do not report their cores
   return kind == kinds.end() ? listed(what, places) : places;
 }
 

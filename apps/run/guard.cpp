@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The cleaning process. See guard.hpp.
+// The cleaning process.
 #include "apps/run/guard.hpp"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ namespace {
 constexpr int most_looks = 200;
 constexpr int most_inherited = 1024;  // descriptors that the caller of canele-run has left open for it
 
-/// In the guard: leaves the user's terminal, files and signals alone; keeps the descriptor `pipe` only.
+/// Runs in the guard. Detaches it from the user's terminal, files and signals; keeps only the descriptor `pipe`.
 void detach(int pipe) {
   setsid();
   prctl(PR_SET_NAME, "canele-guard");
@@ -33,14 +33,14 @@ void detach(int pipe) {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);  // only SIGKILL ends it early
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  // A reader of our output must not wait for the guard, whatever the descriptor is that it reads from.
+  // Closes our output, so that its reader never waits for the guard, whatever descriptor number it has.
   for (const int fd : {0, 1, 2}) dup2(null, fd);
   dup2(pipe, 3);
   for (int fd = 4; fd < most_inherited; ++fd) close(fd);
   [[maybe_unused]] const int ignored = chdir("/");
 }
 
-/// Whether the process was started with `mark` in its environment. A process of another user shows nothing.
+/// Tells whether the process was started with `mark` in its environment. Processes of other users are not readable.
 bool has_mark(const std::filesystem::path& process, const std::string& mark) {
   std::ifstream file(process / "environ", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -48,7 +48,7 @@ bool has_mark(const std::filesystem::path& process, const std::string& mark) {
   return text.starts_with(sought) || text.find('\0' + sought) != std::string::npos;
 }
 
-/// How many processes with `mark` were found and killed.
+/// Kills the processes with `mark`. Returns how many it found.
 int kill_marked(const std::string& mark) {
   int found = 0;
   std::error_code error;
@@ -65,7 +65,7 @@ int kill_marked(const std::string& mark) {
   std::set<pid_t> alive;
   pid_t what;
   while (true) {
-    const ssize_t got = read(pipe, &what, sizeof what);  // whole: such small writes to a pipe are atomic
+    const ssize_t got = read(pipe, &what, sizeof what);  // never partial: such small writes to a pipe are atomic
     if (got < 0 && errno == EINTR) continue;
     if (got != sizeof what) break;
     if (what > 0)
@@ -74,7 +74,8 @@ int kill_marked(const std::string& mark) {
       alive.erase(-what);
   }
   for (const pid_t rank : alive) kill(-rank, SIGKILL);
-  // Again, as one that was found may have started another; a process that cannot die yet is not waited for.
+  // Repeats the search, because a process may have started another one. Does not wait for a process that cannot die
+  // yet.
   for (int look = 0; kill_marked(mark) > 0 && look < most_looks; ++look) poll(nullptr, 0, 10);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
@@ -104,13 +105,13 @@ Guard::Guard(const std::string& directory) : mark_("PMI_CANELE_JOB=" + directory
 
 Guard::~Guard() {
   close(pipe_);
-  kill(pid_, SIGCONT);  // a stopped one would let us wait for ever
+  kill(pid_, SIGCONT);  // a stopped guard would make us wait for ever
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 void Guard::ended(pid_t rank) {
   const pid_t what = -rank;
-  // Fails only if the guard was killed; the job can do without. SIGPIPE is ignored by then.
+  // Fails only if the guard was killed; the job can do without it. SIGPIPE is ignored at this point.
   [[maybe_unused]] const ssize_t written = write(pipe_, &what, sizeof what);
 }
 

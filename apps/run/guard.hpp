@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Guard: a small process that cleans up when canele-run itself is killed.
+// Guard: a small process that cleans up if canele-run itself is killed.
 //
-// Who: main() starts it first of all (before any thread exists); each rank and Job tell it who lives.
-// Threads: main thread only.
-// Surprise: it needs no "all went well": when its pipe closes it kills the ranks it still knows of and every process
-// that
-//      has the job's mark in its environment (a daemon that a rank has started), removes the job's directory if that is
-//      still there, and ends. After a clean run there is nothing of these.
+// main() starts it first, before any thread exists. Each rank and Job report to it which ranks are alive. Main thread
+// only. It needs no message that all went well. When its pipe closes, it kills the ranks it still knows. It also kills
+// every process that has the job's mark in its environment (a daemon that a rank has started). It then removes the
+// job's directory and ends. After a clean run none of these exist.
 #pragma once
 
 #include <sys/types.h>
@@ -18,17 +16,17 @@ namespace canele::run {
 
 class Guard {
  public:
-  /// Throws std::runtime_error when there is no process or descriptor left.
+  /// Throws std::runtime_error if no process or descriptor is available.
   explicit Guard(const std::string& directory);
-  /// What the ranks need in their environment ("NAME=value"): the directory's name, which no other job has.
+  /// Returns what the ranks need in their environment ("NAME=value"): the directory's name, which is unique to the job.
   const std::string& mark() const { return mark_; }
-  /// Waits for its end.
+  /// Waits for the guard's end.
   ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  /// A rank writes its process id here before it becomes the program. If we told it ourselves, after the fork, a rank
-  /// could run unknown to the guard at the moment when we are killed.
+  /// Returns the descriptor to which a rank writes its process id before it becomes the program. If we wrote the id
+  /// after the fork, we could be killed before that, and a rank would run unknown to the guard.
   int fd() const { return pipe_; }
   void ended(pid_t rank);
   pid_t pid() const { return pid_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Terminal input for rank 0. See input.hpp.
+// Terminal input for rank 0.
 #include "apps/run/input.hpp"
 
 #include <fcntl.h>
@@ -47,7 +47,7 @@ void Input::close_all() {
 void Input::give_back() {
   if (write_end_ < 0) return;
   std::string unread;
-  // The rank's end is closed by now, but what was in the pipe stays as long as ours is open.
+  // The rank's end is closed by now, but the data in the pipe stays as long as our end is open.
   const int pipe = open(fmt::format("/proc/self/fd/{}", write_end_).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   char buffer[4096];
   for (ssize_t got; pipe >= 0 && (got = read(pipe, buffer, sizeof buffer)) > 0;)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Input: carries a terminal's input to rank 0.
+// Input: forwards a terminal's input to rank 0. Main thread only.
 //
-// Who: Job. Threads: main thread only.
-// Surprise: only for terminals. Ranks lead process groups of their own, and the kernel would stop such a rank for
-//      reading the terminal; any other stdin (a file, a pipe) rank 0 simply inherits.
+// It does so only for terminals. Ranks lead process groups of their own, and the kernel would stop such a rank for
+// reading the terminal. Rank 0 inherits any other stdin (a file, a pipe).
 #pragma once
 
 #include <poll.h>
@@ -21,15 +20,16 @@ class Input {
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  /// What rank 0 gets as its stdin.
+  /// Returns the descriptor that becomes the stdin of rank 0.
   int rank_end() const { return is_terminal_ ? read_end_ : 0; }
-  /// The ranks have started.
+  /// Called when the ranks have started.
   void started();
-  /// Rank 0 has ended: what was typed ahead and it has not read goes back to the terminal, for the shell.
+  /// Called when rank 0 has ended. Returns input that was typed ahead, and that it has not read, to the terminal.
   void give_back();
-  /// Rank 0 has ended.
+  /// Closes everything. Called when rank 0 has ended.
   void close_all();
-  /// Adds what to wait for. true: look again within a second (we are in the background, and nobody tells when not).
+  /// Adds descriptors to wait for. Returns true if the caller must call again within a second: we are in the
+  /// background, and no event tells when that changes.
   bool add_to(std::vector<pollfd>& polled) const;
   void progress();
 

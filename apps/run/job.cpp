@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The loop. See job.hpp.
+// The loop of canele-run.
 #include "apps/run/job.hpp"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ std::chrono::steady_clock::duration seconds(double number) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(number));
 }
 
-/// Variables by which an outer launcher names its own job; ours must not be taken for it.
+/// Tells whether an outer launcher uses the variable to name its own job. Our ranks must not take that job for theirs.
 bool names_another_job(std::string_view variable) {
   if (variable.starts_with("PMIX_MCA_")) return false;  // settings of libpmix
   for (const std::string_view prefix : {"PMIX_", "PMI_", "OMPI_COMM_WORLD_", "MPI_LOCAL"})
@@ -46,7 +46,7 @@ void set_variable(std::vector<std::string>& environment, const std::string& name
   environment.push_back(name + "=" + value);
 }
 
-/// What we inherited, without the traces of another launcher, and what the user sets.
+/// Returns the inherited environment without traces of another launcher, with the variables that the user sets.
 std::vector<std::string> base_environment(const Options& options) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry)
@@ -79,7 +79,7 @@ int Job::run(const std::string& program) {
     report_bindings();
   }
   if (options_.timeout_s > 0) time_limit_ = Clock::now() + seconds(options_.timeout_s);
-  // Looks before it waits: there may be nothing left that could wake it.
+  // Checks before it waits, because there may be nothing left that could wake it.
   for (look(); !done(); look()) wait();
   if (!output_done()) {
     say("the last output of the ranks found no room and was dropped");
@@ -90,7 +90,7 @@ int Job::run(const std::string& program) {
   return timed_out_ ? exit_timeout : verdict_.code();
 }
 
-/// False: there are no threads to be had. The ranks then write to a closed pipe.
+/// Starts the output threads. Returns false if no thread is available. The ranks then write to a closed pipe.
 bool Job::start_output() {
   try {
     if (out_) out_->start();
@@ -107,7 +107,7 @@ void Job::report_bindings() const {
   std::map<std::string, std::vector<int>> ranks_on;
   for (int rank = 0; rank < options_.ranks; ++rank) {
     cpu_set_t set;
-    if (sched_getaffinity(processes_.pid(rank), sizeof set, &set) != 0) continue;  // it has ended
+    if (sched_getaffinity(processes_.pid(rank), sizeof set, &set) != 0) continue;  // the rank has ended
     std::vector<int> units;
     for (int unit = 0; unit < CPU_SETSIZE; ++unit)
       if (CPU_ISSET(unit, &set)) units.push_back(unit);
@@ -151,7 +151,8 @@ bool Job::start_ranks(const std::string& program) {
   return all_started;
 }
 
-/// A thousand ranks take their time: those that run already want answers, fail, or are not wanted any more.
+/// Handles events while ranks are still being started, which takes time for a thousand ranks. Ranks that already run
+/// may want answers, may fail, or may have to be ended.
 bool Job::ended_at_start() {
   see_server();
   see_signals();
@@ -160,7 +161,7 @@ bool Job::ended_at_start() {
   return kill_at_ || killing_;
 }
 
-/// False: it says why not.
+/// Starts one rank. Returns false after a message that says why it failed.
 bool Job::start_rank(int rank, Launch& launch, const std::vector<std::string>& environment) {
   const auto cannot = [&](const std::string& why) {
     say(fmt::format("cannot start rank {} ('{}'): {}", rank, launch.file, why));
@@ -189,7 +190,8 @@ bool Job::output_done() const {
   return true;
 }
 
-/// A reader of tagged output may be slow, as that of a pipe may; once the user wants the end, not for ever.
+/// Returns true when the job is done. A reader of tagged output may be slow, like the reader of any pipe. Once the user
+/// has asked for the end, the wait for it is limited.
 bool Job::done() {
   if (processes_.running() > 0 || !cleared_) return false;
   if (output_done()) return true;
@@ -198,7 +200,7 @@ bool Job::done() {
   return Clock::now() >= *output_end_;
 }
 
-/// Looks at everything: each look is cheap and finds nothing if nothing is there.
+/// Checks all sources of events. Each check is cheap and finds nothing if nothing is there.
 void Job::look() {
   see_server();
   see_signals();
@@ -222,7 +224,7 @@ void Job::wait() {
   poll(polled.data(), polled.size(), timeout);
 }
 
-/// Milliseconds to the next deadline, rounded up; -1: none.
+/// Returns the milliseconds to the next deadline, rounded up; -1: none.
 int Job::wait_time() const {
   Deadline next;
   for (const Deadline& deadline : {time_limit_, grace_end_, kill_at_, clear_at_, stacks_end_, output_end_})
@@ -243,7 +245,7 @@ void Job::see_signals() {
   while (const int signal = signals_.take()) {
     switch (signal) {
       case SIGCHLD:
-        break;  // see_ends() looks anyway
+        break;  // see_ends() checks anyway
       case SIGTSTP:
         stop_and_continue();
         break;
@@ -271,14 +273,14 @@ void Job::pass_on(int signal) {
     say(fmt::format("the ranks are asked to end; Ctrl-C again kills them at once, --grace in {} s", options_.grace_s));
   asked_ = fmt::format("SIG{} was passed on {} s ago (--grace)", sigabbrev_np(signal), options_.grace_s);
   processes_.signal_all(signal);
-  processes_.signal_all(SIGCONT);  // a stopped one would not hear it
+  processes_.signal_all(SIGCONT);  // a stopped rank would not receive the signal
   if (!kill_at_) kill_at_ = Clock::now() + seconds(options_.grace_s);
 }
 
-/// Ctrl-Z: the ranks, in groups of their own, do not get it from the terminal.
+/// Handles Ctrl-Z: the ranks, in groups of their own, do not get it from the terminal.
 void Job::stop_and_continue() {
   processes_.signal_all(SIGSTOP);
-  raise(SIGSTOP);  // goes on here after SIGCONT, which see_signals() passes on
+  raise(SIGSTOP);  // continues here after SIGCONT, which see_signals() passes on
 }
 
 void Job::see_ends() {
@@ -294,10 +296,10 @@ void Job::see_ends() {
 void Job::see_rank_end(const Ended& ended) {
   guard_.ended(ended.pid);
   if (ended.rank == 0) {
-    if (endings_asked_ == 0) input_.give_back();  // Ctrl-C throws away what was typed ahead, as everywhere
+    if (endings_asked_ == 0) input_.give_back();  // Ctrl-C discards what was typed ahead, as usual
     input_.close_all();
   }
-  see_server();  // it may have called abort just before
+  see_server();  // the rank may have called abort just before
   const Verdict::Then then = verdict_.rank_ended({ended.rank, ended.pid, ended.status, server_.joined(ended.rank),
                                                   server_.left(ended.rank), server_.anyone_joined()});
   act(then);
@@ -346,11 +348,11 @@ void Job::end_ranks() {
   ended_by_us_ = true;
   asked_ = fmt::format("SIGTERM was sent {} s ago", time_to_terminate.count());
   processes_.signal_all(SIGTERM);
-  processes_.signal_all(SIGCONT);  // a stopped one would not hear it
+  processes_.signal_all(SIGCONT);  // a stopped rank would not receive the signal
   kill_at_ = Clock::now() + time_to_terminate;
 }
 
-/// The ranks were asked, and have had their time.
+/// Kills the ranks that were asked to end and have not done so in time.
 void Job::kill_late_ranks() {
   if (processes_.running() > 0)
     say(fmt::format("{}, but {}: killing them", asked_, name_states(processes_.states(), options_.ranks)));
@@ -381,7 +383,7 @@ void Job::time_out() {
   if (printing_ == 0) end_ranks();
 }
 
-/// All ranks have ended: waits a little for what they left running, then kills it.
+/// Called when all ranks have ended. Waits a little for the processes that they left running, then kills them.
 void Job::clear_up() {
   if (cleared_) return;
   kill_at_.reset();
@@ -395,7 +397,7 @@ void Job::clear_up() {
   }
   if (!clear_at_) clear_at_ = Clock::now() + time_to_drain;
   if (Clock::now() < *clear_at_ && !killing_) return;
-  for (const pid_t pid : left) kill(pid, SIGKILL);  // children of ours that are not reaped: the ids are theirs
+  for (const pid_t pid : left) kill(pid, SIGKILL);  // unreaped children of ours, so the ids are still theirs
   clear_at_ = Clock::now() + 100ms;                 // their own children become ours and are found next time
 }
 

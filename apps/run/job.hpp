@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Job: starts the ranks and watches them to the end: the loop of canele-run.
+// Job: the loop of canele-run. Starts the ranks and watches them until the end.
 //
-// Who: main(). Threads: main thread only; others only make one of the descriptors readable.
-// Surprise: nothing of a job outlives run(): not a process, not a file.
+// Main thread only; other threads only make one of the descriptors readable. Nothing of a job outlives run(), neither a
+// process nor a file.
 //
 //   phases:  running ──failure, or the user's signal──▶ ending (asked) ──3 s, or --grace──▶ killing (SIGKILL)
 //               │                    │                        │
@@ -78,9 +78,9 @@ class Job {
   Input input_;
   std::unique_ptr<Output> out_, err_;
   std::optional<Stacks> stacks_;
-  pid_t printing_ = 0;     ///< the gdb that prints stacks
-  int endings_asked_ = 0;  ///< signals by which the user wants the end
-  int end_signal_ = 0;     ///< the first of them
+  pid_t printing_ = 0;     ///< the gdb process that prints stacks
+  int endings_asked_ = 0;  ///< number of signals by which the user asked for the end
+  int end_signal_ = 0;     ///< the first of these signals
   bool ended_by_us_ = false;
   std::string asked_;  ///< how the ranks were asked to end, and when
   bool timed_out_ = false;

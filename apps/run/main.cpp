@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// canele-run: starts a program as the ranks of one job on this host. README.md tells who does what.
+// canele-run: starts a program as the ranks of one job on this host. README.md describes the parts.
 //
-// Threads: the main thread runs the job; each tagged output stream, and libpmix under --pmix, have one of their own.
-// Surprise: the order below matters: descriptors 0 to 2 exist, then signals are blocked (before any thread), then the
-//      guard starts (before any thread), then the server.
+// Threads: the main thread runs the job. Each tagged output stream has a thread of its own, and so has libpmix under
+// --pmix.
+//
+// The order of the steps below matters. First open descriptors 0 to 2. Then block signals (before any thread). Then
+// start the guard (before any thread). Then start the server.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -29,14 +31,14 @@
 namespace canele::run {
 namespace {
 
-/// With stdin, stdout or stderr closed, a pipe of ours would take its number.
+/// Opens descriptors 0 to 2. If one of them were closed, one of our pipes would get its number.
 void open_standard_descriptors() {
   int fd;
   while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= 2) continue;
   if (fd > 2) close(fd);
 }
 
-/// A directory of the job's own, gone when the job is.
+/// The private directory of the job, removed at its end.
 class PrivateDirectory {
  public:
   PrivateDirectory() {
@@ -47,7 +49,7 @@ class PrivateDirectory {
           fmt::format("cannot make a directory '{}': {} (TMPDIR can name another place)", path_, std::strerror(errno)));
   }
   ~PrivateDirectory() {
-    if (rmdir(path_.c_str()) == 0) return;  // which needs no descriptor: there may be none left
+    if (rmdir(path_.c_str()) == 0) return;  // needs no descriptor: none may be left
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
@@ -66,7 +68,7 @@ int fail(int code, const std::string& why) {
   return code;
 }
 
-/// The help or the version. A reader that takes a part of it (head) is no failure.
+/// Prints the help or the version. It is no failure if the reader takes only a part of it (head).
 int answer(const std::string& text) {
   const int error = print(1, text);
   return error == 0 || error == EPIPE ? 0 : fail(1, fmt::format("standard output: {}", std::strerror(error)));
@@ -115,7 +117,7 @@ int run_or_answer(const std::vector<std::string>& arguments) {
 int main(int count, char** words) {
   using namespace canele::run;
   open_standard_descriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is told by write(); ranks start with the default again
+  std::signal(SIGPIPE, SIG_IGN);  // write() reports a closed reader; ranks start with the default action again
   const int code = run_or_answer({words + 1, words + count});
   finish_messages(time_for_messages);
   _exit(code);  // not by return: libpmix's thread may still run, see Server::open

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages on standard error. See message.hpp.
+// Messages on standard error.
 #include "apps/run/message.hpp"
 
 #include <fcntl.h>
@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::size_t most_waiting = std::size_t{64} << 10;
 
-/// One for the process, as standard error is.
+/// The state of standard error: one for the process.
 struct Messages {
   std::string waiting;
   unsigned long dropped = 0;  ///< lines for which there was no room
-  int fd = -1;                ///< ours alone, non-blocking; -1: use 2, with care
+  int fd = -1;                ///< used by us alone, non-blocking; -1: use 2, with care
   bool opened = false;
   bool is_socket = false;
 };
@@ -41,12 +41,12 @@ void open_once(Messages& m) {
   if (!m.is_socket) m.fd = private_stream(2);
 }
 
-/// What write() does, without waiting. -1 with EAGAIN: there is no room.
+/// Writes like write(), but never blocks. Returns -1 with EAGAIN if there is no room.
 ssize_t write_now(const Messages& m, std::string_view text) {
   if (m.is_socket) return send(2, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (m.fd >= 0) return write(m.fd, text.data(), text.size());
-  // A pipe that may not be opened again: one that poll() calls writable takes a short line whole, unless a rank fills
-  // it between the two calls.
+  // A pipe that may not be opened again. If poll() reports it writable, it takes a short line whole, unless a rank
+  // fills it between the two calls.
   pollfd room = {2, POLLOUT, 0};
   if (poll(&room, 1, 0) != 1) {
     errno = EAGAIN;
@@ -64,7 +64,7 @@ void note_dropped(Messages& m) {
   m.waiting.assign(line, static_cast<std::size_t>(length));
 }
 
-/// False: there is no room now.
+/// Writes the waiting lines. Returns false if there is no room now.
 bool push(Messages& m) {
   for (note_dropped(m); !m.waiting.empty(); note_dropped(m)) {
     const ssize_t written = write_now(m, m.waiting);
@@ -73,7 +73,7 @@ bool push(Messages& m) {
     } else if (written < 0 && errno == EAGAIN) {
       return false;
     } else if (written == 0 || errno != EINTR) {
-      m.waiting.clear();  // a full disk, a reader that has gone: there is no place to complain to
+      m.waiting.clear();  // a full disk or a closed reader: there is no place to report it
       m.dropped = 0;
     }
   }
@@ -144,7 +144,7 @@ int print(int fd, std::string_view text) noexcept {
 int private_stream(int fd) noexcept {
   struct stat information = {};
   if (fstat(fd, &information) != 0) return -1;
-  // A regular file never makes a writer wait, and another description would write at another place in it.
+  // A regular file never blocks a writer, and another description would write at another position.
   if (!S_ISFIFO(information.st_mode) && !S_ISCHR(information.st_mode)) return -1;
   char name[32];
   std::snprintf(name, sizeof name, "/proc/self/fd/%d", fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Finding network name spaces. See namespaces.hpp.
+// Finds network name spaces.
 #include "apps/run/namespaces.hpp"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ std::string known_names() {
   return list;
 }
 
-/// A descriptor, or an exception.
+/// Returns a descriptor, or throws.
 int open_one(const std::string& name) {
   if (name.empty()) throw std::invalid_argument("--netns: an empty name; give NAME[,NAME...]");
   const std::string path = name.find('/') != std::string::npos ? name : fmt::format("{}/{}", place, name);

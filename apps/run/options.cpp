@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The command line of canele-run. See options.hpp.
+// The command line of canele-run.
 #include "apps/run/options.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ constexpr double most_seconds = 1e9;
 constexpr const char* one_host_only =
     "canele-run starts processes on this host only; for several hosts use mpirun of Open MPI, or srun --mpi=pmix";
 
-/// What CLI11 fills in, before it is checked.
+/// The values that CLI11 fills in, before they are checked.
 struct Raw {
   Options options;
   std::vector<std::string> exports, definitions, hosts, ignored_text, pairs;
@@ -65,7 +65,7 @@ void declare_own(CLI::App& app, Raw& raw) {
   app.add_flag("--version", raw.version, "print the version");
 }
 
-/// What people pass to other launchers and what costs nothing to take.
+/// Declares options of other launchers that cost nothing to accept.
 void declare_foreign(CLI::App& app, Raw& raw) {
   const char* group = "Taken for compatibility, without effect";
   app.add_flag("--oversubscribe", raw.ignored_flag)->group(group);
@@ -82,7 +82,7 @@ void declare_foreign(CLI::App& app, Raw& raw) {
   app.add_option("-f,--hostfile,--machinefile", raw.hostfile, "must name this host")->type_name("FILE")->group(hosts);
 }
 
-/// The option that an argument names, in either spelling; nullptr if none.
+/// Returns the option that an argument names, in either spelling; nullptr if none.
 const CLI::Option* named_option(const CLI::App& app, const std::string& argument, std::string* spelled) {
   const std::string name = argument.substr(0, argument.find('='));
   if (name.starts_with("--")) {
@@ -99,7 +99,7 @@ const CLI::Option* named_option(const CLI::App& app, const std::string& argument
   return app.get_option_no_throw(name.substr(0, 2));
 }
 
-/// Divides the arguments at the program's name. CLI11 sees only what stands before, in its own spelling.
+/// The arguments, divided at the program's name. CLI11 gets only the ones before it, in its own spelling.
 struct Split {
   std::vector<std::string> options;
   std::vector<std::string> command;
@@ -142,7 +142,7 @@ bool is_this_host(const std::string& given) {
   return name == full || name == full.substr(0, full.find('.')) || name.substr(0, name.find('.')) == full;
 }
 
-/// "" or what is wrong.
+/// Returns what is wrong, or "".
 std::string check_hosts(const Raw& raw) {
   for (const std::string& host : raw.hosts)
     if (!is_this_host(host)) return fmt::format("--host {}: {}", host, one_host_only);
@@ -158,7 +158,7 @@ std::string check_hosts(const Raw& raw) {
   return {};
 }
 
-/// "NAME=value" or "NAME" (its value in our environment, if any).
+/// Adds "NAME=value" or "NAME" (its value in our environment, if any). Returns what is wrong, or "".
 std::string add_variable(Options& options, const std::string& text, bool may_inherit) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
@@ -175,14 +175,14 @@ std::string add_variable(Options& options, const std::string& text, bool may_inh
   return {};
 }
 
-/// Reads what CLI11 would refuse in words that no user can follow. "" or what is wrong.
+/// Reads a number. Returns what is wrong, or "". CLI11's own messages for such errors are hard to understand.
 template <typename Number>
 std::string read_number(const std::string& option, const std::string& text, Number least, Number most, bool least_too,
                         Number* number) {
   Number value = 0;
   const auto [rest, bad] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = bad == std::errc() && rest == text.data() + text.size();
-  const bool within = value <= most && (value > least || (value == least && least_too));  // not so for a NaN
+  const bool within = value <= most && (value > least || (value == least && least_too));  // false for a NaN
   if (!whole || !within)
     return fmt::format("{} {}: give a number {} {}{}", option, text, least_too ? "from" : "above", least,
                        most < std::numeric_limits<Number>::max() ? fmt::format(" to {}", most) : std::string());
@@ -190,7 +190,7 @@ std::string read_number(const std::string& option, const std::string& text, Numb
   return {};
 }
 
-/// "" or what is wrong.
+/// Returns what is wrong, or "".
 std::string check_numbers(Raw& raw) {
   Options& o = raw.options;
   std::string error = read_number("-n", raw.ranks, 1, most_ranks, true, &o.ranks);
@@ -200,7 +200,7 @@ std::string check_numbers(Raw& raw) {
   return error;
 }
 
-/// "" or what is wrong.
+/// Returns what is wrong, or "".
 std::string check_server(const Raw& raw) {
   if (!raw.options.pmix) return {};
   if (raw.pmi1) return "--pmix and --pmi1: give one of them";
@@ -209,7 +209,7 @@ std::string check_server(const Raw& raw) {
   return {};
 }
 
-/// "" or what is wrong.
+/// Returns what is wrong, or "".
 std::string check(Raw& raw) {
   if (std::string error = check_numbers(raw); !error.empty()) return error;
   if (std::string error = check_server(raw); !error.empty()) return error;
@@ -227,7 +227,7 @@ std::string check(Raw& raw) {
   return {};
 }
 
-/// CLI11 cannot know of the program's name, which we have taken out.
+/// Returns the help. Adds the program's name, which CLI11 does not know because we have taken it out.
 std::string help(const CLI::App& app) {
   std::string text = app.help();
   const std::string ours = "[OPTIONS]";

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Options: what the user asked canele-run to do.
+// Options: what the user asked canele-run to do. main() parses them once, at the start, in one thread.
 //
-// Who: main() parses once, at the start. Threads: one.
-// Surprise: launchers traditionally spell long options with one dash (-np, -wdir, -host); both spellings are taken.
+// Launchers traditionally spell long options with one dash (-np, -wdir, -host); both spellings are accepted.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@
 
 namespace canele::run {
 
-/// Exit codes of canele-run itself; else the job's code comes through.
+/// Exit codes of canele-run itself. Otherwise it exits with the job's code.
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_timeout = 124;
 inline constexpr int exit_not_executable = 126;  ///< also: the job cannot be started
@@ -29,15 +28,15 @@ struct Options {
   std::string directory;
   std::string binding = "none";
   bool pmix = false;                                             ///< serve PMIx instead of PMI-1
-  std::vector<std::string> warnings;                             ///< to say before the job starts
+  std::vector<std::string> warnings;                             ///< printed before the job starts
   std::vector<std::string> namespaces;                           ///< network name spaces of the ranks, round robin
-  std::vector<std::pair<std::string, std::string>> environment;  ///< set for the ranks, over the inherited one
+  std::vector<std::pair<std::string, std::string>> environment;  ///< set for the ranks, over the inherited environment
   std::vector<std::string> command;                              ///< program and its arguments
 };
 
 struct Parsed {
   Options options;
-  bool run = true;  ///< false: print `text` (code 0), or say what is wrong, and exit with `code`
+  bool run = true;  ///< false: print `text` (as output if code is 0, else as an error) and exit with `code`
   int code = 0;
   std::string text;
 };

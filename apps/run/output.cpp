@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tagged output. See output.hpp.
+// Tagged output.
 #include "apps/run/output.hpp"
 
 #include <fcntl.h>
@@ -61,7 +61,7 @@ void Output::forward() {
       const bool more = take_from(sources_[i], out);
       const bool written = write_out(out);
       if (more && written) continue;
-      // Nobody reads our output any more: the rank shall see a broken pipe as it would without us.
+      // Our output has no reader any more. The rank gets a broken pipe, as it would without us.
       close(sources_[i].fd);
       sources_[i].fd = -1;
       --open;
@@ -71,7 +71,7 @@ void Output::forward() {
   [[maybe_unused]] const ssize_t ignored = write(done_fd_, &one, sizeof one);
 }
 
-/// Moves whole lines to `out`. false at the end of the stream.
+/// Moves whole lines to `out`. Returns false at the end of the stream.
 bool Output::take_from(Source& source, std::string& out) {
   char buffer[1 << 16];
   const ssize_t got = read(source.fd, buffer, sizeof buffer);
@@ -98,7 +98,7 @@ bool Output::write_out(const std::string& text) {
     const ssize_t written = write(target_, text.data() + begin, text.size() - begin);
     if (written >= 0) {
       begin += static_cast<std::size_t>(written);
-    } else if (errno == EAGAIN) {  // somebody who shares our stdout made it non-blocking
+    } else if (errno == EAGAIN) {  // a process that shares our stdout made it non-blocking
       pollfd room = {target_, POLLOUT, 0};
       poll(&room, 1, -1);
     } else if (errno != EINTR) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Output: takes one stream (stdout or stderr) of all ranks and writes it line by line with the rank in front.
+// Output: reads one stream (stdout or stderr) of all ranks and writes it line by line with the rank in front.
 //
-// Who: Job, one for each stream, only under --tag-output (else the ranks write to our own descriptors).
-// Threads: a thread of its own reads and writes, so that a slow reader of our output stops the ranks, as it should, and
-//      never the signals.
-// Surprise: what does not end in a newline is held back until it does, the rank ends, or 1 MiB has come.
+// Job makes one for each stream, only under --tag-output (otherwise the ranks write to our own descriptors). A thread
+// of its own reads and writes. A slow reader of our output thus blocks the ranks, as it should, but never the signals.
+// Text without a final newline is held back until the newline comes, the rank ends, or 1 MiB has accumulated.
 //
 //   rank 0 ──pipe──▶ partial line ──┐
 //   rank 1 ──pipe──▶ partial line ──┼──▶ "[1] text\n" ──▶ our stdout
@@ -20,16 +19,16 @@ namespace canele::run {
 
 class Output {
  public:
-  /// Throws std::runtime_error when descriptors run out.
+  /// Throws std::runtime_error if no descriptor is available.
   Output(int ranks, int target);
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  /// The end that the rank writes to. It is closed here by start().
+  /// Returns the end that the rank writes to. start() closes it in this process.
   int write_end(int rank) const { return write_ends_[static_cast<std::size_t>(rank)]; }
   void start();
-  /// Readable once everything has been written.
+  /// Returns a descriptor that becomes readable when everything has been written.
   int done_fd() const { return done_fd_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The PMI-1 server. See pmi1_server.hpp.
+// The PMI-1 server.
 #include "apps/run/pmi1_server.hpp"
 
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::size_t longest_key = 64, longest_value = 1024, longest_space = 256;  // with C's final zero
 constexpr std::size_t longest_line = 4096;
-constexpr std::size_t most_held = std::size_t{4} << 20;    // published by one rank
-constexpr std::size_t most_unread = std::size_t{1} << 16;  // answers that a rank has not read
+constexpr std::size_t most_held = std::size_t{4} << 20;    // bytes published by one rank
+constexpr std::size_t most_unread = std::size_t{1} << 16;  // bytes of replies that a rank has not read
 
 std::map<std::string_view, std::string_view> words_of(std::string_view line) {
   std::map<std::string_view, std::string_view> words;
@@ -51,8 +51,8 @@ int number(std::string_view text, int otherwise) {
   return value;
 }
 
-/// A text in which the library has written "%20" for a blank, and so on. What could move a terminal's cursor is left
-/// out.
+/// Decodes a text in which the library has written "%20" for a blank, and so on. Drops characters that could move a
+/// terminal's cursor.
 std::string decoded(std::string_view text) {
   std::string result;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -83,7 +83,7 @@ Pmi1Server::~Pmi1Server() {
   if (epoll_ >= 0) close(epoll_);
 }
 
-/// Connects the rank, too: now, not at the start, because only Processes raises the limit on descriptors.
+/// Also connects the rank. It does so here and not at the start, because only Processes raises the descriptor limit.
 std::vector<std::string> Pmi1Server::environment(int rank, const std::vector<std::string>& base) {
   assert(client(rank).socket < 0);
   int ends[2];
@@ -122,7 +122,7 @@ void Pmi1Server::serve(int rank) {
 void Pmi1Server::listen(int rank) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
   char bytes[4096];
-  while (c.socket >= 0 && c.output.empty()) {  // who does not read its answers is not asked for more
+  while (c.socket >= 0 && c.output.empty()) {  // a rank that does not read its replies is not read from
     if (const std::size_t end = c.input.find('\n'); end != std::string::npos) {
       const std::string line = c.input.substr(0, end);
       c.input.erase(0, end + 1);
@@ -152,18 +152,18 @@ void Pmi1Server::obey(int rank, std::string_view line) {
   say_to(rank, text);
   if (c.understands_deaths || !word(words, "key").starts_with("canele.")) return;
   c.understands_deaths = true;
-  for (int other = 0; other < static_cast<int>(clients_.size()); ++other)  // it was not there when they died
+  for (int other = 0; other < static_cast<int>(clients_.size()); ++other)  // it had not joined when they died
     if (client(other).dead) say_to(rank, death_of(other));
 }
 
-/// "" if there is none.
+/// Returns the reply to a request; "" if there is none.
 std::string Pmi1Server::answer(int rank, const Words& words) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
   const std::string_view command = word(words, "cmd");
   if (command == "init") {
     if (word(words, "canele_again").empty()) begin_life(c);
     c.joined = anyone_joined_ = true;
-    c.left = false;  // a process may come again, with its next engine
+    c.left = false;  // a process may join again, with its next engine
     const bool right = word(words, "pmi_version") == "1";
     return fmt::format("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={}\n", right ? 0 : -1);
   }
@@ -179,18 +179,19 @@ std::string Pmi1Server::answer(int rank, const Words& words) {
   return {};
 }
 
-/// A rank may be a script that runs one program after the other: what the first has published must not be found by the
-/// second. (A process that has left and comes back says "canele_again=1" and finds what it has published.)
+/// Begins a new life of a rank. A rank may be a script that runs one program after the other. The second program must
+/// not find what the first has published. (A process that has left and returns says "canele_again=1" and finds its own
+/// values.)
 void Pmi1Server::begin_life(Client& client) {
   client.at_barrier = client.understands_deaths = false;
   client.held = 0;
   ++client.life;
 }
 
-/// Once all have left, nothing of what was published can be asked for: ranks may come and go for ever.
+/// Handles a leave. Once all ranks have left, drops all published values, so that ranks may come and go for ever.
 std::string Pmi1Server::leave(Client& client) {
   client.left = true;
-  client.at_barrier = false;  // it has given the barrier up
+  client.at_barrier = false;  // it no longer waits at the barrier
   if (std::all_of(clients_.begin(), clients_.end(), [](const Client& one) { return one.left; })) {
     values_.clear();
     for (Client& one : clients_) one.held = 0;
@@ -210,7 +211,7 @@ std::string Pmi1Server::look_up(const Client& client, const Words& words) const 
       const auto found = space->second.find(key);
       if (found != space->second.end()) return fmt::format("cmd=get_result rc=0 msg=success value={}\n", found->second);
     }
-    if (key == "PMI_process_mapping")  // MPICH's: one host
+    if (key == "PMI_process_mapping")  // MPICH's key: one host
       return fmt::format("cmd=get_result rc=0 msg=success value=(vector,(0,1,{}))\n", clients_.size());
   }
   return "cmd=get_result rc=-1 msg=not_found value=unknown\n";
@@ -257,13 +258,13 @@ void Pmi1Server::flush(int rank) {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      c.output.clear();  // it has gone; what it said before is read, and its end found, by listen()
+      c.output.clear();  // the rank is gone; listen() reads its last data and finds the end
     }
   }
   watch(rank);
 }
 
-/// Readable while it may speak, else writable.
+/// Waits for input while no reply is pending, else for room to write.
 void Pmi1Server::watch(int rank) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
   const unsigned wanted = c.output.empty() ? EPOLLIN : EPOLLOUT;
@@ -277,7 +278,7 @@ void Pmi1Server::watch(int rank) {
 
 void Pmi1Server::hang_up(int rank) {
   Client& c = clients_[static_cast<std::size_t>(rank)];
-  if (c.socket >= 0) close(c.socket);  // which takes it out of the epoll set
+  if (c.socket >= 0) close(c.socket);  // also removes it from the epoll set
   c.socket = -1;
   c.output.clear();
 }

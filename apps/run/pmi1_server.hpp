@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pmi1Server: the PMI-1 side of canele-run: each rank inherits one end of a socket pair, and talks on it.
+// Pmi1Server: the PMI-1 side of canele-run. Each rank inherits one end of a socket pair and talks on it.
 //
-// Who: main() opens it before the ranks start; Job asks it. Threads: main thread only; it has none of its own.
-// Surprise: an inherited socket pair has no address: no other process can connect, and no network is needed. What is
-// put
-//      can be read at once, not only after the barrier (hydra's way), so that ranks can find out which rank is missing.
-//      Three things are our own: deaths are told by a line, "cmd=canele_died rank=2", to ranks that have put or asked
-//      for a key "canele...", as the library does; an abort may carry "canele_reason=..."; and a rank may join again
-//      after it has left: as another program, or with "canele_again=1" as the process that it was.
+// main() opens it before the ranks start, and Job queries it. Main thread only; it has no thread of its own. An
+// inherited socket pair has no address: no other process can connect, and no network is needed. A published value can
+// be read at once, not only after the barrier (as in hydra), so that ranks can find out which rank is missing.
+//
+// Three things are our own extensions. First, deaths are reported by a line, "cmd=canele_died rank=2". It goes to ranks
+// that have put or got a key "canele...", as the library does. Second, an abort may carry "canele_reason=...". Third, a
+// rank may join again after it has left: as another program, or with "canele_again=1" as the same process.
 //
 //   clients_: one for each rank ──▶ socket (ours), input, output
 //   values_:  one key space for each life of the ranks;  epoll_ (= wake_fd): all sockets
@@ -23,7 +23,7 @@ namespace canele::run {
 
 class Pmi1Server final : public RankServer {
  public:
-  /// Throws std::runtime_error that says what failed.
+  /// Throws std::runtime_error, which says what failed.
   explicit Pmi1Server(int ranks);
   ~Pmi1Server() override;
   Pmi1Server(const Pmi1Server&) = delete;
@@ -44,7 +44,7 @@ class Pmi1Server final : public RankServer {
   struct Client {
     int socket = -1, rank_end = -1;
     std::string input, output;
-    unsigned events = 0;   ///< what epoll watches
+    unsigned events = 0;   ///< events that epoll watches
     std::size_t held = 0;  ///< bytes of its keys and values
     int life = 0;          ///< how often it has joined
     bool joined = false, left = false, at_barrier = false, dead = false, understands_deaths = false;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// InfoList: an array of pmix_info_t that frees itself.
+// InfoList: an array of pmix_info_t that frees itself. Used by one thread at a time.
 //
-// Who: server.cpp. Threads: one at a time.
-// Surprise: libpmix copies what it is given, so the strings handed in may go away at once.
+// libpmix copies its arguments, so the strings passed in need not outlive the call.
 #pragma once
 
 #include <pmix.h>
@@ -35,13 +34,13 @@ class InfoList {
   void add(const char* key, std::int32_t number) { load(key, &number, PMIX_INT); }
   void add(const char* key, bool flag) { load(key, &flag, PMIX_BOOL); }
   void add(const char* key, const pmix_proc_t& process) { load(key, &process, PMIX_PROC); }
-  /// A nested list.
+  /// Adds a nested list.
   void add(const char* key, InfoList&& list) {
     pmix_data_array_t array = {};
     array.type = PMIX_INFO;
     array.array = list.entries_.data();
     array.size = list.entries_.size();
-    load(key, &array, PMIX_DATA_ARRAY);  // copied: `list` frees its own
+    load(key, &array, PMIX_DATA_ARRAY);  // copied: `list` frees its own memory
   }
 
   pmix_info_t* data() { return entries_.data(); }

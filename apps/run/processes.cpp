@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// fork, exec, signals, waitpid. See processes.hpp.
+// fork, exec, signals, waitpid.
 #include "apps/run/processes.hpp"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 namespace canele::run {
 namespace {
 
-/// What failed in the child, sent through the pipe that a successful exec closes.
+/// What failed in the child. Sent through the pipe that a successful exec closes.
 struct Failure {
   int step;
   int error;
@@ -41,11 +41,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-/// In the child, between fork and exec: system calls only, because other threads may have held any lock at the fork.
+/// Runs in the child, between fork and exec. Makes system calls only, because other threads may have held any lock at
+/// the fork.
 [[noreturn]] void become_rank(const Launch& launch, char* const* arguments, char* const* environment,
                               const sigset_t& signals, const rlimit& files, pid_t parent, int report) {
   const auto tell_guard = [&launch](pid_t what) {
-    // Fails only if the guard was killed; the job can do without.
+    // Fails only if the guard was killed; the job can do without it.
     [[maybe_unused]] const ssize_t written = write(launch.guard_fd, &what, sizeof what);
   };
   const auto give_up = [&](int step) {
@@ -57,10 +58,10 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   setpgid(0, 0);
   tell_guard(getpid());
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before we asked to be told
+  if (getppid() != parent) _exit(1);  // the parent died before PDEATHSIG was set
   struct sigaction plain = {};
   plain.sa_handler = SIG_DFL;
-  sigaction(SIGPIPE, &plain, nullptr);  // canele-run ignores it; handlers fall back by themselves at exec
+  sigaction(SIGPIPE, &plain, nullptr);  // canele-run ignores it; exec resets handlers by itself
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   if (files.rlim_max != 0) setrlimit(RLIMIT_NOFILE, &files);
   if (launch.bind && sched_setaffinity(0, sizeof launch.cpus, &launch.cpus) != 0) give_up(0);
@@ -89,7 +90,7 @@ Status status_of(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string line;
   if (!std::getline(file, line)) return {};
-  const std::size_t name_end = line.rfind(')');  // the name before it may hold anything
+  const std::size_t name_end = line.rfind(')');  // the name before it may contain any character
   if (name_end == std::string::npos || name_end + 4 > line.size()) return {};
   return {line[name_end + 2], static_cast<pid_t>(std::strtol(line.c_str() + name_end + 4, nullptr, 10))};  // ") S 12 "
 }
@@ -101,7 +102,7 @@ std::string find_program(const std::string& program, const std::string& director
   const fs::path base = directory.empty() ? fs::path() : fs::path(directory);
   if (program.find('/') != std::string::npos) {
     const fs::path path = base / program;
-    if (is_executable_file(path)) return program;  // the child is in `directory` by then
+    if (is_executable_file(path)) return program;  // the child is in `directory` at that time
     std::error_code error;
     *code = fs::exists(path, error) ? exit_not_executable : exit_not_found;
     *why = *code == exit_not_found
@@ -127,10 +128,10 @@ std::string find_program(const std::string& program, const std::string& director
 }
 
 Processes::Processes(const sigset_t& rank_signals) : rank_signals_(rank_signals) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the ranks become ours
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the ranks become our children
   if (getrlimit(RLIMIT_NOFILE, &rank_files_) != 0) return;
   const rlimit raised = {rank_files_.rlim_max, rank_files_.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &raised);  // if not, the old limit may still do
+  setrlimit(RLIMIT_NOFILE, &raised);  // if it fails, the old limit may still suffice
 }
 
 int Processes::start(const Launch& launch, std::string* why, bool* not_found) {
@@ -153,7 +154,7 @@ int Processes::start(const Launch& launch, std::string* why, bool* not_found) {
     *why = "fork (ulimit -u, or the container's limit on processes)";
     return fork_error;
   }
-  setpgid(pid, pid);  // in both processes, so that it holds for both from here on
+  setpgid(pid, pid);  // in both processes, so that it holds in both from here on
   Failure failure = {0, 0};
   ssize_t got;
   while ((got = read(report[0], &failure, sizeof failure)) < 0 && errno == EINTR) continue;
@@ -171,7 +172,7 @@ int Processes::start(const Launch& launch, std::string* why, bool* not_found) {
 
 bool Processes::reap(Ended* ended) {
   siginfo_t information = {};
-  // Look first: a process group is safe to signal only while its leader is not reaped.
+  // Checks without reaping: a process group is safe to signal only while its leader is not reaped.
   if (waitid(P_ALL, 0, &information, WEXITED | WNOHANG | WNOWAIT) != 0 || information.si_pid == 0) return false;
   ended->pid = information.si_pid;
   ended->rank = -1;

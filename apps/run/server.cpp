@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Server on top of libpmix's server API. See server.hpp.
+// Server on top of libpmix's server API.
 //
-// All ranks are on this host, so libpmix itself completes fences and answers gets; the functions that would carry them
+// All ranks are on this host, so libpmix itself completes fences and answers gets. The functions that would carry them
 // to other hosts have little left to do.
 #include "apps/run/server.hpp"
 
@@ -28,7 +28,7 @@
 namespace canele::run {
 namespace {
 
-/// Turns libpmix's "calls back later" into a wait. Used for registrations only, which need no rank.
+/// Turns a libpmix callback into a wait. Used for registrations only, which need no action of a rank.
 class Done {
  public:
   static void call_back(pmix_status_t status, void* self) {
@@ -36,7 +36,7 @@ class Done {
     const std::lock_guard lock(done->mutex_);
     done->status_ = status;
     done->called_ = true;
-    done->changed_.notify_one();  // under the lock: the waiter destroys us as soon as it can take it
+    done->changed_.notify_one();  // under the lock: the waiter destroys this object as soon as it can take the lock
   }
   pmix_status_t wait(pmix_status_t started) {
     if (started == PMIX_OPERATION_SUCCEEDED) return PMIX_SUCCESS;
@@ -58,8 +58,8 @@ void check(pmix_status_t status, const char* what) {
     throw std::runtime_error(fmt::format("the PMIx server failed: {}: {}", what, PMIx_Error_string(status)));
 }
 
-/// PMIx_generate_regex of libpmix 4.2.2 writes past the end of its buffer for a name of 57 characters or more. The
-/// ranks are all on this host, so any name that is the same for all of them will do.
+/// Returns the name of this host, cut off. PMIx_generate_regex of libpmix 4.2.2 writes past the end of its buffer for a
+/// name of 57 characters or more. The ranks are all on this host, so any name that is equal for all of them will do.
 std::string own_host() {
   constexpr std::size_t longest = 56;
   char name[256] = "localhost";
@@ -67,7 +67,7 @@ std::string own_host() {
   return std::string(name).substr(0, longest);
 }
 
-/// libpmix listens on 127.0.0.1, and says nothing that a user could follow if it cannot.
+/// Checks that 127.0.0.1 works, where libpmix listens. libpmix's own message for this failure is not understandable.
 void check_loopback() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
@@ -76,7 +76,7 @@ void check_loopback() {
   const bool bound = fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   const int error = errno;
   ifaddrs* interfaces = nullptr;
-  bool up = getifaddrs(&interfaces) != 0;  // then the bind has to do as a proof
+  bool up = getifaddrs(&interfaces) != 0;  // if it fails, the bind has to suffice as a proof
   for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next)
     up |= (one->ifa_flags & IFF_LOOPBACK) != 0 && (one->ifa_flags & IFF_UP) != 0 && one->ifa_addr != nullptr &&
           one->ifa_addr->sa_family == AF_INET;
@@ -89,7 +89,7 @@ void check_loopback() {
                     bound ? "the interface is down" : std::strerror(error)));
 }
 
-/// libpmix says nothing that a user could follow when descriptors run out.
+/// Checks the limit of open files. libpmix's own message for this failure is not understandable.
 void check_descriptors(int ranks) {
   rlimit limit = {};
   const rlim_t needed = 48 + 3 * static_cast<rlim_t>(ranks);
@@ -100,20 +100,20 @@ void check_descriptors(int ranks) {
                     needed, ranks, limit.rlim_max));
 }
 
-/// Different for each job with great probability: ranks derive the job's identity from it.
+/// Returns a name that is unique with great probability: ranks derive the job's identity from it.
 std::string new_job_name() {
   std::random_device random;
   return fmt::format("canele-run.{}.{:08x}{:08x}", getpid(), random(), random());
 }
 
-/// "0,1,2,...,n-1"
+/// Returns "0,1,2,...,n-1".
 std::string rank_list(int ranks) {
   std::string list = "0";
   for (int rank = 1; rank < ranks; ++rank) list += fmt::format(",{}", rank);
   return list;
 }
 
-// What follows runs on libpmix's thread.
+// The functions below run on libpmix's thread.
 
 pmix_status_t fence(const pmix_proc_t*, size_t, const pmix_info_t*, size_t, char* data, size_t size,
                     pmix_modex_cbfunc_t done, void* context) {
@@ -125,7 +125,7 @@ pmix_status_t connect_ranks(const pmix_proc_t*, size_t, const pmix_info_t*, size
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-/// Asked only for ranks of other hosts: there are none.
+/// Called only for ranks of other hosts: there are none.
 pmix_status_t get_remote(const pmix_proc_t*, const pmix_info_t*, size_t, pmix_modex_cbfunc_t, void*) {
   return PMIX_ERR_NOT_FOUND;
 }
@@ -136,7 +136,7 @@ pmix_status_t watch_events(pmix_status_t*, size_t, const pmix_info_t*, size_t, p
 
 pmix_status_t unwatch_events(pmix_status_t*, size_t, pmix_op_cbfunc_t, void*) { return PMIX_OPERATION_SUCCEEDED; }
 
-/// Events of ranks reach the other ranks of this host without us.
+/// libpmix delivers events of ranks to the other ranks of this host without us.
 pmix_status_t carry_event(pmix_status_t, const pmix_proc_t*, pmix_data_range_t, pmix_info_t*, size_t, pmix_op_cbfunc_t,
                           void*) {
   return PMIX_OPERATION_SUCCEEDED;
@@ -177,8 +177,8 @@ void Server::start(const std::string& directory) {
   check_descriptors(ranks_);
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) throw std::runtime_error(fmt::format("eventfd: {}", std::strerror(errno)));
-  // Job data in libpmix's shared-memory store hangs its readers if one of them is killed while it holds the lock;
-  // asking the server by socket does not.
+  // libpmix's shared-memory store of job data hangs its readers if one of them is killed while it holds the lock.
+  // Requests to the server by socket do not.
   setenv("PMIX_MCA_gds", "hash", 0);
   InfoList info;
   info.add(PMIX_SERVER_TMPDIR, directory);
@@ -256,7 +256,7 @@ std::vector<std::string> Server::environment(int rank, const std::vector<std::st
 
 void Server::wake() {
   const std::uint64_t one = 1;
-  // Fails only when the counter is full: then the loop is awake anyway.
+  // Fails only if the counter is full: then the loop is awake anyway.
   [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof one);
 }
 
@@ -282,7 +282,7 @@ void Server::tell_death(int rank, int exit_code) {
                               &done));
 }
 
-// On libpmix's thread.
+// Runs on libpmix's thread.
 
 pmix_status_t Server::on_joined(const pmix_proc_t*, void* client, pmix_info_t*, size_t, pmix_op_cbfunc_t, void*) {
   auto* self = static_cast<Client*>(client);

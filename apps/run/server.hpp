@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Server: the PMIx side of canele-run: tells each rank who it is, serves put/fence/get, hears of joins, leaves, aborts.
+// Server: the PMIx side of canele-run. Gives each rank its identity, serves put, fence and get, and records joins,
+// leaves and aborts.
 //
-// Who: main() opens it before the ranks start; Job asks it.
-// Threads: the functions below are for the main thread. libpmix calls the private half on its own thread, which only
-//      stores what it is told and rings wake_fd().
-// Surprise: a client stays blocked inside PMIx_Init, PMIx_Finalize and PMIx_Abort until the server has noted the call,
-//      so what joined() and left() say is always up to date when the process's end is seen.
+// main() opens it before the ranks start, and Job queries it. Threads: the public functions are for the main thread.
+// libpmix calls the private functions on its own thread, and they only store what they are told and signal wake_fd(). A
+// client stays blocked inside PMIx_Init, PMIx_Finalize and PMIx_Abort until the server has recorded the call. Hence
+// joined() and left() are always up to date when the process's end is seen.
 #pragma once
 
 #include <pmix.h>
@@ -25,9 +25,9 @@ namespace canele::run {
 
 class Server final : public RankServer {
  public:
-  /// Opens the server; its files go below `directory`. Throws std::runtime_error that says what failed.
-  /// It stays for the life of the process: libpmix's thread may call at any time, and PMIx_server_finalize (libpmix
-  /// 4.2.2) can wait for ever when a rank has died while it connected.
+  /// Opens the server; its files go below `directory`. Throws std::runtime_error, which says what failed. The server
+  /// stays for the life of the process: libpmix's thread may call at any time. PMIx_server_finalize (libpmix 4.2.2) can
+  /// wait for ever if a rank has died while it connected.
   static Server& open(int ranks, const std::string& directory);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -46,7 +46,7 @@ class Server final : public RankServer {
   void clear_wake() override;
   std::optional<AbortCall> take_abort() override;
 
-  /// By a PMIx event.
+  /// Reports by a PMIx event.
   void tell_death(int rank, int exit_code) override;
 
  private:

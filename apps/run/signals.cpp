@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// signalfd. See signals.hpp.
+// Signals by signalfd.
 #include "apps/run/signals.hpp"
 
 #include <fmt/format.h>

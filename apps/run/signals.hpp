@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Signals: turns the signals that canele-run cares for into a descriptor.
+// Signals: turns the signals that canele-run handles into a descriptor.
 //
-// Who: main() constructs it before any thread exists, so that all threads have them blocked; Job reads.
-// Threads: main thread only.
-// Surprise: a signal that was ignored at our start (nohup, a job in a script's background) stays ignored.
+// main() constructs it before any thread exists, so that all threads have the signals blocked. Main thread only. A
+// signal that was ignored at our start (nohup, a background job of a script) stays ignored.
 #pragma once
 
 #include <csignal>
@@ -19,9 +18,9 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
   int fd() const { return fd_; }
-  /// The next signal; 0 if there is none.
+  /// Returns the next signal; 0 if there is none.
   int take() const;
-  /// The mask that we were started with, which is the ranks' too.
+  /// Returns the mask that we were started with. The ranks start with it, too.
   const sigset_t& original() const { return original_; }
 
  private:

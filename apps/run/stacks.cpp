@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Stacks by gdb. See stacks.hpp.
+// Stacks by gdb.
 #include "apps/run/stacks.hpp"
 
 #include <fmt/format.h>

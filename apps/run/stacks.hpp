@@ -2,8 +2,8 @@
 //
 // Stacks: prints the stacks of ranks, one after the other, with gdb, on our stderr.
 //
-// Who: Job, when the time limit is reached under --stacks. Threads: main thread only.
-// Surprise: it does not wait: start_next() starts one gdb; the loop calls it again when that process has ended.
+// Job uses it when the time limit is reached under --stacks. Main thread only. It does not wait: start_next() starts
+// one gdb, and the loop calls it again when that process has ended.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ class Stacks {
     pid_t pid;
   };
   explicit Stacks(std::vector<Rank> ranks);
-  /// The process id of the gdb that now runs; 0 when there is nothing left to print.
+  /// Starts the next gdb. Returns its process id; 0 if there is nothing left to print.
   pid_t start_next();
 
  private:

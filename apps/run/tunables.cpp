@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tunables of glibc. See tunables.hpp.
+// Tunables of glibc.
 #include "apps/run/tunables.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The rules of ending. See verdict.hpp.
+// The rules of ending.
 #include "apps/run/verdict.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int code_for_unclean_end = 1;
 
-/// Of a call that aborts the job: neither 0 nor 256 may look like success.
+/// Translates the code of a call that aborts the job: neither 0 nor 256 may look like success.
 int as_exit_code(int code) {
   const int low = code & 0xff;
   return low == 0 ? 1 : low;
@@ -43,7 +43,7 @@ Verdict::Then Verdict::rank_ended(const RankEnd& end) {
   const auto fails = [&](int code, std::string what, Then then) {
     return fail({end.rank, end.pid, std::move(what)}, code, then);
   };
-  // Having left, or with no rank in the job yet, it leaves none waiting.
+  // A rank that has left, or that ends before any rank has joined, leaves no rank waiting.
   const Then unless_waited_for = end.left || !end.anyone_joined ? Then::wait_for_others : Then::end_job;
   if (WIFSIGNALED(end.status)) {
     const int number = WTERMSIG(end.status);

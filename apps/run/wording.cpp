@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Names of ranks and states. See wording.hpp.
+// Names of ranks and states.
 #include "apps/run/wording.hpp"
 
 #include <fmt/format.h>

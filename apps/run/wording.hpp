@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Wording: how messages name several ranks at once, so that one line says what would otherwise fill a screen.
-//
-// Who: Verdict, Job. Threads: any; no state. Surprise: none.
+// Wording: how messages name several ranks at once, so that one line says what would otherwise fill a screen. Any
+// thread; no state.
 #pragma once
 
 #include <map>
@@ -11,16 +10,17 @@
 
 namespace canele::run {
 
-/// "rank 3"; "ranks 0-2, 5"; "all 4 ranks", if these are all of several. In any order, none twice.
+/// Returns "rank 3"; "ranks 0-2, 5"; "all 4 ranks" if these are all of several. Takes them in any order, without
+/// duplicates.
 std::string name_ranks(std::vector<int> ranks, int of);
 
-/// "0-2,5": numbers in rising order, as the kernel writes sets of processing units.
+/// Returns "0-2,5": numbers in rising order, as the kernel writes sets of processing units.
 std::string name_numbers(const std::vector<int>& numbers, const char* between);
 
-/// What the letter of /proc/PID/stat means: "asleep", "stopped", ...
+/// Returns what the letter of /proc/PID/stat means: "asleep", "stopped", ...
 std::string name_state(char state);
 
-/// "rank 0 is asleep, ranks 1-3 are stopped", from states and the ranks in them.
+/// Returns "rank 0 is asleep, ranks 1-3 are stopped", from states and the ranks in them.
 std::string name_states(const std::map<char, std::vector<int>>& states, int of);
 
 }  // namespace canele::run

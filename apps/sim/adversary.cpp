@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What goes wrong; see adversary.hpp. Threads: one.
-// Surprise: each run has its own mixture: a kind of fault is absent in a part of the runs, so that it does not hide
-//      what another one would show.
+// Injects the faults. One thread.
+//
+// Each run has its own mixture of faults. Each kind is absent in a part of the runs, so that it does not hide what
+// another kind would show.
 #include "apps/sim/adversary.hpp"
 
 #include <algorithm>
@@ -64,7 +65,7 @@ void Adversary::plan_clogs() {
   }
 }
 
-/// Swizzle-clogging (FoundationDB): some ranks are clogged one after the other, and set free in another order.
+/// Swizzle-clogging (FoundationDB): clogs some ranks one after the other, and frees them in another order.
 void Adversary::swizzle() {
   ++done_["swizzle-clog"];
   Fabric& fabric = some_fabric();
@@ -115,7 +116,7 @@ void Adversary::plan_deaths() {
   }
 }
 
-/// Mostly, and soon. By dice of its own: other faults are what they would be without.
+/// Lets a killed rank return, mostly and soon. Uses dice of its own, so that all other faults stay the same.
 void Adversary::come_back(int rank) {
   const std::uint64_t after = returns_.under(slowest_return_ns);
   if (returns_.under(4) == 0) return;
@@ -132,7 +133,7 @@ void Adversary::plan_rails() {
     world_.timeline.at(some_time(), [this] {
       const int a = some_rank(), b = some_rank();
       Fabric& fabric = some_fabric();
-      if (a == b || fabric.is_memory()) return;  // who can cut memory?
+      if (a == b || fabric.is_memory()) return;  // memory has no connection to cut
       oracle_.forgive(a, b);
       note_loss(a, b);
       fabric.cut(a, b);
@@ -140,7 +141,7 @@ void Adversary::plan_rails() {
   }
 }
 
-/// From now on nothing new goes wrong.
+/// Stops injecting faults.
 void Adversary::end() {
   for (const auto& fabric : world_.fabrics()) fabric->rates = {};
   for (int rank = 0; rank < world_.options().ranks; ++rank) {
@@ -153,8 +154,9 @@ void Adversary::end() {
   }
 }
 
-/// Who lost the last rail in use while another one was coming up gives the peer up, and the peer hears of it only when
-/// it sends (docs/simulation.md, "Known"). Sooner or later a keep-alive ends such a connection.
+/// Cuts connections that only one side has given up. A rank gives a peer up if it loses the last rail in use while
+/// another one is being set up. The peer notices only when it sends (docs/simulation.md, "Known"). In a real job a
+/// keep-alive ends such a connection sooner or later.
 void Adversary::end_half_lost() {
   for (const auto& [a, b] : cut_) {
     if (gives_up(a, b) == gives_up(b, a)) continue;

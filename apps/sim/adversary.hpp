@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Adversary: plans what goes wrong in a world, and when it stops.
+// Adversary: plans what goes wrong in a world, and when it stops. One thread.
 //
-// Who: canele-sim. Threads: one.
-// Surprise: all faults end at `until_ns`; after that the world must come to rest (safety first, then liveness).
+// All faults end at `until_ns`. After that the world must come to rest (safety first, then liveness).
 #pragma once
 
 #include <algorithm>
@@ -19,20 +18,20 @@
 
 namespace canele::sim {
 
-/// How much of what; 1: as usual, 0: none.
+/// How frequent each kind of fault is; 1: as usual, 0: none.
 struct FaultPlan {
-  double network = 1;   ///< delays, back-pressure, pending sends, short writes, registration failures, duplicates
-  double clogs = 1;     ///< channels and ranks that are clogged, partitions
-  double starving = 1;  ///< workers that do not run, slow ranks, busy locks
-  double deaths = 0;    ///< ranks killed; some come back as another process
-  double rails = 0;     ///< rails cut
-  double hostile = 0;   ///< packets truncated and corrupted
-  double payload = 0;   ///< any bit of a packet flipped, in runs with checksums
-  double memory = 0;    ///< there is none for messages that must be kept
-  double buggify = 1;   ///< the engine itself takes rare ways
+  double network = 1;   ///< delays, back-pressure, pending sends, short writes, registration failures, duplicates.
+  double clogs = 1;     ///< channels and ranks that are clogged, partitions.
+  double starving = 1;  ///< workers that do not run, slow ranks, busy locks.
+  double deaths = 0;    ///< ranks killed; some return as another process.
+  double rails = 0;     ///< rails cut.
+  double hostile = 0;   ///< packets truncated and corrupted.
+  double payload = 0;   ///< any bit of a packet flipped, in runs with checksums.
+  double memory = 0;    ///< no memory for messages that must be kept.
+  double buggify = 1;   ///< the engine itself takes rare paths.
 };
 
-/// The kinds by the names that people give them.
+/// The kinds of faults with their names for the user.
 struct FaultKind {
   const char* name;
   double FaultPlan::*weight;
@@ -50,11 +49,11 @@ inline constexpr std::array<FaultKind, 9> fault_kinds = {{{"network", &FaultPlan
 class Adversary {
  public:
   Adversary(World& world, Oracle& oracle, FaultPlan plan, std::uint64_t until_ns);
-  /// Sets the rates, and puts what happens once on the timeline.
+  /// Sets the rates, and schedules the single faults on the timeline.
   void begin();
-  /// Two ranks may have lost a rail.
+  /// Records that two ranks may have lost a rail.
   void note_loss(int a, int b) { cut_.insert({std::min(a, b), std::max(a, b)}); }
-  /// What was done, by kind.
+  /// Returns the injected faults, by kind.
   std::map<std::string, std::uint64_t> injected() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What an engine keeps twice; see audit.hpp (who, threads, surprise).
+// Checks what an engine keeps twice.
 #include "apps/sim/audit.hpp"
 
 #include <map>
@@ -35,10 +35,11 @@ std::uint64_t withheld_to(const comm::Peer& peer) {
   return count;
 }
 
-/// Credit is what has been lent, what is kept has been charged, and all of it is below the limit.
+/// Checks the credit: the sum of what is lent to peers, the charge of stored messages, and that the loan is below the
+/// limit.
 std::string audit_credit(comm::Engine& engine) {
   std::map<const comm::Peer*, std::uint64_t> stored;
-  bool dropping = false;  // a group that is over holds what it is about to drop
+  bool dropping = false;  // a group that has ended holds what it is about to drop
   for (std::uint32_t i = 0; i < engine.sessions.size(); ++i) {
     const auto* const group = static_cast<const comm::collectives::Group*>(engine.sessions.at(i).collectives.get());
     dropping = dropping || (group != nullptr && group->over());
@@ -54,7 +55,7 @@ std::string audit_credit(comm::Engine& engine) {
   for (const auto& peer : engine.active_peers) {
     const comm::Allowance& allowance = peer->allowance;
     const std::string from = " of rank " + std::to_string(peer->rank);
-    // Only the table shows what it keeps.
+    // Only the table gives access to what it stores.
     if (engine.matcher.is_table() && !dropping)
       wrong += differ("charge of what is kept" + from, allowance.stored, stored[peer.get()]);
     if (allowance.window() > allowance.lent) wrong += "more was granted than lent, by the account" + from + "; ";

@@ -2,8 +2,8 @@
 //
 // Audit: what an engine keeps twice must agree.
 //
-// Who: the world, when a rank's body is over. Threads: a fiber of that rank.
-// Surprise: a leak of a window's bytes stops nobody in a short run; here it is seen at once.
+// The world calls it when a rank's body has ended, in a fiber of that rank (one thread). A leak of a window's bytes
+// stops no rank in a short run; this check finds it at once.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class Engine;
 
 namespace canele::sim {
 
-/// "" or what does not agree.
+/// Returns what does not agree, or "".
 std::string audit(comm::Engine& engine);
 
 }  // namespace canele::sim

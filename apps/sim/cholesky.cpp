@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The world, the run and its figures; see cholesky.hpp (who, threads).
-// Surprise: the clock starts when all receives of all ranks are posted, and stops at the end of the last task: what a
-//      runtime's user would measure.
+// The world, the run and its figures.
+//
+// The clock starts when all receives of all ranks are posted, and stops at the end of the last task. This is what a
+// runtime's user would measure.
 #include "apps/sim/cholesky.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ WorldOptions world_for(const RunOptions& options) {
   return world;
 }
 
-/// The squarest grid of so many ranks.
+/// Returns the layout on the squarest grid of `ranks` ranks.
 cholesky::Layout layout_for(const CholeskyOptions& options, int ranks) {
   const int rows = cholesky::squarest_rows(ranks);
   return {options.tiles * options.tile, options.tile, rows, ranks / rows};
@@ -60,7 +61,7 @@ Figures figures_of(const World& world, const CholeskyOptions& options, const Ran
   return f;
 }
 
-/// One line, for people and for apps/sim/plots/cholesky.py.
+/// Returns the figures as one line, for the user and for apps/sim/cholesky_plots.py.
 std::string report(const RunOptions& run, const cholesky::Layout& layout, int ranks, const Figures& f) {
   const CholeskyOptions& o = run.cholesky;
   const auto each = [](std::uint64_t sum, std::uint64_t count) {

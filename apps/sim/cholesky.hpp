@@ -3,9 +3,9 @@
 // The communication of a tile Cholesky on P x Q ranks: real messages of the real engine between tasks that only take
 // time.
 //
-// Who: canele-sim. Threads: one.
-// Surprise: graph and layout are those of apps/cholesky; what a task, the network and a comparison take is the model's.
-//      Nothing goes wrong here: it is there to be measured, and virtual time measures the same everywhere.
+// One thread. Graph and layout are those of apps/cholesky. The times of a task, of the network and of a comparison are
+// the model's. No faults are injected: the workload is for measurements, and virtual time gives the same result
+// everywhere.
 #pragma once
 
 #include "apps/sim/run.hpp"

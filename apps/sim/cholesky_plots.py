@@ -3,8 +3,9 @@
 """The figures of docs/simulation.md about the tile Cholesky: runs canele-sim, prints a table, draws the plots.
 
 Usage: cholesky_plots.py [--sim PROGRAM] [--jobs N] [--into DIRECTORY] [--results FILE] [--quick]
-Who: people, by hand; about 40 minutes on two cores. Needs python3-matplotlib for the plots only.
-Surprise: runs that --results holds already are not repeated, so that it can be stopped and called again.
+
+Run by hand; takes about 40 minutes on two cores. Needs python3-matplotlib for the plots only. Runs that --results
+already holds are not repeated, so that the script can be stopped and called again.
 """
 import argparse
 import concurrent.futures
@@ -13,7 +14,7 @@ import subprocess
 import sys
 
 LIST = "--shuffled --setting CANELE_MATCHER=list --comparison-ns"
-# plot: (title, ranks, tiles, {label: options}); the first label is what the others are compared with
+# plot: (title, ranks, tiles, {label: options}). The first label is the base of the comparison.
 PLOTS = {
     "multicast-4": ("4 nodes: a tile to its readers", 4, (20, 40, 80, 120),
                     {"sends": "--way sends", "multicast": "--way auto"}),
@@ -37,7 +38,7 @@ PLOTS = {
     "strategy-64": ("64 nodes: strategies", 64, (50, 100),
                     {"fifo": "--way auto --strategy fifo", "aggregate": "--way auto"}),
 }
-NOT_DRAWN = ("multicast-4", "matching-4", "strategy-64", "mpi-like-196")  # tables say as much
+NOT_DRAWN = ("multicast-4", "matching-4", "strategy-64", "mpi-like-196")  # a table is enough for these
 QUICK = {"multicast-64": (50,), "strategy-64": (50,)}
 
 
@@ -46,7 +47,7 @@ def command(ranks, tiles, options):
 
 
 def run(sim, arguments):
-    """The figures of one run, as text to text."""
+    """Returns the line of figures of one run."""
     done = subprocess.run([sim, *arguments.split()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("cholesky:")]
     if done.returncode != 0 or len(lines) != 1:
@@ -79,7 +80,7 @@ def figure(line, name):
 
 
 def print_table(name, title, tiles, rows):
-    """rows: label to lines of canele-sim, by tiles."""
+    """Prints a table. rows: label to lines of canele-sim, by tiles."""
     print(f"\n{title} ({name})\n")
     print("| matrix | " + " | ".join(rows) + " |")
     print("|---" * (len(rows) + 1) + "|")
@@ -94,9 +95,9 @@ def print_table(name, title, tiles, rows):
 
 
 def draw(path, title, tiles, rows):
-    import matplotlib  # only those who draw need it
+    import matplotlib  # needed for drawing only
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "canele"  # the same file for the same figures
+    matplotlib.rcParams["svg.hashsalt"] = "canele"  # equal figures give equal files
     from matplotlib import pyplot
     shape, axes = pyplot.subplots(figsize=(5, 3.2))
     for label, lines in rows.items():

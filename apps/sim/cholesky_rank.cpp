@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a rank does; see cholesky_rank.hpp (who, threads).
-// Surprise: where nothing but its own thread makes progress (`test_ns`), that thread asks for each thing it waits for
-// in
-//      turn, as a runtime on top of MPI_Test does: the more it waits for, the later it hears.
+// The tasks and messages of one rank.
+//
+// If only its own thread makes progress (`test_ns`), this thread tests each thing it waits for in turn, as a runtime on
+// top of MPI_Test does. The more it waits for, the later it notices an event.
 #include "apps/sim/cholesky_rank.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void CholeskyRank::run(canele_engine_t* engine) {
   read_counters(engine);
 }
 
-/// Until all its tasks have run, and the library has let go of everything.
+/// Runs until all its tasks have run and the library no longer uses any memory of this rank.
 void CholeskyRank::serve() {
   Scheduler& scheduler = job_.world.scheduler;
   while (!is_over()) {
@@ -59,7 +59,7 @@ void CholeskyRank::serve() {
   }
 }
 
-/// All it reads.
+/// Posts the receives of all tiles that this rank reads.
 void CholeskyRank::post_receives() {
   const Layout& layout = job_.layout;
   for (int column = 0; column < layout.tiles(); ++column) {
@@ -186,7 +186,7 @@ void CholeskyRank::finish(const Task& task) {
   job_.world.scheduler.wake(*thread_);
 }
 
-/// Operations of the four kernels, and how well a core does them, dgemm being the best.
+/// Returns the duration of a task: the operations of its kernel, and how well a core performs them relative to dgemm.
 std::uint64_t CholeskyRank::duration_of(const Task& task) const {
   const double n = job_.options.tile, cube = n * n * n;
   const bool diagonal = task.tile.row == task.tile.column;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One rank of a simulated Cholesky: cores that are busy for as long as a task takes, and a thread that posts what the
-// library is to move, as StarPU's communication thread does.
+// One rank of a simulated Cholesky. Its cores are busy for as long as a task takes, and a thread posts messages, like
+// StarPU's communication thread.
 //
-// Who: the workload cholesky. Threads: run() in the main fiber of the rank; arrivals are told on its worker's.
-// Surprise: all receives of a rank are posted before the first task, as StarPU's are; and all of them have the same
-//      memory but for a head of 16 bytes that says which tile came, for nobody computes with the rest.
+// Threads: run() runs in the main fiber of the rank; arrivals are reported on its worker's fiber. All receives of a
+// rank are posted before the first task, as StarPU's are. All of them share one memory, because no task computes with
+// the data. Only a head of 16 bytes, which says which tile has arrived, is separate.
 //
 //     end of a task (timeline) ─▶ Graph ─▶ ready_ ─▶ a free core
 //              └─ tile finished ─▶ to_send_ ─▶ main fiber: multicast or sends
@@ -42,18 +42,18 @@ class CholeskyRank {
   CholeskyRank(const CholeskyRank&) = delete;
   void run(canele_engine_t* engine);
 
-  /// What it waits for, for people.
+  /// Returns what the rank waits for, as text.
   std::string state() const;
-  /// When its last task ended.
+  /// Returns when its last task ended.
   std::uint64_t ended_at() const { return ended_at_; }
-  std::uint64_t busy_ns() const { return busy_ns_; }  ///< all cores
+  std::uint64_t busy_ns() const { return busy_ns_; }  ///< sum over all cores
   std::size_t receives() const { return receives_.size(); }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::uint64_t bytes_forwarded() const { return bytes_forwarded_; }
   std::uint64_t packets() const { return packets_; }
 
  private:
-  /// What is sent in front of each tile.
+  /// Sent in front of each tile.
   struct Head {
     std::int32_t row, column;
     std::uint64_t magic;
@@ -89,8 +89,8 @@ class CholeskyRank {
   int free_cores_;
   cholesky::ReadyTasks ready_;
   std::deque<cholesky::TileIndex> to_send_;
-  std::deque<Transfer> receives_, sends_;  ///< they must not move
-  std::vector<std::byte> values_, sink_;   ///< of all tiles that are sent, that come
+  std::deque<Transfer> receives_, sends_;  ///< deques, because requests must not move
+  std::vector<std::byte> values_, sink_;   ///< memory of all tiles sent, and of all tiles received
   std::size_t under_way_ = 0;
   canele_session_t* session_ = nullptr;
   Scheduler::Thread* thread_ = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The cluster; see cluster.hpp (who, threads, surprise).
+// The modelled cluster.
 #include "apps/sim/cluster.hpp"
 
 #include <cmath>
@@ -15,7 +15,7 @@ WorldOptions cluster_of(const RunOptions& options, int ranks) {
   world.strategy = chosen.strategy;
   world.verbose = options.verbose;
   world.trace_events = options.trace_events;
-  world.settings = {"CANELE_SPIN=0"};  // most of the simulator's own time; a wake-up takes 2.5 us
+  world.settings = {"CANELE_SPIN=0"};  // spinning takes most of the simulator's own time; a wake-up takes 2.5 us
   world.settings.insert(world.settings.end(), options.settings.begin(), options.settings.end());
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
   Network card;

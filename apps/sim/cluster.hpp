@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The cluster of the workloads that are there to be measured: a rank per node, with a network card that reaches the
-// others' memory. Who: these workloads. Threads: one. Surprise: what the card costs is what the engine is told it
-// costs.
+// The cluster of the workloads for measurements: one rank per node, with a network card that reaches the other ranks'
+// memory.
+//
+// One thread. The engine is told exactly the costs that the card has.
 #pragma once
 
 #include "apps/sim/run.hpp"
@@ -10,7 +11,7 @@
 
 namespace canele::sim {
 
-/// The network, strategy and settings of the options; without faults.
+/// Returns the network, strategy and settings of the options, without faults.
 WorldOptions cluster_of(const RunOptions& options, int ranks);
 
 }  // namespace canele::sim

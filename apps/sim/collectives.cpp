@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The workload of collectives; see collectives.hpp (who, threads).
-// Surprise: a rank that comes back as another process does nothing: the groups that had the old one are over.
+// The workload of collectives.
+//
+// A rank that returns as another process does nothing, because the groups that had the old process have ended.
 #include "apps/sim/collectives.hpp"
 
 #include <canele/collectives.h>
@@ -25,7 +26,7 @@ using Words = std::vector<std::int64_t>;
 
 constexpr int operations = static_cast<int>(Operation::exscan) + 1;
 
-/// One collective, as all of its group know it.
+/// One collective, as all ranks of its group know it.
 struct Round {
   int number = 0, group = 0, root = 0;
   Operation operation = Operation::barrier;
@@ -35,7 +36,7 @@ struct Round {
 
 /// What all ranks do, drawn once.
 struct CollectivePlan {
-  std::vector<int> some;  ///< the second group; the first has all
+  std::vector<int> some;  ///< ranks of the second group; the first group has all ranks
   std::vector<Round> rounds;
 
   CollectivePlan(int ranks, int wanted, Dice dice) {
@@ -63,13 +64,13 @@ struct CollectivePlan {
   }
 };
 
-/// Word i of what position p gives to position q.
+/// Returns word i of what position p gives to position q.
 std::int64_t given(const Round& round, int p, int q, std::size_t i) {
   return std::int64_t{1'000'003} * round.number + std::int64_t{1009} * p + std::int64_t{31} * q +
          static_cast<std::int64_t>(i);
 }
 
-/// The same, of the positions [0, end) together.
+/// Returns the sum of word i over the positions [0, end).
 std::int64_t together(const Round& round, int end, int q, std::size_t i) {
   return end * given(round, 0, q, i) + std::int64_t{1009} * end * (end - 1) / 2;
 }
@@ -165,7 +166,7 @@ class CollectiveRank {
     return CANELE_EINVAL;
   }
 
-  /// Waits for one of those under way, any of them.
+  /// Waits for one of the pending collectives, chosen at random.
   void end_one() {
     const auto which = under_way_.begin() + static_cast<std::ptrdiff_t>(dice_.under(under_way_.size()));
     const std::unique_ptr<Pending> one = std::move(*which);
@@ -193,7 +194,7 @@ class CollectiveRank {
                     std::string(comm::collectives::name_of(one.round.operation)) + "): " + what);
   }
 
-  /// Every word that the operation gives to this position.
+  /// Checks every word that the operation gives to this position.
   void check(const Pending& one) {
     const Round& r = one.round;
     const int p = one.position, n = one.size;
@@ -229,7 +230,7 @@ class CollectiveRank {
   bool given_up_[2] = {false, false};
 };
 
-/// Each rank that has not come to an end, and what it waits for.
+/// Returns each rank that has not ended, and what it waits for.
 std::string waits_for(const World& world, const std::vector<std::unique_ptr<CollectiveRank>>& ranks) {
   std::string text;
   for (int rank = 0; rank < world.options().ranks; ++rank) {
@@ -250,7 +251,7 @@ Outcome run_collectives(const RunOptions& options) {
   const Plan no_messages;
   Oracle oracle(world, no_messages);
   FaultPlan faults = options.faults;
-  faults.hostile = 0;  // what is damaged without a checksum is as good as data
+  faults.hostile = 0;  // without a checksum, damaged data cannot be told from good data
   Adversary adversary(world, oracle, faults, options.ticks >> dice.under(8));
   world.on_spoiled = [&](int from, int to) { adversary.note_loss(from, to); };
   std::vector<std::unique_ptr<CollectiveRank>> ranks;
@@ -261,7 +262,7 @@ Outcome run_collectives(const RunOptions& options) {
   adversary.begin();
   begin_buggify(options.seed, options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3), options.faults.memory / 3);
   world.start([&](int rank, canele_engine_t* engine) {
-    if (world.life(rank) == 0) ranks[static_cast<std::size_t>(rank)]->run(engine);  // who comes back has missed it
+    if (world.life(rank) == 0) ranks[static_cast<std::size_t>(rank)]->run(engine);  // a rank that returns has missed it
   });
   const bool rest = world.run(options.ticks + options.patience);
   end_buggify();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives at random, in two groups, several at a time, waited for in any order, while everything goes wrong.
+// Random collectives in two groups, several at a time, waited for in any order, while all kinds of faults happen. One
+// thread.
 //
-// Who: canele-sim. Threads: one.
-// Surprise: a rank that has seen an error begins nothing more in that group; the others must hear of it and end, too.
-//     In the other group, if that has not lost a rank, all goes on.
+// A rank that has seen an error starts nothing more in that group. The other ranks must be informed of the error and
+// end, too. The other group continues if it has not lost a rank.
 //
 //   seed ──▶ rounds: group, operation, root, length, algorithm      the same for all ranks
 //        └─▶ each rank: when it starts them, how many at a time, which it waits for first
 //
-// What every word of a result must be follows from round, position and place alone.
+// Round, position and place determine every word of a result.
 #pragma once
 
 #include "apps/sim/run.hpp"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Engines on modelled cores. See core_engines.hpp (who, threads, picture).
-// Surprise: ranks know the end of a round by a barrier of the library, whose waits are what its engines hear of.
+// Engines on modelled cores.
+//
+// Ranks learn the end of a round by a barrier of the library. The waits in this barrier are what the engines learn
+// from.
 #include "apps/sim/core_engines.hpp"
 
 #include <canele/collectives.h>
@@ -20,10 +22,10 @@ namespace {
 
 using comm::collectives::Operation;
 
-/// What all ranks agree on, outside of the engines.
+/// State that all ranks share outside of the engines.
 struct Rounds {
   std::uint64_t begins_ns = 0;
-  int last = -1;  ///< that somebody has ended
+  int last = -1;  ///< the last round that a rank has ended
 };
 
 class Body {
@@ -44,7 +46,7 @@ class Body {
       const double call_ns = static_cast<double>(world_.now_ns() - from);
       compute();
       if (canele_wait(&request, nullptr) != CANELE_OK) return world_.complain(canele_error_detail());
-      world_.scheduler.pause_for(0);  // what it has worked has passed
+      world_.scheduler.pause_for(0);  // lets the time that it has worked pass
       ended(round, call_ns);
     }
     if (course_.operation != Operation::scan) note_split(rank, group);
@@ -52,16 +54,16 @@ class Body {
   }
 
  private:
-  /// On this rank; of the ranks the last one counts, of the rounds, too.
+  /// Records the end of a round on this rank. The last rank counts, and the last round.
   void ended(int round, double call_ns) {
     if (std::exchange(rounds_.last, round) != round) times_.end_ns = times_.call_ns = 0;
     times_.end_ns = std::max(times_.end_ns, static_cast<double>(world_.now_ns() - rounds_.begins_ns));
     times_.call_ns = std::max(times_.call_ns, call_ns);
   }
 
-  /// All go on at the same date, which the first one to know that all have come sets.
+  /// Lets all ranks continue at the same time. The first rank that leaves the barrier sets that time.
   void meet(canele_group_t* group) {
-    constexpr std::uint64_t gap_ns = 500'000;  // in which workers fall asleep
+    constexpr std::uint64_t gap_ns = 500'000;  // long enough for workers to fall asleep
     canele_collective_options_t options{};
     options.struct_size = sizeof options;
     options.blocking = 1;
@@ -71,7 +73,7 @@ class Body {
   }
 
   void compute() {
-    constexpr std::uint64_t at_a_time = 50'000;  // then another thread of the core may have its turn
+    constexpr std::uint64_t at_a_time = 50'000;  // then another thread of the core may get its turn
     for (auto left = static_cast<std::uint64_t>(course_.computation_ns); left > 0;) {
       const std::uint64_t now = std::min(left, at_a_time);
       world_.scheduler.spend(now);

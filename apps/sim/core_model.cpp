@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Virtual time on modelled cores. See core_model.hpp (who, threads, picture).
-// Surprise: what a rank does to its own memory takes no time: the unit of the published model is a message, with all
-// that
-//     belongs to it. Steps that are held back (a rank's, until its thread comes to them; a level's, if levels are kept
-//     apart) are messages, therefore: nothing else is worth it.
+// Virtual time on modelled cores.
+//
+// What a rank does to its own memory takes no time: the unit of the published model is a message with all that belongs
+// to it. Steps may be held back: a rank's until its thread reaches them, or a level's if levels are kept apart. Only
+// messages are held back, because no other step takes time.
 #include "apps/sim/core_model.hpp"
 
 #include <algorithm>
@@ -28,11 +28,11 @@ using comm::collectives::Step;
 using comm::collectives::StepId;
 namespace placement = comm::collectives::placement;
 
-/// A core, or several that take from one queue.
+/// A core, or several cores that take tasks from one queue.
 struct Lane {
   std::uint32_t idle = 1;
   bool communicates = false;
-  std::deque<std::size_t> queue;  // of tasks; one that another lane has begun meanwhile is passed over
+  std::deque<std::size_t> queue;  // indexes of tasks; a task that another lane has begun meanwhile is skipped
 };
 
 struct Transfer {
@@ -45,33 +45,33 @@ struct Transfer {
 
 enum class TaskKind : std::uint8_t { compute, copy, copy_out, copy_in, notice };
 
-/// What a core executes at a time.
+/// Work that occupies one core.
 struct CoreTask {
   TaskKind kind;
   std::size_t rank;
   Transfer* message;
-  StepId step;  // notice: that ends
+  StepId step;  // notice: the step that ends
   double ns;
   bool begun = false;
 };
 
 struct CoreEvent {
   double when;
-  std::uint64_t order;  // of equal moments the one that was known first
+  std::uint64_t order;  // of equal times, the event that was known first
   std::size_t task, lane;
   Transfer* carried = nullptr;  // by the cards
-  bool reached = false;         // the other one, which takes it in now; else it is there
+  bool reached = false;         // true: it has reached the other card, which takes it in now; false: it has arrived
   bool operator<(const CoreEvent& other) const { return std::tie(when, order) > std::tie(other.when, other.order); }
 };
 
 struct CoreRank {
   std::vector<std::uint32_t> needs;
-  std::size_t left = 0;       // steps
-  std::size_t late_left = 0;  // messages
+  std::size_t left = 0;       // steps.
+  std::size_t late_left = 0;  // messages.
   std::uint32_t sends = 0;
   bool computing = false, computed = false;
-  std::vector<StepId> held;     // until its thread has come so far
-  std::deque<StepId> windowed;  // sends beyond the window
+  std::vector<StepId> held;     // until its thread has reached them.
+  std::deque<StepId> windowed;  // sends beyond the window.
 };
 
 class CoreModel {
@@ -123,7 +123,7 @@ class CoreModel {
   bool is_late(const Step& step) const { return step.level != 0 && step.level <= course_.split; }
   static bool is_message(const Step& step) { return step.action == Action::send || step.action == Action::receive; }
   std::size_t node_of(std::size_t rank) const { return rank / machine_.ranks; }
-  /// A rank's own core has its number.
+  /// Returns the lane of a rank. A rank's own core has the rank's number.
   std::size_t lane_of(std::size_t rank, bool late) const { return late ? rank : communicates_on_[rank]; }
   static std::uint32_t level_of(std::size_t a, std::size_t b) {
     return static_cast<std::uint32_t>(std::countr_zero(std::max(a, b)));
@@ -137,9 +137,9 @@ class CoreModel {
   std::vector<std::size_t> communicates_on_;  // lane, by rank
   std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, Transfer> messages_;
   std::deque<CoreTask> tasks_;
-  std::vector<double> out_free_, in_free_;       // of the cards, by node
-  std::vector<std::size_t> level_left_;          // messages that are not late
-  std::vector<std::vector<Transfer*>> waiting_;  // by level, for the levels before
+  std::vector<double> out_free_, in_free_;       // of the cards, by node.
+  std::vector<std::size_t> level_left_;          // messages that are not late.
+  std::vector<std::vector<Transfer*>> waiting_;  // by level, for the levels before.
   std::priority_queue<CoreEvent> events_;
   double now_ = 0, busy_ = 0;
   std::uint64_t order_ = 0;
@@ -183,8 +183,8 @@ void CoreModel::count(std::size_t rank) {
   own.left = own.needs.size();
 }
 
-/// What needs nothing starts, in the order of the schedules; then the threads go on to compute, or to their late steps.
-/// All receives are posted before anything is sent, so that no rank is ahead for its number.
+/// Starts the steps that need nothing, in the order of the schedules. The threads then compute, or execute their late
+/// steps. All receives are posted before anything is sent, so that the rank number gives no rank an advantage.
 void CoreModel::call() {
   std::vector<std::vector<StepId>> ready(ranks_.size());
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -250,7 +250,7 @@ std::size_t CoreModel::make(const CoreTask& task) {
 }
 
 void CoreModel::offer(std::size_t task, std::size_t lane) {
-  if (tasks_[task].begun) return;  // by the other side's
+  if (tasks_[task].begun) return;  // begun on the other side's lane
   lanes_[lane].idle > 0 ? begin(task, lane) : lanes_[lane].queue.push_back(task);
 }
 
@@ -260,19 +260,20 @@ void CoreModel::begin(std::size_t id, std::size_t lane) {
   --lanes_[lane].idle;
   events_.push({now_ + task.ns, order_++, id, lane});
   if (task.kind != TaskKind::copy_out) return;
-  // From now on there is something to be taken out of the memory between them.
+  // From now on the receiver can copy from the memory between the ranks.
   Transfer* const message = task.message;
   offer(make({TaskKind::copy_in, message->to, message, no_step, task.ns}), lane_of(message->to, message->late));
 }
 
-/// For messages of the calling thread before it has come to them, and of the others before it has handed them over.
+/// Tells whether a message is held: one of the calling thread until the thread reaches it, and any other one until the
+/// thread has handed it over.
 bool CoreModel::is_held(std::size_t rank, const Step& step) const {
   if (!is_message(step)) return false;
   const CoreRank& own = ranks_[rank];
   return course_.late_first ? !is_late(step) && own.late_left > 0 : is_late(step) && !own.computed;
 }
 
-/// The thread has come so far.
+/// Starts the held steps when the thread has reached them.
 void CoreModel::let_go(std::size_t rank) {
   CoreRank& own = ranks_[rank];
   std::vector<StepId> held;
@@ -296,7 +297,7 @@ void CoreModel::start(std::size_t rank, StepId id) {
   join(rank, id);
 }
 
-/// One side of a message is ready.
+/// Makes one side of a message ready.
 void CoreModel::join(std::size_t rank, StepId id) {
   const Step& step = step_of(rank, id);
   const auto peer = static_cast<std::size_t>(step.peer);
@@ -327,7 +328,7 @@ void CoreModel::launch(Transfer& message) {
   for (const std::size_t rank : {message.to, message.from}) offer(task, lane_of(rank, message.late));
 }
 
-/// One card sends its messages one after the other, the other takes in what reaches it likewise.
+/// Carries a message: a card sends its messages one after the other, and the other card takes them in likewise.
 void CoreModel::carry(Transfer& message) {
   double& free = out_free_[node_of(message.from)];
   const double begin = std::max(now_, free);
@@ -383,7 +384,7 @@ std::uint32_t communication_core(const CoreMachine& machine, std::uint32_t rank)
   const std::uint32_t cores = machine.cores, ranks = machine.ranks, left = cores - ranks;
   if (machine.placing == Placing::numa) return placement::core_of(placement::Policy::numa, cores, ranks, rank);
   if (machine.placing == Placing::odd_even) return placement::core_of(placement::Policy::odd_even, cores, ranks, rank);
-  // Those that are left are the last ones of `left` equal parts of the node.
+  // The cores that are left are the last ones of `left` equal parts of the node.
   const std::uint32_t part = placement::own_core_of(cores, ranks, rank) * left / cores;
   return ((part + 1) * cores + left - 1) / left - 1;
 }

@@ -2,10 +2,9 @@
 //
 // Core model: the schedules of a collective on modelled cores and network cards, while the ranks compute.
 //
-// Who: the workload cores. Threads: one; no chance in it.
-// Surprise: no engine runs here, only its schedules (comm/collectives): all steps, what each waits for, and which are
-//     for the calling thread. What is modelled is who executes a message, and that a core executes one at a time. With
-//     engines: core_engines.hpp.
+// One thread; nothing is random. No engine runs here, only its schedules (comm/collectives): all steps, what each waits
+// for, and which are for the calling thread. The model decides which core executes a message, and a core executes one
+// at a time. With engines: core_engines.hpp.
 //
 //   a rank's own core   call ─ late steps? ─▶ computation ─▶ wait ─ late steps?      first with reductions and gathers,
 //   communication core  ░░ its other steps, and those of all ranks placed on it ░░   last with broadcasts and scatters
@@ -21,13 +20,14 @@
 
 namespace canele::sim {
 
-/// Where the steps of a rank run that are not for its calling thread: by comm/collectives/placement.hpp; on the next
-/// core after its own that is left (what the published trace of numa shows, other than its formula); or on any core of
-/// the node that is left, whichever is free.
+/// Where the steps of a rank run that are not for its calling thread. numa and odd_even follow
+/// comm/collectives/placement.hpp. nearest: on the next remaining core after the rank's own (as in the published trace
+/// of numa, which differs from its formula). shared: on any remaining core of the node, whichever is free. bind: on the
+/// rank's own core.
 enum class Placing : std::uint8_t { bind, numa, nearest, odd_even, shared };
 
 struct CoreMachine {
-  std::uint32_t nodes = 1, cores = 64, ranks = 51;  ///< of a node
+  std::uint32_t nodes = 1, cores = 64, ranks = 51;  ///< cores and ranks of a node
   Placing placing = Placing::shared;
   double byte_ns = 0.1;  ///< copied by a core
   bool two_copies = false;
@@ -35,23 +35,23 @@ struct CoreMachine {
 };
 
 struct CoreCourse {
-  std::uint32_t split = 0;  ///< levels that are for the calling thread: late steps
-  bool late_first = false;  ///< late steps come before the others of their rank, and before it computes; else after it
+  std::uint32_t split = 0;    ///< levels that are for the calling thread: late steps
+  bool late_first = false;    ///< late steps precede the rank's other steps and its computation; else they follow it.
   double computation_ns = 0;  ///< of each rank, between call and wait
-  /// Of a binomial tree from rank 0: levels are kept apart on the communication cores. 1: the leaves' first, -1: last,
-  /// 0: a message starts when it can.
+  /// Keeps the levels of a binomial tree from rank 0 apart on the communication cores. 1: the leaves' level first, -1:
+  /// last, 0: a message starts when it can.
   int levels_apart = 0;
 };
 
 struct CoreTimes {
   double end_ns = 0;   ///< of the last rank
-  double busy_ns = 0;  ///< of all communication cores together
+  double busy_ns = 0;  ///< sum over all communication cores
 };
 
-/// Of the node, for what rank number `rank` of it does not do on its own core; neither bind nor shared.
+/// Returns the node's core for what rank `rank` does not do on its own core. Not for bind and shared.
 std::uint32_t communication_core(const CoreMachine& machine, std::uint32_t rank);
 
-/// All ranks call at time 0. The schedules are those of nodes * ranks ranks, node by node.
+/// Simulates a collective that all ranks call at time 0. The schedules are those of nodes * ranks ranks, node by node.
 CoreTimes run_on_cores(const CoreMachine& machine, const CoreCourse& course,
                        const std::vector<comm::collectives::Schedule>& schedules);
 

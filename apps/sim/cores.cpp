@@ -3,9 +3,8 @@
 // Collectives on modelled cores: overlapped times by number of ranks, split and placing, beside the model of split
 // trees (comm/collectives/split_tree.hpp). See core_model.hpp for what is simulated.
 //
-// Who: canele-sim. Threads: one.
-// Surprise: times are in units of one message of the buffer, as the model's. The computation is what would hide the
-//     blocking collective on all cores of a node, done by fewer; how long that takes is simulated, too.
+// One thread. Times are in units of one message of the buffer, like the model's. The computation is sized to hide the
+// blocking collective on all cores of a node, and fewer cores execute it; how long that takes is simulated, too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,14 +34,14 @@ constexpr std::array<const char*, 5> placing_names = {"bind", "numa", "nearest",
 struct Row {
   Placing placing = Placing::shared;
   std::uint32_t ranks = 0;
-  double computation = 0, alone = 0;  ///< alone: S = 0, nobody computes
+  double computation = 0, alone = 0;  ///< alone: S = 0 and no rank computes
   std::vector<double> overlapped;     ///< by split
-  std::vector<double> model;          ///< the same; empty: there is none
-  double busy = 0;                    ///< communication cores, of the time alone
-  double automatic = 0;               ///< engines: where they choose the split
-  std::uint32_t chosen = 0;           ///< the one that most of them have chosen
+  std::vector<double> model;          ///< by split; empty: there is no model
+  double busy = 0;                    ///< busy share of the communication cores in the time `alone`
+  double automatic = 0;               ///< engines: the time if they choose the split
+  std::uint32_t chosen = 0;           ///< the split that most of them have chosen
 
-  /// Reynier's, of the first split: 0: overlapped, 1: one after the other.
+  /// Returns Reynier's overhead ratio of the first split: 0: overlapped, 1: one after the other.
   double r_overhead() const {
     const double less = std::min(computation, alone);
     const double more = overlapped.front() - std::max(computation, alone);
@@ -51,7 +50,7 @@ struct Row {
   }
 };
 
-/// The place of the least; of equal ones the first.
+/// Returns the index of the least time; of equal ones the first.
 std::size_t best_of(const std::vector<double>& times) {
   constexpr double same = 1e-9;
   std::size_t best = 0;
@@ -65,7 +64,7 @@ class Cores {
  public:
   explicit Cores(const CoresOptions& options) : options_(options) {}
 
-  /// "" or what is wrong.
+  /// Reads the options. Returns what is wrong, or "".
   std::string read();
   std::vector<Row> run();
   void print(const std::vector<Row>& rows) const;
@@ -82,7 +81,7 @@ class Cores {
   double unit_ns() const { return unit_ns_; }
   double measured_unit_ns() const;
   CoreMachine machine_of(Placing placing, std::uint32_t ranks) const;
-  /// In units.
+  /// Times are in units.
   CoreTimes simulate(const CoreMachine& machine, std::uint32_t split, double computation) const;
   CoreTimes simulate_schedules(const CoreMachine& machine, std::uint32_t split, double computation) const;
   EngineTimes simulate_engines(const CoreMachine& machine, std::optional<std::uint32_t> split,
@@ -171,13 +170,13 @@ EngineTimes Cores::simulate_engines(const CoreMachine& machine, std::optional<st
   course.split = split;
   course.computation_ns = computation * unit_ns();
   course.shared_copies = options_.shared_copies;
-  if (!split) course.rounds = 6;  // from what they have seen in those before
+  if (!split) course.rounds = 6;  // the engines choose by what they have seen in earlier rounds
   EngineTimes times = run_engines_on_cores(machine, course);
   if (!times.problem.empty()) throw std::runtime_error(times.problem);
   return times;
 }
 
-/// A message between two ranks that have cores to spare.
+/// Measures a message between two ranks that have spare cores.
 double Cores::measured_unit_ns() const {
   CoreMachine machine = machine_of(Placing::nearest, 2);
   machine.cores = 4;
@@ -213,7 +212,7 @@ Row Cores::row_of(Placing placing, std::uint32_t ranks) const {
   const std::uint32_t left = (options_.cores - ranks) * options_.nodes;
   if (left > 0) row.busy = alone.busy_ns / alone.end_ns / left;
   const bool modelled = splits() && options_.nodes == 1 && options_.copies == 1 && options_.computation == 1;
-  if (options_.engines) row.busy = 0;  // of several rounds
+  if (options_.engines) row.busy = 0;  // it would cover several rounds
   if (options_.engines && splits()) {
     const EngineTimes times = simulate_engines(machine, {}, row.computation);
     row.automatic = times.end_ns / unit_ns();
@@ -240,7 +239,7 @@ std::vector<Row> Cores::run() {
   return rows;
 }
 
-/// "0: 33-51, 1: 52-57, …": for which ranks which split is the best.
+/// Returns "0: 33-51, 1: 52-57, …": which split is best for which ranks.
 std::string Cores::best_by_ranks(const std::vector<Row>& rows, Placing placing, std::vector<double> Row::*times) const {
   std::string text;
   std::optional<std::uint32_t> split;

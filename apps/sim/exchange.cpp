@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who exchanges what with whom; see exchange.hpp. Threads: the main fiber of each rank.
-// Surprise: all messages of one direction have one tag, so each must find the receive that was posted for it.
+// Pairs of ranks and their messages. Runs in the main fiber of each rank.
+//
+// All messages of one direction have one tag, so each must match the receive that was posted for it.
 #include "apps/sim/exchange.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::size_t pairs_at_a_time = 2;
 
-/// Each rank chooses `partners` others that it does not have yet.
+/// Chooses `partners` other ranks for each rank, without repeating a pair.
 std::vector<std::pair<int, int>> choose_pairs(const ExchangeOptions& options, Dice& dice) {
   std::set<std::pair<int, int>> pairs;
   const auto all = static_cast<std::size_t>(options.ranks) * static_cast<std::size_t>(options.ranks - 1) / 2;

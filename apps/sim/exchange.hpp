@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Exchange: pairs of ranks that send each other some messages, small ones and one large one in each direction.
+// Exchange: pairs of ranks that send each other several small messages and one large one in each direction.
 //
-// Who: the scale workload. Threads: the main fiber of each rank.
-// Surprise: all pairs are numbered, and a rank works on the lowest few of its own at a time. So the buffers of a few
-//      pairs are all the memory it takes; and the lowest pair that is not through is in the hands of both its ranks, so
-//      there is always one that goes on.
+// Used by the scale workload. Threads: the main fiber of each rank. All pairs are numbered, and a rank works on a few
+// of its own pairs at a time, the lowest ones first. Its memory is thus only the buffers of a few pairs. Both ranks of
+// the lowest unfinished pair work on it, so at least one pair always makes progress.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +20,19 @@ namespace canele::sim {
 
 struct ExchangeOptions {
   int ranks = 2;
-  int partners = 8;        ///< that each rank chooses
+  int partners = 8;        ///< pairs that each rank chooses
   int small_messages = 8;  ///< in each direction, up to 1000 bytes
   std::size_t shortest_large = 20'000, longest_large = 60'000;
 };
 
-/// Pair e of two ranks is the groups 2e and 2e + 1, one in each direction.
+/// Plans the messages. Pair e has the groups 2e and 2e + 1, one in each direction.
 Plan plan_exchange(const ExchangeOptions& options, Dice dice);
 
 class ExchangeRank {
  public:
   ExchangeRank(const Plan& plan, Oracle& oracle, int rank);
   void run(canele_engine_t* engine);
-  /// What it waits for, for people.
+  /// Returns what the rank waits for, as text.
   std::string state() const;
 
  private:
@@ -54,7 +53,7 @@ class ExchangeRank {
   Oracle& oracle_;
   const int rank_;
   canele_session_t* session_ = nullptr;
-  std::size_t next_ = 0;  ///< of this rank's pairs, in the plan's order
+  std::size_t next_ = 0;  ///< index of the next pair among this rank's pairs, in the plan's order
   std::deque<std::unique_ptr<Pair>> open_;
   std::uint64_t posts_ = 0;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Changing stacks, see fiber.hpp. Threads: one.
-// Surprise: below each stack lies a page that nobody may touch: an overflow is a crash, not a riddle.
+// Changes stacks. One thread.
+//
+// Below each stack lies a page without access rights, so that an overflow crashes immediately.
 #undef _FORTIFY_SOURCE  // its longjmp() takes another stack for an error
 #include "apps/sim/fiber.hpp"
 
@@ -42,7 +43,7 @@ Fiber::Fiber(std::function<void()> body) : body_(std::move(body)) {
   void* const memory = ::mmap(nullptr, stack_size + guard, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  if (::mprotect(memory, guard, PROT_NONE) != 0) {  // it splits the mapping, and their number is limited
+  if (::mprotect(memory, guard, PROT_NONE) != 0) {  // splits the mapping, and the number of mappings is limited
     ::munmap(memory, stack_size + guard);
     throw std::bad_alloc();
   }
@@ -65,7 +66,7 @@ Fiber::~Fiber() {
 }
 
 std::size_t Fiber::resident_stack() const {
-  std::array<unsigned char, stack_size / 4096> pages{};  // no page is smaller
+  std::array<unsigned char, stack_size / 4096> pages{};  // the smallest page size
   ::mincore(stack_, stack_size, pages.data());
   const auto touched = std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
   return static_cast<std::size_t>(touched) * page_size();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fiber: a thread of the simulated world: a stack of its own, switched to and from by hand.
+// Fiber: a thread of the simulated world, with a stack of its own, switched explicitly.
 //
-// Who: the scheduler. Threads: one; all fibers run in it.
-// Surprise: a fiber that is destroyed before its end is not unwound, like a process that was killed: what it owns
-//      leaks. Only its stack is given back.
+// The scheduler uses it; all fibers run in one thread. A fiber that is destroyed before its end is not unwound, like a
+// process that was killed. What it owns leaks, and only its stack is freed.
 //
 // Rejected: swapcontext() for every switch. It makes a system call for the signal mask, and saves a kilobyte that is
-//     out of the cache when there are thousands of fibers; it is kept where AddressSanitizer must follow.
+// out of the cache when there are thousands of fibers. It is kept for builds that AddressSanitizer must follow.
 #pragma once
 
 #include <setjmp.h>  // NOLINT: _setjmp is not in <csetjmp>
@@ -28,20 +27,20 @@ namespace canele::sim {
 
 class Fiber {
  public:
-  static constexpr std::size_t stack_size = 256 * 1024;  ///< reserved; only what is touched takes memory
+  static constexpr std::size_t stack_size = 256 * 1024;  ///< reserved; only touched pages take memory
 
-  /// `body` runs at the first resume(). Throws std::bad_alloc without memory for a stack.
+  /// `body` runs at the first resume(). Throws std::bad_alloc if there is no memory for a stack.
   explicit Fiber(std::function<void()> body);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// From outside: runs it until it pauses or ends.
+  /// Runs the fiber until it pauses or ends. Called from outside.
   void resume();
-  /// From inside: back to who resumed it.
+  /// Returns to the caller of resume(). Called from inside.
   void pause();
   bool over() const { return over_; }
-  /// Bytes of its stack that have been touched.
+  /// Returns the bytes of its stack that have been touched.
   std::size_t resident_stack() const;
 
  private:

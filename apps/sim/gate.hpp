@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Gate: where ranks stop until the simulator, which looks at all of them meanwhile, lets them go on.
+// Gate: ranks stop here until the simulator, which inspects all of them meanwhile, lets them continue.
 //
-// Who: workloads. Threads: the main fibers pass; whoever runs the world opens.
-// Surprise: it is outside of the engine: who stands here sends nothing and polls nothing (its worker does).
+// Threads: main fibers pass the gate; the code that runs the world opens it. The gate is outside of the engine: a rank
+// that waits here sends nothing and polls nothing (its worker does).
 #pragma once
 
 #include <vector>

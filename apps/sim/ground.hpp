@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ground: what a workload stands on: time, who lives, and where complaints go.
+// Ground: what a workload needs from its environment: time, which ranks are alive, and where complaints go.
 //
-// Who: Traffic and Oracle ask it. A World is one, with all ranks in one thread; tests/process/stress is another, with
-//     one rank of a real job.
-// Threads: that of the rank that asks.
-// Surprise: only what a workload must know is here, so that it cannot know that it is simulated.
+// Traffic and Oracle use it. A World is one implementation, with all ranks in one thread. tests/process/stress is
+// another, with one rank of a real job. Called in the thread of the rank. It has only what a workload must know, so
+// that a workload cannot know that it is simulated.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +17,23 @@ class Ground {
   virtual ~Ground() = default;
 
   virtual int ranks() const = 0;
-  /// Does something else than the rank itself make its engine progress?
+  /// Tells whether anything other than the rank itself makes its engine progress.
   virtual bool has_worker() const = 0;
   virtual std::uint64_t now_ns() const = 0;
-  /// The rank computes for so long.
+  /// Lets the rank compute for `ns` nanoseconds.
   virtual void pause_for(std::uint64_t ns) = 0;
 
-  /// Something is not as promised.
+  /// Reports that a promise was broken.
   virtual void complain(const std::string& what) = 0;
-  /// Part of what makes this run different from others.
+  /// Adds to the hash that distinguishes this run from others.
   virtual void trace(std::uint64_t /*what*/) {}
 
-  /// It has died once: also if another process has come in its place.
+  /// Returns true if the rank has died once, even if another process has taken its place.
   virtual bool is_dead(int /*rank*/) const { return false; }
   virtual int deaths() const { return 0; }
-  /// Processes that the rank had before this one.
+  /// Returns the number of processes that the rank had before this one.
   virtual int life(int /*rank*/) const { return 0; }
-  /// Its body is over: it leaves, or has left.
+  /// Returns true if the rank's body has ended: it leaves, or has left.
   virtual bool is_leaving(int /*rank*/) const { return false; }
 };
 

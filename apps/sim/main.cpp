@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// canele-sim: whole jobs on virtual time, from one seed, while everything goes wrong that may.
+// canele-sim: whole jobs on virtual time, from one seed, while all possible faults happen.
 //
 // Usage: canele-sim [--seed N] [--runs N] [--first-only] [--ranks N] [--messages N] [--faults LIST] [--ticks NS]
 //                   [--verbose]
-// Who: people and CI. Threads: one.
-// Surprise: the same seed gives the same run to the last bit; `--check-repeat` runs a share of the seeds twice to
-//     prove it.
+//
+// One thread. One seed always gives the same run to the last bit; `--check-repeat` runs a share of the seeds twice to
+// prove it.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -79,7 +79,7 @@ void print_failure(const Outcome& outcome, const RunOptions& run) {
   std::printf("%s  again: %s --verbose\n", outcome.wait_graph.c_str(), command_of(run).c_str());
 }
 
-/// Of those that every slice must reach.
+/// Returns the marks without hits, of those that every slice must reach.
 std::string not_reached() {
   std::string names;
   for (const Seen& mark : all_marks()) {
@@ -88,7 +88,7 @@ std::string not_reached() {
   return names;
 }
 
-/// False: some were not reached, and are demanded.
+/// Prints the coverage of marks. Returns false if marks that are demanded were not reached.
 bool report_marks(bool demanded, bool rare_ones, double runs) {
   std::size_t reached = 0;
   std::string missing, rare;
@@ -106,7 +106,7 @@ bool report_marks(bool demanded, bool rare_ones, double runs) {
 
 std::uint64_t current_seed = 0, current_run = 0;
 
-/// An assertion of the engine has failed, or worse: which run was it?
+/// Reports the run in which an assertion of the engine failed, or a signal came.
 void on_crash(int signal) {
   char text[192];
   const int size = std::snprintf(
@@ -117,7 +117,7 @@ void on_crash(int signal) {
   ::_exit(1);
 }
 
-/// The last line. `first`: the run that failed, 0: none.
+/// Prints the last line. `first`: the run that failed, 0: none.
 void report_first_failure(std::uint64_t first, std::uint64_t runs) {
   if (first != 0) {
     std::printf("runs until the first failure: %llu\n", static_cast<unsigned long long>(first));
@@ -126,14 +126,14 @@ void report_first_failure(std::uint64_t first, std::uint64_t runs) {
   }
 }
 
-/// By default each eighth seed has hostile packets, too.
+/// Returns the faults of a run. By default each eighth seed has hostile packets, too.
 FaultPlan faults_of(const Arguments& arguments, std::uint64_t seed) {
   FaultPlan plan = arguments.run.faults;
   if (arguments.faults == "default" && seed % 8 == 7) plan.hostile = 1;
   return plan;
 }
 
-/// One run, made as small as possible.
+/// Shrinks one failing run as far as possible.
 int shrink_one(const Arguments& arguments) {
   RunOptions failing = arguments.run;
   failing.faults = faults_of(arguments, failing.seed);
@@ -161,7 +161,7 @@ bool write_trace(const std::string& file, const std::string& json) {
 
 using Clock = std::chrono::steady_clock;
 
-/// Who waits for a campaign sees every ten seconds how far it is.
+/// Reports the progress of a campaign every ten seconds.
 void tell_progress(Clock::time_point* told, std::uint64_t runs, std::uint64_t of, std::uint64_t failed) {
   const auto now = Clock::now();
   if (now - *told < std::chrono::seconds(10)) return;
@@ -175,7 +175,7 @@ int run_all(const Arguments& arguments) {
   std::uint64_t failed = 0, first_failed = 0, completed = 0, events = 0, last_hash = 0;
   const auto begin = Clock::now();
   Clock::time_point told = begin;
-  // Where all marks are demanded the slice goes on until they are reached, within reason.
+  // If all marks are demanded, the slice continues until they are reached, up to a limit.
   const std::uint64_t most = arguments.marks ? 8 * arguments.runs : arguments.runs;
   std::uint64_t i = 0;
   for (; i < arguments.runs || (i < most && !not_reached().empty()); ++i) {

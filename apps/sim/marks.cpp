@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Finding the marks: the linker gathers them in sections. See marks.hpp (who, threads).
-// Surprise: a place is first made active for a run, and only then strikes with a probability: so runs differ in kind
-//      (FoundationDB's BUGGIFY).
+// Finds the marks: the linker gathers them in sections.
+//
+// A place is first made active for a run, and only then strikes with a probability. Runs thus differ in kind
+// (FoundationDB's BUGGIFY).
 #include "apps/sim/marks.hpp"
 
 #include <map>

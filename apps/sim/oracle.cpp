@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The checks; see oracle.hpp. Threads: one. Surprise: a message shorter than its number cannot be told from others of
-// its size, so those are only counted.
+// The checks. One thread.
+//
+// A message shorter than its number cannot be distinguished from others of its size, so those messages are only
+// counted.
 #include "apps/sim/oracle.hpp"
 
 #include <algorithm>
@@ -41,12 +43,12 @@ int& Oracle::count(std::vector<int>& times, std::uint32_t name) const {
 bool Oracle::may_fail(int a, int b) const {
   const std::pair pair(std::min(a, b), std::max(a, b));
   if (ground_.is_dead(a) || ground_.is_dead(b) || forgiven_.contains(pair) || distrusted_.contains(pair)) return true;
-  // Where ranks are lost, the barrier of finalize does not hold the others back.
+  // If ranks are lost, the barrier of finalize does not hold the other ranks back.
   const bool apart = ground_.deaths() > 0 || !forgiven_.empty() || !distrusted_.empty();
   return apart && (ground_.is_leaving(a) || ground_.is_leaving(b));
 }
 
-/// Of a multicast's messages, which have one name, that to this rank, and the name that it would have by itself.
+/// Returns the message of a multicast to this rank, and its own name. All messages of a multicast carry one name.
 const PlannedMessage* Oracle::copy_for(const PlannedMessage& message, int destination, std::uint32_t* name) const {
   const PlannedCast& cast = plan_.casts[message.cast - 1];
   for (std::uint32_t i = 0; i < cast.count; ++i) {
@@ -86,7 +88,7 @@ bool Oracle::received(const Group& group, const canele_status_t& status, std::sp
     if (!asked_to_cancel) ground_.complain(where + "was cancelled, but nobody asked for it");
     return false;
   }
-  if (status.error == CANELE_ENOMEM && lacks_memory && status.source >= 0) {  // its message went with it
+  if (status.error == CANELE_ENOMEM && lacks_memory && status.source >= 0) {  // its message was lost with it
     dropped_.insert({status.source, group.destination});
     return true;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A random plan; see plan.hpp. Threads: one. Surprise: sizes cluster around those at which protocols change.
+// A random plan. One thread. Sizes cluster around those at which protocols change.
 #include "apps/sim/plan.hpp"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Group random_group(Dice& dice, const PlanOptions& options, std::uint64_t number)
   group.one_source = dice.under(2) == 0;
   group.one_tag = dice.under(2) == 0;
   group.source = static_cast<int>(dice.under(static_cast<std::uint64_t>(options.ranks)));
-  if (dice.under(3) == 0) group.source = group.destination ^ 1;  // a neighbour: on the same node, most likely
+  if (dice.under(3) == 0) group.source = group.destination ^ 1;  // a neighbour: most likely on the same node
   if (group.source >= options.ranks) group.source = group.destination;
   group.large = options.longest > long_message && dice.under(6) == 0;
   if (group.large) group.one_source = group.one_tag = true;
@@ -54,11 +54,11 @@ Group random_group(Dice& dice, const PlanOptions& options, std::uint64_t number)
   return group;
 }
 
-/// A flood goes to a sink, or back from it.
+/// Directs the group of a flood to a sink, or from a sink.
 void aim(Group& group, const PlanOptions& options, std::uint64_t number, Dice& dice) {
   const auto sinks = static_cast<std::uint64_t>(options.sinks), ranks = static_cast<std::uint64_t>(options.ranks);
   group.destination = static_cast<int>(number < sinks ? number : dice.under(sinks));
-  if (number < sinks) {  // one in the session where no tag counts
+  if (number < sinks) {  // one group in the session where no tag counts
     group.session = 1;
     group.one_tag = group.large = group.one_source = false;
   } else if (options.both_ways && dice.under(2) == 0) {

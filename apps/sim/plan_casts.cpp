@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Multicasts of a plan; see plan.hpp. Threads: one.
-// Surprise: a multicast has one tag for all of its destinations. So its messages are of a family: a group at each rank,
-//     all with the same bits of the tag. In the session where no tag counts the groups that are there make a family.
+// Multicasts of a plan. One thread.
+//
+// A multicast has one tag for all of its destinations. Its messages therefore belong to a family: one group at each
+// rank, all with the same bits of the tag. In the session where no tag counts, the existing groups form a family.
 #include <algorithm>
 
 #include "apps/sim/plan.hpp"
@@ -84,7 +85,7 @@ void add(Plan* plan, const Family& family, PlannedMessage message, int destinati
   plan->messages.push_back(message);
 }
 
-/// Joins what is to be sent besides to what is to be sent, at random, but each in its order, and a multicast in one.
+/// Merges `more` into `sends` at random. The order within each list stays, and a multicast stays together.
 void merge(const Plan& plan, std::vector<std::uint32_t>& sends, const std::vector<std::uint32_t>& more, Dice& dice) {
   std::vector<std::uint32_t> all;
   std::size_t a = 0, b = 0;

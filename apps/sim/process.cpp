@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Asking the kernel and malloc; see process.hpp (who, threads).
-// Surprise: the self driver's doorbell is a real descriptor, also in a simulated world: one per engine.
+// Queries the kernel and malloc.
+//
+// The self driver's doorbell is a real descriptor, also in a simulated world: one per engine.
 #include "apps/sim/process.hpp"
 
 #include <malloc.h>
@@ -15,7 +16,7 @@
 namespace canele::sim {
 namespace {
 
-constexpr long mappings_per_engine = 8;  // two stacks with a guard page each, three tables; some touch each other
+constexpr long mappings_per_engine = 8;  // two stacks with a guard page each, three tables; adjacent mappings may merge
 constexpr long spare = 200;
 
 long read_number(const char* path) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the simulator takes of the machine it runs on: memory, descriptors, mappings.
+// The resources that the simulator takes from the machine it runs on: memory, descriptors, mappings.
 //
-// Who: canele-sim's workloads. Threads: one.
-// Surprise: the heap of the engines is what is left of the process's heap when that of the simulator is taken off
-//      (drivers/sim/counted.hpp); pages that engines map by themselves are seen in `resident` only.
+// One thread. The heap of the engines is the process's heap without that of the simulator (drivers/sim/counted.hpp).
+// Pages that engines map themselves appear in `resident` only.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +12,17 @@
 namespace canele::sim {
 
 struct MemoryUse {
-  std::size_t resident = 0;  ///< pages in memory
-  std::size_t heap = 0;      ///< of malloc, in use, with what it keeps in front of each block
-  std::size_t counted = 0;   ///< of that: the simulator's
+  std::size_t resident = 0;  ///< bytes of pages in memory
+  std::size_t heap = 0;      ///< bytes of malloc, in use, including the header of each block
+  std::size_t counted = 0;   ///< part of `heap` that belongs to the simulator
 };
 MemoryUse memory_use();
-/// The same after pages that malloc has kept of what was freed are given back, so that `resident` says what comes new.
+/// Returns the memory use after malloc has returned freed pages, so that growth of `resident` is visible.
 MemoryUse memory_after_trim();
-/// The most that was ever resident.
+/// Returns the highest resident size so far.
 std::size_t most_resident();
 
-/// Makes this process fit for so many engines. "" or why it cannot be.
+/// Raises the limits of this process for `engines` engines. Returns why that fails, or "".
 std::string make_room_for(int engines);
 
 }  // namespace canele::sim

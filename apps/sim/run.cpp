@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One run; see run.hpp. Threads: one.
+// One run. One thread.
 #include "apps/sim/run.hpp"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Network network(Kind kind, bool local, bool remote, Dice& dice, bool with_previo
   return made;
 }
 
-/// Memory within a node where there are several ranks on it; one or two rails between all.
+/// Returns a memory network within nodes that have several ranks, and one or two rails between all ranks.
 std::vector<Network> networks(Dice& dice, int ranks_per_node, bool two_rails) {
   std::vector<Network> all;
   if (ranks_per_node > 1) all.push_back(network(dice.under(2) == 0 ? Kind::memory : Kind::ring, true, false, dice));
@@ -49,8 +49,8 @@ std::vector<Network> networks(Dice& dice, int ranks_per_node, bool two_rails) {
   return all;
 }
 
-/// Often there is hardly any memory for messages that nobody has asked for. By dice of its own: the settings do not
-/// change what the rest of the seed means.
+/// Often limits the memory for unexpected messages to almost nothing. Uses dice of its own: the settings do not change
+/// what the rest of the seed means.
 void limit_memory(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(8);
   if (dice.under(2) == 0) return;
@@ -59,13 +59,13 @@ void limit_memory(std::uint64_t seed, WorldOptions* world) {
   if (dice.under(2) == 0) world->settings.emplace_back("CANELE_UNEXPECTED_PER_PEER=" + std::to_string(least / 8));
 }
 
-/// Levels of trees are for the threads that wait. By dice of its own, as above.
+/// Assigns levels of trees to the waiting threads. Uses dice of its own, as above.
 void split_trees(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(15);
   if (dice.under(2) == 0) world->settings.emplace_back("CANELE_SPLIT_TREE=" + std::to_string(dice.under(4)));
 }
 
-/// Packets carry checksums, and some are damaged. By dice of its own, as above.
+/// Makes packets carry checksums, and damages some of them. Uses dice of its own, as above.
 void check_sums(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(11);
   if (dice.under(5) != 0) return;
@@ -73,11 +73,11 @@ void check_sums(std::uint64_t seed, WorldOptions* world) {
   world->settings.emplace_back("CANELE_CHECKSUM=packets");
   for (Network& one : world->networks) {
     one.options.max_packet = std::max<std::size_t>(one.options.max_packet, 2048);
-    one.options.may_duplicate = false;  // bulk data goes in packets that nobody numbers
+    one.options.may_duplicate = false;  // bulk data goes in packets without sequence numbers
   }
 }
 
-/// Who makes progress beside the worker, or without one. By dice of its own, as above.
+/// Chooses which threads make progress beside the worker, or without one. Uses dice of its own, as above.
 void choose_helper(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(13);
   if (dice.under(2) == 0) return;
@@ -85,13 +85,13 @@ void choose_helper(std::uint64_t seed, WorldOptions* world) {
   world->helper = world->worker ? unsigned{CANELE_WORKER_IDLE} : kinds[dice.under(kinds.size())];
 }
 
-/// Nobody may rely on the order in which what is ready runs. By dice of its own, as above.
+/// Shuffles ready tasks, because the engine must not rely on their order. Uses dice of its own, as above.
 void shuffle_tasks(std::uint64_t seed, WorldOptions* world) {
   Dice dice = Dice(seed).split(14);
   if (dice.under(4) == 0) world->shuffled_tasks = 1 + dice.under(1'000'000);
 }
 
-/// Ranks come late, and their launcher is slow.
+/// Makes ranks start late, and their launcher slow.
 void make_start_hard(WorldOptions& world, Dice& dice) {
   world.latest_start_ns = 1 + dice.under(dice.under(2) == 0 ? 50'000 : 5'000'000);
   if (dice.under(2) == 0) world.slowest_answer_ns = 1 + dice.under(10'000'000);
@@ -126,7 +126,7 @@ WorldOptions choose_world(const RunOptions& options, Dice& dice) {
   constexpr std::array<const char*, 3> strategies = {"aggregate", "fifo", "priority"};
   world.strategy = strategies[dice.under(strategies.size())];
   world.worker = dice.under(3) != 0;
-  // Without a timer that saves the day a wake-up that was lost is a hang.
+  // Without a timer that masks the problem, a lost wake-up is a hang.
   if (options.faults.starving > 0 && dice.under(2) == 0) world.timer_factor = 100;
   world.settings = options.settings;
   if (options.verbose) world.settings.emplace_back("CANELE_VERBOSE=3");
@@ -181,7 +181,7 @@ PlanOptions choose_plan(const RunOptions& options, int ranks, Dice& dice) {
   return plan;
 }
 
-/// What one rank does; `window` is that of all.
+/// Returns what one rank does. `window` applies to all ranks.
 TrafficOptions choose_traffic(const RunOptions& options, int window, Dice dice) {
   TrafficOptions traffic;
   traffic.window = window;
@@ -196,7 +196,7 @@ TrafficOptions choose_traffic(const RunOptions& options, int window, Dice dice) 
   return traffic;
 }
 
-/// A byte that was flipped may mean anything: those two are not judged any more, and soon lose each other.
+/// Stops checking two ranks after a flipped byte, which may mean anything, and soon cuts their connection.
 void quarantine(World& world, Oracle& oracle, int from, int to) {
   oracle.distrust(from, to);
   world.timeline.after(world.dice.under(1'000'000), [&world, from, to] {
@@ -206,7 +206,7 @@ void quarantine(World& world, Oracle& oracle, int from, int to) {
 
 using TrafficRanks = std::vector<std::unique_ptr<TrafficRank>>;
 
-/// Who has not come to an end, and what it waits for.
+/// Returns the ranks that have not ended, and what each waits for.
 std::string wait_graph(const World& world, const TrafficRanks& ranks) {
   std::string text;
   for (int rank = 0; rank < world.options().ranks; ++rank) {
@@ -217,8 +217,8 @@ std::string wait_graph(const World& world, const TrafficRanks& ranks) {
 }
 
 Outcome run_traffic(const RunOptions& options) {
-  // Split, not scaled: the states of a scaled one would be a step apart for neighbours, who would then share their
-  // plans.
+  // split(7), not scaled seeds: the states of neighbouring scaled seeds would be one step apart, and these seeds would
+  // share plans.
   Dice dice = Dice(options.seed).split(7);
   World world(choose_world(options, dice));
   const PlanOptions planned = choose_plan(options, world.options().ranks, dice);
@@ -226,7 +226,7 @@ Outcome run_traffic(const RunOptions& options) {
   if (planned.casts > 0) add_casts(planned, Dice(options.seed).split(12), &whole);
   const Plan plan = options.keep.empty() ? whole : only(whole, options.keep);
   Oracle oracle(world, plan);
-  const std::uint64_t fault_ns = options.ticks >> dice.under(8);  // short runs must be struck, too
+  const std::uint64_t fault_ns = options.ticks >> dice.under(8);  // short runs must be hit by faults, too
   Adversary adversary(world, oracle, options.faults, fault_ns);
   TrafficRanks ranks;
   const auto window = static_cast<int>(dice.between(1, 16));
@@ -246,7 +246,7 @@ Outcome run_traffic(const RunOptions& options) {
   oracle.lacks_memory = options.faults.memory > 0;
   const double share = options.faults.buggify * (dice.under(3) == 0 ? 0 : 0.3);
   begin_buggify(options.seed, share, options.faults.memory / 3);
-  std::vector<std::unique_ptr<TrafficRank>> killed;  // their engines' requests are there until the end
+  std::vector<std::unique_ptr<TrafficRank>> killed;  // the requests of their engines exist until the end
   world.start([&](int rank, canele_engine_t* engine) {
     auto& own = ranks[static_cast<std::size_t>(rank)];
     if (world.life(rank) > 0) killed.push_back(std::exchange(own, make_rank(rank)));

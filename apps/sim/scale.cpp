@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The run and its figures; see scale.hpp (who, threads).
-// Surprise: what a peer costs that is known and not used is the slope between two jobs of different size that have only
-//      started: each engine of the larger one knows so many more.
+// The run and its figures.
+//
+// The cost of a peer that is known and not used is measured with two jobs of different size that have only started. It
+// is the slope between them, because each engine of the larger job knows the additional peers.
 #include "apps/sim/scale.hpp"
 
 #include <fmt/format.h>
@@ -23,12 +24,12 @@ using drivers::sim::Kind;
 constexpr std::uint64_t scale_patience_ns = 60'000'000'000, calm_ns = 5'000'000;
 constexpr std::size_t most_memory = std::size_t{8} << 30;
 constexpr double most_per_idle_peer = 128, most_per_used_peer = 32 * 1024;
-// A parker per thread that has waited is kept for the next one, and malloc keeps some blocks for itself.
+// A parker per thread that has waited is kept for reuse, and malloc keeps some blocks.
 constexpr double most_left_behind_each = 160, most_left_behind_once = 16 * 1024;
 constexpr std::size_t states_shown = 20;
 constexpr int fewest_ranks = 64;
 
-/// Nodes of eight with memory between their ranks, and a network card in each.
+/// Returns nodes of eight ranks, with memory between them and a network card in each node.
 WorldOptions cluster(std::uint64_t seed, int ranks, bool verbose) {
   WorldOptions world;
   world.seed = seed;
@@ -46,7 +47,7 @@ WorldOptions cluster(std::uint64_t seed, int ranks, bool verbose) {
   return world;
 }
 
-/// What all engines have of the heap.
+/// Returns the heap of all engines.
 double heap_of_engines(const MemoryUse& now, const MemoryUse& before) {
   return static_cast<double>(now.heap - now.counted) - static_cast<double>(before.heap - before.counted);
 }
@@ -61,14 +62,14 @@ struct Phases {
   std::uint64_t steps() const { return start.steps + exchange.steps + leave.steps; }
 };
 
-/// One job, stopped where its memory is read.
+/// One job, stopped at the points where its memory is read.
 class ScaleJob {
  public:
   using Work = std::function<void(int rank, canele_engine_t* engine)>;
 
   ScaleJob(const RunOptions& options, int ranks) : world(cluster(options.seed, ranks, options.verbose)) {}
 
-  /// All engines are there, and nobody has sent anything.
+  /// Starts the job. Returns true when all engines exist and no rank has sent anything.
   bool start(Work work) {
     world.start([this, work = std::move(work)](int rank, canele_engine_t* engine) {
       started_.pass();
@@ -80,7 +81,7 @@ class ScaleJob {
   bool work() {
     started_.open();
     if (!reach(worked_, &phases.exchange)) return false;
-    const std::uint64_t calm = world.timeline.now() + calm_ns;  // acknowledgements
+    const std::uint64_t calm = world.timeline.now() + calm_ns;  // for acknowledgements
     world.run_until([&] { return world.timeline.next() > calm; }, calm);
     return true;
   }
@@ -89,7 +90,7 @@ class ScaleJob {
     worked_.open();
     return timed(&phases.leave, [this] { return world.run(world.timeline.now() + scale_patience_ns); });
   }
-  /// That the engines have made, taken together.
+  /// Returns the number of peers that the engines have made, summed over the engines.
   std::uint64_t peers() const {
     std::uint64_t sum = 0;
     for (int rank = 0; rank < world.options().ranks; ++rank) sum += world.engine(rank)->active_peers.size();
@@ -123,7 +124,7 @@ class ScaleJob {
 struct ScaleFigures {
   int ranks = 0, fewer_ranks = 0;
   std::size_t messages = 0, bytes = 0;
-  MemoryUse before, started, worked;  ///< before: the world is there, its engines are not
+  MemoryUse before, started, worked;  ///< before: the world exists, but not its engines
   double fewer_heap_each = 0;         ///< of an engine of the smaller job
   std::size_t stacks = 0;
   std::uint64_t peers = 0;
@@ -171,7 +172,7 @@ void check_limits(const ScaleFigures& f, std::vector<std::string>* complaints) {
   check("left behind by each engine", f.left_behind, f.most_left_behind());
 }
 
-/// Heap of an engine in a job that starts and ends.
+/// Returns the heap of an engine in a job that starts and ends.
 double heap_each(const RunOptions& options, int ranks, Outcome* outcome) {
   ScaleJob job(options, ranks);
   const MemoryUse before = memory_after_trim();
@@ -195,7 +196,7 @@ void conclude(ScaleJob& job, bool rest, const std::vector<std::unique_ptr<Exchan
   }
 }
 
-/// The job itself; false if it did not come to its end.
+/// Runs the job. Returns false if it did not end.
 bool run_job(const RunOptions& options, const Plan& plan, ScaleFigures* f, Outcome* outcome) {
   ScaleJob job(options, f->ranks);
   Oracle oracle(job.world, plan);
@@ -241,7 +242,7 @@ Outcome run_scale(const RunOptions& options) {
   if (const std::string why = make_room_for(f.ranks); !why.empty()) outcome.complaints.push_back("scale: " + why);
   if (!outcome.complaints.empty()) return outcome;
 
-  ScaleFigures warm_up;  // what is allocated once in a process, and what malloc keeps for itself
+  ScaleFigures warm_up;  // covers allocations that happen once in a process, and what malloc keeps
   warm_up.ranks = fewest_ranks;
   run_job(options, plan_for(options, &warm_up), &warm_up, &outcome);
   f.fewer_heap_each = heap_each(options, f.fewer_ranks, &outcome);

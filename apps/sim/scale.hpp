@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Scale: thousands of engines in one process, each exchanging messages with a few random partners; what that takes of
-// memory and time.
+// Scale: thousands of engines in one process, each exchanging messages with a few random partners. Measures the memory
+// and time that they take.
 //
-// Who: canele-sim. Threads: one.
-// Surprise: nothing goes wrong here. Each pair exchanges in both directions, and a rank is chosen by others, too: so it
-//      has about twice as many partners as it chooses.
+// One thread. No faults are injected. Each pair exchanges in both directions, and other ranks choose a rank as well. A
+// rank therefore has about twice as many partners as it chooses.
 //
 //   start ──▶ gate ──▶ exchange ──▶ gate ──▶ leave        memory is read while all stand at a gate
 #pragma once

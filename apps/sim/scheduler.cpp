@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who runs when; see scheduler.hpp. Threads: one.
-// Surprise: small amounts of work are saved up: a switch for each would cost a hundred times what it simulates.
+// Decides which fiber runs when. One thread.
+//
+// Small amounts of work are saved up, because a switch for each would cost far more than the work that it simulates.
 #include "apps/sim/scheduler.hpp"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ void Scheduler::resume(Thread& thread) {
   }
 }
 
-/// False: others have the core, and it is among those that wait for it.
+/// Takes the core. Returns false if other threads have it; the thread then waits for it.
 bool Scheduler::take_turn(Thread& thread) {
   if (thread.core == nullptr) return true;
   Core& core = *thread.core;
@@ -74,7 +75,7 @@ void Scheduler::begin_turn(Thread& thread) {
   thread.turn_ends = timeline_.now() + Core::slice_ns;
 }
 
-/// If it has one, the next thread has its own.
+/// Ends the thread's turn, if it has one, and begins the turn of the next thread.
 void Scheduler::end_turn(Thread& thread) {
   if (!thread.has_turn) return;
   Core& core = *thread.core;
@@ -87,7 +88,7 @@ void Scheduler::end_turn(Thread& thread) {
   resume_at(next, timeline_.now());
 }
 
-/// It still works for so long.
+/// Ends the thread's turn after it has worked for `ns` more nanoseconds.
 void Scheduler::end_turn_after(Thread& thread, std::uint64_t ns) {
   if (thread.core == nullptr) return;
   thread.core->busy_ns += ns;
@@ -136,7 +137,7 @@ void Scheduler::sleep(std::uint64_t timeout_ns, const char* doing) {
 void Scheduler::wake(Thread& thread) {
   if (!thread.waits || thread.over || thread.killed) return;
   thread.waits = false;
-  resume_at(thread, timeline_.now() + 1 + dice_.under(5000));  // a kernel takes its time
+  resume_at(thread, timeline_.now() + 1 + dice_.under(5000));  // the delay of a kernel's wake-up
 }
 
 void Scheduler::kill(int rank) {

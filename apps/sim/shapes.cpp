@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The worlds, a message in each, and the table; see shapes.hpp (who, threads).
-// Surprise: two messages go each way, and the second one counts: the first makes the connections.
+// The worlds, the messages in each, and the table.
 //
-//   root:      post nothing ─▶ gate ─▶ message 0 ─▶ gate ─▶ message 1
-//   the rest:  receive 0 ─▶ gate ─▶ has come, receive 1 ─▶ gate (the clock starts) ─▶ RECEIVED (it stops)
+// Each world sends two messages, and the second one counts: the first makes the connections.
+//
+//     root:      post nothing ─▶ gate ─▶ message 0 ─▶ gate ─▶ message 1
+//     the rest:  receive 0 ─▶ gate ─▶ has come, receive 1 ─▶ gate (the clock starts) ─▶ RECEIVED (it stops)
 #include "apps/sim/shapes.hpp"
 
 #include <fmt/format.h>
@@ -26,16 +27,16 @@ namespace {
 constexpr std::uint64_t patience_ns = 1'000'000'000'000;
 constexpr int destinations[] = {2, 3, 5, 7, 15, 31};
 constexpr std::size_t sizes[] = {8, 4096, 65536, 1 << 20, 4 << 20};
-constexpr std::uint64_t messages_each = 2;  // of a world
+constexpr std::uint64_t messages_each = 2;  // in a world
 constexpr double near = 1.1, share = 0.9;
 
-/// One world in which a message goes to all.
+/// One world in which a message goes to all ranks.
 class OneToAll {
  public:
   OneToAll(const WorldOptions& options, std::size_t size, canele_shape shape)
       : world_(options), size_(size), shape_(shape), gates_{Gate(world_.scheduler), Gate(world_.scheduler)} {}
 
-  /// Nanoseconds until the last has it; 0: it has not come to that.
+  /// Returns the nanoseconds until the last rank has the message; 0 if the run did not get that far.
   std::uint64_t measure() {
     world_.start([this](int rank, canele_engine_t* engine) { rank == 0 ? lead(engine) : follow(engine); });
     std::uint64_t begin = 0;
@@ -97,13 +98,13 @@ class OneToAll {
     }
   }
 
-  /// Its waiter is woken later than that.
+  /// Notes the time in a callback, because the waiter wakes up later.
   static void told(canele_request_t*, unsigned, void* argument) {
     OneToAll& job = *static_cast<Receive*>(argument)->job;
     job.last_ = std::max(job.last_, job.world_.timeline.now());
   }
 
-  std::deque<Receive> receives_;  ///< they are there as long as the world is: an event may be told after the wait
+  std::deque<Receive> receives_;  ///< they live as long as the world, because an event may be delivered after the wait
   World world_;
   const std::size_t size_;
   const canele_shape shape_;
@@ -115,7 +116,7 @@ struct Points {
   int all = 0, near_best = 0;
 };
 
-/// One more world.
+/// Adds the results of one more world.
 void note(const World& world, Outcome* outcome) {
   Outcome one;
   note_world(world, &one);
@@ -126,7 +127,7 @@ void note(const World& world, Outcome* outcome) {
   outcome->completed += static_cast<std::uint64_t>(world.options().ranks - 1) * messages_each;
 }
 
-/// A line of the table: the choice, and each shape.
+/// Returns a line of the table: the engine's choice, and each shape.
 std::string measure_point(const RunOptions& options, int count, std::size_t size, Points* points, Outcome* outcome) {
   std::string line = fmt::format("{:>6} {:>10}", count, size);
   std::uint64_t chosen = 0, best = ~std::uint64_t{0};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Delta debugging (Zeller, Hildebrandt 2002) on the kinds of faults, the ranks and the messages of a run; see
-// shrink.hpp (who, threads). Surprise: a failure is told from others by its first line without the numbers.
+// Delta debugging (Zeller, Hildebrandt 2002) on the kinds of faults, the ranks and the messages of a run.
+//
+// A failure is identified by its first line without the numbers.
 #include "apps/sim/shrink.hpp"
 
 #include <sys/wait.h>
@@ -18,7 +19,7 @@
 namespace canele::sim {
 namespace {
 
-constexpr unsigned longest_seconds = 120;  // of one attempt: ends what hangs without virtual time
+constexpr unsigned longest_seconds = 120;  // limit of one attempt: ends runs that hang without virtual time passing
 constexpr std::uint64_t other_seeds = 8;
 constexpr int most_attempts = 600;
 
@@ -41,7 +42,7 @@ struct Attempt {
 
 [[noreturn]] void be_the_child(int out, const RunOptions& run, const Runner& runner) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) std::signal(signal, SIG_DFL);
-  ::dup2(out, STDERR_FILENO);  // an assertion says there what has failed
+  ::dup2(out, STDERR_FILENO);  // an assertion prints there what has failed
   ::alarm(longest_seconds);
   const Outcome outcome = runner(run);
   std::string answer = "messages " + std::to_string(outcome.messages) + "\n";
@@ -55,7 +56,7 @@ struct Attempt {
   ::_exit(0);
 }
 
-/// What stands behind `word` in its line; "" if nothing.
+/// Returns the text behind `word` in its line; "" if there is none.
 std::string after(const std::string& text, const std::string& word) {
   const auto at = text.find(word);
   if (at == std::string::npos) return "";
@@ -111,7 +112,7 @@ class Shrinker {
     return attempt(run, runner_);
   }
 
-  /// Does it fail likewise? Then it is the best so far.
+  /// Tries a run. If it fails in the same way, it becomes the best one so far.
   bool fails(const RunOptions& candidate) {
     if (best_.attempts >= most_attempts || once(candidate).failure != best_.failure) return false;
     best_.run = candidate;
@@ -138,7 +139,7 @@ class Shrinker {
   bool lower_ranks() { return lower(&RunOptions::ranks, 2, 32); }
   bool lower_messages() { return lower(&RunOptions::messages, 1, 1500); }
 
-  /// The smallest of a number that is doubled: where few are enough few attempts are made.
+  /// Finds the smallest failing value by doubling: if small values are enough, few attempts are made.
   bool lower(int RunOptions::*what, int least, int most) {
     const int now = best_.run.*what != 0 ? best_.run.*what : most;
     for (int value = least; value < now; value *= 2) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The outside world of a simulated process; see sim_platform.hpp. Threads: fibers.
-// Surprise: unpark() and ring() never switch: the library may hold a mutex there, and all fibers share one thread.
+// The outside world of a simulated process. Runs in fibers.
+//
+// unpark() and ring() never switch fibers: the library may hold a mutex there, and all fibers share one thread.
 #include "apps/sim/sim_platform.hpp"
 
 #include <poll.h>
@@ -12,7 +13,7 @@
 namespace canele::sim {
 namespace {
 
-/// A fiber that somebody waits for.
+/// A thread of a simulated process, as a fiber. The destructor waits for its end.
 class SimThread final : public PlatformThread {
  public:
   SimThread(Scheduler& scheduler, std::string name, int rank, std::function<void()> body)
@@ -35,7 +36,7 @@ class SimWakeSet final : public WakeSet {
   }
 
   bool watch(int descriptor) noexcept override {
-    if (descriptor < Bells::first) {  // of the real system: the self driver's
+    if (descriptor < Bells::first) {  // a descriptor of the real system: the self driver's
       real_.push_back({descriptor, POLLIN, 0});
       return true;
     }
@@ -49,7 +50,7 @@ class SimWakeSet final : public WakeSet {
     if (rung_ || readable) return machine_.scheduler.spend(500);
     sleeper_ = machine_.scheduler.current();
     stirred_ = false;
-    // What rings in the real system is not on the timeline: it is looked at now and then. That is no wake-up.
+    // Rings of the real system are not on the timeline, so they are polled now and then. A poll is not a wake-up.
     constexpr std::uint64_t look_every_ns = 20'000;
     for (std::uint64_t left = machine_.timer(timeout_ns); left > 0 && !stirred_ && !rings_for_real();) {
       const std::uint64_t part = std::min(left, look_every_ns);
@@ -81,7 +82,7 @@ class SimWakeSet final : public WakeSet {
 
 std::uint64_t SimPlatform::now_ns() noexcept {
   machine_.scheduler.spend(20);
-  return machine_.timeline.now() + 1'000'000;  // 0 means "never" in places
+  return machine_.timeline.now() + 1'000'000;  // 0 means "never" in some places
 }
 
 std::unique_ptr<PlatformThread> SimPlatform::start_thread(const char* name, std::function<void()> body) {
@@ -118,7 +119,7 @@ void SimBootstrap::get(int rank, std::string_view key, std::uint64_t, Deliver de
   machine_.timeline.after(
       takes, [board = board_, listens = listens_, own = rank_, rank, name = std::string(key), &machine = machine_,
               self = machine_.scheduler.process_of(rank_), answer = std::move(deliver)] {
-        if (!*listens || machine.scheduler.process_of(own) != self) return;  // nobody is there to hear it
+        if (!*listens || machine.scheduler.process_of(own) != self) return;  // the process that asked is gone
         const auto found = board->blobs.find({rank, name});
         const bool ok = found != board->blobs.end() && !board->dead.contains(rank);
         answer(ok, ok ? found->second : comm::Blob(), ok ? "" : "not published, or dead");
@@ -127,7 +128,7 @@ void SimBootstrap::get(int rank, std::string_view key, std::uint64_t, Deliver de
 
 void SimBootstrap::on_failure(std::function<void(int)> died) {
   board_->told[rank_] = died;
-  for (const int rank : std::set<int>(board_->dead)) died(rank);  // told before we listened
+  for (const int rank : std::set<int>(board_->dead)) died(rank);  // reported before this process listened
 }
 
 void Board::meet(Scheduler& scheduler) {
@@ -147,7 +148,7 @@ void Board::died(int rank, Scheduler& scheduler) {
 }
 
 bool SimBootstrap::fence(std::uint64_t, std::string* why) {
-  if (board_->dead.contains(rank_)) return true;  // who comes back does not wait for the others
+  if (board_->dead.contains(rank_)) return true;  // a rank that returns does not wait for the other ranks
   const int mine = board_->generation;
   board_->arrived.insert(rank_);
   board_->meet(machine_.scheduler);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SimPlatform: the outside world of one simulated process; SimBootstrap: its launcher.
+// SimPlatform: the outside world of one simulated process. SimBootstrap: its launcher.
 //
-// Who: the world makes one of each per rank. Threads: the fibers of that rank.
-// Surprise: every question costs virtual time and is a place where the asking fiber may lose its core.
+// The world makes one of each per rank. Threads: the fibers of that rank. Every call costs virtual time, and the
+// calling fiber may lose its core there.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@
 
 namespace canele::sim {
 
-/// What the simulated machine has in common.
+/// What all processes of the simulated machine share.
 struct Machine {
   Timeline& timeline;
   Scheduler& scheduler;
   Bells& bells;
   std::function<void(int rank, LogLevel level, std::string_view text)> log;
-  std::map<const void*, std::vector<Scheduler::Thread*>> parked;  ///< by the word they sleep on
-  std::uint64_t timer_factor = 1;                                 ///< timers are late
+  std::map<const void*, std::vector<Scheduler::Thread*>> parked;  ///< by the word on which they sleep
+  std::uint64_t timer_factor = 1;                                 ///< factor by which timers are late
   std::uint64_t slowest_answer_ns = 200'000;                      ///< of the launcher
 
   std::uint64_t timer(std::uint64_t ns) const {
@@ -55,7 +55,7 @@ class SimPlatform final : public Platform {
   long process() noexcept override { return rank_ + 1; }
   void log(LogLevel level, std::string_view text) noexcept override { machine_.log(rank_, level, text); }
 
-  /// Probability that a lock appears to be busy though it is not.
+  /// Probability that a lock appears to be busy although it is not.
   double busy_locks = 0;
 
  private:
@@ -67,18 +67,18 @@ class SimPlatform final : public Platform {
   friend class World;
 };
 
-/// What the ranks of one job publish, and who of them is dead.
+/// What the ranks of one job publish, and which of them are dead.
 struct Board {
   std::map<std::pair<int, std::string>, comm::Blob> blobs;
-  std::set<int> dead;  ///< of whom the launcher says so: for good, also if another process took the place
-  std::map<int, std::function<void(int)>> told;  ///< by rank: whom to tell of deaths
+  std::set<int> dead;  ///< ranks that the launcher reports as dead: for good, even if another process took the place
+  std::map<int, std::function<void(int)>> told;  ///< by rank: the handler that is told of deaths
   int size = 1, local_size = 1, generation = 0;
-  bool deaths_break_fences = false;  ///< who waits in a fence when a rank dies is refused; else the others meet
+  bool deaths_break_fences = false;  ///< a rank in a fence gets an error if another one dies; else the others meet
   bool broken = false;
   std::set<int> arrived;  ///< at the fence
   std::vector<Scheduler::Thread*> waiting;
 
-  /// Lets those at the fence go on, if they are all that will come.
+  /// Releases the ranks at the fence if no other rank is still to come.
   void meet(Scheduler& scheduler);
   void died(int rank, Scheduler& scheduler);
 };
@@ -119,7 +119,7 @@ class SimBootstrap final : public comm::Bootstrap {
   int rank_;
   Dice dice_;
   std::string host_;
-  std::shared_ptr<bool> listens_ = std::make_shared<bool>(true);  ///< no answer comes after finalize()
+  std::shared_ptr<bool> listens_ = std::make_shared<bool>(true);  ///< no answer is delivered after finalize()
 };
 
 }  // namespace canele::sim

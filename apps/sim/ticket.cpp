@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Requests that have ended; see ticket.hpp (who, threads, surprise).
+// Requests that have ended.
 #include "apps/sim/ticket.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t period = 64;
 
-/// Bytes that nobody can guess, repeated.
+/// Returns random bytes, repeated. The library cannot write them by chance.
 std::array<std::byte, period> pattern_of(std::uint64_t salt) {
   std::array<std::byte, period> pattern;
   drivers::sim::Dice dice(salt);

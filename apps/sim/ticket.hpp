@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ticket: a request of a workload with its buffer; Graveyard: those that have ended, which nobody may touch any more.
+// Ticket: a request of a workload with its buffer. Graveyard: requests that have ended, which must not be accessed any
+// more.
 //
-// Who: the workloads. Threads: fibers of one rank; callbacks run on whichever of them makes progress.
-// Surprise: what the library has let go of is not freed but scribbled over, and looked at later: a late write is found
-//      by its traces, a late read by what comes of it. To free it would hide both most of the time.
+// Threads: fibers of one rank; callbacks run on whichever fiber makes progress. Memory that the library has released is
+// not freed but overwritten with a pattern, and checked later. A late write leaves traces in the pattern, and a late
+// read gets the pattern instead of data. Freeing the memory would hide both most of the time.
 #pragma once
 
 #include <canele/canele.h>
@@ -20,15 +21,15 @@
 
 namespace canele::sim {
 
-/// Has this request, which no callback lets go of, ended?
+/// Returns whether a request without callback has ended.
 bool is_over(const canele_request_t& request);
 
-/// A counter of the engine, by its name in `canele-info`; 0 if there is none of that name.
+/// Returns a counter of the engine, by its name in `canele-info`; 0 if there is none of that name.
 std::uint64_t counter(canele_engine_t* engine, std::string_view name);
 
 class Ticket {
  public:
-  /// `salt`: what is scribbled; with one pattern for all, a bit that is what it was would hide a write.
+  /// `salt` selects the pattern. With one pattern for all, a write of equal bits would be hidden.
   explicit Ticket(std::uint64_t salt) : salt_(salt) {}
   virtual ~Ticket() = default;
   Ticket(const Ticket&) = delete;
@@ -37,11 +38,11 @@ class Ticket {
   canele_request_t request{};
   std::vector<std::byte> bytes;
 
-  /// Before it is posted: its end is told by a callback, which lets go of the request at once.
+  /// Makes a callback report the end of the request, and release it at once. Call before it is posted.
   void end_by_callback();
   bool ends_by_callback() const { return by_callback_; }
   bool over() const;
-  /// Once over.
+  /// Returns the status. Call once over().
   canele_status_t status() const;
 
  private:
@@ -49,7 +50,7 @@ class Ticket {
   static void on_end(canele_request_t* request, unsigned events, void* argument);
   void scribble(void* memory, std::size_t size) const;
   bool untouched(const void* memory, std::size_t size) const;
-  /// What was done to it after its end; "" if nothing.
+  /// Returns what was done to it after its end; "" if nothing.
   std::string harm() const;
 
   const std::uint64_t salt_;
@@ -61,9 +62,9 @@ class Ticket {
 class Graveyard {
  public:
   explicit Graveyard(std::function<void(const std::string&)> complain) : complain_(std::move(complain)) {}
-  /// In: it is over, and nobody needs its bytes.
+  /// Takes a ticket that is over, and whose bytes are not needed any more.
   void bury(std::unique_ptr<Ticket> ticket);
-  /// All that lie here are looked at, and freed.
+  /// Checks and frees all tickets in it.
   void close();
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a rank of the random workload does; see traffic.hpp. Threads: the main fiber of each rank.
-// Surprise: a group posts more receives than it has messages, and cancels the rest in the end; some are cancelled
-//     before: so cancel meets every state of a receive.
+// The actions of a rank of the random workload. Runs in the main fiber of each rank.
+//
+// A group posts more receives than it has messages, and cancels the rest at the end. Some are cancelled earlier, so
+// that cancel meets every state of a receive.
 #include "apps/sim/traffic.hpp"
 
 #include <algorithm>
@@ -84,7 +85,7 @@ void TrafficRank::act() {
   if (what < 8 && !open.empty()) return post_receive(*open[dice_.under(open.size())]);
   if (what == 8 && !open.empty()) return probe(*open[dice_.under(open.size())]);
   if (!open.empty() && dice_.under(8) == 0) return cancel_one(*open[dice_.under(open.size())]);
-  if (dice_.under(4) == 0) return ground_.pause_for(dice_.under(50'000));  // it computes
+  if (dice_.under(4) == 0) return ground_.pause_for(dice_.under(50'000));  // the rank computes
   if (may_send || !open.empty()) return;
   if (is_late()) return ground_.pause_for(1 + dice_.under(100'000));
   wait();
@@ -112,7 +113,7 @@ void TrafficRank::post_send() {
   const int code = canele_isend_data(session, message.destination, message.tag, &data, &options, &send->request);
   if (code != CANELE_OK) ground_.complain(std::string("canele_isend_data: ") + canele_error_detail());
   if (!send->ends_by_callback() && dice_.under(4) == 0)
-    canele_send_set_priority(&send->request, message.priority + 1);  // it may have left
+    canele_send_set_priority(&send->request, message.priority + 1);  // it may have been sent
   sends_.push_back(std::move(send));
 }
 
@@ -131,7 +132,7 @@ void TrafficRank::post_cast(std::unique_ptr<Send> send, canele_session_t* sessio
   const canele_data_t data = canele_data_contiguous(send->bytes.data(), send->message->size);
   canele_multicast_options_t options{};
   options.struct_size = sizeof options;
-  // Some are plain: they may leave at once.
+  // Some multicasts have no options that prevent the fast path.
   const bool alike = std::all_of(priorities.begin(), priorities.end(), [&](int one) { return one == priorities[0]; });
   options.priority = priorities[0];
   options.priorities = alike ? nullptr : priorities.data();
@@ -177,7 +178,7 @@ void TrafficRank::post_receive(GroupState& state) {
   state.posted.push_back(std::move(receive));
 }
 
-/// Takes a message that has come without a receive.
+/// Receives a message that has come without a receive.
 void TrafficRank::probe(GroupState& state) {
   const Group& group = *state.group;
   auto receive = std::make_unique<Receive>(dice_.next());
@@ -192,7 +193,7 @@ void TrafficRank::probe(GroupState& state) {
   state.posted.push_back(std::move(receive));
 }
 
-/// Asks for the end of a receive whose message may come, or be coming; another receive will be posted.
+/// Cancels a receive whose message may come, or may be arriving. Another receive will be posted.
 void TrafficRank::cancel_one(GroupState& state) {
   if (state.posted.empty()) return;
   Receive& receive = *state.posted[dice_.under(state.posted.size())];
@@ -264,7 +265,7 @@ void TrafficRank::finish_receive(GroupState& state, const Receive& receive) {
   if (got && status.source >= 0) ++state.got[static_cast<std::size_t>(status.source)];
 }
 
-/// All has come that still can.
+/// Returns true if every message that can still come has come.
 bool TrafficRank::satisfied(const GroupState& state) const {
   std::vector<int> expected(state.got.size());
   for (const std::uint32_t id : state.group->messages) ++expected[static_cast<std::size_t>(plan_.messages[id].source)];
@@ -276,7 +277,7 @@ bool TrafficRank::satisfied(const GroupState& state) const {
 }
 
 void TrafficRank::wait() {
-  constexpr std::uint64_t short_while_ns = 5000;  // nobody waits for a header, or a callback
+  constexpr std::uint64_t short_while_ns = 5000;  // no blocking wait ends for a header or a callback
   std::vector<canele_request_t*> all;
   for (const auto& send : sends_) {
     if (send->ends_by_callback()) return ground_.pause_for(short_while_ns);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Traffic: the workload that does everything at random: sends and receives of a plan, with wildcards, late buffers,
-// probes, cancels, priorities, short buffers, blocking and polling.
+// Traffic: the workload that does everything at random. It has sends and receives of a plan, with wildcards, unbound
+// receives, probes, cancels, priorities, short buffers, blocking and polling.
 //
-// Who: canele-sim, tests/process/stress. Threads: the main fiber, or thread, of each rank.
-// Surprise: each rank also posts a receive from every other one that nothing will ever match: it ends when that rank
-//      dies, and only then it is sure that nothing more comes from there.
+// Used by canele-sim and tests/process/stress. Threads: the main fiber, or thread, of each rank. Each rank also posts a
+// receive from every other rank that no message will ever match. It ends when that rank dies, and only then it is
+// certain that no more messages come from there.
 #pragma once
 
 #include <memory>
@@ -20,29 +20,29 @@
 namespace canele::sim {
 
 struct TrafficOptions {
-  int window = 8;                     ///< of a rank's sends, and of a group's receives
-  int sends_at_once = 0;              ///< instead, for sends; 0: as `window` says
-  std::uint64_t begins_after_ns = 0;  ///< until then it has not called the library but to start
-  std::uint64_t late_by_ns = 0;       ///< no receive is posted for so long
-  std::string name;                   ///< of its sessions, where an engine has several workloads
+  int window = 8;                     ///< of a rank's sends, and of a group's receives.
+  int sends_at_once = 0;              ///< a separate limit for sends; 0: as `window`.
+  std::uint64_t begins_after_ns = 0;  ///< until then the rank makes no call except to start.
+  std::uint64_t late_by_ns = 0;       ///< no receive is posted for this time.
+  std::string name;                   ///< of its sessions, if an engine has several workloads.
 };
 
-/// What one rank does.
+/// The workload of one rank.
 class TrafficRank {
  public:
   TrafficRank(Ground& ground, const Plan& plan, Oracle& oracle, int rank, Dice dice, TrafficOptions options);
   void run(canele_engine_t* engine);
-  /// What it waits for, for people.
+  /// Returns what the rank waits for, as text.
   std::string state() const;
-  /// Messages that came before their receive.
+  /// Returns the number of messages that came before their receive.
   std::uint64_t unexpected() const { return unexpected_; }
 
  private:
   struct Send : Ticket {
     using Ticket::Ticket;
-    const PlannedMessage* message = nullptr;  ///< of a multicast the first
-    std::vector<bool> hopeless;               ///< posted after the receiver was known to be lost; of each
-    std::vector<int> outcomes;                ///< of a multicast, of each
+    const PlannedMessage* message = nullptr;  ///< of a multicast the first.
+    std::vector<bool> hopeless;  ///< by destination: the send was posted after the receiver was known to be lost.
+    std::vector<int> outcomes;   ///< of a multicast, by destination.
   };
   struct Receive : Ticket {
     using Ticket::Ticket;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The life of a simulated job; see world.hpp. Threads: one.
-// Surprise: the engine of a rank that is killed is destroyed with the world, not before: nobody calls destructors in a
-//      killed process, and what points there must find something.
+// The life of a simulated job. One thread.
+//
+// The engine of a rank that is killed is destroyed with the world, not before. No destructor runs in a killed process,
+// and pointers into it must stay valid.
 #include "apps/sim/world.hpp"
 
 #include <atomic>
@@ -17,7 +18,7 @@
 namespace canele::sim {
 namespace {
 
-constexpr std::uint64_t launcher_ns = 2'000'000;  // until it has told everybody of a death, at most
+constexpr std::uint64_t launcher_ns = 2'000'000;  // time until the launcher has reported a death to all ranks, at most
 
 std::string next_name() {
   static int worlds = 0;
@@ -141,7 +142,7 @@ void World::live(int rank, const Body& body) {
   trace(static_cast<std::uint64_t>(rank) * 1000 + static_cast<std::uint64_t>(-code));
 }
 
-/// Asked at every step, so all ranks are looked at only after one of them has come to an end.
+/// Returns true if all ranks are through. Called at every step, so it scans the ranks only after one of them has ended.
 bool World::all_through() {
   if (!std::exchange(recount_, false)) return false;
   for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -169,7 +170,8 @@ void World::kill(int rank) {
   recount_ = true;
   std::unique_ptr<comm::Engine> engine(std::exchange(own.engine, nullptr));
   if (own.leaving) {
-    // Its thread may stand in finalize with a mutex in its hands: left where it stands, as all that the dead leave.
+    // Its thread may be in finalize and hold a mutex. The engine is left in that state, like everything that a killed
+    // process leaves.
     static_cast<void>(engine.release());
   } else if (engine != nullptr) {
     graveyard_.push_back(std::move(engine));
@@ -212,7 +214,7 @@ void World::log(int rank, LogLevel level, std::string_view text) {
   }
 }
 
-/// What the running thread's engine has compared since the last time, in nanoseconds.
+/// Returns the time of the comparisons of the running thread's engine since the last call, in nanoseconds.
 std::uint64_t World::pay_for_comparisons() {
   if (options_.comparison_ns == 0 || scheduler.current() == nullptr) return 0;
   Rank& own = ranks_[static_cast<std::size_t>(scheduler.current()->rank)];
@@ -226,7 +228,7 @@ std::string World::trace_json() const {
   std::vector<comm::EventLog::OfRank> logs;
   for (const auto& [rank, log] : logs_) logs.push_back({rank, log.get()});
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    const comm::Engine* const left = engine(rank);  // behind, where the world has not come to rest
+    const comm::Engine* const left = engine(rank);  // still there if the world has not come to rest
     if (left != nullptr && left->event_log != nullptr) logs.push_back({rank, left->event_log.get()});
   }
   return comm::EventLog::to_json(logs);

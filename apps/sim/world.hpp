@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// World: a whole job in one thread: its engines, its networks, and what befalls them; all from one seed.
+// World: a whole job in one thread: its engines, its networks, and its faults, all from one seed.
 //
-// Who: canele-sim and tests/simulation. Threads: one.
-// Surprise: the engines are the production code, with their worker thread and blocking calls; a rank's `body` is
-//      written like any program, with canele_wait and all.
+// Used by canele-sim and tests/simulation. One thread. The engines are the production code, with their worker thread
+// and blocking calls. A rank's `body` is written like any program, with canele_wait and all.
 //
 //   World ─┬─ Timeline, Bells, Scheduler ── a fiber per thread
 //          ├─ Fabric per network ◀── SimDriver per rank
@@ -41,21 +40,21 @@ struct Network {
 struct WorldOptions {
   std::uint64_t seed = 1;
   int ranks = 2, ranks_per_node = 1;
-  std::vector<Network> networks;  ///< in order of preference; names, ranks and nodes are filled in
+  std::vector<Network> networks;  ///< in order of preference; names, ranks and nodes are filled in.
   std::vector<std::string> settings;
   std::string strategy = "aggregate";
-  bool worker = true;                         ///< each engine has its bound worker
-  unsigned helper = CANELE_WORKER_NONE;       ///< and this kind of helper
-  bool checksums = false;                     ///< CANELE_CHECKSUM=packets
-  unsigned timer_factor = 1;                  ///< timed sleeps last so many times longer; see fault "late-timers"
-  unsigned processors = 0;                    ///< of a node; 0: enough for all its ranks
-  double comparison_ns = 0;                   ///< what each comparison of a matcher takes
-  std::uint64_t shuffled_tasks = 0;           ///< seed of the order in which they run; 0: as submitted
-  std::size_t trace_events = 0;               ///< kept of each engine; 0: none, and messages may take the short way
-  bool verbose = false;                       ///< log lines go to stderr
-  std::uint64_t latest_start_ns = 0;          ///< ranks come up to so much late, and may die before they are there
-  std::uint64_t slowest_answer_ns = 200'000;  ///< of the launcher
-  bool deaths_break_fences = false;           ///< nobody starts if a rank dies while others wait for all to start
+  bool worker = true;                    ///< each engine has its bound worker.
+  unsigned helper = CANELE_WORKER_NONE;  ///< kind of progress helper, in addition.
+  bool checksums = false;                ///< CANELE_CHECKSUM=packets.
+  unsigned timer_factor = 1;             ///< timed sleeps last so many times longer; see fault "late-timers".
+  unsigned processors = 0;               ///< of a node; 0: enough for all its ranks.
+  double comparison_ns = 0;              ///< time of each comparison of a matcher.
+  std::uint64_t shuffled_tasks = 0;      ///< seed of the order in which tasks run; 0: as submitted.
+  std::size_t trace_events = 0;          ///< events kept of each engine; 0: none, and messages may take the fast path.
+  bool verbose = false;                  ///< log lines go to stderr.
+  std::uint64_t latest_start_ns = 0;     ///< ranks start up to this much late, and may die before they have started.
+  std::uint64_t slowest_answer_ns = 200'000;  ///< of the launcher.
+  bool deaths_break_fences = false;           ///< no rank starts if a rank dies while others wait for all to start.
 };
 
 class World final : public Ground {
@@ -67,17 +66,18 @@ class World final : public Ground {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// Every rank: init, body, finalize. To be called once.
+  /// Runs init, body and finalize on every rank. Call once.
   void start(Body body);
-  /// True: all ranks that live are through. False: nothing happens any more, or virtual time has reached `until`.
+  /// Returns true if all live ranks are through; false if nothing happens any more, or virtual time has reached
+  /// `until`.
   bool run(std::uint64_t until_ns);
-  /// The same, until `done`, for workloads that stop on the way.
+  /// Runs until `done`, for workloads that stop on the way.
   bool run_until(const std::function<bool()>& done, std::uint64_t until_ns);
 
   // ---- what befalls it --------------------------------------------------------------------------------------------
   void kill(int rank);
-  /// Another process takes the place of a dead rank, and runs the same body. Its launcher lets it; those who knew the
-  /// old one do not (docs/simulation.md, "A rank that comes back").
+  /// Lets another process take the place of a dead rank and run the same body. Its launcher allows that, but peers that
+  /// knew the old process do not (docs/simulation.md, "A rank that comes back").
   void come_back(int rank);
   bool is_dead(int rank) const override { return board_->dead.contains(rank); }
   int life(int rank) const override { return ranks_[static_cast<std::size_t>(rank)].life; }
@@ -89,20 +89,20 @@ class World final : public Ground {
   // ---- what is found ----------------------------------------------------------------------------------------------
   void complain(const std::string& what) override;
   const std::vector<std::string>& complaints() const { return complaints_; }
-  /// What the first engine to warn of anything said; "": none did.
+  /// Returns the first warning of any engine; "": there was none.
   const std::string& first_warning() const { return first_warning_; }
   /// Called when a packet between two ranks was damaged.
   std::function<void(int from, int to)> on_damage;
-  /// The same where checksums are on, and the engine must find it.
+  /// Called when a packet was damaged in a world with checksums: the engine must find the damage.
   std::function<void(int from, int to)> on_spoiled;
   void trace(std::uint64_t what) override;
   std::uint64_t trace_hash() const { return hash_; }
-  /// The events of all engines, for Perfetto.
+  /// Returns the events of all engines, for Perfetto.
   std::string trace_json() const;
-  /// Who waits for what, for people.
+  /// Returns which thread waits for what, as text.
   std::string wait_graph() const;
 
-  /// That the matchers of all ranks have made. The default one makes none.
+  /// Returns the comparisons that the matchers of all ranks have made. The default matcher makes none.
   std::uint64_t comparisons() const;
 
   int ranks() const override { return options_.ranks; }
@@ -125,7 +125,7 @@ class World final : public Ground {
     std::unique_ptr<SimPlatform> platform;
     comm::Engine* engine = nullptr;
     int life = 0;
-    std::uint64_t compared = 0;  ///< by its matcher, when last asked
+    std::uint64_t compared = 0;  ///< comparisons of its matcher at the last query
     bool leaving = false, through = false, running = true;
   };
   void live(int rank, const Body& body);
@@ -141,7 +141,7 @@ class World final : public Ground {
   std::shared_ptr<Board> board_ = std::make_shared<Board>();
   std::vector<Rank> ranks_;
   std::shared_ptr<Body> body_;
-  bool recount_ = true;                                      ///< somebody has come to an end: are all through?
+  bool recount_ = true;                                      ///< a rank has ended, so all_through() must count again
   std::vector<std::unique_ptr<SimPlatform>> old_platforms_;  ///< of ranks that came back; their engines are below
   std::vector<std::unique_ptr<comm::Engine>> graveyard_;     ///< of ranks that were killed
   std::vector<std::pair<int, std::unique_ptr<comm::EventLog>>> logs_;  ///< of engines that have left

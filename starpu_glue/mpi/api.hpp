@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the api_*.cpp files share: the two names of every MPI function.
+// Gives every MPI function its two names. Shared by the api_*.cpp files.
 //
-// Who: api_*.cpp only. Threads: any.
-// Surprise: PMPI_X is the function, MPI_X a weak second name of it: a profiling tool defines its own MPI_X and calls
-//     ours.
+// PMPI_X is the function and MPI_X is a weak alias of it. A profiling tool defines its own MPI_X and calls PMPI_X.
+// Usable from any thread.
 #pragma once
 
 #include <mpi.h>
@@ -12,12 +11,12 @@
 #include "starpu_glue/mpi/error.hpp"
 
 #if defined(__has_attribute) && __has_attribute(copy)
-#define CANELE_MPI_COPY(target) , copy(target)  // gcc wants the second name to promise what the first one does
+#define CANELE_MPI_COPY(target) , copy(target)  // gcc expects the alias to have the attributes of its target
 #else
 #define CANELE_MPI_COPY(target)
 #endif
 
-/// After the definition of PMPI_<name>: gives it its second name.
+/// Defines the alias MPI_<name>. Used after the definition of PMPI_<name>.
 #define CANELE_MPI_NAME(name)                           \
   extern "C" __attribute__((weak, alias("PMPI_" #name), \
                             visibility("default") CANELE_MPI_COPY(PMPI_##name))) decltype(PMPI_##name) MPI_##name

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Barrier to MPI_Exscan, and the same without waiting: MPI_Ibarrier to MPI_Iexscan.
+// MPI_Barrier to MPI_Exscan, and their non-blocking forms MPI_Ibarrier to MPI_Iexscan.
 //
-// Who: the program. Threads: any; one collective at a time is started per communicator, as MPI says.
-// Surprise: a blocking call is the other without a request: both name the same function of collectives.cpp.
+// A blocking call starts the collective without a request. Both forms call the same function of collectives.cpp. Called
+// from any thread; as MPI requires, one collective at a time is started on a communicator.
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/collectives.hpp"
 #include "starpu_glue/mpi/request.hpp"
@@ -12,10 +12,10 @@
 namespace canele::mpi {
 namespace {
 
-/// The engine then carries it out on this thread.
+/// Makes the engine carry out the collective on the calling thread.
 constexpr canele_collective_options_t blocking = {sizeof(canele_collective_options_t), 0, 0, 0, 0, 0, 1};
 
-/// With copies between the program's memory and the engine's collective.
+/// Runs the collective with copies between the program's memory and the engine's collective.
 template <class... Parameters, class... Arguments>
 [[gnu::noinline]] int run_staged(Communicator& comm, int (*start)(const Start&, Parameters...),
                                  const Arguments&... arguments) {
@@ -40,12 +40,12 @@ template <class... Parameters, class... Arguments>
   return call.end(code, comm);
 }
 
-/// The error handler's say, where all but that has been done.
+/// Applies the error handler after a call on the fast path has failed. Everything else has been done.
 [[gnu::cold, gnu::noinline]] int end_badly(Function function, int code, const Communicator& comm) {
   return Call(function).end(code, &comm);
 }
 
-/// Of MPI_COMM_WORLD, and without a profile, there is nothing to do but its work.
+/// Runs a blocking collective. On MPI_COMM_WORLD without a profile, only the collective itself has to run.
 template <class... Parameters, class... Arguments>
 [[gnu::always_inline]] inline int run_collective(Function function, MPI_Comm handle,
                                                  int (*start)(const Start&, Parameters...),
@@ -56,7 +56,7 @@ template <class... Parameters, class... Arguments>
   const int code = start(Start{*world, nullptr, nullptr, &blocking}, arguments...);
   if (code == MPI_SUCCESS) [[likely]]
     return code;
-  if (code == kNeedsStaging) return run_carefully(function, handle, start, arguments...);  // nothing has been done
+  if (code == kNeedsStaging) return run_carefully(function, handle, start, arguments...);  // no effect so far
   return end_badly(function, code, *world);
 }
 

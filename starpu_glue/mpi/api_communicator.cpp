@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Comm_ and MPI_Group_ functions.
+// MPI_Comm_ and MPI_Group_ functions. Called from any thread.
 //
-// Who: the program. Threads: any.
-// Surprise: handles are ints, so the Fortran handle of a communicator is the handle itself.
+// Handles are ints, so the Fortran handle of a communicator is the handle itself.
 #include <climits>
 #include <cstring>
 #include <vector>

@@ -2,9 +2,9 @@
 //
 // MPI_Wait to MPI_Request_free: completion of non-blocking requests.
 //
-// Who: the program. Threads: any; one at a time per request.
-// Surprise: the functions for several requests make progress once, then only look: N requests cost one poll. MPI_Wait,
-//     _Waitall and _Test are here twice, see short_way.hpp.
+// The functions for several requests make progress once and then only check, so N requests cost one poll. MPI_Wait,
+// MPI_Waitall and MPI_Test have a fast path and a careful path, see short_way.hpp. Called from any thread, by one
+// thread at a time per request.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -18,10 +18,10 @@
 namespace canele::mpi {
 namespace {
 
-/// Of a message to nobody: a null request, which is done.
+/// Stands for a message to or from MPI_PROC_NULL: a null request, which is complete.
 constinit canele_request_t ended_already{};
 
-/// What the engine waits for; NULL for MPI_REQUEST_NULL.
+/// Returns the request that the engine waits for; NULL for MPI_REQUEST_NULL.
 canele_request_t* engine_request(Request* request) {
   if (request == nullptr) return nullptr;
   return request->must(Request::nobody) ? &ended_already : &request->engine;
@@ -53,10 +53,10 @@ class Selection {
   }
 
   std::size_t size() const { return size_; }
-  /// What the engine waits for.
+  /// Returns the list of requests for the engine to wait for.
   canele_request_t* const* for_engine() const { return entries_; }
   bool empty() const { return first_ == nullptr; }
-  /// The error handler that counts, asked for while the communicator is there.
+  /// Returns the error handler that applies. Called while the communicator still exists.
   MPI_Errhandler error_handler() const { return empty() ? MPI_ERRORS_RETURN : first_->comm().error_handler(); }
 
  private:
@@ -66,7 +66,7 @@ class Selection {
   Request* first_ = nullptr;
   canele_request_t** entries_ = few_;
   std::unique_ptr<canele_request_t*[]> many_;
-  canele_request_t* few_[few];  // those of most calls; not initialised: 64 stores would cost more than most calls
+  canele_request_t* few_[few];  // enough for most calls; not initialised: 64 stores would cost more than most calls
 };
 
 MPI_Status* entry(MPI_Status* statuses, std::size_t i) {
@@ -78,20 +78,21 @@ int check_list(int count, const MPI_Request* handles) {
   return count == 0 ? MPI_SUCCESS : given({{"array of requests", handles}});
 }
 
-/// Of the calling thread: where its next look at a list begins, behind the last request that it has found.
+/// Where the calling thread's next scan of a list begins: behind the last request that it has found.
 struct LastFound {
   const MPI_Request* list = nullptr;
   int place = 0;
 };
 constinit thread_local LastFound last_found __attribute__((tls_model("initial-exec")));
 
-/// A look at requests, each once, until one is done. Blocks of them: while the engine looks at one, the lines of the
-/// others of its block are on their way.
+/// Scans requests, each once, until one is done. Scans in blocks: while the engine checks one request, the cache lines
+/// of the others in the block are being fetched.
 class Look {
  public:
   explicit Look(MPI_Request* handles) : handles_(handles) {}
 
-  /// Looks from place `first` to `last`. MPI code. If one is done, *found is its place, else `last`.
+  /// Scans from index `first` to `last`. Sets *found to the index of one that is done, else to `last`. Returns an MPI
+  /// code.
   int find_done(int first, int last, int* found) {
     for (int begin = first; begin < last;) {
       const int size = std::min(last - begin, most);
@@ -114,23 +115,23 @@ class Look {
     return MPI_SUCCESS;
   }
 
-  /// Any request that was looked at; nullptr: all were MPI_REQUEST_NULL.
+  /// Returns any request that was scanned; nullptr if all were MPI_REQUEST_NULL.
   Request* live() const { return live_; }
 
-  static constexpr int most = 64;  ///< in a block
+  static constexpr int most = 64;  ///< requests in a block
 
  private:
   MPI_Request* handles_;
   Request* live_ = nullptr;
 };
 
-/// Where the next look at the list begins.
+/// Returns the index at which the next scan of the list begins.
 int first_place(int count, const MPI_Request* handles) {
   return last_found.list == handles && last_found.place < count ? last_found.place : 0;
 }
 
-/// Looks at all, and first behind the last one found. *found is `count` if none is done, *live nullptr if none is
-/// there.
+/// Scans the whole list, beginning behind the last request found. Sets *found to `count` if none is done, and *live to
+/// nullptr if all handles are null.
 int find_done(int count, MPI_Request* handles, int* found, Request** live) {
   const int from = first_place(count, handles);
   Look look(handles);
@@ -144,7 +145,7 @@ int find_done(int count, MPI_Request* handles, int* found, Request** live) {
   return code;
 }
 
-/// The same for those that come next only: most often one of them is.
+/// Like find_done, but scans only the next block of requests: most often one of them is done.
 int find_next(int count, MPI_Request* handles, int* found, Request** live) {
   const int from = first_place(count, handles), end = std::min(count, from + Look::most);
   Look look(handles);
@@ -155,8 +156,8 @@ int find_next(int count, MPI_Request* handles, int* found, Request** live) {
   return code;
 }
 
-/// Makes progress once, where no worker does: contending with it would only slow it down. Gives the core away where
-/// others want it. False: nothing can have changed by that.
+/// Makes progress once, or tests `pending` if a worker is active: contending with the worker would only slow it down.
+/// Yields the core if other threads want it. Returns false if nothing can have changed.
 bool poll_once(Request& pending) {
   if (canele_worker_active(engine()) == 0) return canele_progress(engine()) != 0;
   int done = 0;
@@ -166,7 +167,7 @@ bool poll_once(Request& pending) {
 
 [[noreturn]] void blocked_in_callback() { fatal("a call that blocks was made inside a completion callback"); }
 
-/// Blocks until one of the requests is done (there is one). MPI code.
+/// Blocks until one of the requests is done; at least one must be live. Returns an MPI code.
 int wait_for_one(int count, MPI_Request* handles, int* found) {
   Selection selection;
   if (const int code = selection.collect(count, handles); code != MPI_SUCCESS) return code;
@@ -179,14 +180,14 @@ int wait_for_one(int count, MPI_Request* handles, int* found) {
   return MPI_SUCCESS;
 }
 
-/// The code for a failed request among several, with a detail that says which and why.
+/// Returns the code for a failed request among several, with a detail that names the request and the reason.
 int in_status(std::size_t index, int code) {
   char text[MPI_MAX_ERROR_STRING];
   describe_error(code, text, sizeof text);
   return fail(MPI_ERR_IN_STATUS, "request %zu: %s", index, text);
 }
 
-/// Finishes every request that is done, from place `found` on, where one is. MPI_ERR_IN_STATUS if one of them failed.
+/// Finishes every request that is done, from index `found` on, which is done. Returns MPI_ERR_IN_STATUS if one failed.
 int finish_done(int count, MPI_Request* handles, int found, int* done, int* indices, MPI_Status* statuses) {
   int code = MPI_SUCCESS;
   Look look(handles);
@@ -202,13 +203,13 @@ int finish_done(int count, MPI_Request* handles, int found, int* done, int* indi
   return code;
 }
 
-/// Finishes all of them; they are done, and their handles have been looked up before.
+/// Finishes all requests. They are done, and their handles have been looked up before.
 int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   int code = MPI_SUCCESS;
   for (int i = 0; i < count; ++i) {
     MPI_Status* const status = entry(statuses, static_cast<std::size_t>(i));
     Request* request = nullptr;
-    int own = get_request(handles[i], &request);  // refused: the program gave it twice in one call
+    int own = get_request(handles[i], &request);  // fails if the program gave the handle twice in one call
     if (request == nullptr) {
       fill_empty_status(status);
       if (own != MPI_SUCCESS && status != MPI_STATUS_IGNORE) status->MPI_ERROR = own;
@@ -279,9 +280,10 @@ int finish_all(int count, MPI_Request* handles, MPI_Status* statuses) {
   return call.end_with(code, handler);
 }
 
-/// Looks for one that is done: at those that come next, then at all. Where they are many it polls before, and goes on
-/// for a while, since a poll costs less than another look, and to wait for many costs some. *found is `count` if none
-/// is done, *live nullptr if no request is there.
+/// Looks for a request that is done: first in the next block, then in the whole list. For a long list it polls before
+/// the second scan. If it may block, it then polls for a while, because a poll costs less than another scan. Setting up
+/// a wait for many requests is costly, too. Sets *found to `count` if none is done, and *live to nullptr if there is no
+/// request.
 int look_for_one(int count, MPI_Request* handles, bool block, int* found, Request** live) {
   constexpr int most_polls = 64;
   const bool many = count > Look::most;
@@ -311,13 +313,13 @@ int complete_some(const Call& call, int count, MPI_Request* requests, int* done,
   if (code != MPI_SUCCESS) return call.end(code);
   int found = 0;
   Request* live = nullptr;
-  last_found = {};  // all that are done are wanted, in their order
+  last_found = {};  // the result lists all that are done, in the order of the array
   code = look_for_one(count, requests, block, &found, &live);
   if (code != MPI_SUCCESS) return call.end(code);
   *done = live == nullptr ? MPI_UNDEFINED : 0;
   if (live == nullptr) return MPI_SUCCESS;
   const MPI_Errhandler handler = live->comm().error_handler();
-  if (block) code = Look(requests).find_done(0, count, &found);  // others may have ended meanwhile
+  if (block) code = Look(requests).find_done(0, count, &found);  // other requests may have completed meanwhile
   if (code == MPI_SUCCESS) code = finish_done(count, requests, found, done, indices, statuses);
   return call.end_with(code, handler);
 }
@@ -339,8 +341,8 @@ int complete_any(const Call& call, int count, MPI_Request* requests, int* index,
   return call.end_with(code, handler);
 }
 
-/// The place of a request that is not done, looked for from `first` on; `count` if all are. *live: it, or any. MPI
-/// code.
+/// Finds the first request from index `first` on that is not done. Sets *found to its index, or to `count` if all are
+/// done. Sets *live to that request, or else to the last one scanned. Returns an MPI code.
 int find_pending(int count, const MPI_Request* handles, int first, int* found, Request** live) {
   for (*found = first; *found < count; ++*found) {
     Request* request = nullptr;
@@ -352,7 +354,7 @@ int find_pending(int count, const MPI_Request* handles, int first, int* found, R
   return MPI_SUCCESS;
 }
 
-/// The same, among all: first the one at which the thread's last look has ended.
+/// Finds a request that is not done in the whole list, beginning where the thread's last scan ended.
 int find_pending(int count, const MPI_Request* handles, int* found, Request** pending) {
   const int from = last_found.list == handles && last_found.place < count ? last_found.place : 0;
   int code = find_pending(count, handles, from, found, pending);
@@ -470,7 +472,7 @@ extern "C" int PMPI_Cancel(MPI_Request* handle) {
   if (code == MPI_SUCCESS && request == nullptr) code = fail(MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
   if (code != MPI_SUCCESS) return call.end(code);
   if (request->must(Request::collective)) code = fail(MPI_ERR_REQUEST, "a collective cannot be cancelled; wait for it");
-  // A send is never cancelled: MPI lets it complete as if nothing had been asked.
+  // A send is never cancelled. MPI allows it to complete as if MPI_Cancel had not been called.
   if (request->is_receive && !request->must(Request::nobody)) code = from_engine(canele_cancel(&request->engine));
   return call.end(code, &request->comm());
 }

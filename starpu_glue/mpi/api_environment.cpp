@@ -2,9 +2,9 @@
 //
 // MPI_Init to MPI_Abort, errors, time, names.
 //
-// Who: the program. Threads: any; MPI_Finalize may be called by another thread than MPI_Init, as StarPU does.
-// Surprise: any number of threads may call at any time; what is provided is nevertheless what was asked for, as MPI
-//     wants it, and MPI_THREAD_SINGLE after MPI_Init.
+// Called from any thread. MPI_Finalize may be called by another thread than MPI_Init, as StarPU does. Any number of
+// threads may call at any time. The thread level reported as provided is nevertheless the one asked for, as MPI
+// requires, and MPI_THREAD_SINGLE after MPI_Init.
 #include <mpi-ext.h>
 #include <unistd.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The Fortran names (gfortran's: small letters, an underscore behind) of what a configure check, or a main program in
-// Fortran around a library in C, calls: start, end, ranks, time, version.
+// The Fortran names of a few MPI functions: start, end, ranks, time, version. Configure checks call them, and so do
+// Fortran main programs around a library in C. The names follow gfortran: lower case with an underscore appended.
 //
-// Who: Fortran programs, by mpif.h or the module mpi. Threads: as the C functions.
-// Surprise: a communicator is an integer in C, too, so nothing is converted. Texts are filled with blanks; their
-//     lengths come as hidden arguments behind all others.
+// Reached through mpif.h or the module mpi. Called from the same threads as the C functions. A communicator is an
+// integer in C, too, so nothing is converted. Texts are padded with blanks. Their lengths are hidden arguments after
+// all others.
 #include <mpi.h>
 
 #include <algorithm>

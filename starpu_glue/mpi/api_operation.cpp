@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Op_ functions, and MPI_Reduce_local.
+// MPI_Op_ functions, and MPI_Reduce_local. Called from any thread.
 //
-// Who: the program. Threads: any.
-// Surprise: whether an operator commutes is the program's word; where it says so, the order in which ranks are combined
-//      is the engine's choice.
+// The program says whether its operator commutes. If it does, the engine chooses the order in which ranks are combined.
 #include "starpu_glue/mpi/api.hpp"
 #include "starpu_glue/mpi/operation.hpp"
 #include "starpu_glue/mpi/request.hpp"

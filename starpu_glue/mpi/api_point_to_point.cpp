@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Send to MPI_Iprobe: blocking and non-blocking messages, probing.
+// MPI_Send to MPI_Iprobe: blocking and non-blocking messages, probing. Called from any thread.
 //
-// Who: the program. Threads: any.
-// Surprise: MPI_Send, _Recv, _Isend and _Irecv are here twice: the short way in the functions themselves, and the
-// careful
-//     one, which all others go, too. A blocking call has its request from the thread's free ones, or on its own stack:
-//     nothing is allocated.
+// MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv have two paths. The fast path is in the function itself. The careful path
+// is the one that all other functions take as well. A blocking call takes its request from the thread's free requests,
+// or has it on its own stack, so nothing is allocated.
 #include <sched.h>
 
 #include <climits>
@@ -51,7 +49,7 @@ namespace {
   return call.end(code, to.comm);
 }
 
-/// Fills `status` from a transfer that was a receive; keeps the code.
+/// Fills `status` from a receive that has completed. Returns `code`.
 int receive_outcome(const Endpoint& from, int code, const canele_status_t& outcome, std::size_t room,
                     MPI_Status* status) {
   fill_status(*from.comm, outcome, status);
@@ -100,7 +98,7 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
   return call.end(code, from.comm);
 }
 
-/// The engine has refused the message of a request that no handle names yet, or it has failed.
+/// Handles a fast-path message that the engine has rejected, or that has failed. No handle names its request yet.
 [[gnu::cold, gnu::noinline]] int fail_on_short_way(Function function, Request& request, int error, MPI_Status* status) {
   const Call call(function);
   if (call.refused()) [[unlikely]]
@@ -116,11 +114,11 @@ int receive_outcome(const Endpoint& from, int code, const canele_status_t& outco
     status->MPI_ERROR = code;
   }
   const int ended = call.end(code, &comm);
-  free_requests.give(request);  // last: it keeps the communicator
+  free_requests.give(request);  // last: the request keeps the communicator open
   return ended;
 }
 
-/// The end of the short way of a call that does not block: `error` is the engine's answer.
+/// Ends the fast path of a non-blocking call. `error` is the result of the engine's call.
 [[gnu::always_inline]] inline int hand_out(Function function, Request& made, int error, MPI_Request* handle) {
   if (error != CANELE_OK) [[unlikely]]
     return fail_on_short_way(function, made, error, MPI_STATUS_IGNORE);
@@ -261,7 +259,7 @@ extern "C" int PMPI_Probe(int rank, int tag, MPI_Comm comm, MPI_Status* status) 
   int flag = 0;
   while (code == MPI_SUCCESS && flag == 0) {
     code = probe(from, &flag, status);
-    if (flag == 0) sched_yield();  // the engine has no blocking probe; each turn makes progress
+    if (flag == 0) sched_yield();  // the engine has no blocking probe; each iteration makes progress
   }
   return call.end(code, from.comm);
 }

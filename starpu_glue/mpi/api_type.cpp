@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Type_ functions, MPI_Get_address, MPI_Pack and MPI_Unpack.
+// MPI_Type_ functions, MPI_Get_address, MPI_Pack and MPI_Unpack. Called from any thread; StarPU makes a type per
+// message.
 //
-// Who: the program; StarPU makes a type per message. Threads: any.
-// Surprise: MPI_Type_commit has nothing to do: the layout is worked out at creation.
+// MPI_Type_commit has nothing to do, because the layout is computed when the type is created.
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -27,7 +27,7 @@ int check_count(int count) {
   return count >= 0 ? MPI_SUCCESS : fail(MPI_ERR_COUNT, "count is %d; it must be at least 0", count);
 }
 
-/// The lists of a type of `count` parts.
+/// Checks the arrays that describe a type of `count` parts.
 int check_lists(int count, const int* blocks, const void* displacements) {
   if (const int code = check_count(count); code != MPI_SUCCESS || count == 0) return code;
   return given({{"array of blocklengths", blocks}, {"array of displacements", displacements}});
@@ -38,7 +38,7 @@ int hand_out(int code, const Type* made, MPI_Datatype* handle) {
   return code;
 }
 
-/// Runs `make(element, &made)` and hands the handle out.
+/// Creates a type with `make(element, &made)` and returns its handle in *handle.
 template <class Make>
 int derive(Function function, MPI_Datatype element, MPI_Datatype* handle, Make make) {
   const Call call(function);

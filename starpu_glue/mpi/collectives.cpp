@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives: checks, staging, and the engine's call; first those that move data, then those that combine.
+// Collectives: argument checks, staging, and the engine's call. Data movement comes first, reductions follow.
 //
-// Who: api_collective.cpp. Threads: one call at a time per communicator.
-// Surprise: with MPI_Gather all ranks know that the parts are equal, with MPI_Gatherv only the root knows what they are
-//      like; the engine must be told which of the two it is, also where the program's arrays are not looked at.
+// One call at a time per communicator. With MPI_Gather all ranks know that the parts are equal; with MPI_Gatherv only
+// the root knows the lengths. The engine must be told which of the two it is, even on ranks where the program's arrays
+// are not read.
 #include "starpu_glue/mpi/collectives.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
               "%s; all ranks must make the same calls in the same order, with counts, types and roots that fit",
               canele_error_detail());
 }
-/// The engine's answer: whether the collective has begun, or of one that blocks how it has ended.
+/// Translates the engine's result: whether the collective has started or, for a blocking one, how it has ended.
 [[gnu::always_inline]] inline int from_collective(int error) {
   return error == CANELE_OK ? MPI_SUCCESS : from_collective_error(error);
 }
@@ -40,21 +40,21 @@ int check_root(const Communicator& comm, int root) {
   return fail(MPI_ERR_ROOT, "root is %d; the communicator has the ranks 0 to %d", root, comm.size() - 1);
 }
 
-/// The engine copies between this rank's part and what is meant for it, and looks at one length only.
+/// Checks this rank's part against what it receives from itself. The engine copies it and uses only one of the lengths.
 int check_own(std::size_t sent, std::size_t expected) {
   if (sent == expected) return MPI_SUCCESS;
   return fail(MPI_ERR_TRUNCATE, "this rank sends %zu bytes to itself, but receives %zu; they must be the same", sent,
               expected);
 }
 
-/// Data that the engine can take as it is, which is most: one block of memory.
+/// Data that the engine can use in place, as most data is: one block of memory.
 struct Block {
   char* memory = nullptr;
   std::size_t length = 0;
 };
 
-/// So many of what is asked for, one after the other, are one. False: they are not, or something is wrong with it; the
-/// long way finds out.
+/// Describes `in_a_row` consecutive repetitions of the data as one block. Returns false if they are not one block, or
+/// if an argument is wrong; the careful path finds out which.
 [[gnu::always_inline]] inline bool make_block(const Asked& asked, std::size_t in_a_row, Block* each) {
   const Type* type = find_type(asked.type);
   if (type == nullptr || asked.count < 0 || in_place(asked.memory)) [[unlikely]]
@@ -70,11 +70,11 @@ struct Block {
 }
 [[gnu::always_inline]] inline bool is_block(const Asked& asked, Block* block) { return make_block(asked, 1, block); }
 
-/// One for each rank, all alike: if two are one block, so are all.
+/// Checks equal parts, one for each rank. If two consecutive ones are one block, all are.
 [[gnu::always_inline]] inline bool are_blocks(const Asked& asked, Block* each) { return make_block(asked, 2, each); }
 constexpr bool are_blocks(const AskedEach&, Block*) { return false; }
 
-/// Where a part lies in the memory of all parts, which belongs to the other buffer.
+/// Tells whether a part lies in the memory of all parts, which belongs to the other buffer.
 [[gnu::always_inline]] inline bool lies_in(const Block& part, const Block& all, int ranks) {
   return static_cast<std::size_t>(part.memory - all.memory) < all.length * static_cast<std::size_t>(ranks);
 }
@@ -82,7 +82,7 @@ constexpr bool are_blocks(const AskedEach&, Block*) { return false; }
 int refuse_alias() {
   return fail(MPI_ERR_BUFFER, "the send buffer is also the receive buffer, or a part of it; MPI_IN_PLACE says that");
 }
-/// Of parts that are equal: where both are blocks. With gaps between them buffers may share memory.
+/// Checks that the buffers do not overlap, for equal parts, if both are blocks. Data with gaps may share memory.
 int check_apart(const Asked& part, const Asked& all, int ranks) {
   Block one, each;
   const bool alias = make_block(part, 1, &one) && make_block(all, 2, &each) && lies_in(one, each, ranks);
@@ -134,7 +134,7 @@ int take_input(const Start& start, const Data& asked, int ranks, Parts* parts, E
   return code == MPI_SUCCESS ? start.staging->input(*parts, engine) : code;
 }
 
-/// Checks where this rank receives, and stages it. `filled`: its own data is there already.
+/// Checks where this rank receives, and stages it. `filled`: the buffer already holds this rank's own data.
 template <class Data>
 int take_output(const Start& start, const Data& asked, int ranks, bool filled, Parts* parts, EngineParts* engine) {
   int code = refuse_in_place(asked.memory, "receive");
@@ -142,12 +142,13 @@ int take_output(const Start& start, const Data& asked, int ranks, bool filled, P
   return code == MPI_SUCCESS ? start.staging->output(*parts, filled, engine) : code;
 }
 
-/// The input for the engine: where MPI_IN_PLACE was given, nothing has been staged.
+/// Returns the input for the engine. If MPI_IN_PLACE was given, nothing has been staged.
 const void* input_of(const void* asked, const EngineParts& engine) {
   return in_place(asked) ? CANELE_IN_PLACE : engine.memory;
 }
 
-/// The usual way of a gather or scatter, where `own` and, at the root, `all` are blocks. False: it is not usual.
+/// Prepares the fast path of a gather or scatter, for which `own` and, at the root, `all` must be blocks. Returns false
+/// if the call has to take the careful path.
 template <class Data>
 bool takes_blocks(const Start& start, const Asked& own, const Data& all, int root, Block* part, Block* parts) {
   if (!start.comm.has_rank(root) || !has_equal_parts(all) || !is_block(own, part)) return false;
@@ -289,18 +290,18 @@ int alltoall(const Start& start, const Data& send, const Data& receive) {
       canele_ibcast(start.comm.group(), engine.memory, engine.parts.length, root, start.options, start.request));
 }
 
-/// What a reduction is asked for, by any of the calls.
+/// Arguments of a reduction, from any of the MPI calls.
 struct Reduction {
   const void* send;
   void* receive;
-  std::int64_t count;    ///< elements that each rank gives
-  std::int64_t results;  ///< elements that this rank gets
+  std::int64_t count;    ///< elements that each rank contributes
+  std::int64_t results;  ///< elements that this rank receives
   MPI_Datatype type;
   MPI_Op op;
-  bool receives = true;  ///< false: only sends, and `receive` is not looked at
+  bool receives = true;  ///< false: this rank only sends, and `receive` is not read
 };
 
-/// The same for the engine.
+/// Arguments of a reduction for the engine.
 struct EngineReduction {
   const void* input = CANELE_IN_PLACE;
   void* output = nullptr;
@@ -308,7 +309,8 @@ struct EngineReduction {
   canele_operator_t op{};
 };
 
-/// The usual one: predefined, not in place, and the engine takes the memory as it is. False: the long way.
+/// Prepares the fast path: a predefined operator, not in place, and memory that the engine can use directly. Returns
+/// false if the call has to take the careful path.
 bool is_usual(const Reduction& asked, EngineReduction* engine) {
   const Type* type = find_type(asked.type);
   if (type == nullptr || !type->predefined || type->size != static_cast<std::size_t>(type->upper)) return false;
@@ -411,7 +413,7 @@ int start_reduce_scatter(const Start& start, const void* send, void* receive, co
   EngineReduction engine;
   const int code = take_reduction(start, {send, receive, sum, counts[start.comm.rank()], type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
-  if (engine.count == 0) lengths.assign(lengths.size(), 0);  // elements of no bytes
+  if (engine.count == 0) lengths.assign(lengths.size(), 0);  // the elements have no bytes
   return from_collective(canele_ireduce_scatter(start.comm.group(), engine.input, engine.output, 0, lengths.data(),
                                                 &engine.op, start.options, start.request));
 }
@@ -442,7 +444,7 @@ int start_scan(const Start& start, const void* send, void* receive, int count, M
 int start_exscan(const Start& start, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
   EngineReduction engine;
   int code = check_count(count, "count");
-  const int results = start.comm.rank() == 0 ? 0 : count;  // MPI leaves the first rank's buffer alone
+  const int results = start.comm.rank() == 0 ? 0 : count;  // MPI does not touch the first rank's buffer
   if (code == MPI_SUCCESS) code = take_reduction(start, {send, receive, count, results, type, op}, &engine);
   if (code != MPI_SUCCESS) return code;
   return from_collective(canele_iexscan(start.comm.group(), engine.input, engine.output, engine.count, &engine.op,

@@ -2,9 +2,8 @@
 //
 // Collectives: from the arguments of an MPI call to the engine's collective on the communicator's group.
 //
-// Who: api_collective.cpp. Threads: as MPI says: one call at a time per communicator.
-// Surprise: the blocking call of the same name starts it without a request, and the engine returns when it has ended.
-//      So both check the same, in the same place.
+// A blocking MPI call starts the collective without a request, and the engine returns when it has ended. Both forms
+// therefore check the same things, in the same place. As MPI says, one call at a time per communicator; any thread.
 #pragma once
 
 #include "starpu_glue/mpi/communicator.hpp"
@@ -12,26 +11,26 @@
 
 namespace canele::mpi {
 
-/// Where a collective is started, and who keeps what it needs.
+/// Where a collective is started, and the objects that keep what it needs.
 struct Start {
   Communicator& comm;
-  canele_request_t* request;  ///< nullptr: the call returns when it has ended
+  canele_request_t* request;  ///< nullptr: the call blocks until the collective has ended
   Staging* staging;
   const canele_collective_options_t* options = nullptr;
 };
 
-/// Answer of the functions below to a call without `staging` that needs it. Nothing has been done.
+/// Returned by the functions below if they need `staging` and have none. The call has had no effect.
 constexpr int kNeedsStaging = -1;
 
-/// Data as a call names it: `count` elements, for one rank or for each.
+/// Data as a call names it: `count` elements, for one rank or for each rank.
 struct Asked {
   const void* memory;
   int count;
   MPI_Datatype type;
 };
 
-/// Data with a count and a place for each rank, as the calls with a v name it. With `types` (w), those count instead of
-/// `type`, and places are in bytes.
+/// Data with a count and a displacement for each rank, as the calls with a v name it. If `types` is given (w calls), it
+/// is used instead of `type`, and the displacements are in bytes.
 struct AskedEach {
   const void* memory;
   const int* counts;
@@ -40,9 +39,9 @@ struct AskedEach {
   const MPI_Datatype* types = nullptr;
 };
 
-/// All return MPI codes; on success the request is under way, or without one the collective has ended. `own` is the
-/// part of this rank, `all` has one for each. What MPI lets a rank leave out (the receive buffer of a rank that is not
-/// the root) is not looked at.
+/// All of these return MPI codes. On success the request is in progress or, without a request, the collective has
+/// ended. `own` is the part of this rank; `all` has one part for each rank. Arguments that MPI declares not significant
+/// on a rank (the receive buffer of a rank that is not the root) are not read.
 int start_barrier(const Start& start);
 int start_bcast(const Start& start, Asked data, int root);
 int start_gather(const Start& start, Asked own, Asked all, int root);

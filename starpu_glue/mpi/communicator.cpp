@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Communicators: creation by agreement within the parent, sessions and groups, handles.
+// Communicators: creation by agreement within the parent, sessions and groups, handles. Look-ups take no lock.
 //
-// Who: api_communicator.cpp, state.cpp, every look-up. Threads: any; look-ups take no lock.
-// Surprise: making one costs one message exchange in the parent and no server: the leader's world rank and its running
-//      number make a name that no other communicator of the job ever has.
+// Making a communicator costs one message exchange in the parent and needs no server. The leader's world rank and its
+// running number make a name that no other communicator of the job ever has.
 #include "starpu_glue/mpi/communicator.hpp"
 
 #include <algorithm>
@@ -30,7 +29,7 @@ constinit std::atomic<Communicator*> world_of_plain_calls{nullptr};
 namespace {
 
 constinit std::atomic<std::uint64_t> next_number{1};
-constinit std::mutex lock;  // the list of all communicators, and names
+constinit std::mutex lock;  // guards the list of all communicators, and names
 constinit Communicator* all = nullptr;
 constexpr MPI_Comm kPredefined[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
 
@@ -42,7 +41,7 @@ int open_session(canele_engine_t* engine, const std::string& label, unsigned fla
   return from_engine(canele_session_open(engine, label.c_str(), flags, session));
 }
 
-/// Makes a communicator of MPI's own under its handle, which is found when nothing can fail any more.
+/// Makes a predefined communicator under its handle. The handle becomes valid when nothing can fail any more.
 int create_predefined(canele_engine_t* engine, RanksPointer ranks, int rank, MPI_Comm handle, const char* label,
                       const char* name, Communicator** made) {
   std::atomic<Communicator*>* slot = communicators_pool.reserved(handle_index(handle));
@@ -51,11 +50,11 @@ int create_predefined(canele_engine_t* engine, RanksPointer ranks, int rank, MPI
   if (code != MPI_SUCCESS) return code;
   (*made)->set_handle(handle);
   (*made)->set_name(name);
-  slot->store(*made, std::memory_order_release);
+  slot->store(*made, std::memory_order_release);  // pairs with the acquire load in find_communicator
   return MPI_SUCCESS;
 }
 
-/// Registers a made communicator under a handle; inherits the parent's error handler.
+/// Registers a new communicator under a handle; inherits the parent's error handler.
 int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
   std::atomic<Communicator*>* slot = communicators_pool.take();
   if (slot == nullptr) {
@@ -64,7 +63,7 @@ int publish(const Communicator& parent, Communicator* made, MPI_Comm* handle) {
   }
   close_retired();
   made->set_error_handler(parent.error_handler());
-  slot->store(made, std::memory_order_release);
+  slot->store(made, std::memory_order_release);  // pairs with the acquire load in find_communicator
   *handle = CommunicatorPool::open(*slot);
   made->set_handle(*handle);
   return MPI_SUCCESS;
@@ -98,6 +97,7 @@ int Communicator::create(canele_engine_t* engine, RanksPointer ranks, int rank, 
 }
 
 void Communicator::drop_reference() {
+  // acq_rel: pairs with itself, so that the last drop follows all uses.
   if (references_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   {
     const std::lock_guard guard(lock);
@@ -157,6 +157,7 @@ int get_communicator(MPI_Comm handle, Communicator** found) {
   return fail(MPI_ERR_COMM, "0x%x is not a communicator, or was freed", static_cast<unsigned>(handle));
 }
 
+/// Switches the fast path of calls on or off. Release: pairs with the acquire load in plain_world.
 void make_calls_plain(bool plain) { world_of_plain_calls.store(plain ? world() : nullptr, std::memory_order_release); }
 
 int open_world(canele_engine_t* engine) {
@@ -209,7 +210,7 @@ int split(Communicator& parent, int color, int key, MPI_Comm* made) {
   struct Wish {
     int color;
     int key;
-    std::uint64_t number;  // taken if this rank becomes a leader
+    std::uint64_t number;  // used if this rank becomes a leader
   };
   std::vector<Wish> wishes(static_cast<std::size_t>(parent.size()));
   const Wish mine{color, key, next_number.fetch_add(1)};

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Communicators: ranks, and the engine sessions that keep their messages apart.
+// Communicators: ranks, and the engine sessions that keep their messages apart. Usable from any thread.
 //
-// Who: every MPI call with a communicator, nm_mpi_nmad_dest. Threads: any.
-// Surprise: a communicator has up to four name spaces of its own, because they need different order and may use any
-//      tag:
+// A communicator has up to four name spaces, because they need different ordering and each may use any tag:
 //
-//   label + ".p"  point to point         CANELE_ORDER_ACROSS_TAGS  tag = the user's
-//   label + ".c"  collectives            the engine's group of its ranks
-//   label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
-//   label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
+//     label + ".p"  point to point         CANELE_ORDER_ACROSS_TAGS  tag = the user's
+//     label + ".c"  collectives            the engine's group of its ranks
+//     label + ".n"  StarPU (nmad)          CANELE_ORDER_PER_TAG      tag = StarPU's 64 bits; opened at first use
+//     label + ".g"  MPI_Comm_create_group  CANELE_ORDER_PER_TAG      tag = the call's; opened at first use
 //
-// Requests hold no references, as these would be two atomic operations a message. A communicator that was freed waits,
-// retired, until MPI_Comm_free or the making of another one finds that none of the requests is on it: neither of those
-// that have a handle, nor of those by which calls block.
+// Requests hold no references to communicators: counting them would cost two atomic operations per message. A freed
+// communicator is retired instead. It stays open until MPI_Comm_free, or the creation of another communicator, finds
+// that no request is on it. Both requests with a handle and requests of blocking calls count.
 //
-// The label is the same on every member without a server: "mpi.world", or "mpi.<leader>.<number>" with the leader's
-// world rank and its own running number, agreed by messages inside the parent. One session with the kind in the tag was
-// rejected: StarPU uses all 64 bits, and order across tags would void its priorities.
+// The label is the same on every member and needs no server. It is "mpi.world", or "mpi.<leader>.<number>" with the
+// leader's world rank and its running number, agreed by messages inside the parent.
+//
+// Rejected: one session with the kind of message in the tag. StarPU uses all 64 bits, and order across tags would void
+// its priorities.
 #pragma once
 
 #include <canele/collectives.h>
@@ -36,7 +36,7 @@ namespace canele::mpi {
 
 class Communicator {
  public:
-  /// Opens the session and the group. MPI code; *made has one reference, for its handle.
+  /// Opens the session and the group. Returns an MPI code; *made has one reference, for its handle.
   static int create(canele_engine_t* engine, RanksPointer ranks, int rank, std::string label, Communicator** made);
 
   int rank() const { return rank_; }
@@ -50,7 +50,7 @@ class Communicator {
 
   canele_session_t* messages() const { return messages_; }
   canele_group_t* group() const { return group_; }
-  /// For what only some members take part in: collectives need all. MPI code.
+  /// Opens the session for operations in which only some members take part; collectives need all. Returns an MPI code.
   int agreements(canele_session_t** session);
 
   MPI_Errhandler error_handler() const { return error_handler_.load(std::memory_order_relaxed); }
@@ -60,13 +60,13 @@ class Communicator {
   void set_name(const char* text);
 
   const std::string& label() const { return label_; }
-  /// Used by starpu_glue/nmad only: see session.cpp there.
+  /// Used by starpu_glue/nmad only; see session.cpp there.
   std::atomic<nm_session_s*>& nmad() { return nmad_; }
 
   void add_reference() { references_.fetch_add(1, std::memory_order_relaxed); }
-  /// The last one retires it: what was opened is closed as soon as no request is on it any more.
+  /// Drops a reference. The last one retires the communicator: it is closed as soon as no request is on it.
   void drop_reference();
-  /// Inside of close_retired(): a request is on it.
+  /// Marks the communicator as used by a request. Called during close_retired().
   void keep() { kept_ = true; }
 
  private:
@@ -77,7 +77,7 @@ class Communicator {
   friend void close_groups();
   friend void forget_communicators();
 
-  // What a message needs; of the ranks, too.
+  // Members that a message needs, including those of the ranks.
   canele_session_t* messages_ = nullptr;
   const int* list_;
   int size_;
@@ -93,12 +93,12 @@ class Communicator {
   std::atomic<nm_session_s*> nmad_{nullptr};
   std::string name_;                     // guarded by the lock in communicator.cpp
   bool retired_ = false, kept_ = false;  // guarded by the lock in communicator.cpp
-  Communicator* next_ = nullptr;         // list of all, for forget_communicators
+  Communicator* next_ = nullptr;         // list of all communicators, for forget_communicators
   Communicator* previous_ = nullptr;
 };
 
-/// Keeps a communicator as long as a call that blocks is in it: the program may free it meanwhile. For calls whose
-/// request is not in the pool of requests, where close_retired() would see it.
+/// Keeps a communicator while a blocking call is in it, because the program may free it meanwhile. For calls whose
+/// request is not in the request pool, where close_retired() would see it.
 class InUse {
  public:
   explicit InUse(Communicator& comm) : comm_(comm) { comm_.add_reference(); }
@@ -113,33 +113,34 @@ class InUse {
 using CommunicatorPool = HandlePool<std::atomic<Communicator*>, Kind::communicator, 2, 4096>;
 extern constinit CommunicatorPool communicators_pool;
 
-/// The communicator of a live handle, else nullptr.
+/// Returns the communicator of a live handle, else nullptr.
 inline Communicator* find_communicator(MPI_Comm handle) {
   std::atomic<Communicator*>* slot = communicators_pool.find(handle);
   return slot == nullptr ? nullptr : slot->load(std::memory_order_acquire);
 }
 
-/// MPI_COMM_WORLD while MPI runs, else nullptr.
+/// Returns MPI_COMM_WORLD while MPI runs, else nullptr.
 inline Communicator* world() { return find_communicator(MPI_COMM_WORLD); }
 
 extern constinit std::atomic<Communicator*> world_of_plain_calls;
-/// MPI_COMM_WORLD while MPI runs and no profile is wanted, so that a call has nothing to do but its work; else nullptr.
+/// Returns MPI_COMM_WORLD while MPI runs and no profile is wanted, so that a call has no bookkeeping to do; else
+/// nullptr.
 inline Communicator* plain_world() { return world_of_plain_calls.load(std::memory_order_acquire); }
 void make_calls_plain(bool plain);
 
-/// As find_communicator, with an MPI code and detail.
+/// Looks a communicator up like find_communicator, but returns an MPI code and sets the detail.
 int get_communicator(MPI_Comm handle, Communicator** found);
 
-/// Makes MPI_COMM_WORLD and MPI_COMM_SELF. MPI code.
+/// Makes MPI_COMM_WORLD and MPI_COMM_SELF. Returns an MPI code.
 int open_world(canele_engine_t* engine);
-/// Closes what was freed, and no request is on any more.
+/// Closes the freed communicators that no request is on any more.
 void close_retired();
-/// Before the engine goes: it knows nothing of the groups.
+/// Closes all groups before the engine is finalized: the engine does not track them.
 void close_groups();
-/// Frees every communicator; the engine, and the sessions with it, are gone.
+/// Frees every communicator. The engine and its sessions no longer exist.
 void forget_communicators();
 
-/// MPI_Comm_dup, _split and _create_group. They communicate within the parent. MPI code.
+/// Implement MPI_Comm_dup, _split and _create_group. They communicate within the parent. They return MPI codes.
 int duplicate(Communicator& parent, MPI_Comm* made);
 int split(Communicator& parent, int color, int key, MPI_Comm* made);
 int create_from_group(Communicator& parent, const RanksPointer& group, int tag, MPI_Comm* made);

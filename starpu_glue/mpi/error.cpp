@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Error codes, their texts, and ending the job.
+// Error codes, their texts, and ending the job. The last error is kept per thread.
 //
-// Who: every function of starpu_glue. Threads: any; the last error is kept per thread.
-// Surprise: errors are fatal by default, as MPI says; then the whole job ends, through the launcher.
+// Errors are fatal by default, as MPI says. A fatal error ends the whole job through the launcher.
 #include "starpu_glue/mpi/error.hpp"
 
 #include <canele/canele.h>
@@ -27,8 +26,8 @@ struct LastError {
   int code = MPI_SUCCESS;
   char detail[400] = "";
 };
-/// Made by the first error: all thread_local memory of this library lies in the little that the loader has for
-/// libraries which are opened late (see free_requests).
+/// Allocated by the first error. All thread_local memory of this library has to fit into the small area that the loader
+/// reserves for libraries opened late (see free_requests).
 thread_local std::unique_ptr<LastError> last_error;
 
 constexpr const char* kTexts[] = {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Errors of the MPI subset: a code with a detail for the calling thread, and what the error handler makes of it.
+// Errors of the MPI subset: a code with a detail for the calling thread, and the error handler's reaction.
 //
-// Who: every function of starpu_glue. Threads: any; the detail is kept per thread.
-// Surprise: a code is its error class; MPI_Error_string adds the detail if the calling thread's last error had that
-//     code.
+// Any thread; the detail is kept per thread. A code is its error class. MPI_Error_string adds the detail if the calling
+// thread's last error had that code.
 #pragma once
 
 #include <mpi.h>
@@ -16,55 +15,56 @@
 
 namespace canele::mpi {
 
-/// Keeps the detail ("printf" text: what was wrong, what would be right) and returns `code`.
+/// Keeps the detail (printf format: what was wrong, what is expected) and returns `code`.
 [[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...);
 
-/// An argument that names a place in the program.
+/// A pointer argument of the program.
 struct Argument {
   const char* name;
   const void* value;
 };
-/// MPI_ERR_ARG if one of them is NULL: all must be given.
+/// Returns MPI_ERR_ARG if one of the arguments is NULL.
 int given(std::initializer_list<Argument> arguments);
 
-/// The MPI code for a CANELE_E... code (MPI_SUCCESS for CANELE_OK); keeps canele_error_detail() as the detail.
+/// Returns the MPI code for a CANELE_E... code (MPI_SUCCESS for CANELE_OK); keeps canele_error_detail() as the detail.
 int from_engine(int error);
 
-/// As from_engine, for the error found in a status: the call itself did not fail, so the detail is made here.
+/// Translates the error found in a status, like from_engine. The call itself did not fail, so this function makes the
+/// detail.
 int from_status(int error, int source);
 
-/// One line naming an error class.
+/// Returns one line that names an error class.
 const char* error_text(int code);
 
-/// "MPI_ERR_RANK: no such rank: destination 9 ...", at most `size` bytes with the final NUL.
+/// Writes "MPI_ERR_RANK: no such rank: destination 9 ...", at most `size` bytes with the final NUL.
 void describe_error(int code, char* text, int size);
 
 /// Prints "canele: rank r: <text>" on stderr and ends the job (through the launcher if the engine runs).
 [[noreturn, gnu::format(printf, 1, 2)]] void fatal(const char* format, ...);
 
-/// Writes text to stderr as it is. A reader that has left raises no SIGPIPE: it would end the program.
+/// Writes the text to stderr unchanged. Suppresses the SIGPIPE of a closed reader, which would end the program.
 bool say(const char* text);
 /// Prints a warning on stderr.
 [[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
 
 class Communicator;
 
-/// One MPI call: checks that MPI runs, names the function in errors and in the profile, applies the error handler at
-/// the end.
+/// One MPI call. Checks that MPI runs, names the function in errors and in the profile, and applies the error handler
+/// at the end.
 class Call {
  public:
   explicit Call(Function function);
   /// For calls that are legal at any time.
   static Call any_time(Function function) { return Call(function, 0); }
 
-  /// False. Or, in the child of a fork, true: the call is to return end(refuse_in_child()).
+  /// Returns true in the child of a fork: the call must return end(refuse_in_child()).
   bool refused() const { return in_child; }
 
-  /// Returns `code` after the communicator's error handler (null: MPI_COMM_WORLD's) had its say.
+  /// Applies the communicator's error handler (null: MPI_COMM_WORLD's) if `code` is an error. Returns `code`.
   int end(int code, const Communicator* comm = nullptr) const {
     return code == MPI_SUCCESS ? code : end_with(code, handler_of(comm));
   }
-  /// As end(), where the communicator may be gone by now.
+  /// Like end(), for callers whose communicator may no longer exist.
   int end_with(int code, MPI_Errhandler handler) const {
     if (code != MPI_SUCCESS && handler != MPI_ERRORS_RETURN) end_job(code);
     return code;
@@ -75,7 +75,7 @@ class Call {
   static MPI_Errhandler handler_of(const Communicator* comm);
   [[noreturn]] void end_job(int code) const;
 
-  profile::Profiled profiled_;  // first: all that the call does is inside
+  profile::Profiled profiled_;  // first, so that the profile covers the whole call
   const char* function_;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Names of the functions, and what each is in Reynier's model of progression: blocking, init, test, wait, other.
+// Names of the functions, and the class of each in Reynier's model of progression: blocking, init, test, wait, other.
 //
-// Who: Call, profile.cpp, tests. Threads: any; constants.
-// Surprise: a Function is made from its name by the compiler, so that the entry points say Call("MPI_Send") and the
-//     profile still has an index; a name that is missing below does not compile.
+// Used by Call, profile.cpp and tests; constants, so any thread may read them. The compiler makes a Function from its
+// name, so that the entry points say Call("MPI_Send") and the profile still has an index. A name that is missing below
+// does not compile.
 //
 // F. Reynier: A study on progression of MPI communications using dedicated resources, 2022, section 6.1.3.
 #pragma once
@@ -19,7 +19,7 @@ enum class CallClass : std::uint8_t { blocking, init, test, wait, other };
 inline constexpr std::size_t kCallClasses = 5;
 inline constexpr std::string_view kCallClassNames[kCallClasses] = {"blocking", "init", "test", "wait", "other"};
 
-/// Those of each class. A class is looked up by the compiler only.
+/// The functions of each class. Only the compiler looks a class up.
 inline constexpr std::string_view kFunctionsOfClass[kCallClasses] = {
     " MPI_Send MPI_Ssend MPI_Recv MPI_Sendrecv MPI_Probe"
     " MPI_Barrier MPI_Bcast MPI_Gather MPI_Gatherv MPI_Scatter MPI_Scatterv MPI_Allgather MPI_Allgatherv MPI_Alltoall"
@@ -45,7 +45,7 @@ inline constexpr std::string_view kFunctionsOfClass[kCallClasses] = {
 /// One of the functions above.
 class Function {
  public:
-  consteval Function(const char* name) : name_(name) {  // implicit: see Surprise
+  consteval Function(const char* name) : name_(name) {  // implicit: Call("MPI_Send") makes one
     const std::string_view wanted(name);
     for (const std::string_view functions : kFunctionsOfClass) {
       for (std::size_t from = 1; from < functions.size(); ++index_) {
@@ -63,10 +63,10 @@ class Function {
   CallClass call_class() const { return static_cast<CallClass>(class_); }
 
  private:
-  static void missing_above() {}  // the compiler may not call it
+  static void missing_above() {}  // not constexpr, so a call to it does not compile
 
   const char* name_;
-  std::uint16_t index_ = 0;  ///< in all of them
+  std::uint16_t index_ = 0;  ///< index among all functions
   std::uint8_t class_ = 0;
 };
 

@@ -2,8 +2,7 @@
 //
 // Groups and their handles.
 //
-// Who: communicators, MPI_Group_ functions. Threads: any.
-// Surprise: MPI_GROUP_EMPTY is a handle like any other, except that freeing it does nothing.
+// MPI_GROUP_EMPTY is a handle like any other, except that freeing it does nothing.
 #include "starpu_glue/mpi/group.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 //
 // Groups: ordered lists of ranks of MPI_COMM_WORLD, shared by communicators and group handles.
 //
-// Who: communicators, MPI_Group_ functions. Threads: any; a list never changes.
-// Surprise: the list of MPI_COMM_WORLD is implicit (identity), so a large job pays nothing for it.
+// Any thread may use a list, because it never changes. The list of MPI_COMM_WORLD is implicit (identity), so it takes
+// no memory in a large job.
 #pragma once
 
 #include <mpi.h>
@@ -21,10 +21,10 @@ class Ranks {
   explicit Ranks(std::vector<int> world);
 
   int size() const { return count_; }
-  /// World ranks in order; nullptr for all of MPI_COMM_WORLD.
+  /// Returns the world ranks in order; nullptr for the identity list.
   const int* list() const { return world_.empty() ? nullptr : world_.data(); }
   int world_rank(int rank) const { return world_.empty() ? rank : world_[static_cast<std::size_t>(rank)]; }
-  /// Position of a rank of MPI_COMM_WORLD, or MPI_UNDEFINED.
+  /// Returns the position of a rank of MPI_COMM_WORLD, or MPI_UNDEFINED.
   int position(int world) const;
 
  private:
@@ -35,9 +35,9 @@ class Ranks {
 
 using RanksPointer = std::shared_ptr<const Ranks>;
 
-/// The list of a live handle, else nullptr. A copy: the handle may be freed meanwhile.
+/// Returns the list of a live handle, else nullptr. Returns a copy, because the handle may be freed meanwhile.
 RanksPointer find_group(MPI_Group handle);
-/// A handle for the list. MPI code.
+/// Makes a handle for the list. Returns an MPI code.
 int new_group(RanksPointer ranks, MPI_Group* handle);
 void free_group(MPI_Group handle);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// HandlePool: objects of one kind named by int handles; lookup is O(1), without lock, from any thread.
+// HandlePool: objects of one kind named by int handles. Look-up is O(1), without a lock, from any thread.
 //
-// Who: datatypes, requests, communicators, groups and operators of the MPI subset. Threads: every function, any thread.
-// Surprise: slots are never freed nor moved: a stale handle finds a slot of another generation and is refused, and a
-//      thread that still looks at a freed slot reads valid memory. Memory stays at the highest number alive at once.
+// Used for datatypes, requests, communicators, groups and operators of the MPI subset. Any thread may call any
+// function. Slots are never freed nor moved. A stale handle finds a slot of another generation and is rejected, and a
+// thread that still reads a freed slot reads valid memory. Memory stays at the highest number of objects alive at once.
 //
 //   handle   0 | kind (3 bits) | generation (4) | index (24)
 //
@@ -14,8 +14,8 @@
 //
 //   slot     word: its handle while that is live, else the complement of the next one, which no handle of it equals
 //
-// A vector under a read-write lock was rejected: StarPU makes and frees one datatype per message, from all its threads.
-// Chunks that double in size were rejected: the last one would be made in one long pause.
+// Rejected: a vector under a read-write lock. StarPU makes and frees one datatype per message, from all its threads.
+// Rejected: chunks that double in size. The last one would be made in one long pause.
 #pragma once
 
 #include <atomic>
@@ -43,15 +43,15 @@ constexpr std::uint32_t handle_generation(int handle) {
   return static_cast<std::uint32_t>(handle) >> kIndexBits & kGenerationMask;
 }
 
-/// The handle that a slot gets after this one.
+/// Returns the next handle of the slot of `handle`: the next generation.
 constexpr int next_handle(int handle) {
   constexpr std::uint32_t mask = kGenerationMask << kIndexBits, one = 1u << kIndexBits;
   const auto bits = static_cast<std::uint32_t>(handle);
   return static_cast<int>((bits & ~mask) | ((bits + one) & mask));
 }
 
-/// T is default-constructed once, when its chunk is made, and then reused: the owner resets it.
-/// The first `Reserved` indexes are never given out: they belong to the predefined handles of the kind.
+/// T is default-constructed once, when its chunk is made, and then reused: the owner resets it. The first `Reserved`
+/// indexes are never given out: they belong to the predefined handles of the kind.
 template <class T, Kind kKind, std::uint32_t kReserved, std::uint32_t kChunks>
 class HandlePool {
  public:
@@ -59,27 +59,28 @@ class HandlePool {
   HandlePool(const HandlePool&) = delete;
   HandlePool& operator=(const HandlePool&) = delete;
 
-  /// A free object and its handle; nullptr when memory or handles (512 * kChunks) run out.
+  /// Returns a free object and its handle; nullptr when memory or handles (512 * kChunks) run out.
   T* acquire(int* handle) noexcept {
     T* object = take();
     if (object != nullptr) *handle = open(*object);
     return object;
   }
 
-  /// The object named by a live handle, else nullptr.
+  /// Returns the object named by a live handle, else nullptr.
   [[gnu::always_inline]] T* find(int handle) noexcept {
     Slot* slot = slot_at(handle_index(handle));
     return slot != nullptr && slot->word.load(std::memory_order_acquire) == handle ? slot : nullptr;
   }
 
-  /// Gives the object of a live handle back; the handle is stale from now on.
+  /// Returns the object of a live handle to the pool; the handle becomes stale.
   void release(int handle) noexcept {
     T& object = *slot_at(handle_index(handle));
     close(object);
     give(object);
   }
 
-  /// The same in two halves, for who keeps free objects of its own: one that no handle names ...
+  /// Takes an object that no handle names. With give(), open() and close(), for owners that keep free objects
+  /// themselves.
   T* take() noexcept {
     std::uint32_t index = 0;
     return pop(1, &index) != 0 ? slot_at(index) : fresh();
@@ -88,8 +89,8 @@ class HandlePool {
     Slot& slot = static_cast<Slot&>(object);
     push(index_of(slot), slot);
   }
-  /// Many by one atomic operation: at most `most` that were given back, each to keep(object); how many. And `count`,
-  /// each from next().
+  /// Takes up to `most` returned objects with one atomic operation, calls keep(object) for each, and returns how many.
+  /// give_some() returns `count` objects, each obtained from next().
   template <class Keep>
   int take_some(int most, Keep keep) noexcept {
     std::uint32_t first = 0;
@@ -113,24 +114,24 @@ class HandlePool {
     push(first, last);
   }
 
-  /// ... and the handle of it: live from open() to close().
+  /// Makes a handle for the object and returns it. The handle is live from open() to close().
   static int open(T& object) noexcept {
     std::atomic<int>& word = word_of(object);
     const int handle = ~word.load(std::memory_order_relaxed);
-    word.store(handle, std::memory_order_release);
+    word.store(handle, std::memory_order_release);  // pairs with the acquire load in find
     return handle;
   }
   static void close(T& object) noexcept {
     std::atomic<int>& word = word_of(object);
     word.store(~next_handle(word.load(std::memory_order_relaxed)), std::memory_order_release);
   }
-  /// The live handle of the object.
+  /// Returns the live handle of the object.
   static int handle_of(T& object) noexcept { return word_of(object).load(std::memory_order_relaxed); }
 
-  /// The object of a predefined handle, for the owner to open() and close(); nullptr if there is no memory.
+  /// Returns the object of a predefined handle, for the owner to open() and close(); nullptr if there is no memory.
   T* reserved(std::uint32_t index) noexcept { return has_chunk(0) ? slot_at(index) : nullptr; }
 
-  /// Calls visit(object) for each that has a live handle; others come and go meanwhile.
+  /// Calls visit(object) for each object with a live handle. Other threads may add and remove objects meanwhile.
   template <class Visit>
   void each_live(Visit visit) noexcept {
     const std::uint32_t end = used_.load(std::memory_order_acquire);
@@ -140,14 +141,14 @@ class HandlePool {
     }
   }
 
-  /// The same for all that were ever made.
+  /// Calls visit(object) for each object that was ever made.
   template <class Visit>
   void each(Visit visit) noexcept {
     const std::uint32_t end = used_.load(std::memory_order_acquire);
     for (std::uint32_t index = kReserved; index < end; ++index) visit(static_cast<T&>(*slot_at(index)));
   }
 
-  /// The highest number of objects in use at once, those that somebody keeps included.
+  /// Returns the highest number of objects in use at once, including free ones that owners keep.
   std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed) - kReserved; }
 
  private:
@@ -159,11 +160,11 @@ class HandlePool {
 
   struct Head {
     std::atomic<int> word{0};
-    std::atomic<std::uint32_t> next_index{0};  // its index
+    std::atomic<std::uint32_t> next_index{0};  // index of the next free slot
   };
   static constexpr std::size_t kLine = 64;
   static constexpr std::size_t kAlignment = sizeof(Head) + sizeof(T) > kLine ? kLine : alignof(std::max_align_t);
-  /// The head stands in the line where the object begins.
+  /// The head lies in the cache line in which the object begins.
   struct alignas(kAlignment) Slot : Head, T {};
 
   static std::atomic<int>& word_of(T& object) noexcept { return static_cast<Slot&>(object).word; }
@@ -190,23 +191,24 @@ class HandlePool {
       made[i].word.store(~make_handle(kKind, (chunk << kChunkBits) + i), std::memory_order_relaxed);
     }
     Slot* expected = nullptr;
+    // Release: pairs with the acquire load in slot_at.
     if (!chunks_[chunk].compare_exchange_strong(expected, made, std::memory_order_acq_rel)) delete[] made;
     return true;
   }
 
-  /// Of a slot that no handle names.
+  /// Returns the index of a slot that no handle names.
   static std::uint32_t index_of(const Slot& slot) noexcept {
     return handle_index(~slot.word.load(std::memory_order_relaxed));
   }
 
-  /// Takes the first `most` at most off the free list, where they stay linked; how many.
+  /// Takes up to `most` slots off the free list and returns how many. The slots stay linked.
   int pop(int most, std::uint32_t* first) noexcept {
     std::uint64_t head = free_.load(std::memory_order_acquire);
     for (;;) {
       *first = static_cast<std::uint32_t>(head);
       std::uint32_t rest = *first;
       int count = 0;
-      for (; count < most && rest != 0; ++count) {  // others may take them meanwhile: then the tag has changed
+      for (; count < most && rest != 0; ++count) {  // other threads may take them meanwhile: then the tag has changed
         rest = slot_at(rest)->next_index.load(std::memory_order_relaxed);
       }
       if (count == 0) return 0;
@@ -215,7 +217,7 @@ class HandlePool {
     }
   }
 
-  /// Puts slots, linked from `first` to `last`, onto it.
+  /// Puts slots, linked from `first` to `last`, onto the free list.
   void push(std::uint32_t first, Slot& last) noexcept {
     std::uint64_t head = free_.load(std::memory_order_relaxed);
     std::uint64_t mine;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reduction operators: which of MPI's there are for which type, and the table of the user's.
+// Reduction operators: which of MPI's operators exist for which type, and the table of the user's operators.
 //
-// Who: reductions, MPI_Op_ functions. Threads: any.
-// Surprise: no arithmetic is here: the engine has it. MPI_C_BOOL is its 8-bit integer, of which MPI allows the
-//      truth. So is MPI_BYTE, and of that the arithmetic is allowed, too: Open MPI does so, and PaRSEC relies on it.
+// No arithmetic is done here: the engine has it. MPI_C_BOOL is the engine's 8-bit integer, for which MPI allows the
+// logical operators. MPI_BYTE is the same integer, and arithmetic is allowed for it, too: Open MPI allows it, and
+// PaRSEC relies on it.
 #include "starpu_glue/mpi/operation.hpp"
 
 #include <iterator>
@@ -34,7 +34,7 @@ constexpr PredefinedOperator kOperators[] = {
     {"MPI_BOR", CANELE_BOR},   {"MPI_BXOR", CANELE_BXOR}, {"MPI_MINLOC", CANELE_MINLOC}, {"MPI_MAXLOC", CANELE_MAXLOC},
 };
 
-/// nullptr if the handle is not that of a predefined operator.
+/// Returns nullptr if the handle is not that of a predefined operator.
 const PredefinedOperator* find_predefined(MPI_Op handle) {
   const std::uint32_t index = handle_index(handle);
   if (!is_kind(handle, Kind::op) || index == 0 || index > sizeof kOperators / sizeof kOperators[0]) return nullptr;
@@ -45,8 +45,8 @@ bool is_logical(canele_operation operation) {
   return operation == CANELE_LAND || operation == CANELE_LOR || operation == CANELE_LXOR;
 }
 
-/// What the elements are to the engine; false where MPI has no such operation for them. Of the other pairs that MPI
-/// does not allow, the engine has none either.
+/// Finds the engine's element type. Returns false if MPI has no such operation for the type. The other pairs that MPI
+/// does not allow do not exist in the engine either.
 bool element_of(Basic basic, canele_operation operation, canele_element* element) {
   constexpr canele_element kElements[] = {
       CANELE_INT8,
@@ -77,7 +77,7 @@ bool element_of(Basic basic, canele_operation operation, canele_element* element
   return true;
 }
 
-/// By operator and basic type; combine is null where MPI has none.
+/// Operators by operation and basic type; combine is null if MPI has none.
 struct KnownOperators {
   KnownOperators() {
     for (std::size_t which = 0; which < std::size(kOperators); ++which) {

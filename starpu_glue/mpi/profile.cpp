@@ -2,10 +2,9 @@
 //
 // The tables of a profile, and the JSON made of them.
 //
-// Who: see profile.hpp. Threads: each writes its own table; MPI_Finalize reads all.
-// Surprise: numbers are atomic although one thread writes each: a program that ends MPI while another thread is still
-//     inside gets a number that is a little old, and no undefined behaviour. Nothing is locked, neither is any line
-//     shared, but that of the count of requests in flight.
+// Each thread writes its own table; MPI_Finalize reads all of them. The numbers are atomic although one thread writes
+// each. A program that ends MPI while another thread is still inside a call gets a slightly old number, not undefined
+// behaviour. No lock is taken. No cache line is shared except that of the number of requests in flight.
 #include "starpu_glue/mpi/profile.hpp"
 
 #include <cerrno>
@@ -31,7 +30,7 @@ std::uint64_t now_ns() {
 
 }  // namespace
 
-/// One thread writes, another may read.
+/// A number that one thread writes and another may read.
 class Number {
  public:
   std::uint64_t get() const { return value_.load(relaxed); }
@@ -63,20 +62,20 @@ struct Tally {
   }
 };
 
-/// Of one thread at a time; the next one goes on with it.
+/// Counts of one thread. When it ends, the next thread takes the table over and continues counting in it.
 struct Table {
   std::atomic<bool> taken{true};
   Table* next = nullptr;
   Tally functions[kFunctionCount];
-  Tally between;      ///< the program's own time from a request's start to the call that completes it
+  Tally between;      ///< from a request's start to the call that completes it, outside MPI.
   Number elsewhere;   ///< requests that another thread has completed
-  Number mpi_ns;      ///< inside MPI
-  Number overlap_ns;  ///< outside while a request was in flight
-  // The thread's own:
+  Number mpi_ns;      ///< time inside MPI
+  Number overlap_ns;  ///< time outside MPI while a request was in flight
+  // Used by the owning thread only:
   Profiled* innermost = nullptr;
-  std::uint64_t application_ns = 0;  ///< outside MPI
-  std::uint64_t left_ns = 0;         ///< when it left MPI; 0: not yet
-  std::uint64_t visits = 0;          ///< how often it has entered
+  std::uint64_t application_ns = 0;  ///< time outside MPI
+  std::uint64_t left_ns = 0;         ///< when the thread last left MPI; 0: never yet
+  std::uint64_t visits = 0;          ///< number of entries into MPI
 
   void clear() {
     for (Tally& one : functions) one.clear();
@@ -97,7 +96,7 @@ constinit std::atomic<std::int64_t> in_flight{0};
 constinit std::uint64_t began_ns = 0;
 constinit Table* main_table = nullptr;
 
-/// A table that no thread has any more, or a new one; nullptr if there are too many.
+/// Returns a table that no thread uses any more, or a new one; nullptr if there are too many.
 Table* take_table() {
   for (Table* table = all.load(std::memory_order_acquire); table != nullptr; table = table->next) {
     bool taken = false;
@@ -113,18 +112,19 @@ Table* take_table() {
   auto* made = new (std::nothrow) Table;
   if (made == nullptr) return nullptr;
   made->next = all.load(relaxed);
+  // Release: pairs with the acquire loads of `all`.
   while (!all.compare_exchange_weak(made->next, made, std::memory_order_release, relaxed)) {
   }
   return made;
 }
 
-/// Gives the table back when the thread ends.
+/// Returns the table when the thread ends.
 struct Lease {
   Table* table = nullptr;
   bool refused = false;
 
   ~Lease() {
-    if (table != nullptr) table->taken.store(false, std::memory_order_release);
+    if (table != nullptr) table->taken.store(false, std::memory_order_release);  // pairs with take_table
   }
   Table* get() {
     if (table != nullptr || refused) return table;
@@ -147,14 +147,14 @@ double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
   *text += line;
 }
 
-/// "count": 3, "total_s": ..., without braces.
+/// Appends "count": 3, "total_s": ..., without braces.
 void append_tally(std::string* text, const Tally& tally) {
   append(text, "\"count\": %llu, \"total_s\": %.9f, \"min_s\": %.9f, \"max_s\": %.9f",
          static_cast<unsigned long long>(tally.count.get()), seconds(tally.total_ns.get()),
          seconds(tally.least_ns.get()), seconds(tally.most_ns.get()));
 }
 
-/// The functions that were called, in "functions", and the sums of their classes, in "classes".
+/// Appends the functions that were called, as "functions", and the sums of their classes, as "classes".
 void append_functions(std::string* text, const Tally (&functions)[kFunctionCount]) {
   Tally classes[kCallClasses];
   const char* separator = "";
@@ -184,9 +184,9 @@ void append_functions(std::string* text, const Tally (&functions)[kFunctionCount
   *text += "\n  }\n}\n";
 }
 
-/// `wall_ns`: from the end of MPI_Init to the beginning of MPI_Finalize.
+/// Returns the profile as JSON. `wall_ns`: from the end of MPI_Init to the beginning of MPI_Finalize.
 std::string json(int rank, int ranks, std::uint64_t wall_ns) {
-  static Table sum;  // too large for a stack; one thread writes a profile
+  static Table sum;  // too large for a stack; only one thread writes a profile
   sum.clear();
   std::string text, threads;
   for (const Table* table = all.load(std::memory_order_acquire); table != nullptr; table = table->next) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Non-blocking requests: free ones, unusual ones, outcomes.
+// Non-blocking requests: free ones, unusual ones, outcomes. See request.hpp.
 //
-// Who: api_point_to_point.cpp, api_collective.cpp, api_completion.cpp. Threads: see request.hpp.
-// Surprise: MPI lets the program free a communicator and a datatype while a message is on its way. The communicator
-//      then stays until no request is on it (see communicator.hpp); of the datatype a request holds a reference, but
-//      only where the engine comes back to it.
+// MPI lets the program free a communicator and a datatype while a message is in progress. The communicator then stays
+// until no request is on it (see communicator.hpp). A request holds a reference on the datatype only if the engine
+// needs its layout again later.
 #include "starpu_glue/mpi/request.hpp"
 
 #include <algorithm>
@@ -19,7 +18,7 @@ constinit thread_local FreeRequests free_requests;
 
 namespace {
 
-/// Of a thread that keeps requests: its end.
+/// Runs at the end of a thread that keeps requests.
 struct Leaving {
   bool armed = false;
   ~Leaving() {
@@ -28,7 +27,7 @@ struct Leaving {
 };
 thread_local Leaving leaving;
 
-/// One that is to be posted, and then to be settled.
+/// Takes a request that the caller posts and then passes to settle_request.
 int take_request(Communicator& comm, bool receive, std::uint8_t duties, Request** made) {
   Request* request = free_requests.take();
   if (request == nullptr) return fail(MPI_ERR_NO_MEM, "no memory or no handle left for another request");
@@ -74,7 +73,7 @@ void free_when_finalized(canele_request_t*, unsigned, void* argument) {
 
 bool FreeRequests::join() {
   if (thread_ == Thread::fresh) {
-    leaving.armed = true;  // from now on it has a destructor
+    leaving.armed = true;  // constructs the thread_local, so that its destructor runs at the end of the thread
     thread_ = Thread::joined;
     room_ = kMost;
   }
@@ -183,7 +182,7 @@ void discharge(Request& request) {
 }
 
 void keep_communicators_in_use() {
-  requests_pool.each([](Request& request) {  // those of calls that block, too: no handle names them
+  requests_pool.each([](Request& request) {  // each(), not each_live(): requests of blocking calls have no handle
     if (Communicator* const comm = request.on.load(std::memory_order_acquire); comm != nullptr) comm->keep();
   });
 }
@@ -196,7 +195,7 @@ canele_status_t outcome_of(const Request& request) {
 
 int finish(Request& request, const canele_status_t& outcome, MPI_Request* handle, MPI_Status* status) {
   int code = MPI_SUCCESS;
-  const bool again = RequestPool::handle_of(request) != *handle;  // the program gave it twice in one call
+  const bool again = RequestPool::handle_of(request) != *handle;  // true if the program gave it twice in one call
   if (again) {
     fill_empty_status(status);
     code = refuse_request(*handle);
@@ -237,7 +236,7 @@ int abandon(Request& request) {
     free_request(request);
     return MPI_SUCCESS;
   }
-  // One that has ended is told of by no event, if the program has been told so already.
+  // A request that has already ended, and whose event the program has seen, raises no further event.
   canele_status_t outcome{};
   if (canele_request_status(&request.engine, &outcome) == CANELE_OK) {
     free_request(request);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The short way of a message: what the usual call does, in line, and nothing else.
+// The fast path of a message: the usual case, inline, and nothing else. Usable from any thread.
 //
-// Who: api_point_to_point.cpp, api_completion.cpp. Threads: any.
-// Surprise: nothing here says what is wrong. Whatever is not as usual (a handle that is not found, a rank that is not
-//     there, a type with gaps, a profile) ends the short way before anything is done; the same call then goes the
-//     careful way from its beginning, and that finds the words.
+// Nothing here reports errors. Whatever is unusual ends the fast path before it has had any effect. Examples are an
+// unknown handle, a wrong rank, a type with gaps, or a profile. The call then takes the careful path from its
+// beginning, which reports the error.
 //
-//   usual: MPI runs, no profile; a live communicator, one of its ranks (of a receive also any) and a tag (any); a dense
-//          type; a free request that the thread keeps
+// The usual case: MPI runs and no profile is wanted. The communicator is live, and it has the rank (a receive may also
+// name any). The tag is valid (a receive may also name any). The type is dense, and the thread keeps a free request.
 #pragma once
 
 #include <canele/canele.h>
@@ -21,10 +20,10 @@
 
 namespace canele::mpi {
 
-/// A message as most are: what its call names, step by step.
+/// A usual message: collects what its call names, step by step.
 class Usual {
  public:
-  /// False: nothing was done.
+  /// Returns false, with no effect, if the destination is not usual.
   bool has_destination(MPI_Comm comm, int rank, int tag) {
     if (!has_communicator(comm) || !comm_->has_rank(rank) || tag < 0) return false;
     peer_ = comm_->world_rank(rank);
@@ -49,7 +48,7 @@ class Usual {
     count_ = count;
     return type_ != nullptr && type_->dense && count >= 0;
   }
-  /// The last step: one of the thread's free requests, if it has one.
+  /// Takes one of the thread's free requests; nullptr if it has none. The last step.
   Request* take_request(bool receive) {
     Request* request = free_requests.take_kept();
     if (request == nullptr) return nullptr;
@@ -57,7 +56,7 @@ class Usual {
     return request;
   }
 
-  /// The engine's answer.
+  /// Posts the message. Returns the result of the engine's call.
   int send(const void* memory, Request& request) const {
     return canele_isend(comm_->messages(), peer_, tag_, first_byte(memory), length(), &request.engine);
   }
@@ -85,7 +84,7 @@ class Usual {
   int peer_ = 0, count_ = 0;
 };
 
-/// The request of a handle, if nothing else is to be done for it than to wait and to free it; else nullptr.
+/// Returns the request of a handle if it only has to be waited for and freed; else nullptr.
 inline Request* find_usual(MPI_Request handle) {
   Request* request = requests_pool.find(handle);
   return request != nullptr && request->duties == 0 ? request : nullptr;
@@ -93,7 +92,7 @@ inline Request* find_usual(MPI_Request handle) {
 
 inline bool may_wait_shortly() { return plain_world() != nullptr && !CallbackScope::here(); }
 
-/// Tells `status` (may be MPI_STATUS_IGNORE) what has come of a message that did not fail.
+/// Fills `status` (may be MPI_STATUS_IGNORE) from the outcome of a message that did not fail.
 inline void fill_usual_status(const Request& request, const canele_status_t& outcome, MPI_Status* status) {
   if (status == MPI_STATUS_IGNORE) return;
   if (request.is_receive) {
@@ -103,15 +102,15 @@ inline void fill_usual_status(const Request& request, const canele_status_t& out
   }
 }
 
-/// Frees the request of a handle, which is null from now on.
+/// Frees the request of a handle and sets the handle to null.
 inline void free_usual(Request& request, MPI_Request* handle) {
   RequestPool::close(request);
   free_requests.give(request);
   *handle = MPI_REQUEST_NULL;
 }
 
-/// Waits for and frees, from the first on, requests that nothing else is to be done for. It stops at any other, and
-/// where one has failed: null handles tell how far it has come. True if all are done.
+/// Waits for requests without duties, from the first on, and frees them. Stops at any other request, and where one has
+/// failed. The null handles then show how far it has come. Returns true if all are done.
 [[gnu::always_inline]] inline bool wait_shortly(int count, MPI_Request* handles) {
   constexpr int few = 64;
   canele_request_t* engines[few];
@@ -125,7 +124,7 @@ inline void free_usual(Request& request, MPI_Request* handle) {
     if (found == 0 || canele_wait_all(static_cast<std::size_t>(found), engines, nullptr) != CANELE_OK) return false;
     for (int i = 0; i < found; ++i) {
       Request& request = Request::of(*engines[i]);
-      if (RequestPool::handle_of(request) != handles[i]) return false;  // it was there twice
+      if (RequestPool::handle_of(request) != handles[i]) return false;  // the array contained the handle twice
       free_usual(request, &handles[i]);
     }
     handles += found;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Staging: what goes straight to the engine, what is copied, and calls of the program's operators.
+// Staging: decides what goes directly to the engine and what is copied, and calls the program's operators.
 //
-// Who: collectives.cpp, requests. Threads: see staging.hpp.
-// Surprise: gaps between the bytes of a type are sent as zeros in reductions, and nowhere else; in the program's memory
-//      they are never touched.
+// In reductions, gaps between the bytes of a type are sent as zeros; elsewhere they are not sent. Gaps in the program's
+// memory are never written.
 #include "starpu_glue/mpi/staging.hpp"
 
 #include <algorithm>
@@ -20,10 +19,10 @@ Payload payload_of(const Buffer& buffer) {
   return {buffer.memory, static_cast<std::size_t>(buffer.count), *buffer.type};
 }
 
-/// All parts as one buffer, where they are equal.
+/// Returns all parts as one buffer. The parts must be equal.
 Buffer together(const Parts& parts) { return {parts.memory, parts.count * parts.ranks, parts.type}; }
 
-/// Has the engine use the program's own memory; false if some part is not one block there.
+/// Lets the engine use the program's own memory; returns false if a part is not one block there.
 bool use_directly(const Parts& parts, EngineParts* engine) {
   if (parts.counts == nullptr) {
     const Payload payload = payload_of(together(parts));
@@ -40,14 +39,14 @@ bool use_directly(const Parts& parts, EngineParts* engine) {
     starts[i] = payload.base + payload.layout.first;
     if (engine->memory == nullptr || starts[i] < engine->memory) engine->memory = starts[i];
   }
-  for (std::size_t i = 0; i < ranks; ++i) {  // from the lowest one on: displacements may be negative
+  for (std::size_t i = 0; i < ranks; ++i) {  // offsets from the lowest part: displacements may be negative
     if (starts[i] != nullptr) engine->offsets[i] = static_cast<std::size_t>(starts[i] - engine->memory);
   }
   engine->parts.offsets = engine->offsets.data();
   return true;
 }
 
-/// Lengths of the parts; the sum of all.
+/// Stores the lengths of the parts; returns their sum.
 std::size_t measure(const Parts& parts, EngineParts* engine) {
   if (parts.counts == nullptr) {
     engine->parts.length = parts.part(0).size();
@@ -62,7 +61,7 @@ std::size_t measure(const Parts& parts, EngineParts* engine) {
   return sum;
 }
 
-/// Calls visit(buffer, packed) for what lies in a row from `packed` on.
+/// Calls visit(buffer, packed) for each part, with its place in the packed data that begins at `packed`.
 template <class Visit>
 void each_packed(const Parts& parts, char* packed, Visit visit) {
   if (parts.counts == nullptr) return visit(together(parts), packed);
@@ -78,7 +77,7 @@ void pack_all(const Parts& parts, char* packed) {
 }
 
 int make_room(std::size_t length, std::unique_ptr<char[]>* room) {
-  room->reset(new (std::nothrow) char[length]());  // zeros: gaps are sent, too
+  room->reset(new (std::nothrow) char[length]());  // zeroed, because gaps are sent, too
   if (*room != nullptr) return MPI_SUCCESS;
   return fail(MPI_ERR_NO_MEM, "no memory for a copy of %zu bytes, which a datatype with gaps needs", length);
 }

@@ -2,10 +2,9 @@
 //
 // Staging: between typed memory of the program and the plain bytes that the engine's collectives take.
 //
-// Who: collectives.cpp, requests. Threads: one owner per object; users' operators are called on any thread.
-// Surprise: data that is one block in memory is not copied: the engine works on the program's own. Everything else goes
-//      through copies, and its results get to their places in the thread that completes the request (MPI_Wait, MPI_Test
-//      and their kin), the only one that then uses them.
+// Data that is one block in memory is not copied: the engine works on the program's memory. Everything else goes
+// through copies. The thread that completes the request (in MPI_Wait, MPI_Test and similar) writes the results to their
+// places; no other thread uses them then. One owner per object; the user's operators are called on any thread.
 #pragma once
 
 #include <canele/collectives.h>
@@ -21,20 +20,20 @@
 
 namespace canele::mpi {
 
-/// A buffer's parts, one for each rank, as a call describes them; counts and types have been checked.
+/// The parts of a buffer, one for each rank, as a call describes them. Counts and types have been checked.
 struct Parts {
   char* memory = nullptr;
   int ranks = 0;
-  std::int64_t count = 0;  ///< elements of each part, where all are equal
+  std::int64_t count = 0;  ///< elements of each part, if all parts are equal
   const Type* type = nullptr;
-  const int* counts = nullptr;  ///< else: of each
-  const int* places = nullptr;  ///< and where: in extents of the type; in bytes where each part has its own type
+  const int* counts = nullptr;  ///< otherwise: elements of each part
+  const int* places = nullptr;  ///< displacements: in extents of the type, or in bytes if each part has its own type
   const MPI_Datatype* types = nullptr;
 
   Buffer part(int rank) const;
 };
 
-/// The same as the engine takes it. `parts` points into the object: not to be moved.
+/// The parts as the engine takes them. `parts` points into the object, so it must not be moved.
 struct EngineParts {
   char* memory = nullptr;
   std::vector<std::size_t> lengths;
@@ -42,13 +41,13 @@ struct EngineParts {
   canele_parts_t parts{};
 };
 
-/// How elements of a type stand in a row for a reduction: element i has its first byte at i * pitch, and an operator of
-/// the program gets a pointer `shift` bytes before it.
+/// How the elements of a type are laid out in slots for a reduction. The first byte of element i is at i * pitch. An
+/// operator of the program gets a pointer `shift` bytes before it.
 ///
-///   straight   a type without gaps: as in the program's memory           |aaaa|bbbb|
-///   by extent  it has gaps, but keeps within its extent: a copy alike    |aa  |bb  |
-///   apart      it reaches out of its extent (a column of a matrix, made  |a a a a |b b b b |
-///              so small that the next begins one element later): a copy of each, and one call for each
+///     straight   a type without gaps: as in the program's memory           |aaaa|bbbb|
+///     by extent  it has gaps, but keeps within its extent: a copy alike    |aa  |bb  |
+///     apart      it reaches out of its extent (a column of a matrix, made  |a a a a |b b b b |
+///                so small that the next begins one element later): a copy of each, and one call for each
 struct Slots {
   std::size_t pitch = 1;
   std::ptrdiff_t shift = 0;
@@ -58,7 +57,7 @@ struct Slots {
 
 Slots slots_of(const Type& type);
 
-/// What one collective keeps until it has ended. Must not move meanwhile.
+/// Memory that one collective keeps until it has ended. Must not move meanwhile.
 class Staging {
  public:
   Staging() = default;
@@ -66,26 +65,26 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// What the engine reads. MPI codes.
+  /// Prepares the memory that the engine reads. Returns an MPI code.
   int input(const Parts& parts, EngineParts* engine);
-  /// What it writes, or, if `filled`, what it also reads.
+  /// Prepares the memory that the engine writes and, if `filled`, also reads.
   int output(const Parts& parts, bool filled, EngineParts* engine);
 
-  /// For reductions: the operator, and elements in slots. `type` gets a reference if the program's function is called.
+  /// Prepares a reduction's operator. `type` gets a reference if the engine calls the program's function.
   void combine_with(const Operator& op, const Type& type, canele_operator_t* engine);
   int input_slots(const Buffer& elements, const void** engine);
-  /// The first `results` of the elements get to their places in the end.
+  /// Prepares output slots. deliver() writes the first `results` of the elements to their places.
   int output_slots(const Buffer& elements, std::int64_t results, bool filled, void** engine);
 
-  /// After success: puts the results where the program wants them.
+  /// Writes the results to the places that the program named. For collectives that succeeded.
   void deliver() const;
-  /// Lets go of copies and types.
+  /// Frees the copies and drops the references on types.
   void reset();
 
  private:
   struct Target {
-    Buffer to;         ///< its type is counted
-    const char* from;  ///< packed, or in slots
+    Buffer to;         ///< holds a reference on its type
+    const char* from;  ///< packed data, or slots
     bool slots;
   };
 
@@ -96,7 +95,7 @@ class Staging {
   std::unique_ptr<char[]> output_;
   std::vector<Target> targets_;
   MPI_User_function* user_ = nullptr;
-  Type* user_type_ = nullptr;  ///< counted
+  Type* user_type_ = nullptr;  ///< holds a reference
 };
 
 }  // namespace canele::mpi

@@ -2,8 +2,7 @@
 //
 // Start and end of the engine, with the settings that StarPU makes through NewMadeleine's variables.
 //
-// Who: MPI_Init, MPI_Finalize, hooks. Threads: see state.hpp.
-// Surprise: a CANELE_ variable of the user always wins over NMAD_ and PIOM_ variables, which StarPU sets by itself.
+// A CANELE_ variable of the user always wins over the NMAD_ and PIOM_ variables, which StarPU sets by itself.
 #include "starpu_glue/mpi/state.hpp"
 
 #include <pthread.h>
@@ -27,20 +26,20 @@ namespace {
 
 constinit std::atomic<Phase> current{Phase::before};
 constinit std::atomic<canele_engine_t*> running{nullptr};
-constinit std::atomic<int> users{0};  // EngineUse objects alive
+constinit std::atomic<int> users{0};  // number of EngineUse objects
 constinit std::atomic<pthread_t> main_thread{};
 constinit std::atomic<int> level{MPI_THREAD_SINGLE};
 constinit std::atomic<bool> forks_noticed{false};
 
-/// In the child, whose other threads have vanished wherever they were: plain words only. No call is a plain one any
-/// more, so each comes to where it is refused.
+/// Runs in the child, whose other threads have vanished at arbitrary points: uses plain memory accesses only. Ends the
+/// fast path of all calls, so that each call reaches the check that rejects it.
 void after_fork_in_child() {
   if (current.load(std::memory_order_relaxed) == Phase::before) return;
   in_child = true;
   make_calls_plain(false);
 }
 
-/// "CANELE_STRATEGY=..." for NMAD_STRATEGY, or "".
+/// Returns "CANELE_STRATEGY=..." for NMAD_STRATEGY, or "".
 std::string strategy_setting() {
   const char* wanted = std::getenv("NMAD_STRATEGY");
   if (wanted == nullptr || *wanted == '\0' || std::getenv("CANELE_STRATEGY") != nullptr) return "";
@@ -53,7 +52,7 @@ std::string strategy_setting() {
   return "";
 }
 
-/// The file of CANELE_PROFILE, or nullptr.
+/// Returns the file of CANELE_PROFILE, or nullptr.
 const char* profile_file() {
   const char* file = std::getenv("CANELE_PROFILE");
   return file == nullptr || *file == '\0' ? nullptr : file;
@@ -64,7 +63,8 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0' && std::string_view(value) != "0";
 }
 
-/// StarPU, which sets PIOM_DEDICATED, leaves all progress to a thread of the library.
+/// Rejects CANELE_WORKER=none with PIOM_DEDICATED: StarPU, which sets that variable, relies on the library for
+/// progress.
 int check_worker() {
   const char* worker = std::getenv("CANELE_WORKER");
   if (!is_set("PIOM_DEDICATED") || worker == nullptr || std::string_view(worker) != "none") return MPI_SUCCESS;
@@ -74,8 +74,8 @@ int check_worker() {
       "one no request of StarPU would end. Unset CANELE_WORKER, or set it to bound or auto");
 }
 
-/// A worker, or what is better beside StarPU's threads, which compute or poll all the time, on too few cores. Its naps
-/// disturb nobody: without membarrier, which interrupts every core of the job each time.
+/// Asks for a worker, and for settings that suit StarPU's threads, which compute or poll all the time, on too few
+/// cores. Turns membarrier off: it would interrupt every core of the job each time that the worker sleeps.
 void add_worker(std::vector<const char*>& settings) {
   if (std::getenv("CANELE_WORKER") != nullptr) return;
   settings.push_back("CANELE_WORKER=bound");
@@ -137,10 +137,10 @@ int start(int asked_level) {
     return code;
   }
   level.store(asked_level, std::memory_order_relaxed);
-  main_thread.store(pthread_self(), std::memory_order_release);
-  running.store(made, std::memory_order_release);
+  main_thread.store(pthread_self(), std::memory_order_release);  // pairs with the acquire load in is_main_thread
+  running.store(made, std::memory_order_release);                // pairs with the acquire load in engine()
   if (profile_file() != nullptr) profile::start();
-  current.store(Phase::running, std::memory_order_release);
+  current.store(Phase::running, std::memory_order_release);  // pairs with the acquire load in phase()
   if (profile_file() == nullptr) make_calls_plain(true);
   return MPI_SUCCESS;
 }
@@ -152,6 +152,7 @@ int stop() {
   }
   make_calls_plain(false);
   if (const char* file = profile_file()) profile::stop(file, canele_rank(engine()), canele_size(engine()));
+  // seq_cst, as in EngineUse: either this thread sees the user, or the user sees no engine.
   canele_engine_t* last = running.exchange(nullptr, std::memory_order_seq_cst);
   for (int inside = users.load(std::memory_order_seq_cst); inside != 0; inside = users.load()) users.wait(inside);
   close_groups();

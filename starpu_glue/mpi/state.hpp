@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// State of the process: the one engine that MPI_Init starts, and who may use it when.
+// State of the process: the one engine that MPI_Init starts, and which callers may use it when.
 //
-// Who: everything in starpu_glue. Threads: any; MPI_Init and MPI_Finalize may be called by different threads.
-// Surprise: hooks of the host runtime and waits on piom conditions come at any time, also while MPI_Finalize runs in
-//      another thread. They hold an EngineUse, and MPI_Finalize waits until the last one is gone.
+// Any thread; different threads may call MPI_Init and MPI_Finalize. Hooks of the host runtime and waits on piom
+// conditions may come at any time, also while MPI_Finalize runs in another thread. They hold an EngineUse, and
+// MPI_Finalize waits until the last one is destroyed.
 #pragma once
 
 #include <canele/canele.h>
@@ -17,27 +17,27 @@ enum class Phase : int { before, running, ending, after };
 
 Phase phase();
 
-/// This process is the child of a fork, and MPI is its parent's: every call answers MPI_ERR_OTHER. Written before
-/// fork() returns in the child.
+/// True in the child of a fork. MPI belongs to the parent, so every call returns MPI_ERR_OTHER. Written before fork()
+/// returns in the child.
 extern constinit bool in_child __attribute__((visibility("hidden")));
 
-/// The answer, with words.
+/// Returns that error, with a detail.
 int refuse_in_child();
 
-/// The engine between MPI_Init and MPI_Finalize, else nullptr. For MPI calls, which may not overlap those two.
+/// Returns the engine between MPI_Init and MPI_Finalize, else nullptr. For MPI calls, which may not overlap those two.
 canele_engine_t* engine();
 
-/// MPI_Init and MPI_Finalize. An MPI code.
+/// Implement MPI_Init and MPI_Finalize. They return MPI codes.
 int start(int asked_level);
 int stop();
 
-/// The thread level that MPI_Init or MPI_Init_thread has provided: what was asked for.
+/// Returns the thread level that MPI_Init or MPI_Init_thread has provided: the level asked for.
 int thread_level();
 
-/// True in the thread that called MPI_Init.
+/// Returns true in the thread that called MPI_Init.
 bool is_main_thread();
 
-/// The engine for callers that do not know whether MPI runs: get() is nullptr if not, and stays valid otherwise.
+/// Holds the engine for callers that do not know whether MPI runs: get() is nullptr if not, and stays valid otherwise.
 class EngineUse {
  public:
   EngineUse();
@@ -50,7 +50,7 @@ class EngineUse {
   canele_engine_t* engine_;
 };
 
-/// Marks the calling thread as inside a completion callback, where blocking calls are refused.
+/// Marks the calling thread as inside a completion callback, where blocking calls are rejected.
 class CallbackScope {
  public:
   CallbackScope() { ++depth; }
@@ -64,10 +64,10 @@ class CallbackScope {
   static constinit thread_local int depth __attribute__((tls_model("initial-exec")));
 };
 
-/// MPI_SUCCESS, or an error if the calling thread is inside a completion callback: for calls that block.
+/// Returns an error if the calling thread is inside a completion callback, else MPI_SUCCESS. For blocking calls.
 int may_block();
 
-/// False if the user has forbidden the worker (CANELE_WORKER=none), which wins over StarPU's wishes.
+/// Returns false if the user forbids the worker (CANELE_WORKER=none), which wins over StarPU's wishes.
 bool worker_wanted();
 
 }  // namespace canele::mpi

@@ -2,9 +2,8 @@
 //
 // Transfers over the engine, and copies within the process.
 //
-// Who: blocking calls, requests, collectives. Threads: one owner per object.
-// Surprise: if the engine refuses to wait (a callback of another user of the engine called us), the job ends: returning
-//      would leave the engine a request on a dead stack.
+// If the engine rejects a wait (this code runs in a callback of another user of the engine), the job ends. Returning
+// would leave the engine a request on a dead stack frame.
 #include "starpu_glue/mpi/transfer.hpp"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ int Transfer::send(canele_session_t* session, int destination, std::uint64_t tag
   payload = Payload(buffer.memory, static_cast<std::size_t>(buffer.count), *buffer.type);
   const canele_data_t data = payload.describe();
   if (data.segments == nullptr && !synchronous) {
-    return from_engine(canele_isend(session, destination, tag, data.base, data.length, &engine));  // has a short cut
+    return from_engine(canele_isend(session, destination, tag, data.base, data.length, &engine));  // has a fast path
   }
   canele_send_options_t options{};
   options.struct_size = sizeof options;
@@ -75,7 +74,7 @@ int Batch::finish() {
 
 Batch::~Batch() {
   for (std::size_t i = 0; i < used_; ++i)
-    canele_cancel(&transfers_[i].engine);  // refused for sends: they are waited for
+    canele_cancel(&transfers_[i].engine);  // fails for sends: finish() waits for them
   finish();
 }
 

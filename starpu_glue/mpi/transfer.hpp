@@ -2,9 +2,8 @@
 //
 // Transfers: one send or receive of typed data over a session, and batches of them.
 //
-// Who: blocking calls, requests, collectives. Threads: one owner per object.
-// Surprise: a Transfer must not move nor die while the engine works on it; Batch waits in its destructor, so that a
-//      collective that fails half-way leaves no request on its stack.
+// One owner thread per object. A Transfer must not move or be destroyed while the engine works on it. Batch waits in
+// its destructor, so that a collective that fails half-way leaves no request on its stack.
 #pragma once
 
 #include <canele/canele.h>
@@ -25,24 +24,24 @@ struct Buffer {
   const Type* type = nullptr;
 
   std::size_t size() const { return type->size * static_cast<std::size_t>(count); }
-  /// The `index`-th of equal parts.
+  /// Returns the `index`-th of equal parts.
   Buffer part(int index) const {
     const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(count) * type->extent();
     return {static_cast<char*>(memory) + index * step, count, type};
   }
 };
 
-/// `length` raw bytes.
+/// Returns a buffer of `length` raw bytes.
 Buffer bytes_buffer(void* memory, std::size_t length);
 
 struct Transfer {
   canele_request_t engine{};
   Payload payload;
 
-  /// Post. MPI codes. Ranks are of MPI_COMM_WORLD.
+  /// These functions post. They return MPI codes. Ranks are ranks of MPI_COMM_WORLD.
   int send(canele_session_t* session, int destination, std::uint64_t tag, const Buffer& buffer, bool synchronous);
   int receive(canele_session_t* session, int source, std::uint64_t tag, std::uint64_t mask, const Buffer& buffer);
-  /// Blocks until it is finalized. `status` may be null.
+  /// Blocks until the transfer is finalized. `status` may be null.
   int wait(canele_status_t* status);
 };
 
@@ -57,7 +56,7 @@ class Batch {
 
   int send(int destination, const Buffer& buffer);
   int receive(int source, const Buffer& buffer);
-  /// Waits for all that were posted. The first error; a message longer than its receive is one.
+  /// Waits for all that were posted. Returns the first error; a message longer than its receive is an error.
   int finish();
 
  private:
@@ -68,7 +67,7 @@ class Batch {
   std::unique_ptr<Transfer[]> transfers_;
 };
 
-/// Copies within this process as a message would: the data of `from` into `to`. MPI_ERR_TRUNCATE if it does not fit.
+/// Copies the data of `from` into `to` within this process, as a message would. MPI_ERR_TRUNCATE if it does not fit.
 int copy_local(const Buffer& from, const Buffer& to);
 
 /// Memory for `count` elements of `type`, laid out as the type says.

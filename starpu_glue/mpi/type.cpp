@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Making and freeing datatypes.
+// Making and freeing datatypes. StarPU makes one per message.
 //
-// Who: MPI_Type_ functions; StarPU makes one per message. Threads: any.
-// Surprise: a slot that is used again keeps the small vectors of its last type, so that making a type allocates nothing
-//      in the steady state.
+// A reused slot keeps the small vectors of its last type, so that making a type allocates nothing in the steady state.
 #include "starpu_glue/mpi/type.hpp"
 
 #include <algorithm>
@@ -48,7 +46,7 @@ int new_type(int combiner, Type** made) {
   return MPI_SUCCESS;
 }
 
-/// Gives the type back; its constituents are returned for their references to be dropped.
+/// Returns the type to the pool. Appends its constituents to `orphans`, for the caller to drop their references.
 void recycle(Type& type, std::vector<Type*>& orphans) {
   orphans.insert(orphans.end(), type.contents.types.begin(), type.contents.types.end());
   if (type.inner != nullptr) orphans.push_back(type.inner);
@@ -61,12 +59,12 @@ void recycle(Type& type, std::vector<Type*>& orphans) {
   types_pool.release(type.handle);
 }
 
-/// Grows while the pieces of a new type are placed.
+/// Builds a new type while its pieces are placed.
 class Builder {
  public:
   explicit Builder(Type& type) : type_(type) {}
 
-  /// Bounds, alignment and nesting of `count` elements at `first`, `stride` apart.
+  /// Updates bounds, alignment and nesting for `count` elements from `first` on, `stride` bytes apart.
   void bound(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride) {
     if (count == 0) return;
     const std::ptrdiff_t last = first + static_cast<std::ptrdiff_t>(count - 1) * stride;
@@ -110,7 +108,7 @@ class Builder {
  private:
   std::vector<Run>& runs() { return type_.many; }
 
-  /// Extends the last run, where the new one continues it.
+  /// Extends the last run if the new one continues it.
   bool join(const Run& run) {
     if (runs().empty() || !run.contiguous()) return false;
     Run& last = runs().back();
@@ -131,8 +129,8 @@ class Builder {
   }
 
   Type& type_;
-  bool any_ = false;    // some element, maybe an empty one, has given bounds
-  bool bytes_ = false;  // some byte has given true bounds
+  bool any_ = false;    // an element, possibly an empty one, has set the bounds
+  bool bytes_ = false;  // a byte has set the true bounds
 };
 
 /// Keeps `element` alive as a constituent of `type`.
@@ -146,7 +144,7 @@ int adopt(Type& type, Type& element) {
   return MPI_SUCCESS;
 }
 
-/// Checks that count * block elements have a size that 63 bits can hold.
+/// Checks that the size of count * block elements fits into 63 bits.
 int check_size(std::int64_t count, std::int64_t block, const Type& element) {
   if (count < 0) return fail(MPI_ERR_COUNT, "count is %lld; it must be at least 0", static_cast<long long>(count));
   if (block < 0) {
@@ -162,7 +160,8 @@ int check_size(std::int64_t count, std::int64_t block, const Type& element) {
   return MPI_SUCCESS;
 }
 
-/// Types made of blocks at given displacements. `element_at(i)` and `displacement_at(i)` (bytes).
+/// Places blocks at given displacements. `element_at(i)` gives the type, `displacement_at(i)` the displacement in
+/// bytes.
 template <class ElementAt, class DisplacementAt>
 int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, DisplacementAt displacement_at) {
   Builder builder(type);
@@ -178,7 +177,7 @@ int place_blocks(Type& type, std::span<const int> blocks, ElementAt element_at, 
   return MPI_SUCCESS;
 }
 
-/// Hands the finished type out, or frees it after an error.
+/// Returns the finished type in *made, or frees it after an error.
 int settle(int code, Type* type, Type** made) {
   if (code == MPI_SUCCESS) {
     type->seal();
@@ -194,7 +193,7 @@ int to_int(std::int64_t value) {
       std::clamp<std::int64_t>(value, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
 }
 
-/// The runs of count * block elements, `stride` bytes between blocks.
+/// Places the runs of count * block elements, `stride` bytes between blocks.
 int place_vector(Type& type, std::size_t count, std::size_t block, std::ptrdiff_t stride, Type& element) {
   Builder builder(type);
   if (count == 0 || block == 0) return MPI_SUCCESS;
@@ -228,7 +227,7 @@ void drop_reference(Type& type) {
   const int before = type.references.fetch_sub(1, std::memory_order_acq_rel);
   assert(before > 0);
   if (before > 1) return;
-  // A loop, not recursion: types can be nested in long chains.
+  // A loop instead of recursion, because types can be nested in long chains.
   std::vector<Type*> orphans;
   recycle(type, orphans);
   while (!orphans.empty()) {

@@ -2,21 +2,20 @@
 //
 // Datatypes: immutable, reference-counted descriptions of where the bytes of an element lie in memory.
 //
-// Who: MPI_Type_ functions, every transfer, nm_mpi_nmad_data_get. Threads: any; a type never changes after creation
-//      (its name and the commit flag excepted).
-// Surprise: what looks strided but is not (a vector whose stride is its block length, contiguous of contiguous) becomes
-//      one block at creation, so that sending such a type costs the same as sending bytes.
+// Usable from any thread; a type never changes after creation, except for its name and the commit flag. A type that
+// looks strided but is not (a vector whose stride is its block length, contiguous of contiguous) becomes one block at
+// creation. Sending such a type costs the same as sending bytes.
 //
-// Layout. The packed form of one element is the concatenation of its runs; a run is `count` blocks of `block` packed
-// bytes, the i-th at `first + i * stride`; a block is contiguous (child == nullptr) or laid out like `child`.
+// Layout. The packed form of one element is the concatenation of its runs. A run is `count` blocks of `block` packed
+// bytes; the i-th begins at `first + i * stride`. A block is contiguous (child == nullptr) or laid out like `child`.
 //
 //   struct { int a; char pad[12]; double matrix[2][8] (3 of 8 columns used); }
 //
-//   runs[0]  begin 0   first 0    count 1  block 4                    a
-//   runs[1]  begin 4   first 16   count 2  stride 64  block 24        two rows of three doubles
+//     runs[0]  begin 0   first 0    count 1  block 4                    a
+//     runs[1]  begin 4   first 16   count 2  stride 64  block 24        two rows of three doubles
 //
 // A position in the packed form is found by binary search over runs, then one division: random access without state.
-// The rejected alternative is the full list of pieces: a matrix of 10^6 rows would cost 16 MB per message.
+// Rejected: the full list of pieces. A matrix of 10^6 rows would cost 16 MB per message.
 #pragma once
 
 #include <canele/canele.h>
@@ -39,16 +38,16 @@ struct Type;
 struct Run {
   std::size_t begin = 0;      ///< position of the first byte in the packed form
   std::ptrdiff_t first = 0;   ///< address of the first block, relative to the element
-  std::ptrdiff_t stride = 0;  ///< from one block to the next
+  std::ptrdiff_t stride = 0;  ///< bytes from one block to the next
   std::size_t count = 0;
   std::size_t block = 0;        ///< packed bytes per block
-  const Type* child = nullptr;  ///< not counted: the type's constituents keep it alive
+  const Type* child = nullptr;  ///< holds no reference: the type's constituents keep it alive
 
   std::size_t size() const { return count * block; }
   bool contiguous() const { return count == 1 && child == nullptr; }
 };
 
-/// What the reduction operators can do with a predefined type.
+/// The kind of a predefined type, for the reduction operators.
 enum class Basic : std::uint8_t {
   none,
   i8,
@@ -77,7 +76,7 @@ enum class Basic : std::uint8_t {
 struct Contents {
   std::vector<int> integers;
   std::vector<MPI_Aint> addresses;
-  std::vector<Type*> types;  ///< counted references
+  std::vector<Type*> types;  ///< hold references
 };
 
 struct Type {
@@ -91,19 +90,19 @@ struct Type {
   std::uint16_t nesting = 0;
   std::uint32_t alignment = 1;
   std::size_t size = 0;  ///< packed bytes
-  Run single;            ///< the run, where there is exactly one
+  Run single;            ///< the run, if there is exactly one
   std::ptrdiff_t lower = 0;
   std::ptrdiff_t upper = 0;
   std::ptrdiff_t true_lower = 0;
   std::ptrdiff_t true_upper = 0;
-  std::vector<Run> many;  ///< the runs, where there are several
+  std::vector<Run> many;  ///< the runs, if there are several
   Contents contents;
-  Type* inner = nullptr;        ///< a helper type that belongs to this one (counted), see make_vector
+  Type* inner = nullptr;        ///< a helper type that belongs to this one (holds a reference), see make_vector
   const char* fixed_name = "";  ///< of a predefined type
   std::string name;
 
   std::ptrdiff_t extent() const { return upper - lower; }
-  /// The last step of making one.
+  /// Completes the type; the last step of its creation.
   void seal() { dense = many.empty() && single.contiguous() && static_cast<std::ptrdiff_t>(single.block) == extent(); }
   std::span<const Run> runs() const {
     return many.empty() ? std::span<const Run>(&single, size != 0 ? 1 : 0) : std::span<const Run>(many);
@@ -114,10 +113,10 @@ constexpr std::uint32_t kPredefinedTypes = 37;  ///< handle indexes 0 (null) to 
 using TypePool = HandlePool<Type, Kind::datatype, kPredefinedTypes, 32768>;
 extern constinit TypePool types_pool;
 
-/// Of a handle that was not found: the predefined ones are made at the first look-up of one.
+/// Finds a type whose handle is not in the pool. The first look-up of a predefined type makes all of them.
 Type* find_predefined_type(MPI_Datatype handle);
 
-/// The type of a live handle, else nullptr.
+/// Returns the type of a live handle, else nullptr.
 inline Type* find_type(MPI_Datatype handle) {
   if (Type* type = types_pool.find(handle)) [[likely]]
     return type;
@@ -125,12 +124,12 @@ inline Type* find_type(MPI_Datatype handle) {
 }
 
 void add_reference(Type& type);
-/// The last one gives the type back.
+/// Drops a reference. The last one returns the type to the pool.
 void drop_reference(Type& type);
 
-/// Constructors: MPI_SUCCESS and a type with one reference, or an error code (with detail).
+/// Constructors. They return MPI_SUCCESS and a type with one reference, or an error code with a detail.
 int make_contiguous(std::int64_t count, Type& element, Type** made);
-/// stride in bytes if `bytes`, else in extents of the element.
+/// `stride` is in bytes if `bytes`, else in extents of the element.
 int make_vector(std::int64_t count, std::int64_t block, std::ptrdiff_t stride, bool bytes, Type& element, Type** made);
 int make_indexed(std::span<const int> blocks, std::span<const int> displacements, Type& element, Type** made);
 int make_hindexed(std::span<const int> blocks, std::span<const MPI_Aint> displacements, Type& element, Type** made);
@@ -139,10 +138,10 @@ int make_struct(std::span<const int> blocks, std::span<const MPI_Aint> displacem
 int make_resized(Type& element, std::ptrdiff_t lower, std::ptrdiff_t extent, Type** made);
 int make_duplicate(Type& element, Type** made);
 
-/// The run that `count` elements, `stride` bytes apart from `first` on, amount to (begin = 0).
+/// Returns the run that is equal to `count` elements from `first` on, `stride` bytes apart (begin = 0).
 Run repeat(const Type& element, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride);
 
-/// Data of one message: `count` elements at `base`. Must live as long as the transfer; the type, too.
+/// Data of one message: `count` elements at `base`. The object and its type must live as long as the transfer.
 struct Payload {
   Run layout;
   char* base = nullptr;
@@ -156,13 +155,13 @@ struct Payload {
         length(type.size * count) {}
 
   bool contiguous() const { return layout.contiguous() || length == 0; }
-  /// For the engine; refers to *this unless contiguous.
+  /// Describes the data for the engine; the result refers to *this unless the data is contiguous.
   canele_data_t describe() const;
-  /// At most `max` pieces from packed position `offset` on; returns how many.
+  /// Writes up to `max` pieces from packed position `offset` on; returns how many.
   int pieces(std::size_t offset, struct iovec* out, int max) const;
 };
 
-/// Copies packed bytes [offset, offset + length) between `packed` and the payload's memory.
+/// Copy packed bytes [offset, offset + length) between `packed` and the payload's memory.
 void pack(const Payload& payload, std::size_t offset, std::size_t length, void* packed);
 void unpack(const Payload& payload, std::size_t offset, std::size_t length, const void* packed);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the parts of the datatype code share: limits, stacking of runs.
+// Shared parts of the datatype code (type*.cpp): limits, stacking of runs. Any thread; pure functions and constants.
 //
-// Who: type*.cpp only. Threads: any; pure functions and constants.
-// Surprise: the nesting limit is what bounds the recursion of the layout code.
+// The nesting limit bounds the recursion of the layout code.
 #pragma once
 
 #include <optional>
@@ -14,7 +13,7 @@ namespace canele::mpi {
 
 constexpr int kMaxNesting = 200;
 
-/// `count` copies of a run, `stride` bytes apart, as one run; none where no single run is equal to that.
+/// Returns `count` copies of a run, `stride` bytes apart, as one run; nothing if no single run is equal to them.
 std::optional<Run> stack_runs(const Run& run, std::ptrdiff_t first, std::size_t count, std::ptrdiff_t stride);
 
 }  // namespace canele::mpi

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Layout of datatypes: repeating runs, and enumerating the contiguous pieces from any position on.
+// Layout of datatypes: repeats runs, and enumerates the contiguous pieces from any position on.
 //
-// Who: datatype constructors, transfers, pack and unpack; the engine, through Payload::describe, under its lock.
-// Threads: any, several at once on one payload. Pure: nothing is written but the output.
-// Surprise: the recursion is as deep as the nesting of the type, which the constructors bound (kMaxNesting).
+// Used by datatype constructors, transfers, pack and unpack. The engine calls it through Payload::describe, under its
+// lock. Any number of threads may work on one payload at once, because only the output is written. The recursion is as
+// deep as the nesting of the type, which the constructors bound (kMaxNesting).
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -56,7 +56,7 @@ struct Collector {
   int max;
   int used = 0;
 
-  /// False when the piece did not fit.
+  /// Adds a piece. Returns false if it does not fit.
   bool add(char* memory, std::size_t length) {
     if (used > 0) {
       struct iovec& last = out[used - 1];

@@ -2,8 +2,7 @@
 //
 // The predefined datatypes, in the order of their handles in mpi.h.
 //
-// Who: find_type. Threads: any; constant data.
-// Surprise: the table is made at the first look-up, so that loading and unloading the library runs nothing.
+// The pool entries are made at the first look-up, so that loading and unloading the library runs no code.
 #include <complex>
 
 #include "starpu_glue/mpi/type_build.hpp"
@@ -15,8 +14,8 @@ struct Row {
   const char* name;
   int handle;
   Basic basic;
-  std::size_t size;    // packed
-  std::size_t extent;  // in memory
+  std::size_t size;    // packed bytes
+  std::size_t extent;  // bytes in memory
   std::size_t alignment;
 };
 
@@ -94,7 +93,7 @@ constexpr Row kRows[] = {
 };
 static_assert(sizeof kRows / sizeof kRows[0] == kPredefinedTypes);
 
-/// Puts them in the pool, as long as nothing finds them. False if there is no memory.
+/// Makes the predefined types in the pool, before any look-up finds them. Returns false if there is no memory.
 bool make_predefined() {
   for (std::uint32_t i = 1; i < kPredefinedTypes; ++i) {
     Type* type = types_pool.reserved(i);

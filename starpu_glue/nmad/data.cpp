@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Data descriptors: contiguous memory, an iovec, or elements of an MPI datatype.
+// Data descriptors: contiguous memory, an iovec, or elements of an MPI datatype. Used by StarPU for every message.
 //
-// Who: StarPU, for every message. Threads: any.
-// Surprise: the descriptor holds the whole layout of a simple type (vector, contiguous), so the datatype is looked at
-//     only for nested ones; the reference that nm_mpi_nmad_data_get takes keeps those alive.
+// The descriptor holds the whole layout of a simple type (vector, contiguous), so that the datatype itself is read only
+// for nested types. The reference that nm_mpi_nmad_data_get takes keeps those alive.
 #include <nm_mpi_nmad.h>
 #include <nm_public.h>
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What stands behind the opaque structures of the nmad headers.
+// The objects behind the opaque structures of the nmad headers. Used by starpu_glue/nmad only, from any thread.
 //
-// Who: starpu_glue/nmad only. Threads: see each.
-// Surprise: these structures are placed into the caller's calloc'ed memory, so they may ask for 16-byte alignment at
-//     most, and zero bytes must be a valid start.
+// They are placed into the caller's calloc'ed memory. They may thus need 16-byte alignment at most, and all bytes zero
+// must be a valid initial state.
 #pragma once
 
 #include <canele/canele.h>
@@ -30,15 +29,15 @@ struct Data {
 
   static Data& of(nm_data_s* data) { return *reinterpret_cast<Data*>(data); }
   static const Data& of(const nm_data_s* data) { return *reinterpret_cast<const Data*>(data); }
-  /// For the engine; refers to *this.
+  /// Describes the data for the engine; the result refers to *this.
   canele_data_t describe() const;
   std::size_t length() const;
 };
 static_assert(sizeof(Data) <= sizeof(nm_data_s) && alignof(Data) <= 16);
 
-/// What waits for its turn at a turnstile.
+/// An entry that waits for its turn at a turnstile.
 struct Turn {
-  void (*tell)(Turn&);  ///< calls StarPU; this may be gone afterwards
+  void (*tell)(Turn&);  ///< calls StarPU; the entry may no longer exist afterwards
   Turn* next;           ///< in the turnstile's list
 };
 
@@ -60,7 +59,7 @@ struct Request : Turn {
 };
 static_assert(sizeof(Request) <= sizeof(nm_sr_request_t) && alignof(Request) <= 16);
 
-/// The turn of a send.
+/// The turn of a send: delivers its FINALIZED event.
 void tell_finalized(Turn& turn);
 
 /// nm_mcast_t points to it.
@@ -72,14 +71,14 @@ struct Multicast : Turn {
 };
 
 /// Delivers the FINALIZED events of the sends of one session one at a time, because StarPU counts them without an
-/// atomic. Whoever finds it idle delivers; others leave theirs and go:
+/// atomic. Any thread may call it. The thread that finds it idle delivers; other threads append their turn and return:
 ///
-///   head_  idle (nullptr)
-///          busy                      somebody delivers, nothing waits
-///          t3 -> t2 -> t1 -> busy    somebody delivers; t1 came first
+/// head_  idle (nullptr)
+///        busy                      a thread delivers, no turn waits
+///        t3 -> t2 -> t1 -> busy    a thread delivers; t1 came first
 ///
-/// So a callback that submits a send which completes at once does not nest: it finds "busy". A mutex was rejected: the
-/// callback of one send may wait for a lock that the poster of another holds.
+/// A callback that submits a send which completes at once therefore does not nest: it finds "busy". Rejected: a mutex.
+/// The callback of one send may wait for a lock that the poster of another send holds.
 class Turnstile {
  public:
   void deliver(Turn& turn);
@@ -96,25 +95,25 @@ struct nm_session_s {
   canele_session_t* session = nullptr;
   canele::mpi::Communicator* comm = nullptr;
   canele::nmad::Turnstile sends;
-  nm_session_s* next = nullptr;  ///< list of all, so that leak checkers see them
+  nm_session_s* next = nullptr;  ///< list of all sessions, so that leak checkers see them
 };
 
 namespace canele::nmad {
 
-/// The session of a communicator, opened if it is not.
+/// Returns the session of a communicator, opening it if necessary. Any thread.
 nm_session_s* session_of(mpi::Communicator& comm);
 
-/// Ends the job if `error` says that a call failed whose result StarPU does not look at.
+/// Ends the job if `error` is an error: StarPU does not check the result of the call.
 void must(int error, const char* function);
 
-/// Ends the job if there is no memory for what is to be sent: names the setting of StarPU that helps.
+/// Ends the job because the data to send has no memory: names the setting of StarPU that helps.
 [[noreturn]] void without_memory(const canele_data_t& data, const char* function);
 inline void must_have_memory(const canele_data_t& data, const char* function) {
   if (data.length != 0 && data.base == nullptr && data.segments == nullptr) without_memory(data, function);
 }
 
-/// A gate is the peer's rank in MPI_COMM_WORLD plus one, as a pointer: nothing to look up, nothing that can dangle when
-/// a communicator is freed.
+/// A gate is the peer's rank in MPI_COMM_WORLD plus one, as a pointer. It needs no look-up, and it cannot dangle when a
+/// communicator is freed.
 inline nm_gate_t gate_of(int world_rank) {
   return reinterpret_cast<nm_gate_t>(static_cast<std::intptr_t>(world_rank) + 1);
 }

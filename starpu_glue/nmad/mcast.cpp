@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// nm_mcast_: StarPU's cooperative sends on the engine's multicasts.
+// nm_mcast_: StarPU's cooperative sends on the engine's multicasts. For StarPU 1.4 and later.
 //
-// Who: StarPU 1.4 and later. Threads: any; the notifier comes on whatever thread sees the end.
-// Surprise: the service is the communicator itself: nothing is made, and no other rank is told.
+// Called from any thread; the notifier runs on whatever thread sees the end. The service is the communicator itself:
+// nothing is created, and no other rank is informed.
 #include <nm_mcast_interface.h>
 
 #include <vector>
@@ -93,7 +93,7 @@ extern "C" void nm_mcast_isend(nm_mcast_t* memory, nm_comm_t comm, const int* de
   nmad::must(canele_imulticast(multicast.session->session, ranks.data(), ranks.size(), tag, &described, &options,
                                &multicast.engine),
              "nm_mcast_isend");
-  // It may be over, and gone, when this returns.
+  // The multicast may have ended and been destroyed when this returns.
   nmad::must(canele_request_on_event(&multicast.engine, CANELE_EVENT_FINALIZED, nmad::on_end, &multicast),
              "nm_mcast_isend");
 }

@@ -2,8 +2,8 @@
 //
 // piom_: conditions, progress hooks and placement of the worker.
 //
-// Who: StarPU's threads. Threads: any, at any time, also before MPI_Init and during and after MPI_Finalize.
-// Surprise: none of these functions gets an engine; they use the one that MPI_Init made, and hold it with EngineUse.
+// Called from any of StarPU's threads, at any time, also before MPI_Init and during and after MPI_Finalize. None of
+// these functions is given an engine. They use the one that MPI_Init made, and hold it with EngineUse.
 #include <pioman.h>
 
 #include <cstring>
@@ -29,7 +29,7 @@ void bind_worker(canele_index_kind kind, const int* indexes, int count) {
   if (!mpi::worker_wanted()) return;
   if (canele_worker_bind(use.get(), kind, indexes, count) == CANELE_OK) return;
   const std::string reason = canele_error_detail();
-  // Without a place of its own it must run all the same: StarPU makes no progress by itself.
+  // It must run even if it cannot be pinned: StarPU makes no progress by itself.
   const bool runs = canele_worker_active(use.get()) != 0 ||
                     canele_worker_bind(use.get(), CANELE_INDEX_LOGICAL, nullptr, 0) == CANELE_OK;
   mpi::warn("the worker could not be bound to %s index %d (%s); it %s", kind == CANELE_INDEX_OS ? "OS" : "logical",

@@ -2,9 +2,9 @@
 //
 // nm_sr_: StarPU's sends and receives on the engine's requests, and the delivery of their events.
 //
-// Who: StarPU. Threads: any; events come on whatever thread sees them.
-// Surprise: StarPU does not look at the outcome of a request, so an error that it would take for success (a dead
-//     peer, a message longer than the receive) ends the job here, with a message.
+// Called from any thread; events are delivered on whatever thread sees them. StarPU does not check the outcome of a
+// request. An error that StarPU would take for success (a dead peer, a message longer than the receive) ends the job
+// here, with a message.
 #include <nm_sendrecv_interface.h>
 
 #include <new>
@@ -24,7 +24,7 @@ using nmad::Request;
 namespace canele::nmad {
 namespace {
 
-/// Calls StarPU. The request may be gone afterwards: nothing of it is read after the call.
+/// Calls StarPU. The request may no longer exist afterwards, so nothing of it is read after the call.
 void notify(Request& request, unsigned events) {
   const nm_sr_event_notifier_t notifier = request.notifier;
   void* const reference = request.reference;
@@ -33,7 +33,7 @@ void notify(Request& request, unsigned events) {
   notifier(static_cast<nm_sr_event_t>(events), &info, reference);
 }
 
-/// False if the request was cancelled, which happens in MPI_Finalize only: nobody is there to be told.
+/// Returns false if the request was cancelled, which happens in MPI_Finalize only: StarPU no longer expects the event.
 bool check_outcome(const Request& request) {
   canele_status_t status{};
   canele_request_status(&request.engine, &status);
@@ -96,7 +96,7 @@ extern "C" int nm_sr_request_monitor(nm_session_t, nm_sr_request_t* memory, nm_s
   Request& request = Request::of(memory);
   request.notifier = notifier;
   request.mask = static_cast<std::uint16_t>(mask);
-  // FINALIZED is always asked for, so that errors are seen.
+  // FINALIZED is always requested, so that errors are seen.
   return canele_request_on_event(&request.engine, static_cast<unsigned>(mask) | CANELE_EVENT_FINALIZED, nmad::on_event,
                                  &request);
 }
@@ -173,5 +173,5 @@ extern "C" int nm_sr_recv_peek(nm_session_t, nm_sr_request_t* memory, const nm_d
 }
 
 extern "C" void nm_sr_recv_offset(nm_session_t, nm_sr_request_t*, nm_len_t) {
-  // The data given next has room for the peeked bytes: they are delivered once more, at their place.
+  // Nothing to do: the data given next has room for the peeked bytes. They are delivered once more, at their place.
 }

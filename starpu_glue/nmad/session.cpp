@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From communicators to nm sessions and gates, and back.
+// From communicators to nm sessions and gates, and back. Used by StarPU for every request, from any thread.
 //
-// Who: StarPU, for every request. Threads: any.
-// Surprise: the session is opened at the first call for a communicator, locally. From then on the communicator lives
-//     until MPI_Finalize, even if the program frees it, because StarPU may keep the session.
+// The session is opened locally at the first call for a communicator. From then on the communicator lives until
+// MPI_Finalize, even if the program frees it, because StarPU may keep the session.
 #include <nm_launcher_interface.h>
 #include <nm_mpi_nmad.h>
 
@@ -43,7 +42,7 @@ nm_session_s* open_session(mpi::Communicator& comm) {
   made->next = all_sessions;
   all_sessions = made;
   comm.add_reference();
-  comm.nmad().store(made, std::memory_order_release);
+  comm.nmad().store(made, std::memory_order_release);  // pairs with the acquire load in session_of
   return made;
 }
 

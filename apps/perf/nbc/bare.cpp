@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copies and sums without a library. See bare.hpp (who, threads, and the surprise).
+// Copies and sums without a library.
 #include "bare.hpp"
 
 #include <sys/uio.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t piece = 16 << 10;  // doubles, 128 KiB
 
-/// By the kernel, as between processes; where it is not let, by hand.
+/// Copies by the kernel, as between processes; by memcpy if the kernel forbids it.
 void fetch(double* to, const double* from, std::size_t count) {
   const std::size_t size = count * sizeof(double);
   const iovec here{to, size}, there{const_cast<double*>(from), size};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bare: what a collective has to copy and to sum at this rank, done by a plain thread on the core for progress. No
-// library: what the computation then loses is the machine's doing.
+// Bare: what a collective has to copy and sum at this rank, done by a plain thread on the core for progress. No library
+// is involved, so the loss of the computation is caused by the machine.
 //
-// Who: Orders, on every rank. Threads: the main thread of the rank; it has one of its own, asleep but for its work.
-// Surprise: what would come from another rank is copied as the kernel copies between processes, but within this one:
-//     that is always allowed.
+// Used by Orders on every rank. Threads: the main thread of the rank calls it. It has a thread of its own, which sleeps
+// except for its work. Data of other ranks is copied as the kernel copies between processes, but within this process,
+// because that is always allowed.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ namespace canele::perf::nbc {
 
 /// In bytes.
 struct BareAmount {
-  std::uint64_t fetched;  ///< of other ranks
-  std::uint64_t summed;   ///< of those: out of a piece that stays in the cache
+  std::uint64_t fetched;  ///< from other ranks
+  std::uint64_t summed;   ///< part of `fetched`: summed from a piece that stays in the cache
   std::uint64_t own;      ///< copied within the rank
   bool operator==(const BareAmount&) const = default;
 };
 
-/// The least that a rank can do: every part of others that it must have comes once. Rank 0 is the root; a reduction
-/// passes along a chain, or in halves.
+/// Returns the minimum work of a rank: every part of other ranks that it must have comes once. Rank 0 is the root. A
+/// reduction passes along a chain, or in halves.
 BareAmount bare_amount(Operation operation, std::uint64_t size, int rank, int ranks);
 
 class Bare {
@@ -37,13 +37,13 @@ class Bare {
   Bare(const Bare&) = delete;
   Bare& operator=(const Bare&) = delete;
 
-  /// Memory for it, all of it touched.
+  /// Allocates the memory and touches all of it.
   void prepare(BareAmount amount);
-  /// That much, from now on.
+  /// Starts the copies and sums.
   void start();
-  /// Asleep until it is done.
+  /// Sleeps until they are done.
   void wait();
-  /// When it is done: sums of 1 and 2, then what is 1.
+  /// Returns the result when it is done: sums of 1 and 2, then ones.
   std::span<const double> result() const { return result_; }
 
  private:

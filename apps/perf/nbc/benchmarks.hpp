@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The two ways to look at non-blocking collectives: Reynier's and CRESTA's. The figures: options.cpp.
+// The two methods to measure non-blocking collectives: Reynier's and CRESTA's. The figures: options.cpp.
 //
-// Who: run(), by main of canele-perf or of a peer's program, on all ranks. Threads: the main thread.
-// Surprise: only rank 0 decides and reports; the others follow its orders.
+// run() calls them on all ranks, in canele-perf or in a peer's program. Threads: the main thread. Only rank 0 decides
+// and reports; the other ranks follow its orders.
 #pragma once
 
 #include "order.hpp"
 
 namespace canele::perf::nbc {
 
-/// Rank 0. Computation beside a collective, for all operations and times.
+/// Measures computation beside a collective, for all operations and times. Rank 0 only.
 void overlap(Bench& bench, Orders& orders);
-/// Rank 0. Late starts, and availability.
+/// Measures late starts, and availability. Rank 0 only.
 void cresta(Bench& bench, Orders& orders);
 
-/// Pins, measures what options ask for, on every rank. Throws std::runtime_error with what is wrong.
+/// Pins, and measures what the options request, on every rank. Throws std::runtime_error with the reason.
 void run(progress::Link& link, Collectives& collectives, const Options& options, const Before& before);
 
 }  // namespace canele::perf::nbc

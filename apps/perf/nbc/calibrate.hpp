@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Calibration: how much of something takes as long as is wanted.
+// Calibration: finds the amount of something that takes a wanted time. One thread.
 //
-// Who: nbc, for the size of a collective and for the work. Threads: one.
-// Surprise: time may jump with the amount (where the protocol changes), so that no amount comes near: then the nearest
-//     is kept, and all that is computed later uses the time measured, not the one wanted.
+// nbc uses it for the size of a collective and for the work. Time may jump with the amount (if the protocol changes),
+// so that no amount comes near. The nearest one is then kept, and all later computations use the measured time, not the
+// wanted one.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,13 @@ struct Range {
 
 struct Calibrated {
   std::uint64_t amount;
-  double time;  ///< that was measured
+  double time;  ///< measured
 };
 
 inline bool within_tenth(double time, double target) { return std::abs(time - target) < 0.1 * target; }
 
-/// Time grows with the amount: in proportion at first, then between the nearest that were too little and too much.
+/// Finds the amount. Time grows with the amount: in proportion at first, then between the nearest amounts that were too
+/// small and too large.
 template <typename Measure>
 Calibrated calibrate(double target, std::uint64_t guess, Range allowed, Measure&& measure) {
   constexpr int most_tries = 12;
@@ -33,7 +34,7 @@ Calibrated calibrate(double target, std::uint64_t guess, Range allowed, Measure&
   double amount = static_cast<double>(guess);
   for (int i = 0; i < most_tries; ++i) {
     const std::uint64_t now = std::clamp(static_cast<std::uint64_t>(amount), allowed.least, allowed.most);
-    if (now == best.amount) break;  // a limit, or nothing is left between
+    if (now == best.amount) break;  // a limit, or no amount is left between the bounds
     const double time = measure(now);
     if (best.amount == 0 || std::abs(time - target) < std::abs(best.time - target)) best = {now, time};
     if (within_tenth(time, target)) break;
@@ -44,7 +45,8 @@ Calibrated calibrate(double target, std::uint64_t guess, Range allowed, Measure&
   return best;
 }
 
-/// The same, until a second look agrees: a machine has slow phases, and one of them may have been calibrated.
+/// Calibrates until a second measurement agrees. A machine has slow phases, and the calibration may have hit one of
+/// them.
 template <typename Measure>
 Calibrated calibrate_and_confirm(double target, std::uint64_t guess, Range allowed, Measure&& measure) {
   constexpr int most_tries = 3;

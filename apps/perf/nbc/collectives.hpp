@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives: starts one of them, of the library that this is compiled for; the Link of ../progress waits for it.
+// Collectives: starts one of them, of the library for which this is compiled. The Link of ../progress waits for it.
 //
-// Who: nbc; built with canele-perf on our native API, with an MPI's compiler on that MPI (CANELE_PERF_MPI, by
-//     peers/nbc.py).
-// Threads: one. Surprise: it is in line: the time of its call is that of the library's own.
+// One thread. It is built with canele-perf on our native API, and with an MPI's compiler on that MPI (CANELE_PERF_MPI,
+// by peers/nbc.py). It is inline, so that its call takes the time of the library's own call.
 #pragma once
 
 #include "../progress/link.hpp"

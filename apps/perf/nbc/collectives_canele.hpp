@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives, by the native API. Who and threads: see collectives.hpp. Surprise: a group of its own, with all ranks.
+// Collectives, by the native API. It has a group of its own, with all ranks. One thread.
 #pragma once
 
 #include <canele/collectives.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// CRESTA's view: what a collective hides of a rank that comes late, and of a computation as long as itself.
+// CRESTA's method: how much of a rank that comes late, and of a computation as long as itself, a collective hides.
 //
-// Who and threads: see benchmarks.hpp.
-// Surprise: iterations of all kinds take turns; CRESTA measures one kind after the other.
+// Iterations of all kinds take turns, while CRESTA measures one kind after the other.
 #include <algorithm>
 #include <cstdio>
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Heat maps of `canele-perf nbc --sweep --json`: a page of SVG, and PNG where something here can draw it.
+"""Heat maps of `canele-perf nbc --sweep --json`: a page of SVG, and PNG if a program that can draw it is installed.
 
 Usage: canele-perf nbc --sweep --json > sweep.json; heatmap.py sweep.json --svg sweep.svg --png sweep.png
 
-Who: people, and peers/nbc.py's output likewise. Threads: one.
-Surprise: the SVG needs Python alone; for PNG it is converted by rsvg-convert, inkscape or ImageMagick, or drawn by
-matplotlib, whichever is installed.
+Also reads the output of peers/nbc.py. The SVG needs Python alone. For PNG it is converted by rsvg-convert, inkscape or
+ImageMagick, or drawn by matplotlib, whichever is installed.
 
-One row of maps for each configuration and operation; each map has the collective's time to the right and the
+One row of maps for each configuration and operation. Each map has the collective's time to the right and the
 computation's upwards. r_overhead: green 0, yellow 1, red above, blue below 0. r_comm: blue 0, red 1 and above.
 r_comp_slowdown: blue 1, red 2 and above.
 """
@@ -21,7 +20,7 @@ import sys
 from xml.sax.saxutils import escape
 
 GREEN, YELLOW, RED, BLUE = (26, 150, 65), (255, 230, 60), (215, 25, 28), (44, 123, 182)
-# Of each figure: colours at values; in between they are mixed, beyond they stay.
+# Of each figure: colours at values. In between they are mixed, beyond they stay.
 SCALES = {
     "r_overhead": [(-0.5, BLUE), (0, GREEN), (1, YELLOW), (2, RED)],
     "r_comm": [(0, BLUE), (1, RED)],
@@ -31,7 +30,7 @@ CELL, LEFT, TOP, GAP = 44, 70, 46, 30
 
 
 def colour(figure, value):
-    """#rrggbb."""
+    """Returns #rrggbb."""
     scale = SCALES[figure]
     below = [point for point in scale if point[0] <= value]
     above = [point for point in scale if point[0] > value]
@@ -45,7 +44,7 @@ def colour(figure, value):
 
 
 def time_text(microseconds):
-    """500us, 1ms, 1.02s."""
+    """Returns 500us, 1ms, 1.02s."""
     for unit, factor in (("s", 1e6), ("ms", 1e3)):
         if microseconds >= factor:
             return f"{microseconds / factor:.3g}{unit}"
@@ -53,7 +52,8 @@ def time_text(microseconds):
 
 
 def read_rows(lines):
-    """{(configuration, operation): {(wanted comm, wanted comp): figures}}. Raises ValueError with what is wrong."""
+    """Returns {(configuration, operation): {(wanted comm, wanted comp): figures}}. Raises ValueError with the reason.
+    """
     maps = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -75,7 +75,7 @@ def text(x, y, words, anchor="middle", size=11):
 
 
 def draw_map(points, figure, left, top):
-    """One map; its lower left corner is at the shortest times."""
+    """Returns one map. Its lower left corner is at the shortest times."""
     across = sorted({comm for comm, _ in points})
     upwards = sorted({comp for _, comp in points})
     bottom = top + CELL * len(upwards)
@@ -94,7 +94,7 @@ def draw_map(points, figure, left, top):
 
 
 def draw(maps):
-    """The page, as SVG."""
+    """Returns the page, as SVG."""
     width = max(len({comm for comm, _ in points}) for points in maps.values()) * CELL + LEFT + GAP
     parts, top = [], 0
     for (who, operation), points in maps.items():
@@ -107,7 +107,7 @@ def draw(maps):
 
 
 def plot_png(maps, path):
-    """By matplotlib. Raises ImportError if it is not there."""
+    """Draws with matplotlib. Raises ImportError if it is not installed."""
     import matplotlib  # pylint: disable=import-outside-toplevel
     matplotlib.use("Agg")
     from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
@@ -128,7 +128,7 @@ def plot_png(maps, path):
 
 
 def write_png(maps, picture, path):
-    """Empty, or why there is none."""
+    """Writes the PNG. Returns why there is none, or an empty string."""
     converters = {"rsvg-convert": ["-o", path], "convert": ["svg:-", path],
                   "inkscape": ["--pipe", "--export-type=png", f"--export-filename={path}"]}
     for name, arguments in converters.items():
@@ -144,7 +144,7 @@ def write_png(maps, picture, path):
 
 
 def main():
-    """Exit code 1 if something could not be drawn."""
+    """Draws. Returns exit code 1 if a file could not be drawn."""
     parser = argparse.ArgumentParser(description="Heat maps of canele-perf nbc --sweep --json.")
     parser.add_argument("rows", nargs="?", type=argparse.FileType("r"), default=sys.stdin, help="default: stdin")
     parser.add_argument("--svg", help="file to write")

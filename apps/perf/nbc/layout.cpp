@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Cores of ranks. See layout.hpp (who, threads, and the surprise).
+// Cores of ranks.
 #include "layout.hpp"
 
 #include <algorithm>

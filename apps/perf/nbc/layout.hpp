@@ -5,8 +5,8 @@
 //     two cores, dedicated:  core 0: work of rank 0, work of rank 1    core 1: both workers
 //     two cores, otherwise:  core 0: work of rank 0                    core 1: work of rank 1    workers: anywhere
 //
-// Who: run() and main, before the library is started. Threads: pure functions.
-// Surprise: a dedicated core serves all ranks of the host; with two cores their work then shares the other one.
+// Used before the library is started. Threads: pure functions. A dedicated core serves all ranks of the host. With two
+// cores, their work then shares the other core.
 #pragma once
 
 #include <vector>
@@ -15,14 +15,14 @@
 
 namespace canele::perf::nbc {
 
-/// Where progress threads belong: the core asked for, else the last one if it is to be dedicated; -1: anywhere.
+/// Returns where progress threads belong: the requested core, else the last one if it is to be dedicated; -1: anywhere.
 int worker_core_of(const Options& options, const std::vector<int>& allowed);
-/// Where the ranks of this host compute.
+/// Returns the cores on which the ranks of this host compute.
 std::vector<int> computing_cores(const Options& options, const std::vector<int>& allowed);
-/// Where the rank at this place on its host computes, a core for each of its threads; those of several ranks may be the
-/// same. Throws std::runtime_error if a core cannot be had.
+/// Returns the cores of the rank with this index on its host, one for each of its threads. Several ranks may get the
+/// same cores. Throws std::runtime_error if a core is not available.
 std::vector<int> cores_of(const Options& options, const std::vector<int>& allowed, int place);
-/// True if some core has threads of several ranks.
+/// Returns true if a core has threads of several ranks.
 bool crowded(const Options& options, const std::vector<int>& allowed, int ranks_here);
 
 }  // namespace canele::perf::nbc

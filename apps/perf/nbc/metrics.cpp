@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The formulas. See metrics.hpp (who, threads, and the surprise).
+// The formulas.
 #include "metrics.hpp"
 
 #include <algorithm>

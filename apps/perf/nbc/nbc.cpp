@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Jobs of nbc on our native API. See nbc.hpp (who, threads, and the surprise).
+// Jobs of nbc on our native API.
 #include "nbc.hpp"
 
 #include <cstdio>
@@ -25,7 +25,7 @@ std::vector<std::string> settings_for(const Options& options, const std::string&
   return settings;
 }
 
-/// The same command line, with this configuration instead of those that it names.
+/// Returns the command line with this configuration instead of those that it names.
 std::vector<std::string> with_configuration(const std::vector<std::string>& arguments, const std::string& name) {
   const std::string option = "--configuration";
   std::vector<std::string> changed;
@@ -59,7 +59,8 @@ int in_job(const Options& options, const std::string& driver) {
   }
   const std::vector<int> allowed = allowed_cores();
   const int worker_core = worker_core_of(options, allowed);
-  // A program that leaves a core to its worker is bound to the others when it joins; the library looks at that.
+  // A program that leaves a core to its worker is bound to the other cores when it joins. The library reads this
+  // binding.
   const Before before(options, options.dedicated() ? computing_cores(options, allowed) : allowed);
   canele::engine engine = join(settings_for(options, driver, worker_core));
   canele::session session(engine, "canele-perf nbc");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// nbc as a command of canele-perf: a job for each configuration, and what one rank of such a job does.
+// nbc as a command of canele-perf: a job for each configuration, and the work of one rank of such a job. One thread.
 //
-// Who: main. Threads: one. Surprise: a configuration is settings of the library, so none can follow another in one job.
+// A configuration consists of settings of the library, so one job cannot run several configurations.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace canele::perf::nbc {
 
-/// Alone: a job for each configuration, with these arguments otherwise. The exit code: 0 if all have ended well.
+/// Runs a job for each configuration, with these arguments otherwise. Returns the exit code: 0 if all have ended well.
 int each_configuration(const Options& options, const std::vector<std::string>& arguments);
-/// In a job, over these drivers ("": as configured). The exit code.
+/// Measures in a job, over these drivers ("": as configured). Returns the exit code.
 int in_job(const Options& options, const std::string& driver);
 
 }  // namespace canele::perf::nbc

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fills and checks. See operation.hpp (who, threads, and the surprise).
+// Fills and checks the memory of collectives.
 #include "operation.hpp"
 
 namespace canele::perf::nbc {
 namespace {
 
-constexpr std::size_t period = 13;  // no divisor of a power of two: parts that are swapped show
+constexpr std::size_t period = 13;  // not a divisor of a power of two: swapped parts are detected
 
-/// Element i of what rank `from` contributes.
+/// Returns element i of what rank `from` contributes.
 double value(std::size_t from, std::size_t i) { return static_cast<double>(from + i % period + 1); }
 
-/// Parts of input and of output.
+/// Number of parts of input and of output.
 struct Parts {
   std::size_t in, out;
 };
@@ -73,7 +73,7 @@ Call Buffers::prepare(Operation operation, std::uint64_t size, bool afresh) {
   output_.assign(parts.out * count, -1);
   last_ = {operation, count, input_.data(), output_.data()};
   for (std::size_t part = 0; part < parts.in; ++part) {
-    const double shift = operation == Operation::alltoall ? static_cast<double>(part) : 0;  // by who gets it
+    const double shift = operation == Operation::alltoall ? static_cast<double>(part) : 0;  // by the rank that gets it
     for (std::size_t i = 0; i < count; ++i) input_[part * count + i] = value(rank_, i) + shift;
   }
   if (operation == Operation::bcast && rank_ == 0) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Operation: which collective, on which memory; and what it must have brought.
+// Operation: which collective, on which memory, and the expected result. One thread.
 //
-// Who: nbc. Threads: one.
-// Surprise: all of them carry doubles that are small whole numbers, so sums are exact and every one can be checked.
+// All of them carry doubles that are small whole numbers, so sums are exact and every element can be checked.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +18,12 @@ enum class Operation : std::uint64_t { barrier, bcast, reduce, allreduce, allgat
 constexpr Operation all_operations[] = {Operation::barrier,   Operation::bcast,     Operation::reduce,
                                         Operation::allreduce, Operation::allgather, Operation::alltoall};
 
-/// "bcast".
+/// Returns "bcast" and so on.
 const char* name_of(Operation operation);
-/// Of one of the names above.
+/// Returns the operation with one of the names above.
 Operation operation_of(std::string_view name);
 
-/// A collective to be started: `count` doubles a part. The root is rank 0; bcast uses output only.
+/// A collective to be started: `count` doubles in a part. The root is rank 0; bcast uses output only.
 struct Call {
   Operation operation;
   std::size_t count;
@@ -37,13 +36,13 @@ class Buffers {
  public:
   Buffers(int rank, int ranks) : rank_(static_cast<std::size_t>(rank)), ranks_(static_cast<std::size_t>(ranks)) {}
 
-  /// Bytes that a rank needs for parts of `size` bytes.
+  /// Returns the bytes that a rank needs for parts of `size` bytes.
   static std::uint64_t needed(Operation operation, std::uint64_t size, int ranks);
 
-  /// Memory for parts of `size` bytes (a multiple of 8), filled anew if it is for something else than the last time or
-  /// if `afresh`: results are then not there yet.
+  /// Prepares memory for parts of `size` bytes (a multiple of 8). Fills it again if the collective differs from the
+  /// last one, or if `afresh`: the memory then holds no results.
   Call prepare(Operation operation, std::uint64_t size, bool afresh);
-  /// What is wrong with the results; empty: nothing.
+  /// Returns what is wrong with the results; empty: nothing.
   std::string check(const Call& call) const;
 
  private:

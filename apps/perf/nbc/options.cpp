@@ -2,7 +2,7 @@
 //
 // The command line of nbc, and the definitions of its figures.
 //
-// Who and threads: see options.hpp. Surprise: the definitions stand in the help, beside the numbers they explain.
+// The definitions stand in the help, next to the numbers that they explain.
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -57,7 +57,7 @@ CLI::Validator time_in_us() {
       "TIME");
 }
 
-/// 500 us, 1 ms, 2 ms ... 1 s.
+/// Returns 500 us, 1 ms, 2 ms ... 1 s.
 std::vector<double> axis() {
   std::vector<double> times;
   for (double ms = 0.5; ms <= 1024; ms *= 2) times.push_back(1e3 * ms);

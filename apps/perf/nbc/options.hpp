@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Options of nbc: the same for canele-perf and for the peers' programs.
+// Options of nbc, common to canele-perf and the peers' programs. main() parses them once; one thread.
 //
-// Who: main parses once; everybody reads. Threads: one.
-// Surprise: the cores to compute on are told apart from the one for progress; where they are the same for all
-//     configurations, what differs is progress alone.
+// The cores to compute on are separate from the core for progress. If they are equal in all configurations, only
+// progress differs.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +19,12 @@ namespace canele::perf::nbc {
 struct Options {
   std::vector<std::string> configurations;  ///< a job each
   std::vector<std::string> operations;
-  std::vector<double> comms;   ///< us wanted for the collective alone
-  std::vector<double> comps;   ///< us wanted for the computation alone; empty: by ratios
-  std::vector<double> ratios;  ///< computation to collective
-  std::vector<int> cores;      ///< OS indexes of those that compute; empty: all, but the worker's if dedicated
-  int worker_core = -1;        ///< of progress threads; -1: the last one, if dedicated
-  int threads = 0;             ///< that compute, in each rank; 0: cores / ranks
+  std::vector<double> comms;   ///< us wanted for the collective alone.
+  std::vector<double> comps;   ///< us wanted for the computation alone; empty: by ratios.
+  std::vector<double> ratios;  ///< computation divided by collective.
+  std::vector<int> cores;      ///< OS indexes of those that compute; empty: all, but not the worker's if dedicated.
+  int worker_core = -1;        ///< of progress threads; -1: the last one, if dedicated.
+  int threads = 0;             ///< compute threads of each rank; 0: cores / ranks
   int ranks = 2;
   int iterations = 0;  ///< 0: chosen
   int warm_ups = -1;   ///< -1: chosen
@@ -39,7 +38,7 @@ struct Options {
   bool bare = true;
   bool json = false;
 
-  /// Of the job: the only one.
+  /// Returns the configuration of this job, which has only one.
   const std::string& configuration() const { return configurations.front(); }
   bool dedicated() const { return configuration() == "dedicated"; }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Orders: given, carried out, answered. See order.hpp (who, threads, and the surprise).
+// Orders: given, carried out, answered.
 #include "order.hpp"
 
 #include <sched.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr int order_tag = 11, dates_tag = 12;
 }
 
-/// Asleep, then giving way: who shares the core must get there, too.
+/// Sleeps, then yields: a rank that shares the core must reach the date, too.
 void Orders::wait_until(std::uint64_t date) const {
   constexpr double awake_us = 150;
   const std::uint64_t now = bench_.clock.now();

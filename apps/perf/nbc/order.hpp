@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Order: what rank 0 tells all ranks to do next, beginning at an agreed date; and what they answer.
+// Order: what rank 0 tells all ranks to do next, beginning at an agreed date, and their answers.
 //
-// Who: the benchmarks of this directory, on every rank. Threads: the main thread of each rank.
-// Surprise: where ranks share a core, each gives way once when its collective has been started: or else the first one
-//     would have computed before the second one starts, which no machine with a core for each would do.
+// Threads: the main thread of each rank. If ranks share a core, each rank yields once when its collective has been
+// started. Otherwise the first rank would compute before the second one starts, which no machine with a core for each
+// rank would do.
 #pragma once
 
 #include <cstdint>
@@ -36,25 +36,25 @@ struct Bench {
 };
 
 struct Order {
-  std::uint64_t start = 0;  ///< date in ticks; 0: end
+  std::uint64_t start = 0;  ///< date in ticks; 0: end.
   Operation operation = Operation::barrier;
-  std::uint64_t size = 0;         ///< of a part
-  std::uint64_t communicate = 0;  ///< 0: only compute
-  std::uint64_t bare = 0;         ///< bare copies and sums instead of the collective
-  std::uint64_t rows = 0;         ///< of the work, on each core
-  std::uint64_t delay = 0;        ///< of rank 0, in ticks
-  std::uint64_t check = 0;        ///< results are looked at, too
+  std::uint64_t size = 0;         ///< of a part.
+  std::uint64_t communicate = 0;  ///< 0: only compute.
+  std::uint64_t bare = 0;         ///< bare copies and sums instead of the collective.
+  std::uint64_t rows = 0;         ///< of the work, on each core.
+  std::uint64_t delay = 0;        ///< of rank 0, in ticks.
+  std::uint64_t check = 0;        ///< results are checked, too.
 };
 
-/// One rank's, in ticks.
+/// Dates of one rank, in ticks.
 struct Dates {
   std::uint64_t start = 0, called = 0, computed = 0, end = 0;
   std::uint64_t late = 0;
 };
 
-/// In us, of all ranks.
+/// Times in us, of all ranks.
 struct Outcome {
-  double global = 0;  ///< latest end less earliest start
+  double global = 0;  ///< latest end minus earliest start
   std::vector<Phases> ranks;
 };
 
@@ -62,11 +62,11 @@ class Orders {
  public:
   explicit Orders(Bench& bench) : bench_(bench), buffers_(bench.link.rank(), bench.link.size()) {}
 
-  /// Rank 0: all ranks do it; again, if one of them got to know too late.
+  /// Lets all ranks carry out the order. Repeats it if one of them learned of it too late. Rank 0 only.
   Outcome give(Order order);
-  /// Rank 0: the others are told that there is no more.
+  /// Tells the other ranks that there are no more orders. Rank 0 only.
   void end();
-  /// The others: do what rank 0 says, until the end.
+  /// Does what rank 0 says, until the end. All other ranks.
   void follow();
 
  private:

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives while the ranks compute: sizes and work are calibrated, then every point is measured beside its
+// Collectives while the ranks compute. Sizes and work are calibrated, then every point is measured beside its
 // references. The figures: options.cpp.
 //
-// Who and threads: see benchmarks.hpp.
-// Surprise: the ratios of a rank are to the references of all ranks together, so that they add up to its overhead.
+// The ratios of a rank use the references of all ranks together, so that they add up to its overhead.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -19,14 +18,14 @@ namespace {
 
 double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
-/// What one point of the plane has brought, an element for each iteration.
+/// Samples of one point of the plane, an element for each iteration.
 struct Samples {
   std::vector<double> comm, comp, total;
   std::vector<double> comm_bare, comp_bare, total_bare;  ///< of plain threads
   std::vector<std::vector<Phases>> together;             ///< by iteration, by rank
 };
 
-/// Of one rank: medians over the iterations.
+/// Returns the medians of one rank over the iterations.
 Phases phases_of(const Samples& samples, std::size_t rank) {
   std::vector<double> call, comp, wait;
   for (const std::vector<Phases>& ranks : samples.together) {
@@ -53,7 +52,7 @@ class Overlap {
   }
 
  private:
-  static constexpr int some = 7;  // to learn how long something takes
+  static constexpr int some = 7;  // repetitions to learn how long something takes
 
   Order order(std::uint64_t size, std::uint64_t rows) const {
     Order one;
@@ -69,7 +68,7 @@ class Overlap {
     alone.communicate = 0;
     return orders_.give(alone).global;
   }
-  /// As it is measured later on: who copies what was copied just before, out of a cache, is quicker by a fifth.
+  /// Measures as later on: a copy is faster if its data is still in a cache from a copy just before.
   double comm_after(std::uint64_t rows, std::uint64_t size) {
     comp(rows);
     return comm(size);
@@ -90,10 +89,10 @@ class Overlap {
   Bench& bench_;
   Orders& orders_;
   Operation operation_ = Operation::barrier;
-  std::map<double, Calibrated> rows_;  ///< by the time that they were to take
+  std::map<double, Calibrated> rows_;  ///< by the wanted time
 };
 
-/// All points with this time of the collective.
+/// Measures all points with this time of the collective.
 void Overlap::size(double target) {
   constexpr double bytes_per_us = 2'000;
   constexpr std::uint64_t unit = sizeof(double);
@@ -118,7 +117,7 @@ void Overlap::size(double target) {
   point(found, target);
 }
 
-/// With this size, all computations.
+/// Measures all computations with this size.
 void Overlap::point(Calibrated size, double target) {
   for (const double comp_target : bench_.options.comps) {
     measure(size.amount, target, rows_for(comp_target).amount, comp_target);
@@ -164,7 +163,7 @@ void Overlap::measure(std::uint64_t size, double comm_target, std::uint64_t rows
   print(keys, samples);
 }
 
-/// Likewise: each after a computation alone.
+/// Measures plain threads, each time after a computation alone.
 void Overlap::measure_bare(std::uint64_t size, std::uint64_t rows, Samples& samples) {
   Order bare = order(size, 0);
   bare.communicate = 0;

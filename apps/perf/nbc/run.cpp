@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pins, looks at the passive impact, and chooses the benchmark. Who and threads: see benchmarks.hpp.
-// Surprise: every rank measures the impact on the same core as before the library was there: that of the first rank.
+// Pins, measures the passive impact, and chooses the benchmark.
+//
+// Every rank measures the impact on the core that it used before the library was started: that of the first rank.
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int impact_tag = 13;
 
-/// Rank 0: the largest of all ranks; the others: their own.
+/// Returns the largest impact of all ranks on rank 0, and the rank's own on the other ranks.
 double largest_impact(progress::Link& link, Collectives& collectives, const Before& before) {
   double impact = before.impact([&] {
     progress::Link::Request request{};
@@ -33,7 +34,7 @@ double largest_impact(progress::Link& link, Collectives& collectives, const Befo
   return impact;
 }
 
-/// That for progress, if nobody computes there; -1: none.
+/// Returns the core for progress if no rank computes there; -1: none.
 int core_for_bare(const Options& options, const std::vector<int>& allowed) {
   const auto has = [](const std::vector<int>& cores, int one) {
     return std::count(cores.begin(), cores.end(), one) > 0;

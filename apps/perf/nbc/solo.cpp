@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Locks and the work alone. See solo.hpp (who, threads, and the surprise).
+// Locks, and the work alone.
 #include "solo.hpp"
 
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a library costs that is only there: the same work before it is started and after, a rank at a time.
+// The cost of an idle library: the same work before it is started and after, one rank at a time.
 //
-// Who: main makes a Before, first of all; run() then measures again. Threads: the main thread.
-// Surprise: ranks take turns by locks on files: those are there without a library, and who waits for one sleeps.
+// main makes a Before, first of all; run() measures again later. Threads: the main thread. Ranks take turns by locks on
+// files. These exist without a library, and a rank that waits for one sleeps.
 #pragma once
 
 #include "../progress/clock.hpp"
@@ -13,7 +13,7 @@
 
 namespace canele::perf::nbc {
 
-/// A lock on a file that all ranks of the host have, until the end of its life. Who waits for it sleeps.
+/// A lock on a file that all ranks of the host have, held for the object's lifetime. A rank that waits for it sleeps.
 class FileLock {
  public:
   enum class Kind { exclusive, shared };
@@ -29,10 +29,11 @@ class FileLock {
 /// What is known before the library is started.
 class Before {
  public:
-  /// Measures; then lets this thread, and so the threads to come, run on these cores while the library starts.
+  /// Measures. Then lets this thread, and thus the threads to come, run on these cores while the library starts.
   Before(const Options& options, const std::vector<int>& start_on);
 
-  /// The same work now, to that. Every rank calls it; `meet` returns when all of them have begun.
+  /// Repeats the work and returns its time divided by the earlier one. Every rank calls it; `meet` returns when all of
+  /// them have begun.
   template <typename Meet>
   double impact(Meet&& meet) const {
     double with_library = 0;
@@ -41,7 +42,7 @@ class Before {
       meet();
       with_library = measure();
     }
-    const FileLock all_done(meeting_place, FileLock::Kind::exclusive);  // not in the library, where waiting may spin
+    const FileLock all_done(meeting_place, FileLock::Kind::exclusive);  // here, as waiting in the library may spin
     return r_mpi_impact(with_library, alone_);
   }
 

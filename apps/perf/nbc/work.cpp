@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The product and its threads. See work.hpp (who, threads, and the surprise).
+// The product and its threads.
 #include "work.hpp"
 
 #include "../pin.hpp"
@@ -18,7 +18,7 @@ void Product::rows(std::uint64_t count) {
       const double* const other = &right_[k * side];
       for (std::size_t j = 0; j < side; ++j) row[j] += factor * other[j];
     }
-    asm volatile("" : : "r"(row) : "memory");  // is looked at, as far as the compiler knows
+    asm volatile("" : : "r"(row) : "memory");  // makes the compiler keep the result
     next_ = (next_ + 1) % side;
   }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Work: rows of a matrix product, as many on every core of this rank; a fixed amount, however long it takes.
+// Work: rows of a matrix product, equally many on every core of this rank; a fixed amount, however long it takes.
 //
-// Who: nbc. Threads: run() by the main thread; it has one more for every further core.
-// Surprise: the matrices of a thread stay in its core's cache, so that what slows it is who takes the core, more than
-//     who takes the memory.
+// Threads: the main thread calls run(); the object has one more thread for every further core. The matrices of a thread
+// stay in its core's cache. Losing the core therefore slows it more than contention for memory.
 #pragma once
 
 #include <atomic>
@@ -28,13 +27,14 @@ class Product {
 
 class Work {
  public:
-  /// Pins the calling thread to cores[0], whose part it does, and others to the others. Throws if one cannot be had.
+  /// Pins the calling thread to cores[0], whose part it does, and the other threads to the other cores. Throws if one
+  /// is not available.
   Work(const std::vector<int>& cores, bool pin);
   ~Work();
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  /// `rows` on each core; returns when the slowest is done.
+  /// Computes `rows` on each core; returns when the slowest is done.
   void run(std::uint64_t rows);
 
  private:
@@ -42,7 +42,7 @@ class Work {
 
   Product own_;
   std::uint64_t rows_ = 0;
-  std::atomic<std::uint32_t> round_{0};  ///< another one: the helpers begin
+  std::atomic<std::uint32_t> round_{0};  ///< a new value makes the helpers begin
   std::atomic<std::uint32_t> busy_{0};   ///< helpers that are not done
   std::atomic<bool> over_{false};
   std::vector<std::thread> helpers_;

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One message to many beside other MPIs: root to k ranks of this host, every size, shm and tcp, in one run.
 
-Who: run.py broadcast. Threads: one; one job at a time.
-Surprise: a point's figure is the median of its jobs' medians, since where the kernel puts ranks that share cores
-differs from job to job more than within one; short messages are many, so that a job outlasts its start. Ours and a loop
-of single sends take turns inside one job. Who does not yield (MPICH) needs some milliseconds a message where ranks
-share cores, and is given fewer of them; who finds no end is not asked for more ranks.
+Called by run.py broadcast. Runs one job at a time. The figure of a point is the median of its jobs' medians, because
+the kernel places ranks that share cores differently from job to job. Short messages are many, so that a job outlasts
+its start. Ours and a loop of single sends take turns inside one job. A library that does not yield (MPICH) needs some
+milliseconds per message if ranks share cores, so it gets fewer messages. A library that does not end in time is not
+measured with more ranks.
 
     for each round, driver, k, size:  canele (auto, sends) ─▶ each MPI by MPI_Bcast ─▶ by MPI_Isend to each
 """
@@ -26,7 +26,7 @@ LONGEST_JOB = 20  # seconds; usual ones take half a second
 
 
 def batches_for(options, name, ranks, size):
-    """Messages that count in a job."""
+    """Returns the number of messages that count in a job."""
     if options.batches:
         return options.batches
     if name.startswith("mpich") and ranks >= len(os.sched_getaffinity(0)):
@@ -44,11 +44,11 @@ class Point:
         self.medians = {}
 
     def figure(self, name):
-        """Over all jobs."""
+        """Returns the figure over all jobs."""
         return quantile(self.medians[name], 0.5)
 
     def best(self, but=(OURS,)):
-        """(name, figure) of the fastest of the others; None if there is none."""
+        """Returns (name, figure) of the fastest other contender; None if there is none."""
         return min(((name, self.figure(name)) for name in self.medians if name not in but), key=lambda pair: pair[1],
                    default=None)
 
@@ -57,7 +57,7 @@ class Point:
 
 
 def take_part(options):
-    """Of ours one, of each MPI one for each way."""
+    """Returns the contenders: one of ours, and of each MPI one for each way."""
     made = []
     for name in options.contenders:
         if name == "canele-mpi":
@@ -70,7 +70,7 @@ def take_part(options):
 
 
 def measure(contender, point, options):
-    """One job."""
+    """Runs one job and adds its medians to the point."""
     case = peers.Case("broadcast", point.driver, str(point.ranks), point.size,
                       batches_for(options, contender.name, point.ranks, point.size))
     text = peers.run_job(contender.name, contender.command(case), contender.environment,
@@ -83,10 +83,10 @@ def measure(contender, point, options):
 
 
 def run(options):
-    """All jobs; the points, and whether one of ours has failed."""
+    """Runs all jobs. Returns the points, and whether one of ours has failed."""
     points = [Point(driver, ranks, size) for driver in ([options.driver] if options.driver else DRIVERS)
               for ranks in options.destinations for size in options.sizes]
-    given_up = {}  # (who, driver): at how many ranks it has failed, or has found no end
+    given_up = {}  # (contender, driver): the number of ranks at which it has failed, or has not ended in time
     found = take_part(options)
     for number in range(options.rounds):
         for point in points:
@@ -104,7 +104,7 @@ def run(options):
 
 
 def load(paths):
-    """The points of earlier runs, their jobs put together."""
+    """Returns the points of earlier runs, with their jobs combined."""
     points = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -117,7 +117,7 @@ def load(paths):
 
 
 def size_name(size):
-    """As in tables."""
+    """Returns the size as in tables."""
     for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= factor and size % factor == 0:
             return f"{size // factor} {unit}"
@@ -125,7 +125,7 @@ def size_name(size):
 
 
 def verdict(points, but, against):
-    """How often ours is ahead, and where it is above the limit."""
+    """Returns how often ours is ahead, and where it is above the limit."""
     ratios = [(point.figure(OURS) / point.best(but)[1], point) for point in points if point.best(but) is not None]
     ahead = sum(ratio <= 1 for ratio, _ in ratios)
     above = [f"{size_name(point.size)} to {point.ranks} ({ratio:.2f})" for ratio, point in ratios if ratio > LIMIT]
@@ -134,7 +134,7 @@ def verdict(points, but, against):
 
 
 def cell(point):
-    """Ours, the best of the MPIs; ours is fat if it is not behind."""
+    """Returns a cell: ours, the best of the MPIs. Ours is bold if it is not behind."""
     ours, best = point.figure(OURS), point.best((OURS, SENDS))
     shown = f"{ours:.3g}" if ours < 1000 else f"{ours:.0f}"
     if best is None:
@@ -144,7 +144,7 @@ def cell(point):
 
 
 def print_table(points):
-    """A table for each driver, and what it says."""
+    """Prints a table for each driver, and its verdict."""
     for driver in DRIVERS:
         mine = [point for point in points if point.driver == driver and OURS in point.medians]
         if not mine:
@@ -163,7 +163,7 @@ def print_table(points):
 
 
 def report(points, options):
-    """Tables, or JSON with the median of every job."""
+    """Prints tables, or JSON with the median of every job."""
     if options.json:
         rows = [{"driver": point.driver, "ranks": point.ranks, "size": point.size, "medians": point.medians}
                 for point in points]

@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Blocking collectives of our MPI functions beside those of other MPIs, interleaved.
 
-Who: people, and the performance pages. Threads: one; one job at a time.
-Surprise: one job measures all operations and sizes with one library; jobs of the contenders take turns.
+Runs one job at a time. One job measures all operations and sizes with one library; jobs of the contenders take turns.
 
-A time is that of the slowest rank, us per call; medians over all batches of all rounds. Ranks are pinned to the cores
-in turn, whatever the library. "ahead": the best of the others over ours, above 1 where ours is the fastest; the median
-of what it is in each round, so that what slows the machine for a while cancels. Open MPI yields by itself where there
-are more ranks than cores.
+A time is that of the slowest rank, in us per call; medians over all batches of all rounds. Ranks are pinned to the
+cores in turn, with every library. "ahead" is the best time of the others divided by ours, so it is above 1 where ours
+is the fastest. It is the median of this ratio over the rounds, so that phases in which the machine is slow cancel. Open
+MPI yields by itself if there are more ranks than cores.
 """
 
 import argparse
@@ -25,13 +24,13 @@ CONTENDERS = [name for name in run.CONTENDERS if name != "canele"]
 
 
 def parse(text):
-    """{(operation, size): us of each batch} of what a job printed."""
+    """Returns {(operation, size): us of each batch} of what a job printed."""
     rows = [line.split() for line in text.splitlines() if line.strip()]
     return [{(row[0], int(row[1])): [float(word) for word in row[2:]] for row in rows}]
 
 
 def make_contender(options, name, compiler, launch, how):
-    """None and why not, if it is not there."""
+    """Returns None and the reason if it is not available."""
     program, why = run.build(options, name, compiler, launch, "mpi_collectives")
     if program is None:
         return None, why
@@ -45,7 +44,9 @@ def make_contender(options, name, compiler, launch, how):
 
 
 def ahead_by(contenders, ranks, case):
-    """The best of the others over ours, by the medians of each round; the median of that. None: nothing to compare."""
+    """Returns the best time of the others divided by ours, by the medians of each round; the median of that. None:
+    nothing to compare.
+    """
     ratios = []
     for jobs in zip(*(one.samples.get(ranks, []) for one in contenders if one.samples.get(ranks))):
         medians = [run.quantile(job[case], 0.5) for job in jobs if case in job]
@@ -55,7 +56,7 @@ def ahead_by(contenders, ranks, case):
 
 
 def summarise(options, contenders):
-    """A row for each number of ranks, operation and size; a barrier has one size."""
+    """Returns a row for each number of ranks, operation and size. A barrier has one size."""
     rows = []
     for ranks in options.cases:
         cases = {}
@@ -74,7 +75,7 @@ def summarise(options, contenders):
 
 
 def print_report(options, contenders, rows):
-    """A table and how many points are ahead, or JSON."""
+    """Prints a table and how many points are ahead, or JSON."""
     if options.json:
         about = {key: getattr(options, key) for key in ("driver", "rounds", "batches")}
         print(json.dumps({**about, "rows": rows}, indent=2))
@@ -93,12 +94,12 @@ def print_report(options, contenders, rows):
 
 
 def numbers(text):
-    """Whole numbers, comma-separated."""
+    """Parses whole numbers, comma-separated."""
     return [int(word) for word in text.split(",")]
 
 
 def parse_arguments():
-    """The command line; ends with a message if it makes no sense."""
+    """Parses the command line. Ends with a message if it is malformed."""
     parser = argparse.ArgumentParser(description="Blocking collectives beside other MPIs, interleaved.")
     parser.add_argument("--driver", choices=["shm", "tcp"], default="shm")
     parser.add_argument("--operations", default=OPERATIONS, help="default: all")
@@ -124,7 +125,7 @@ def parse_arguments():
 
 
 def main():
-    """Builds, runs, reports. Exit code 1 if a wanted contender failed in its run."""
+    """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
     options = parse_arguments()
     libraries = run.find_libraries(options)
     with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:

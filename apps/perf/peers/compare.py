@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Canelé beside every MPI, UCX and libfabric on this machine, and beside the machine's floors: one run, one table.
+"""Canelé beside every MPI, UCX and libfabric on this machine, and beside the hardware baselines: one run, one table.
 
-Who: `canele-perf compare`, which starts this; people. Threads: one; one job at a time.
-Surprise: no CANELE_* variable is set, and those that are set here do not reach the jobs; only our MPI functions are
-told tcp by one, having no options.
+Started by `canele-perf compare`. Runs one job at a time. No CANELE_* variable is set, and those that are set here do
+not reach the jobs. The only exception is that our MPI functions get tcp by a variable, because they have no options.
 
-Jobs run A B C A B C ..., each in fresh processes, rank i pinned to the i-th core. Before a round it waits for a quiet
-machine; a job that was disturbed nevertheless is marked and does not count, unless most are.
+Jobs run A B C A B C ..., each in fresh processes, with rank i pinned to the i-th core. Before a round the program waits
+for a quiet machine. A job that was disturbed nevertheless is marked and does not count, unless most are.
 
     rows.ROWS ─▶ for each round, row, contender: a job ─▶ records ─▶ figures.judge ─▶ report, JSON, plots
 """
@@ -30,7 +29,8 @@ import plots
 import report
 import rows
 
-# Every MPI's settings for idle moments: (name, options, variables). The best for latency in this run is used.
+# Every MPI's settings for idle times: (name, options, variables). The setting with the best latency in this run is
+# used.
 YIELDS = {
     "openmpi": [("never yields", ["--mca", "mpi_yield_when_idle", "0"], {}), ("yields when idle",
                                                                               contenders.OPENMPI_YIELD, {})],
@@ -44,12 +44,12 @@ SOURCES = {"match": "mpi_match", "sandia": "mpi_sandia", "broadcast": "mpi_broad
 
 
 def say(text):
-    """Progress, beside the table."""
+    """Prints progress on stderr, apart from the table."""
     print(text, file=sys.stderr, flush=True)
 
 
 def find_contenders(options):
-    """[(name, contender or None, why not)] of all that are wanted."""
+    """Returns [(name, contender or None, reason)] of all that are wanted."""
     sources = sorted({"mpi_perf", *(SOURCES.get(row.case.benchmark, "mpi_perf") for row in options.rows)})
     found = []
     if options.worker:
@@ -67,14 +67,14 @@ def find_contenders(options):
     found = [(name, one, why) for name, one, why in found if options.worker or name in options.contenders]
     for name, one, _ in found:
         if isinstance(one, contenders.Canele):
-            one.usual_driver = "shm"  # must be what it takes by itself: samples_of checks
+            one.usual_driver = "shm"  # must be its own choice: samples_of checks
         elif name == "canele-mpi" and one:
             one.how = {**one.how, "shm": ([], {})}
     return found
 
 
 def choose_yields(options, present):
-    """Gives each MPI, for each driver in use, the setting with which its latency is best; {name: {driver: setting}}."""
+    """Gives each MPI, for each driver in use, the setting with its best latency. Returns {name: {driver: setting}}."""
     chosen = {}
     for one in present:
         for driver in sorted({row.case.driver for row in options.rows}) if one.name in YIELDS else ():
@@ -105,21 +105,21 @@ class Run:
         self.start = time.monotonic()
 
     def rounds(self):
-        """A B C A B C ...; who fails in a row is named, and is not asked for that row again."""
+        """Runs A B C A B C ... A contender that fails in a row is named, and not measured in that row again."""
         for number in range(self.options.rounds):
             waited, seen = self.watch.wait_until_quiet(self.options.patience)
             if seen:
                 say(f"not quiet after {waited:.0f} s: {', '.join(seen)}; going on, such samples are marked")
             for row in self.options.rows:
                 if row.target is None and number >= max(1, self.options.rounds // 2):
-                    continue  # for plots fewer will do
+                    continue  # plots need fewer rounds
                 for contender in self.present:
                     if contender.takes(row.case) and (row.key, contender.name) not in self.failures:
                         self.one(number, row, contender)
             say(f"round {number + 1} of {self.options.rounds}, {time.monotonic() - self.start:.0f} s")
 
     def one(self, number, row, contender):
-        """A job."""
+        """Runs one job."""
         case = row.case._replace(batches=min(row.case.batches, self.options.batches))
         try:
             samples, disturbed = self.watch.measure(lambda: contender.measure(case, self.options.time_limit))
@@ -133,7 +133,7 @@ class Run:
 
 
 def measure(options):
-    """Builds, chooses settings, measures; the result as JSON holds it."""
+    """Builds, chooses settings, measures. Returns the result in the form of the JSON."""
     with tempfile.TemporaryDirectory(prefix="canele-compare-") as options.work:
         say("building the programs of the other libraries")
         found = find_contenders(options)
@@ -156,7 +156,7 @@ def measure(options):
 
 
 def load(paths):
-    """The results of earlier runs as one: rows of later files win."""
+    """Returns the results of earlier runs as one. Rows of later files win."""
     whole = None
     for path in paths:
         one = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -174,7 +174,7 @@ def load(paths):
 
 
 def parse_arguments():
-    """The command line; ends with a message if it makes no sense here."""
+    """Parses the command line. Ends with a message if it is malformed."""
     parser = argparse.ArgumentParser(prog="canele-perf compare", description="Canelé beside every MPI, UCX and "
                                      "libfabric on this machine, and beside the machine's floors, interleaved.")
     parser.add_argument("--quick", action="store_true", help=f"in half a minute: {', '.join(rows.QUICK)}")
@@ -218,7 +218,7 @@ def parse_arguments():
 
 
 def main():
-    """Exit code 1 if a job failed, or there is nothing to show."""
+    """Returns exit code 1 if a job failed, or there is nothing to show."""
     options = parse_arguments()
     if ignored := [name for name in os.environ if name.startswith("CANELE_")]:
         say(f"not passed on to the jobs: {', '.join(sorted(ignored))}")

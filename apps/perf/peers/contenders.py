@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who takes part: libraries found on this machine, how their programs are built and started, and what a job printed.
+"""Contenders: libraries found on this machine, how their programs are built and started, and what a job printed.
 
-Who: run.py, compare.py, and the other comparisons of this directory. Threads: one; one job at a time.
-Surprise: a job of ours is told its driver by an option; the MPIs by launcher options and variables, and a variable goes
-before a command as `env NAME=value`.
+Used by run.py, compare.py, and the other comparisons of this directory. Runs one job at a time. A job of ours gets its
+driver by an option. The MPIs get it by launcher options and variables, and a variable goes before a command as `env
+NAME=value`.
 
     Case (what is measured) ─▶ Contender.command ─▶ a job ─▶ Contender.samples_of ─▶ samples
 """
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CONTENDERS = ["canele", "canele-mpi", "openmpi", "openmpi-ucx", "mpich"]
 SEED = 1  # of shuffles
 
-# How each MPI is told which way the bytes go: launcher options, environment.
+# How each MPI selects the transport: launcher options, environment.
 OPENMPI_DRIVER = {
     "shm": (["--mca", "pml", "ob1", "--mca", "btl", "self,vader"], {}),
     "tcp": (["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"], {}),
@@ -30,20 +30,21 @@ MPICH_DRIVER = {  # Debian's is ch4:ucx
     "tcp": ([], {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}),
 }
 UCX = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
-UCX_DRIVER = {  # Open MPI on UCX, which it takes by itself for InfiniBand only
+UCX_DRIVER = {  # Open MPI on UCX, which it uses by default for InfiniBand only
     "shm": (UCX, {"UCX_TLS": "shm,self"}),
     "tcp": (UCX, {"UCX_TLS": "tcp,self"}),
     None: (UCX, {}),
 }
-# Above as many ranks as cores Open MPI yields by itself, which is then its best setting.
+# With more ranks than cores, Open MPI yields by itself, which is then its best setting.
 OPENMPI_LAUNCH = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
 OPENMPI_YIELD = ["--mca", "mpi_yield_when_idle", "1"]
 PROGRESS = ("overlap", "threads")  # of ../progress
 
 
 class Case(typing.NamedTuple):
-    """What one job measures: `what` is bytes, or distinct (tags); else a direction of match, the destinations of a
-    broadcast, a pattern of sandia or of threads, a side of overlap."""
+    """What one job measures. `what` is bytes, or distinct (tags), or else a direction of match, the destinations of a
+    broadcast, a pattern of sandia or of threads, a side of overlap.
+    """
 
     benchmark: str
     driver: str | None
@@ -63,24 +64,24 @@ class Contender:
         self.samples = {}
 
     def takes(self, _):
-        """Whether it can do such a case at all."""
+        """Tells whether it can do such a case at all."""
         return True
 
     def samples_of(self, _, text):
-        """The samples in what a job printed."""
+        """Returns the samples in what a job printed."""
         return self.parse(text)
 
     def measure(self, case, time_limit):
-        """One job; its samples. Raises RuntimeError with what the job said if it fails."""
+        """Runs one job and returns its samples. Raises RuntimeError with the job's message if it fails."""
         return self.samples_of(case, run_job(self.name, self.command(case), self.environment, time_limit))
 
     def run(self, case, time_limit):
-        """One job; keeps its samples."""
+        """Runs one job and keeps its samples."""
         self.samples.setdefault(case, []).extend(self.measure(case, time_limit))
 
 
 def run_job(name, command, environment, time_limit):
-    """What it printed; RuntimeError if it fails."""
+    """Returns what the job printed. Raises RuntimeError if it fails."""
     try:
         done = subprocess.run(command, env={**os.environ, **environment}, timeout=time_limit, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
@@ -92,22 +93,24 @@ def run_job(name, command, environment, time_limit):
 
 
 class Canele(Contender):
-    """Our native API, by canele-perf. `before`: a launcher and its options; canele-perf alone starts its two ranks."""
+    """Our native API, by canele-perf. `before`: a launcher and its options. Without it, canele-perf starts its two
+    ranks itself.
+    """
 
     floor = ["--no-floor"]
 
     def __init__(self, options, program, name="canele", before=()):
         super().__init__(name, self.words, {}, None)
         self.options, self.program, self.before = options, program, list(before)
-        self.usual_driver = None  # the one that it takes by itself, so that it need not be told
+        self.usual_driver = None  # the driver that it chooses by itself, so that no option is needed
 
     def takes(self, case):
         return case.benchmark != "sandia"  # these are plain MPI
 
     def words(self, case):
-        """The command of a job."""
+        """Returns the command of a job."""
         told = case.driver is not None and (case.driver != self.usual_driver or case.benchmark == "broadcast")
-        driver = ["--driver", case.driver] if told else []  # alone, broadcast takes each driver in turn
+        driver = ["--driver", case.driver] if told else []  # without an option, broadcast measures each driver in turn
         if case.benchmark in PROGRESS:
             return [*self.before, self.program, *progress_words(case), *driver]
         start = [*self.before, self.program, case.benchmark, "--json", *driver]
@@ -123,7 +126,7 @@ class Canele(Contender):
         return start + [*self.floor, *distinct, "--size", str(case.size)]
 
     def shape(self):
-        """Of a broadcast: what its model chooses, or sends (one to each)."""
+        """Returns the shape of a broadcast: the choice of its model, or sends (one to each)."""
         return self.name.partition("-")[2] or "auto"
 
     def samples_of(self, case, text):
@@ -138,8 +141,9 @@ class Canele(Contender):
 
 
 class Floor(Canele):
-    """What the machine allows without a library, measured by canele-perf in turns with ours; of these only the floor's
-    samples are taken, so that no batch of ours that counts has run beside it."""
+    """The hardware baseline without a library, measured by canele-perf in turns with ours. Only the floor's samples are
+    used. No batch of ours that counts has thus run beside it.
+    """
 
     floor = []
 
@@ -151,8 +155,9 @@ class Floor(Canele):
 
 
 class BareEngine(Floor):
-    """What is left of an engine if it does nothing but fill requests, match by tag, copy and say that it is over
-    (../bare_engine.hpp), measured in the same way."""
+    """The bare engine (../bare_engine.hpp), measured like a floor. It only fills requests, matches by tag, copies, and
+    marks requests as complete.
+    """
 
     floor = ["--bare-engine"]
 
@@ -161,8 +166,9 @@ class BareEngine(Floor):
 
 
 class Mpi(Contender):
-    """An MPI: programs, by source; launcher; `how` it is told a driver, and what to do in idle moments, `yields`: both
-    {driver: (launcher options, environment)}."""
+    """An MPI: programs, by source; launcher. `how` selects a driver and `yields` the behaviour in idle times, both as
+    {driver: (launcher options, environment)}.
+    """
 
     def __init__(self, options, name, programs, launch, how, way="bcast"):
         super().__init__(name, self.words, {}, None)
@@ -173,7 +179,7 @@ class Mpi(Contender):
         return mpi_work(case, self.options, self.way)[0] in self.programs
 
     def words(self, case):
-        """The command of a job."""
+        """Returns the command of a job."""
         extra, variables = self.how.get(case.driver, ([], {}))
         source, ranks, asked = mpi_work(case, self.options, self.way)
         more, others = self.yields.get(case.driver, ([], {}))
@@ -190,7 +196,7 @@ class Mpi(Contender):
 
 
 def mpi_work(case, options, way):
-    """(source, number of ranks, arguments) of the plain MPI program that measures a case."""
+    """Returns (source, number of ranks, arguments) of the plain MPI program that measures a case."""
     if case.benchmark == "broadcast":
         return "mpi_broadcast", int(case.what) + 1, [way, str(case.size), str(case.batches)]
     if case.benchmark in PROGRESS:
@@ -204,21 +210,21 @@ def mpi_work(case, options, way):
 
 
 def progress_words(case):
-    """The arguments of a program of ../progress: overlap of a side's computation; threads in a pattern."""
+    """Returns the arguments of a program of ../progress: overlap of a side's computation; threads in a pattern."""
     if case.benchmark == "overlap":
         return ["overlap", "--side", case.what, "--size", str(case.size), "--ratio", "1", "--json"]
     return ["threads", "--pattern", case.what, "--threads", str(case.size), "--json"]
 
 
 def progress_figure(case):
-    """The main one of what such a program measures."""
+    """Returns the main figure of such a program."""
     if case.benchmark == "overlap":
         return "serial"
     return "median" if case.what == "1-to-N" else "rate"
 
 
 def iterations_for(case):
-    """Messages per batch; the rule of canele-perf (options.cpp), so that batches are alike."""
+    """Returns the messages per batch by the rule of canele-perf (options.cpp), so that batches are equal."""
     if case.benchmark == "match":
         return max(4096, case.size)
     if case.benchmark == "sandia":
@@ -229,7 +235,9 @@ def iterations_for(case):
 
 
 def build_cpp(options, name, compiler, files):
-    """The program `name` of these files in C++, with any MPI, built once; None and the reason if it cannot be."""
+    """Builds the program `name` of these files in C++, with any MPI, once. Returns None and the reason if it cannot be
+    built.
+    """
     if compiler is None:
         return None, "not installed"
     program = pathlib.Path(options.work) / name
@@ -241,22 +249,22 @@ def build_cpp(options, name, compiler, files):
 
 
 def build_progress(options, library, compiler):
-    """../progress on that MPI."""
+    """Builds ../progress on that MPI."""
     files = [HERE / "mpi_progress.cpp", *sorted((HERE.parent / "progress").glob("*.cpp"))]
     return build_cpp(options, f"mpi_progress.{library}", compiler, files)
 
 
 def cpp_compilers(options):
-    """{library: its C++ wrapper, None if it is not there}."""
+    """Returns {library: its C++ wrapper, None if it is not available}."""
     return {"canele-mpi": find_tool(options.prefix, "canele-mpicxx"), "openmpi": shutil.which("mpicxx.openmpi"),
             "mpich": shutil.which("mpicxx.mpich")}
 
 
 def build(options, _, compiler, launch, source):
-    """The program, built once per compiler; None and the reason if it cannot be."""
+    """Builds the program, once per compiler. Returns None and the reason if it cannot be built."""
     if compiler is None or shutil.which(launch[0]) is None:
         return None, "not installed"
-    if source == "mpi_progress":  # in C++, whose wrapper stands beside that for C
+    if source == "mpi_progress":  # in C++, whose wrapper is next to the one for C
         return build_progress(options, pathlib.Path(compiler).name, compiler.replace("mpicc", "mpicxx"))
     program = pathlib.Path(options.work) / f"{source}.{pathlib.Path(compiler).name}"
     if program.exists():
@@ -267,7 +275,7 @@ def build(options, _, compiler, launch, source):
 
 
 def find_tool(prefix, name):
-    """A program of ours: in --prefix, else in the newest build, else in PATH."""
+    """Returns a program of ours: in --prefix, else in the newest build, else in PATH."""
     places = [pathlib.Path(prefix) / "bin"] if prefix else []
     places += [HERE.parents[2] / "build" / "release" / "bin"]
     for place in places:
@@ -277,7 +285,7 @@ def find_tool(prefix, name):
 
 
 def gather(made):
-    """Of (name, (contender or None, why)) those that are there; who is not is named."""
+    """Returns the available contenders of (name, (contender or None, why)). Names those that are missing."""
     found = []
     for name, (contender, why) in made:
         if contender is None:
@@ -288,7 +296,7 @@ def gather(made):
 
 
 def find_libraries(options):
-    """Of each MPI: compiler, launcher, how it is told which way the bytes go."""
+    """Returns the compiler, the launcher and the transport selection of each MPI."""
     run, compiler = find_tool(options.prefix, "canele-run"), find_tool(options.prefix, "canele-mpicc")
     return {
         "canele-mpi": (compiler, [run or "canele-run"], {driver: ([], {"CANELE_DRIVERS": driver})
@@ -300,7 +308,7 @@ def find_libraries(options):
 
 
 def make_canele(options, name="canele", before=()):
-    """Ours; None and the reason if it is not there."""
+    """Returns ours; None and the reason if it is not available."""
     program = find_tool(options.prefix, "canele-perf")
     if program is None:
         return None, "canele-perf not found; build first, or give --prefix"
@@ -309,7 +317,7 @@ def make_canele(options, name="canele", before=()):
 
 
 def make_mpi(options, name, sources, way=None):
-    """An MPI, with these programs built, as far as they can be; None and the reason if none can."""
+    """Returns an MPI, with as many of these programs built as possible; None and the reason if none can be built."""
     compiler, launch, how = find_libraries(options)[name]
     programs, why = {}, ""
     for source in sources:

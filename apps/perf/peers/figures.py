@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures: quantiles, ratios with their spread, verdicts. Pure functions.
 
-Who: the comparisons of this directory; tests/unit/perf/figures_test.py. Threads: none.
-Surprise: the spread of a ratio is that of the ratios of each round, whose jobs ran beside each other: what slows the
-machine for some rounds slows both sides, and cancels.
+The spread of a ratio is that of the ratios of each round, whose jobs ran next to each other. If the machine is slow for
+some rounds, both sides are slow, and the effect cancels.
 
-A record is what one job gave: {"row", "contender", "round", "samples", "disturbed": [reasons]}.
+A record is the result of one job: {"row", "contender", "round", "samples", "disturbed": [reasons]}.
 """
 
 import typing
@@ -22,7 +21,7 @@ class Figure(typing.NamedTuple):
 
 
 def quantile(samples, fraction):
-    """Interpolated between neighbours, as canele-perf does."""
+    """Returns a quantile, interpolated between neighbours, as canele-perf does."""
     ordered = sorted(samples)
     place = fraction * (len(ordered) - 1)
     below = int(place)
@@ -31,23 +30,25 @@ def quantile(samples, fraction):
 
 
 def summary(samples):
-    """Median, 10th and 90th percentile."""
+    """Returns median, 10th and 90th percentile."""
     return Figure(*(quantile(samples, fraction) for fraction in (0.5, 0.1, 0.9)))
 
 
 def undisturbed(records):
-    """The records to count: those that nothing disturbed; all of them if that leaves fewer than half."""
+    """Returns the records that count: the undisturbed ones, or all of them if fewer than half are undisturbed."""
     quiet = [record for record in records if not record["disturbed"]]
     return quiet if 2 * len(quiet) >= len(records) else records
 
 
 def pooled(records):
-    """The figure over all samples of these records."""
+    """Returns the figure over all samples of these records."""
     return summary([sample for record in records for sample in record["samples"]])
 
 
 def ratio(ours, theirs):
-    """Ours to theirs: median and spread over the rounds that both have; of the medians over all if there is none."""
+    """Returns ours divided by theirs: median and spread over the rounds that both have. Without such rounds, uses the
+    medians over all.
+    """
     def by_round(records):
         rounds = {}
         for record in records:
@@ -60,24 +61,28 @@ def ratio(ours, theirs):
 
 
 def best_peer(less, medians):
-    """The name with the best median among those that are neither ours nor a floor; None if there is nobody."""
+    """Returns the name with the best median among those that are neither ours nor a floor; None if there is none."""
     peers = {name: value for name, value in medians.items()
              if name not in (FLOOR, BARE) and not name.startswith(OURS)}
     return (min if less else max)(peers, key=peers.get) if peers else None
 
 
 def verdict(less, value, target):
-    """("ahead" or "behind", whether the target is met; None without one): `value` is ours to theirs."""
+    """Returns ("ahead" or "behind", whether the target is met; None without a target). `value` is ours divided by
+    theirs.
+    """
     ahead = value <= 1 if less else value >= 1
     met = None if target is None else value <= target if less else value >= target
     return "ahead" if ahead else "behind", met
 
 
 def judge(less, target, floor_target, records, who=OURS):
-    """How `who` stands to the best peer and to the floor in one row; `records`: {contender: its records}.
+    """Compares contender `who` in one row with the best peer and with the floor. `records`: {contender: its records}.
 
-    Keys: who, figure, best, best_figure, ratio, verdict, met; floor, floor_ratio, floor_met; disturbed (a count); bare
-    (the bare engine), bare_ratio (ours to it), bare_to_best, bare_to_floor: what the targets ask of ours."""
+    Keys: `who`, figure, best, best_figure, ratio, verdict, met. floor, floor_ratio, floor_met. disturbed (a count).
+    bare (the bare engine), bare_ratio (ours divided by it), bare_to_best, bare_to_floor: what the targets require of
+    ours.
+    """
     counted = {name: undisturbed(own) for name, own in records.items() if own}
     if who not in counted:
         return None
@@ -99,8 +104,9 @@ def judge(less, target, floor_target, records, who=OURS):
 
 
 def disturbances(limits, steal, foreign, slowdown, switches):
-    """Why a job's samples are not to be trusted, in words; empty: they are. Shares of the cores' time; witness: to its
-    best; switches: involuntary ones per second of the job."""
+    """Returns why a job's samples cannot be trusted, in words; empty: they can. steal, foreign: shares of the cores'
+    time. slowdown: of the witness, relative to its best. switches: involuntary ones per second of the job.
+    """
     seen = {"steal": steal, "others": foreign, "witness": slowdown, "switches": switches}
     words = {"steal": "{:.1%} of the time was stolen", "others": "others used {:.0%} of the cores",
              "witness": "the witness loop took {:.2f} times its best", "switches": "{:.0f} involuntary switches/s"}

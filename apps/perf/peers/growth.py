@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a message costs as something grows: ranks of a host, outstanding requests, threads, tags in use, sessions.
+"""The cost of a message as one quantity grows: ranks of a host, outstanding requests, threads, tags in use, sessions.
 
-Who: `canele-perf growth`, which starts this; people. Threads: one; one job at a time.
-Surprise: the slope is the exponent b of the best fit cost = a N^b over all N of a table: 0 is flat, 1 is linear. Whole
-tables are run again in each round, so that a slow drift of the machine is no growth.
+Started by `canele-perf growth`. Runs one job at a time. The slope is the exponent b of the best fit cost = a N^b over
+all N of a table: 0 is flat, 1 is linear. Whole tables are run again in each round, so that a slow drift of the machine
+does not look like growth.
 
-More ranks or threads than cores take turns on them: what grows there may be the scheduler's share.
+If there are more ranks or threads than cores, they take turns on them. The growth may then be the scheduler's share.
 """
 
 import argparse
@@ -24,21 +24,21 @@ RATE = ["rate", "--no-floor"]
 
 
 def of_results(report):
-    """Samples of canele-perf's simpler benchmarks."""
+    """Returns the samples of canele-perf's simpler benchmarks."""
     return report["results"][0]["samples"]
 
 
 def per_message(report):
-    """Of alltoall: a rank's time for one of its messages, ns."""
+    """Returns a rank's time for one of its messages of alltoall, in ns."""
     return [time * 1e3 / (report["ranks"] - 1) for time in report["samples"]["times"]]
 
 
 def from_rate(report):
-    """ns a message."""
+    """Returns ns per message."""
     return [1e9 / sample for sample in of_results(report)]
 
 
-# Name: (title, words of canele-perf, the option for N, values of N, the samples in its report, ns).
+# Name: (title, arguments of canele-perf, the option for N, values of N, the samples in its report, ns).
 TABLES = {
     "ranks": ("ranks of this host, all to all, 8 B", ["alltoall", "--size", "8", "--batches", "5"], "--ranks",
               (2, 4, 8, 16, 32, 64), per_message),
@@ -55,7 +55,7 @@ TABLES = {
 
 
 def slope(points):
-    """Of log(cost) over log(N), least squares; None for fewer than two N."""
+    """Returns the slope of log(cost) over log(N) by least squares; None for fewer than two N."""
     logs = [(math.log(number), math.log(cost)) for number, cost in points]
     mean_x, mean_y = (sum(values) / len(logs) for values in zip(*logs)) if logs else (0, 0)
     width = sum((x - mean_x) ** 2 for x, _ in logs)
@@ -63,7 +63,7 @@ def slope(points):
 
 
 def measure(options, program):
-    """{table: {N: samples}}; and what failed."""
+    """Returns {table: {N: samples}}, and what failed."""
     found, failures = {name: {} for name in options.tables}, []
     watch = machine.Watch(sorted(os.sched_getaffinity(0)))
     for number in range(options.rounds):
@@ -85,7 +85,7 @@ def measure(options, program):
 
 
 def summarise(found):
-    """[{table, title, rows: [{n, value, p10, p90}], slope}]."""
+    """Returns [{table, title, rows: [{n, value, p10, p90}], slope}]."""
     tables = []
     for name, by_number in found.items():
         rows = [{"n": number, **figures.summary(samples)._asdict()} for number, samples in sorted(by_number.items())]
@@ -95,7 +95,7 @@ def summarise(found):
 
 
 def show(tables):
-    """On the terminal."""
+    """Prints the tables on the terminal."""
     for table in tables:
         told = "" if table["slope"] is None else f": slope {table['slope']:+.2f}"
         print(f"{table['title']}{told}")
@@ -106,7 +106,7 @@ def show(tables):
 
 
 def parse_arguments():
-    """The command line; ends with a message if it makes no sense."""
+    """Parses the command line. Ends with a message if it is malformed."""
     parser = argparse.ArgumentParser(prog="canele-perf growth", description="What a message costs as ranks, "
                                      "outstanding requests, threads, tags, sessions grow; the slope is N's exponent.")
     parser.add_argument("--driver", choices=["shm", "tcp"], default="shm")
@@ -128,7 +128,7 @@ def parse_arguments():
 
 
 def main():
-    """Exit code 1 if a job failed."""
+    """Returns exit code 1 if a job failed."""
     options = parse_arguments()
     for name in [name for name in os.environ if name.startswith("CANELE_")]:
         print(f"not passed on to the jobs: {name}", file=sys.stderr)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine: whether it is quiet, and whether somebody disturbed a job.
+"""The machine: whether it is quiet, and whether other processes disturbed a job.
 
-Who: compare.py. Threads: one. Surprise: time that others use is what the kernel counts as busy less what our own
-children used, so that load from outside this container is seen, too, as far as /proc/stat shows it.
+Time used by others is what the kernel counts as busy minus what our own children used. Load from outside this container
+is thus included, as far as /proc/stat shows it.
 """
 
 import os
@@ -15,12 +15,12 @@ import typing
 
 import figures
 
-# Beyond these a sample is marked. Ticks count CPU time in steps of 10 ms, hence `others` is coarse. A launcher and two
-# ranks that spin on two cores switch some thousand times a second while they start and end.
+# Limits above which a sample is marked. Ticks count CPU time in steps of 10 ms, hence `others` is coarse. A launcher
+# and two ranks that spin on two cores switch some thousand times a second while they start and end.
 LIMITS = {"steal": 0.01, "others": 0.12, "witness": 1.25, "switches": 5000}
 LOOPS, LOOKS = 20_000, 5
 BESIDE_LOOKS = 200
-CALM = 0.5  # seconds to wait for the witness before a job: what the job before left behind is gone by then
+CALM = 0.5  # seconds to wait for the witness before a job: effects of the job before have ended by then
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -35,7 +35,7 @@ class Reading(typing.NamedTuple):
 
 
 def read():
-    """A reading."""
+    """Returns a reading."""
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _, _, irq, softirq, steal = [int(word) * TICK for word in file.readline().split()[1:9]]
     children, self = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
@@ -44,13 +44,13 @@ def read():
 
 
 class Watch:
-    """Of one run: the witness's best time, on each core."""
+    """The state of one run: the witness's best time, on each core."""
 
     def __init__(self, cores, limits=None):
         self.cores, self.limits, self.best = cores, limits or LIMITS, {}
 
     def witness(self):
-        """The worst, over the cores, of a short loop's time to its best so far there."""
+        """Returns the worst ratio, over the cores, of a short loop's time to its best so far there."""
         allowed, worst = os.sched_getaffinity(0), 1.0
         for core in set(self.cores):
             os.sched_setaffinity(0, {core})
@@ -61,7 +61,7 @@ class Watch:
         return worst
 
     def between(self, before, after, slowdown):
-        """What disturbed the time between two readings, in words."""
+        """Returns what disturbed the time between two readings, in words."""
         wall = max(after.time - before.time, TICK)
         cores = os.cpu_count() or 1
         others = (after.busy - before.busy) - (after.own - before.own)
@@ -70,7 +70,7 @@ class Watch:
                                     (after.switches - before.switches) / wall)
 
     def measure(self, work):
-        """(what work() returns, what disturbed it)."""
+        """Returns (what work() returns, what disturbed it)."""
         end, slowdown = time.monotonic() + CALM, self.witness()
         while slowdown > self.limits["witness"] and time.monotonic() < end:
             slowdown = self.witness()
@@ -79,7 +79,7 @@ class Watch:
         return done, self.between(before, read(), slowdown)
 
     def wait_until_quiet(self, patience):
-        """Seconds waited, and what still disturbs after `patience` seconds; a look takes 0.1 s."""
+        """Returns the seconds waited, and what still disturbs after `patience` seconds. A check takes 0.1 s."""
         start = time.monotonic()
         while True:
             before = read()
@@ -91,7 +91,7 @@ class Watch:
 
 
 def loop():
-    """Seconds of a fixed computation of some hundred microseconds."""
+    """Returns the seconds of a fixed computation of some hundred microseconds."""
     start = time.perf_counter()
     total = 0
     for i in range(LOOPS):
@@ -100,8 +100,9 @@ def loop():
 
 
 def slowdown_beside(cores):
-    """A loop's time on the first core while another runs on the second, to its time alone: near 2 where the two are one
-    core's two threads, whatever the system calls them. Both share that core's caches and units then."""
+    """Returns a loop's time on the first core while another runs on the second, divided by its time alone. It is near 2
+    if the two are threads of one core, whatever the system calls them. Both then share that core's caches and units.
+    """
     allowed, beside = os.sched_getaffinity(0), None
     os.sched_setaffinity(0, {cores[0]})
     try:
@@ -117,7 +118,7 @@ def slowdown_beside(cores):
 
 
 def about():
-    """What the machine is, for the record."""
+    """Describes the machine, for the record."""
     model = ""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:

@@ -2,13 +2,14 @@
  *
  * mpi_broadcast.c - one message from rank 0 to all others with any MPI, measured exactly as canele-perf broadcast does.
  *
- * Who: run.py builds it with each MPI's compiler. Threads: one.
- * Surprise: a rank tells the root when it had the message, by a message; clocks are compared, so all ranks must be on
- *   one host. Ranks are not pinned: there are more of them than cores. So nobody checks what came before all have it.
+ * run.py builds it with each MPI's compiler. One thread. A rank reports to the root when it had the message, by a
+ * message. Clocks are compared, so all ranks must be on one host. Ranks are not pinned, because there are more of them
+ * than cores. For the same reason no rank checks its data before all ranks have it.
  *
  * mpi_broadcast bcast|isend <size> <rounds>
- * Rank 0 prints one line: us from the start to the last one's arrival, of so many rounds. The first ones, twenty at
- * least and for a fifth of a second, do not count.
+ *
+ * Rank 0 prints one line: us from the start to the last arrival, for each counted round. The first rounds do not count:
+ * at least twenty, for at least a fifth of a second.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -31,7 +32,8 @@ static void usage(void) {
 
 static uint64_t word(int round, size_t at) { return ((uint64_t)round + at) * 0x9e3779b97f4a7c15u; }
 
-/* All have it: they may check it now, and prepare for the next round, if there is one. */
+/* Tells all destinations, which have the message now, to check it and to prepare for the next round, if there is one.
+ */
 static void let_all_check(const struct plan *plan, int more) {
   const int others = plan->ranks - 1;
   for (int i = 0; i < others; ++i) {
@@ -41,7 +43,7 @@ static void let_all_check(const struct plan *plan, int more) {
   MPI_Waitall(others, plan->requests, MPI_STATUSES_IGNORE);
 }
 
-/* us until the last one has it. */
+/* Runs a round on rank 0. Returns the us until the last rank has the message. */
 static double lead(const struct plan *plan, int round) {
   const int others = plan->ranks - 1;
   MPI_Request *const replies = plan->requests + others;
@@ -69,7 +71,7 @@ static void post(const struct plan *plan, int round) {
   MPI_Irecv(plan->words[round % 2], plan->size, MPI_BYTE, 0, DATA_TAG, MPI_COMM_WORLD, &plan->requests[round % 2]);
 }
 
-/* Whether there is another round. */
+/* Runs a round on another rank. Returns whether there is another round. */
 static int follow(const struct plan *plan, int round) {
   uint64_t *const words = plan->words[round % 2];
   int more;

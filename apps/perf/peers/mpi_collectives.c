@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_collectives.c - what blocking collectives cost with any MPI.
+ * mpi_collectives.c - the cost of blocking collectives with any MPI.
  *
- * Who: collectives.py builds it with each MPI's compiler. Threads: one.
- * Surprise: a time is that of the slowest rank over a row of calls without a barrier between them, so that a root may
- *   run ahead where the operation lets it; the first calls of each case are not timed, and the last one of those is
- *   checked.
+ * collectives.py builds it with each MPI's compiler. One thread. A time is that of the slowest rank over a row of calls
+ * without a barrier between them. A root may thus run ahead if the operation allows it. The first calls of each case
+ * are not timed, and the last one of those is checked.
  *
- * mpi_collectives <batches> <operations> <sizes> <cores>     lists with commas; sizes in bytes, multiples of 8, of one
- *   part; rank r is pinned to core r of the list, from its beginning again where there are more ranks
- * Rank 0 prints a line for each operation and size: both, and us per call of each batch.
+ * mpi_collectives <batches> <operations> <sizes> <cores>     lists with commas
+ *
+ * Sizes are bytes of one part, multiples of 8. Rank r is pinned to core r of the list, which is used again from its
+ * beginning if there are more ranks. Rank 0 prints a line for each operation and size: both, and us per call of each
+ * batch.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -58,8 +59,8 @@ static void reduce_scatter(const struct plan *p) {
 }
 static void scan(const struct plan *p) { MPI_Scan(p->in, p->out, p->count, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD); }
 
-/* Rank r has in[i] = 1000 r + i / count in word i: the sum of a part over all ranks, and the part of each, are known.
- */
+/* Rank r has in[i] = 1000 r + i / count in word i. The sum of a part over all ranks, and the part of each rank, are
+ * thus known. */
 static const struct operation {
   const char *name;
   void (*call)(const struct plan *);
@@ -86,7 +87,7 @@ static const struct operation *find(const char *name) {
   return NULL;
 }
 
-/* Word 0 of part `part` of the result. */
+/* Returns word 0 of part `part` of the result. */
 static int64_t expected(const struct plan *p, const struct operation *what, int part) {
   const int64_t all = 1000 * (int64_t)p->ranks * (p->ranks - 1) / 2;
   switch (what->result) {
@@ -139,7 +140,7 @@ static void measure(struct plan *p, const struct operation *what, int size, int 
 
 static void usage(void) { fail("wanted: <batches> <operations> <sizes> <cores>", ""); }
 
-/* As many ranks to each core: left to itself the kernel may let three share one, and one have the other. */
+/* Pins equally many ranks to each core. Otherwise the kernel may let three share one core, and one have the other. */
 static void pin_in_turn(int rank, char *cores) {
   int core[64], count = 0;
   char *next = NULL;

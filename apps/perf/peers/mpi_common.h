@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_common.h - what the programs here share: a number of the command line, a core, the time.
+ * mpi_common.h - shared by the programs here: parsing a number of the command line, pinning to a core, the time.
  *
- * Who: mpi_perf.c, mpi_match.c, mpi_broadcast.c, mpi_sandia.c, with _GNU_SOURCE defined before anything is included.
- * Threads: one. Surprise: what is no number ends the program by its own usage().
+ * Included by mpi_perf.c, mpi_match.c, mpi_broadcast.c and mpi_sandia.c, with _GNU_SOURCE defined before any other
+ * include. One thread. A malformed number ends the program by its own usage().
  */
 #ifndef CANELE_PEERS_MPI_COMMON_H
 #define CANELE_PEERS_MPI_COMMON_H
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-/* usage() says what is wanted, and ends the program. */
+/* Parses a number. usage() prints what is expected, and ends the program. */
 static inline int number(const char *text, int least, void (*usage)(void)) {
   char *end;
   errno = 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_match.c - time per message of any MPI while N receives, or N messages, wait to be matched; the same loops, tags,
- * orders and pinning as canele-perf match.
+ * mpi_match.c - time per message of any MPI while N receives, or N messages, wait to be matched. Loops, tags, orders
+ * and pinning are those of canele-perf match.
  *
- * Who: run.py builds it with each MPI's compiler and starts it on two ranks. Threads: one.
- * Surprise: rank 0 receives and measures. In the unexpected direction an MPI cannot tell that all messages are here:
- * the synchronous marker is sent last, and every MPI that we know takes messages of one sender in order.
+ * run.py builds it with each MPI's compiler and starts it on two ranks. One thread. Rank 0 receives and measures. In
+ * the unexpected direction an MPI cannot tell that all messages have arrived. The synchronous marker is therefore sent
+ * last, and every MPI that we know takes messages of one sender in order.
  *
  * mpi_match posted|unexpected in-order|reverse|shuffled <seed> <N> <batches> <messages per batch> <core 0> <core 1>
+ *
  * Rank 0 prints one line: the samples, one per batch, in ns per message.
  */
 #define _GNU_SOURCE
@@ -33,7 +34,7 @@ static void usage(void) {
   exit(2);
 }
 
-/* As match_plan.cpp. */
+/* As in match_plan.cpp. */
 static int tag_of(uint64_t entry) { return (int)(entry * UINT64_C(2654435761) & ((1u << 21) - 1)); }
 
 static uint64_t next_random(uint64_t *state) {
@@ -43,7 +44,7 @@ static uint64_t next_random(uint64_t *state) {
   return z ^ z >> 31;
 }
 
-/* Zero, and in huge pages if it is large, as canele-perf's (huge_array.hpp). */
+/* Allocates zeroed memory, in huge pages if it is large, like canele-perf (huge_array.hpp). */
 static void *array(int count, size_t size) {
   const size_t bytes = (size_t)count * size, huge_page = 2 << 20;
   const int large = bytes >= huge_page;
@@ -95,7 +96,7 @@ static void post_all(const struct plan *plan) {
   }
 }
 
-/* Seconds of one round, at the receiver. */
+/* Returns the seconds of one round, at the receiver. */
 static double receive(const struct plan *plan) {
   MPI_Request marker, go;
   double start;
@@ -128,7 +129,7 @@ static void send(const struct plan *plan) {
   if (plan->unexpected) MPI_Ssend(NULL, 0, MPI_BYTE, 0, MARKER_TAG, plan->comm[CONTROL]);
 }
 
-/* Each receive has got the message of its entry. */
+/* Checks that each receive has got the message of its entry. */
 static void check(const struct plan *plan) {
   for (int i = 0; i < plan->count; ++i) {
     if (plan->data[i] == plan->posts[i]) continue;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// mpi_nbc: non-blocking collectives of any MPI while the ranks compute: canele-perf nbc, on MPI's calls.
+// mpi_nbc: non-blocking collectives of any MPI while the ranks compute. It is canele-perf nbc, on MPI's calls.
 //
-// Who: nbc.py builds it with each MPI's compiler, ../nbc and ../progress/report.cpp, and starts it.
-// Threads: the main thread, and those that compute. Surprise: with --configuration dedicated MPI_Init runs on the
-//     progress threads' core, which those that MPI starts (MPICH_ASYNC_PROGRESS) inherit.
+// nbc.py builds it with each MPI's compiler, ../nbc and ../progress/report.cpp, and starts it. Threads: the main
+// thread, and the compute threads. With --configuration dedicated, MPI_Init runs on the core for progress, which
+// threads started by MPI (MPICH_ASYNC_PROGRESS) inherit.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>

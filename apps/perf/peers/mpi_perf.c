@@ -2,11 +2,13 @@
  *
  * mpi_perf.c - latency, bandwidth and message rate of any MPI, measured exactly as canele-perf measures Canelé.
  *
- * Who: run.py builds it with each MPI's compiler and starts it on two ranks. Threads: one.
- * Surprise: it pins itself to core `rank`, like canele-perf, so that the launchers' own binding does not matter.
+ * run.py builds it with each MPI's compiler and starts it on two ranks. One thread. It pins itself to core `rank`, like
+ * canele-perf, so that the launchers' own binding does not matter.
  *
  * mpi_perf latency|bandwidth|rate|rate-distinct <size> <batches> <iterations per batch> <core of rank 0> <core of rank
- * 1> Rank 0 prints one line: the samples, one per batch, in us, MB/s or messages/s.
+ * 1>
+ *
+ * Rank 0 prints one line: the samples, one per batch, in us, MB/s or messages/s.
  */
 #define _GNU_SOURCE
 #include "mpi_common.h"
@@ -25,7 +27,7 @@ static void usage(void) {
   exit(2);
 }
 
-/* Seconds of one message one way. */
+/* Returns the seconds of one message one way. */
 static double ping_pong(const struct plan *plan) {
   MPI_Request in;
   const int peer = 1 - plan->rank;
@@ -39,7 +41,7 @@ static double ping_pong(const struct plan *plan) {
   return (MPI_Wtime() - start) / plan->rounds / 2;
 }
 
-/* Seconds per message of a stream. */
+/* Returns the seconds per message of a stream. */
 static double one_way(const struct plan *plan) {
   MPI_Request requests[MAX_WINDOW];
   const int peer = 1 - plan->rank;
@@ -89,7 +91,7 @@ static struct plan read_plan(char **argv) {
     fprintf(stderr, "mpi_perf: no memory for messages of %d bytes\n", plan.size);
     exit(1);
   }
-  memset(plan.out, 0x5a, (size_t)plan.size + 1); /* as canele-perf; else all its pages are the kernel's one page of 0 */
+  memset(plan.out, 0x5a, (size_t)plan.size + 1); /* as canele-perf; else all pages are the kernel's one page of 0 */
   memset(plan.in, 0x5a, (size_t)plan.size + 1);
   return plan;
 }

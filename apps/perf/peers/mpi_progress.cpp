@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// mpi_progress: overlap, threads, overload and availability of any MPI: canele-perf's own benchmarks, on its calls.
+// mpi_progress: overlap, threads, overload and availability of any MPI. They are canele-perf's own benchmarks, on MPI's
+// calls.
 //
-// Who: progress.py builds it with each MPI's compiler and ../progress, and starts it on two ranks.
-// Threads: the main thread, and those of the benchmark. Surprise: the options are canele-perf's.
+// progress.py builds it with each MPI's compiler and ../progress, and starts it on two ranks. Threads: the main thread,
+// and those of the benchmark. The options are canele-perf's.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

@@ -2,18 +2,20 @@
  *
  * mpi_sandia.c - message rates of any MPI in the patterns of Sandia's micro-benchmark, written anew.
  *
- * Who: compare.py builds it with each MPI's compiler and starts it on any number of ranks. Threads: one.
- * Surprise: what a pattern leaves out of the timed part is its point: pre-post leaves out the posting of receives, cold
- * gives each rank other contents of its caches before each iteration.
+ * compare.py builds it with each MPI's compiler and starts it on any number of ranks. One thread. The point of a
+ * pattern is what it leaves out of the timed part. prepost leaves out the posting of receives. cold evicts each rank's
+ * caches before each iteration.
  *
- *   single     ranks of the lower half send to those of the upper half, who post receives as they go
- *   pair       neighbour by neighbour: all receives from one side, all sends to the other, wait
- *   prepost    pair, with the receives of all peers posted before the clock starts
- *   allstart   all receives from all, all sends to all, one wait
- *   cold       single, with the caches emptied before each iteration
+ *     single      ranks of the lower half send to those of the upper half, which post receives as they go
+ *     pair        neighbour by neighbour: all receives from one side, all sends to the other, wait
+ *     prepost     pair, with the receives of all peers posted before the clock starts
+ *     allstart    all receives from all, all sends to all, one wait
+ *     cold        single, with the caches emptied before each iteration
  *
  * mpi_sandia <pattern> <size> <batches> <iterations per batch> <core of rank 0> <core of rank 1> ...
- * Rank 0 prints one line: the samples, one per batch, in messages/s that a rank sends. Ranks without a core float.
+ *
+ * Rank 0 prints one line: the samples, one per batch, in messages/s that a rank sends. Ranks without a core are not
+ * pinned.
  */
 #define _GNU_SOURCE
 #include "mpi_common.h"
@@ -36,13 +38,14 @@ static void usage(void) {
   exit(2);
 }
 
-/* Whom we send to: neighbours on both sides in turn, +1, -1, +2 ... as far as there are any. */
+/* Returns the rank that we send to: neighbours on both sides in turn, +1, -1, +2 ... as far as they exist. */
 static int target(const struct plan *plan, int i) {
   const int distance = i / 2 + 1;
   return (plan->rank + (i % 2 == 0 ? distance : plan->ranks - distance)) % plan->ranks;
 }
 
-/* Who sends to us at that moment: else pair, which waits for one at a time, waits in a ring. */
+/* Returns the rank that sends to us at that moment. Otherwise pair, which waits for one message at a time, would wait
+ * in a ring. */
 static int source(const struct plan *plan, int i) {
   return (2 * plan->rank + plan->ranks - target(plan, i)) % plan->ranks;
 }
@@ -101,7 +104,7 @@ static void empty_caches(const struct plan *plan) {
   for (size_t i = 0; plan->cache != NULL && i < CACHE; i += 64) ++plan->cache[i];
 }
 
-/* Seconds of the timed part of one iteration. */
+/* Returns the seconds of the timed part of one iteration. */
 static double iterate(struct plan *plan) {
   const int preposted = strcmp(plan->pattern, "prepost") == 0;
   if (preposted) post_all(plan);
@@ -119,7 +122,7 @@ static double iterate(struct plan *plan) {
   return MPI_Wtime() - begin;
 }
 
-/* The slowest rank's time counts: a sender alone may have its messages in a buffer only. */
+/* Measures a batch. The slowest rank's time counts, because a sender alone may only have buffered its messages. */
 static double sample(struct plan *plan) {
   double own = 0, slowest = 0;
   for (int i = 0; i < plan->iterations; ++i) own += iterate(plan);
@@ -145,7 +148,7 @@ static void set_up(struct plan *plan) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   plan->peers = plan->ranks - 1 < PEERS ? plan->ranks - 1 : PEERS;
-  if (plan->peers < plan->ranks - 1 && plan->peers % 2 != 0) --plan->peers; /* as many at + as at - */
+  if (plan->peers < plan->ranks - 1 && plan->peers % 2 != 0) --plan->peers; /* equally many at + and at - */
   plan->out = memory((size_t)plan->peers * MESSAGES * (size_t)plan->size);
   plan->in = memory((size_t)plan->peers * MESSAGES * (size_t)plan->size);
   plan->requests = memory((size_t)plan->peers * 2 * MESSAGES * sizeof *plan->requests);

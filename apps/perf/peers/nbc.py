@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Non-blocking collectives beside computation: Canelé beside other MPIs, interleaved.
 
-Who: people, and the performance pages. Threads: one; one job at a time.
-Surprise: all contenders run the same source, ../nbc, and compute on the same cores; each is compared with itself alone
-there, so a library that is slow alone may look well: its own times stand beside its ratios.
+Runs one job at a time. All contenders run one source, ../nbc, and compute on the same cores. Each is compared with
+itself alone there, so a library that is slow alone may look good. Its own times are therefore printed next to its
+ratios.
 
-A case (operation, time wanted) is a job of each contender in turn, A B C A B C; figures are medians over the rounds,
-with the least and the largest r_overhead. What the figures mean: canele-perf nbc --help, whose other options are passed
-on. By default the two ranks compute on core 0, and progress threads, where there are any, have core 1.
+For each case (operation, time wanted), the contenders take turns: A B C A B C ... Figures are medians over the rounds,
+with the least and the largest r_overhead. canele-perf nbc --help explains the figures, and its other options are passed
+on. By default the two ranks compute on core 0, and progress threads, if there are any, have core 1.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import run
 from progress import run_rounds
 
 OPERATIONS = "bcast,reduce,allreduce,allgather,alltoall"
-# Who: (library, configuration, environment).
+# Contender: (library, configuration, environment).
 CONTENDERS = {
     "canele": ("canele", "dedicated", {}),
     "canele-none": ("canele", "none", {}),
@@ -35,7 +35,7 @@ SOURCES = ["options", "layout", "metrics", "operation", "work", "bare", "solo", 
 
 
 def build(options, library):
-    """../nbc on that MPI, once; None and the reason if it cannot be built."""
+    """Builds ../nbc on that MPI, once. Returns None and the reason if it cannot be built."""
     perf = run.HERE.parent
     files = [run.HERE / "mpi_nbc.cpp", perf / "progress" / "report.cpp",
              *(perf / "nbc" / f"{name}.cpp" for name in SOURCES)]
@@ -43,7 +43,7 @@ def build(options, library):
 
 
 def launch_of(options, library):
-    """Command before the program, and environment."""
+    """Returns the command before the program, and the environment."""
     count = ["-n", str(options.ranks)]
     if library == "canele-mpi":
         return [run.find_tool(options.prefix, "canele-run"), *count], {"CANELE_DRIVERS": options.driver,
@@ -55,7 +55,7 @@ def launch_of(options, library):
 
 
 def make_contender(options, name):
-    """One of CONTENDERS; None and the reason if it is not there."""
+    """Returns one of CONTENDERS; None and the reason if it is not available."""
     library, configuration, environment = CONTENDERS[name]
     if library == "canele":
         program = run.find_tool(options.prefix, "canele-perf")
@@ -82,7 +82,7 @@ def make_contender(options, name):
 
 
 def summarise(options, contenders):
-    """A row for each case and contender: medians over the rounds."""
+    """Returns a row for each case and contender: medians over the rounds."""
     rows = []
     for case in options.cases:
         for contender in contenders:
@@ -98,7 +98,7 @@ def summarise(options, contenders):
 
 
 def print_report(options, rows):
-    """A table, or JSON."""
+    """Prints a table, or JSON."""
     if options.json:
         about = {key: getattr(options, key) for key in ("driver", "ranks", "cores", "worker_core", "rounds")}
         print(json.dumps({**about, "rows": rows}, indent=2))
@@ -117,7 +117,7 @@ def print_report(options, rows):
 
 
 def parse_arguments():
-    """The command line; options that are not known here go to the programs."""
+    """Parses the command line. Unknown options go to the programs."""
     parser = argparse.ArgumentParser(description="Non-blocking collectives beside other MPIs, interleaved.",
                                      epilog="Other options go to the programs: see canele-perf nbc --help.")
     parser.add_argument("--driver", choices=["shm", "tcp"], default="shm")
@@ -145,7 +145,7 @@ def parse_arguments():
 
 
 def measure(options):
-    """Builds, runs, reports. Exit code 1 if a wanted contender failed in its run."""
+    """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
     contenders = run.gather((name, make_contender(options, name)) for name in options.contenders)
     if not contenders:
         print("nbc.py: nobody is left to compare", file=sys.stderr)
@@ -156,7 +156,7 @@ def measure(options):
 
 
 def main():
-    """In a directory that lasts as long as it has to."""
+    """Measures, in a temporary directory unless --work names one."""
     options = parse_arguments()
     if options.work:
         os.makedirs(options.work, exist_ok=True)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The benchmarks of UCX (ucx_perftest, Debian: ucx-utils) and of libfabric (fi_pingpong, Debian: libfabric-bin).
 
-Who: compare.py. Threads: one; one pair of processes at a time.
-Surprise: they are a server and a client without a launcher, and give one sample a job: the mean over its messages.
-They are beside us what a library costs without an MPI on top.
+Used by compare.py. Runs one pair of processes at a time. The programs are a server and a client without a launcher, and
+give one sample per job: the mean over its messages. They show the cost of a library without an MPI on top.
 """
 
 import os
@@ -22,14 +21,14 @@ MESSAGES = 20  # batches' worth of messages in a job
 
 
 def free_port():
-    """A port that nobody listens on at this moment."""
+    """Returns a port that no process listens on at this moment."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
 
 
 def listens(port):
-    """Whether somebody listens on that port: a state of 0A in the kernel's table."""
+    """Tells whether a process listens on that port: a state of 0A in the kernel's table."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
             with open(table, encoding="ascii") as lines:
@@ -49,11 +48,11 @@ class Pair(Contender):
         self.options, self.program = options, program
 
     def words(self, case, port=0, client=False):
-        """The command of one side."""
+        """Returns the command of one side."""
         raise NotImplementedError
 
     def start(self, case, port, client):
-        """One side, on its core."""
+        """Starts one side, on its core."""
         core = self.options.cores[1 if client else 0]
         environment = {**os.environ, **self.environment, "UCX_TLS": UCX_TLS[case.driver]}
         return subprocess.Popen(self.words(case, port, client), env=environment, text=True, stdin=subprocess.DEVNULL,
@@ -85,12 +84,14 @@ class Pair(Contender):
         return [self.sample(case, text)]
 
     def sample(self, case, text):
-        """The sample in what the client printed."""
+        """Returns the sample in what the client printed."""
         raise NotImplementedError
 
 
 class UcxPerftest(Pair):
-    """Tagged messages: latency is half a ping-pong; bandwidth and rate with as many in flight as the others have."""
+    """Tagged messages: latency is half a ping-pong; bandwidth and rate with as many messages in flight as the others
+    have.
+    """
 
     def takes(self, case):
         return case.benchmark in UCX_TEST and case.what == "bytes"
@@ -124,7 +125,7 @@ class FiPingpong(Pair):
 
 
 def ucx_sample(benchmark, text):
-    """us, MB/s or messages/s over the whole job: ucx_perftest calls 1,048,576 bytes a MB."""
+    """Returns us, MB/s or messages/s over the whole job. A MB of ucx_perftest has 1,048,576 bytes."""
     header, values = [line.split(",") for line in text.splitlines() if "," in line][-2:]
     row = dict(zip(header, values))
     if benchmark == "latency":
@@ -133,13 +134,13 @@ def ucx_sample(benchmark, text):
 
 
 def fabric_sample(text):
-    """us of a transfer one way."""
+    """Returns the us of a transfer one way."""
     header, values = [line.split() for line in text.splitlines() if line.strip()][-2:]
     return float(dict(zip(header, values))["usec/xfer"])
 
 
 def find_pairs(options):
-    """[(contender or None, why not)] of both programs."""
+    """Returns [(contender or None, reason)] of both programs."""
     found = []
     for name, program, kind, package in (("ucx_perftest", "ucx_perftest", UcxPerftest, "ucx-utils"),
                                          ("fi_pingpong", "fi_pingpong", FiPingpong, "libfabric-bin")):

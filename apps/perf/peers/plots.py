@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plots of compare.py's result: latency, bandwidth, rate, matching, Sandia's patterns, broadcast, overlap, threads.
 
-Who: compare.py; by itself: plots.py RESULT.json DIRECTORY. Threads: none.
-Surprise: it runs in a Python of its own, the first that has matplotlib: Debian's package serves /usr/bin/python3 only,
-which need not be the one in PATH. Everything else works without it.
+Used by compare.py, or alone: plots.py RESULT.json DIRECTORY. It runs in a Python of its own, the first one that has
+matplotlib. Debian's package serves /usr/bin/python3 only, which need not be the one in PATH. Everything else works
+without it.
 """
 
 import json
@@ -21,7 +21,7 @@ LOGARITHMIC = ("latency", "rate", "match", "broadcast", "threads")
 
 
 def find_python():
-    """A Python with matplotlib; None if there is none."""
+    """Returns a Python with matplotlib; None if there is none."""
     for python in (sys.executable, "/usr/bin/python3"):
         try:
             if subprocess.run([python, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0:
@@ -32,12 +32,12 @@ def find_python():
 
 
 def missing():
-    """Why there can be no plots; empty: there can."""
+    """Returns why there can be no plots, or an empty string."""
     return "" if find_python() else "Python's matplotlib is not installed (Debian: python3-matplotlib)"
 
 
 def write(result, directory):
-    """Plots of a result; the paths of all that was written."""
+    """Draws the plots of a result. Returns the paths of all files written."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(result, file)
         file.flush()
@@ -47,7 +47,7 @@ def write(result, directory):
 
 
 def families(result):
-    """{family: [(row, {contender: Figure})]}."""
+    """Returns {family: [(row, {contender: Figure})]}."""
     named, found = {row.key: row for row in rows.ROWS}, {}
     for key, records in report.by_row(result).items():
         values = {name: figures.pooled(figures.undisturbed(own)) for name, own in records.items()}
@@ -56,12 +56,13 @@ def families(result):
 
 
 def tick(row):
-    """What stands below a row's bars."""
+    """Returns the label below a row's bars."""
     return row.key.rpartition("-")[2]
 
 
 def draw_family(axes, family, points, names):
-    """Groups of bars, one for each row, with p10 to p90 as whiskers; a contender keeps its colour in all plots."""
+    """Draws groups of bars, one for each row, with p10 to p90 as whiskers. A contender keeps its colour in all plots.
+    """
     width = 0.8 / max(1, len(names))
     for index, name in enumerate(names):
         places = [(place, values[name]) for place, (_, values) in enumerate(points) if name in values]
@@ -84,7 +85,7 @@ def draw_family(axes, family, points, names):
 
 
 def draw(result, directory):
-    """The paths of all that was written."""
+    """Draws all plots. Returns the paths of all files written."""
     import matplotlib  # pylint: disable=import-outside-toplevel
     matplotlib.use("Agg")
     from matplotlib import pyplot  # pylint: disable=import-outside-toplevel

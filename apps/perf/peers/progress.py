@@ -3,13 +3,12 @@
 """Progress of Canelé beside that of other MPIs, interleaved: overlap, threads, overload, availability, alltoall,
 silence.
 
-Who: people, and the performance pages. Threads: one; one job at a time.
-Surprise: all contenders run the same source, ../progress, on their own calls (link_canele.hpp, link_mpi.hpp), and take
-the same options: those of `canele-perf <benchmark> --help`, which also says what the figures mean.
+Runs one job at a time. All contenders run one source, ../progress, on their own calls (link_canele.hpp, link_mpi.hpp).
+They take the options of `canele-perf <benchmark> --help`, which also explains the figures.
 
-A case (one size, side, number of threads ...) is a job of each contender in turn, A B C A B C; figures are medians over
-the rounds, with the least and the largest. The last column compares the first contender's main figure with the best
-of the others. Open MPI yields when idle where that is its better setting: with threads, and with more ranks than cores.
+For each case (one size, side, number of threads), the contenders take turns: A B C A B C ... Figures are medians over
+the rounds, with the least and the largest. The last column compares the first contender's main figure with the best of
+the others. Open MPI yields when idle where that is its better setting: with threads, and with more ranks than cores.
 """
 
 import argparse
@@ -33,12 +32,12 @@ CASES = {
     "alltoall": {"size": "8,64k"},
     "silence": {"seconds": "1"},
 }
-MANY = ("alltoall", "silence")  # with as many ranks as are wanted
+MANY = ("alltoall", "silence")  # with any number of ranks
 CONTENDERS = ["canele", "canele-mpi", "openmpi", "mpich"]
 
 
 def launch_of(options, name, extra):
-    """Command before the program, environment; `extra`: what chooses the way of the bytes."""
+    """Returns the command before the program. `extra`: launcher options that select the transport."""
     count = ["-n", str(options.ranks)]
     if name == "canele-mpi":
         return [run.find_tool(options.prefix, "canele-run"), *count]
@@ -49,7 +48,7 @@ def launch_of(options, name, extra):
 
 
 def make_contender(options, name):
-    """One of CONTENDERS; None and the reason if it is not there."""
+    """Returns one of CONTENDERS; None and the reason if it is not available."""
     if name == "canele":
         program = run.find_tool(options.prefix, "canele-perf")
         if program is None:
@@ -74,7 +73,9 @@ def make_contender(options, name):
 
 
 def run_rounds(options, contenders):
-    """A B C A B C ...; who fails in a case is named, and is not asked for that case again. How many have failed."""
+    """Runs A B C A B C ... A contender that fails in a case is named, and not measured in that case again. Returns how
+    many have failed.
+    """
     failed = set()
     for number in range(options.rounds):
         for case, contender in itertools.product(options.cases, contenders):
@@ -90,7 +91,9 @@ def run_rounds(options, contenders):
 
 
 def summarise(options, contenders):
-    """Rows of the report: of each case and contender every figure's median, least and largest over the rounds."""
+    """Returns the rows of the report: of each case and contender every figure's median, least and largest over the
+    rounds.
+    """
     rows = []
     for case in options.cases:
         name, more_is_better = MAIN[dict(case).get("pattern", options.benchmark)]
@@ -109,7 +112,7 @@ def summarise(options, contenders):
 
 
 def print_report(options, rows):
-    """A table for each case, or JSON."""
+    """Prints a table for each case, or JSON."""
     if options.json:
         about = {key: getattr(options, key) for key in ("benchmark", "driver", "ranks", "rounds")}
         print(json.dumps({**about, "rows": rows}, indent=2))
@@ -127,7 +130,7 @@ def print_report(options, rows):
 
 
 def parse_arguments():
-    """The command line; options that are not known here go to the programs."""
+    """Parses the command line. Unknown options go to the programs."""
     parser = argparse.ArgumentParser(description="Progress of Canelé beside other MPIs, interleaved.",
                                      epilog="Other options go to the programs: see canele-perf <benchmark> --help.")
     parser.add_argument("benchmark", choices=sorted(CASES))
@@ -160,7 +163,7 @@ def parse_arguments():
 
 
 def main():
-    """Builds, runs, reports. Exit code 1 if a wanted contender failed in its run."""
+    """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
     options = parse_arguments()
     with tempfile.TemporaryDirectory(prefix="canele-peers-") as options.work:
         contenders = run.gather((name, make_contender(options, name)) for name in options.contenders)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The report of compare.py: every figure, then the rows with their verdicts, those behind as plainly as those ahead.
 
-Who: compare.py. Threads: none.
-Surprise: "ahead" and "behind" are said of the best peer; a target may ask for more than being ahead, and is met or not.
+"ahead" and "behind" refer to the best peer. A target may ask for more than being ahead, and is met or not.
 """
 
 import figures
@@ -12,7 +11,7 @@ SHARED = 1.3
 
 
 def by_row(result):
-    """{key: {contender: its records}}, in the order of the rows."""
+    """Returns {key: {contender: its records}}, in the order of the rows."""
     found = {row.key: {} for row in rows.ROWS}
     for record in result["records"]:
         found[record["row"]].setdefault(record["contender"], []).append(record)
@@ -20,7 +19,7 @@ def by_row(result):
 
 
 def verdicts(result):
-    """For each row: its verdicts, by our native API and by our MPI functions; and the figures of all."""
+    """Returns for each row its verdicts, by our native API and by our MPI functions, and the figures of all."""
     named = {row.key: row for row in rows.ROWS}
     judged = []
     for key, records in by_row(result).items():
@@ -40,7 +39,7 @@ def verdicts(result):
 
 
 def beside_itself(row, records, who):
-    """What the worker changes: with it to without it."""
+    """Returns what the worker changes: the ratio with it to without it."""
     if figures.OURS not in records or who not in records:
         return None
     line = figures.judge(row.less, None, None, {who: records[who], "without": records[figures.OURS]}, who)
@@ -48,17 +47,17 @@ def beside_itself(row, records, who):
 
 
 def spread(figure, form="{:.2f}"):
-    """A ratio with its spread."""
+    """Returns a ratio with its spread."""
     return "" if figure is None else f"{form} ({form} to {form})".format(*figure)
 
 
 def number(value):
-    """Three digits that say something."""
+    """Returns a number with three significant digits."""
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def show_figures(result, judged):
-    """Medians, p10 and p90 of everybody."""
+    """Prints medians, p10 and p90 of all contenders."""
     print("\nFigures: median (p10 to p90)")
     for row in judged:
         print(f"{row['label']} [{row['unit']}]")
@@ -71,19 +70,19 @@ def show_figures(result, judged):
 
 
 def target_words(less, target, met):
-    """What was wanted and whether it is there."""
+    """Returns the target and whether it is met."""
     if target is None or met is None:
         return ""
     return f"{bound(less, target)} {'met' if met else 'MISSED'}"
 
 
 def bound(less, target):
-    """At most, or at least."""
+    """Returns "<= target" or ">= target"."""
     return f"{'<=' if less else '>='} {target:.2f}"
 
 
 def show_verdicts(judged):
-    """The last table."""
+    """Prints the last table."""
     print(f"\n{'':<33} {'by':<12} {'ours':>8} {'':<9} {'best peer':>9} {'which':<15} {'to it (spread)':<23} "
           f"{'target':<15} {'':<7} to the floor (spread), target")
     for row in judged:
@@ -99,7 +98,7 @@ def show_verdicts(judged):
 
 
 def show_missed(judged):
-    """What stands in the way of each target that is missed: the floor, and a bare engine, measured in the same run."""
+    """Prints what stands in the way of each missed target: the floor, and a bare engine, measured in the same run."""
     missed = [(row, line) for row in judged for line in row["verdicts"] if False in (line["met"], line["floor_met"])]
     if missed:
         print("\nMissed, and what stands in the way (medians; ratios round by round)")
@@ -118,13 +117,13 @@ def show_missed(judged):
 
 
 def bare_words(line):
-    """How a bare engine itself would stand."""
+    """Returns how a bare engine itself compares."""
     to = [(name, line.get(f"bare_to_{key}")) for name, key in (("the best peer", "best"), ("the floor", "floor"))]
     return "".join(f"; it is {spread(value)} of {name}" for name, value in to if value)
 
 
 def show(result, judged):
-    """On the terminal."""
+    """Prints the report on the terminal."""
     about = result["machine"]
     print(f"{about['processor']}, {about['cores']} cores, ranks on {about['pinned']}, Linux {about['kernel']}; "
           f"{result['rounds']} rounds of {result['batches']} batches")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rows of the comparison: what is measured, and what Canelé wants to reach there.
+"""The rows of the comparison: what is measured, and the targets of Canelé.
 
-Who: compare.py, report.py, plots.py. Threads: none.
-Surprise: a target is a ratio, ours to the best peer's of the same run: below one for times, above one for rates. Our
-MPI functions may cost a tenth more (`mpi`), and are judged in those rows only. Rows without a target are for the plots.
+Used by compare.py, report.py and plots.py. A target is a ratio, ours divided by the best peer's of the same run: below
+one for times, above one for rates. Our MPI functions may cost a tenth more. They are judged only in rows with `mpi`.
+Rows without a target are for the plots.
 """
 
 import typing
@@ -29,29 +29,29 @@ class Row(typing.NamedTuple):
 
     @property
     def unit(self):
-        """(its name, what a sample is multiplied by to get there)."""
+        """Returns (name of the unit, factor from a sample to it)."""
         if self.case.benchmark == "threads":
             return ("us", 1) if self.less else ("M/s", 1e-6)
         return UNITS[self.case.benchmark]
 
     @property
     def family(self):
-        """What one plot shows."""
+        """Returns the name of the plot to which the row belongs."""
         return self.key.rpartition("-")[0]
 
     def target_of(self, who):
-        """The target of our native API, or of our MPI functions."""
+        """Returns the target of our native API, or of our MPI functions."""
         if self.target is None or who == "canele":
             return self.target
         return self.target * MPI_COST if self.less else self.target / MPI_COST
 
     def floor_target_of(self, who):
-        """The same, of the ratio to the floor; floors have targets in times only."""
+        """Returns the target of the ratio to the floor. Floors have targets in times only."""
         return self.floor_target if self.floor_target is None or who == "canele" else self.floor_target * MPI_COST
 
 
 def size_name(size):
-    """8, 64k, 4M."""
+    """Returns 8, 64k, 4M."""
     for unit, letter in ((1 << 20, "M"), (1 << 10, "k")):
         if size >= unit and size % unit == 0:
             return f"{size // unit}{letter}"
@@ -59,20 +59,20 @@ def size_name(size):
 
 
 def bytes_name(size):
-    """8 B, 64 KiB, 4 MiB."""
+    """Returns 8 B, 64 KiB, 4 MiB."""
     name = size_name(size)
     return f"{name[:-1]} {name[-1].upper()}iB" if name[-1] in "kM" else f"{name} B"
 
 
 def sized(driver, benchmark, targets, **more):
-    """Rows by size; {size: target}."""
+    """Returns rows by size; targets: {size: target}."""
     less = benchmark == "latency"
     return [Row(f"{driver}-{benchmark}-{size_name(size)}", f"{driver} {benchmark} {bytes_name(size)}",
                 Case(benchmark, driver, "bytes", size), less, target, **more) for size, target in targets.items()]
 
 
 def judged():
-    """The rows with targets."""
+    """Returns the rows with targets."""
     k, m = 1 << 10, 1 << 20
     rows = sized("shm", "latency", {8: 0.85}, floor_target=1.35, mpi=True)
     rows += sized("shm", "latency", {64: 0.8, k: 0.8, 4 * k: 0.8})
@@ -93,7 +93,7 @@ def judged():
 
 
 def others():
-    """Rows for the plots, and to know."""
+    """Returns rows for the plots and for information."""
     rows = [Row(f"sandia-{pattern}", f"Sandia's rate 8 B, {pattern}", Case("sandia", "shm", pattern, 8), False)
             for pattern in ("single", "pair", "prepost", "allstart", "cold")]
     rows += [Row(f"broadcast-{size_name(size)}", f"shm broadcast to 3, {bytes_name(size)}",
@@ -109,7 +109,7 @@ ROWS = judged() + others()
 
 
 def choose(only, quick):
-    """The rows whose key begins as one of `only` says, or all; ValueError names what is unknown."""
+    """Returns the rows whose key begins with one of `only`, or all. Raises ValueError, which names what is unknown."""
     if not only:
         return [row for row in ROWS if row.key in QUICK] if quick else ROWS
     unknown = [word for word in only if not any(row.key.startswith(word) for row in ROWS)]

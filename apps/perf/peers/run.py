@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Canelé beside other MPIs: the same measurement, interleaved, on the same two cores.
 
-Who: people, and the performance pages. Threads: one; one job at a time.
-Surprise: contenders run A B C A B C ..., a short run each, so that slow drifts of the machine hit all of them.
+Runs one job at a time. Contenders run A B C A B C ..., a short run each, so that slow drifts of the machine affect all
+of them.
 
-Contenders: canele (canele-perf), canele-mpi (canele-mpicc), openmpi (mpicc.openmpi), openmpi-ucx (the same on UCX),
-mpich (mpicc.mpich); those that are not installed are named and left out. Figures: median, 10th and 90th percentile over
-all batches of all rounds; the ratio is to the first contender's median.
+Contenders: canele (canele-perf), canele-mpi (canele-mpicc), openmpi (mpicc.openmpi), openmpi-ucx (Open MPI on UCX),
+mpich (mpicc.mpich). Those that are not installed are named and left out. Figures: median, 10th and 90th percentile over
+all batches of all rounds. The ratio is to the first contender's median.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 import broadcast
-# Some of these are names that the other comparisons take from here.
+# The other comparisons import some of these names from here.
 from contenders import (CONTENDERS, HERE, MPICH_DRIVER, OPENMPI_DRIVER, OPENMPI_LAUNCH, OPENMPI_YIELD, SEED, Case,
                         Contender, build, build_cpp, build_progress, cpp_compilers, find_libraries, find_tool, gather,
                         make_canele, make_mpi, run_job)
@@ -30,14 +30,14 @@ ORDERS = ["in-order", "reverse", "shuffled"]
 
 
 def find_contenders(options):
-    """All that are wanted and present; says which are not, and why."""
+    """Returns all contenders that are wanted and available. Prints which ones are not, and why."""
     source = "mpi_match" if options.benchmark == "match" else "mpi_perf"
     return gather((name, make_canele(options) if name == "canele" else make_mpi(options, name, [source]))
                   for name in options.contenders)
 
 
 def run_rounds(contenders, options):
-    """A B C A B C ...; a contender that fails is named and taken out."""
+    """Runs A B C A B C ... A contender that fails is named and removed."""
     for number in range(options.rounds):
         for case in options.cases:
             for contender in list(contenders):
@@ -50,7 +50,7 @@ def run_rounds(contenders, options):
 
 
 def summarise(contenders, options):
-    """Rows of the report: one per case and contender."""
+    """Returns the rows of the report: one per case and contender."""
     rows = []
     for case in options.cases:
         first = quantile(contenders[0].samples[case], 0.5)
@@ -64,7 +64,7 @@ def summarise(contenders, options):
 
 
 def print_report(rows, options):
-    """A table, or JSON."""
+    """Prints a table, or JSON."""
     about = {"benchmark": options.benchmark, "unit": UNITS[options.benchmark], "driver": options.driver or "default",
              "cores": options.cores, "rounds": options.rounds, "batches": options.batches}
     if options.benchmark == "match":
@@ -82,7 +82,7 @@ def print_report(rows, options):
 
 
 def parse_arguments():
-    """The command line; ends with a message if it makes no sense here."""
+    """Parses the command line. Ends with a message if it is malformed."""
     parser = argparse.ArgumentParser(description="Canelé beside other MPIs, interleaved, on the same two cores.")
     parser.add_argument("benchmark", choices=sorted(UNITS))
     parser.add_argument("--driver", choices=["shm", "tcp"], help="way of the bytes (default: each one's own choice)")
@@ -124,7 +124,7 @@ def parse_arguments():
 
 
 def compare_broadcasts(options):
-    """Exit code 1 if a job of ours has failed."""
+    """Compares broadcasts. Returns exit code 1 if a job of ours has failed."""
     failed = False
     if options.load:
         points = broadcast.load(options.load)
@@ -136,7 +136,7 @@ def compare_broadcasts(options):
 
 
 def main():
-    """Builds, runs, reports. Exit code 1 if a wanted contender failed in its run."""
+    """Builds, runs, reports. Returns exit code 1 if a wanted contender failed in its run."""
     options = parse_arguments()
     if options.benchmark == "broadcast":
         return compare_broadcasts(options)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""StarPU's Cholesky (its example mpi_cholesky), or its benchmarks of communication (--bench), on Canelé and on Open
-MPI, the same StarPU, interleaved.
+"""StarPU's Cholesky (its example mpi_cholesky), or its communication benchmarks (--bench), on Canelé and on Open MPI,
+interleaved.
 
-Who: people, and the performance pages. Threads: one; one job at a time.
-Surprise: each process has as many StarPU workers as it has cores, one at least, and nothing is bound: with more threads
-than cores, and StarPU's own thread for communication beside them, binding by StarPU puts all processes on one core.
+Both use one version of StarPU. Runs one job at a time. Each process has as many StarPU workers as it has cores, at
+least one, and no thread is bound. With more threads than cores, and StarPU's communication thread in addition, binding
+by StarPU would put all processes on one core.
 
 The two StarPUs are what `tests/starpu/build-starpu.sh --canele PREFIX` and `... --openmpi` leave. Open MPI runs with
 mpi_yield_when_idle, its best setting here; with --bench both with it and without. Figures: GFlop/s, median, least and
-most over the rounds; the last columns are the ratio to Open MPI, and to one process that has all cores.
+most over the rounds. The last columns are the ratio to Open MPI, and to one process that has all cores.
 """
 
 import argparse
@@ -29,7 +29,7 @@ OPENMPI_LINKS = {"shm": "self,vader", "tcp": "self,tcp"}
 
 
 def make_contender(options, name):
-    """One of canele, openmpi, with --bench also openmpi-yields; None and why not."""
+    """Returns one of canele, openmpi, with --bench also openmpi-yields; None and the reason."""
     starpu = pathlib.Path(options.starpu[name]).resolve()
     program = starpu / PROGRAM
     if not options.bench and not program.exists():
@@ -46,7 +46,7 @@ def make_contender(options, name):
         yields = [] if options.bench and name == "openmpi" else run.OPENMPI_YIELD
         start = [*run.OPENMPI_LAUNCH, *yields, "--mca", "pml", "ob1", "--mca", "btl", OPENMPI_LINKS[options.driver]]
         environment = {}
-    if options.bench:  # with StarPU 1.4 and NOBIND its nmad part ends in an assertion: it asks for the place of PU -1
+    if options.bench:  # with StarPU 1.4 and NOBIND its nmad part fails an assertion: it asks for the place of PU -1
         start = [*(word for word in start if word not in ("--bind-to", "none")), "--bind-to", "core"]
     else:
         environment |= {"STARPU_WORKERS_NOBIND": "1", "STARPU_MPI_NOBIND": "1"}
@@ -65,7 +65,7 @@ def make_contender(options, name):
 
 
 def speed(text):
-    """What the program printed, GFlop/s, as the one sample of a run."""
+    """Returns the GFlop/s that the program printed, as the one sample of a run."""
     found = re.search(r"Synthetic GFlops : *([0-9.]+)", text)
     if found is None:
         raise RuntimeError(f"no GFlop/s in what mpi_cholesky printed:\n{text}")
@@ -73,7 +73,7 @@ def speed(text):
 
 
 def summarise(options, contenders):
-    """Rows by processes and size: the figures of each contender, and the ratios of the first one's median."""
+    """Returns rows by processes and size: the figures of each contender, and the ratios of the first one's median."""
     def median(contender, case):
         samples = contender.samples.get(case)
         return run.quantile(samples, 0.5) if samples else None
@@ -92,7 +92,7 @@ def summarise(options, contenders):
 
 
 def print_report(options, rows):
-    """A table, or JSON."""
+    """Prints a table, or JSON."""
     if options.json:
         about = {key: getattr(options, key) for key in ("driver", "rounds", "block")}
         print(json.dumps({**about, "rows": rows}, indent=2))
@@ -109,14 +109,14 @@ def print_report(options, rows):
 
 
 def numbers(text):
-    """A list of positive numbers, as "1,2,4"."""
+    """Parses a list of positive numbers, such as "1,2,4"."""
     if not re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*)*", text):
         raise argparse.ArgumentTypeError(f"wants numbers such as 1,2,4; not '{text}'")
     return [int(word) for word in text.split(",")]
 
 
 def parse_arguments():
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description="StarPU's Cholesky on Canelé and on Open MPI, interleaved.")
     parser.add_argument("--canele", default=str(ROOT / "build/starpu/canele"), help="StarPU's build tree on Canelé")
     parser.add_argument("--openmpi", default=str(ROOT / "build/starpu/openmpi"), help="the same on Open MPI")
@@ -145,7 +145,7 @@ def parse_arguments():
 
 
 def main():
-    """Runs, reports. Exit code 1 if a run failed, or nobody can."""
+    """Runs, reports. Returns exit code 1 if a run failed, or no contender is available."""
     options = parse_arguments()
     contenders = run.gather((name, make_contender(options, name)) for name in options.starpu)
     if options.bench and contenders:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""StarPU's own benchmarks of communication, sendrecv_bench and burst, on Canelé and on Open MPI, interleaved.
+"""StarPU's own communication benchmarks, sendrecv_bench and burst, on Canelé and on Open MPI, interleaved.
 
-Who: starpu.py --bench. Threads: one; one job at a time.
-Surprise: each process has one core, which StarPU's thread for communication, its one worker and the main thread share.
-Both programs came with StarPU 1.4 (`build-starpu.sh --suite forky`). sendrecv_bench is built once more with sizes of
-our own, since a StarPU for tests ends at 64 bytes, and one for users sends 10,000 of each size; and with more messages
-of the long sizes, whose first ones take the time of new pages. It runs without -p, its own proposal to pause the
-workers: it then waits for ever for tasks that fill its buffers (StarPU 1.4.10, on any MPI).
-Of a burst StarPU tells the time, the slower rank's counts; else that between its first and its last line.
+Called by starpu.py --bench. Runs one job at a time. Each process has one core, which StarPU's communication thread, its
+one worker and the main thread share. Both programs came with StarPU 1.4 (`build-starpu.sh --suite forky`).
 
-A burst is four phases of messages of 400 KB with priorities: both ways, one way, the other, both in two halves.
+sendrecv_bench is built once more with sizes of our own. A StarPU for tests ends at 64 bytes, and one for users sends
+10,000 of each size. Our build also sends more messages of the long sizes, whose first ones take the time of new pages.
+It runs without -p, its own option to pause the workers. With -p it waits for ever for tasks that fill its buffers
+(StarPU 1.4.10, on any MPI).
+
+For a burst the figure is the time that StarPU prints; the slower rank counts. Otherwise it is the time between the
+first and the last line. A burst is four phases of messages of 400 KB with priorities: both ways, one way, the other,
+both in two halves.
 """
 
 import json
@@ -28,17 +30,17 @@ PROGRAMS = ("sendrecv_bench", "burst")
 SIZES = (1, 16, 64, 1024, 4096, 65536, 1 << 18, 1 << 20, 4 << 20)
 REQUESTS = 50  # of each kind in each phase of a burst
 LOOPS, MOST_BYTES = 200, 16 << 20  # of sendrecv_bench: messages of each size, and the longest
-MOST_DATA = 128 << 20  # of each size in all: 32 messages of 4 MiB
+MOST_DATA = 128 << 20  # of each size in total: 32 messages of 4 MiB
 
 
 def variable(makefile, name):
-    """Its value in a Makefile that configure has made."""
+    """Returns the variable's value in a Makefile that configure has made."""
     found = re.search(rf"^{name} = (.*)$", makefile.read_text(encoding="utf-8"), re.MULTILINE)
     return found[1].strip() if found else ""
 
 
 def prepare(starpu):
-    """The two programs of a StarPU's build tree, {name: path}, and "" or why they are not there."""
+    """Returns the two programs of a StarPU's build tree, {name: path}, and "" or the reason why they are missing."""
     if not (starpu / FOLDER / "burst").exists():
         return {}, f"no {starpu / FOLDER / 'burst'}: tests/starpu/build-starpu.sh --suite forky builds it"
     makefile = starpu / "mpi/examples/Makefile"
@@ -72,7 +74,7 @@ def prepare(starpu):
 
 
 def sendrecv_times(text):
-    """{bytes: median us one way} of the table that sendrecv_bench prints; its header names the columns."""
+    """Returns {bytes: median us one way} of the table that sendrecv_bench prints. Its header names the columns."""
     header = next((line for line in text.splitlines() if line.startswith("#") and "median" in line), None)
     if header is None:
         raise RuntimeError(f"no table in what sendrecv_bench printed:\n{text}")
@@ -82,7 +84,7 @@ def sendrecv_times(text):
 
 
 def burst_time(lines):
-    """ms of all bursts, of (seconds, line) as they came."""
+    """Returns the ms of all bursts, from (seconds, line) pairs as they came."""
     told = [float(found[1]) for _, line in lines if (found := re.search(r"All bursts took (\d+) ms", line))]
     if told:
         return max(told)
@@ -93,7 +95,7 @@ def burst_time(lines):
 
 
 def measure_burst(contender, command, time_limit):
-    """[ms] of one job; its lines are read as they come."""
+    """Returns [ms] of one job. Reads its lines as they come."""
     start = time.monotonic()
     with subprocess.Popen(["timeout", str(time_limit), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           stdin=subprocess.DEVNULL, text=True) as job:
@@ -105,7 +107,7 @@ def measure_burst(contender, command, time_limit):
 
 
 def measure(contender, what, time_limit):
-    """The samples of a job, by row."""
+    """Returns the samples of a job, by row."""
     command = contender.command(what)
     if what == "burst":
         return {"burst": measure_burst(contender.name, command, time_limit)}
@@ -115,7 +117,9 @@ def measure(contender, what, time_limit):
 
 
 def summarise(samples):
-    """Rows: {contender: median, least, most}, and the best of the others over ours: above 1 where we are ahead."""
+    """Returns the rows: {contender: median, least, most}, and the best of the others divided by ours: above 1 if we are
+    ahead.
+    """
     rows = []
     for key, by_name in samples.items():
         values = {name: [figures.quantile(own, q) for q in (0.5, 0, 1)] for name, own in by_name.items()}
@@ -125,7 +129,7 @@ def summarise(samples):
 
 
 def print_report(options, rows):
-    """A table, or JSON."""
+    """Prints a table, or JSON."""
     if options.json:
         print(json.dumps({"driver": options.driver, "rounds": options.rounds, "rows": rows}, indent=2))
         return
@@ -140,7 +144,7 @@ def print_report(options, rows):
 
 
 def bench(options, contenders):
-    """A B C A B C ...; exit code 1 if a job failed."""
+    """Runs A B C A B C ... Returns exit code 1 if a job failed."""
     samples, failures = {}, 0
     for number in range(options.rounds):
         for what in options.bench.split(","):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All to all: what remains when more ranks than cores communicate. The figures: options.cpp.
+// All to all: the cost when more ranks than cores communicate. The figures: options.cpp.
 //
-// Who and threads: see benchmarks.hpp. Surprise: content is checked in every batch, in a round that is not timed.
+// Content is checked in every batch, in a round that is not timed.
 #include <algorithm>
 #include <cstring>
 
@@ -43,8 +43,8 @@ class AllToAll {
   }
 
  private:
-  /// A batch lasts some milliseconds, longer than a scheduler's tick, so that each has its share of what else runs. As
-  /// rank 0 finds, once the ranks are connected.
+  /// Returns the rounds of a batch, as rank 0 finds them after the ranks are connected. A batch lasts some
+  /// milliseconds, longer than a scheduler's tick, so that other load affects every batch alike.
   int rounds_of_a_batch() {
     constexpr double batch_us = 5000;
     constexpr int least = 50, most = 10'000;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Availability: post, work, wait; what the host pays for a message. The figures: options.cpp.
+// Availability: post, work, wait. Measures what the host pays for a message. The figures: options.cpp.
 //
-// Who and threads: see benchmarks.hpp.
-// Surprise: the other rank only waits, so what one side pays is seen alone.
+// The other rank only waits, so that the cost of one side is measured alone.
 #include "../statistics.hpp"
 #include "order.hpp"
 
 namespace canele::perf::progress {
 namespace {
 
-/// One case: this rank is looked at, the other one follows.
+/// One case: this rank is measured, and the other one follows.
 class Availability {
  public:
   Availability(Bench& bench, Orders& orders, std::uint64_t size, const std::string& side)
@@ -39,7 +38,7 @@ class Availability {
   }
 
  private:
-  /// Time of this rank, median.
+  /// Returns the time of this rank, median.
   double repeat() {
     last_.clear();
     for (int i = 0; i < bench_.options.batches; ++i) {

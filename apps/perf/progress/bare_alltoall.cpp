@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The round of alltoall without any library: a flag on a line of its own for each pair of ranks, and a yield while one
-// is missing. What is left of a round is the switches between ranks that share cores, and the lines that travel.
+// The round of alltoall without any library. There is a flag on a cache line of its own for each pair of ranks. A rank
+// yields while a flag is missing. What remains of a round is the switches between ranks that share cores, and the
+// transfer of the lines.
 //
-// Who: main of canele-perf, before any job is started. Threads: one in each of the processes that it forks.
-// Surprise: in the second row who misses only flags of other cores looks for them some time longer. Without that the
-//     cores run after each other, and switch once more than they need in every other round.
+// main of canele-perf calls it, before any job is started. Threads: one in each of the processes that it forks. In the
+// second row, a rank that misses only flags of other cores polls for them longer before it yields. Otherwise the cores
+// run one after the other, and switch once more than necessary in every other round.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -42,7 +43,7 @@ class Ranks {
     const std::size_t bytes = sizeof(Shared) + ranks_ * ranks_ * sizeof(Flag);
     void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) throw std::runtime_error("no memory for flags");
-    shared_ = static_cast<Shared*>(at);  // zero bytes are flags that nobody has raised
+    shared_ = static_cast<Shared*>(at);  // zero bytes are flags that have not been raised
   }
 
   void run() {
@@ -82,7 +83,7 @@ class Ranks {
       times.push_back(clock.us(clock.now() - begin) / options_.rounds);
     }
     shared_->switches += switches() - before;
-    round(rank);  // now all of them are there
+    round(rank);  // now all of them exist
     if (rank != 0) return;
     const double rounds = static_cast<double>(options_.batches) * options_.rounds * options_.ranks;
     Report(options_.json)

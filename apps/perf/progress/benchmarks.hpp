@@ -2,10 +2,9 @@
 //
 // The benchmarks of progress: each on two ranks of one host (alltoall, silence, clock: on many), through a Link.
 //
-// Who: run(), by main of canele-perf or of a peer's program, on both ranks. Threads: the main thread; they start
-// others. Surprise: only rank 0 decides and reports; rank 1 does what it is told (overlap, availability) or what the
-// options
-//     say (threads, overload).
+// run() calls them on all ranks, in canele-perf or in a peer's program. Threads: the main thread; they start others.
+// Only rank 0 decides and reports. Rank 1 does what rank 0 says (overlap, availability) or what the options say
+// (threads, overload).
 #pragma once
 
 #include "clock.hpp"
@@ -15,7 +14,7 @@
 
 namespace canele::perf::progress {
 
-/// What all of them get.
+/// Common input of all benchmarks.
 struct Bench {
   Link& link;
   const Clock& clock;
@@ -31,11 +30,11 @@ void overload(Bench& bench);
 void availability(Bench& bench);
 void alltoall(Bench& bench);
 void silence(Bench& bench);
-/// Starts its ranks itself. Throws std::runtime_error with what is wrong.
+/// Starts its ranks itself. Throws std::runtime_error with the reason.
 void bare_alltoall(const Options& options);
 void clocks(Bench& bench);
 
-/// Pins this thread and runs what options.benchmark names. Throws std::runtime_error with what is wrong.
+/// Pins this thread and runs the benchmark that options.benchmark names. Throws std::runtime_error with the reason.
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm);
 
 }  // namespace canele::perf::progress

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Clock: the processor's cycle counter, in microseconds; and the work that is computed beside communication.
+// Clock: the processor's cycle counter, in microseconds; and the work that is computed beside communication. Any
+// thread.
 //
-// Who: the benchmarks of progress. Threads: any.
-// Surprise: all ranks of a host read the same counter, so their dates compare; a machine whose counter is not constant
-//     gets the system's monotonic clock.
+// All ranks of a host read one counter, so their dates compare. On a machine whose counter is not constant, the
+// system's monotonic clock is used instead.
 #pragma once
 
 #include <sys/resource.h>
@@ -33,7 +33,7 @@ class Clock {
         duration<double, std::micro>(end.time - begin.time).count() / static_cast<double>(end.tick - begin.tick);
   }
 
-  /// Ticks since some date, the same one on all ranks of this host.
+  /// Returns the ticks since an arbitrary date, which is equal on all ranks of this host.
   std::uint64_t now() const {
 #if defined(__x86_64__)
     if (by_cycles_) return __rdtsc();
@@ -48,7 +48,8 @@ class Clock {
     std::uint64_t tick;
     std::chrono::steady_clock::time_point time;
   };
-  /// Both clocks at one moment: of several readings the quickest, since a thread may lose its core between them.
+  /// Reads both clocks at one moment: the quickest of several readings, because a thread may lose its core between
+  /// them.
   Both read_both() const {
     constexpr int tries = 20;
     Both best{};
@@ -79,16 +80,16 @@ class Clock {
   double us_per_tick_ = 0;
 };
 
-/// Work of a fixed size, in registers: no memory, no call.
+/// Performs work of a fixed size, in registers: no memory access, no call.
 inline void compute(std::uint64_t turns) {
   std::uint64_t x = 88172645463325252u;  // xorshift64 (Marsaglia, Journal of Statistical Software 8, 2003)
   for (; turns > 0; --turns) {
     x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-    asm volatile("" : "+r"(x));  // not to be computed ahead
+    asm volatile("" : "+r"(x));  // prevents computation at compile time
   }
 }
 
-/// Microseconds of one turn of compute(): the least of several tries, so that a disturbed one does not count.
+/// Returns the microseconds of one turn of compute(): the least of several tries, so that disturbed ones do not count.
 inline double us_per_turn(const Clock& clock) {
   constexpr std::uint64_t turns = 50'000;
   constexpr int tries = 50;
@@ -102,7 +103,7 @@ inline double us_per_turn(const Clock& clock) {
   return least;
 }
 
-/// Microseconds of processor that this process has used, all threads, user and system.
+/// Returns the microseconds of processor time that this process has used, all threads, user and system.
 inline double cpu_us() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The arithmetic of clock synchronisation. See clock_sync.hpp (who, threads, picture).
-// Surprise: dates are subtracted as integers before anything is computed with them: a double has no nanoseconds left
-//     after a hundred days.
+// The arithmetic of clock synchronisation.
+//
+// Dates are subtracted as integers before anything is computed with them, because a double has no nanoseconds left
+// after a hundred days.
 #include "clock_sync.hpp"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ double apart(Date a, Date b) { return static_cast<double>(a - b); }
 
 Offset offset_of(std::span<const Trip> trips, const Limits& limits) {
   assert(!trips.empty());
-  // Told for the middle of the quickest trip: the longer ago another one was, the less it says.
+  // The estimate holds for the middle of the quickest trip. The longer ago another trip was, the less it constrains it.
   const Trip& quickest = *std::min_element(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) {
     return a.received - a.sent < b.received - b.sent;
   });
@@ -33,7 +34,7 @@ Offset offset_of(std::span<const Trip> trips, const Limits& limits) {
   double least = std::numeric_limits<double>::lowest(), most = std::numeric_limits<double>::max();
   for (const Trip& trip : trips) {
     if (trip.received < trip.sent) throw std::runtime_error("a round trip ended before it began: the clock goes back");
-    // By then the offset may have been another one.
+    // By then the offset may have changed.
     const double moved =
         reading + limits.drift * std::max(std::abs(apart(trip.sent, at)), std::abs(apart(trip.received, at)));
     least = std::max(least, apart(trip.answered - trip.received, base) - moved);
@@ -66,7 +67,7 @@ double ClockLine::bound(Date local) const {
   if (first_.at == second_.at) return first_.bound + limits_.drift * std::abs(apart(local, first_.at)) + reading;
   const double since = apart(local, first_.at), until = apart(local, second_.at), span = since - until;
   const double of_ends = std::abs(until / span) * first_.bound + std::abs(since / span) * second_.bound;
-  // A curve of that curvature through both ends is not farther from the line than this.
+  // A curve of that curvature through both ends deviates from the line by at most this much.
   return of_ends + limits_.wander / 2 * std::abs(since * until) / second_ns + reading;
 }
 

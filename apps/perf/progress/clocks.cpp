@@ -3,10 +3,8 @@
 // Clock: how well all ranks know rank 0's clock, and how far apart they begin, by a barrier and by an agreed date. The
 // figures: options.cpp.
 //
-// Who and threads: see benchmarks.hpp.
-// Surprise: a date at which a rank began is told by interpolation, after the fact; the date at which it should begin
-// was
-//     found by extrapolation, so that the spread shows that error, too.
+// The date at which a rank began is computed by interpolation, after the fact. The date at which it should begin was
+// computed by extrapolation, so that the spread shows that error, too.
 //
 //   synchronise ── seconds ── synchronise ── barrier, date, barrier, date … ── synchronise
 //        a ───────────────────────▶ b ───────── ahead: a line through a and b ──────▶ c
@@ -28,7 +26,7 @@ namespace {
 constexpr int law_tag = 31, facts_tag = 32, dates_tag = 33;
 constexpr double us_in_ns = 1e3, s_in_ns = 1e9, one_ppm = 1e-6;
 
-/// What a rank has found out, in ns; errors are those known from the truth.
+/// What a rank has measured, in ns. Errors are those known from the truth.
 struct Facts {
   double offset = 0, drift = 0, drift_bound = 0;
   double bound = 0, error = 0;
@@ -106,7 +104,7 @@ class Clocks {
     return exits;
   }
 
-  /// What rank 0's clock shows when this one shows `local`.
+  /// Returns what rank 0's clock shows when this one shows `local`.
   Date truth(Date local) const { return reference_.at(local_.law().ticks_at(local)); }
   double error(Date found, Date local) const { return std::abs(static_cast<double>(found - truth(local))); }
 
@@ -137,7 +135,7 @@ class Clocks {
     return global;
   }
 
-  /// Rank 0: everybody's, and the report.
+  /// Gathers the facts of all ranks and prints the report. Rank 0 only.
   void gather(const Facts& own, const Exits& exits) {
     std::vector<Exits> all{exits};
     double bound = own.between_bound;

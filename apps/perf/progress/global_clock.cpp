@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Round trips, and starts at an agreed date. See global_clock.hpp (who, threads, and the surprise).
+// Round trips, and starts at an agreed date.
 #include "global_clock.hpp"
 
 namespace canele::perf::progress {

@@ -2,9 +2,8 @@
 //
 // Global clock: rank 0's clock on every rank, by messages, and starts at an agreed date.
 //
-// Who: benchmarks of progress, on all ranks in the same order. Threads: the main thread of each rank.
-// Surprise: on one host all read the same cycle counter, so the truth is known: a clock may be made wrong on purpose,
-//     and the error of what is found out about it be told.
+// All ranks call it in equal order. Threads: the main thread of each rank. On one host all ranks read one cycle
+// counter, so the truth is known. A clock may thus be made wrong on purpose, and the error of its estimate be measured.
 #pragma once
 
 #include <vector>
@@ -18,19 +17,19 @@ namespace canele::perf::progress {
 /// What a clock shows, as a function of the cycle counter.
 struct ClockLaw {
   std::uint64_t first = 0;  ///< ticks
-  Date begin = 0;           ///< shown then
+  Date begin = 0;           ///< shown at `first`
   double ns_per_tick = 1;
 
   Date at(std::uint64_t ticks) const {
     return begin + static_cast<Date>(ns_per_tick * static_cast<double>(ticks - first));
   }
-  /// The counter when it shows that; a date since `begin`.
+  /// Returns the counter at the time when the clock shows that date, which must not be before `begin`.
   std::uint64_t ticks_at(Date date) const {
     return first + static_cast<std::uint64_t>(static_cast<double>(date - begin) / ns_per_tick);
   }
 };
 
-/// This rank's clock: it shows `begin` when it is made, and runs fast by `drift` (100e-6: 100 ppm).
+/// This rank's clock. It shows `begin` when it is made, and runs fast by `drift` (100e-6: 100 ppm).
 class LocalClock {
  public:
   explicit LocalClock(const Clock& clock, Date begin = 0, double drift = 0)
@@ -49,12 +48,13 @@ class GlobalClock {
   GlobalClock(Link& link, const LocalClock& local, double margin_ns)
       : link_(link), local_(local), appointments_(margin_ns) {}
 
-  /// All ranks: so many round trips of each with rank 0, one rank after the other.
+  /// Makes so many round trips of each rank with rank 0, one rank after the other. All ranks call it.
   Offset synchronise(int trips);
-  /// All ranks begin at one date, by `line`. The local date at which this one began; see in_time().
+  /// Makes all ranks begin at one date, by `line`. Returns the local date at which this rank began; see in_time(). All
+  /// ranks call it.
   Date start(const ClockLine& line);
-  /// All ranks, after what was begun together: false if the word of the date came late to one of them, so that it does
-  /// not count. The next date lies farther ahead then.
+  /// Returns false if the date came late to a rank, so that the start does not count. The next date then lies farther
+  /// ahead. All ranks call it, after the work begun together.
   bool in_time();
 
   const Appointments& appointments() const { return appointments_; }

@@ -2,10 +2,9 @@
 //
 // Link: what the benchmarks of progress need of a communication library, so that one source measures all of them.
 //
-// Who: overlap, threads, overload, availability; built with canele-perf on our native API, with an MPI's compiler on
-//     that MPI (CANELE_PERF_MPI, by peers/progress.py).
-// Threads: isend, irecv, wait by any, if the link was made for threads.
-// Surprise: it is chosen when this is compiled, and in line: a call through it costs what the library's own call costs.
+// It is built with canele-perf on our native API, and with an MPI's compiler on that MPI (CANELE_PERF_MPI, by
+// peers/progress.py). Threads: any thread may call isend, irecv and wait, if the link was made for threads. It is
+// chosen at compile time, and inline: a call through it costs what the library's own call costs.
 #pragma once
 
 #ifdef CANELE_PERF_MPI
@@ -16,7 +15,7 @@
 
 namespace canele::perf::progress {
 
-/// A blocking send and receive, of those.
+/// Blocking send and receive.
 inline void send(Link& link, int to, int tag, const void* data, std::size_t size) {
   Link::Request request{};
   link.isend(to, tag, data, size, request);
@@ -27,7 +26,7 @@ inline void receive(Link& link, int from, int tag, void* data, std::size_t size)
   link.irecv(from, tag, data, size, request);
   link.wait(request);
 }
-/// What rank 0 has in `data`, for all others, who get it there. By all ranks.
+/// Copies rank 0's `data` to the `data` of all other ranks. All ranks call it.
 inline void tell_all(Link& link, int tag, void* data, std::size_t size) {
   if (link.rank() != 0) return receive(link, 0, tag, data, size);
   for (int rank = 1; rank < link.size(); ++rank) send(link, rank, tag, data, size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Link, by the native API. Who and threads: see link.hpp. Surprise: none of its calls allocates or looks anything up.
+// Link, by the native API. Threads: as in link.hpp. No call allocates memory or looks anything up.
 #pragma once
 
 #include <canele/canele.hpp>
@@ -18,11 +18,11 @@ class Link {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// Ranks on this host, and which of them this is.
+  /// Ranks on this host, and the index of this rank among them.
   int local_rank() const { return engine_.local_rank(); }
   int local_size() const { return engine_.local_size(); }
 
-  /// Ends the job, with these words on stderr.
+  /// Ends the job, with this text on stderr.
   [[noreturn]] void abort(const std::string& why) { engine_.abort(1, why.c_str()); }
 
   void isend(int to, int tag, const void* data, std::size_t size, Request& request) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Link, by MPI. Who and threads: see link.hpp. Surprise: MPI's own error handler ends the job.
+// Link, by MPI. Threads: as in link.hpp. MPI's own error handler ends the job.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +18,7 @@ class Link {
  public:
   using Request = MPI_Request;
 
-  /// MPI_Init_thread: for any number of threads, or for one.
+  /// Calls MPI_Init_thread for any number of threads, or for one.
   Link(int* argc, char*** argv, bool threads) {
     const int wanted = threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
     int given = 0;

@@ -2,7 +2,7 @@
 //
 // Options of the benchmarks of progress, and what their figures mean.
 //
-// Who and threads: see options.hpp. Surprise: the definitions stand in the help, beside the numbers they explain.
+// The definitions stand in the help, next to the numbers that they explain.
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>

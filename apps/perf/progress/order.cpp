@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Orders: given, carried out, answered. See order.hpp (who, threads, and the surprise).
+// Orders: given, carried out, answered.
 #include "order.hpp"
 
 #include <algorithm>

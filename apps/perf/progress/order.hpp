@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Order: what rank 0 tells rank 1 to do next, both beginning at an agreed date; and what rank 1 answers.
+// Order: what rank 0 tells rank 1 to do next, both beginning at an agreed date, and rank 1's answer.
 //
-// Who: overlap, availability. Threads: the main thread of each rank.
-// Surprise: the date lies far enough ahead that both ranks have left the library and wait for it in a loop of their
-// own;
-//     a batch that began late on one side does not count.
+// Used by overlap and availability. Threads: the main thread of each rank. The date lies far enough ahead that both
+// ranks have left the library and wait for it in a loop of their own. A batch that began late on one side does not
+// count.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +15,14 @@
 namespace canele::perf::progress {
 
 struct Order {
-  std::uint64_t start = 0;      ///< date in ticks; 0: end
-  std::uint64_t size = 0;       ///< of the transfer from sender to the other rank
-  std::uint64_t sender = 0;     ///< rank
-  std::uint64_t transfers = 0;  ///< 0: no transfer
-  std::uint64_t turns[2] = {};  ///< of compute(), by rank, between post and wait
+  std::uint64_t start = 0;      ///< date in ticks; 0: end.
+  std::uint64_t size = 0;       ///< of the transfer from sender to the other rank.
+  std::uint64_t sender = 0;     ///< rank.
+  std::uint64_t transfers = 0;  ///< 0: no transfer.
+  std::uint64_t turns[2] = {};  ///< of compute(), by rank, between post and wait.
 };
 
-/// One rank's dates, in ticks.
+/// Dates of one rank, in ticks.
 struct Dates {
   std::uint64_t start = 0, posted = 0, computed = 0, end = 0;
   double cpu_us = 0;
@@ -33,7 +32,7 @@ struct Dates {
 struct Outcome {
   Dates of[2];
   bool good() const { return of[0].late + of[1].late == 0; }
-  /// Latest end less earliest start.
+  /// Returns the latest end minus the earliest start.
   std::uint64_t ticks() const {
     const std::uint64_t start = of[0].start < of[1].start ? of[0].start : of[1].start;
     return (of[0].end > of[1].end ? of[0].end : of[1].end) - start;
@@ -45,11 +44,11 @@ class Orders {
   explicit Orders(Bench& bench) : bench_(bench) {}
   ~Orders() = default;
 
-  /// Rank 0: both ranks do it; again, if one of them began late.
+  /// Lets both ranks carry out the order. Repeats it if one of them began late. Rank 0 only.
   Outcome give(Order order);
-  /// Rank 0: rank 1 is told that there is no more.
+  /// Tells rank 1 that there are no more orders. Rank 0 only.
   void end();
-  /// Rank 1: does what rank 0 says, until the end.
+  /// Does what rank 0 says, until the end. Rank 1 only.
   void follow();
 
  private:

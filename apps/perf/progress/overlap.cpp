@@ -2,8 +2,7 @@
 //
 // Overlap: what a transfer costs a rank that computes meanwhile. The figures: options.cpp.
 //
-// Who and threads: see benchmarks.hpp.
-// Surprise: every batch measures the references anew, between the times that are compared with them.
+// Every batch measures the references anew, between the times that are compared with them.
 #include <algorithm>
 #include <array>
 
@@ -13,7 +12,7 @@
 namespace canele::perf::progress {
 namespace {
 
-constexpr int sender = 0;  // rank 0 sends: who computes is what varies
+constexpr int sender = 0;  // rank 0 sends; the side that computes varies
 
 struct Samples {
   std::vector<double> comm, one, comp, total, wait, during, cpu_send, cpu_recv;
@@ -49,7 +48,7 @@ class Overlap {
   Orders orders_;
 };
 
-/// Both wait.
+/// Measures the transfer while both ranks wait.
 double Overlap::comm(std::uint64_t size, Samples* samples) {
   const Outcome outcome = orders_.give(order(size, {0, 0}));
   if (samples != nullptr) {
@@ -59,7 +58,7 @@ double Overlap::comm(std::uint64_t size, Samples* samples) {
   return us(outcome.ticks());
 }
 
-/// One computes for far longer; how long the other takes until its own request is over.
+/// Lets one rank compute for far longer. Returns how long the other one takes until its own request is complete.
 double Overlap::one(std::uint64_t size, int computing, double comm_us) {
   constexpr double far_longer = 5;
   std::array<std::uint64_t, 2> work{};
@@ -90,7 +89,8 @@ void Overlap::measure(std::uint64_t size, const std::string& side, double ratio)
   for (int i = 0; i < tries; ++i) comms.push_back(comm(size));
   const double comm_us = quantile(comms, 0.5);
   for (int i = 0; i < tries; ++i) ones.push_back(one(size, computing, comm_us));
-  // With no progress at all the other side takes until the computation is over: as long as the transfer, then.
+  // Without any progress the other side takes until the computation is over. The target is then as long as the
+  // transfer.
   const double target = side == "both" ? comm_us : std::min(quantile(ones, 0.5), 2 * comm_us);
   std::array<std::uint64_t, 2> work{};
   if (side != "receiver") work[sender] = turns(ratio * target);

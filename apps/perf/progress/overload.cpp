@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Overload: how soon a thread that communicates gets a core that others compute on. The figures: options.cpp.
+// Overload: how soon a communicating thread gets a core that other threads compute on. The figures: options.cpp.
 //
-// Who and threads: see benchmarks.hpp. Surprise: the computing threads are those of both ranks, on the cores of both.
+// The computing threads are those of both ranks, on the cores of both.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int data_tag = 1;
 
-/// The scheduler's slice in us: what Linux 6.12 and later tell; else 3 ms, the usual one.
+/// Returns the scheduler's slice in us, as Linux 6.12 and later report it; else 3 ms, the usual one.
 double slice_us() {
   constexpr double usual = 3000, ns_per_us = 1000;
   struct {  // struct sched_attr, which glibc does not declare
@@ -71,7 +71,7 @@ void overload(Bench& bench) {
   for (const std::uint64_t size : bench.options.sizes) {
     std::vector<char> buffer(size);
     double unloaded = 0;
-    play(bench, buffer, nullptr);  // connections, pages
+    play(bench, buffer, nullptr);  // for connections and pages
     for (const int threads : bench.options.threads) {
       std::vector<double> times;
       {

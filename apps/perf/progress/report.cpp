@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rows as text. See report.hpp (who, threads, and the surprise).
+// Rows as text.
 #include "report.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rows: what the benchmarks of progress have measured; one line of JSON, or of a table, each.
+// Rows: what the benchmarks of progress have measured; each is one line of JSON, or of a table. Printed by rank 0; one
+// thread.
 //
-// Who: rank 0. Threads: one.
-// Surprise: a row is printed as soon as it is there, since a sweep takes minutes; so columns have a fixed width.
+// A row is printed as soon as it is complete, because a sweep takes minutes. Columns therefore have a fixed width.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,8 +15,8 @@ namespace canele::perf::progress {
 struct Row {
   std::string benchmark;
   nlohmann::ordered_json keys;     ///< what was measured: name and value
-  nlohmann::ordered_json figures;  ///< what came out: name and number
-  nlohmann::ordered_json samples;  ///< what it was computed from: name and numbers; JSON only
+  nlohmann::ordered_json figures;  ///< result: name and number
+  nlohmann::ordered_json samples;  ///< data of the result: name and numbers; JSON only
 };
 
 class Report {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pins, and chooses the benchmark. Who and threads: see benchmarks.hpp.
-// Surprise: the process is pinned, all of its threads and those to come, those of the library included: what a rank
-// uses
-//     is then one core, as the launchers of MPIs bind it.
+// Pins, and chooses the benchmark.
+//
+// The process is pinned: all of its threads and those to come, including those of the library. A rank thus uses one
+// core, as the launchers of MPIs bind it.
 #include <stdexcept>
 
 #include "../pin.hpp"
@@ -22,7 +22,7 @@ int core_of(const Options& options, int local_rank) {
 
 void run(Link& link, const Clock& clock, const Options& options, double us_per_turn_calm) {
   if (options.bare) throw std::runtime_error("--bare starts its ranks itself: canele-perf alltoall --bare");
-  const bool clock_of_all = options.benchmark == "clock";  // the only one that hosts may share
+  const bool clock_of_all = options.benchmark == "clock";  // the only one that may span hosts
   const bool many = options.benchmark == "alltoall" || options.benchmark == "silence" || clock_of_all;
   if ((link.local_size() != link.size() && !clock_of_all) || (link.size() != 2 && !many)) {
     throw std::runtime_error((many ? "ranks" : "two ranks") + std::string(" on one host are needed, and there are ") +

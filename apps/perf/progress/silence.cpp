@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Silence: what waiting costs while nothing happens, and how soon the first message after it is noticed, beside bare
+// Silence: the cost of waiting while nothing happens, and how soon the first message after it is noticed, beside bare
 // wake-ups of this machine. The figures: options.cpp.
 //
-// Who and threads: see benchmarks.hpp; rank 0 has a thread that sleeps, for the bare ones.
-// Surprise: the bare sleeper sits on rank 1's core, so that its core has been idle for as long, too.
+// Rank 0 has a thread that sleeps, for the bare wake-ups. This thread is on rank 1's core, so that its core has been
+// idle equally long.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/epoll.h>
@@ -36,7 +36,7 @@ void sleep_for(double seconds) {
   }
 }
 
-/// A thread of this process that sleeps until it is woken, as an operating system does it.
+/// A thread of this process that sleeps until the operating system wakes it.
 class BareSleeper {
  public:
   BareSleeper(const Clock& clock, int core) : clock_(clock) {
@@ -56,7 +56,7 @@ class BareSleeper {
     close(bell_);
   }
 
-  /// Lets it sleep for so long, then wakes it: microseconds until it is awake.
+  /// Lets it sleep for so long, then wakes it. Returns the microseconds until it is awake.
   double by_futex(double seconds) {
     return time_of(seconds, [this] {
       word_.store(1);
@@ -95,7 +95,7 @@ class BareSleeper {
         while (word_.load() == 0) syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
         word_.store(0);
       }
-      awake_.store(clock_.now(), std::memory_order_release);
+      awake_.store(clock_.now(), std::memory_order_release);  // pairs with the acquire load in time_of
     }
   }
   void sleep_in_epoll() {
@@ -113,7 +113,7 @@ class BareSleeper {
   std::thread thread_;
 };
 
-/// What a rank tells rank 0 after a silence.
+/// What a rank reports to rank 0 after a silence.
 struct Answer {
   std::uint64_t awake;  ///< ticks
   double cpu;           ///< of its time, in percent
@@ -123,7 +123,7 @@ class Silence {
  public:
   explicit Silence(Bench& bench) : bench_(bench) {}
 
-  /// All but rank 0: wait, and tell.
+  /// Waits, and reports. All ranks but 0.
   void follow() {
     Link& link = bench_.link;
     if (link.rank() == 1) {
@@ -149,7 +149,7 @@ class Silence {
     std::vector<double> first, futex, epoll, cpu;
     for (int batch = 0; batch < bench_.options.batches; ++batch) {
       double all = 0;
-      end_silence(&all);  // of the bare ones
+      end_silence(&all);  // ends the silence of the bare wake-ups
       sleep_for(seconds);
       all = 0;
       first.push_back(end_silence(&all));
@@ -170,7 +170,7 @@ class Silence {
   }
 
  private:
-  /// One way to rank 1; adds the processor time of all that have waited.
+  /// Returns the one-way time to rank 1. Adds the processor time of all ranks that have waited.
   double end_silence(double* cpu) {
     Link& link = bench_.link;
     double one_way = 0;

@@ -2,9 +2,7 @@
 //
 // Threads: ping-pongs of many threads at once. The figures: options.cpp.
 //
-// Who and threads: see benchmarks.hpp.
-// Surprise: N-to-N runs for a fixed time, since what is asked is who gets how much of it; everything else does a fixed
-//     amount of work.
+// N-to-N runs for a fixed time, because it measures each thread's share. All other patterns do a fixed amount of work.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -18,7 +16,7 @@ namespace {
 constexpr int go_tag = 0, first_tag = 1;  // thread i: first_tag + i
 constexpr std::uint64_t last_ball = ~std::uint64_t{0};
 
-/// A ball goes to the other rank and comes back.
+/// Sends a ball to the other rank and receives it back.
 void ping(Link& link, int tag, std::uint64_t ball) {
   std::uint64_t back = 0;
   send(link, 1, tag, &ball, sizeof ball);
@@ -26,7 +24,7 @@ void ping(Link& link, int tag, std::uint64_t ball) {
   if (back != ball) link.abort("ball " + std::to_string(ball) + " came back as " + std::to_string(back));
 }
 
-/// Gives balls back until the last one.
+/// Returns balls until the last one.
 void pong(Link& link, int tag) {
   for (std::uint64_t ball = 0; ball != last_ball;) {
     receive(link, 0, tag, &ball, sizeof ball);
@@ -61,7 +59,7 @@ class Threads {
   Bench& bench_;
 };
 
-/// Rank 1: n threads that give back.
+/// Runs n threads that return balls. Rank 1 only.
 void Threads::answer(int n) {
   std::vector<std::thread> all;
   meet(bench_.link);
@@ -96,7 +94,7 @@ void Threads::one_to_many(int n) {
        {{"median", medians}, {"p99", tails}, {"max", slowest}}});
 }
 
-/// Rank 0: one batch; times of a sample of the ping-pongs, and how many each thread has done.
+/// Runs one batch. Stores the times of a sample of the ping-pongs, and how many each thread has done. Rank 0 only.
 void Threads::batch(int n, std::vector<double>& times, std::vector<std::uint64_t>& counts) {
   constexpr std::size_t most_samples = 2'000'000;
   std::atomic<bool> over{false};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What programs ask an MPI beyond the standard: does it take buffers in a GPU's memory? It does not.
+/* mpi-ext.h - whether MPI calls take buffers in GPU memory. They do not.
  *
- * Who: StarPU and others that would otherwise hand such buffers to MPI; they then copy through the host's memory.
- * Threads: any, also before MPI_Init. Surprise: the name is Open MPI's, and is what everybody looks for.
- */
+ * StarPU and other programs include this header, and then copy through host memory instead of handing such buffers to
+ * MPI. The header has the name that Open MPI gave it, because programs look for that name. Callable from any thread,
+ * also before MPI_Init. */
 #ifndef CANELE_MPI_EXT_H
 #define CANELE_MPI_EXT_H
 
@@ -17,7 +16,7 @@
 extern "C" {
 #endif
 
-/** 1 if buffers may lie in the memory of a CUDA device, or of one of AMD's; 0 always. Cannot fail; does not block. */
+/* Return 1 if buffers may lie in the memory of a CUDA or AMD device; always 0 here. Cannot fail; do not block. */
 CANELE_MPI_API int MPIX_Query_cuda_support(void);
 CANELE_MPI_API int MPIX_Query_hip_support(void);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi.h - the MPI subset of Canelé: what StarPU, Chameleon and an ordinary program with messages and collectives call.
+ * mpi.h - the MPI subset of Canelé, which StarPU, Chameleon and ordinary programs with messages and collectives call.
  *
- * Who: any C or C++ program compiled by canele-mpicc or canele-mpicxx. Threads: MPI_THREAD_MULTIPLE always.
- * Surprise: a function of MPI that is not declared here does not exist, on purpose: its use is an error when compiling
- *           or linking, never a silent no-op. Handles are ints, 0 is the null handle of every kind.
+ * For C and C++ programs compiled by canele-mpicc or canele-mpicxx. MPI_THREAD_MULTIPLE is always provided, so any
+ * thread may call any function. An MPI function that is not declared here does not exist, on purpose. Its use is a
+ * compile or link error, never a silent no-op. Handles are ints; 0 is the null handle of every kind.
  */
 #ifndef CANELE_MPI_H
 #define CANELE_MPI_H
@@ -22,7 +22,7 @@ extern "C" {
 #define CANELE_MPI_API
 #endif
 
-/* StarPU asks for MPI_THREAD_MULTIPLE where this is defined. */
+/* StarPU requests MPI_THREAD_MULTIPLE if this is defined. */
 #define MAD_MPI 1
 #define CANELE_MPI 1
 #define MPI_VERSION 3
@@ -41,7 +41,7 @@ typedef intptr_t MPI_Aint;
 typedef long long MPI_Count;
 typedef long long MPI_Offset;
 
-/* The last two fields are named as StarPU writes them. */
+/* StarPU uses the names of the last two fields. */
 typedef struct MPI_Status {
   int MPI_SOURCE;
   int MPI_TAG;
@@ -70,7 +70,7 @@ typedef void MPI_User_function(void *in, void *inout, int *count, MPI_Datatype *
 #define MPI_MAX_OBJECT_NAME 128
 #define MPI_MAX_LIBRARY_VERSION_STRING 256
 
-/* Macros: programs and configure checks ask by #ifdef. */
+/* Macros, because programs and configure checks test for them with #ifdef. */
 #define MPI_THREAD_SINGLE 0
 #define MPI_THREAD_FUNNELED 1
 #define MPI_THREAD_SERIALIZED 2
@@ -87,7 +87,7 @@ enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
 #define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x60000000)
 #define MPI_ERRORS_RETURN ((MPI_Errhandler)0x60000001)
 
-/* Attributes of a communicator: MPI_Comm_get_attr. */
+/* Attributes of a communicator, for MPI_Comm_get_attr. */
 #define MPI_TAG_UB 0x64400001
 #define MPI_WTIME_IS_GLOBAL 0x64400002
 
@@ -150,7 +150,7 @@ enum { MPI_IDENT = 0, MPI_CONGRUENT = 1, MPI_SIMILAR = 2, MPI_UNEQUAL = 3 };
 #define MPI_MINLOC ((MPI_Op)0x4000000b)
 #define MPI_MAXLOC ((MPI_Op)0x4000000c)
 
-/* How a datatype was made: MPI_Type_get_envelope. */
+/* How a datatype was made, for MPI_Type_get_envelope. */
 enum {
   MPI_COMBINER_NAMED = 1,
   MPI_COMBINER_DUP,
@@ -163,7 +163,7 @@ enum {
   MPI_COMBINER_RESIZED
 };
 
-/* Error classes; a code returned by a function is its class. MPI_Error_string adds the detail of the calling thread. */
+/* Error classes. A returned code is its class. MPI_Error_string adds the detail of the calling thread. */
 enum {
   MPI_SUCCESS = 0,
   MPI_ERR_BUFFER,
@@ -273,7 +273,7 @@ CANELE_MPI_DECLARE(int, Cancel, (MPI_Request * request))
 CANELE_MPI_DECLARE(int, Test_cancelled, (const MPI_Status *status, int *flag))
 CANELE_MPI_DECLARE(int, Request_free, (MPI_Request * request))
 
-/* Collectives: each, and the same without waiting. */
+/* Collectives, each in its blocking and its non-blocking form. */
 CANELE_MPI_DECLARE(int, Barrier, (MPI_Comm comm))
 CANELE_MPI_DECLARE(int, Ibarrier, (MPI_Comm comm, MPI_Request *request))
 CANELE_MPI_DECLARE(int, Bcast, (void *memory, int count, MPI_Datatype type, int root, MPI_Comm comm))

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * nm_core_interface.h - included by StarPU for names that nm_public.h has already.
+ * nm_core_interface.h - included by StarPU for names that nm_public.h already has.
  *
- * Who: StarPU's nmad backend. Threads: any.
- * Surprise: nothing is declared here; nm_trace_add_synchro_point is not offered, and StarPU's configure notices that.
+ * Declares nothing. nm_trace_add_synchro_point does not exist, which StarPU's configure notices. Any thread.
  */
 #ifndef CANELE_NM_CORE_INTERFACE_H
 #define CANELE_NM_CORE_INTERFACE_H

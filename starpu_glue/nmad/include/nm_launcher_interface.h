@@ -2,8 +2,7 @@
  *
  * nm_launcher_interface.h - from a session back to its communicator.
  *
- * Who: StarPU 1.4 and later. Threads: any.
- * Surprise: there is no launcher behind it: MPI_Init is the only way to start.
+ * For StarPU 1.4 and later; any thread. There is no launcher behind it: MPI_Init is the only way to start.
  */
 #ifndef CANELE_NM_LAUNCHER_INTERFACE_H
 #define CANELE_NM_LAUNCHER_INTERFACE_H
@@ -14,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Never NULL for a session that nm_mpi_nmad_dest returned. */
+/* Never returns NULL for a session that nm_mpi_nmad_dest returned. */
 CANELE_NMAD_API nm_comm_t nm_comm_get_by_session(nm_session_t session);
 
 #ifdef __cplusplus

@@ -2,9 +2,9 @@
  *
  * nm_public.h - the NewMadeleine names that StarPU uses, common part: types, data descriptors, the lock-free stack.
  *
- * Who: StarPU's nmad backend; every other nm_ header includes it. Threads: any.
- * Surprise: StarPU uses piom_, padico_ and PUK_ names, struct iovec and assert without including their headers, so this
- *           one brings them. Written from StarPU's call sites; nothing comes from NewMadeleine.
+ * Included by every other nm_ header; any thread. StarPU uses piom_, padico_ and PUK_ names, struct iovec and assert
+ * without including their headers, so this header includes them. Written from StarPU's call sites; no code comes from
+ * NewMadeleine.
  */
 #ifndef CANELE_NM_PUBLIC_H
 #define CANELE_NM_PUBLIC_H
@@ -32,8 +32,8 @@ typedef uint64_t nm_len_t;
 #define NM_TAG_MASK_FULL ((nm_tag_t)-1)
 #define NM_ESUCCESS 0
 
-/* Describes user data. Copied by the library at pack and unpack, so it may be a stack variable; the memory, the iovec
- * and the datatype that it names must live until the request is finalized. */
+/* Describes user data. The library copies the descriptor at pack and unpack, so it may be a stack variable. The memory,
+ * the iovec and the datatype that it refers to must live until the request is finalized. */
 struct nm_data_s {
   __attribute__((aligned(16))) unsigned char opaque_[96];
 };
@@ -41,28 +41,28 @@ struct nm_data_s {
 CANELE_NMAD_API void nm_data_contiguous_build(struct nm_data_s *data, void *memory, nm_len_t length);
 CANELE_NMAD_API void nm_data_iov_build(struct nm_data_s *data, const struct iovec *pieces, int count);
 
-/* One send or receive, see nm_sendrecv_interface.h; lives in the caller's calloc'ed memory until it is finalized. */
+/* One send or receive, see nm_sendrecv_interface.h. Lives in the caller's calloc'ed memory until it is finalized. */
 typedef struct nm_sr_request_s {
   __attribute__((aligned(16))) unsigned char opaque_[576];
 } nm_sr_request_t;
 #define NM_SR_REQUEST_NULL ((nm_sr_request_t){{0}})
 
-/* Size of the structures that the program was compiled with, compared with the library's: ends the program if they
- * differ. May be called before MPI_Init. */
+/* Compares the sizes of the structures that the program was compiled with to those of the library. Ends the program if
+ * they differ. May be called before MPI_Init. */
 #define CANELE_NMAD_ABI 1
 CANELE_NMAD_API void nm_abi_check_sizes(int abi, size_t request_size, size_t data_size, size_t condition_size);
 #define nm_abi_config_check() \
   nm_abi_check_sizes(CANELE_NMAD_ABI, sizeof(nm_sr_request_t), sizeof(struct nm_data_s), sizeof(piom_cond_t))
 
-/* Memory that StarPU gives back with plain free(). */
+/* Allocates memory that StarPU frees with plain free(). */
 CANELE_NMAD_API void *padico_malloc(size_t size);
 
-/* A lock-free stack: many threads push, one pops.
+/* A lock-free stack: many threads push, one thread pops.
  *
  *     stack -> cell -> cell -> NULL        push: CAS of the head from `next` to `cell`
  *
- * With one popping thread, which alone frees cells, the head cannot be freed and come back between the load and the CAS
- * of a pop; a tagged head (two words) would only be needed for several. */
+ * Only the popping thread frees cells, so the head cannot be freed and reused between the load and the CAS of a pop.
+ * Only several popping threads would need a tagged head (two words). */
 #define PUK_LFSTACK_TYPE(NAME, FIELDS)                                                                              \
   typedef struct NAME##_lfstack_cell_s {                                                                            \
     struct NAME##_lfstack_cell_s *lfstack_next;                                                                     \
