@@ -230,6 +230,7 @@ check_tidy() {
       status=1
     count_closing_line "$log" "$status" || status=1
   done
+  one_check step "commit messages" "$logs/commits.log" "$here/tidy/commit_message.py" --new || status=1
   return "$status"
 }
 
