@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What callgrind has counted: runs it, and reads its output files.
 
-Two traps of the format: a line of costs after "calls=" is the total cost of the call, and no part of the caller's own
-cost; and a name is written out once in a file, then referred to by its number.
+The format has two traps. A line of costs after "calls=" is the total cost of the call, and no part of the caller's own
+cost. A name is written out once in a file, then referred to by its number.
 """
 import collections
 import re

@@ -7,6 +7,7 @@
 // For tests of drivers, ours and those of others. Used from the main thread, before main() and in it. The process that
 // runs the tests never opens a driver: every rank is a child process. So drivers that allow one instance per process,
 // and tests that kill or stop processes, need no second mechanism.
+//
 //   ctest process ──fork──▶ rank 0 … n-1: Job ──▶ Node (driver_kit.hpp) ──▶ the driver
 //        │  launch.hpp         │
 //        └─── a socket pair ───┘  addresses, barriers, "kill rank 2"
@@ -25,11 +26,11 @@ namespace canele::conformance {
 
 /// What the kit needs to know of a driver. Every field may be left out.
 struct Options {
-  std::map<std::string, std::string> settings = {};     ///< CANELE_<name>, without the prefix
-  std::map<std::string, std::string> environment = {};  ///< for the fabric's own library
-  bool slow = false;               ///< a tenth of the messages, 8 processes instead of 32, no 2 GiB
-  bool authenticates = true;       ///< refuses a peer that does not know the job's secret
-  bool leaves_files = false;       ///< its library leaves files in /dev/shm after kill -9 (the kit removes them)
+  std::map<std::string, std::string> settings = {};     ///< CANELE_<name>, without the prefix.
+  std::map<std::string, std::string> environment = {};  ///< for the fabric's own library.
+  bool slow = false;               ///< a tenth of the messages, 8 processes instead of 32, no 2 GiB.
+  bool authenticates = true;       ///< refuses a peer that does not know the job's secret.
+  bool leaves_files = false;       ///< its library leaves files in /dev/shm after kill -9 (the kit removes them).
   bool keeps_descriptors = false;  ///< its library keeps descriptors after close()
   bool parts_survivors =
       false;  ///< a rank killed while it sends may cost survivors their connections: failed, not lost

@@ -51,7 +51,7 @@ struct Place {
 
 struct Launch {
   int ranks = 2;
-  bool threads = false;       ///< all ranks in one child, a thread each
+  bool threads = false;       ///< all ranks in one child, a thread each.
   bool leaves_files = false;  ///< files in /dev/shm are no error if a rank was killed
   /// Runs rank `rank` from start to end, in the child. Returns true if all went well.
   std::function<bool(int rank, int channel, Place& place)> body;

@@ -8,7 +8,6 @@
 //        match_campaign heating [SECONDS]                                searches with and without the heater
 // One thread; tails: two more; heating: one. Only `tails` and `heating` measure time: the other numbers are the same on
 // every machine.
-// Surprise: nothing here is timed but `tails` and `heating`: the numbers are the same on every machine.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

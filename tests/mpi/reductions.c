@@ -139,7 +139,7 @@ static void locations(MPI_Comm comm, int rank, int size) {
   CHECK(mine[1].value == 0 && mine[1].index == 0 && mine[1].own == 78);
 }
 
-/* ----------------------------------------------------------------------- operators that do not commute */
+/* ------------------------------------------------------------------------------- operators that do not commute */
 
 /* Maps x -> a * x + b; their composition depends on the order. */
 struct map {

@@ -35,11 +35,11 @@ struct Access {
   const char* what = "start";
   const void* object = nullptr;  ///< nullptr: nothing that other threads see
   bool write = false;
-  bool drains = false;      ///< possible only when the thread's store buffer is empty
-  bool everything = false;  ///< commutes with no step
+  bool drains = false;      ///< possible only when the thread's store buffer is empty.
+  bool everything = false;  ///< commutes with no step.
   bool sequential = false;  ///< with views: sequentially consistent, so it does not commute with a sequentially
                             ///< consistent fence
-  bool fence = false;       ///< with views: a sequentially consistent fence
+  bool fence = false;       ///< with views: a sequentially consistent fence.
   bool old = false;         ///< with views: a load, which may also read the value from before a store
 };
 
@@ -52,7 +52,7 @@ class Explorer {
     Memory memory = Memory::in_sequence;
     bool reduce = true;  ///< false: runs every order, also of steps that commute
     std::uint64_t most_steps = 1000;
-    unsigned most_old = ~0u;  ///< with views: so many loads of an order read a value that is not the newest
+    unsigned most_old = ~0u;  ///< with views: so many loads of an order read a value that is not the newest.
     /// An order leaves a thread that could continue at most so many times (Musuvathi and Qadeer 2007). With `reduce`,
     /// some orders within the bound are left out.
     unsigned most_preemptions = ~0u;

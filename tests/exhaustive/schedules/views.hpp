@@ -10,12 +10,12 @@
 //   location:   message 0 ──▶ 1 ──▶ 2 ──▶ 3        a load reads any message from the thread's view on;
 //                                   ▲              a read-modify-write reads the last one, and adds one
 //                          view of a thread
+//
 // Release, acquire, fences and release sequences follow the standard. Sequentially consistent accesses follow RC11
 // (Lahav et al. 2017): such a load reads nothing older than the last such store. The order of the stores to one
 // location is the order in which they are made. So this memory does not show two effects. It does not show a load that
 // sees a store that follows it in its own thread (load buffering). Nor does it show one location's stores in another
 // order than they are made (2+2W, S).
-// its own thread (load buffering), or one location's stores in another order than they are made (2+2W, S).
 //
 // Rejected: ARM's own rules (dependencies order accesses): compilers may remove a dependency.
 #pragma once
