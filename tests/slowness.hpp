@@ -2,8 +2,8 @@
 //
 // How much slower tests run in this build. Any thread.
 //
-// Under sanitizers the longest tests do less work by the same factor, so that they take as long as in other builds:
-// what a sanitizer finds, it finds in the first laps.
+// Under sanitizers the longest tests do less work by the same factor, so that they take as long as in other builds. A
+// sanitizer finds its faults in the first laps.
 #pragma once
 
 namespace canele::test {

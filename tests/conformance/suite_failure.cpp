@@ -41,8 +41,8 @@ void check_death(Job& job) {
 }
 
 // Rank 2 dies in the middle of traffic among three ranks; the other two finish theirs. Rank 2 dies only after every
-// rank has been told of all its connections: a rank that has not yet been told may never learn of a connection with the
-// dead.
+// rank knows all its connections. A rank that does not know them yet may never learn of a connection with the dead
+// rank.
 void killed(Job& job) {
   const std::size_t count = job.options.slow ? 2000 : 10'000;
   Exchange exchange(job);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Small print of MPI that programs rely on: the thread level that was asked for, the count of a truncated message,
- * bounds of structures with resized members, arithmetic on MPI_BYTE, aliased buffers, messages to MPI_PROC_NULL. And
- * calls that complete many requests, each of which must find all of them.
+ * Small print of MPI that programs rely on. The thread level that was asked for, the count of a truncated message,
+ * bounds of structures with resized members. Arithmetic on MPI_BYTE, aliased buffers, messages to MPI_PROC_NULL. Calls
+ * that complete many requests, each of which must find all of them.
  *
  * Run by ctest, with two ranks; "level [N]" alone. One thread.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The NewMadeleine interface as StarPU uses it: monitored sends and receives, unbound receives with a header, iovecs,
- * conditions, requests freed in their callbacks, hooks that run before, during and after MPI_Finalize.
+ * conditions. Requests freed in their callbacks, and hooks that run before, during and after MPI_Finalize.
  */
 #include <nm_launcher_interface.h>
 #include <nm_mcast_interface.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Collectives that are started and left: many in progress at a time on several communicators, completed in any order
- * and by every function that completes requests; types, operators and communicators freed meanwhile; a barrier that
- * waits for the last rank.
+ * Collectives that are started and left: many in progress at a time on several communicators. They are completed in any
+ * order and by every function that completes requests. Types, operators and communicators are freed meanwhile. A
+ * barrier waits for the last rank.
  *
  * Ranks complete in different orders, so a collective that needed another rank's MPI_Wait to proceed would hang here.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reductions, compared with a fold that is computed here: scans and scattered results, every predefined operator and
- * type, the program's own operators on types with and without gaps, and order of operands.
+ * Reductions, compared with a fold that is computed here. Scans and scattered results, every predefined operator and
+ * type, the program's own operators on types with and without gaps, and the order of operands.
  */
 #include <complex.h>
 #include <limits.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the worlds of exhaustive_schedules share: a run through every order, and instruments. Threads: the Explorer's.
+// What the worlds of exhaustive_schedules share: a run through every order, and instruments.
+// They are used in the Explorer's threads.
 //
 // Each world runs three times: with memory as the source says, with x86's store buffers, and with views, as on ARM64.
 // An instrument is no atomic operation: a read-modify-write would empty the store buffer of the thread under test, and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // ltask's protocols in every order of their steps: nothing is lost, no thread is left asleep, every order ends.
-// Threads: the Explorer's.
+// The worlds run in the Explorer's threads.
 //
 // ltask's own sources run here, with std::atomic and the system calls replaced (stand_ins.hpp). Sleeps have no timeout:
 // a lost wake-up that costs a second in production leaves a thread asleep for ever here. Code that is not ltask's is

@@ -4,9 +4,9 @@
 // exhaustive_schedules: the same operations, each a step of the Explorer. The compiler includes this file before all
 // else.
 //
-// For exhaustive_schedules only, which is not linked with the engine. Threads: fibers of one. Neither a macro nor a
-// change in ltask is needed: inside namespace canele, `std` is canele::std, and a name that it does not replace is
-// found in ::std.
+// For exhaustive_schedules only, which is not linked with the engine. Its threads are fibers of one. Neither a macro
+// nor a change in ltask is needed: inside namespace canele, `std` is canele::std, and a name that it does not replace
+// is found in ::std.
 #pragma once
 
 // Everything that the sources include, before the names below exist.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The task queue, and tasks that are cancelled and masked, in every order of their steps: each submission is called
-// for, and ends. Threads: the Explorer's. See protocols_test.cpp for the sources that run here.
+// for, and ends. The worlds run in the Explorer's threads. See protocols_test.cpp for the sources that run here.
 #include <gtest/gtest.h>
 
 #include "ltask/task.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Views: memory that is no stronger than C++ promises it, as programs meet it on ARM64. Threads: the Explorer's, by
-// number.
+// Views: memory that is no stronger than C++ promises it, as programs meet it on ARM64. Its threads are the Explorer's,
+// by number.
 //
 // A store changes nothing that other threads must see. Each location keeps all messages (values) ever stored. A thread
 // has a view: the oldest message of each location that it may still read. The view advances by what the thread reads

@@ -5,7 +5,7 @@
 // of them in the call itself. Or until one rank is killed.
 //
 // Run by collectives_test.py, under canele-run. Arguments: "run" SEED ROUNDS [LONGEST], or "death" SEED VICTIM.
-// Threads: the main thread; in "death" one more, which kills the process. All ranks draw the same collectives, and each
+// The main thread; in "death" one more, which kills the process. All ranks draw the same collectives, and each
 // its own delays. Exit code 9: this rank saw something wrong.
 #include <canele/collectives.h>
 #include <unistd.h>

@@ -2,9 +2,10 @@
 """Several engines in a process, under one launcher: side by side, and one after the other.
 
 Usage: engines_test.py Run|Pmix|OpenMpi|Hydra|Alone [unittest's options]
-CANELE_TEST_CYCLES: how many engines are made and ended in a loop (25; 1000 in a soak, where memory must not grow) Run
-by ctest, one entry for each launcher; the programs' directory is in CANELE_TEST_BIN. mpiexec.hydra lets no process join
-twice, so there the second cycle must be refused in words.
+CANELE_TEST_CYCLES: how many engines are made and ended in a loop (25; 1000 in a soak, where memory must not grow).
+
+Run by ctest, one entry for each launcher; the programs' directory is in CANELE_TEST_BIN. mpiexec.hydra lets no process
+join twice, so there the second cycle must be refused in words.
 """
 import os
 import pathlib

@@ -12,8 +12,8 @@ second may pass between few messages.
 Beside a worker strace is of no use. It makes every call so slow that the time for which a thread yields is over after a
 few calls. There count_calls.c counts, and yields do not count.
 
-A thread that has lost the core to other work for a millisecond (counter turns_lost) sleeps instead of yielding for up
-to a second: a wait, a doorbell and more for each message. So on a busy machine the count is repeated, three times at
+A thread that has lost the core to other work for a millisecond (counter turns_lost) sleeps instead of yielding, for up
+to a second. That costs a wait, a doorbell and more for each message. So on a busy machine the count is repeated, three times at
 most. If the machine was busy each time, the bound is that of threads that sleep. unit_ltask shows that no thread sleeps
 without a lost turn.
 """

@@ -3,6 +3,7 @@
 """Each allocation of a small job fails: once, or together with the next ones. What is the outcome of the job?
 
 Usage: memory_test.py --driver NAME --preload LIBRARY [--kind malloc|mmap] [--every N] [--row N] [--seed S]
+
 Run by ctest, for every so many allocations from an offset drawn from the seed; by tests/run.sh --soak, for each.
 
 Two outcomes are allowed: the job is right nevertheless, or a call reports an error. That need not be CANELE_ENOMEM (a

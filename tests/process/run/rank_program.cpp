@@ -3,7 +3,7 @@
 // A rank for the tests of canele-run and of the bootstrap: joins the job and does what its first argument says.
 //
 // Started by launcher_test.cpp under canele-run and mpirun.openmpi, by ../launchers under mpiexec.hydra and srun.
-// Threads: the bootstrap's. Exit code 9 means that the bootstrap did not behave; the text on stderr says how.
+// Its threads are the bootstrap's. Exit code 9 means that the bootstrap did not behave; the text on stderr says how.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 // A PMI-1 bootstrap with a thread of its own: answers and deaths come without any call; a fence receives its own
 // answer.
 //
-// Threads: the bootstrap's, and one that plays the launcher.
+// The bootstrap's thread, and one that plays the launcher.
 #include "comm/bootstrap/attended.hpp"
 
 #include <gtest/gtest.h>

@@ -2,8 +2,8 @@
 //
 // Finding the launcher, the job of one rank, and the waiting that PMIx calls are wrapped in.
 //
-// Threads: the platform's. The environment is the test's own. Only the hanging server needs the real one, because
-// libpmix reads it by itself.
+// The threads are the platform's. The environment is the test's own. Only the hanging server needs the real one,
+// because libpmix reads it by itself.
 #include "comm/bootstrap/bootstrap.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PMI-1: the parser, blobs as values, and the client against a scripted launcher: answers in pieces of every length,
-// wrong answers, the end of the connection after every byte, deaths, deadlines.
+// PMI-1: the parser, blobs as values, and the client against a scripted launcher. The launcher sends answers in pieces
+// of every length, wrong answers, the end of the connection after every byte, deaths, deadlines.
 //
 // One thread. The launcher is a function from commands to answers; time is a number that the test sets.
 #include "comm/bootstrap/pmi1.hpp"

@@ -3,7 +3,7 @@
 // Several engines of a process at one connection: which keys, answers and deaths belong to which engine; when the job
 // is left.
 //
-// Threads: the platform's. The connection is a script; tests/process/strangers tests the real ones.
+// The threads are the platform's. The connection is a script; tests/process/strangers tests the real ones.
 #include "comm/bootstrap/process_job.hpp"
 
 #include <gtest/gtest.h>

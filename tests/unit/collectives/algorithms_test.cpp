@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every algorithm of every operation, on groups of 1 to 64 ranks, with any root, in place, with lengths of all kinds:
-// the result is that of the definition, in every order in which its messages may come.
+// Every algorithm of every operation, on groups of 1 to 64 ranks, with any root, in place, with lengths of all kinds.
+// The result is that of the definition, in every order in which its messages may come.
 //
 // Run by ctest, with some orders of each; with CANELE_TEST_DEEP set, many. One thread. An algorithm that is added to
 // has() is part of this test at once.

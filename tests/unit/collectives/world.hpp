@@ -23,8 +23,8 @@ inline constexpr Operation every_operation[] = {Operation::barrier,   Operation:
 inline constexpr int last_algorithm = static_cast<int>(Algorithm::halving_doubling);  ///< they begin with 1
 
 enum class Shape : std::uint8_t {
-  equal,    ///< parts of one length, one after the other
-  spread,   ///< of one length, in an order of each rank's own, with gaps
+  equal,    ///< parts of one length, one after the other.
+  spread,   ///< of one length, in an order of each rank's own, with gaps.
   unequal,  ///< with lengths of their own, some of them 0
   apart     ///< with lengths of their own, and spread
 };

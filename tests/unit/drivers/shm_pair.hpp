@@ -2,7 +2,7 @@
 //
 // Both ends of a shared-memory ring, for tests: packets whose bytes follow from a number.
 //
-// Threads: as each test says. receive() checks every byte.
+// Each test says in which threads it uses them. receive() checks every byte.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 // How soon an engine's helper helps when the program, which has polled for long, computes. With the pace that the
 // engine gives the helper, where ranks share processing units and where they do not.
 //
-// Threads: the test's, and a helper's on virtual time, in turn. The figures are those of the present code; see
+// The test's thread, and a helper's on virtual time, in turn. The figures are those of the present code; see
 // tests/unit/ltask/helper_pace_test.cpp.
 #include "local_job.hpp"
 #include "tests/unit/ltask/virtual_time.hpp"

@@ -2,7 +2,7 @@
 //
 // Prefetching of packets: over the end of one into the next, and through whatever a peer writes meanwhile.
 //
-// Threads: the engines' creation. A prefetch into the cache cannot be observed; its distance can.
+// Other threads only create the engines. A prefetch into the cache cannot be observed; its distance can.
 #include <random>
 
 #include "comm/packet/wire.hpp"

@@ -2,7 +2,7 @@
 //
 // What the two orders of a session promise, through a whole engine; and that a matched probe has one winner.
 //
-// Run by ctest, also under ThreadSanitizer. Threads: those that probe; else one. All messages are sent before the peers
+// Run by ctest, also under ThreadSanitizer. One thread, and those that probe. All messages are sent before the peers
 // are connected. So the strategy has all of them, and may let any overtake any that the session's order allows.
 #include <algorithm>
 #include <atomic>

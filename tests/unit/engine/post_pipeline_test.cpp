@@ -2,8 +2,8 @@
 //
 // Receives that are posted while many messages wait: they are looked up a little later, without any visible difference.
 //
-// Threads: the engines' creation; the last test has one more. The table must be large before any receive is put off, so
-// each test sends 9,000 messages first.
+// Other threads only create the engines; the last test has one more. The table must be large before any receive is put
+// off, so each test sends 9,000 messages first.
 #include <algorithm>
 #include <numeric>
 #include <random>

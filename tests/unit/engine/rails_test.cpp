@@ -2,8 +2,8 @@
 //
 // Several rails to one peer: all of them carry packets, order holds, and nothing is lost when one dies in the middle.
 //
-// The rail that dies first swallows its packets for a while, as a cut cable does, and only then reports to its engine;
-// the two ends are told at different times.
+// The rail that dies first swallows its packets for a while, as a cut cable does, and only then reports to its engine.
+// The two ends are told at different times.
 #include <deque>
 #include <random>
 

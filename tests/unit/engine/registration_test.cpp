@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The use of a request for which a callback or a queue is registered: each kind of request, registered before its post
-// and after it, ended within its post and later, used three times.
+// The use of a request for which a callback or a queue is registered. Each kind of request is registered before its
+// post and after it, ends within its post and later, and is used three times.
 #include <functional>
 #include <vector>
 

@@ -3,7 +3,7 @@
 // Several packets taken at once have the same effects as one by one: the same receives get the same bytes, and the same
 // messages are counted, stored, refused.
 //
-// Threads: the engines' creation. There are two jobs, to whose rank 1 the same packets are handed, bypassing the
+// Other threads only create the engines. There are two jobs, to whose rank 1 the same packets are handed, bypassing the
 // driver.
 #include <deque>
 #include <random>

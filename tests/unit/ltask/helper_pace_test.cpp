@@ -3,7 +3,7 @@
 // How often a helper checks: seldom while other threads poll, and yet soon after they have stopped, however long they
 // have polled.
 //
-// Threads: the test's, and the helper's on virtual time, in turn. The figures are those of the present code. Naps four
+// The test's thread, and the helper's on virtual time, in turn. The figures are those of the present code. Naps four
 // times as long after polls by others made StarPU's Cholesky of four processes on two cores three times slower: measure
 // that before changing them.
 #include <gtest/gtest.h>

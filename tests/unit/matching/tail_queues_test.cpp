@@ -3,8 +3,8 @@
 // Tail queues: one thread posts while another lets messages arrive. Nothing is lost, matched twice or out of order.
 //
 // Run by ctest, under ThreadSanitizer, too. Two threads. The checks follow from the order rule alone, whatever the
-// threads do: two messages of one source and tag fit the same receives, so the earlier one has the earlier receive. And
-// two receives of one pattern fit the same messages.
+// threads do. Two messages of one source and tag fit the same receives, so the earlier one has the earlier receive. And
+// two receives of one pattern fit the same messages, so the earlier one has the earlier message.
 #include "comm/matching/alternatives/tail_queues.hpp"
 
 #include <cstdio>
