@@ -4,17 +4,17 @@
 # Builds everything and runs every test. Ends with one line: N passed, N failed (and N skipped, if any were).
 #
 # Usage: tests/run.sh [options]
-#   --quick          the fast part: release build, tidy, unit tests, tests with real processes; without simulator and
-#                    network libraries
-#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs, and 200 under sanitizers;
-#                    4,096 simulated engines; every matcher beside the model, millions of operations and all short
-#                    sequences; ranks killed a hundred times per driver; each fuzz target for 10 minutes of processor
-#                    time; every planted bug and its catchers; StarPU's suite three times per driver, with every
-#                    strategy, unbound, with hooks, over ofi and psm2; and each source compiled on its own
-#   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
-#   --stages         list the stages
-#   --jobs N         processes to build and test with (default: all cores)
-#   --help
+#     --quick          the fast part: release build, tidy, unit tests, tests with real processes; without simulator
+#                      and network libraries
+#     --soak           the long campaigns that people start by hand. 10,000 simulated jobs, and 200 under sanitizers.
+#                      4,096 simulated engines. Every matcher beside the model, millions of operations and all short
+#                      sequences. Ranks killed a hundred times per driver. Each fuzz target for 10 minutes of processor
+#                      time. Every planted bug and its catchers. StarPU's suite three times per driver, with every
+#                      strategy, unbound, with hooks, over ofi and psm2. Each source compiled on its own.
+#     --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
+#     --stages         list the stages
+#     --jobs N         processes to build and test with (default: all cores)
+#     --help
 #
 # With CI=true in the environment, as under .ci/run, warnings are errors. Logs are in build/logs/, StarPU's results in
 # build/starpu-results/.
@@ -34,11 +34,11 @@ logs=$root/build/logs
 prefix=$root/build/prefix
 jobs=$(nproc)
 only=
-conformance=ON # build the kit, too
-simulation=ON  # the simulator, too, and exhaustive worlds
-fabrics=ON     # the drivers for network libraries, too
-headers=()     # options of tidy: in quick runs headers are not compiled alone
-ahead=()       # what is built in the background, while tests run: presets, StarPU
+conformance=ON # build the kit, too.
+simulation=ON  # the simulator, too, and exhaustive worlds.
+fabrics=ON     # the drivers for network libraries, too.
+headers=()     # options of tidy: in quick runs headers are not compiled alone.
+ahead=()       # what is built in the background, while tests run: presets, StarPU.
 last_before_ahead=release
 builder=       # the process that builds them
 passed=0

@@ -5,12 +5,12 @@
 // Used by packet_fuzz.cpp; make_seeds.cpp writes some. One thread. Every byte string is a script. A step is its number
 // and its operands, each a byte, if not stated otherwise:
 //
-//   kind of job                first of all: which drivers, which strategy
-//   raw      rail, size, bytes                     a packet as it stands
-//   built    rail, count, count × chunk, changes   chunk: Type, tag, number, session, then what its type has
-//                                                  changes: count, count × (position u16, value)
-//   bulk     rail, key, offset, length, hold       names and lengths by tables: see name() and length()
-//   ...
+//    kind of job                first of all: which drivers, which strategy
+//    raw      rail, size, bytes                     a packet as it stands
+//    built    rail, count, count × chunk, changes   chunk: Type, tag, number, session, then what its type has
+//                                                   changes: count, count × (position u16, value)
+//    bulk     rail, key, offset, length, hold       names and lengths by tables: see name() and length()
+//    ...
 #pragma once
 
 #include "fuzz_job.hpp"

@@ -3,10 +3,10 @@
 """Does our library have every communication symbol that StarPU uses: nm_*, piom_*, padico_*, puk_*, MPI_*, PMPI_*?
 
 Usage: symbols.py --library LIB... [--starpu DIR]... [--list FILE]... [--write FILE]
-  --library  a shared library of ours; a symbol that one of them exports counts as present
-  --starpu   a build tree of StarPU: the symbols that its library, tests and examples leave undefined are needed
-  --list     a file of names that are needed; with --starpu, the file must name what that build needs, and no other
-  --write    writes the needed names to a file, for --list
+    --library   a shared library of ours; a symbol that one of them exports counts as present
+    --starpu    a build tree of StarPU: the symbols that its library, tests and examples leave undefined are needed
+    --list      a file of names that are needed; with --starpu, the file must name what that build needs, and no other
+    --write     writes the needed names to a file, for --list
 
 Run by ctest (the lists, against the library just built), and by tests/run.sh (stage starpu: the build, against its
 list). A program that the linker has tied to a symbol would not exist without it. But a library may leave a symbol

@@ -12,10 +12,10 @@ second may pass between few messages.
 Beside a worker strace is of no use. It makes every call so slow that the time for which a thread yields is over after a
 few calls. There count_calls.c counts, and yields do not count.
 
-A thread that has lost the core to other work for a millisecond (counter turns_lost) sleeps instead of yielding, for up
-to a second. That costs a wait, a doorbell and more for each message. So on a busy machine the count is repeated, three times at
-most. If the machine was busy each time, the bound is that of threads that sleep. unit_ltask shows that no thread sleeps
-without a lost turn.
+A thread that has lost the core to other work for a millisecond (counter turns_lost) sleeps instead of yielding, for
+up to a second. That costs a wait, a doorbell and more for each message. So on a busy machine the count is repeated,
+three times at most. If the machine was busy each time, the bound is that of threads that sleep. unit_ltask shows that
+no thread sleeps without a lost turn.
 """
 import argparse
 import collections
@@ -28,8 +28,8 @@ import tempfile
 import time
 
 FEW, MESSAGES_A_CALL, CALLS_A_SECOND, ATTEMPTS = 20_000, 20, 10_000, 3
-CALLS_OF_A_SLEEP = 10  # at most: both ends, and the thread that polls the sockets meanwhile
-TIME_LIMIT, ENOUGH_SECONDS = 1000, 30  # of a run; of all attempts
+CALLS_OF_A_SLEEP = 10  # at most: both ends, and the thread that polls the sockets meanwhile.
+TIME_LIMIT, ENOUGH_SECONDS = 1000, 30  # of a run; of all attempts.
 # Functions of the C library that enter the kernel, and may be called for a message.
 CALLS = set("""epoll_pwait epoll_pwait2 epoll_wait epoll_ctl read pread write pwrite readv writev preadv pwritev poll
     ppoll select pselect recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg process_vm_readv process_vm_writev

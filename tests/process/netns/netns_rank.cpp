@@ -3,11 +3,11 @@
 // A rank for the tests in network name spaces: exchanges checked messages with all others while the test harms the
 // network.
 //
-//   netns_rank exchange ROUNDS    every rank with every other, so many times
-//   netns_rank until-stop         such exchanges until rank 0 reads a line on its input; rank 0 prints each round
-//   netns_rank killed RANK        RANK kills itself while the others wait for it; a round without it
-//   netns_rank gone RANK          one round, "connected", then requests to and from RANK, which the test cuts off; a
-//                                 round without it
+//     netns_rank exchange ROUNDS    every rank with every other, so many times
+//     netns_rank until-stop         such exchanges until rank 0 reads a line on its input; rank 0 prints each round
+//     netns_rank killed RANK        RANK kills itself while the others wait for it; a round without it
+//     netns_rank gone RANK          one round, "connected", then requests to and from RANK, which the test cuts off;
+//                                   a round without it
 //
 // Run by netns_test.py, under canele-run --netns, and by launchers_test.py, under canele-run --pmi1. One thread, and
 // those that CANELE_WORKER asks for. Exit code 9 means that a message was wrong or a request ended as it must not; the

@@ -8,10 +8,10 @@
 // them by their types: NULL for each pointer that is not marked as optional, extremes for each number that is marked as
 // any.
 //
-//   --list            the functions
-//   --misuse          each function in a process of its own, one wrong argument at a time: no signal, CANELE_EINVAL for
-//                     what can never be right
-//   --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
+//    --list            the functions
+//    --misuse          each function in a process of its own, one wrong argument at a time: no signal, CANELE_EINVAL
+//                      for what can never be right
+//    --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
 #include <canele/collectives.h>
 #include <sys/wait.h>
 #include <unistd.h>
