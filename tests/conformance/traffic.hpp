@@ -4,6 +4,7 @@
 //
 // Used by the thread of the Job. A bulk transfer's key is its place in the script. A transfer must have landed whole
 // before the next packet comes, because packets and bulk of one peer are in order.
+//
 //   Exchange ──owns──▶ Traffic (peer) × n      out: the script that we send    in: the script that it sends
 #pragma once
 
