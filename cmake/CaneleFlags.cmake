@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# How everything of ours is compiled: language, visibility, warnings, sanitizers, where programs go.
+# Compile options of the whole project: language, visibility, warnings, sanitizers, and where programs go.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -19,14 +19,14 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, RelWithDebInfo or Release" FORCE)
 endif()
 
-# Our assertions are cheap and stay on in release builds: so no build type defines NDEBUG.
+# Our assertions are cheap and stay on in release builds, so no build type defines NDEBUG.
 foreach(language C CXX)
   foreach(type RELEASE RELWITHDEBINFO MINSIZEREL)
     string(REGEX REPLACE "[-/]DNDEBUG" "" CMAKE_${language}_FLAGS_${type} "${CMAKE_${language}_FLAGS_${type}}")
   endforeach()
 endforeach()
 
-# Installed programs and libraries find ours beside them, wherever the prefix has been moved to.
+# Installed programs and libraries find our libraries beside them, also after the prefix has been moved.
 file(RELATIVE_PATH canele_bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set(CMAKE_INSTALL_RPATH "$ORIGIN/${canele_bin_to_lib}" "$ORIGIN")
 
@@ -34,12 +34,12 @@ if(CANELE_SANITIZE)
   add_compile_options(-fsanitize=${CANELE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CANELE_SANITIZE})
   if(CANELE_SANITIZE MATCHES thread)
-    # ThreadSanitizer does not understand fences; what relies on one must be annotated where it stands.
+    # ThreadSanitizer does not understand fences: code that relies on a fence must be annotated where it stands.
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
 endif()
 
-# Fuzz targets (tests/fuzz) want every room instrumented, and none of the rest of the build.
+# Fuzz targets (tests/fuzz) need every room instrumented, and nothing else of the build.
 option(CANELE_FUZZ "Build the fuzz targets; clang only, see the presets fuzz and fuzz-coverage" OFF)
 option(CANELE_COVERAGE "Count the lines that run, with CANELE_FUZZ" OFF)
 if(CANELE_FUZZ)
@@ -53,20 +53,21 @@ if(CANELE_FUZZ)
   endif()
 endif()
 
-# The data path crosses rooms, so libcanele is optimised as a whole. Only there: the objects are fat, and the many test
-# programs link their ordinary half, as fast as before.
+# The data path crosses rooms, so libcanele is optimised as a whole. Only libcanele is: the objects hold both LTO code
+# and machine code, and the many test programs link the machine code, as fast as without LTO.
 option(CANELE_WHOLE_PROGRAM "Optimise libcanele at link time" ON)
 set(canele_whole_program OFF)
 if(CANELE_WHOLE_PROGRAM AND NOT CANELE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug
    AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   set(canele_whole_program ON)
-  # What GCC guesses of a virtual call is the answer of the base class, which no driver gives.
+  # Here GCC would speculate that a virtual call reaches the base class, which is wrong for every driver.
   set(canele_whole_program_options -fno-devirtualize-speculatively)
   add_link_options(-fno-lto)
 endif()
 
-# Tests and tools. With AddressSanitizer the optimiser takes longest, at all that it adds; of what a pointer must be, it
-# sees most, and the rooms themselves are compiled with all checks. With ThreadSanitizer running is what takes longest.
+# Options for tests and tools. With AddressSanitizer, most of the compile time goes into optimising the checks that it
+# adds, above all those on pointers. They are left out here; the rooms themselves are compiled with all checks. With
+# ThreadSanitizer, running takes longer than compiling.
 set(canele_quick_to_compile $<$<NOT:$<CONFIG:Debug>>:-Og> -g1)
 if(CANELE_SANITIZE MATCHES thread)
   set(canele_quick_to_compile -O1 -g1)
@@ -78,7 +79,7 @@ elseif(CANELE_SANITIZE)
 endif()
 
 function(canele_warnings target)
-  # Fuzz targets: clang also means names that only other sources of a unity build have.
+  # Fuzz targets go without -Wshadow: clang also warns about names that only other sources of a unity build declare.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic $<$<NOT:$<BOOL:${CANELE_FUZZ}>>:-Wshadow>
     $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
     $<$<BOOL:${CANELE_WERROR}>:-Werror>)

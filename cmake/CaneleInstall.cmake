@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What `cmake --install` lays down for users of the library. starpu_glue and apps install their own files.
-# Surprise: canele.pc and CaneleConfig.cmake contain no absolute path, so a prefix may be moved after the install.
+# What `cmake --install` installs for users of the library. starpu_glue and apps install their own files. canele.pc and
+# CaneleConfig.cmake contain no absolute path, so a prefix may be moved after the install.
 
 install(TARGETS canele EXPORT CaneleTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -8,7 +8,7 @@ install(TARGETS canele EXPORT CaneleTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/comm/include/canele DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-# What a driver needs that is built outside the tree.
+# What a driver that is built outside the tree needs.
 install(FILES ${PROJECT_SOURCE_DIR}/drivers/driver.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/canele)
 
 # With the StarPU backend, MPI programs can link Canele::mpi.
@@ -28,7 +28,7 @@ install(FILES ${PROJECT_BINARY_DIR}/CaneleConfig.cmake ${PROJECT_BINARY_DIR}/Can
   DESTINATION ${canele_package_dir})
 install(EXPORT CaneleTargets NAMESPACE Canele:: DESTINATION ${canele_package_dir})
 
-# pkg-config sets pcfiledir to where it found the file: the prefix is so many levels above it.
+# pkg-config sets pcfiledir to the directory in which it found the file; the prefix is this many levels above it.
 file(RELATIVE_PATH canele_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" canele_pc_to_prefix "${canele_pc_to_prefix}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/canele.pc.in ${PROJECT_BINARY_DIR}/canele.pc @ONLY)

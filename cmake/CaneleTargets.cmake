@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The library targets. Surprise: each room is compiled once, as objects; canele (shared, exports canele_* only) and
-# canele_internal (static, everything visible: for unit tests, apps/sim and benchmarks) are made of the same objects.
+# The library targets. Each room is compiled once, as objects. Two libraries are made of these objects: canele (shared,
+# exports canele_* only) and canele_internal (static, everything visible: for unit tests, apps/sim and benchmarks).
 
-# The standard library's headers are compiled once for all rooms, for they take most of the time. tests/tidy checks that
-# our own headers do without.
-# A string then allocates where it is used, and not inside libstdc++: see canele_reserves_memory.
+# Precompiles the standard library's headers once for all rooms, because they take most of the compile time. tests/tidy
+# checks that our own headers do not depend on this. With _GLIBCXX_EXTERN_TEMPLATE=0 a string allocates in the code that
+# uses it, not inside libstdc++: see canele_reserves_memory.
 function(canele_standard_headers target)
   target_compile_definitions(${target} PRIVATE _GLIBCXX_EXTERN_TEMPLATE=0)
   if(target STREQUAL canele_ltask)  # the first room
@@ -14,8 +14,8 @@ function(canele_standard_headers target)
   endif()
 endfunction()
 
-# canele_reserves_memory(target): its calls of operator new go by ltask/linked/reserving_new.cpp. Sanitizers have an
-# operator new of their own, which tells of no failure.
+# canele_reserves_memory(target): routes the target's calls of operator new through ltask/linked/reserving_new.cpp. Not
+# under sanitizers: they have an operator new of their own, which reports no failure.
 function(canele_reserves_memory target)
   if(NOT CANELE_SANITIZE)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:canele_reserving_new> ${ARGN})
@@ -27,7 +27,8 @@ endfunction()
 function(canele_room name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
-  file(GLOB modules CONFIGURE_DEPENDS */CMakeLists.txt)  # they are built apart, see canele_driver_module
+  file(GLOB modules CONFIGURE_DEPENDS */CMakeLists.txt)  # their directories are built separately, see
+                                                         # canele_driver_module
   foreach(module ${modules})
     cmake_path(GET module PARENT_PATH directory)
     list(FILTER sources EXCLUDE REGEX "^${directory}/")
@@ -43,8 +44,8 @@ function(canele_room name)
 endfunction()
 
 # canele_driver_module(name LINK lib...): the sources of the current directory become the module
-# canele-driver-<name>.so, opened on demand, and the object library canele_driver_<name> for tests. It gets driver.hpp
-# and nothing of the engine.
+# canele-driver-<name>.so, opened on demand, and the object library canele_driver_<name> for tests. The module sees
+# driver.hpp and nothing of the engine.
 function(canele_driver_module name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
@@ -71,16 +72,17 @@ macro(canele_engine_libraries)
       target_sources(${target} PRIVATE $<TARGET_OBJECTS:canele_${room}>)
     endforeach()
   endforeach()
-  # Callbacks come from other threads: who uses the library uses threads.
+  # Callbacks come from other threads, so every user of the library must link the thread library.
   target_link_libraries(canele PUBLIC Threads::Threads PRIVATE ${canele_private_libraries} ${CMAKE_DL_LIBS})
   target_link_libraries(canele_internal PUBLIC Threads::Threads ${canele_private_libraries} ${CMAKE_DL_LIBS})
   target_include_directories(canele PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/comm/include>
                                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_include_directories(canele_internal PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/comm/include)
   set_target_properties(canele PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 1)
-  # What is missing must show when the library is linked, not at run time (sanitizers leave symbols to the program).
+  # Undefined symbols must fail when the library is linked, not at run time (sanitizers leave symbols to the program).
   target_link_options(canele PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/comm/canele.map)
-  # Under PMIx it leaves the job when the process exits: dlclose must not do so, for libpmix cannot be left inside it.
+  # Under PMIx the library leaves the job when the process exits. dlclose must not unload it, because PMIx cannot be
+  # left from inside dlclose.
   target_link_options(canele PRIVATE -Wl,-z,nodelete)
   if(canele_whole_program)
     target_link_options(canele PRIVATE -flto=auto ${canele_whole_program_options})

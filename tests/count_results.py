@@ -4,10 +4,10 @@
 
 Usage: count_results.py JUNIT-FILE GTEST-DIRECTORY
 
-Who: tests/run.sh. JUNIT-FILE is what `ctest --output-junit` wrote; GTEST-DIRECTORY has one <entry>.xml per GoogleTest
-program. Surprise: a ctest entry that is a GoogleTest program counts as its cases; if such a program crashed or hung, it
-left no file (tests/run.sh deletes old ones) and counts as one failure. An entry that is red counts as one failure at
-least.
+Run by tests/run.sh. JUNIT-FILE is the output of `ctest --output-junit`; GTEST-DIRECTORY has one <entry>.xml per
+GoogleTest program. A ctest entry that is a GoogleTest program counts as its cases. If such a program crashed or hung,
+it left no file (tests/run.sh deletes old ones) and counts as one failure. An entry that failed counts as at least one
+failure.
 """
 import pathlib
 import sys
@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 def gtest_counts(path):
-    """(passed, failed, skipped) of the cases in one GoogleTest file."""
+    """Returns (passed, failed, skipped) of the cases in one GoogleTest file."""
     passed = failed = skipped = 0
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         if case.find("failure") is not None:
@@ -28,7 +28,7 @@ def gtest_counts(path):
 
 
 def entry_counts(entry, directory):
-    """(passed, failed, skipped) of one ctest entry."""
+    """Returns (passed, failed, skipped) of one ctest entry."""
     status = entry.get("status")
     red = status not in ("run", "notrun", "disabled") or entry.find("failure") is not None
     path = directory / f"{entry.get('name')}.xml"

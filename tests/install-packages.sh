@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Installs the Debian packages that Canelé needs and this machine lacks. The one list of packages.
+# Installs the Debian packages that Canelé needs and this machine lacks. This is the only list of packages.
 #
 # Usage: tests/install-packages.sh [GROUP...]     groups: build (if none is named) test starpu; --list prints the names
-# Who: tests/run.sh and apps/demo.sh; people by hand.
-# Surprise: asks apt only if something is missing, so that it costs nothing on a machine that has everything, and works
-#           there without being root.
+# Used by tests/run.sh, apps/demo.sh, and by hand. Calls apt only if a package is missing: on a machine that has
+# everything it costs nothing, and works without being root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,9 +18,9 @@ packages_of() {
     # The library and its tools.
     build) echo g++ cmake ninja-build make pkg-config libhwloc-dev libpmix-dev libcli11-dev libfmt-dev \
       nlohmann-json3-dev libfabric-dev libpsm2-dev ;;
-    # The tests; Open MPI is there as the neighbour in one process and as a second launcher; mpich and Slurm are
-    # launchers only (mpich and openmpi stand side by side: mpiexec.hydra, mpirun.openmpi); then for ranks in network
-    # name spaces; BLAS and LAPACKE for canele-cholesky; clang and what follows for the fuzz targets.
+    # The tests. Open MPI is the other MPI in one process, and a second launcher; mpich and Slurm are launchers only
+    # (mpich and openmpi can be installed side by side: mpiexec.hydra, mpirun.openmpi). Then come packages for ranks in
+    # network name spaces, BLAS and LAPACKE for canele-cholesky, and clang and the rest for the fuzz targets.
     test) echo python3 libgtest-dev libbenchmark-dev gdb clang-format-14 shellcheck libopenmpi-dev openmpi-bin \
       gfortran procps binutils mpich slurm-wlm munge valgrind strace \
       iproute2 iptables libopenblas-dev liblapacke-dev \

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests tests/progress.sh: what a step shows and returns, and that a script's last command runs once, in the script.
 
-The surprising thing: the last is a race inside bash, so it is tried a thousand times beside processes that keep every
-processor busy. A bare EXIT trap ran in one of a thousand children, sometimes of a hundred."""
+The script's last command is a race inside bash, so it is tried a thousand times beside processes that keep every
+processor busy. A bare EXIT trap ran in one of a thousand children, sometimes of a hundred.
+"""
 import os
 import pathlib
 import subprocess

@@ -4,22 +4,23 @@
 # Builds everything and runs every test. Ends with one line: N passed, N failed (and N skipped, if any were).
 #
 # Usage: tests/run.sh [options]
-#   --quick          the fast part: release build, tidy, unit tests, tests with real processes; without simulator and
-#                    network libraries
-#   --soak           the long campaigns that people start by hand: 10,000 simulated jobs, and 200 under sanitizers;
-#                    4,096 simulated engines; every matcher beside the model, millions of operations and all short
-#                    sequences; ranks killed a hundred times per driver; each fuzz target for 10 minutes of processor
-#                    time; every planted bug and who finds it; StarPU's suite three times per driver, with every
-#                    strategy, unbound, with hooks, over ofi and psm2; and each source compiled on its own
-#   --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
-#   --stages         list the stages
-#   --jobs N         processes to build and test with (default: all cores)
-#   --help
-# Who: people, and .ci/run. With CI=true in the environment, warnings are errors. Logs are in build/logs/, StarPU's
-#      results in build/starpu-results/.
-# Surprise: a stage that fails does not stop the others, unless they build on it; those then count as failed, not as
-# skipped. What the sanitizers and the fuzzers want is built in the background, while the tests before them run; so is
-# StarPU.
+#     --quick          the fast part: release build, tidy, unit tests, tests with real processes; without simulator
+#                      and network libraries
+#     --soak           the long campaigns that people start by hand. 10,000 simulated jobs, and 200 under sanitizers.
+#                      4,096 simulated engines. Every matcher beside the model, millions of operations and all short
+#                      sequences. Ranks killed a hundred times per driver. Each fuzz target for 10 minutes of processor
+#                      time. Every planted bug and its catchers. StarPU's suite three times per driver, with every
+#                      strategy, unbound, with hooks, over ofi and psm2. Each source compiled on its own.
+#     --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
+#     --stages         list the stages
+#     --jobs N         processes to build and test with (default: all cores)
+#     --help
+#
+# With CI=true in the environment, as under .ci/run, warnings are errors. Logs are in build/logs/, StarPU's results in
+# build/starpu-results/.
+#
+# A stage that fails does not stop the others, unless they build on it; those then count as failed, not as skipped. The
+# builds for the sanitizers, the fuzzers and StarPU run in the background, while the tests before them run.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -33,18 +34,18 @@ logs=$root/build/logs
 prefix=$root/build/prefix
 jobs=$(nproc)
 only=
-conformance=ON # build the kit, too
-simulation=ON  # the simulator, too, and exhaustive worlds
-fabrics=ON     # the drivers for network libraries, too
-headers=()     # options of tidy: in quick runs headers are not compiled alone
-ahead=()       # what is built in the background, while tests run: presets, StarPU
+conformance=ON # build the kit, too.
+simulation=ON  # the simulator, too, and exhaustive worlds.
+fabrics=ON     # the drivers for network libraries, too.
+headers=()     # options of tidy: in quick runs headers are not compiled alone.
+ahead=()       # what is built in the background, while tests run: presets, StarPU.
 last_before_ahead=release
 builder=       # the process that builds them
 passed=0
 failed=0
 skipped=0
 summary=()
-broken=() # stages that failed: what builds on them is not tried
+broken=() # stages that failed: stages that build on them are not tried
 
 quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package asan asan-tests tsan
@@ -65,7 +66,7 @@ parse_arguments() {
       --soak) stages=("${soak_stages[@]}") ;;
       --only) only=${2:?--only wants a list of stages} && shift ;;
       --stages) printf '%s\n' "${full_stages[@]}" "${soak_stages[@]}" | awk '!seen[$0]++' && exit 0 ;;
-      --build-ahead) IFS=, read -r -a ahead <<<"$2" && stages=() && shift ;; # for our own use: see build_ahead
+      --build-ahead) IFS=, read -r -a ahead <<<"$2" && stages=() && shift ;; # internal: see build_ahead
       --jobs) jobs=${2:?--jobs wants a number} && shift ;;
       --help | -h) usage && exit 0 ;;
       *) fail "unknown argument '$1'; --help lists those there are" ;;
@@ -90,7 +91,7 @@ count_closing_line() {
   local numbers
   numbers=$(sed -nE 's/^([a-z]+: )?([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\2 \3 0\5/p' "$1" | tail -n 1)
   read -r -a numbers <<<"${numbers:-0 1 0}"
-  # An exit code that says failure where no test was counted as failed (or the reverse) is itself a failure.
+  # An exit code of failure where no test was counted as failed (or the reverse) is itself a failure.
   [[ $2 -eq 0 || ${numbers[1]} -gt 0 ]] || numbers[1]=1
   count "${numbers[0]}" "${numbers[1]}" "$((10#${numbers[2]}))"
   [[ $2 -eq 0 && ${numbers[1]} -eq 0 ]]
@@ -106,7 +107,7 @@ one_check() {
   fi
 }
 
-# streamed LOG COMMAND...: output goes to the log and to whoever watches.
+# streamed LOG COMMAND...: runs the command with its output to the log and to the terminal.
 streamed() {
   local log=$1
   shift
@@ -128,7 +129,7 @@ configure_and_build() {
     cmake --build --preset "$preset" --parallel "$jobs"
 }
 
-# build_it NAME: a preset, or StarPU.
+# build_it NAME: builds a preset, or StarPU.
 build_it() {
   case $1 in
     fuzz) build_alone fuzz ;;
@@ -138,14 +139,14 @@ build_it() {
   esac
 }
 
-# build NAME [WHAT]: waits for it if it is built in the background.
+# build NAME [WHAT]: builds it, or waits for it if it is built in the background.
 build() {
   local name=$1 what=${2:-the $1 preset} command=build_it
   [[ " ${ahead[*]} " != *" $name "* ]] || command=await_build
   step "building $what" "$logs/build-$name.log" "$command" "$name"
 }
 
-# Builds what later stages want in the background, at the lowest priority: most tests wait most of the time.
+# Builds for later stages in the background, at the lowest priority: most tests wait most of the time.
 build_ahead() {
   local name
   for name in asan tsan fuzz starpu starpu14; do
@@ -159,7 +160,7 @@ build_ahead() {
   at_exit "kill -- -$builder 2>/dev/null || true"
 }
 
-# What the background process does.
+# The work of the background process.
 build_all_ahead() {
   local name status
   for name in "${ahead[@]}"; do
@@ -169,8 +170,8 @@ build_all_ahead() {
   done
 }
 
-# await_build NAME: shows how its build goes on, or went. If the background process has ended without a word, what is
-# missing is built here.
+# await_build NAME: shows the progress or the log of its build. If the background process has ended without a result,
+# the missing part is built here.
 await_build() {
   tail -n +1 --pid="$builder" -F "$logs/ahead-$1.log" 2>/dev/null &
   while [[ ! -e $logs/ahead-$1.status ]] && kill -0 "$builder" 2>/dev/null; do
@@ -182,8 +183,8 @@ await_build() {
   build_it "$1"
 }
 
-# show_failures LOG: what went wrong in a ctest run, without what went right. Shown again at the end, which is all that
-# many logs keep.
+# show_failures LOG: shows the failures of a ctest run, without its successes. They are repeated at the end, the only
+# part that many logs keep.
 show_failures() {
   local begins='(: Failure|^(FAIL|ERROR): .*|.*Sanitizer.*|.*time limit of.*|.*Assertion.*)$'
   {
@@ -192,7 +193,7 @@ show_failures() {
   } | tee -a "$logs/failures.txt"
 }
 
-# run_ctest PRESET LABELS [AT ONCE]: the ctest entries with one of the labels (a regular expression).
+# run_ctest PRESET LABELS [AT ONCE]: runs the ctest entries with one of the labels (a regular expression).
 run_ctest() {
   local preset=$1 labels=$2 at_once=${3:-$jobs} directory=$root/build/$1 status=0 numbers
   local log=$logs/ctest-$1-${labels//[^a-z]/-}.log junit=$root/build/$1/results/junit-${labels//[^a-z]/-}.xml
@@ -210,7 +211,7 @@ run_ctest() {
 
 # --- the stages -----------------------------------------------------------------------------------------------------
 
-# The kit that every driver must pass; its table says which test took how long, and why one was skipped.
+# Runs the kit that every driver must pass; its table shows how long each test took, and why one was skipped.
 run_conformance() {
   local status=0
   run_ctest release conformance || status=$?
@@ -239,14 +240,14 @@ install_release() {
   step "installing in $prefix" "$logs/install.log" cmake --install "$root/build/release" --prefix "$prefix"
 }
 
-# Debian's StarPU on what is installed; it wants the symbols that the unit stage has looked for, and no others.
+# Builds Debian's StarPU on the install. StarPU needs the symbols that the unit stage has checked, and no others.
 build_starpu() {
   build starpu "Debian's StarPU" &&
     one_check streamed "$logs/symbols.log" "$here/starpu/symbols.py" --library "$prefix"/lib/libcanele_mpi.so \
       --starpu "$root/build/starpu/canele" --list "$here/starpu/symbols-1.3.10.txt"
 }
 
-# suite NAME OPTIONS...: StarPU's own tests or examples; every program and its time is printed.
+# suite NAME OPTIONS...: runs StarPU's own tests or examples; prints every program and its time.
 suite() {
   local log=$logs/$1.log status=0
   shift
@@ -254,14 +255,14 @@ suite() {
   count_closing_line "$log" "$status"
 }
 
-# Another number for every commit, so that what a run finds can be found again, and a commit be tried beforehand.
+# Prints a number that differs for every commit, so that a finding can be repeated, and a commit be tried beforehand.
 seed_of_commit() {
   local commit
   commit=$(git -C "$root" rev-parse HEAD 2>/dev/null) || commit=1
   echo $((16#${commit:0:7}))
 }
 
-# run_seeds NAME RUNS OPTIONS...: fresh seeds, which are printed; then those that once failed.
+# run_seeds NAME RUNS OPTIONS...: runs fresh seeds, which are printed; then those that once failed.
 run_seeds() {
   local first status=0 sim=$root/build/release/bin/canele-sim line
   local -a options
@@ -280,7 +281,7 @@ run_seeds() {
   return "$status"
 }
 
-# run_others FLOODS STARTUPS COLLECTIVES: so many fresh seeds of the other workloads that faults strike.
+# run_others FLOODS STARTUPS COLLECTIVES: runs so many fresh seeds of the other workloads with faults.
 run_others() {
   local first status=0 workload
   local -A runs=([flood]=$1 [startup]=$2 [collectives]=$3)
@@ -293,7 +294,7 @@ run_others() {
   return "$status"
 }
 
-# run_scale RANKS...: so many engines in one process; what a peer may cost of memory is checked.
+# run_scale RANKS...: runs so many engines in one process; checks the memory that a peer may cost.
 run_scale() {
   local ranks status=0
   for ranks in "$@"; do
@@ -311,7 +312,7 @@ run_simulation() {
   return "$status"
 }
 
-# StarPU's Cholesky, started by other launchers than ours. A launcher that cannot run here is skipped; it says why.
+# Runs StarPU's Cholesky under other launchers than ours. A launcher that cannot run here is skipped, with its reason.
 run_launched() {
   local launcher status failures=0 log
   for launcher in Hydra Slurm; do
@@ -331,7 +332,8 @@ run_demo() {
   one_check streamed "$logs/demo.log" "$root/apps/demo.sh"
 }
 
-# With one byte inverted the demonstration must fail, because the check of the result says so and for no other reason.
+# With one byte inverted the demonstration must fail, because the check of the result reports it and for no other
+# reason.
 demo_fails_on_flipped_byte() {
   local status=0
   "$root/apps/demo.sh" --flip-byte --driver "$1" >"$logs/flip-$1.log" 2>&1 || status=$?
@@ -351,8 +353,8 @@ run_flip() {
   return "$status"
 }
 
-# StarPU 1.4, whose source package this release does not have; where the next one's cannot be had either it is skipped.
-# starpu14 TIMES DRIVER...: its tests; those named coop* must use multicasts, they are there for that.
+# starpu14 TIMES DRIVER...: runs the tests of StarPU 1.4; those named coop* must use multicasts, which is their purpose.
+# This release has no source package of StarPU 1.4. Where that of the next release cannot be had either, it is skipped.
 starpu14() {
   local status=0 driver times=$1
   local tree=$root/build/starpu/canele-forky
@@ -378,7 +380,7 @@ run_starpu14() {
   [[ $status -eq 77 ]] || return "$status"
 }
 
-# Why the fuzz targets cannot be built; nothing if they can.
+# Prints why the fuzz targets cannot be built; nothing if they can.
 fuzzer_missing() {
   local program=$root/build/fuzz-check
   mkdir -p "$root/build"
@@ -391,7 +393,7 @@ fuzzer_missing() {
   rm -f "$program"
 }
 
-# build_alone PRESET: one that says itself what is built of it.
+# build_alone PRESET: builds a preset whose own output shows what is built.
 build_alone() {
   local preset=$1 werror=OFF
   local -a generator=()
@@ -401,7 +403,7 @@ build_alone() {
     cmake --build --preset "$preset" --parallel "$jobs"
 }
 
-# run_fuzz [OPTIONS...]: every fuzz target; what it did and its seed are printed.
+# run_fuzz [OPTIONS...]: runs every fuzz target; prints what it did, and its seed.
 run_fuzz() {
   local status=0 reason
   reason=$(fuzzer_missing)
@@ -420,7 +422,7 @@ run_stage() {
     packages) install_packages ;;
     release) build release ;;
     tidy) check_tidy ;;
-    tests) run_ctest release 'unit|tools|process|mpi' $((2 * jobs)) ;; # the next two at once
+    tests) run_ctest release 'unit|tools|process|mpi' $((2 * jobs)) ;; # the next two stages at once
     unit) run_ctest release 'unit|tools' ;;
     process) run_ctest release 'process|mpi' $((2 * jobs)) ;; # most of the time they wait
     system) run_ctest release system ;;
@@ -460,7 +462,7 @@ run_stage() {
   esac
 }
 
-# The stages that a stage cannot do without.
+# Prints the stages that a stage needs.
 needs() {
   case $1 in
     packages) ;;
@@ -493,7 +495,7 @@ do_stage() {
   else
     note "stage $stage"
     run_stage "$stage" || status=$?
-    # Whatever the reason: a stage that failed is counted.
+    # Whatever the reason, a stage that failed is counted.
     [[ $status -eq 0 || $failed -gt $before ]] || count 0 1 0
   fi
   [[ $status -eq 0 ]] || broken+=("$stage")

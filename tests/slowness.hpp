@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How much slower tests run in this build. Who: tests; any thread.
-// Surprise: under sanitizers the longest tests do as much less as they are slower, so that they take as long as ever:
-//     what a sanitizer sees, it sees in the first laps.
+// How much slower tests run in this build. Any thread.
+//
+// Under sanitizers the longest tests do less work by the same factor, so that they take as long as in other builds. A
+// sanitizer finds its faults in the first laps.
 #pragma once
 
 namespace canele::test {

@@ -3,8 +3,7 @@
 #
 # The campaigns that people start by hand: the stages soak-* of tests/run.sh.
 #
-# Who: tests/run.sh sources it. Surprise: its functions use those of run.sh (suite, one_check, run_seeds, ...) and its
-# variables.
+# Sourced by tests/run.sh. Its functions use those of run.sh (suite, one_check, run_seeds, ...) and its variables.
 
 # shellcheck disable=SC2154 # here, root, logs, prefix, jobs are run.sh's
 

@@ -41,7 +41,7 @@ class WithTimeoutTest(unittest.TestCase):
         self.assertFalse(alive(int(result.stdout)))
 
     def test_lets_a_slow_command_end(self):
-        # It takes twice the limit, and sleeps a third of that time.
+        # The command takes twice the limit, and sleeps a third of that time.
         script = "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done'; sleep 0.5; done; echo done"
         result = run("3", "sh", "-c", script)
         self.assertEqual((result.returncode, result.stdout), (0, "done\n"), result.stderr)

@@ -4,14 +4,13 @@
 
 Usage: budget_test.py [--allowance PERCENT] [--only TEXT] [--profile] [--write]
 
-Who: ctest; people (CANELE_TEST_BIN=build/release/bin). 77 (skipped) where valgrind is not installed, or its headers
-were not when the programs were built.
-Surprise: the limits are the table of the documentation, section Budget, and there is no second one. A step that is not
-in it fails, and so does a row that no step belongs to.
+Run by ctest, and by hand with CANELE_TEST_BIN=build/release/bin. Exits with 77 (skipped) where valgrind is not
+installed, or where its headers were not when the programs were built. The limits are the table of the documentation,
+section Budget; there is no second one. A step without a row fails, and so does a row without a step.
 
---profile shows for each step in which functions its instructions are; --only TEXT leaves the other steps out; --write
-puts what was counted into the table, for a commit that says why. The figures of the table are those of g++ 12 on
-x86-64; other compilers get a larger allowance.
+--profile shows for each step in which functions its instructions are. --only TEXT leaves the other steps out. --write
+puts the counts into the table, for a commit that says why. The figures of the table are those of g++ 12 on x86-64;
+other compilers get a larger allowance.
 """
 import argparse
 import os
@@ -24,18 +23,18 @@ import tempfile
 import callgrind
 
 DOCUMENT = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/performance.md"
-# Of a message: what of callgrind's events they are, and what is allowed beside the percentage.
+# Per message: the callgrind events that make up each figure, and the absolute allowance beside the percentage.
 FIGURES = {"instructions": (("Ir",), 1), "branches": (("Bc", "Bi"), 1), "atomics": (("Ge",), 0.05),
            "lines": (("D1mr", "D1mw"), 2), "instructions in the C library": (("system",), 0.5)}
-ROW = re.compile(r"^\| `([^`]+)` \|" + r" ([\d.]+) \|" * len(FIGURES), re.MULTILINE)  # what follows is for people
+ROW = re.compile(r"^\| `([^`]+)` \|" + r" ([\d.]+) \|" * len(FIGURES), re.MULTILINE)  # readers: more columns
 PROGRAMS = ("path_budget", "mpi_budget")
-# Nothing of the caller's: what is in the environment moves the stack, and thus what shares a line.
+# Nothing of the caller's environment is passed on: its names move the stack, and thus decide what shares a cache line.
 ENVIRONMENT = {"CANELE_SAMPLES": "off", "LD_BIND_NOW": "1"}
 MOST_FUNCTIONS = 20
 
 
 class Step:
-    """What a message costs in one step. Of a step of MPI that is what its layer costs, without the engine below."""
+    """What a message costs in one step. For a step of MPI: the cost of the MPI layer, without the engine below."""
 
     def __init__(self, dump):
         case, step, rounds, messages = dump.title.split()
@@ -47,7 +46,7 @@ class Step:
         self.counts["system"] = dump.below(ours, callgrind.SYSTEM)["Ir"]
 
     def without(self, nothing):
-        """Takes off what it costs to count."""
+        """Subtracts the cost of counting itself."""
         for event, number in nothing.counts.items():
             self.counts[event] -= number * self.rounds // nothing.rounds
         return self
@@ -74,7 +73,7 @@ def steps_of(program):
 
 
 def complaints(step, budget, allowance):
-    """What of the step costs more than is written."""
+    """Yields what costs more in this step than the budget allows."""
     for which, written in zip(FIGURES, budget):
         now, limit = step.figure(which), written * (1 + allowance / 100) + FIGURES[which][1]
         if now > limit:
@@ -84,12 +83,12 @@ def complaints(step, budget, allowance):
 
 
 def budgets_written():
-    """The figures of the table, by step."""
+    """Returns the figures of the table, by step."""
     return {row[0]: [float(number) for number in row[1:]] for row in ROW.findall(DOCUMENT.read_text("utf-8"))}
 
 
 def compare(steps, allowance):
-    """The number of complaints, each printed."""
+    """Prints each complaint, and returns their number."""
     budgets = budgets_written()
     wrong = 0
     for step in steps:
@@ -108,8 +107,9 @@ def compare(steps, allowance):
 
 
 def count(programs, allowance):
-    """All steps. If some cost too much, the cheaper of two counts of each: the table's hash has another seed each time,
-    and one in some fifty is unlucky; what really costs more does so both times."""
+    """Counts all steps. If some cost too much, counts again and takes the cheaper count of each. The hash table has
+    another seed each time, and about one seed in fifty is unlucky; what really costs more does so both times.
+    """
     def once():
         return [step for program in programs for step in steps_of(program)]
 

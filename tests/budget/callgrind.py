@@ -1,37 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What callgrind has counted: its output files, read.
+"""What callgrind has counted: runs it, and reads its output files.
 
-Who: budget_test.py.
-Surprise: a line of costs after "calls=" is what the call has cost in all, and no part of the caller's own cost; and
-names are written out once in a file, then called by their number.
+The format has two traps. A line of costs after "calls=" is the total cost of the call, and no part of the caller's own
+cost. A name is written out once in a file, then referred to by its number.
 """
 import collections
 import re
 import subprocess
 
-# With a cache that holds what any step touches: so a miss is a line touched for the first time (see counting.hpp). The
-# events: Ir instructions, Bc conditional branches, Bi indirect jumps, D1mr and D1mw misses, Ge locked instructions. (It
-# also counts calls and system calls, but those of the steps that are not collected as well.)
+# The simulated cache holds everything that a step touches, so a miss is a line touched for the first time (see
+# counting.hpp). The events: Ir instructions, Bc conditional branches, Bi indirect jumps, D1mr and D1mw misses, Ge
+# locked instructions. (Callgrind also counts calls and system calls, but includes those of the steps that are not
+# collected.)
 OPTIONS = ["--tool=callgrind", "--collect-atstart=no", "--cache-sim=yes", "--D1=262144,8,64", "--branch-sim=yes",
            "--collect-bus=yes"]
-# The C library has one for each kind of processor: so their lines count, their instructions do not.
+# The C library has a variant of these for each kind of processor, so their lines count and their instructions do not.
 COPIES = re.compile(r"__mem(cpy|move|set)_")
-START = "__libc_start_main"  # whose costs are all there are
+START = "__libc_start_main"  # all costs are below this function
 SYSTEM = ("libc.so", "libstdc++.so", "libpthread.so")
 NAME = re.compile(r"\((\d+)\)(?: (.*))?")
 COSTS = re.compile(r"[\d+*-]\S* ?([\d ]*)$")
 
 
 class Counts(collections.Counter):
-    """Events by name."""
+    """Counts of events, by name."""
 
     def only(self, *events):
         return Counts({event: self[event] for event in events})
 
 
 class Profile:
-    """One dump. `title`: as the program has named it; `own`: by function, its own costs; `calls`: by object of the
-    caller, object and function of the callee, what these calls have cost in all. Objects are names of files."""
+    """One dump. `title`: as the program has named it. `own`: by function, its own costs. `calls`: by object of the
+    caller, object and function of the callee, the total cost of these calls. Objects are names of files.
+    """
 
     def __init__(self, path):
         self.title, self.total = "", Counts()
@@ -42,7 +43,7 @@ class Profile:
                 self._read(line.rstrip("\n"))
 
     def copies(self):
-        """The instructions of copies."""
+        """Returns the instructions spent in copies."""
         cost = Counts()
         for name, counts in self.own.items():
             if COPIES.match(name):
@@ -50,7 +51,7 @@ class Profile:
         return cost
 
     def below(self, caller, callees):
-        """What calls from one object to others have cost in all; copies aside."""
+        """Returns the total cost of the calls from one object to others, without copies."""
         cost = Counts()
         for (source, target, function), counts in self.calls.items():
             left_out = COPIES.match(function) or function.startswith(START)
@@ -76,7 +77,7 @@ class Profile:
     def _add(self, counts):
         if self._is_call:
             where = self._at["ob"]
-            callee = (self._at.pop("cob", where), self._at["cfn"])  # without "cob" it is the same object
+            callee = (self._at.pop("cob", where), self._at["cfn"])  # without "cob" the callee is in the caller's object
             self.calls[(where, *callee)].update(counts)
             self._is_call = False
         else:
@@ -93,7 +94,9 @@ class Profile:
 
 
 def run(program, environment, directory):
-    """The dumps of the program, by callgrind. Its environment is this one only: names in it move the stack."""
+    """Runs the program under callgrind and returns its dumps. The environment is this one only: names in it move the
+    stack.
+    """
     command = ["valgrind", *OPTIONS, f"--callgrind-out-file={directory}/counts", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives of 8 bytes that block, between two engines in this thread, for callgrind to count.
+// Blocking collectives of 8 bytes, between two engines in this thread, for callgrind to count.
 //
-// Who: path_budget. Threads: one; two more while the engines start.
-// Surprise: a thread that blocks cannot step the other engine. So what is counted are calls whose messages are there
-//     already: those of a root that only sends, of a leaf that is late, and, where each needs the other, of the rank
-//     that comes second; the first one then has called without blocking.
+// A thread that blocks cannot step the other engine. So only calls whose messages have already arrived are counted:
+// those of a root that only sends, and those of a leaf that comes late. Where each rank needs the other, the call of
+// the second rank is counted; the first rank has then called without blocking.
 #include "collectives.hpp"
 
 #include <canele/collectives.h>
@@ -63,7 +62,7 @@ void barrier(Pair& p) {
   canele_ibarrier(p.group[rank], rank == 0 ? nullptr : &blocking, rank == 0 ? &p.request[0] : nullptr);
 }
 
-/// Not counted: the first one's has ended, too.
+/// Ends a round; not counted. Also waits for the request of the rank that called first.
 void finish(Pair& p) {
   must(p.job.finish(p.request[0]), "a collective has not ended");
   must(comm::request_of(&p.request[0]).status_error == CANELE_OK, "a collective has failed");
@@ -89,7 +88,7 @@ void count_case(const std::string& name, Pair& p, const PairSteps& steps) {
   count(name, p, steps, p.row);
 }
 
-/// The first call of a rank would wait for the connection.
+/// Connects the ranks, because the first call of a rank would wait for the connection.
 void connect(Pair& p) {
   for (const int rank : {0, 1}) canele_ibarrier(p.group[rank], nullptr, &p.request[rank]);
   must(p.job.finish(p.request[0]) && p.job.finish(p.request[1]), "no connection");

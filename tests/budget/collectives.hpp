@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The part of path_budget that is about collectives which block.
-//
-// Who: path_budget. Threads: one. Surprise: none.
+// The part of path_budget that counts blocking collectives. One thread.
 #pragma once
 
 namespace canele::test::budget {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Counting: steps of the path of a message, one after the other, of which callgrind counts one.
+// Runs the steps of a message's path in turn, and lets callgrind count one of them. One thread.
 //
-// Who: path_budget, mpi_budget. Threads: one.
-// Surprise: before a counted step the simulated cache is emptied, by a walk that is not counted. So its misses are the
-//     lines that the step touches, each once. The frame above a step begins with a line of its own, or where the stack
-//     begins (names in the environment!) would decide how many lines a step's variables are in.
+// Before a counted step the simulated cache is emptied, by a walk that is not counted. So the step's misses are the
+// lines that it touches, each once. The stack frame above a step begins on a cache line of its own. Otherwise the start
+// of the stack, which depends on the environment's names, would decide how many lines a step's variables occupy.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
-#else  // it builds, and counts nothing
+#else  // without valgrind's headers: it builds, and counts nothing
 #define CALLGRIND_TOGGLE_COLLECT static_cast<void>(0)
 #define CALLGRIND_DUMP_STATS_AT(name) static_cast<void>(name)
 #define RUNNING_ON_VALGRIND 0
@@ -32,11 +31,11 @@ inline void must(bool holds, const char* what) {
 
 template <typename World>
 struct Step {
-  const char* name;  ///< nullptr: it is never counted
+  const char* name;  ///< nullptr: the step is never counted
   void (*run)(World&);
 };
 
-/// Reads more than the simulated cache holds: budget_test.py says `--D1`.
+/// Reads more than the simulated cache holds (`--D1`, set by callgrind.py).
 [[gnu::noinline]] inline void empty_cache() {
   constexpr std::size_t size = 256 << 10, line = 64;
   alignas(line) static char lines[size];
@@ -53,7 +52,7 @@ template <typename World>
   CALLGRIND_TOGGLE_COLLECT;
 }
 
-/// Each step in its turn is the counted one, `rounds` times. What was counted is dumped as "CASE STEP ROUNDS MESSAGES".
+/// Counts each step in turn, over `rounds` rounds. Dumps the counts of a step as "CASE STEP ROUNDS MESSAGES".
 template <typename World>
 void count(const std::string& name, World& world, const std::vector<Step<World>>& steps, int messages_a_round,
            int rounds = 64) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// mpi_budget: messages of a process to itself by the MPI functions, for callgrind to count what these add.
+// mpi_budget: messages of a process to itself by the MPI functions, for callgrind to count what these add. One thread.
 //
 // Usage: valgrind --tool=callgrind --collect-atstart=no ... mpi_budget
-// Who: budget_test.py, which takes the engine's part off. Threads: one.
-// Surprise: MPI has one engine in a process, so the message is to itself. What the MPI functions do is the same.
+// budget_test.py subtracts the engine's part. The message goes to the process itself because MPI has one engine in a
+// process; the MPI functions do the same work as for another rank.
 #include <mpi.h>
 
 #include <array>

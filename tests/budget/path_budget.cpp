@@ -3,10 +3,10 @@
 // path_budget: messages from one engine to another in this thread, through shared memory, for callgrind to count.
 //
 // Usage: valgrind --tool=callgrind --collect-atstart=no ... path_budget
-// Who: budget_test.py. Threads: one; two more while the engines start, one to take a lock away from this one.
-// Surprise: both engines are of one process, so what a step touches is of the side whose step it is, but for the ring.
-//     Nothing is timed: while steps are counted the clock stands, or how slow callgrind is would decide how often the
-//     driver looks at its sockets.
+// Run by budget_test.py. One thread, beside two that start the engines and one that takes a lock away from it. Both
+// engines are in one process, but a step touches the memory of its own side only, except for the ring. Nothing is
+// timed: the clock stands still while steps are counted. Otherwise callgrind's slowness would decide how often the
+// driver checks its sockets.
 #include <array>
 #include <cstring>
 #include <thread>
@@ -19,14 +19,14 @@
 namespace canele::test::budget {
 namespace {
 
-constexpr std::size_t most = 64;         ///< outstanding at a time
-constexpr std::size_t large = 64 << 10;  ///< by rendezvous
+constexpr std::size_t most = 64;         ///< messages outstanding at a time
+constexpr std::size_t large = 64 << 10;  ///< bytes; sent by rendezvous
 
 struct alignas(64) Line {
   std::array<std::byte, 64> bytes;
 };
 
-/// Rank 0 sends to rank 1: so many messages of one size at a time, each with a tag of its own.
+/// Rank 0 sends to rank 1: `count` messages of `size` bytes at a time, each with a tag of its own.
 struct World {
   explicit World(const JobOptions& options) : job(options), session(job.open("budget")) {}
 
@@ -36,7 +36,7 @@ struct World {
   canele_engine_t* sender() { return job.handle(0); }
   canele_engine_t* receiver() { return job.handle(1); }
 
-  /// Another size and number from now on.
+  /// Sets the size and number of the messages from now on.
   World& with(std::size_t new_size, std::size_t new_count = 1) {
     size = new_size;
     count = new_count;
@@ -59,7 +59,7 @@ void post(World& w) {
 void send(World& w) {
   for (std::size_t i = 0; i < w.count; ++i) canele_isend(w.session[0], 1, i, w.out(i), w.size, &w.sends[i]);
 }
-/// One look: it is there, and delivered.
+/// Polls once. The message must have arrived, and be delivered.
 void test(World& w) {
   int done = 0;
   canele_test(&w.receives[0], &done, nullptr);
@@ -71,7 +71,7 @@ void wait_all(World& w) {
   for (std::size_t i = 0; i < w.count; ++i) all[i] = &w.receives[i];
   canele_wait_all(w.count, all.data(), nullptr);
 }
-/// As many looks as it takes: one takes at most 32 packets.
+/// Polls as often as necessary: one poll takes at most 32 packets.
 void arrive(World& w) {
   for (std::size_t taken = 0; taken < w.count; taken += 32) canele_progress(w.receiver());
 }
@@ -80,7 +80,7 @@ void ask(World& w) {
   const auto callback = [](canele_request_t*, unsigned, void* world) { ++static_cast<World*>(world)->callbacks; };
   canele_request_on_event(&w.receives[0], CANELE_EVENT_FINALIZED, callback, &w);
 }
-/// Turns of both, the receiver's first, until the message is there and its send over.
+/// Polls both engines, the receiver first, until the message is received and its send complete.
 void both(World& w) {
   const auto over = [](const canele_request_t& request) { return comm::request_of(&request).finalized(); };
   while (!over(w.receives[0]) || !over(w.sends[0])) {
@@ -88,7 +88,7 @@ void both(World& w) {
     canele_progress(w.sender());
   }
 }
-/// Not counted: the round ends as it must, and the next one sends something else.
+/// Ends a round; not counted. Checks the messages, and changes the bytes that the next round sends.
 void finish(World& w) {
   for (std::size_t i = 0; i < w.count; ++i) {
     must(canele_wait(&w.receives[i], nullptr) == CANELE_OK && canele_wait(&w.sends[i], nullptr) == CANELE_OK,
@@ -115,14 +115,14 @@ void exchange(World& w, const Steps& steps, int rounds) {
   }
 }
 
-/// Each engine's lock is this thread's own: it is entered by plain stores (ltask/submit_lock.hpp).
+/// Biases each engine's lock to this thread, which then enters it by plain stores (ltask/submit_lock.hpp).
 void own_the_locks(World& w) {
   for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).favour_one_thread(true);
-  constexpr int enough = 5000;  // in a row
+  constexpr int enough = 5000;  // steps in a row
   for (int i = 0; i < enough; ++i) w.job.step_all();
 }
 
-/// ... or is taken by atomic operations, as beside a worker, and where threads share an engine.
+/// Makes the locks be taken by atomic operations, as beside a worker or where threads share an engine.
 void share_the_locks(World& w) {
   for (int rank = 0; rank < w.job.size(); ++rank) w.job.engine(rank).favour_one_thread(false);
   std::thread([&] { w.job.step_all(); }).join();
@@ -149,7 +149,7 @@ void count_large(const std::string& name, World& w) {
         1, 16);
 }
 
-/// They connect, and the locks are this thread's.
+/// Connects the engines, and biases the locks to this thread.
 void prepare(World& w) {
   const Steps whole = {{nullptr, post}, {nullptr, send}, {nullptr, both}};
   exchange(w, whole, 64);

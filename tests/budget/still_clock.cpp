@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// See still_clock.hpp (who, threads, surprise).
 #include "still_clock.hpp"
 
 #include <sys/syscall.h>

@@ -2,7 +2,7 @@
 //
 // Conformance of decorated drivers: check finds nothing to report, and delay and fault stay within the contract.
 //
-// Who: ctest. Threads: see kit.hpp. Surprise: a report of check is an error in the log, which fails a test of the kit.
+// A report of check is an error in the log, which fails a test of the kit.
 #include "drivers/decorators/decorators.hpp"
 #include "drivers/self/self.hpp"
 #include "drivers/shm/shm.hpp"

@@ -2,9 +2,8 @@
 //
 // Driver kit: n instances of one driver in this process, with an engine that only records. For tests of drivers.
 //
-// Who: tests of drivers (unit and conformance). Threads: one, unless a test says otherwise.
-// Surprise: it checks the contract while it records: a call back outside poll(), a second connected(), anything
-//      after failed(), a token that comes back twice: each is a test failure by itself.
+// One thread, unless a test says otherwise. The kit checks the contract while it records. A callback outside poll(), a
+// second connected(), anything after failed(), a token that is returned twice: each fails the test by itself.
 //
 //   World ──owns──▶ Node (KitContext + Driver + what it was told) × n
 #pragma once
@@ -32,7 +31,7 @@ using drivers::Rank;
 using drivers::Status;
 using Bytes = std::vector<std::byte>;
 
-/// Bytes that differ for every seed and position.
+/// Returns `size` bytes, which differ for every seed and position.
 inline Bytes pattern(std::size_t size, std::uint64_t seed) {
   Bytes made(size);
   std::uint64_t word = seed * 0x9e3779b97f4a7c15u + 1;
@@ -43,7 +42,8 @@ inline Bytes pattern(std::size_t size, std::uint64_t seed) {
   return made;
 }
 
-/// The part [offset, offset + length) of a list of pieces, in at most `max` pieces. Returns their number.
+/// Writes the part [offset, offset + length) of a list of pieces to `out`, in at most `max` pieces. Returns their
+/// number.
 inline int slice(const std::vector<iovec>& whole, std::uint64_t offset, std::uint64_t length, iovec* out, int max) {
   int count = 0;
   for (const iovec& piece : whole) {
@@ -94,8 +94,8 @@ class KitContext final : public drivers::DriverContext {
   void log(int level, std::string_view text) override { logged.emplace_back(level, text); }
 
   std::uint64_t clock_ns = 1'000'000'000;  ///< moves only when a test moves it
-  bool real_time = false;                  ///< the system's clock instead
-  Rank died = -1;                          ///< as the launcher says
+  bool real_time = false;                  ///< uses the system's clock instead
+  Rank died = -1;                          ///< the dead rank, as the launcher reports it
   std::byte key[16];
   std::map<std::string, std::string, std::less<>> settings;
   std::vector<std::pair<int, std::string>> logged;
@@ -135,7 +135,7 @@ class Node final : public drivers::DriverEvents {
     return events;
   }
 
-  /// Sends one packet made of `bytes`; a pending one is remembered until its token is back.
+  /// Sends one packet made of `bytes`. A pending one is kept until its token is returned.
   Status send(Rank to, const Bytes& bytes, int pieces = 1) {
     auto kept = std::make_unique<Bytes>(bytes);
     const auto list =
@@ -152,7 +152,7 @@ class Node final : public drivers::DriverEvents {
     keep(to, status, std::move(kept));
     return status;
   }
-  /// Bulk from memory that the caller keeps alive.
+  /// Sends bulk data from memory that the caller keeps alive.
   Status bulk_lent(Rank to, std::uint64_t key, std::uint64_t offset, iovec piece) {
     auto token = std::make_unique<Bytes>();
     const Status status = driver->bulk_send(to, key, offset, &piece, 1, piece.iov_len, token.get());
@@ -167,12 +167,12 @@ class Node final : public drivers::DriverEvents {
     keep(peer, status, std::move(token));
     return status;
   }
-  /// Says where bulk transfer `key` from anybody goes.
+  /// Sets the destination of bulk transfer `key`, from any rank.
   void expect_bulk(std::uint64_t key, std::vector<iovec> where) { landings[key] = std::move(where); }
   std::size_t pending() const { return kept_.size(); }
   bool is_open() const { return open_; }
 
-  // What the driver tells.
+  // The driver's callbacks.
   drivers::Take packet(Rank from, std::span<const std::byte> bytes) override {
     called(from);
     ++presented;
@@ -218,8 +218,8 @@ class Node final : public drivers::DriverEvents {
   drivers::Address address;
   std::string reason;
 
-  std::function<drivers::Take(Rank, std::span<const std::byte>)> on_packet;  ///< what packet() answers; none: taken
-  std::function<int(Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int)> on_landing;  ///< none: `landings`
+  std::function<drivers::Take(Rank, std::span<const std::byte>)> on_packet;  ///< what packet() answers; unset: taken
+  std::function<int(Rank, std::uint64_t, std::uint64_t, std::uint64_t, iovec*, int)> on_landing;  ///< unset: `landings`
   std::function<void(Rank, std::uint64_t, std::uint64_t, std::uint64_t)> on_landed;
   std::function<void(Rank)> on_ready;
   bool keep_packets = true;   ///< in `packets`
@@ -244,7 +244,7 @@ class Node final : public drivers::DriverEvents {
     void* token = bytes.get();
     kept_[token] = {to, std::move(bytes)};
   }
-  /// The tokens handed in for that rank count as returned.
+  /// Counts the tokens handed in for that rank as returned.
   void give_up(Rank rank, bool lost, std::string_view why) {
     failures[rank] = {lost, std::string(why)};
     std::erase_if(kept_, [rank](const auto& entry) { return entry.second.to == rank; });
@@ -264,7 +264,7 @@ class World {
   explicit World(const drivers::DriverFactory& factory, Rank size = 2) {
     for (Rank rank = 0; rank < size; ++rank) nodes.push_back(std::make_unique<Node>(factory, rank, size));
   }
-  /// Opens all; call after the contexts have been adjusted.
+  /// Opens all drivers; call after the contexts have been adjusted.
   void open() {
     for (auto& node : nodes) ASSERT_EQ(node->open(), Status::ok) << node->reason;
   }
@@ -277,7 +277,7 @@ class World {
     }
     return events;
   }
-  /// Polls all nodes until `condition` holds; false if it does not within `limit` (a limit, not a wait).
+  /// Polls all nodes until `condition` holds. Returns false if it does not within `limit` (a limit, not a wait).
   bool until(const std::function<bool()>& condition, std::chrono::seconds limit = std::chrono::seconds(300)) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!condition()) {
@@ -287,7 +287,7 @@ class World {
     return true;
   }
   Status connect(Rank from, Rank to) { return (*this)[from].driver->connect(to, (*this)[to].address); }
-  /// Connects the two and waits for both to know.
+  /// Connects the two ranks and waits until both know.
   void join(Rank from, Rank to) {
     ASSERT_NE(connect(from, to), Status::failed);
     ASSERT_TRUE(until([&] { return (*this)[from].up.count(to) == 1 && (*this)[to].up.count(from) == 1; }))

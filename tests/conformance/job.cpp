@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The rank's side of a test; see job.hpp. Who, threads, surprise: see there.
+// The rank's side of a test.
 #include "tests/conformance/job.hpp"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int spins = 200;     ///< polls without an event before it sleeps
-constexpr int timed_step = 1;  ///< ms, for drivers that cannot wake us
+constexpr int timed_step = 1;  ///< ms, for drivers that cannot wake the engine
 
 int milliseconds_to(Clock::time_point end) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
@@ -64,14 +64,14 @@ bool Job::start(const std::function<void(Node&)>& adjust) {
   message.size = static_cast<std::uint32_t>(std::min<std::size_t>(node.address.size(), sizeof message.bytes));
   std::copy_n(node.address.begin(), message.size, message.bytes);
   post(channel_, message);
-  // The driver is not touched: a peer may send already, and the test has not said yet who listens.
+  // The driver is not polled: a peer may send already, and the test has not set its handlers yet.
   wait_for_parent([this] { return addresses_known_ == static_cast<unsigned>(size); }, "the addresses of all");
   return true;
 }
 
 bool Job::finish() {
   if (testing::Test::HasFailure()) return false;
-  for (Rank peer = 0; peer < size; ++peer) may_fail.insert(peer);  // who leaves the barrier first closes first
+  for (Rank peer = 0; peer < size; ++peer) may_fail.insert(peer);  // the first rank to leave the barrier closes first
   if (!barrier("the end of the test")) return false;
   at("close");
   if (node.is_open()) node.close();
@@ -127,7 +127,7 @@ void Job::step(Clock::time_point end) {
   }
 }
 
-/// As the engine sleeps: armed if the driver can wake us, else for a timed step. The parent can always wake us.
+/// Sleeps as the engine does: armed if the driver can wake it, else for a timed step. The parent can always wake it.
 void Job::sleep(int limit_ms) {
   pollfd list[2] = {{channel_, POLLIN, 0}, {-1, POLLIN, 0}};
   const bool open = node.is_open();
@@ -154,7 +154,7 @@ void Job::look_at_parent() {
   for (;;) {
     const int got = take(channel_, &message);
     if (got == 0) return;
-    if (got < 0) ::_exit(3);  // the parent is gone
+    if (got < 0) ::_exit(3);  // the parent has ended
     switch (message.kind) {
       case Message::address:
         addresses[static_cast<std::size_t>(message.rank)].assign(message.bytes, message.bytes + message.size);
@@ -188,7 +188,7 @@ void Job::hold(const char* name) {
   wait_for_parent([&] { return released_ != before; }, name);
 }
 
-/// Without a limit of its own: the parent has one.
+/// Has no limit of its own: the parent has one.
 void Job::wait_for_parent(const std::function<bool()>& condition, const char* what) {
   at(what);
   while (!condition()) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Job: what a test sees of the rank that it runs as. It drives the driver as the engine does: polls, sleeps when
-// nothing happens, waits for ready() after full, rings doorbells.
+// Job: a rank as its test sees it. It drives the driver as the engine does: polls, sleeps when nothing happens, waits
+// for ready() after full, rings doorbells.
 //
-// Who: the kit's tests, in the ranks. Threads: one; a rank that is a thread has a Job of its own.
-// Surprise: a wait sleeps without a timeout worth mentioning. So a wake-up that a driver loses fails whatever test it
-//      happens in.
+// Used by the kit's tests, in the ranks. One thread; a rank that is a thread has a Job of its own. A wait sleeps with
+// no timeout short enough to hide a fault, so a wake-up that a driver loses fails the test in which it happens.
 #pragma once
 
 #include <chrono>
@@ -28,29 +27,29 @@ class Job {
  public:
   Job(const drivers::DriverFactory& made_by, const Options& given, Rank own, Rank ranks, int channel, Place& place);
 
-  /// Opens the driver and learns the addresses of all. `adjust` may change the context before.
+  /// Opens the driver and learns the addresses of all ranks. `adjust` may change the context before.
   bool start(const std::function<void(Node&)>& adjust);
-  /// Waits for all, closes, checks that nothing is left. False: this rank's test has failed.
+  /// Waits for all ranks, closes, checks that nothing is left. Returns false if this rank's test has failed.
   bool finish();
 
   const drivers::Capabilities& can() const { return node.driver->capabilities(); }
   bool is_alone() const { return size == 1; }
-  /// Whom to talk to where one is enough: the neighbour, or oneself.
+  /// Returns the peer for tests that need one only: the neighbour, or this rank itself.
   Rank partner() const { return is_alone() ? rank : rank ^ 1; }
-  /// A rank of the job that does not exist.
+  /// Returns a rank that the job does not have.
   Rank absent() const { return size; }
 
-  /// Drives the driver until `condition` holds. False, and a failure, after wait_limit_s or if a peer failed that was
-  /// not allowed to.
+  /// Drives the driver until `condition` holds. Returns false, and fails the test, after wait_limit_s seconds or if a
+  /// peer failed that was not allowed to.
   bool until(const std::function<bool()>& condition, const char* what);
-  /// The condition has done something: look again before sleeping.
+  /// Notes that the condition has done work: polls again before sleeping.
   void busy() { idle_ = 0; }
-  /// Waits for all other ranks to come here, and drives the driver meanwhile.
+  /// Waits until all other ranks arrive here, and drives the driver meanwhile.
   bool barrier(const char* name);
-  /// The same, without touching the driver.
+  /// Waits until all other ranks arrive here, without touching the driver.
   void hold(const char* name);
-  /// Both: all have what they waited for, and nothing arrives before this returns. Before the handlers of a Node
-  /// change.
+  /// Does both: all ranks have received what they waited for, and nothing arrives before this returns. For use before
+  /// the handlers of a Node change.
   bool align(const char* name) {
     const bool met = barrier(name);
     if (met) hold(name);
@@ -60,23 +59,23 @@ class Job {
   Status connect(Rank peer) { return node.driver->connect(peer, addresses[static_cast<std::size_t>(peer)]); }
   bool is_up(Rank peer) const { return node.up.count(peer) == 1; }
   bool has_failed(Rank peer) const { return node.failures.count(peer) == 1; }
-  /// Every pair connects, the lower rank to the higher, and each to itself where the driver can; returns when all is
-  /// up.
+  /// Connects every pair, the lower rank to the higher, and each rank to itself where the driver can. Returns when all
+  /// connections are up.
   bool connect_all();
 
-  /// One attempt. `full` is remembered: ready() must come before the next `full` counts.
+  /// Makes one attempt. Remembers `full`: ready() must come before the next `full` counts.
   Status try_send(Rank to, const Bytes& bytes, Way way = Way::packet, int pieces = 1);
   Status try_bulk(Rank to, std::uint64_t key, std::uint64_t offset, const Bytes& bytes, int pieces = 1);
   Status try_bulk_lent(Rank to, std::uint64_t key, std::uint64_t offset, iovec piece);
   bool owed(Rank peer) const { return owed_.count(peer) == 1; }
-  /// Until it is taken. False: the peer failed.
+  /// Tries until the driver takes the packet. Returns false if the peer failed.
   bool send(Rank to, const Bytes& bytes, Way way = Way::packet);
 
-  /// Sleeps on the driver's descriptor and nothing else. False: a wake-up was lost.
+  /// Sleeps on the driver's descriptor and nothing else. Returns false if a wake-up was lost.
   bool sleep_strictly();
-  /// One look at the channel to the parent.
+  /// Checks the channel to the parent once.
   void look_at_parent();
-  /// `peer` is killed, or stopped for stop_s; returns when it is done.
+  /// Asks for `peer` to be killed, or stopped for stop_s seconds; returns when it is done.
   bool kill(Rank peer) { return ask(Message::kill, peer); }
   bool stop(Rank peer) { return ask(Message::stop, peer); }
   bool has_continued() const { return continued_; }
@@ -88,7 +87,7 @@ class Job {
   const drivers::DriverFactory& factory;
   Node node;
   std::vector<drivers::Address> addresses;
-  std::set<Rank> may_fail;      ///< whose failed() is no surprise
+  std::set<Rank> may_fail;      ///< peers whose failed() is expected
   bool shares_process = false;  ///< with other ranks, as threads
 
  private:

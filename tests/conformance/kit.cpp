@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Registers the tests of a driver, runs each, and makes the table of results. See kit.hpp.
+// Registers the tests of a driver, runs each, and makes the table of results.
 //
-// Who: programs made with CANELE_CONFORMANCE. Threads: the main one. Surprise: a child opens the driver once, before
-//      its first test, to learn what it declares.
+// A child opens the driver once, before its first test, to learn which capabilities it declares.
 #include "tests/conformance/kit.hpp"
 
 #include <fcntl.h>
@@ -30,8 +29,8 @@ struct Subject {
   std::string variant;
   const drivers::DriverFactory* factory;
   Options options;
-  std::optional<Capabilities> can;  ///< once it has been asked
-  std::string trouble;              ///< why it could not be asked
+  std::optional<Capabilities> can;  ///< once the child has asked for them
+  std::string trouble;              ///< why the child could not ask
   std::string unavailable;
 };
 
@@ -39,7 +38,7 @@ void set_environment(const Options& options) {
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
 }
 
-/// The life of one rank.
+/// Runs one rank from start to end.
 bool be_rank(const Subject& subject, const TestCase& test, Rank rank, Rank size, int channel, Place& place) {
   set_environment(subject.options);
   const std::string where = subject.variant + ", rank " + std::to_string(rank);
@@ -51,7 +50,7 @@ bool be_rank(const Subject& subject, const TestCase& test, Rank rank, Rank size,
   return job.finish();
 }
 
-/// What a child answers: why the driver cannot run here, or its capabilities.
+/// A child's answer: why the driver cannot run here, or its capabilities.
 struct Declared {
   char unavailable[400];
   Capabilities can;
@@ -91,7 +90,7 @@ void ask(Subject& subject) {
   std::memcpy(&declared, outcome.answer.data(), sizeof declared);
   declared.unavailable[sizeof declared.unavailable - 1] = 0;
   subject.unavailable = declared.unavailable;
-  declared.can.name = subject.factory->name;  // the pointer was the child's
+  declared.can.name = subject.factory->name;  // the pointer was valid in the child only
   if (subject.unavailable.empty()) subject.can = declared.can;
 }
 

@@ -4,9 +4,9 @@
 //
 //     CANELE_CONFORMANCE(tcp, canele::drivers::tcp_factory, {.dial = dial_tcp});
 //
-// Who: the tests of drivers, ours and those of others. Threads: the main one, before main() and in it.
-// Surprise: the process that runs the tests never opens a driver. Every rank is a child of its own, so that drivers
-//      which allow one instance per process, and deaths and stops of processes, need no second mechanism.
+// For tests of drivers, ours and those of others. Used from the main thread, before main() and in it. The process that
+// runs the tests never opens a driver: every rank is a child process. So drivers that allow one instance per process,
+// and tests that kill or stop processes, need no second mechanism.
 //
 //   ctest process ──fork──▶ rank 0 … n-1: Job ──▶ Node (driver_kit.hpp) ──▶ the driver
 //        │  launch.hpp         │
@@ -24,26 +24,27 @@
 
 namespace canele::conformance {
 
-/// What one driver needs to be tested. All of it may be left out.
+/// What the kit needs to know of a driver. Every field may be left out.
 struct Options {
-  std::map<std::string, std::string> settings = {};     ///< CANELE_<name>, without the prefix
-  std::map<std::string, std::string> environment = {};  ///< for the fabric's own library
-  bool slow = false;               ///< a tenth of the messages, 8 processes instead of 32, no 2 GiB
-  bool authenticates = true;       ///< refuses who does not know the job's secret
-  bool leaves_files = false;       ///< its library leaves files in /dev/shm after kill -9 (the kit removes them)
+  std::map<std::string, std::string> settings = {};     ///< CANELE_<name>, without the prefix.
+  std::map<std::string, std::string> environment = {};  ///< for the fabric's own library.
+  bool slow = false;               ///< a tenth of the messages, 8 processes instead of 32, no 2 GiB.
+  bool authenticates = true;       ///< refuses a peer that does not know the job's secret.
+  bool leaves_files = false;       ///< its library leaves files in /dev/shm after kill -9 (the kit removes them).
   bool keeps_descriptors = false;  ///< its library keeps descriptors after close()
   bool parts_survivors =
-      false;  ///< who is killed while it sends may cost survivors their connections: failed, not lost
+      false;  ///< a rank killed while it sends may cost survivors their connections: failed, not lost
   std::map<std::string, std::string> skips = {};  ///< test: the reason why this driver cannot pass it
-  /// A connected stream socket to what listens at an address, or -1: for drivers that use drivers/net's handshake.
+  /// Returns a connected stream socket to the listener at an address, or -1. For drivers that use drivers/net's
+  /// handshake.
   std::function<int(std::span<const std::byte>)> dial = {};
 };
 
-/// Registers all tests under the name `variant`. If that is one of Canelé's own drivers (known_drivers.cpp), what it
-/// must declare and may skip is fixed there.
+/// Registers all tests under the name `variant`. For Canelé's own drivers, known_drivers.cpp fixes what the driver must
+/// declare and may skip.
 bool add_driver(std::string_view variant, const drivers::DriverFactory& factory, Options options);
 
-/// Runs what is registered; prints the table of results and writes it below $CANELE_TEST_BUILD/results/conformance.
+/// Runs the registered tests, prints the table of results and writes it below $CANELE_TEST_BUILD/results/conformance.
 int run(int argc, char** argv);
 
 int dial_tcp(std::span<const std::byte> address);

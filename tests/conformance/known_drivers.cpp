@@ -2,7 +2,7 @@
 //
 // What each of Canelé's own drivers must declare: a driver that declares less fails, instead of being tested less.
 //
-// Who: kit.cpp. Threads: constants. Surprise: it is a list of minima; what a driver declares beyond it is tested too.
+// It is a list of minima: what a driver declares beyond it is tested too.
 #include "tests/conformance/suite.hpp"
 
 namespace canele::conformance {

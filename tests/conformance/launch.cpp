@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The parent of the ranks; see launch.hpp. Who, threads: see there.
-// Surprise: files in /dev/shm are found in the memory maps of our children, not by listing the directory: other tests
-//      run beside this one.
+// The parent of the ranks.
+//
+// Files in /dev/shm are found in the memory maps of our children, not by listing the directory: other tests run beside
+// this one.
 #include "tests/conformance/launch.hpp"
 
 #include <poll.h>
@@ -39,7 +40,7 @@ void be_ranks(const Launch& what, int first, int count, const std::vector<int>& 
       threads.emplace_back([&, rank] {
         const auto at = static_cast<std::size_t>(rank);
         results[at] = what.body(rank, channels[at], places[rank]) ? 1 : 0;
-        ::close(channels[at]);  // tells the parent, who lets the others out of their barriers
+        ::close(channels[at]);  // tells the parent, which releases the other ranks from their barriers
       });
     }
     for (auto& thread : threads) thread.join();
@@ -115,7 +116,7 @@ class Parent {
   void fork_ranks(int first, int count, const std::vector<int>& theirs) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      // An end that stays open here would hide that its owner has died.
+      // Closes the children's ends: one that stays open here would hide the death of its owner.
       for (int rank = 0; rank < what_.ranks; ++rank) {
         ::close(at(rank).channel);
         if (rank < first || rank >= first + count) ::close(theirs[static_cast<std::size_t>(rank)]);
@@ -208,7 +209,7 @@ class Parent {
     });
   }
 
-  /// The channel's other end is closed: the rank has ended, or died.
+  /// Called when the channel's other end is closed: the rank has ended, or died.
   void ended(int rank) {
     ::close(std::exchange(at(rank).channel, -1));
     --open_;
@@ -223,7 +224,7 @@ class Parent {
     ::waitpid(one.pid, &status, 0);
     const pid_t pid = std::exchange(one.pid, 0);
     for (auto& other : ranks_) {
-      if (other.pid == pid) other.pid = 0;  // threads of one process
+      if (other.pid == pid) other.pid = 0;  // the ranks are threads of one process
     }
     if (one.killed) return;
     const std::string name = what_.threads ? "the process of all ranks" : "rank " + std::to_string(rank);
@@ -259,7 +260,7 @@ class Parent {
     }
   }
 
-  /// Remembers which files of /dev/shm a rank has in its memory.
+  /// Remembers which files of /dev/shm a rank has mapped.
   void note_files(const RankState& rank) {
     if (rank.pid <= 0) return;
     std::ifstream maps("/proc/" + std::to_string(rank.pid) + "/maps");
@@ -270,7 +271,7 @@ class Parent {
     }
   }
 
-  /// All ranks are gone: nothing of theirs may be left.
+  /// Checks, after all ranks have ended, that no file of theirs is left.
   void check_files() {
     for (const std::string& file : files_) {
       if (::access(file.c_str(), F_OK) != 0) continue;

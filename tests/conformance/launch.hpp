@@ -2,9 +2,8 @@
 //
 // Runs the ranks of one test as child processes and serves them: addresses, barriers, kill and stop.
 //
-// Who: kit.cpp. Threads: the main one; the process must have no other, because it forks.
-// Surprise: a stop lasts five seconds of real time. That is what is tested (a driver that takes silence for death), not
-//      a way to wait for something.
+// Used from the main thread; the process must have no other, because it forks. A stop lasts five seconds of real time.
+// That duration is the object of the test (a driver that takes silence for death), not a way to wait for something.
 #pragma once
 
 #include <sys/types.h>
@@ -21,10 +20,10 @@ namespace canele::conformance {
 /// Seconds that a stopped rank stays stopped.
 inline constexpr int stop_s = 5;
 using test::slowness;
-inline constexpr int wait_limit_s = 400 * slowness;   ///< for one condition in a rank
-inline constexpr int test_limit_s = 1000 * slowness;  ///< for a whole test
+inline constexpr int wait_limit_s = 400 * slowness;   ///< s, for one condition in a rank
+inline constexpr int test_limit_s = 1000 * slowness;  ///< s, for a whole test
 
-/// What travels between a rank and its parent; both ways, one per datagram.
+/// What travels between a rank and its parent, in both directions, one per datagram.
 struct Message {
   enum Kind : std::int32_t {
     address,    ///< up: my address; down: that of `rank`
@@ -42,19 +41,19 @@ struct Message {
   static constexpr std::size_t head = 12;
 };
 bool post(int channel, const Message& message);
-/// 1: got one; 0: nothing there (only if the channel does not block); -1: the other end is gone.
+/// Returns 1 for a message, 0 if there is none (only if the channel does not block), -1 if the other end is closed.
 int take(int channel, Message* message);
 
-/// Where a rank is, for people, in memory that it shares with its parent.
+/// Where a rank is in its test, for people to read. In memory that the rank shares with its parent.
 struct Place {
   char text[120];
 };
 
 struct Launch {
   int ranks = 2;
-  bool threads = false;       ///< all ranks in one child, a thread each
+  bool threads = false;       ///< all ranks in one child, a thread each.
   bool leaves_files = false;  ///< files in /dev/shm are no error if a rank was killed
-  /// The whole life of rank `rank`; true: all went well. Runs in the child.
+  /// Runs rank `rank` from start to end, in the child. Returns true if all went well.
   std::function<bool(int rank, int channel, Place& place)> body;
 };
 

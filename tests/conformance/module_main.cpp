@@ -2,8 +2,8 @@
 //
 // conformance_module: runs the kit on a driver that was built elsewhere, as a module (CANELE_DRIVER_MODULE).
 //
-// Who: authors of drivers; ctest, on a module of the test's own. Threads: the main one.
-// Surprise: the module is opened here, but its driver only in the children.
+// For authors of drivers; ctest runs it on a module of the test's own. The module is opened here, but its driver only
+// in the children.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -30,7 +30,7 @@ int wrong(const std::string& what) {
   return 2;
 }
 
-/// "NAME=VALUE" into the map. False: no "=".
+/// Puts "NAME=VALUE" into the map. Returns false if there is no "=".
 bool put(std::map<std::string, std::string>* map, const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) return false;
@@ -38,7 +38,7 @@ bool put(std::map<std::string, std::string>* map, const std::string& text) {
   return true;
 }
 
-/// False: not an option, or a wrong one.
+/// Parses one option. Returns false if `text` is no option, or a wrong one.
 bool parse(const std::string& text, canele::conformance::Options* options) {
   if (text.starts_with("--gtest")) return true;
   if (text.starts_with("--set=")) return put(&options->settings, text.substr(6));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance of the ofi driver on three providers of libfabric. Who: ctest. Threads: see kit.hpp.
-// Surprise: after kill -9 libfabric's shm provider leaves its files in /dev/shm; the kit removes them.
+// Conformance of the ofi driver on three providers of libfabric.
+//
+// After kill -9, libfabric's shm provider leaves its files in /dev/shm; the kit removes them.
 #include "drivers/ofi/ofi.hpp"
 
 #include "tests/conformance/kit.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance of the psm2 driver, on libpsm2's own shared memory: no Omni-Path hardware is needed. Who: ctest.
-// Threads: see kit.hpp. Surprise: it is linked with a shim that makes libpsm2 believe in hardware (CMakeLists.txt).
+// Conformance of the psm2 driver, on libpsm2's own shared memory: no Omni-Path hardware is needed.
+//
+// The program is linked with a shim that makes libpsm2 believe in hardware (CMakeLists.txt).
 #include "drivers/psm2/psm2.hpp"
 
 #include "tests/conformance/kit.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance of the self driver. Who: ctest. Threads: see kit.hpp. Surprise: one rank, which talks to itself.
+// Conformance of the self driver: one rank, which sends to itself.
 #include "drivers/self/self.hpp"
 
 #include "tests/conformance/kit.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance of the shm driver, with one copy (cross-memory attach) and with two. Who: ctest. Threads: see kit.hpp.
-// Surprise: none.
+// Conformance of the shm driver, with one copy (cross-memory attach) and with two.
 #include "drivers/shm/shm.hpp"
 
 #include "tests/conformance/kit.hpp"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The kit's list of tests, and what Canelé's own drivers must declare.
+// The kit's list of tests, and what Canelé's own drivers must declare. Constants: any thread.
 //
-// Who: kit.cpp and the files suite_*.cpp. Threads: constants.
-// Surprise: whether a test applies is decided from what the driver declares before the test starts; for our own
-//      drivers the table says what that must be, so that nothing is skipped by declaring less.
+// Before a test starts, the driver's declared capabilities decide whether it applies. For our own drivers a table fixes
+// what these must be, so that no test is skipped because a driver declares less.
 #pragma once
 
 #include <span>
@@ -20,13 +19,13 @@ using drivers::Capabilities;
 
 struct TestCase {
   std::string_view name;
-  int ranks = 2;  ///< one for a driver that reaches only the own rank
+  int ranks = 2;  ///< one for a driver that reaches only its own rank
   void (*body)(Job&) = nullptr;
-  /// "" or why it does not apply to such a driver.
+  /// Returns "", or why the test does not apply to such a driver.
   std::string (*not_for)(const Capabilities&, const Options&) = nullptr;
-  void (*adjust)(Node&) = nullptr;  ///< before open()
+  void (*adjust)(Node&) = nullptr;  ///< called before open()
   bool threads = false;             ///< ranks are threads of one process
-  int slow_ranks = 0;               ///< for a slow driver; 0: the same
+  int slow_ranks = 0;               ///< for a slow driver; 0: as many as `ranks`
 };
 
 std::span<const TestCase> connection_tests();
@@ -35,7 +34,7 @@ std::span<const TestCase> flow_tests();
 std::span<const TestCase> copy_tests();
 std::span<const TestCase> failure_tests();
 
-/// What a driver of ours must declare, and what it may skip.
+/// What one of our own drivers must declare, and what it may skip.
 struct KnownDriver {
   std::string_view variant;
   std::string_view name;
@@ -47,9 +46,9 @@ struct KnownDriver {
   bool detects_failure = false;
   int max_instances = 0;
   bool authenticates = true, dials = false, slow = false, parts_survivors = false;
-  std::string_view cannot = {}, because = {};  ///< a test that the fabric below it cannot pass, and why
+  std::string_view cannot = {}, because = {};  ///< a test that the driver's fabric cannot pass, and why
 };
-/// nullptr: a driver of somebody else.
+/// Returns nullptr for a driver that is not one of our own.
 const KnownDriver* known_driver(std::string_view variant);
 
 inline bool is_only_self(const Capabilities& can) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Conformance: what a driver declares, and how connections begin: at first use, refused, simultaneous, in numbers.
-//
-// Who: kit.cpp. Threads: one per rank. Surprise: see suite.hpp.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -49,7 +47,7 @@ void two_ranks_connect(Job& job) {
   }
 }
 
-// Bytes that are no address: half of one, none, others.
+// Dials with malformed addresses: half of one, none, other bytes.
 void bad_address(Job& job) {
   const drivers::Address& own = job.node.address;
   const auto half = static_cast<std::ptrdiff_t>(own.size() / 2);
@@ -77,7 +75,8 @@ void wrong_secret(Node& node) {
   if (node.context.rank == 1) node.context.key[3] ^= std::byte{1};
 }
 
-// Rank 1 does not know the job's secret. Both it calls and those that call it are told; the others are not disturbed.
+// Rank 1 does not know the job's secret. The ranks that it calls and the ranks that call it learn of the refusal; the
+// other connections are not disturbed.
 void refuse_secret(Job& job) {
   for (Rank peer = 0; peer < job.size; ++peer) {
     if (job.rank == 1 || peer == 1) job.may_fail.insert(peer);
@@ -98,7 +97,7 @@ void refuse_secret(Job& job) {
   }
 }
 
-/// A stream to rank `to`; the handshake goes on until it ends.
+/// Opens a stream to rank `to` and continues the handshake until it ends.
 drivers::net::Handshake::State shake(Job& job, Rank to, std::uint16_t version, std::string* reason) {
   using drivers::net::Handshake;
   drivers::net::UniqueFd fd(job.options.dial(job.addresses[static_cast<std::size_t>(to)]));
@@ -139,7 +138,7 @@ long resident_kib() {
   return 0;
 }
 
-// 1,000 strangers, silent, half-spoken or babbling, keep their connections while the job goes on.
+// 1,000 unauthenticated peers, silent, half-spoken or sending garbage, keep their connections while the job goes on.
 void strangers(Job& job) {
   const long before = resident_kib();
   std::vector<drivers::net::UniqueFd> open;
@@ -149,7 +148,7 @@ void strangers(Job& job) {
         [&] {
           drivers::net::UniqueFd fd(job.options.dial(job.addresses[0]));
           job.busy();
-          if (!fd) return false;  // its queue is full: it will be emptied
+          if (!fd) return false;  // the listener's queue is full: it will be emptied
           const std::size_t says = open.size() % 3 == 0 ? 0 : open.size() % 3 == 1 ? 11 : garbage.size();
           if (says > 0) ::send(fd.get(), garbage.data(), says, MSG_NOSIGNAL | MSG_DONTWAIT);
           open.push_back(std::move(fd));
@@ -196,7 +195,7 @@ std::string needs_a_limit(const Capabilities& can, const Options&) {
 
 void instances_in_one_process(Job& job) { connect_and_exchange(job, 300, 77); }
 
-// One instance more than declared: an error with a reason, and the first ones live on.
+// Opens one instance more than declared: an error with a reason, and the first instances continue to work.
 void too_many_instances(Job& job) {
   Node extra(job.factory, 0, 1);
   extra.context.real_time = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance: remote_copy() both ways, exposures that are nonsense, copies by several threads beside traffic.
+// Conformance: remote_copy() both ways, malformed exposures, copies by several threads beside traffic.
 //
-// Who: kit.cpp. Threads: one per rank, and four that copy in the test of copies_anywhere.
-// Surprise: rank 0 exposes, rank 1 copies; a rank that is alone does both.
+// Rank 0 exposes, rank 1 copies; a rank that is alone does both. The test of copies_anywhere has four threads that
+// copy.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ using drivers::Exposure;
 
 constexpr std::size_t exposed_size = (4u << 20) + 77;
 
-/// Makes `memory` accessible to the partner and tells it; the partner gets the exposure's bytes.
+/// Exposes `memory` to the partner and sends it the exposure; returns the exposure's bytes at the partner.
 Bytes exchange_exposure(Job& job, Access access, const std::vector<iovec>& memory, Exposure* own) {
   if (job.rank == 0) {
     const Status status =
@@ -39,7 +39,7 @@ Bytes exchange_exposure(Job& job, Access access, const std::vector<iovec>& memor
   return got;
 }
 
-/// One copy, to its end.
+/// Makes one copy, and waits for its end.
 Status copy(Job& job, Access access, const Bytes& exposure, std::uint64_t offset, const std::vector<iovec>& pieces,
             std::size_t size) {
   const Rank peer = job.partner();
@@ -101,7 +101,7 @@ void copies_of_all_sizes(Job& job, Access access, std::size_t piece) {
     }
   }
   if (access == Access::put && job.rank == 0 && !job.is_alone()) {
-    // The last put to each byte decides; made again here.
+    // The last put to each byte decides; the model repeats them.
     Bytes model = pattern(exposed_size, 1);
     for (const std::size_t size : copy_sizes(job.can())) {
       const Bytes local = pattern(exposed_size, size);
@@ -126,7 +126,7 @@ void put(Job& job) {
   copies_of_all_sizes(job, Access::put, 4);
 }
 
-// Exposures that are no exposures, or copies beyond their end: failed, and the peer is as healthy as before.
+// Malformed exposures, and copies beyond the end of an exposure, fail, and the peer stays as healthy as before.
 void bad_exposure(Job& job) {
   if (!job.connect_all()) return;
   const Access access = job.can().get ? Access::get : Access::put;
@@ -148,7 +148,7 @@ void bad_exposure(Job& job) {
   if (own.handle != 0) job.node.driver->withdraw(own.handle);
 }
 
-/// What is exposed to everybody is copied at once, and read by the partner.
+/// Memory exposed to all peers is copied at once, and read by the partner.
 void shelf(Job& job) {
   if (!job.connect_all()) return;
   for (const std::size_t size : {std::size_t{1}, std::size_t{70'000}, job.can().shelf}) {
@@ -218,7 +218,7 @@ void by_several_threads(Job& job) {
   if (own.handle != 0) job.node.driver->withdraw(own.handle);
 }
 
-/// Both ends add to every word of all lines at the same time: no step is lost, and "ours" is the other's "theirs".
+/// Both ends add to every word of all lines at the same time. No addition is lost, and "ours" is the other's "theirs".
 void shared_lines(Job& job) {
   constexpr std::uint64_t times = 2000;
   if (!job.connect_all()) return;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance: what is sent arrives, whole, once and in order: all sizes, bulk, random traffic, many ranks.
-//
-// Who: kit.cpp. Threads: one per rank. Surprise: see suite.hpp.
+// Conformance: every message arrives whole, once and in order: all sizes, bulk, random traffic, many ranks.
 #include "tests/conformance/suite.hpp"
 #include "tests/conformance/traffic.hpp"
 
@@ -18,7 +16,8 @@ void both_ways(Job& job, const Script& script, const char* what) {
 void sizes(Job& job) { both_ways(job, threshold_script(job.can()), "packets of all sizes"); }
 
 void bulk_sizes(Job& job) {
-  // A piece of max_bulk itself is sent where that is not a thousand times what the fabric buffers.
+  // Bulk of max_bulk bytes itself is sent only where max_bulk is at most a few MiB, not far more than the fabric
+  // buffers.
   const std::size_t most = std::max<std::size_t>(2 << 20, std::min<std::size_t>(2 * job.can().max_bulk + 1, 8 << 20));
   both_ways(job, bulk_script(job.can(), most), "bulk of all sizes");
 }
@@ -34,7 +33,7 @@ void random_both_ways(Job& job) {
   if (job.connect_all()) exchange.run("100,000 random messages (10,000 if slow)");
 }
 
-// The receiver says now and then that it wants a packet later; sender and receiver poll with small budgets.
+// The receiver answers `later` to a packet now and then; sender and receiver poll with small budgets.
 void order(Job& job) {
   Script script = random_script(job.can(), 5, 3000);
   for (std::size_t i = 0; i < script.size(); ++i) {
@@ -57,7 +56,7 @@ void order(Job& job) {
       "packets and bulk in order");
 }
 
-/// 2 GiB in all, through a window of memory: offsets go beyond 32 bits.
+/// Sends 2 GiB in all, through a window of memory: offsets exceed 32 bits.
 class Flood {
  public:
   static constexpr std::size_t window = 16u << 20;

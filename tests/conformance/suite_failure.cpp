@@ -2,8 +2,7 @@
 //
 // Conformance: a peer that is killed, busy or idle; a peer that is stopped and goes on.
 //
-// Who: kit.cpp. Threads: one per rank. Surprise: the waits sleep on the driver's descriptor. So a death that is only
-//      seen by polling fails here.
+// The waits sleep on the driver's descriptor, so a death that is only seen by polling fails here.
 #include <cstdio>
 
 #include "tests/conformance/suite.hpp"
@@ -12,7 +11,7 @@
 namespace canele::conformance {
 namespace {
 
-constexpr std::size_t enough = 500;  ///< items from the victim before it dies
+constexpr std::size_t enough = 500;  ///< items received from the victim before it dies
 
 std::uint64_t seed_of(Rank from, Rank to) { return static_cast<std::uint64_t>(from * 10 + to) + 400; }
 
@@ -24,7 +23,7 @@ void add_pairs(Job& job, Exchange& exchange, std::size_t count) {
   }
 }
 
-/// What a survivor knows of rank 2.
+/// Checks what a survivor knows of rank 2.
 void check_death(Job& job) {
   if (!job.can().detects_failure) return;
   ASSERT_TRUE(job.until([&] { return job.has_failed(2); }, "failed(2) after kill -9"));
@@ -41,8 +40,9 @@ void check_death(Job& job) {
   EXPECT_EQ(job.node.failures.size(), 1u);
 }
 
-// Rank 2 dies in the middle of traffic among three; the other two end theirs. It sends nothing, and so does not die,
-// before all have heard of all connections: a rank that has not need never hear of one with the dead.
+// Rank 2 dies in the middle of traffic among three ranks; the other two finish theirs. Rank 2 dies only after every
+// rank knows all its connections. A rank that does not know them yet may never learn of a connection with the dead
+// rank.
 void killed(Job& job) {
   const std::size_t count = job.options.slow ? 2000 : 10'000;
   Exchange exchange(job);
@@ -74,7 +74,7 @@ void killed(Job& job) {
   check_death(job);
 }
 
-// Nobody sends and all sleep when rank 2 dies.
+// No rank sends and all sleep when rank 2 dies.
 void killed_while_idle(Job& job) {
   if (!job.connect_all()) return;
   job.may_fail.insert(2);
@@ -91,7 +91,7 @@ void killed_while_idle(Job& job) {
   ASSERT_TRUE(job.until([&] { return job.node.packets.size() == 1; }, "a packet between survivors"));
 }
 
-// Rank 1 is stopped for 5 s: nobody declares it dead, and everything arrives.
+// Rank 1 is stopped for 5 s: no rank declares it dead, and everything arrives.
 void stopped(Job& job) {
   Exchange exchange(job);
   add_pairs(job, exchange, job.options.slow ? 1000 : 5000);

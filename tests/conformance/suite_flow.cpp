@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance: back-pressure to the end of the queue, going to sleep and being woken, closing with work in hand.
+// Conformance: back-pressure until the queue is full, sleeping and being woken, closing with operations pending.
 //
-// Who: kit.cpp. Threads: one per rank. Surprise: a receiver that reads nothing is one that does not poll, or, where a
-//      rank talks to itself, one whose engine answers `later`.
+// A receiver that reads nothing is one that does not poll or, where a rank talks to itself, one whose engine answers
+// `later`.
 #include <poll.h>
 
 #include "tests/conformance/suite.hpp"
@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t most_queued = 1ull << 30;  ///< bytes that a driver may take for a peer that reads nothing
 constexpr int polls_between = 2000;
 
-/// Numbered packets, until the driver takes no more though it has been polled; then the rest.
+/// Sends numbered packets until the driver takes no more although it has been polled, then sends the rest.
 class Queue {
  public:
   Queue(Job& job, std::size_t size, Way way) : job_(job), size_(size), way_(way) {
@@ -127,7 +127,7 @@ void back_pressure_of_bulk(Job& job) {
     sent += status == Status::ok || status == Status::pending;
   };
   if (sends) {
-    // Alone, what is polled has landed: then the queue fills between two polls.
+    // When the rank is alone, polling also receives, so the queue must fill between two polls.
     for (int quiet = 0; quiet < (job.is_alone() ? 1 : polls_between); ++quiet) {
       while (!job.owed(peer) && sent * source.size() < most_queued) push(), quiet = 0;
       if (!job.is_alone()) job.node.poll();
@@ -158,7 +158,7 @@ void pause(std::uint64_t steps) {
   for (; steps > 0; --steps) std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-// Ping-pong in which both sleep on nothing but the descriptor, after pauses that meet every step of going to sleep.
+// Ping-pong in which both ranks sleep on the descriptor only, after pauses that meet every step of going to sleep.
 void wake_up(Job& job) {
   if (!job.connect_all()) return;
   ASSERT_TRUE(job.barrier("all are connected"));
@@ -187,7 +187,7 @@ void wake_up(Job& job) {
   }
 }
 
-// With nothing to do, it gets to a sleep that is not ended at once: an idle rank costs no core.
+// With nothing to do, the driver reaches a sleep that is not ended at once: an idle rank uses no core.
 void stays_asleep(Job& job) {
   if (!job.connect_all() || !job.send(job.partner(), pattern(300, 1))) return;
   ASSERT_TRUE(job.until([&] { return job.node.packets.size() == 1; }, "a packet"));
@@ -207,7 +207,7 @@ void stays_asleep(Job& job) {
 
 // ------------------------------------------------------------------------------------------------------- close
 
-// What was sent before close() arrives; then the end, where the driver can tell.
+// Packets sent before close() arrive; then the end, where the driver can report it.
 void close_delivers(Job& job) {
   if (!job.connect_all() || !job.align("all are connected")) return;
   constexpr std::uint64_t count = 40;
@@ -227,7 +227,7 @@ void close_delivers(Job& job) {
   EXPECT_TRUE(job.node.failures[0].first) << "lost";
 }
 
-// The same at every step of connecting: rank 0 polls once a round, and rank 1 leaves in the round in which it can.
+// Closes at every step of connecting: rank 0 polls once a round, and rank 1 leaves in the round in which it can.
 void close_unseen(Job& job) {
   constexpr std::uint64_t count = 5;
   constexpr int rounds = 20;
@@ -262,7 +262,7 @@ void close_unseen(Job& job) {
   ASSERT_EQ(job.node.packets.size(), count);
 }
 
-// Closed with operations pending and the queue full: at once, without a call back; the peer gets whole packets.
+// Closes with operations pending and the queue full: at once, without a callback. The peer gets whole packets.
 void close_while_pending(Job& job) {
   if (!job.connect_all() || !job.align("all are connected")) return;
   const std::size_t size = job.can().max_packet;

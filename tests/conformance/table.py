@@ -4,15 +4,15 @@
 
 Usage: table.py RESULTS-DIRECTORY VARIANT...
 
-Who: ctest, after the conformance entries. Surprise: it fails if a driver of this build has no results, if a test is
-missing for one, or if a skip has no reason. Cells are milliseconds; "-" is a skip, with its reason below the table.
+Run by ctest, after the conformance entries. Fails if a driver of this build has no results, if a test is missing for
+one, or if a skip has no reason. Cells are milliseconds; "-" is a skip, with its reason below the table.
 """
 import pathlib
 import sys
 
 
 def read(directory, variant):
-    """{test: (verdict, ms, reason)} of one driver."""
+    """Returns {test: (verdict, ms, reason)} of one driver."""
     rows = {}
     for line in (directory / f"{variant}.tsv").read_text().splitlines():
         _, test, verdict, milliseconds, reason = line.split("\t")

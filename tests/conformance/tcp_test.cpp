@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Conformance of the tcp driver. Who: ctest. Threads: see kit.hpp. Surprise: none.
+// Conformance of the tcp driver.
 #include "drivers/tcp/tcp.hpp"
 
 #include "tests/conformance/kit.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Scripts and their traffic; see traffic.hpp. Who, threads, surprise: see there.
+// Scripts and their traffic.
 #include "tests/conformance/traffic.hpp"
 
 #include <set>
@@ -8,9 +8,9 @@
 namespace canele::conformance {
 namespace {
 
-constexpr int burst = 16;  ///< items per step: arrivals have their turn in between
+constexpr int burst = 16;  ///< items per step, so that arrivals are handled in between
 
-/// The ways that fit a packet of that size.
+/// Returns the ways that fit a packet of that size.
 std::vector<Way> ways(const drivers::Capabilities& can, std::size_t size) {
   std::vector<Way> made = {Way::packet};
   if (size > 1) made.push_back(Way::pieces);
@@ -99,7 +99,7 @@ bool Traffic::push() {
         item.bulk ? push_bulk(item) : job_.try_send(peer_, pattern(item.size, item.seed), item.way, item.pieces);
     if (status == Status::failed) {
       EXPECT_EQ(job_.may_fail.count(peer_), 1u) << "a send to rank " << peer_ << " answered failed";
-      return false;  // failed() says so, or has said so
+      return false;  // failed() reports it, or has reported it
     }
     if (status == Status::full) return moved;
     moved = true;
@@ -160,7 +160,7 @@ int Traffic::landing(std::uint64_t key, std::uint64_t offset, std::uint64_t leng
     target_.assign(item->size, std::byte{0});
     target_pieces_ = cut(target_, item->size / static_cast<std::size_t>(item->pieces) + 1);
   }
-  // Less than asked at times: the driver must ask again.
+  // Offers less than asked at times: the driver must ask again.
   const std::uint64_t some = item->pieces == 3 ? (length + 1) / 2 : length;
   return slice(target_pieces_, offset, some, out, max);
 }

@@ -2,8 +2,8 @@
 //
 // Traffic between two ranks: both know the script of what each sends, so everything that arrives can be checked.
 //
-// Who: the kit's tests. Threads: that of the Job. Surprise: a bulk transfer's key is its place in the script, and it
-//      must have landed whole before the next packet comes: packets and bulk of one peer are in order.
+// Used by the thread of the Job. A bulk transfer's key is its place in the script. A transfer must have landed whole
+// before the next packet comes, because packets and bulk of one peer are in order.
 //
 //   Exchange ──owns──▶ Traffic (peer) × n      out: the script that we send    in: the script that it sends
 #pragma once
@@ -27,11 +27,11 @@ struct Item {
 };
 using Script = std::vector<Item>;
 
-/// Every size around every threshold, each way that the driver has.
+/// Returns packets of every size around every threshold, in each way that the driver has.
 Script threshold_script(const drivers::Capabilities& can);
-/// The same for bulk, up to `most` bytes.
+/// Returns bulk transfers of every size around every threshold, up to `most` bytes.
 Script bulk_script(const drivers::Capabilities& can, std::size_t most);
-/// `count` random items, most of them small.
+/// Returns `count` random items, most of them small.
 Script random_script(const drivers::Capabilities& can, std::uint64_t seed, std::size_t count);
 
 class Traffic {
@@ -39,7 +39,7 @@ class Traffic {
   Traffic(Job& job, Rank peer, Script out, Script in)
       : job_(job), peer_(peer), out_(std::move(out)), in_(std::move(in)) {}
 
-  /// Sends what the driver takes now, a few items at most. True: something was sent.
+  /// Sends what the driver takes now, a few items at most. Returns true if something was sent.
   bool push();
   bool all_sent() const { return sent_ == out_.size(); }
   bool all_received() const { return received_ == in_.size(); }
@@ -57,7 +57,7 @@ class Traffic {
   const Rank peer_;
   const Script out_, in_;
   std::size_t sent_ = 0, received_ = 0;
-  std::uint64_t bulk_sent_ = 0, bulk_landed_ = 0;  ///< of the transfer under way
+  std::uint64_t bulk_sent_ = 0, bulk_landed_ = 0;  ///< of the current transfer
   int laters_ = 0;
   Bytes source_, target_;
   std::vector<iovec> target_pieces_;
@@ -71,7 +71,7 @@ class Exchange {
   Traffic& add(Rank peer, Script out, Script in);
   Traffic& with(Rank peer) { return *traffic_.at(peer); }
   void drop(Rank peer) { traffic_.erase(peer); }
-  /// Sends where it can. True: all is sent and received, and every token is back.
+  /// Sends where it can. Returns true if all is sent and received, and every token is returned.
   bool step();
   bool run(const char* what) {
     return job_.until([this] { return step(); }, what);
@@ -82,7 +82,7 @@ class Exchange {
   std::map<Rank, std::unique_ptr<Traffic>> traffic_;
 };
 
-/// Connects all, then random traffic among all pairs.
+/// Connects all ranks, then exchanges random traffic among all pairs.
 bool connect_and_exchange(Job& job, std::size_t items_per_pair, std::uint64_t seed);
 
 }  // namespace canele::conformance

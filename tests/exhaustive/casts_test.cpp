@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Multicasts of up to six ranks, in every shape, with each rank killed at each moment: who lives ends, and is told the
-// truth.
+// Multicasts of up to six ranks, in every shape, with each rank killed at each moment. Every surviving rank must end,
+// and must be told the truth.
 //
-// Who: ctest, at one moment of 29; tests/run.sh --soak, which sets CANELE_TEST_DEEP, at all of them.
-// Threads: one (a simulated world of its own for each case).
-// Surprise: a moment is a step of virtual time. How many a case has is counted in a run in which nobody dies; the order
-//     of steps before the kill is then the same, for the seed is.
+// ctest runs one moment of 29; tests/run.sh --soak, which sets CANELE_TEST_DEEP, runs all. One thread, with a simulated
+// world of its own for each case. A moment is a step of virtual time. The number of moments is counted in a run in
+// which no rank dies; the seed makes the order of the steps before the kill the same.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -64,14 +63,14 @@ class CastWorld {
     world_.start([this](int rank, canele_engine_t* engine) { rank == 0 ? send(engine) : receive(rank, engine); });
   }
 
-  /// Steps from the start to the end of the last request.
+  /// Returns the number of steps from the start to the end of the last request.
   std::uint64_t count_steps() {
     begin();
     const std::uint64_t before = world_.timeline.steps();
     EXPECT_TRUE(world_.run_until([this] { return ended_ == case_.ranks; }, patience_ns)) << complaints();
     return world_.timeline.steps() - before;
   }
-  /// "" or what is wrong.
+  /// Kills `victim` after so many steps. Returns "" or what is wrong.
   std::string kill_after(std::uint64_t steps, int victim) {
     begin();
     const std::uint64_t moment = world_.timeline.steps() + steps;
@@ -133,7 +132,7 @@ class CastWorld {
     ++ended_;
   }
 
-  /// A destination that lives has the data, or the root has died.
+  /// Checks that a surviving destination has the data, or the root has died.
   std::string judge(int rank, int victim) const {
     if (rank == victim) return "";
     const End& own = ends_[static_cast<std::size_t>(rank)];
@@ -143,7 +142,7 @@ class CastWorld {
     if (victim != 0) return who + " failed with " + std::to_string(own.status.error) + " though the root lives";
     return own.status.error == CANELE_EPEER ? "" : who + " failed with " + std::to_string(own.status.error);
   }
-  /// The root names the dead one, if it has not reached it, and nobody else.
+  /// Checks that the root names the dead rank, if the data has not reached it, and no other rank.
   std::string judge_root(int victim) const {
     if (!ends_[0].over) return "the root has not ended";
     bool all = true;

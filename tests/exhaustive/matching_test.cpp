@@ -2,11 +2,10 @@
 //
 // Every matcher against the obvious model, in every order of a few posts, arrivals, cancels and probes.
 //
-// Who: ctest; tests/run.sh --soak, which sets CANELE_TEST_DEEP: then probes are among the six operations, and vector
-//     and fuzzy run with each set of instructions.
-// Threads: one.
-// Surprise: all worlds share one matcher, and each must leave its tables empty for the next. A session that is
-//     ordered across tags is no other case here: what is ordered is what arrives, and the matcher is never told.
+// Run by ctest, and by tests/run.sh --soak, which sets CANELE_TEST_DEEP. Then probes are among the six operations, and
+// vector and fuzzy run with each set of instructions. One thread. All worlds share one matcher, and each must leave its
+// tables empty for the next. A session that is ordered across tags is no separate case here: the order concerns
+// arrivals, and the matcher is never told of it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,8 +34,8 @@ struct Alphabet {
   bool symmetric = false;  ///< two sources and two tags; sequences that differ only by a swap of them are one
   std::size_t length = 4, most_posts = 99, most_others = 99;
 
-  /// How many sequences of that length there are. A cancel names any receive posted so far; one that has its message
-  /// already, or was cancelled, is cancelled too late.
+  /// Returns the number of sequences of that length. A cancel names any receive posted so far; for one that is matched
+  /// or already cancelled, the cancel comes too late.
   std::uint64_t worlds(std::size_t left, std::size_t posted, std::size_t other) const {
     if (left == 0) return 1;
     std::uint64_t sum = cancels && posted > 0 ? posted * worlds(left - 1, posted, other) : 0;
@@ -46,13 +45,14 @@ struct Alphabet {
   }
 };
 
-/// The matcher and the model beside it: what matching means are two lists in order, per session.
+/// The matcher, and beside it the model that defines matching: two lists in order, per session.
 class Worlds {
  public:
   explicit Worlds(Alphabet alphabet, const MatcherKind& kind = all_matchers[0])
       : alphabet_(std::move(alphabet)), matcher_(1, kind.make(1)) {}
 
-  /// Every sequence of operations, from the beginning each. How many there are, those left out by symmetry included.
+  /// Runs every sequence of operations, each from the beginning. Returns their number, those left out by symmetry
+  /// included.
   std::uint64_t run() {
     extend(0, 0);
     return stands_for_;
@@ -69,7 +69,7 @@ class Worlds {
 
   static bool names_source(const Operation& o) { return o.kind != Operation::cancel && o.source != rank_any; }
   static bool names_tag(const Operation& o) { return o.kind != Operation::cancel && o.mask != 0; }
-  /// Where both sources, or both tags, mean the same so far, the first to be named is 0.
+  /// Where both sources, or both tags, are still interchangeable, the first one to be named is 0.
   bool would_mirror(const Operation& operation) const {
     if (!alphabet_.symmetric) return false;
     if (names_source(operation) && operation.source != 0 &&
@@ -103,7 +103,7 @@ class Worlds {
     }
   }
 
-  /// One world; a table's is played with few receives outside of it, too.
+  /// Plays one world; for the table matcher, also with few receives outside of the table.
   void play() {
     ++count_;
     stands_for_ += mirrors();
@@ -188,7 +188,7 @@ class Worlds {
     return found == queue.end() ? nullptr : *found;
   }
 
-  /// Every receive is listed once.
+  /// Checks that every receive is listed once.
   bool lists() {
     std::size_t listed = 0, expected = 0;
     const auto count = [&](PostedNode& receive) { listed += receive.queued ? 1 : 100; };
@@ -200,7 +200,7 @@ class Worlds {
     return listed == expected;
   }
 
-  /// Counters, and who is next.
+  /// Checks the counters, and which entry is next.
   bool agrees() {
     for (std::uint32_t i = 0; i < sessions; ++i) {
       const MatchSession& session = sessions_[i];
@@ -219,7 +219,7 @@ class Worlds {
     return true;
   }
 
-  /// What is left can be taken out, and then nothing is found in any class.
+  /// Checks that the remaining entries can be taken out, and that no class then finds anything.
   bool ends_empty(std::uint32_t id) {
     MatchSession& session = sessions_[id];
     for (PostedNode* receive : waiting_[id]) matcher_.cancel(session, *receive);
@@ -276,7 +276,8 @@ std::uint64_t power(std::uint64_t base, unsigned exponent) {
   return exponent == 0 ? 1 : base * power(base, exponent - 1);
 }
 
-/// Two sources, three tags, of which two have the same lowest bit: every receive that differs from the others.
+/// Returns every receive that differs from the others, of two sources and three tags, two of which share the lowest
+/// bit.
 std::vector<Operation> all_patterns(Operation::Kind kind) {
   std::vector<Operation> made;
   for (const std::int32_t source : {rank_any, 0, 1}) {
@@ -286,7 +287,7 @@ std::vector<Operation> all_patterns(Operation::Kind kind) {
   }
   return made;
 }
-/// One of each class that takes the message of tag 0 from rank 0.
+/// Returns one receive of each class that takes the message of tag 0 from rank 0.
 std::vector<Operation> one_of_each(Operation::Kind kind) {
   return {{kind, 0, 0}, {kind, rank_any, 0}, {kind, 0, 0, 0}, {kind, rank_any, 0, 0}, {kind, rank_any, 0, partial}};
 }
@@ -300,7 +301,7 @@ TEST(MatchingInAllWorlds, FourOperationsOfAllKinds) {
   ASSERT_EQ(all.others.size(), 11u);
   Alphabet without_cancels = all;
   without_cancels.cancels = false;
-  EXPECT_EQ(without_cancels.worlds(4, 0, 0), power(29, 4));  // what the recurrence says where a formula is at hand
+  EXPECT_EQ(without_cancels.worlds(4, 0, 0), power(29, 4));  // the recurrence, compared where there is a formula
   in_all_worlds("4 posts, arrivals, cancels, probes", all);
 }
 
@@ -315,7 +316,7 @@ TEST(MatchingInAllWorlds, FourPostsOfAnyClassAndFourArrivals) {
 
 bool deep() { return from_environment("CANELE_TEST_DEEP", 0) != 0; }
 
-/// One set of instructions is enough, unless we have time.
+/// Returns the matchers to test. One set of instructions is enough, except in deep runs.
 std::vector<MatcherKind> matchers() {
   std::vector<MatcherKind> some;
   for (const MatcherKind& kind : all_matchers) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The strategies, given every short list of items, with packets in between and one item withdrawn or changed.
+// The strategies, given every short list of items, with packets in between and one item withdrawn or changed. One
+// thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: what is checked is the contract (strategy.hpp) and what each strategy promises beyond it, packet by packet:
-//     the oracle knows which item must be next. Sizes are chosen around the room: 40 and 60 fit together, 100 alone.
-//     A session that is ordered across tags is one whose items have one flow.
+// The test checks the contract (strategy.hpp) and what each strategy promises beyond it, packet by packet: the oracle
+// knows which item must be next. Sizes are chosen around the room: 40 and 60 fit together, 100 fits alone. In a session
+// that is ordered across tags, all items have one flow.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ namespace {
 constexpr std::uint32_t room = 100;
 constexpr std::size_t most = 4;
 
-/// What can be given to a strategy.
+/// An item as it is given to a strategy.
 struct Given {
   Kind kind;
-  std::uint32_t size;  ///< bulk: in how many packets it leaves
+  std::uint32_t size;  ///< bulk: number of packets in which it leaves
   std::int32_t priority = 0;
   std::uint64_t flow = 0;
 };
@@ -34,7 +34,7 @@ struct Queued : Item {
   int number = 0;
 };
 
-/// What waits, in order, and what must leave next.
+/// The waiting items, in order, and which of them must leave next.
 class Oracle {
  public:
   explicit Oracle(const StrategyFactory& factory) : name_(factory.name) {}
@@ -46,7 +46,7 @@ class Oracle {
   }
   bool empty() const { return control_.empty() && envelopes_.empty() && bulk_.empty(); }
 
-  /// "" or what is wrong with a packet. Its items are taken out, but for bulk.
+  /// Takes the items of a packet out, except bulk. Returns "" or what is wrong with the packet.
   std::string take(const Plan& plan, bool bulk_allowed) {
     const bool had_control = !control_.empty();
     const bool may_bulk = bulk_allowed && !bulk_.empty() && !had_control;
@@ -73,7 +73,7 @@ class Oracle {
     return kind == Kind::control ? control_ : kind == Kind::envelope ? envelopes_ : bulk_;
   }
 
-  /// The highest priority, among equals who has waited longest.
+  /// Takes the bulk item of highest priority; among equals, the one that has waited longest.
   std::string take_bulk(const Plan& plan, bool may) {
     if (!may || plan.count != 1) return "bulk that is not alone, overtakes control, or is not allowed";
     if (bulk_was_last_ && !envelopes_.empty()) return "two turns of bulk while an envelope waits";
@@ -117,7 +117,7 @@ class Oracle {
     return found == envelopes_.end() ? nullptr : *found;
   }
 
-  /// Priority: the first message of the flow that has the message of highest priority.
+  /// For priority: returns the first message of the flow that has the message of highest priority.
   Queued* next_envelope() const {
     if (name_ != "priority") return envelopes_.front();
     Queued* best = nullptr;
@@ -138,7 +138,7 @@ class Oracle {
   unsigned packets_ = 0;
 };
 
-/// What happens to one of the items after the last but `back` has been added.
+/// A change to one of the items, after the last but `back` has been added.
 struct Change {
   enum Kind : std::uint8_t { none, remove, raise, lower } kind = none;
   std::size_t item = 0, after = 0;
@@ -153,7 +153,8 @@ class World {
     }
   }
 
-  /// Adds `given`, with a packet after item i if bit i of `packets` is set; then all leave. "" or what went wrong.
+  /// Adds `given`, with a packet after item i if bit i of `packets` is set; then lets all leave. Returns "" or what
+  /// went wrong.
   const std::string& run(const std::vector<Given>& given, unsigned packets, const Change& change, bool bulk_late) {
     for (std::size_t i = 0; i < given.size(); ++i) {
       items_[i].number = static_cast<int>(i);
@@ -183,7 +184,7 @@ class World {
 
   void apply(const Change& change) {
     Queued& item = items_[change.item];
-    if (!oracle_.has(item)) return;  // it has left
+    if (!oracle_.has(item)) return;  // the item has left
     if (change.kind == Change::remove) {
       strategy_->remove(item);
       oracle_.remove(item);
@@ -229,13 +230,13 @@ std::string text(const std::vector<Given>& given, unsigned packets, const Change
   return made;
 }
 
-/// Every list of `length` of these items, every set of packets between them, every one of the changes.
+/// Every list of `length` of these items, with every set of packets between them and every one of the changes.
 struct Space {
   std::vector<Given> items;
   std::size_t length = most;
   std::vector<Change> changes = {Change()};
   std::vector<unsigned> packets_before = {0};
-  bool bulk_late = false;  ///< the rail takes bulk only when the rest has left
+  bool bulk_late = false;  ///< the rail takes bulk only when all other items have left
 
   std::uint64_t worlds() const {
     std::uint64_t lists = 1;
@@ -295,7 +296,7 @@ class StrategiesInAllWorlds : public testing::TestWithParam<const StrategyFactor
   }
 };
 
-/// Envelopes of these sizes, of two priorities and two flows.
+/// Returns envelopes of these sizes, of two priorities and two flows.
 std::vector<Given> envelopes(const std::vector<std::uint32_t>& sizes) {
   std::vector<Given> made;
   for (const std::uint32_t size : sizes) {

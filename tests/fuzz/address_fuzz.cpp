@@ -2,7 +2,7 @@
 //
 // The address that another rank has published, to an engine that is to connect to it.
 //
-// Surprise: the input may begin as ours would: otherwise the version alone would stop nearly every one.
+// The input may begin as our own address would: otherwise the version alone would stop nearly every input.
 #include "comm/core/peers.hpp"
 #include "fuzz_job.hpp"
 
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   job.send(0, hostile, 1, 100, sending, false);
   job.settle();
   canele::comm::Peer& peer = job.peer(hostile);
-  // It is connected, or refused with a reason that says why.
+  // The peer is connected, or refused with a reason.
   FUZZ_CHECK(peer.state == canele::comm::Peer::State::up || (peer.gone() && !peer.reason.empty()));
   FUZZ_CHECK(is_printable(peer.reason));
   FUZZ_CHECK(job.posts() == 0);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the fuzz targets share: an input taken apart from its front, checks that stay in every build, a world without
-// clock, files or threads.
+// What the fuzz targets share: an input read from its front, checks that stay in every build, a world without clock,
+// files or threads. One thread.
 //
-// Who: tests/fuzz. Threads: one.
-// Surprise: a number or piece that the input has no bytes for is 0 or short, never an error: each prefix of an input is
-//     an input.
+// A number or piece for which the input has no bytes left is 0 or short, never an error: each prefix of an input is an
+// input.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@
 #include "drivers/driver.hpp"
 #include "ltask/platform.hpp"
 
-/// What must hold for every input. It is not assert(): it says the same in words that the log of a run shows.
+/// Checks what must hold for every input. Unlike assert(), it prints a text that the log of a run shows.
 #define FUZZ_CHECK(condition)                                                             \
   do {                                                                                    \
     if (!(condition)) {                                                                   \
@@ -47,7 +46,7 @@ class Input {
   bool empty() const { return rest_.empty(); }
   std::size_t left() const { return rest_.size(); }
 
-  /// A little-endian number.
+  /// Reads a little-endian number.
   template <typename T>
   T number() {
     T value = 0;
@@ -57,7 +56,7 @@ class Input {
   }
   std::uint8_t byte() { return number<std::uint8_t>(); }
   bool flag() { return (byte() & 1) != 0; }
-  /// 0 … count - 1.
+  /// Reads a number of 0 … count - 1.
   std::size_t below(std::size_t count) { return byte() % count; }
 
   std::span<const std::byte> bytes(std::size_t size) {
@@ -75,19 +74,19 @@ class Input {
   std::span<const std::byte> rest_;
 };
 
-/// Bytes in memory of their own size, so that a read behind them shows.
+/// Copies bytes into memory of exactly their size, so that a read behind them shows.
 inline Bytes copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
 inline Bytes bytes_of(std::string_view text) {
   const auto* begin = reinterpret_cast<const std::byte*>(text.data());
   return {begin, begin + text.size()};
 }
 
-/// Does the text hold only what a terminal shows on one line?
+/// Returns whether the text holds only what a terminal shows on one line.
 inline bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= ' ' && c != 127; });
 }
 
-/// Nobody sleeps here.
+/// A wake set without sleepers: no thread sleeps here.
 class NoSleep final : public WakeSet {
  public:
   bool watch(int) noexcept override { return true; }
@@ -96,7 +95,7 @@ class NoSleep final : public WakeSet {
   void quiet() noexcept override {}
 };
 
-/// A world in which a step of the clock is a call of it.
+/// A platform whose clock advances by one step at each call.
 class FuzzPlatform final : public Platform {
  public:
   std::map<std::string, std::string> environment;
@@ -128,7 +127,7 @@ class FuzzPlatform final : public Platform {
   long process() noexcept override { return 1; }
   void log(LogLevel, std::string_view text) noexcept override {
     FUZZ_CHECK(!text.empty());
-    static const bool shows = std::getenv("FUZZ_LOG") != nullptr;  // to look at one input
+    static const bool shows = std::getenv("FUZZ_LOG") != nullptr;  // to inspect one input
     if (shows) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
   }
 

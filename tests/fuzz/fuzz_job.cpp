@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One real engine over drivers without a fabric. See fuzz_job.hpp (who, threads, surprise).
+// One real engine over drivers without a fabric.
 #include "fuzz_job.hpp"
 
 namespace canele::fuzz {
@@ -62,7 +62,7 @@ FuzzJob::~FuzzJob() {
 }
 
 void FuzzJob::settle() {
-  // A driver that nobody is connected by is looked at every 64th turn.
+  // The engine polls a driver without a connected peer every 64th turn only.
   constexpr int most_turns = 2000;
   int quiet = 0;
   for (int turn = 0; turn < most_turns && quiet < 2; ++turn) {
@@ -76,7 +76,8 @@ void FuzzJob::settle() {
 
 Post& FuzzJob::add(std::size_t length, bool receives) {
   Post& post = posts_.emplace_back();
-  post.memory.reset(new std::byte[length]);  // not set: what is read of it before it is written is of no account
+  post.memory.reset(new std::byte[length]);  // not initialised: reading it before it is written is not an error of the
+                                             // engine
   post.length = length;
   post.receives = receives;
   return post;
@@ -158,11 +159,11 @@ void FuzzJob::bind(Post& post, std::size_t length) {
   FUZZ_CHECK(canele_receive_bind(&post.request, &data) == CANELE_OK);
 }
 
-/// Rank 2 says something on every rail that it has.
+/// Sends a message from rank 2 on every rail that it has, and checks that the message arrives.
 void FuzzJob::honest_message_arrives() {
   for (WireDriver* one : made()) one->connect_now(honest);
   settle();
-  if (peer(honest).gone()) return;  // a target may have given it a bad address
+  if (peer(honest).gone()) return;  // a target may have given rank 2 a bad address
   constexpr std::string_view text = "nothing that rank 1 does stops this";
   Post& got = add(text.size(), true);
   FUZZ_CHECK(canele_irecv(sessions_[own_session], honest, honest_tag, CANELE_TAG_EXACT, got.memory.get(), text.size(),
@@ -176,7 +177,7 @@ void FuzzJob::honest_message_arrives() {
   FUZZ_CHECK(std::memcmp(got.memory.get(), text.data(), text.size()) == 0);
 }
 
-/// Both peers fail; then nothing may wait any longer but receives from anybody, and those that hold a message.
+/// Fails both peers. Then no request may wait any longer, except receives from any rank and those that hold a message.
 void FuzzJob::end_all() {
   for (WireDriver* one : made()) {
     one->fails(hostile);

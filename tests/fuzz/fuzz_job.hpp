@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// FuzzJob: one real engine, rank 0 of 3, over drivers without a fabric; requests that are freed as soon as the library
-// lets go of them.
+// FuzzJob: one real engine, rank 0 of 3, over drivers without a fabric. Requests are freed as soon as the library no
+// longer accesses them.
 //
-// Who: the targets that run a whole engine. Threads: one; the engine is stepped by hand.
-// Surprise: rank 1 is hostile and rank 2 is honest: whatever rank 1 sends, the messages of rank 2 arrive.
+// One thread; the engine is stepped by hand. Rank 1 is hostile and rank 2 is honest: whatever rank 1 sends, the
+// messages of rank 2 arrive.
 #pragma once
 
 #include <canele/canele.h>
@@ -68,11 +68,11 @@ class FuzzJob {
     std::vector<Like> drivers = {Like::shm};
     bool joined = false;  ///< used together
     std::string strategy = "aggregate";
-    Bytes address_of_others = {};  ///< empty: the same as ours
+    Bytes address_of_others = {};  ///< empty: equal to ours
     bool short_of_memory = false;  ///< for unexpected messages: as little as an engine accepts
   };
   explicit FuzzJob(const Options& options);
-  /// Ends the ranks, then the engine. All requests must have ended, and with them all memory.
+  /// Ends the ranks, then the engine. All requests must have ended, and all their memory must be free.
   ~FuzzJob();
   FuzzJob(const FuzzJob&) = delete;
   FuzzJob& operator=(const FuzzJob&) = delete;
@@ -84,13 +84,13 @@ class FuzzJob {
   std::size_t posts() const { return posts_.size(); }
   Post& post(std::size_t which) { return *std::next(posts_.begin(), static_cast<std::ptrdiff_t>(which)); }
 
-  /// Until the drivers have told all that they had to; frees what has ended.
+  /// Steps until the drivers have delivered all their events; frees the requests that have ended.
   void settle();
   void send(std::size_t session, int to, std::uint64_t tag, std::size_t length, const canele_send_options_t& options,
             bool in_two);
-  /// To both others.
+  /// Sends a multicast to both other ranks.
   void multicast(std::size_t session, std::uint64_t tag, std::size_t length, int shape);
-  /// Rank 2 announces one to us: rank 1 serves us, or we serve it. Its data never comes.
+  /// Lets rank 2 announce a multicast to us: rank 1 serves us, or we serve rank 1. Its data never comes.
   void honest_multicast(std::uint64_t tag, std::size_t length, std::uint32_t id, bool served, bool serving);
   void receive(std::size_t session, int from, std::uint64_t tag, std::uint64_t mask, std::size_t length, bool late,
                bool in_two);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The handshake of drivers/net, either side of it, and the lobby of unproven connections.
+// The handshake of drivers/net, either side of it, and the lobby of unauthenticated connections.
 //
-// Surprise: the other side is a real Handshake whose frames are changed on their way, byte by byte as the input says,
-//     and then, if it says so, signed anew with the right secret: so that what stands behind the proof is reached, too.
+// The other side is a real Handshake whose frames are changed on their way, byte by byte as the input says. If the
+// input says so, a frame is then signed again with the right secret, so that the code behind the proof is reached, too.
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -27,7 +27,7 @@ struct Pair {
   net::Party parties[2] = {{contexts[0], "tcp"}, {contexts[1], "tcp"}};
 };
 
-/// The proof that handshake.cpp would write on `frame`.
+/// Writes the proof that handshake.cpp would write on `frame`.
 void sign(Bytes& frame, const Bytes& hellos, bool by_initiator, const FuzzContext& context) {
   Bytes text = bytes_of(by_initiator ? "canele initiator" : "canele acceptor ");
   text.insert(text.end(), hellos.begin(), hellos.end());
@@ -59,14 +59,14 @@ void feed(Input& input, Handshake& to, const Bytes& frame) {
   }
 }
 
-/// What `from` has to say, as one frame.
+/// Returns the pending output of `from`, as one frame.
 Bytes take_output(Handshake& from) {
   Bytes made = copy_of(from.output());
   from.sent(made.size());
   return made;
 }
 
-/// The acceptor's, to an initiator that is proven.
+/// Sends the acceptor's answer to an authenticated initiator.
 void answer(Input& input, Handshake& acceptor, const Bytes& payload) {
   const std::size_t why = input.below(2 * static_cast<std::size_t>(net::Refusal::count));
   if (why > 0 && why < static_cast<std::size_t>(net::Refusal::count)) {
@@ -76,7 +76,7 @@ void answer(Input& input, Handshake& acceptor, const Bytes& payload) {
   }
 }
 
-/// One side is ours, the other is a genuine one behind a line that changes what it says.
+/// Runs a handshake between our side and a genuine one, over a line that changes the frames.
 void talk(Input& input) {
   Pair pair;
   const bool we_begin = input.flag();
@@ -124,14 +124,15 @@ void talk(Input& input) {
   if (untouched && one.state() == State::done) FUZZ_CHECK(std::ranges::equal(one.payload(), payload));
 }
 
-/// Strangers at the door: whatever they send, they are bounded in number, and only the proven come out.
+/// Opens unauthenticated connections to the lobby. Whatever they send, their number is bounded, and only authenticated
+/// peers leave the lobby.
 void crowd(Input& input) {
   FuzzContext context(0);
   const net::Party self(context, "tcp");
   net::Lobby lobby(self);
   std::vector<net::UniqueFd> strangers;
-  std::vector<std::uint32_t> guests;                                   // also those that are gone
-  const auto proven = [](net::Lobby::Guest&&) { FUZZ_CHECK(false); };  // nobody here knows the secret
+  std::vector<std::uint32_t> guests;                                   // also those that have left
+  const auto proven = [](net::Lobby::Guest&&) { FUZZ_CHECK(false); };  // no connection here knows the secret
   for (int turn = 0; turn < 100 && !input.empty(); ++turn) {
     int fds[2];
     const std::uint8_t what = input.byte();

@@ -3,8 +3,8 @@
 // Writes the first inputs of the fuzz targets: what our own encoders write, a conversation of each kind.
 //
 // Usage: fuzz_seeds DIRECTORY        writes DIRECTORY/<target>/<name>
-// Who: people, after a format has changed (see README.md); the files are committed in corpus/. Threads: one.
-// Surprise: an input of packet_fuzz is a script, so that is what is written here, not a packet.
+// Run it by hand after a format has changed (see README.md); the files are committed in corpus/. An input of
+// packet_fuzz is a script, so scripts are written here, not packets.
 #include <filesystem>
 #include <fstream>
 
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 namespace wire = comm::wire;
 using wire::Type;
 
-/// An input that is put together byte by byte.
+/// An input that is built byte by byte.
 class Seed {
  public:
   Seed& operator()(std::initializer_list<unsigned> bytes) {
@@ -47,12 +47,12 @@ class Seed {
     bytes_ += text;
     return *this;
   }
-  /// A packet of one chunk of that type; `operands` as Script::put_chunk reads them behind the type.
+  /// Adds a packet of one chunk of that type; `operands` as Script::put_chunk reads them behind the type.
   Seed& chunk(Type type, std::initializer_list<unsigned> operands) {
     (*this)(Step::built)({0, 0, static_cast<unsigned>(type)})(operands);
     return (*this)({0});  // unchanged
   }
-  /// "Session 0 is s."
+  /// Adds "Session 0 is s."
   Seed& hello() { return chunk(Type::session, {0, 0, 0, 0, 1}); }
   void write(const fs::path& directory, const char* target, const std::string& name) const {
     fs::create_directories(directory / target);
@@ -64,14 +64,14 @@ class Seed {
 };
 
 enum : unsigned { to_rank_1 = 0, exact = 0, latest = first_handle };
-// Places in `lengths`.
+// Indices into `lengths`.
 enum : unsigned { nothing = 0, of_100 = 3, of_64k = 7, of_128k = 8, of_200k = 9 };
 
 void packets(const fs::path& to) {
   const std::pair<const char*, unsigned> jobs[] = {
       {"shm", job_shm}, {"tcp", job_tcp}, {"ofi", job_ofi}, {"shm+tcp", job_shm_and_tcp}, {"tcp+ofi", job_tcp_and_ofi}};
   for (const auto& [name, job] : jobs) {
-    // Eager, posted before and after; synchronous; probed; cancelled.
+    // Eager messages: posted before and after; synchronous; probed; cancelled.
     Seed eager;
     eager({job}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_100, 0});
     eager.chunk(Type::eager, {5, 0, 0, of_100}).chunk(Type::eager_sync, {6, 0, 0, 9, of_100});
@@ -87,7 +87,7 @@ void packets(const fs::path& to) {
     large(Step::send)({0, to_rank_1, 5, of_200k, 8}).chunk(Type::cts, {latest, 0, 0, 3, nothing, of_200k});
     large(Step::operation_ends)({0, 0})(Step::operation_ends)({0, 0}).chunk(Type::fin, {latest, 0, 0, 0});
     large.write(to, "packet", std::string("large-") + name);
-    // The receiver fetches; a late receive; our own exposure is fetched.
+    // The receiver fetches; an unbound receive; our own exposure is fetched.
     Seed fetched;
     fetched({job}).hello().chunk(Type::rts, {5, 0, 0, 9, of_64k, 8, 16, 4});
     fetched(Step::receive)({0, to_rank_1, 5, exact, of_64k, 1})(Step::answers)({0, 2})(Step::bind)({0, of_64k});
@@ -96,21 +96,21 @@ void packets(const fs::path& to) {
     fetched(Step::hold_ends)({0, 0}).chunk(Type::bye, {0, 0, 0});
     fetched.write(to, "packet", std::string("fetched-") + name);
   }
-  // Both ends copy: our offer is taken; the peer's offer is taken by us.
+  // Both ends copy: our offer is taken; we take the peer's offer.
   Seed offered;
   offered({job_shm}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_200k, 0});
   offered.chunk(Type::rts, {5, 0, 0, 9, of_200k, 0, 16, 4 + 0x80, 5})(Step::turn);
   offered.chunk(Type::rtr, {6, 0, 0, 9, of_200k, 0, 3, 1, 16})(Step::send)({0, to_rank_1, 6, of_200k, 0});
   offered(Step::turn)(Step::turn).chunk(Type::placed, {latest, 0, 0});
   offered.write(to, "packet", "offered");
-  // A receive and a send that have met their messages are shared.
+  // A matched receive and a matched send are shared.
   constexpr unsigned type_share = 245;
   Seed shared;
   shared({job_shm}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_200k, 0});
   shared.chunk(Type::rts, {5, 0, 0, 9, of_200k, 0, 16, 4})(Step::turn)(Step::send)({0, to_rank_1, 6, of_200k, 0});
   shared(Step::built)({0, 0, type_share, latest, 0, 0, 9, of_200k, 0, 3, 1, 16, 0})(Step::turn)(Step::turn);
   shared.chunk(Type::placed, {latest + 1, 0, 0}).write(to, "packet", "shared");
-  // Two rails: numbered packets in and out of turn, acknowledged; a rail fails in a transfer.
+  // Two rails: sequenced packets in and out of order, acknowledged; a rail fails in a transfer.
   Seed rails;
   rails({job_shm_and_tcp});
   for (const unsigned ahead : {1u, 0u, 2u}) {
@@ -121,7 +121,7 @@ void packets(const fs::path& to) {
   rails(Step::bulk)({1, latest, nothing, of_64k, 1}).chunk(Type::again, {latest, 0, 0});
   rails(Step::send)({0, to_rank_1, 5, of_100, 0}).chunk(Type::seen, {0, 0, 0, 1})(Step::fails)({1});
   rails.write(to, "packet", "rails");
-  // A landing on one rail is under way: the same transfer on the other one; the peer leaves by the other one.
+  // A landing on one rail is in progress: the same transfer arrives on the other rail, or the peer leaves by it.
   for (const bool leaves : {false, true}) {
     Seed landing;
     landing({job_shm_and_tcp}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0});
@@ -131,12 +131,12 @@ void packets(const fs::path& to) {
     landing(Step::hold_ends)({1, 0}).write(to, "packet", leaves ? "landing-bye" : "landing-twice");
   }
   constexpr unsigned type_closing = 244;
-  Seed leaving;  // one rail says that it ends here, and does; by the other one come the bye, and its end
+  Seed leaving;  // one rail announces its end, and ends; the bye comes by the other one, which then ends, too
   leaving({job_shm_and_tcp}).hello()(Step::built)({0, 0, type_closing})({0, 0, 0, 0})(Step::fails)({0});
   leaving.chunk(Type::bye, {0, 0, 0})(Step::fails)({1}).write(to, "packet", "leaving");
 }
 
-/// Multicasts: ours, rank 1's, and rank 2's of which we serve rank 1, or it us.
+/// Multicasts: ours, rank 1's, and one of rank 2 in which we serve rank 1, or rank 1 serves us.
 void multicasts(const fs::path& to) {
   constexpr unsigned type_cast = 240, type_want = 241, type_served = 242, type_elsewhere = 243;
   enum : unsigned { ours = 252, of_rank_2 = 251, chain = 1, serves_us = 16, is_served = 32 };
@@ -144,16 +144,16 @@ void multicasts(const fs::path& to) {
     return seed(Step::built)({0, 0, type})(operands)({0});
   };
   for (const unsigned job : {job_tcp, job_ofi}) {
-    Seed root;  // rank 1 asks us for it, in pieces; says that it has it
+    Seed root;  // rank 1 asks us for the data, in pieces; reports that it has it
     root({job}).hello()(Step::send)({ours, 5, of_64k, chain})(Step::turn);
     root.chunk(Type::cts, {latest + 1, 0, 0, 3, nothing, of_64k})(Step::operation_ends)({0, 0});
     root.chunk(Type::fin, {latest + 1, 0, 0, 0}).write(to, "packet", "multicast-root-" + std::to_string(job));
-    Seed destination;  // of rank 1; rank 2 serves us, then rank 1 is to be asked
+    Seed destination;  // of rank 1; rank 2 serves us, then we are told to ask rank 1
     destination({job}).hello()(Step::receive)({0, to_rank_1, 5, exact, of_64k, 0});
     chunk(destination, type_cast, {5, 0, 0, 1, 3 << 2, 9, of_64k, 0, 0, 2})(Step::turn);
     chunk(destination, type_elsewhere, {1, 0, 0, 1})(Step::bulk)({0, latest, nothing, of_64k, 0});
     destination.write(to, "packet", "multicast-destination-" + std::to_string(job));
-    for (const unsigned first : {0u, 1u}) {  // rank 1 wants from us what rank 2 sends, before or after its envelope
+    for (const unsigned first : {0u, 1u}) {  // rank 1 wants from us the data of rank 2, before or after its envelope
       Seed server;
       server({job}).hello();
       if (first == 0) server(Step::send)({of_rank_2, 5, of_64k, is_served + 3});
@@ -163,7 +163,7 @@ void multicasts(const fs::path& to) {
       chunk(server, type_served, {3, 0, 0, 2})
           .write(to, "packet", "multicast-server-" + std::to_string(first) + "-" + std::to_string(job));
     }
-    Seed served;  // rank 1 serves us with what rank 2 sends
+    Seed served;  // rank 1 serves us with the data of rank 2
     served({job}).hello()(Step::receive)({0, 2, 5, exact, of_64k, 0})(Step::send)(
         {of_rank_2, 5, of_64k, serves_us + 4});
     served(Step::turn)(Step::bulk)({0, latest, nothing, of_100, 0});
@@ -180,13 +180,13 @@ void credit(const fs::path& to) {
     sender.chunk(Type::credit, {0, 0, 0, 4}).chunk(Type::resume, {1, 0, 0, 0});
     sender.chunk(Type::cts, {latest, 0, 0, 3, nothing, of_100}).chunk(Type::answer, {2, 0, 0});
     sender.chunk(Type::credit, {0, 0, 0, 50}).write(to, "packet", "withheld-" + std::to_string(job));
-    Seed asked;  // the same, asked for by tag, by mask, and by a probe
+    Seed asked;  // the same sends, solicited by tag, by mask, and by a probe
     asked({job + job_short_of_memory}).hello();
     for (unsigned i = 0; i < 6; ++i) asked(Step::send)({0, to_rank_1, i, of_100, 0});
     asked.chunk(Type::resume, {1, 0, 0, 1, 4}).chunk(Type::answer, {1, 0, 0}).chunk(Type::resume, {2, 0, 0, 3, 3});
     asked.chunk(Type::resume, {2, 0, 0, 5, 2}).chunk(Type::answer, {0, 0, 0}).chunk(Type::answer, {1, 0, 0});
     asked.chunk(Type::credit, {0, 0, 0, 50}).write(to, "packet", "asked-" + std::to_string(job));
-    Seed receiver;  // rank 1 uses what it has, says that it has more, and offers it
+    Seed receiver;  // rank 1 uses up its credit, reports that it has more to send, and offers it
     receiver({job + job_short_of_memory}).hello();
     for (unsigned i = 0; i < 5; ++i) receiver.chunk(Type::eager, {9, 0, 0, 4});
     receiver.chunk(Type::withheld, {1, 0, 0})(Step::receive)({0, to_rank_1, 5, exact, of_100, 0});
@@ -277,7 +277,7 @@ void fabrics(const fs::path& to) {
 
 void launchers(const fs::path& to) {
   Seed talk;
-  talk({0, 3, 0, 3, 0, 3});                                  // the greeting
+  talk({0, 3, 0, 3, 0, 3});                                  // the hello
   talk({8, 3})("key")({4})("blob")({0, 3})({6, 1, 1, 200});  // put, answered; asked
   talk({0, 0, 5})("bytes")({3, 9, 0, 3, 7, 250}).write(to, "pmi1", "talk");
   // Rank 0 of 4, third and last on its host; a blob, another rank's failure and death, a survey.

@@ -2,8 +2,7 @@
 //
 // What the ofi driver reads: heads, the three messages of its handshake, published addresses and names.
 //
-// Surprise: a message is either any bytes, or one of ours with some bytes changed; one that was changed must not count
-//     as proven.
+// A message is either any bytes, or one of ours with some bytes changed. A changed one must not count as authenticated.
 #include <rdma/fabric.h>
 
 #include "drivers/ofi/address.hpp"
@@ -35,7 +34,7 @@ ofi::Hello hello_of(Input& input) {
   return made;
 }
 
-/// Returns whether anything is different.
+/// Changes bytes as the input says. Returns whether any byte differs.
 bool change(Input& input, Bytes& message) {
   const Bytes before = message;
   for (std::size_t changes = input.below(4); changes > 0; --changes) {

@@ -2,9 +2,9 @@
 //
 // Packets of a hostile peer, to a real engine that sends, receives, probes and cancels meanwhile.
 //
-// Surprise: an input is a script (script.hpp). It may say "the handle that the engine named last", so that what is
-//     checked behind a good handle is reached; the memory of a request is freed at once when it ends, so that
-//     AddressSanitizer sees whoever still writes there.
+// An input is a script (script.hpp). It may say "the handle that the engine named last", so that the checks behind a
+// valid handle are reached. The memory of a request is freed as soon as the request ends, so that AddressSanitizer
+// reports any later write.
 #include "script.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,8 +2,8 @@
 //
 // What a PMI-1 launcher answers: lines, numbers, blobs in parts.
 //
-// Surprise: the launcher here knows the protocol: the input mixes right answers to what the client has just asked with
-//     any other text, so that the client gets past the greeting.
+// The launcher here knows the protocol. The input mixes valid answers to the client's last request with any other text,
+// so that the client gets past the first exchange.
 #include "comm/bootstrap/limits.hpp"
 #include "comm/bootstrap/pmi1_client.hpp"
 #include "fuzz.hpp"
@@ -28,13 +28,13 @@ class Launcher {
 
  private:
   void hear(std::string_view text) {
-    // In two parts: a line may be cut anywhere.
+    // Sends the text in two parts: a line may be cut anywhere.
     const std::size_t cut = text.empty() ? 0 : input_.byte() % text.size();
     client_.hear(text.substr(0, cut), now_);
     client_.hear(text.substr(cut), now_);
   }
 
-  /// The right answer to the command that waits for one.
+  /// Returns the valid answer to the command that waits for one.
   std::string right_answer() {
     const std::string& out = client_.output();
     const std::size_t line = out.rfind("cmd=");
@@ -48,7 +48,7 @@ class Launcher {
     return command == "barrier_in" ? "cmd=barrier_out\n" : "cmd=finalize_ack\n";
   }
 
-  /// One part of a blob: ours, or the input's.
+  /// Returns one part of a blob: ours, or the input's.
   std::string value() {
     if (input_.flag()) return input_.text(input_.byte());
     const Blob blob = copy_of(input_.bytes(input_.byte()));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a PMIx server tells: who we are, values of other ranks, deaths.
+// What a PMIx server reports: our identity, values of other ranks, deaths.
 //
-// Surprise: the functions of libpmix that pmix_calls.cpp calls are defined here, so that the linker takes these and no
-//     server is asked; values are still made and freed by libpmix's own functions.
+// The functions of libpmix that pmix_calls.cpp calls are defined here, so that the linker takes these and no server is
+// asked. Values are still made and freed by libpmix's own functions.
 #include <pmix.h>
 
 #include "comm/bootstrap/limits.hpp"
@@ -25,7 +25,7 @@ struct Get {
 };
 std::vector<Get> gets;
 
-/// A value of a type that the input chooses.
+/// Returns a value of a type that the input chooses.
 pmix_value_t* any_value() {
   pmix_value_t* value = nullptr;
   PMIX_VALUE_CREATE(value, 1);
@@ -154,7 +154,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     FUZZ_CHECK(me.local_size >= 1 && me.local_rank >= 0 && me.local_rank < me.local_size);
     if (me.size <= 1000) questions(joined.shared, me);
   }
-  while (!gets.empty()) {  // libpmix ends every one of them
+  while (!gets.empty()) {  // libpmix completes every one of them
     gets.back().ended(PMIX_ERR_TIMEOUT, nullptr, gets.back().context);
     gets.pop_back();
   }

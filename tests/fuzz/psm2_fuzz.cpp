@@ -2,7 +2,7 @@
 //
 // What the psm2 driver reads: tags, heads of bulk data, published addresses, the terms of its handshake.
 //
-// Surprise: libpsm2 is not called; its header alone is needed.
+// libpsm2 is not called; its header alone is needed.
 #include "drivers/psm2/wire.hpp"
 #include "fuzz.hpp"
 

@@ -3,11 +3,11 @@
 """Runs the fuzz targets, each from its corpus: a number of inputs, or for some processor time; prints lines covered.
 
 Usage: run_fuzz.py [--build DIR] [--targets LIST] [--seed N] [--jobs N] [--runs-factor F] [--seconds S]
-                   [--coverage DIR]
-Who: tests/run.sh (stages fuzz, soak-fuzz), people. The last line is "N passed, N failed".
-Surprise: the seed is new in each run, so that each run tries other inputs; it is printed, and --seed repeats a run.
-What is found by --seconds is kept in DIR/corpus and is where the next such run begins; a run by number begins with the
-committed corpus alone.
+  [--coverage DIR]
+
+Used by tests/run.sh (stages fuzz, soak-fuzz), and by hand. The last line is "N passed, N failed". The seed is new in
+each run, so that each run tries other inputs. It is printed, and --seed repeats a run. Inputs found with --seconds are
+kept in DIR/corpus, from which the next such run begins; a run by number begins with the committed corpus alone.
 """
 import argparse
 import concurrent.futures
@@ -79,7 +79,7 @@ def command(options, target, new, limit, seed):
 
 
 def run_once(arguments, log):
-    """(exit status, processor time, what it printed)."""
+    """Returns (exit status, processor time, output)."""
     with open(log, "w", encoding="utf-8") as out:
         child = subprocess.Popen(arguments, env=environment(), stdout=out, stderr=out, stdin=subprocess.DEVNULL)
         _, status, usage = os.wait4(child.pid, 0)
@@ -88,7 +88,7 @@ def run_once(arguments, log):
 
 
 def run_target(options, target):
-    """True if nothing was found. The whole output is in a log beside the program."""
+    """Runs one target. Returns True if nothing was found. The whole output is in a log beside the program."""
     new = options.build / ("corpus" if options.seconds else "new") / target
     if not options.seconds:
         shutil.rmtree(new, ignore_errors=True)
@@ -96,7 +96,7 @@ def run_target(options, target):
     log = options.build / f"fuzz-{target}.log"
     runs, used, status, slices = 0, 0.0, 0, 0
     while status == 0 and (slices == 0 or used < options.seconds):
-        # Where others want the processor, a slice of so many seconds is less processor time: then there is another.
+        # Beside other work, a slice of so many seconds gives less processor time; then another slice follows.
         limit = f"-max_total_time={max(5, int(options.seconds - used))}"
         if not options.seconds:
             limit = f"-runs={int(TARGETS[target][0] * options.runs_factor)}"
@@ -120,7 +120,7 @@ def run_target(options, target):
 
 
 def tool(name):
-    """llvm-cov or llvm-cov-14: Debian has either."""
+    """Returns the path of llvm-cov or llvm-cov-14: Debian has either."""
     for candidate in (name, f"{name}-14", f"{name}-15", f"{name}-16"):
         if shutil.which(candidate):
             return candidate
@@ -128,7 +128,7 @@ def tool(name):
 
 
 def print_coverage(options, target):
-    """Lines of each decoder that the committed and the found inputs run, by a build that counts them."""
+    """Prints the lines of each decoder that the committed and the found inputs run, by a build that counts them."""
     work = options.coverage / "profiles"
     work.mkdir(parents=True, exist_ok=True)
     raw, merged = work / f"{target}.raw", work / f"{target}.merged"

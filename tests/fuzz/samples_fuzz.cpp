@@ -2,7 +2,7 @@
 //
 // The file of measured costs, as it is found on disk.
 //
-// Surprise: the first lines are made right if the input says so: they name the host, which no input guesses.
+// If the input says so, the first lines are made right: they name the host, which no input guesses.
 #include "comm/core/samples.hpp"
 #include "fuzz.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Steps of packet_fuzz. See script.hpp (who, threads, the form of an input).
+// Steps of packet_fuzz.
 #include "script.hpp"
 
 #include "comm/core/adverts.hpp"
@@ -9,8 +9,8 @@ namespace canele::fuzz {
 namespace {
 
 namespace wire = comm::wire;
-/// One that does not exist, too, and 0. Most bytes stand for the types that there were first: old inputs keep their
-/// meaning.
+/// Returns a type for a byte; also 0, and a type that does not exist. Most bytes stand for the oldest types, so that
+/// old inputs keep their meaning.
 wire::Type type_of(std::uint8_t byte) {
   constexpr unsigned first = static_cast<unsigned>(wire::Type::answer) + 2;
   constexpr unsigned later = static_cast<unsigned>(wire::Type::resumed) + 2 - static_cast<unsigned>(wire::Type::cast);
@@ -51,7 +51,7 @@ void append(Bytes& to, const T& value) {
   to.insert(to.end(), from, from + sizeof value);
 }
 
-/// What is taken apart as chunks is the same chunks when it is put together again.
+/// Checks that a packet that was parsed into chunks gives the same chunks when it is written again.
 void check_round_trip(std::span<const std::byte> packet) {
   wire::Chunk chunk, again;
   while (!packet.empty() && wire::take_chunk(packet, chunk) == nullptr) {
@@ -80,7 +80,7 @@ void Script::run() {
   for (int i = 0; i < most_steps && !input_.empty(); ++i) step();
 }
 
-/// A small number, or a handle that the engine has given away.
+/// Reads a small number, or a handle that the engine has given away.
 std::uint64_t Script::name() {
   const std::uint8_t which = input_.byte();
   if (which == 255) return input_.number<std::uint64_t>();
@@ -151,7 +151,7 @@ Bytes Script::rts(wire::Head& head) {
   return payload;
 }
 
-/// A multicast of rank 1, which names any server and any ranks that are to be served.
+/// Writes a multicast of rank 1, which names any server and any ranks to be served.
 Bytes Script::cast(wire::Head& head) {
   const std::uint8_t id = input_.byte(), flags = input_.byte();
   const std::uint32_t serves = flags >> 5;
@@ -164,7 +164,7 @@ Bytes Script::cast(wire::Head& head) {
   return payload;
 }
 
-/// `shared`: of a receive that has met its message.
+/// Writes an RTR. `shared`: of a matched receive.
 Bytes Script::rtr(bool shared) {
   wire::Rtr made{};
   made.key = name();
@@ -182,7 +182,7 @@ Bytes Script::rtr(bool shared) {
   return payload;
 }
 
-/// The payload that a chunk of this type has; some types also need a head of their own.
+/// Returns the payload that a chunk of this type has; some types also need a head of their own.
 Bytes Script::payload_of(wire::Type type, wire::Head& head) {
   Bytes payload;
   switch (type) {
@@ -257,7 +257,7 @@ void Script::put_chunk(Bytes& packet, bool first) {
   wire::Head head{name(), 0, 0, type, 0};
   const bool envelope = type == wire::Type::eager || type == wire::Type::eager_sync || type == wire::Type::rts ||
                         type == wire::Type::cast;
-  head.seq = input_.byte();  // 0: as it must be
+  head.seq = input_.byte();  // 0: the valid number
   if (envelope) head.seq += peer.next_in + coming_++;
   head.session = input_.byte();
   if (type == wire::Type::numbered && first) {
@@ -272,7 +272,7 @@ void Script::put_chunk(Bytes& packet, bool first) {
   std::copy(payload.begin(), payload.end(), to);
 }
 
-/// Rank 1 may write anything into the lines that it shares with us.
+/// Lets rank 1 write anything into the lines that it shares with us.
 void Script::write_line() {
   drivers::SharedLine& line = job_.driver(0).line(input_.flag(), input_.byte());
   std::atomic<std::uint64_t>& word = line.words[input_.below(2)];

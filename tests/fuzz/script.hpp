@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Script: an input of packet_fuzz as a list of steps: packets of rank 1, what the fabric does, what the user does.
+// Script: an input of packet_fuzz as a list of steps: packets of rank 1, actions of the fabric, actions of the user.
 //
-// Who: packet_fuzz.cpp; make_seeds.cpp writes some. Threads: one.
-// Surprise: every byte string is a script. A step is its number and its operands, each a byte, if not said otherwise:
+// Used by packet_fuzz.cpp; make_seeds.cpp writes some. One thread. Every byte string is a script. A step is its number
+// and its operands, each a byte, if not stated otherwise:
 //
-//   kind of job                first of all: which drivers, which strategy
-//   raw      rail, size, bytes                     a packet as it stands
-//   built    rail, count, count × chunk, changes   chunk: Type, tag, number, session, then what its type has
-//                                                  changes: count, count × (position u16, value)
-//   bulk     rail, key, offset, length, hold       names and lengths by tables: see name() and length()
-//   ...
+//    kind of job                first of all: which drivers, which strategy
+//    raw      rail, size, bytes                     a packet as it stands
+//    built    rail, count, count × chunk, changes   chunk: Type, tag, number, session, then what its type has
+//                                                   changes: count, count × (position u16, value)
+//    bulk     rail, key, offset, length, hold       names and lengths by tables: see name() and length()
+//    ...
 #pragma once
 
 #include "fuzz_job.hpp"
@@ -39,9 +39,9 @@ enum class Step : std::uint8_t {
 /// Kinds of job, by the first byte.
 inline constexpr std::uint8_t job_shm = 0, job_tcp = 1, job_ofi = 2, job_shm_and_tcp = 3, job_tcp_and_ofi = 4,
                               job_count = 5;
-/// Added to one of them: rank 1 has granted hardly any credit, and there is little to grant.
+/// Added to a kind of job: rank 1 has granted hardly any credit, and there is little to grant.
 inline constexpr std::uint8_t job_short_of_memory = 3 * job_count;
-/// Lengths that a byte chooses among; the rest of its values stand for themselves.
+/// Lengths that a byte selects by its index; larger bytes stand for themselves.
 inline constexpr std::uint64_t lengths[] = {0,
                                             1,
                                             8,
@@ -57,7 +57,7 @@ inline constexpr std::uint64_t lengths[] = {0,
                                             std::uint64_t{1} << 32,
                                             std::uint64_t{1} << 63,
                                             ~std::uint64_t{0}};
-/// From this value on a byte names one of the handles that the engine has given away, the latest first.
+/// From this value on, a byte names one of the handles that the engine has given away, the latest first.
 inline constexpr std::uint8_t first_handle = 32;
 
 class Script {

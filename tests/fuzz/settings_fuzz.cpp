@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Settings out of the environment and the options of canele_init; the lists of drivers and decorators that they name.
+// Settings from the environment and the options of canele_init; the lists of drivers and decorators that they name.
 //
-// Surprise: a line of the input is one assignment; one that begins with a small letter chooses a known name by that.
+// A line of the input is one assignment; a small letter at its beginning selects a known name.
 #include "comm/config/settings.hpp"
 #include "comm/core/modules.hpp"
 #include "comm/core/registry.hpp"
@@ -16,7 +16,7 @@ using comm::Settings;
 
 constexpr int count = static_cast<int>(Setting::count);
 
-/// The names of all settings that are numbers.
+/// Returns whether the setting is a number.
 bool is_number(Setting setting) {
   switch (setting) {
     case Setting::worker_core:
@@ -36,7 +36,7 @@ bool is_number(Setting setting) {
   }
 }
 
-/// "cvalue" is the third setting; else the line is taken as it is.
+/// Returns the assignment of a line: "cvalue" sets the third setting; any other line is taken as it is.
 std::string assignment(const std::string& line) {
   if (line.empty() || line[0] < 'a' || line[0] > 'z') return line;
   return "CANELE_" + std::string(Settings::info(static_cast<Setting>((line[0] - 'a') % count)).name) + "=" +
@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       FUZZ_CHECK(value == Settings::info(setting).fallback);
   }
   for (const auto& [name, value] : platform.environment) settings.by_name(name, value);
-  // What was taken is taken again, and nothing is wrong with it then.
+  // Accepted options are accepted again, without any complaint.
   std::vector<std::string> again;
   for (int i = 0; i < count; ++i) {
     const auto setting = static_cast<Setting>(i);

@@ -3,8 +3,7 @@
 // What another process of the host gives the shm driver: lines and data in the shared ring, positions in it, the
 // introduction with its descriptors, the published address.
 //
-// Surprise: the peer writes between two looks at the same line; the ring is plain memory here, without a second
-//     process.
+// The peer writes between two reads of the same line; the ring is plain memory here, without a second process.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,8 +26,8 @@ bool is_inside(const shm::Area& area, std::span<const std::byte> bytes) {
   return bytes.data() >= begin && bytes.data() + bytes.size() <= begin + sizeof area;
 }
 
-/// Lines and records as a hostile sender writes them; the receiver takes those that are sound and stops at the first
-/// that is not.
+/// Writes lines and records as a hostile sender does; the receiver takes the valid ones and stops at the first that is
+/// not.
 void receive(Input& input) {
   const auto area = std::make_unique<shm::Area>();
   shm::Inbox in;
@@ -81,7 +80,7 @@ void receive(Input& input) {
   FUZZ_CHECK(static_cast<std::uint32_t>(area->consumed.load()) == lines);
 }
 
-/// Positions as a hostile receiver writes them; what the sender then writes stays inside the area.
+/// Writes positions as a hostile receiver does; what the sender then writes stays inside the area.
 void send(Input& input) {
   const auto area = std::make_unique<shm::Area>();
   shm::Outbox out;
@@ -124,7 +123,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-/// A message with up to 8 descriptors and any bytes.
+/// Sends a message with up to 8 descriptors and any bytes.
 void introduce(Input& input) {
   const std::size_t before = open_descriptors();
   {

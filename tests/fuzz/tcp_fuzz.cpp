@@ -2,8 +2,8 @@
 //
 // A stream of bytes to the tcp driver's receiver, in reads of any length; and its published address.
 //
-// Surprise: what comes out is compared with a second, simpler reading of the same bytes, written from the description
-//     in frame.hpp: packets and bulk bytes must be the same, and the end must come at the same frame.
+// The output is compared with a second, simpler reading of the same bytes, written from the description in frame.hpp.
+// Packets and bulk bytes must be the same, and the end must come at the same frame.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ namespace tcp = drivers::tcp;
 using drivers::Rank;
 using drivers::Take;
 
-/// Everything that arrived, in order: what the frames say and the bytes in them.
+/// Everything that arrived, in order: the fields of the frames and the bytes in them.
 using Story = std::vector<std::pair<std::string, Bytes>>;
 
 std::string bulk_name(std::uint64_t key, std::uint64_t offset) {
@@ -30,15 +30,15 @@ void tell(Story& story, std::string what, std::span<const std::byte> bytes) {
   story.emplace_back(std::move(what), copy_of(bytes));
 }
 
-/// One byte of bulk data is one event, so that its pieces do not matter.
+/// Records each byte of bulk data as one event, so that its pieces do not matter.
 void tell_bulk(Story& story, std::uint64_t key, std::uint64_t offset, std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < bytes.size(); ++i) tell(story, bulk_name(key, offset + i), bytes.subspan(i, 1));
 }
 
-/// Is bulk data of this transfer wanted?
+/// Returns whether bulk data of this transfer is wanted.
 bool wanted(std::uint64_t key) { return key % 3 != 0; }
 
-/// The engine's part. Its memory is in pieces whose number and sizes the input chooses.
+/// The engine's part. Its memory is in pieces whose number and sizes the input selects.
 class Engine final : public drivers::DriverEvents {
  public:
   Engine(Input& input) : room(input.byte()), most(1 + input.below(63)), stalls(input.byte()) {}
@@ -80,7 +80,7 @@ class Engine final : public drivers::DriverEvents {
   std::vector<Bytes> memory;
 };
 
-/// The same bytes read frame by frame. False: a frame makes no sense.
+/// Reads the same bytes frame by frame. Returns false if a frame is malformed.
 bool read_plainly(std::span<const std::byte> all, Story& story) {
   while (all.size() >= tcp::packet_header) {
     const std::uint64_t length = net::read_le32(all.data());

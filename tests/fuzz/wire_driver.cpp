@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The driver without a fabric. See wire_driver.hpp (who, threads, surprise).
+// The driver without a fabric.
 #include "wire_driver.hpp"
 
 #include <utility>
@@ -14,7 +14,7 @@ using drivers::Token;
 
 constexpr std::size_t most_pieces = 8;
 
-/// Reads every byte, so that memory which is not there shows.
+/// Reads every byte, so that access to unmapped memory shows.
 void read_all(const iovec* pieces, int count, Bytes* into) {
   for (int i = 0; i < count; ++i) {
     const auto* from = static_cast<const std::byte*>(pieces[i].iov_base);
@@ -91,7 +91,7 @@ void WireDriver::arrives(Rank from, Bytes packet) {
   });
 }
 
-/// Until bulk data has landed, nothing else comes from its rank.
+/// Returns whether bulk data is landing. Until it has landed, nothing else comes from its rank.
 bool WireDriver::lands(Rank from) const {
   return std::any_of(held_.begin(), held_.end(), [&](const Landing& one) { return one.from == from; });
 }
@@ -163,7 +163,7 @@ void WireDriver::fails(Rank rank) {
   });
 }
 
-/// Nothing more for this rank.
+/// Drops everything that is due for this rank.
 void WireDriver::forget(Rank rank) {
   failed_.insert(rank);
   up_.erase(rank);
@@ -172,7 +172,7 @@ void WireDriver::forget(Rank rank) {
   std::erase_if(held_, [&](const Landing& one) { return one.from == rank; });
 }
 
-/// How a send ends, before it is looked at.
+/// Returns how a send ends, before its packet is read.
 Status WireDriver::answer(Rank rank) {
   if (failed_.contains(rank)) return Status::failed;
   if (!full && up_.contains(rank)) return Status::ok;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// WireDriver: a driver without a fabric. The fuzz target is the fabric: it sees what the engine sends, and says what
-// arrives, what completes and who fails.
+// WireDriver: a driver without a fabric. The fuzz target is the fabric: it sees what the engine sends, and decides what
+// arrives, what completes and which peers fail.
 //
-// Who: the targets that run a whole engine. Threads: one.
-// Surprise: it keeps the driver contract to the letter, whatever the input says, so that what goes wrong is the
-//     engine's: calls back from poll() only, no token twice, nothing for a rank that has failed.
+// One thread. It keeps the driver contract to the letter, whatever the input says, so that any fault is the engine's.
+// It calls back from poll() only, returns no token twice, and reports nothing for a rank that has failed.
 #pragma once
 
 #include <deque>
@@ -20,7 +19,7 @@ namespace canele::fuzz {
 using drivers::Rank;
 using drivers::Status;
 
-/// Which of our drivers it behaves like.
+/// The driver of ours whose behaviour it has.
 enum class Like : std::uint8_t { shm, tcp, ofi, count };
 
 class WireDriver final : public drivers::Driver {
@@ -29,12 +28,13 @@ class WireDriver final : public drivers::Driver {
 
   explicit WireDriver(Like like);
 
-  /// What the fabric does at the next poll.
+  /// Queues an action of the fabric for the next poll.
   void at_poll(std::function<void(drivers::DriverEvents&)> what) { due_.push_back(std::move(what)); }
   bool idle() const { return due_.empty(); }
   void connect_now(Rank rank);
   void arrives(Rank from, Bytes packet);
-  /// Bulk data: asks where it goes and fills that. `hold`: the data takes its time, hold_ends() is its arrival.
+  /// Delivers bulk data: asks for its destination and fills it. `hold`: the data is delayed; hold_ends() is its
+  /// arrival.
   void bulk_arrives(Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, bool hold);
   void hold_ends(std::size_t which);
   void operation_ends(std::size_t which, bool well);
@@ -47,9 +47,9 @@ class WireDriver final : public drivers::Driver {
 
   // Set by the target: how the next calls answer.
   bool full = false, later = false, copies_fail = false;
-  /// What the engine has named to the outside: sends, receives.
+  /// Handles that the engine has named to peers: sends, receives.
   std::vector<std::uint64_t> handles;
-  /// Of the receives that it has offered.
+  /// The receives that the engine has offered.
   std::vector<comm::wire::Rtr> offers;
 
  private:
@@ -101,7 +101,8 @@ class WireDriver final : public drivers::Driver {
   std::vector<drivers::SharedLine> ours_, theirs_;
 };
 
-/// The factory whose create() makes one of that kind; made() are those that it made, oldest first, while they live.
+/// Returns the factory whose create() makes a driver of that kind. made() lists the drivers made, oldest first, while
+/// they live.
 const drivers::DriverFactory& wire_factory(Like like);
 std::vector<WireDriver*>& made();
 

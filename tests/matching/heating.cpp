@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The benchmark of the heater. See heating.hpp. Threads: one of its own, pinned to another core than the caller.
-// Surprise: only the search is timed. Pushing out and warming happen before it, as while a program computes.
+// The benchmark of the heater. It has one thread of its own, pinned to another core than the caller.
+//
+// Only the search is timed. Evicting and warming happen before it, as while a program computes.
 #include "heating.hpp"
 
 #include <pthread.h>
@@ -34,12 +35,12 @@ void pin(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // where it may not be, the figures are worse
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // where pinning is not allowed, the figures are worse
 }
 
 enum class Caches { hot, cold, heated_elsewhere, heated_here };
 
-/// N receives and the search for the last of them.
+/// N receives, and the search for the last of them.
 class Queue {
  public:
   Queue(const std::string& name, std::size_t count)
@@ -53,7 +54,7 @@ class Queue {
     }
   }
 
-  /// The median of a search, ns.
+  /// Returns the median of a search, in ns.
   double search_ns(Caches caches, double seconds) {
     std::atomic<bool> stop{false};
     std::thread heating;
@@ -90,7 +91,7 @@ class Queue {
     pin(1);
     while (!stop.load(std::memory_order_relaxed)) run_if_due();
   }
-  /// One that has begun after now.
+  /// Waits for a pass that has begun after this call.
   void await_pass() {
     for (const std::uint64_t passes = heater_.passes(); heater_.passes() < passes + 2;) {
     }
@@ -103,7 +104,7 @@ class Queue {
   CountingMatcher matcher_;
   MatchSession session_;
   std::vector<PostedNode> receives_;
-  std::vector<char> other_;  ///< what the program computes with
+  std::vector<char> other_;  ///< the data on which the program computes
 };
 
 }  // namespace

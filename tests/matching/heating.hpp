@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the heater is worth: a search after the caches were lost, with and without it.
+// What the heater is worth: a search after the caches were lost, with and without it. Starts one thread.
 //
-// Who: match_campaign. Threads: starts one.
-// Surprise: with fewer than two idle cores the figures say nothing; no test rests on them.
+// With fewer than two idle cores the figures mean nothing; no test relies on them.
 #pragma once
 
 namespace canele::comm {
 
-/// Prints the median time of a search to the end of N receives: in the caches; after the program has pushed them out;
-/// then warmed by a heater on another core; and by one on this core. `seconds` for each.
+/// Prints the median time of a search to the end of N receives, in four states. The receives are in the caches; evicted
+/// by the program; then warmed by a heater on another core; or by one on this core. `seconds` for each.
 void compare_heating(double seconds);
 
 }  // namespace canele::comm

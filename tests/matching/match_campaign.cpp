@@ -6,8 +6,8 @@
 //        match_campaign tables                                           attempts and lines of every matcher
 //        match_campaign tails [SECONDS]                                  tail queues beside one lock, two threads
 //        match_campaign heating [SECONDS]                                searches with and without the heater
-// Who: instructions_test.py; people. Threads: one; tails: two more; heating: one.
-// Surprise: nothing here is timed but `tails` and `heating`: the numbers are the same on every machine.
+// One thread; tails: two more; heating: one. Only `tails` and `heating` measure time: the other numbers are the same on
+// every machine.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -42,7 +42,7 @@ void must(bool holds, const char* what) {
   std::exit(1);
 }
 
-/// A queue of a fixed length: what is matched is queued anew.
+/// A queue of a fixed length: a matched entry is queued again.
 template <typename Matching>
 class Posted {
  public:
@@ -101,7 +101,7 @@ void instructions(std::size_t entries, std::size_t matches) {
   match_phase(queue, order);
 }
 
-/// Attempts and lines of a match, averaged over one round through the queue as it was at first.
+/// Returns attempts and lines of a match, averaged over one round through the queue in its first state.
 template <template <typename> class Queue>
 matching::Tally cost_of(const std::string& name, std::size_t entries, Order order) {
   CountingMatcher matcher(1, matching::make_alternative(name, 1));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The benchmark of tail queues. See tails.hpp. Threads: two of its own.
-// Surprise: each thread posts a receive and lets its message arrive, in turn, with tags of its own; so both threads
-//     are on both sides, and every match is behind the K entries that both lists begin with.
+// The benchmark of tail queues. It has two threads of its own.
+//
+// Each thread posts a receive and lets its message arrive, in turn, with tags of its own. So both threads are on both
+// sides, and every match is behind the K entries with which both lists begin.
 #include "tails.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 
 using matching::QueueLock;
 
-/// The same lists, the same lock, once.
+/// The same lists under one lock.
 class OneLock {
  public:
   explicit OneLock(Platform& platform) : lock_(platform) {}
@@ -47,8 +48,8 @@ class OneLock {
   NodeFifo receives_, messages_;
 };
 
-/// One thread's pairs, until told to stop. A receive that the other thread's call has not yet matched cannot be: tags
-/// differ; so each pair is over when its message has arrived.
+/// Makes one thread's pairs, until told to stop. Tags differ, so a receive can only be matched by a call of its own
+/// thread. Each pair is therefore complete when its message has arrived.
 template <typename Queues>
 std::uint64_t pairs(Queues& queues, std::uint64_t tag, const std::atomic<bool>& stop) {
   std::uint64_t done = 0;

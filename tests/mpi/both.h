@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * both.h - each collective in its two forms from one line of a test: blocking, and started and completed.
+ * both.h - each collective in its two forms from one line of a test: blocking, and started and completed. One thread.
  *
- * Who: tests/mpi programs about collectives. Threads: one.
- * Surprise: which form it is depends on later_, so that a program runs all of its tests twice.
+ * The variable later_ selects the form, so that a program runs all of its tests twice.
  */
 #ifndef CANELE_TESTS_MPI_BOTH_H
 #define CANELE_TESTS_MPI_BOTH_H
@@ -14,7 +13,7 @@
 
 static int later_;
 
-/* Waits and tests by turns. */
+/* Waits and tests alternately. */
 static inline void complete(MPI_Request *request) {
   static int turn;
   MPI_Status status;
@@ -45,7 +44,7 @@ static inline void complete(MPI_Request *request) {
     }                                                              \
   } while (0)
 
-/* The same tests on all ranks, on each alone, and on a part in reverse order; blocking and not. */
+/* Runs the same tests on all ranks, on each alone, and on a part in reverse order; blocking and not. */
 static inline void on_all_communicators(void (*tests)(MPI_Comm comm, int rank, int size)) {
   MPI_Comm comms[3] = {MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL};
   MPI_Comm_split(MPI_COMM_WORLD, rank_ > 0, size_ - rank_, &comms[2]);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * check.h - the few helpers of the MPI test programs. They run on any MPI, which is how the tests themselves are
- * tested.
+ * tested. Any thread.
  *
- * Who: tests/mpi programs. Threads: any.
- * Surprise: a failed check ends the whole job at once: the other ranks would wait for ever.
+ * A failed check ends the whole job at once: the other ranks would wait for ever.
  */
 #ifndef CANELE_TESTS_MPI_CHECK_H
 #define CANELE_TESTS_MPI_CHECK_H
@@ -48,7 +47,7 @@ static inline int finish(void) {
   return 0;
 }
 
-/* A pattern that depends on all of its arguments, and its check. */
+/* Returns a byte of a pattern that depends on all arguments. */
 static inline unsigned char pattern(size_t i, int seed) {
   return (unsigned char)(i * 31 + (i >> 9) * 7 + (size_t)seed * 17);
 }

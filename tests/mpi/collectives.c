@@ -145,7 +145,7 @@ static void all_to_all(MPI_Comm comm, int rank, int size) {
   free(out);
 }
 
-/* The two sides describe the same data differently: every second int, and plain ints. */
+/* The two sides describe one message differently: every second int, and plain ints. */
 static void derived(MPI_Comm comm, int rank, int size) {
   MPI_Datatype spaced, part;
   MPI_Type_vector(5, 1, 2, MPI_INT, &spaced);
@@ -180,7 +180,7 @@ static void everything(MPI_Comm comm, int rank, int size) {
 int main(int argc, char **argv) {
   start(&argc, &argv);
   on_all_communicators(everything);
-  /* Collectives and messages to any receive do not meet. */
+  /* Collectives and messages to any receive are kept apart. */
   int value = -1, sent = rank_;
   MPI_Request request;
   MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);

@@ -16,7 +16,7 @@ static int size_of(MPI_Comm comm) {
   return size;
 }
 
-/* Everybody tells everybody its world rank, through a wildcard on the receiving side. */
+/* Sends each rank's world rank to every rank; receives with a wildcard. */
 static void talk(MPI_Comm comm, const int *world_ranks) {
   const int size = size_of(comm), me = rank_in(comm);
   for (int peer = 0; peer < size; ++peer) {
@@ -45,7 +45,7 @@ static void isolation(void) {
   CHECK_EQ(result, MPI_CONGRUENT);
   MPI_Comm_compare(copy, copy, &result);
   CHECK_EQ(result, MPI_IDENT);
-  /* Same source, same tag, two communicators: received in the other order than sent. */
+  /* Equal source, equal tag, two communicators: received in the other order than sent. */
   const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
   int first = 1, second = 2, a = 0, b = 0;
   MPI_Request requests[2];
@@ -69,7 +69,7 @@ static void splitting(void) {
   }
   CHECK_EQ(size_of(half), count);
   talk(half, members);
-  /* Of each half, only its first rank stays. */
+  /* Only the first rank of each half stays. */
   MPI_Comm_split(half, rank_in(half) == 0 ? 1 : MPI_UNDEFINED, 0, &single);
   if (rank_in(half) == 0) {
     CHECK_EQ(size_of(single), 1);

@@ -219,7 +219,7 @@ static void free_early(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Many requests at once: handles and memory are given back. */
+/* Many requests at once: handles and memory are reused. */
 static void many(void) {
   enum { MANY = 5000 };
   MPI_Request *requests = malloc(2 * MANY * sizeof *requests);

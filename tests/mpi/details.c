@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Small print of MPI that programs rely on: the thread level that was asked for, the count of a truncated message,
- * bounds of structures with resized members, arithmetic on MPI_BYTE, buffers that are the same, messages to nobody; and
- * looks at many requests, which find each of them.
+ * Small print of MPI that programs rely on. The thread level that was asked for, the count of a truncated message,
+ * bounds of structures with resized members. Arithmetic on MPI_BYTE, aliased buffers, messages to MPI_PROC_NULL. Calls
+ * that complete many requests, each of which must find all of them.
  *
- * Who: ctest, for two ranks; "level [N]" alone. Threads: one.
+ * Run by ctest, with two ranks; "level [N]" alone. One thread.
  */
 #include <stddef.h>
 
@@ -30,7 +30,7 @@ static int thread_level(int argc, char **argv) {
   return MPI_Finalize();
 }
 
-/* Six ints come, four fit: the count is what was received. */
+/* Six ints come, four fit: the count is the number received. */
 static void truncated(void) {
   int out[6] = {1, 2, 3, 4, 5, 6}, in[5] = {0, 0, 0, 0, -1}, count = -1, index, flag = 0;
   for (int form = 0; form < 5; ++form) {
@@ -70,7 +70,7 @@ static void bounds(void) {
     MPI_Type_get_true_extent(both, &lower, &extent);
     CHECK_EQ(lower, 0);
     CHECK_EQ(extent, 68);
-    const MPI_Datatype pair[2] = {both, MPI_DOUBLE}; /* markers are those of members of members, too */
+    const MPI_Datatype pair[2] = {both, MPI_DOUBLE}; /* markers of members of members count, too */
     MPI_Type_create_struct(2, blocks, places, pair, &twice);
     MPI_Type_get_extent(twice, &lower, &extent);
     CHECK_EQ(lower, 16);
@@ -87,7 +87,7 @@ static void bounds(void) {
   MPI_Type_free(&wide);
 }
 
-#ifdef CANELE_MPI /* others may refuse these, or crash */
+#ifdef CANELE_MPI /* other MPIs may refuse these, or crash */
 static void bytes(void) {
   const MPI_Op ops[4] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX};
   const unsigned char wanted[4] = {(unsigned char)(200 + 100), (unsigned char)(200 * 100), 100, 200};
@@ -100,7 +100,7 @@ static void bytes(void) {
   }
 }
 
-/* The root's send buffer in its receive buffer: said, where each rank can know; nothing has begun. */
+/* The root's send buffer is in its receive buffer: an error, where each rank can know; nothing has begun. */
 static void aliases(void) {
   const MPI_Comm self = MPI_COMM_SELF;
   int all[4] = {1, 2, 3, 4}, counts[1] = {1}, places[1] = {0};
@@ -139,7 +139,7 @@ static void nobody(void) {
 }
 #endif
 
-/* Many receives whose messages come in an odd order: each way to look finds each once, and no other one. */
+/* Many receives whose messages come in an odd order: each way to complete finds each request once, and no other one. */
 enum { MANY = 300 };
 static int order_of(int i) { return (i * 7) % MANY; }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ends badly on purpose; the test looks at the exit code and the message. Argument: how.
+ * Ends badly on purpose; the test checks the exit code and the message. Argument: how.
  */
 #include "check.h"
 
@@ -21,6 +21,6 @@ int main(int argc, char **argv) {
     finish();
     MPI_Comm_size(MPI_COMM_WORLD, &value);
   }
-  MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* nobody sends: must be ended */
+  MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* no rank sends: must be ended */
   return 0;
 }

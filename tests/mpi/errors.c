@@ -31,7 +31,7 @@ static void arguments(void) {
 
 /* Handles that name no request, or none any more. */
 static void requests(void) {
-#ifdef CANELE_MPI /* others may do what they like */
+#ifdef CANELE_MPI /* other MPIs may do anything */
   for (int posted_first = 0; posted_first < 2; ++posted_first) {
     int out[2] = {5, 6}, in[2] = {0, 0}, flag = 0, length;
     char text[MPI_MAX_ERROR_STRING];
@@ -96,8 +96,8 @@ static void truncation(int sent, int room) {
   free(buffer);
 }
 
-/* Wrong arguments of collectives, on all ranks alike; nothing is sent, and the next collective works. What is only
- * asked of ours is wrong by MPI's rules, but Open MPI does not look, or calls it by another name. */
+/* Wrong arguments of collectives, on all ranks alike; nothing is sent, and the next collective works. The checks for
+ * our MPI only are errors by MPI's rules that Open MPI does not detect, or names otherwise. */
 static void collectives(void) {
   int one = 1, many[64] = {0}, counts[64], places[64];
   for (int i = 0; i < 64; ++i) counts[i] = places[i] = i < size_ ? 1 : 0;
@@ -137,7 +137,7 @@ static void collectives(void) {
     CHECK_EQ(class_of(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, many, 1, MPI_INT, others, comm)), MPI_ERR_BUFFER);
     CHECK_EQ(class_of(MPI_Scatter(many, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, others, comm)), MPI_ERR_BUFFER);
   }
-  /* A collective is neither cancelled nor left to itself. */
+  /* A collective can neither be cancelled nor freed early. */
   CHECK_EQ(MPI_Ibarrier(comm, &request), MPI_SUCCESS);
   CHECK_EQ(class_of(MPI_Cancel(&request)), MPI_ERR_REQUEST);
   CHECK_EQ(class_of(MPI_Request_free(&request)), MPI_ERR_REQUEST);

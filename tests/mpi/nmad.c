@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The NewMadeleine interface as StarPU uses it: monitored sends and receives, late receives with a header, iovecs,
- * conditions, requests freed in their callbacks, hooks that run before, during and after MPI_Finalize.
+ * The NewMadeleine interface as StarPU uses it: monitored sends and receives, unbound receives with a header, iovecs,
+ * conditions. Requests freed in their callbacks, and hooks that run before, during and after MPI_Finalize.
  */
 #include <nm_launcher_interface.h>
 #include <nm_mcast_interface.h>
@@ -42,7 +42,7 @@ static void wait_done(struct operation *operation) {
   free(operation);
 }
 
-/* As StarPU posts known types: the descriptor is a stack variable. */
+/* Posts as StarPU posts known types: the descriptor is a stack variable. */
 static struct operation *post(int sending, MPI_Comm comm, int peer, void *memory, MPI_Datatype type, int64_t count,
                               nm_tag_t tag, int synchronous) {
   struct operation *operation = new_operation(comm, peer);
@@ -119,8 +119,9 @@ static void tiles(void) {
   free(out);
 }
 
-/* 1.3.10's unknown types: a size and the data with the same tag, in order. Both callbacks count the same plain integer
- * down, and the last one frees the block with both requests: right only if callbacks of sends never overlap. */
+/* 1.3.10's unknown types: a size and the data with the same tag, in order. Both callbacks count down the same plain
+ * integer, and the last one frees the block with both requests. That is right only if callbacks of sends never
+ * overlap. */
 struct pair {
   nm_sr_request_t size, data;
   int waited;
@@ -173,7 +174,7 @@ static void pairs(void) {
   while (__atomic_load_n(&freed, __ATOMIC_SEQ_CST) < MANY) piom_ltask_schedule(PIOM_POLL_POINT_FORCED);
 }
 
-/* 1.4's unknown types: an eager header of 8 bytes tells the length; the buffer is given in the event. */
+/* 1.4's unknown types: an eager header of 8 bytes holds the length; the buffer is given in the event. */
 static void header_here(nm_sr_event_t event, const nm_sr_event_info_t *info, void *ref) {
   struct operation *operation = ref;
   (void)info;
@@ -247,7 +248,7 @@ static void late(size_t length, int receive_first) {
   free(bytes);
 }
 
-/* A callback that submits the next send to itself, which completes at once: the stack must not grow with the chain. */
+/* A callback submits the next send to its own rank, which completes at once: the stack must not grow with the chain. */
 static size_t depth, deepest;
 static piom_cond_t chain_done;
 
@@ -295,15 +296,14 @@ struct multicast {
   piom_cond_t done;
 };
 
-/* As StarPU does it: the multicast is destroyed, and its memory freed, by whoever hears of the end. */
+/* As in StarPU, the thread that is told of the end destroys the multicast and frees its memory. */
 static void multicast_over(void *ref) {
   struct multicast *multicast = ref;
   nm_mcast_send_destroy(&multicast->mcast);
   piom_cond_signal(&multicast->done, 1);
 }
 
-/* Each rank in turn sends to all others, who have posted before or post after; a plain message of the same tag behind.
- */
+/* Each rank in turn sends to all others, which post before or after; a plain message of the same tag follows. */
 static void multicasts(MPI_Comm comm, size_t bytes, int before, nm_coll_tree_kind_t tree) {
   int me, size, count = 0;
   MPI_Comm_rank(comm, &me);
@@ -369,7 +369,7 @@ static void communicators(void) {
   MPI_Comm_free(&half);
 }
 
-/* Blocking calls are refused in callbacks, where they could never end; everything else works there. */
+/* Blocking calls are refused in callbacks, where they could never end; all other calls work there. */
 static void call_in_callback(nm_sr_event_t event, const nm_sr_event_info_t *info, void *ref) {
   struct operation *operation = ref;
   MPI_Datatype type;
@@ -395,7 +395,7 @@ static void callbacks(void) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
-/* StarPU does not look at outcomes: a message longer than its receive must end the job. */
+/* StarPU does not check outcomes: a message longer than its receive must end the job. */
 static void truncated(void) {
   char bytes[100] = {0};
   struct operation *receive = post(0, MPI_COMM_WORLD, rank_, bytes, MPI_BYTE, 10, 8, 0);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Collectives that are started and left: many under way at a time on several communicators, completed in any order and
- * by every function that completes requests; types, operators and communicators freed meanwhile; a barrier that waits
- * for the last one.
+ * Collectives that are started and left: many in progress at a time on several communicators. They are completed in any
+ * order and by every function that completes requests. Types, operators and communicators are freed meanwhile. A
+ * barrier waits for the last rank.
  *
- * Surprise: ranks complete in different orders, so whoever needed another rank's MPI_Wait to get on would hang here.
+ * Ranks complete in different orders, so a collective that needed another rank's MPI_Wait to proceed would hang here.
  */
 #include "both.h"
 
 enum { FORMS = 17, COUNT = 40, RANKS = 8, CELLS = COUNT * RANKS };
 
-/* One collective under way; every form has the same memory. */
+/* One collective in progress; every form has the same memory. */
 struct slot {
   int form, root, salt;
   MPI_Comm comm;
@@ -21,7 +21,7 @@ struct slot {
 
 static int value(const struct slot *s, int from, int i) { return from * 1000 + i + s->salt * 7; }
 
-/* Sum over ranks 0 to last. */
+/* Returns the sum over ranks 0 to last. */
 static int sum(const struct slot *s, int last, int i) {
   int total = 0;
   for (int peer = 0; peer <= last; ++peer) total += value(s, peer, i);
@@ -116,7 +116,7 @@ static void begin(struct slot *s, int form, MPI_Comm comm, int salt, MPI_Request
   CHECK(*request != MPI_REQUEST_NULL);
 }
 
-/* What cell i of the result must be; -1: not written. */
+/* Returns the expected cell i of the result; -1: not written. */
 static int expected(const struct slot *s, int i) {
   const int from = i / COUNT, at_root = s->rank == s->root, first = i < COUNT, inside = from < s->size;
   switch (s->form) {
@@ -205,7 +205,7 @@ static void all_at_once(MPI_Comm first, MPI_Comm second) {
   free(slots);
 }
 
-/* Beside messages, and requests that are null. */
+/* Collectives beside messages, and null requests. */
 static void beside_messages(void) {
   const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
   int got = -1, total = 0;
@@ -268,10 +268,10 @@ static void freed_early(void) {
   MPI_Ibcast(cast, 4, type, 0, copy, &requests[2]);
   MPI_Op_free(&op);
   MPI_Type_free(&type);
-#ifdef CANELE_MPI /* Open MPI 4.1 crashes in what is under way on the communicator */
+#ifdef CANELE_MPI /* Open MPI 4.1 crashes in collectives in progress on the communicator */
   MPI_Comm_free(&copy);
 #endif
-  MPI_Datatype other = spaced_pair(); /* takes the memory of the first one, were it free */
+  MPI_Datatype other = spaced_pair(); /* would reuse the first one's memory if that were free */
   MPI_Type_free(&other);
   for (int i = 2; i >= 0; --i) complete(&requests[i]);
 #ifndef CANELE_MPI
@@ -287,7 +287,7 @@ static void freed_early(void) {
 
 /* --------------------------------------------------------------------------------------------------- the last one */
 
-/* Nobody is through a barrier before rank 0 has entered it, which it does only when all others have been looked at. */
+/* No rank leaves a barrier before rank 0 has entered it. Rank 0 enters only after all others have been checked. */
 static void last_one(void) {
   MPI_Request request;
   int flag = 0, told = 0;
@@ -308,7 +308,7 @@ static void last_one(void) {
   CHECK(request == MPI_REQUEST_NULL);
 }
 
-/* Communicators are made while collectives of their parent are under way. */
+/* Communicators are made while collectives of their parent are in progress. */
 static void made_meanwhile(void) {
   MPI_Request request;
   MPI_Comm copy, half;

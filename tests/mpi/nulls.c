@@ -3,15 +3,14 @@
  * Every function of mpi.h, with NULL for each argument that points to a result or to an array: MPI_ERR_ARG, and nothing
  * is done.
  *
- * Who: ctest (alone). Threads: one.
- * Surprise: the list is complete, and run_mpi.py Nulls checks that: a function of mpi.h that has pointers is here, or
- * among those that it says why not.
+ * Run by ctest, alone. One thread. The list is complete, and run_mpi.py Nulls checks that: every function of mpi.h that
+ * has pointers is here, or among the exceptions that it gives reasons for.
  */
 #include "check.h"
 
 static const char *now = "none";
 
-/* The call must answer MPI_ERR_ARG. */
+/* Checks that the call returns MPI_ERR_ARG. */
 #define REFUSED(call)                                                             \
   do {                                                                            \
     int class_ = -1;                                                              \
@@ -109,7 +108,7 @@ static void messages(void) {
   REFUSED(MPI_Request_free(NULL));
 }
 
-/* Without waiting: the request. */
+/* Collectives that do not wait: the request. */
 static void requests_of_collectives(void) {
   const MPI_Comm world = MPI_COMM_WORLD;
   const MPI_Datatype type = MPI_INT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Blocking and non-blocking messages: every pair of ranks (self included), sizes on both sides of every protocol
- * change, wildcards, order, synchronous sends, exchange, nobody.
+ * change, wildcards, order, synchronous sends, exchange, MPI_PROC_NULL.
  */
 #include "check.h"
 
@@ -9,7 +9,7 @@ enum { LARGEST = 3 << 20 };
 static const int sizes[] = {0, 1, 8, 47, 48, 49, 100, 1000, 4096, 16000, 70000, 300000, LARGEST};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Everybody sends to everybody, non-blocking, all sizes at once. */
+/* Every rank sends to every rank, non-blocking, all sizes at once. */
 static void all_pairs(void) {
   const int messages = size_ * SIZES;
   MPI_Request *requests = malloc(2 * sizeof *requests * (size_t)messages);

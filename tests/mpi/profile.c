@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * profile.c - a known number of calls of each class, by two threads, with calls inside calls: what CANELE_PROFILE must
- * have counted. run_mpi.py reads the files.
+ * have counted. run_mpi.py, class Profile, reads the files. The second thread sends to its own rank.
  *
- * Who: run_mpi.py, class Profile. Threads: a second one sends to itself.
- * Surprise: MPI_Type_size is called by the operator, inside MPI_Reduce_local: its time may not count twice.
+ * MPI_Type_size is called by the operator, inside MPI_Reduce_local: its time may not count twice.
  */
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reductions beside a fold that is done here: scans and scattered results, every predefined operator and type, the
- * program's own operators on types with and without gaps, orders that count.
+ * Reductions, compared with a fold that is computed here. Scans and scattered results, every predefined operator and
+ * type, the program's own operators on types with and without gaps, and the order of operands.
  */
 #include <complex.h>
 #include <limits.h>
@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------------------------ predefined operators */
 
-/* What rank `rank` gives at place i: small, of both signs where the type has them, and sometimes zero. */
+/* Returns what rank `rank` gives at place i: small, of both signs where the type has them, and sometimes zero. */
 static int given(int rank, int i) { return (rank * 5 + i * 3) % 7 - 2; }
 
 enum { COUNT = 9 };
@@ -80,7 +80,7 @@ static void wide(MPI_Comm comm, int rank, int size) {
   INTEGER(unsigned long long, MPI_UNSIGNED_LONG_LONG);
   INTEGER(MPI_Aint, MPI_AINT);
   INTEGER(MPI_Count, MPI_COUNT);
-#ifdef CANELE_MPI /* Open MPI 4.1 takes the one for signed and the other for unsigned */
+#ifdef CANELE_MPI /* Open MPI 4.1 compares the first as signed and the second as unsigned */
   INTEGER(unsigned long, MPI_UNSIGNED_LONG);
   INTEGER(MPI_Offset, MPI_OFFSET);
 #endif
@@ -98,7 +98,7 @@ static void floating(MPI_Comm comm, int rank, int size) {
   ARITHMETIC(long double complex, MPI_C_LONG_DOUBLE_COMPLEX);
 }
 
-/* Of equal values the lower index. What lies between the pairs is the program's. */
+/* Of equal values the lower index wins. What lies between the pairs belongs to the program. */
 #define LOCATE(T, type)                                                              \
   do {                                                                               \
     struct {                                                                         \
@@ -139,8 +139,7 @@ static void locations(MPI_Comm comm, int rank, int size) {
   CHECK(mine[1].value == 0 && mine[1].index == 0 && mine[1].own == 78);
 }
 
-/* ----------------------------------------------------------------------------------------- operators that do not
- * commute */
+/* ------------------------------------------------------------------------------- operators that do not commute */
 
 /* Maps x -> a * x + b; their composition depends on the order. */
 struct map {
@@ -149,7 +148,7 @@ struct map {
 
 static struct map map_of(int rank, int i) { return (struct map){(unsigned)(rank * 2 + i + 1), (unsigned)(rank + i)}; }
 
-/* First the map of the lower ranks, then the other. */
+/* Applies the map of the lower ranks first, then the other. */
 static struct map then(struct map first, struct map second) {
   return (struct map){first.a * second.a, first.b * second.a + second.b};
 }
@@ -163,7 +162,7 @@ static void compose(void *in, void *inout, int *count, MPI_Datatype *type) {
   for (int i = 0; i < *count; ++i) second[i] = then(first[i], second[i]);
 }
 
-/* Of ranks 0 to last. */
+/* Returns the composed map of ranks 0 to last. */
 static struct map composed(int last, int i) {
   struct map result = map_of(0, i);
   for (int peer = 1; peer <= last; ++peer) result = then(result, map_of(peer, i));
@@ -249,7 +248,7 @@ static void scattered(MPI_Comm comm, int rank, int size) {
 
 /* --------------------------------------------------------------------------------------------- types with gaps */
 
-/* The type leaves `note` out: it belongs to the program, on every rank its own. */
+/* The type leaves `note` out: the field belongs to the program, and each rank has its own value. */
 struct padded {
   char letter;
   int number;
@@ -334,7 +333,7 @@ static void gaps(MPI_Comm comm, int rank, int size) {
   MPI_Type_free(&type);
 }
 
-/* A column of a matrix of 4 x 4, made so small that the next one begins one element later. */
+/* A column of a matrix of 4 x 4, whose extent is one element, so that the next column begins one element later. */
 static void add_columns(void *in, void *inout, int *count, MPI_Datatype *type) {
   (void)type;
   const int *a = in;

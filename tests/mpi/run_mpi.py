@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs programs that must end badly, the wrappers, and what the library shows: tests/mpi's other half.
+"""Runs programs that must end badly, the wrappers, and what the library exports: tests/mpi's other half.
 
-Surprise: a program that must die is also given no way to end well: it waits for a message that nobody sends.
+A program that must die also has no way to end well: it waits for a message that no rank sends.
 """
 import json
 import os
@@ -62,7 +62,7 @@ class Deaths(unittest.TestCase):
 
 
 class Settings(unittest.TestCase):
-    """NewMadeleine's variables, and that the user's own win."""
+    """NewMadeleine's variables; the user's own values win."""
 
     def strategy(self, **variables):
         environment = {**os.environ, "CANELE_VERBOSE": "2", **variables}
@@ -71,7 +71,7 @@ class Settings(unittest.TestCase):
         return re.search(r"strategy (\w+)", result.stderr).group(1), result.stderr
 
     def test_starpu_without_a_worker(self):
-        """Nothing would make progress: said at the start."""
+        """No thread would make progress: an error at the start."""
         environment = {**os.environ, "PIOM_DEDICATED": "1", "CANELE_WORKER": "none"}
         result = run(os.path.join(BIN, "mpi_environment"), "1", env=environment)
         self.assertNotEqual(result.returncode, 0)
@@ -88,7 +88,7 @@ class Settings(unittest.TestCase):
 
 
 class Profile(unittest.TestCase):
-    """CANELE_PROFILE: calls, classes, times that are no one's twice."""
+    """CANELE_PROFILE: calls, classes, and times of which none is counted twice."""
 
     RANKS = 2
 
@@ -118,7 +118,7 @@ class Profile(unittest.TestCase):
             self.assertGreater(between["min_s"], 0)
 
     def test_times(self):
-        """Of a thread they add up to what it spent in MPI, which is no more than the wall time."""
+        """The times of a thread add up to its time in MPI, which is no more than the wall time."""
         for profile in self.profiles():
             functions, classes = profile["functions"], profile["classes"]
             main, others = [[one["mpi_s"] for one in profile["threads"] if one["main"] == which] for which in (1, 0)]
@@ -143,7 +143,7 @@ class Profile(unittest.TestCase):
 
 
 class Wrappers(unittest.TestCase):
-    """What StarPU's configure and CMake's FindMPI ask."""
+    """What StarPU's configure and CMake's FindMPI ask the wrappers."""
 
     def ask(self, name, *arguments):
         result = run(os.path.join(BIN, name), *arguments)
@@ -237,14 +237,14 @@ class Nulls(unittest.TestCase):
             arguments = [one.strip().replace("* ", "*") for one in arguments.split(",")]
             pointers = [one for one in arguments if "*" in one and not self.BUFFERS.search(one)]
             if name.startswith("I") and "MPI_Request *request" in pointers:
-                pointers = ["MPI_Request *request"]  # the arrays are looked at by what it has in common with the other
+                pointers = ["MPI_Request *request"]  # the function for single requests checks the arrays, too
             given = [one for one, rest in refused if one == name and "NULL" in rest]
             if name not in self.BEFORE_IT_RUNS:
                 self.assertGreaterEqual(len(given), len(pointers), (name, pointers))
 
 
 class Symbols(unittest.TestCase):
-    """The library shows MPI_, PMPI_, MPIX_, nm_, piom_, padico_ and Fortran's mpi_..._ names, and no others."""
+    """The library exports MPI_, PMPI_, MPIX_, nm_, piom_, padico_ and Fortran's mpi_..._ names, and no others."""
 
     def test_exports(self):
         lines = run("nm", "-D", "--defined-only", os.path.join(LIB, "libcanele_mpi.so")).stdout.splitlines()

@@ -10,7 +10,7 @@
 enum { THREADS = 4, ROUNDS = 200 };
 static MPI_Comm comms[THREADS];
 
-/* Thread t of each rank talks to thread t of its neighbours, told apart by the tag. */
+/* Thread t of each rank exchanges messages with thread t of its neighbours; the tag tells the threads apart. */
 static void ring(int id) {
   const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
   char out[20000], in[20000];
@@ -29,7 +29,7 @@ static void ring(int id) {
   }
 }
 
-/* Each thread starts requests, and completes those that its neighbour has started. */
+/* Each thread starts requests, and completes those that its neighbour thread has started. */
 enum { HANDED = 40 };
 static MPI_Request handed[THREADS][2 * HANDED];
 static int handed_in[THREADS][HANDED], handed_out[THREADS][HANDED];
@@ -98,7 +98,7 @@ static void *run(void *argument) {
   return NULL;
 }
 
-/* All threads of rank 0 receive from anybody; nothing is lost or seen twice. */
+/* All threads of rank 0 receive from any rank; nothing is lost or received twice. */
 static char seen[THREADS * ROUNDS * 16];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

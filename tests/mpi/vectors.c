@@ -3,11 +3,11 @@
  * Collectives with parts of different lengths: every root, empty parts, gaps between parts, parts in reverse order,
  * MPI_IN_PLACE, types with gaps on either side, a type for each part.
  *
- * Surprise: all memory is int cells, compared as a whole with what was worked out here, so nothing else may be written.
+ * All memory is int cells, compared as a whole with the expected cells, so nothing else may be written.
  */
 #include "both.h"
 
-/* How an element, one int, lies in memory: `step` cells from one to the next. */
+/* The layout of an element, one int, in memory: `step` cells from one to the next. */
 struct layout {
   MPI_Datatype type;
   int step;
@@ -27,7 +27,7 @@ static void make_layouts(void) {
   for (int i = 1; i < 3; ++i) MPI_Type_commit(&layouts[i].type);
 }
 
-/* Cell of element i of a part that begins at element `place`. */
+/* Returns the cell of element i of a part that begins at element `place`. */
 static size_t cell(const struct layout *layout, int place, int i) {
   return (size_t)((place + i) * layout->step + (layout->step == 3 ? 1 : 0));
 }
@@ -40,7 +40,8 @@ static void clear(int *cells) {
 
 static int value(int from, int to, int i) { return from * 100000 + to * 1000 + i; }
 
-/* Counts and places of the parts of `size` ranks: some empty, the last rank's part first, two elements between. */
+/* Computes counts and places of the parts of `size` ranks: some empty, the last rank's part first, two elements
+ * between. */
 static void places(int size, int salt, int *counts, int *displacements) {
   int next = 1;
   for (int rank = size - 1; rank >= 0; --rank) {
@@ -109,7 +110,7 @@ static void allgatherv(MPI_Comm comm, int rank, int size, int place, const struc
   CHECK(memcmp(v_.all, v_.expected, sizeof(int) * ROOM) == 0);
 }
 
-/* Elements from one rank to another; the same both ways, as MPI_IN_PLACE asks for. */
+/* Returns the number of elements from one rank to another; equal both ways, as MPI_IN_PLACE demands. */
 static int between(int a, int b) { return (a * b + a + b) % 4; }
 
 static void pair_places(int rank, int size, int *counts, int *displacements) {

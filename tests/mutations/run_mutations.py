@@ -4,15 +4,16 @@
 
 Usage: run_mutations.py [NAME...] [--jobs N] [--seconds S] [--check] [--directory DIR]
 
-Who: tests/run.sh (stage soak-mutations), people; ctest runs it with --check, which only looks whether all patches still
-apply. NAME is a patch or how it begins: 24 or 24-. The last line is "N passed, N failed".
-Surprise: a catcher counts only if it says itself what it found: a program that is not built, that runs into the time
-limit or that ends in another way has caught nothing. And each catcher must find nothing where no bug is planted.
+Used by tests/run.sh (stage soak-mutations), and by hand. ctest runs it with --check, which only checks whether all
+patches still apply. NAME is a patch or its beginning: 24 or 24-. The last line is "N passed, N failed".
+
+A catcher counts only if it reports a finding itself. A program that is not built, that runs into the time limit or that
+ends in another way has caught nothing. And each catcher must find nothing where no bug is planted.
 
 A patch begins with lines of the form
-    # caught by: PROGRAM ARGUMENTS
-each of which must catch it. The copy is a git worktree of HEAD in build/mutations, used again for each patch, so that
-only what a patch touches is compiled.
+  # caught by: PROGRAM ARGUMENTS
+each of which must catch it. The copy is a git worktree of HEAD in build/mutations. Each patch uses it again, so that
+only the files that a patch touches are compiled.
 """
 import argparse
 import concurrent.futures
@@ -31,7 +32,7 @@ WORK = ROOT / "build/mutations"
 TREE = WORK / "tree"
 HEADER = re.compile(r"^# caught by: (\S+)\s*(.*)$", re.MULTILINE)
 
-# kinds of catchers by how a program is called: what says that it has found something, and after how much
+# Kinds of catchers, by the name of the program: the text that reports a finding, and the text that says after how much.
 CATCHERS = {
     "canele-sim": (r"runs until the first failure: (\d+)", "runs"),
     "exhaustive_casts": (r"world (\d+): |Assertion .* failed", "worlds"),
@@ -40,11 +41,11 @@ CATCHERS = {
     "fuzz_": (r"(?:ERROR: |SUMMARY: |runtime error: |deadly signal)", "inputs"),
     "unit_": (r"\[  FAILED  \]|Assertion .* failed", "tests"),
 }
-BY_FILTER = ("exhaustive_", "unit_")  # a tests' filter is their only argument
+BY_FILTER = ("exhaustive_", "unit_")  # the filter of the tests is their only argument
 
 
 class Mistake(Exception):
-    """Something is wrong with a patch or with what was to find it."""
+    """A fault of a patch or of a catcher."""
 
 
 def catcher_kind(program):
@@ -55,7 +56,7 @@ def catcher_kind(program):
 
 
 def read_catchers(patch):
-    """[(program, arguments)] of the lines at its top."""
+    """Returns [(program, arguments)] of the lines at the top of the patch."""
     top = patch.read_text(encoding="utf-8").split("\ndiff ", 1)[0]
     found = [(program, shlex.split(rest)) for program, rest in HEADER.findall(top)]
     if not found:
@@ -68,13 +69,13 @@ def read_catchers(patch):
 
 
 def applies(patch, tree):
-    """None, or why not."""
+    """Returns None if the patch applies, else the reason why not."""
     done = subprocess.run(["git", "apply", "--check", str(patch)], cwd=tree, capture_output=True, text=True)
     return None if done.returncode == 0 else "it does not apply: " + done.stderr.strip().splitlines()[-1]
 
 
 def verdict(program, status, output):
-    """(caught, how much it took): `status` None: the time limit."""
+    """Returns (caught, how much it took). `status` None: the time limit."""
     pattern, what = catcher_kind(program)
     if status is None:
         return False, "the time limit was hit, and nothing reported"
@@ -88,7 +89,7 @@ def verdict(program, status, output):
 
 
 def run(command, cwd, log=None):
-    """Output goes to a log; a failure shows its end."""
+    """Runs a command; its output goes to a log, and a failure shows the end of the log."""
     log = log or WORK / "log.txt"
     with open(log, "w", encoding="utf-8") as out:
         status = subprocess.run(command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT).returncode
@@ -120,7 +121,7 @@ class Tree:
         run(["git", "apply", str(patch)], TREE)
 
     def build(self, programs):
-        """{program: the file}: copies, so that the next patch can be compiled while they run."""
+        """Returns {program: file}, of copies: the next patch can be compiled while they run."""
         built = {}
         for program in programs:
             preset = "fuzz" if program.startswith("fuzz_") else "release"
@@ -136,7 +137,7 @@ class Tree:
 
 
 def call(binary, program, arguments, seconds):
-    """(status or None, output, time)."""
+    """Returns (status or None, output, time)."""
     command = [str(binary), *arguments]
     if program.startswith(BY_FILTER):
         command = [str(binary), f"--gtest_filter={arguments[0] if arguments else '*'}", "--gtest_fail_fast"]
@@ -152,7 +153,7 @@ def call(binary, program, arguments, seconds):
 
 
 def try_catcher(options, name, binary, program, arguments, planted):
-    """One line of the table; True if all is as it must be."""
+    """Prints one line of the table; returns True if all is as it must be."""
     status, output, took = call(binary, program, arguments, options.seconds)
     if planted:
         good, words = verdict(program, status, output)
@@ -178,7 +179,7 @@ def submit_all(pool, options, tree, name, catchers, planted):
 
 
 def plant(pool, options, tree, patch):
-    """The futures of one patch's catchers."""
+    """Returns the futures of one patch's catchers."""
     catchers = read_catchers(patch)
     tree.restore()
     if wrong := applies(patch, TREE):
@@ -188,7 +189,7 @@ def plant(pool, options, tree, patch):
 
 
 def check(patches, tree=ROOT):
-    """All that can be known without building; [(name, what is wrong)]."""
+    """Checks everything that needs no build; returns [(name, what is wrong)]."""
     wrong = []
     for patch in patches:
         try:
@@ -201,7 +202,7 @@ def check(patches, tree=ROOT):
 
 
 def campaign(options, patches):
-    """(passed, failed)"""
+    """Returns (passed, failed)."""
     tree, results, mistakes = Tree(options.jobs), [], 0
     tree.prepare()
     shutil.rmtree(WORK / "programs", ignore_errors=True)

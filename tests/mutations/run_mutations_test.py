@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""All patches still apply, each with a catcher and a line in the README; and run_mutations.py can tell when not.
+"""All patches still apply, each with a catcher and a line in the README; and run_mutations.py detects when one does
+not.
 
-Who: ctest (label tools). Builds nothing: the campaign is `tests/run.sh --soak --only packages,soak-mutations`.
-Surprise: `git apply` needs no repository: a directory with the files is enough.
+Run by ctest (label tools). Builds nothing: the campaign is `tests/run.sh --soak --only packages,soak-mutations`.
+`git apply` needs no repository: a directory with the files is enough.
 """
 import pathlib
 import sys

@@ -4,7 +4,7 @@
 the programs of README.md.
 
 Usage: package_test.py [--build DIRECTORY] [unittest arguments]; ctest gives the directory by CANELE_TEST_BUILD.
-Surprise: the prefix is moved after the install and before the programs are built, so an absolute path that leaks into
+The prefix is moved after the install and before the programs are built. So an absolute path that leaks into
 canele.pc or CaneleConfig.cmake is found.
 """
 import os
@@ -30,7 +30,7 @@ EXPORTS = {
 
 
 def run(*command, environment=None, directory=None, limit=120):
-    """Runs a command with a limit; its output is shown if it fails."""
+    """Runs a command with a limit; shows its output if it fails."""
     result = subprocess.run(
         [str(WRAPPER), str(limit), *map(str, command)],
         capture_output=True,
@@ -52,7 +52,7 @@ class Install:
     def __init__(self):
         self.place = tempfile.TemporaryDirectory(prefix="canele-package-")
         first = pathlib.Path(self.place.name) / "first"
-        self.prefix = pathlib.Path(self.place.name) / "moved here"  # with a blank: users have them, too
+        self.prefix = pathlib.Path(self.place.name) / "moved here"  # with a blank: users have such paths, too
         run("cmake", "--install", BUILD, "--prefix", first)
         first.rename(self.prefix)
         self.lib = next(self.prefix.glob("lib*/**/libcanele.so")).parent
@@ -93,7 +93,7 @@ class PackageTest(unittest.TestCase):
         self.assertIn("hello", run(program, environment=self.install.environment))
 
     def test_headers_in_every_standard(self):
-        """Those in C serve old compilers; those in C++ say what they need."""
+        """The C headers work with old compilers; the C++ headers say what they need."""
         for header in ("canele.h", "collectives.h"):
             text = f"#include <canele/{header}>\nint main(void) {{ return 0; }}\n"
             for compiler, name, standards in (("gcc", "h.c", ("c99", "c11", "gnu17")),
@@ -108,7 +108,7 @@ class PackageTest(unittest.TestCase):
                 self.install.compile(["g++", "-std=c++17"], self.scratch / "h.cpp", "-o", self.scratch / "program")
 
     def test_a_program_finds_the_library(self):
-        """By what pkg-config says, without LD_LIBRARY_PATH."""
+        """Builds with what pkg-config says, and runs without LD_LIBRARY_PATH."""
         program = self.scratch / "selfsend"
         self.install.compile(["gcc"], HERE / "selfsend.c", "-o", program)
         self.assertIn("hello", run(program, environment={"LD_LIBRARY_PATH": ""}))
@@ -128,7 +128,7 @@ class PackageTest(unittest.TestCase):
     def test_cmake_finds_an_mpi_in_three_languages(self):
         if not (ROOT / "starpu_glue/CMakeLists.txt").exists():
             self.skipTest("this build has no MPI")
-        prefix = self.scratch / "prefix"  # FindMPI takes what a wrapper prints apart at its blanks
+        prefix = self.scratch / "prefix"  # FindMPI splits what a wrapper prints at its blanks
         run("cmake", "--install", BUILD, "--prefix", prefix)
         wrappers = prefix / "lib/canele/bin"
         build = self.scratch / "mpi"
@@ -184,7 +184,7 @@ class PackageTest(unittest.TestCase):
         )
 
     def conforms(self, module):
-        """The kit, but for its longest test: the driver is to be a model."""
+        """The kit, without its longest test: the driver is to be a model."""
         kit = BUILD / "bin/conformance_module"
         if not kit.exists():
             return print("the conformance kit is not built: not run over the driver from outside", file=sys.stderr)
@@ -254,8 +254,9 @@ class ReadmeTest(unittest.TestCase):
 
 class StartPageTest(unittest.TestCase):
     """The commands of docs/start.md, as they stand there, with a home of their own. Only the compilation of the tree is
-    left out, for this build is there already: its preset is configured. CANELE_TEST_LITERALLY=1 leaves nothing out, but
-    for the packages."""
+    left out, because this build exists already; its preset is configured. CANELE_TEST_LITERALLY=1 leaves nothing out
+    but the packages.
+    """
 
     def test_commands(self):
         if not (ROOT / ".git").exists():

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The code blocks of a Markdown page, as a test wants them.
 
-Who: package_test.py, for README.md and for the commands of docs/start.md.
-A block of C, C++ or CMake is tested unless the line before it says why not:
-    <!-- test: skip REASON -->          the block is not compiled
-    <!-- test: run COMMAND PREFIX -->   how the program is started; without it: canele-run -n 2
-Surprise: a CMake block is built together with the program block that comes before it in the page.
+Used by package_test.py, for README.md and for the commands of docs/start.md. A block of C, C++ or CMake is tested
+unless the line before it says why not:
+  <!-- test: skip REASON -->          the block is not compiled
+  <!-- test: run COMMAND PREFIX -->   how the program is started; without it: canele-run -n 2
+A CMake block is built together with the program block that comes before it in the page.
 """
 import re
 
@@ -25,12 +25,12 @@ class Block:
 
     @property
     def launcher(self):
-        """The command that the program is started by."""
+        """Returns the command that starts the program."""
         return self.directive[4:].split() if self.directive.startswith("run ") else ["canele-run", "-n", "2"]
 
 
 def commands_of(text):
-    """The commands of the `sh` blocks of a page, in order; one that goes on after a backslash is one."""
+    """Returns the commands of the `sh` blocks of a page, in order; a command continued after a backslash is one."""
     found, inside, whole = [], False, True
     for line in text.splitlines():
         if line.startswith("```"):
@@ -45,7 +45,7 @@ def commands_of(text):
 
 
 def blocks_of(text):
-    """The blocks of C, C++ and CMake of a page, in order."""
+    """Returns the blocks of C, C++ and CMake of a page, in order."""
     found, directive, lines = [], "", text.splitlines()
     index = 0
     while index < len(lines):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What makes the life of a job hard: processes that take its cores, and ranks that are stopped at any moment.
+"""Disturbs a job: processes take its cores, and ranks are stopped at any moment.
 
-Who: parking_test.py, stress_test.py.
-Surprise: when and whom is drawn from a seed, but the ranks run as the system lets them, so a seed names a kind of
-disturbance and does not repeat it.
+Used by parking_test.py, stress_test.py. The moments and the stopped ranks are drawn from a seed. But the ranks run as
+the system schedules them, so a seed names a kind of disturbance and does not repeat it.
 """
 import os
 import pathlib
@@ -30,7 +29,7 @@ def children_of(pid):
 
 
 class Disturbance:
-    """While it is entered: hogs on the cores; now and then one of the launcher's children is stopped for a while."""
+    """While entered, hogs run on the cores, and now and then one of the launcher's children is stopped for a while."""
 
     def __init__(self, launcher, seed):
         self.launcher = launcher

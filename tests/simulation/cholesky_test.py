@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The simulated tile Cholesky: what should pay does, and only while there is something to gain.
+"""The simulated tile Cholesky: each optimisation pays where it should, and only while there is something to gain.
 
-Who: ctest (label unit), where the simulator is built. Surprise: virtual time is the same on every machine, so times may
-be compared here, and exactly.
+Run by ctest (label unit), where the simulator is built. Virtual time is equal on every machine, so times are compared
+here, exactly.
 """
 import json
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives on modelled cores: what is known of split trees and placements on 64 cores comes out.
+"""Collectives on modelled cores: the known results on split trees and placements on 64 cores are reproduced.
 
-Who: ctest (label unit), where the simulator is built. Surprise: virtual time is the same on every machine, so times are
-compared exactly. They are in units of one message.
+Run by ctest (label unit), where the simulator is built. Virtual time is equal on every machine, so times are compared
+exactly. They are in units of one message.
 """
 import json
 import os
@@ -36,7 +36,7 @@ class SplitTree(unittest.TestCase):
         return {row["ranks"]: row for row in found["rows"]}
 
     def switches(self, rows, best="best"):
-        """The least number of ranks from which on S is 1, 2, 3; it never goes down again."""
+        """Returns the least numbers of ranks from which on S is 1, 2, 3; checks that S never decreases again."""
         values = [rows[ranks][best] for ranks in sorted(rows)]
         self.assertEqual(values, sorted(values))
         return [min(ranks for ranks in rows if rows[ranks][best] >= split) for split in (1, 2, 3)]
@@ -62,7 +62,7 @@ class SplitTree(unittest.TestCase):
         for ranks, row in rows.items():
             for simulated, model in zip(row["overlapped"], row["model"]):
                 self.assertLess(simulated, model + 1e-6, row)
-            # All messages but the late ones were moved by communication cores, one at a time.
+            # Communication cores moved all messages but the late ones, one at a time.
             self.assertAlmostEqual(row["busy"] * row["alone"] * (64 - ranks), ranks - 1)
         self.assertEqual(self.switches(rows), [55, 60, 62])
         self.assertEqual(self.switches(rows, "model_best"), [52, 58, 62])
@@ -83,7 +83,7 @@ class SplitTree(unittest.TestCase):
 
 
 class Engines(unittest.TestCase):
-    """The production engine of each rank, which has only seen how long the rounds before took to the wait."""
+    """The production engine of each rank, which has only seen how long the previous rounds took until the wait."""
 
     def rows(self, operation, ranks):
         found = figures("--engines", "--operation", operation, "--node-ranks", ranks, "--size", "200000",
@@ -97,7 +97,7 @@ class Engines(unittest.TestCase):
             self.assertEqual(chosen, {51: 0, 52: 1, 57: 1, 58: 2, 60: 2, 61: 2, 62: 3})
             for row in rows.values():
                 self.assertEqual(row["chosen"], row["model_best"])
-                # Nothing keeps levels apart, so it may be sooner over than by the model.
+                # Nothing separates the levels, so the collective may end sooner than by the model.
                 self.assertLess(row["automatic"], 1.05 * min(row["model"]), row)
 
     def test_a_split_takes_what_the_model_says(self):

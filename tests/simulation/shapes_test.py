@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One message to many in the simulator: the shape that the engine chooses is near the best one, and it would be noticed
-if it were not.
+"""One message to many in the simulator: the shape that the engine chooses is near the best one, and the test would
+notice if it were not.
 
-Who: ctest (label unit), where the simulator is built. Surprise: virtual time is the same on every machine, so the table
-is, too.
+Run by ctest (label unit), where the simulator is built. Virtual time is equal on every machine, so the table is,
+too.
 """
 import os
 import pathlib

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """canele-sim --shrink finds the smallest job for a failure that the engine's own fault switch plants.
 
-Who: ctest (label unit), where the simulator is built. Surprise: CANELE_FAULT=flip-byte:N inverts one bit of the Nth
-message of 1,024 bytes or more that a rank receives: a few ranks and N messages are enough, and no fault of the world.
+Run by ctest (label unit), where the simulator is built. CANELE_FAULT=flip-byte:N inverts one bit of the Nth message of
+1,024 bytes or more that a rank receives. So a few ranks and N messages suffice, without any fault of the simulated
+world.
 """
 import os
 import pathlib

@@ -4,12 +4,14 @@
 # Builds Debian's StarPU, unmodified, on an installed Canelé (or, as a yardstick, on Debian's Open MPI).
 #
 # Usage: tests/starpu/build-starpu.sh --canele PREFIX | --openmpi  [--suite NAME] [--cache DIR] [--jobs N] [--clean]
-# Who: apps/demo.sh, tests/run.sh, people. The result is DIR/canele/ (or DIR/openmpi/), a build tree in which mpi/tests
-#      and mpi/examples are built; DIR is build/starpu by default. --suite: the StarPU of another Debian release (1.4:
-#      forky), built on this one, in DIR/canele-NAME/. Exit code 77: that release's StarPU cannot be had here.
-# Surprise: two keys. When only Canelé's headers or wrappers change, StarPU's mpi directories are rebuilt (half a
-#           minute); when flags, prefix, compiler or StarPU's version change, all is. A change inside libcanele needs
-#           nothing.
+#
+# Used by apps/demo.sh, tests/run.sh, and by hand. The result is DIR/canele/ (or DIR/openmpi/), a build tree in which
+# mpi/tests and mpi/examples are built; DIR is build/starpu by default. --suite: the StarPU of another Debian release
+# (1.4: forky), built on this one, in DIR/canele-NAME/. Exit code 77: that release's StarPU cannot be had here.
+#
+# Two keys decide what is rebuilt. When only Canelé's headers or wrappers change, StarPU's mpi directories are rebuilt
+# (half a minute). When flags, prefix, compiler or StarPU's version change, everything is. A change inside libcanele
+# needs no rebuild.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -50,12 +52,13 @@ parse_arguments() {
 
 # --- fetching -------------------------------------------------------------------------------------------------------
 
-# The system's own Debian lines (both formats) for this release or that suite, as deb-src lines.
+# Prints the system's own Debian lines (both formats) for this release or that suite, as deb-src lines.
 deb_src_lines() {
   /usr/bin/python3 "$here/deb_src_lines.py" ${suite:+"$suite"}
 }
 
-# apt with a configuration of its own: sources, lists and cache below $cache/apt. Proxies and keys stay the system's.
+# Runs apt with a configuration of its own: sources, lists and cache below $cache/apt. Proxies and keys stay the
+# system's.
 private_apt() {
   local apt=$cache/apt${suite:+-$suite}
   apt-get -o "Dir::Etc::sourcelist=$apt/sources.list" -o "Dir::Etc::sourceparts=-" -o "Dir::State::lists=$apt/lists" \
@@ -72,7 +75,7 @@ fetch_source() {
     private_apt source --download-only starpu
 }
 
-# Debian's patch series is applied by dpkg-source, and configure generated anew: that is how Debian builds it, too.
+# dpkg-source applies Debian's patch series, and configure is generated again: that is how Debian builds StarPU, too.
 unpack_source() {
   cd "$source_parent" &&
     rm -rf starpu-source &&
@@ -103,9 +106,9 @@ ensure_source() {
 
 # --- building -------------------------------------------------------------------------------------------------------
 
-# One flag a line. Only what the MPI tests and examples need: no accelerators, no Fortran, small compile-time limits.
-# The BLAS is found as the system's libblas, which libopenblas-dev provides: --enable-blas-lib=openblas wants a
-# blas-openblas.pc, which Debian does not have.
+# Prints the flags, one a line. Only what the MPI tests and examples need: no accelerators, no Fortran, small
+# compile-time limits. The BLAS is found as the system's libblas, which libopenblas-dev provides:
+# --enable-blas-lib=openblas needs a blas-openblas.pc, which Debian does not have.
 configure_flags() {
   printf '%s\n' --prefix="$build-install" --enable-mpi --enable-mpi-check --enable-quick-check --disable-cuda \
     --disable-opencl --disable-fortran --disable-build-doc --disable-static --disable-socl --disable-starpufft \
@@ -119,12 +122,12 @@ configure_flags() {
   fi
 }
 
-# All that decides how StarPU's core is built.
+# Prints everything that decides how StarPU's core is built.
 core_key() {
   printf '%s\n' "$version" "$(configure_flags)" "$(gcc -dumpfullversion)" "$prefix"
 }
 
-# All that decides how StarPU's mpi directories are built: our headers, nmad.pc and what mpicc says.
+# Prints everything that decides how StarPU's mpi directories are built: our headers, nmad.pc and the output of mpicc.
 mpi_key() {
   core_key
   if [[ $kind == canele ]]; then

@@ -3,10 +3,10 @@
 """Prints the deb-src lines that belong to this system's own Debian lines, for a private apt configuration.
 
 Usage: deb_src_lines.py [SUITE]     SUITE: of that release instead, from the same mirrors
-Who: tests/starpu/build-starpu.sh. Reads /etc/apt/sources.list and /etc/apt/sources.list.d/*.{list,sources}; writes
-nothing.
-Surprise: takes the entries of this release's own suites only (bookworm, bookworm-updates ...), in component main:
-a third party's repository has no StarPU, and often no sources at all, which would make `apt-get update` fail.
+
+Used by tests/starpu/build-starpu.sh. Reads /etc/apt/sources.list and /etc/apt/sources.list.d/*.{list,sources}; writes
+nothing. It takes the entries of this release's own suites only (bookworm, bookworm-updates ...), in component main. A
+third party's repository has no StarPU, and often no sources at all, which would make `apt-get update` fail.
 """
 import glob
 import re
@@ -14,7 +14,7 @@ import sys
 
 
 def release_name():
-    """The code name of this Debian release, from /etc/os-release."""
+    """Returns the code name of this Debian release, from /etc/os-release."""
     with open("/etc/os-release", encoding="utf-8") as file:
         values = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', file.read(), re.MULTILINE))
     name = values.get("VERSION_CODENAME")
@@ -24,7 +24,7 @@ def release_name():
 
 
 def one_line_entries(text):
-    """(options, uri, suite, components) of the one-line format: deb [options] uri suite component..."""
+    """Yields (options, uri, suite, components) of the one-line format: deb [options] uri suite component..."""
     for line in text.splitlines():
         match = re.match(r"^\s*deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+([^#]*)", line)
         if match:
@@ -32,7 +32,7 @@ def one_line_entries(text):
 
 
 def stanza_fields(stanza):
-    """The fields of one deb822 stanza; continuation lines are joined, comments dropped."""
+    """Returns the fields of one deb822 stanza; continuation lines are joined, comments dropped."""
     fields, name = {}, None
     for line in stanza.splitlines():
         if line.startswith("#"):
@@ -47,7 +47,7 @@ def stanza_fields(stanza):
 
 
 def deb822_entries(text):
-    """The same of the deb822 format."""
+    """Yields (options, uri, suite, components) of the deb822 format."""
     for stanza in re.split(r"\n\s*\n", text):
         fields = stanza_fields(stanza)
         if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() == "no":
@@ -62,7 +62,7 @@ def deb822_entries(text):
 
 
 def system_entries():
-    """All deb entries of the system."""
+    """Returns all deb entries of the system."""
     names = ["/etc/apt/sources.list", *sorted(glob.glob("/etc/apt/sources.list.d/*"))]
     for name in names:
         try:

@@ -4,10 +4,11 @@
 
 Usage: tests/starpu/run_suite.py [--driver shm|tcp] [--examples] [--runs N] [--nobind] [--hooks] ...   (see --help)
 
-Who: tests/run.sh; people by hand. StarPU must have been built by build-starpu.sh.
-Surprise: a program that hangs is run twice more. It is red if it never passes or if any run failed otherwise; if it
-passes then, it is counted as passed and listed as flaky, with the stacks of the hang. A wrong result is never retried.
-A program that sent no byte between ranks must be explained in silent.txt, else the run fails.
+Used by tests/run.sh, and by hand. StarPU must have been built by build-starpu.sh.
+
+A program that hangs is run twice more. It is red if it never passes or if any run failed otherwise. If it passes then,
+it counts as passed and is listed as flaky, with the stacks of the hang. A wrong result is never retried. A program that
+sent no byte between ranks must be explained in silent.txt, else the run fails.
 """
 import argparse
 import concurrent.futures
@@ -26,9 +27,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TIMED_OUT = 124
 SKIPPED = 77
-# How many programs StarPU's Makefiles list for the nmad backend, without Fortran, with a BLAS.
+# The number of programs in StarPU's Makefiles for the nmad backend, without Fortran, with a BLAS.
 LISTED = {("1.3.10", "tests"): 56, ("1.3.10", "examples"): 17, ("1.4.10", "tests"): 80}
-# What a program needs that StarPU itself gets wrong: {(release, program): (variable, value, why)}.
+# Settings for programs that StarPU itself gets wrong: {(release, program): (variable, value, why)}.
 WORKAROUNDS = {
     ("1.4", "mpi_data_cpy"): (
         "STARPU_MPI_COOP_SENDS",
@@ -70,7 +71,7 @@ def parse_arguments():
 
 
 def make_variable(directory, name):
-    """The value of a variable of a Makefile, as a list of words."""
+    """Returns the value of a variable of a Makefile, as a list of words."""
     rule = f"include Makefile\nprint-variable:\n\t@echo $({name})\n"
     result = subprocess.run(
         ["make", "-s", "--no-print-directory", "-C", directory, "-f", "-", "print-variable"],
@@ -83,7 +84,7 @@ def make_variable(directory, name):
 
 
 def program_list(options):
-    """(programs, those that must fail), in StarPU's order."""
+    """Returns (programs, those that must fail), in StarPU's order."""
     name = "starpu_mpi_EXAMPLES" if options.examples else "starpu_mpi_TESTS"
     programs = make_variable(options.directory, name)
     must_fail = [] if options.examples else make_variable(options.directory, "XFAIL_TESTS")
@@ -104,7 +105,7 @@ def starpu_version(options):
 
 
 def explained_silence():
-    """{program: why it may send nothing} from silent.txt."""
+    """Returns {program: why it may send nothing} from silent.txt."""
     table = {}
     for line in (HERE / "silent.txt").read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):
@@ -114,7 +115,7 @@ def explained_silence():
 
 
 def environment(options, counters):
-    """What upstream's make check sets, and what was asked for."""
+    """Returns the environment: what upstream's make check sets, and what was asked for."""
     values = {key: value for key, value in os.environ.items() if not key.startswith(("CANELE_", "STARPU_"))}
     values.update(
         {
@@ -125,7 +126,7 @@ def environment(options, counters):
             "STARPU_QUICK_CHECK": "1",
             "STARPU_HOME": str(options.starpu / "home"),
             "OPENBLAS_NUM_THREADS": "1",
-            # StarPU's loader must not strike first: its limit shows no stacks.
+            # StarPU's loader must not end a program first: its limit shows no stacks.
             "STARPU_TIMEOUT_ENV": str(int(options.limit) + 600),
         }
     )
@@ -146,7 +147,7 @@ def environment(options, counters):
 
 
 def workaround(options, program):
-    """(variable, value, why) for a program that fails on every backend without it, or None."""
+    """Returns (variable, value, why) for a program that fails on every backend without it, or None."""
     return WORKAROUNDS.get((".".join(starpu_version(options).split(".")[:2]), program))
 
 
@@ -181,7 +182,7 @@ def run_once(options, program, place):
 
 
 def verdict(code, must_fail):
-    """What one run of a program means."""
+    """Returns the verdict on one run of a program."""
     if code == TIMED_OUT:
         return "HANG"
     if must_fail:
@@ -220,7 +221,7 @@ def show(number, count, record):
 
 
 def show_failure(record):
-    """The end of the output, and of the stacks, of a program that is red or flaky."""
+    """Prints the end of the output, and of the stacks, of a program that is red or flaky."""
     for path in sorted(pathlib.Path(record["log"]).rglob("*")):
         if path.name in ("output.log", "stacks.txt") and path.stat().st_size:
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -244,7 +245,7 @@ def run_list(options, programs, must_fail, place):
 
 
 def silent_problems(options, records):
-    """Lists the programs that sent nothing; returns how many of them silent.txt does not explain."""
+    """Lists the programs that sent nothing; returns the number of those that silent.txt does not explain."""
     if options.openmpi:
         return 0
     reasons = explained_silence()
@@ -258,7 +259,7 @@ def silent_problems(options, records):
 
 
 def without_multicast(options, records):
-    """Lists the programs that should have sent multicasts and have not; returns how many they are."""
+    """Lists the programs that should have sent multicasts and have not; returns their number."""
     if not options.multicasts:
         return 0
     expected = [record for record in records if re.search(options.multicasts, record["program"])]

@@ -13,7 +13,7 @@ import traffic
 
 
 def report(rank, size, driver, peers):
-    """Counters of a rank that sent {peer: (messages, bytes)} over one driver."""
+    """Returns counters of a rank that sent {peer: (messages, bytes)} over one driver."""
     return {
         "rank": rank,
         "size": size,
@@ -68,7 +68,7 @@ class VerdictTest(unittest.TestCase):
         )
 
     def outcome(self, codes):
-        """The result of a program whose runs end with these codes, and how often it was run."""
+        """Returns the result of a program whose runs end with these codes, and how often it was run."""
         runs = iter(codes)
         with mock.patch.object(run_suite, "run_once", lambda *_: (next(runs), 1.0, 0, 0, 0)):
             record = run_suite.run_program(None, "program", False, pathlib.Path("/nowhere"))

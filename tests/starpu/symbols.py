@@ -3,14 +3,14 @@
 """Does our library have every communication symbol that StarPU uses: nm_*, piom_*, padico_*, puk_*, MPI_*, PMPI_*?
 
 Usage: symbols.py --library LIB... [--starpu DIR]... [--list FILE]... [--write FILE]
-    --library  a shared library of ours; what one of them exports is there
-    --starpu   a build tree of StarPU: what its library, tests and examples leave undefined is wanted
-    --list     a file of names: these are wanted; with --starpu, the file must name what that build wants, and no other
-    --write    writes what is wanted to a file, for --list
-Who: ctest (the lists, against the library just built), tests/run.sh (stage starpu: the build, against its list).
-Surprise: programs that the linker has tied to a symbol would not exist without it, but a library may leave one
-undefined that no program of the suite reaches; and StarPU 1.4 is not built in every run, so its names are kept in a
-list.
+    --library   a shared library of ours; a symbol that one of them exports counts as present
+    --starpu    a build tree of StarPU: the symbols that its library, tests and examples leave undefined are needed
+    --list      a file of names that are needed; with --starpu, the file must name what that build needs, and no other
+    --write     writes the needed names to a file, for --list
+
+Run by ctest (the lists, against the library just built), and by tests/run.sh (stage starpu: the build, against its
+list). A program that the linker has tied to a symbol would not exist without it. But a library may leave a symbol
+undefined that no program of the suite reaches. StarPU 1.4 is not built in every run, so its names are kept in a list.
 """
 import argparse
 import pathlib
@@ -23,7 +23,7 @@ ELF = b"\x7fELF"
 
 
 def symbols(path, option):
-    """Names of the dynamic symbols: --undefined-only or --defined-only."""
+    """Returns the names of the dynamic symbols: --undefined-only or --defined-only."""
     command = ["nm", "-D", "--format=posix", option, str(path)]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     return {line.split()[0].split("@")[0] for line in result.stdout.splitlines()}
@@ -37,7 +37,9 @@ def is_elf(path):
 
 
 def wanted_by(build):
-    """What the MPI side of a build of StarPU leaves undefined, without what it defines itself."""
+    """Returns the symbols that the MPI side of a build of StarPU leaves undefined, without those that it defines
+    itself.
+    """
     files = [path for path in sorted((build / "mpi").rglob("*")) if is_elf(path) and not path.is_symlink()]
     if not any("libstarpumpi" in path.name for path in files):
         raise SystemExit(f"error: {build} is no build of StarPU: there is no libstarpumpi below its mpi directory")

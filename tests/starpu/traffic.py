@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads the counter files of a job (CANELE_COUNTERS=DIR/%r.json): who sent how much to whom, over which driver.
+"""Reads the counter files of a job (CANELE_COUNTERS=DIR/%r.json): what each rank sent to each other, over which driver.
 
 Usage: traffic.py DIRECTORY --ranks N --driver NAME     prints a table; exit code 1 if something is not as asked
 
-Who: apps/demo.sh by the command line, run_suite.py as a module.
-Surprise: a pair is silent if neither of the two sent a message to the other. One direction alone may be silent in a
-right run: in a 2 x 2 distribution the Cholesky sends nothing from rank 0 to rank 3.
+Used by apps/demo.sh by the command line, and by run_suite.py as a module. A pair is silent if neither of the two sent a
+message to the other. One direction alone may be silent in a right run: in a 2 x 2 distribution the Cholesky sends
+nothing from rank 0 to rank 3.
 """
 import argparse
 import itertools
@@ -16,7 +16,7 @@ import sys
 
 
 def read_job(directory):
-    """The counter files of a job as a list of dictionaries, by rank."""
+    """Returns the counter files of a job as a list of dictionaries, by rank."""
     reports = []
     for path in sorted(pathlib.Path(directory).glob("*.json")):
         try:
@@ -27,7 +27,7 @@ def read_job(directory):
 
 
 def flows(reports):
-    """{(from, to): (driver, messages, bytes)} between different ranks."""
+    """Returns {(from, to): (driver, messages, bytes)} between different ranks."""
     table = {}
     for report in reports:
         for peer in report["peers"]:
@@ -42,18 +42,18 @@ def flows(reports):
 
 
 def totals(directory):
-    """(messages, bytes) that the ranks of a job sent to each other."""
+    """Returns (messages, bytes) that the ranks of a job sent to each other."""
     values = flows(read_job(directory)).values()
     return sum(value[1] for value in values), sum(value[2] for value in values)
 
 
 def multicasts(directory):
-    """How many multicasts the ranks of a job were the roots of."""
+    """Returns the number of multicasts of which the ranks of a job were the roots."""
     return sum(report["counters"].get("multicasts_sent", 0) for report in read_job(directory))
 
 
 def problems(reports, ranks, driver):
-    """What is not as asked: world size, silent pairs, another driver."""
+    """Returns what is not as asked: world size, silent pairs, another driver."""
     found = []
     present = [report["rank"] for report in reports]
     if present != list(range(ranks)):

@@ -2,11 +2,11 @@
 """Rules about calls that must not be made, each with what to use instead.
 
 The world (time, randomness, threads, environment, sleeping) reaches the engine through injected interfaces, so that a
-simulator can own it; and the library is a guest: no output on stdout, no exit, no signal handlers, no work at load
+simulator can own it. And the library is a guest: no output on stdout, no exit, no signal handlers, no work at load
 time.
-Surprise: names are searched as words in code without comments and literals; a call through a function pointer or hidden
-in a macro of another library is not seen. `type name(` is taken for a declaration: members may be called sleep or
-random.
+
+Names are searched as words in code without comments and literals. A call through a function pointer, or hidden in a
+macro of another library, is not seen. `type name(` is taken for a declaration: members may be called sleep or random.
 """
 import re
 
@@ -20,7 +20,7 @@ USERS_PROGRAM = r"^comm/include/canele/canele\.hpp$"
 
 
 def call(*names):
-    """A call of one of the functions: not a member, not qualified by anything but std:: or ::."""
+    """Returns a pattern for a call of one of the functions: not a member, not qualified by anything but std:: or ::."""
     return rf"(?<![\w.>:])(?:(?:std)?::)?(?:{'|'.join(names)})\s*\("
 
 
@@ -87,7 +87,7 @@ BANNED = [
         call("getpid", "fork", "vfork", "gettid"),
         ENGINE,
         "Platform::process(); children are for apps",
-        PLATFORM + r"|^ltask/topology\.cpp$",  # hwloc wants a process id
+        PLATFORM + r"|^ltask/topology\.cpp$",  # hwloc needs a process id
         ["getpid();"],
         ["platform.process();"],
     ),
@@ -123,7 +123,7 @@ BANNED = [
         call("signal", "sigaction", "sigprocmask", "sigset", "raise", "alarm", "setitimer"),
         LIBRARY,
         "nothing: the library installs no signal handlers (MSG_NOSIGNAL for sockets)",
-        r"^comm/core/modules\.cpp$",  # takes away those that a fabric's library installs when it is loaded
+        r"^comm/core/modules\.cpp$",  # removes handlers that a fabric's library installs when it is loaded
         ["signal(SIGPIPE, SIG_IGN);", "sigaction(1, &a, nullptr);"],
         ["condition.signal(1);", "canele_condition_signal(c, 1);"],
     ),
@@ -179,7 +179,7 @@ STATEMENT_WORDS = {"return", "co_return", "co_await", "co_yield", "else", "do", 
 
 
 def is_declaration(line, start):
-    """Whether the word at `start` follows another word, its type."""
+    """Returns whether the word at `start` follows another word, its type."""
     before = re.search(r"(\w+)\s+$", line[:start])
     return bool(before) and before.group(1) not in STATEMENT_WORDS
 

@@ -10,7 +10,7 @@ DRIVER_NAMES = "comm/config/names.hpp"
 
 
 def code_directories(tree):
-    """Directories that hold code of their own, without the root."""
+    """Returns the directories that hold code of their own, without the root."""
     directories = {}
     for file in tree.code:
         directory = str(pathlib.PurePosixPath(file.path).parent)
@@ -19,7 +19,7 @@ def code_directories(tree):
 
 
 def map_of(directory):
-    """Where the map of a directory may be: there; for tests/unit/x in tests/unit; for a/include/x in a."""
+    """Yields where the map of a directory may be: there; for tests/unit/x in tests/unit; for a/include/x in a."""
     yield f"{directory}/README.md"
     if directory.startswith("tests/"):
         yield "/".join(directory.split("/")[:2]) + "/README.md"
@@ -37,7 +37,7 @@ def check_maps(tree):
 
 
 def setting_names(text):
-    """CANELE_<NAME> of every enumerator of `enum class Setting`."""
+    """Returns CANELE_<NAME> of every enumerator of `enum class Setting`."""
     match = re.search(r"enum class Setting[^{]*\{(.*?)\}", text, re.DOTALL)
     return (
         [f"CANELE_{name.upper()}" for name in re.findall(r"\b(\w+)\b", match.group(1)) if name != "count"]
@@ -96,7 +96,7 @@ def without_code_blocks(text):
 
 
 def anchors(text):
-    """The anchors of a page, as GitHub makes them of headings."""
+    """Returns the anchors of a page, as GitHub makes them of headings."""
     found = set()
     for heading in re.findall(r"^#+\s+(.*)$", without_code_blocks(text), re.MULTILINE):
         found.add(re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.strip().lower())))
@@ -104,7 +104,7 @@ def anchors(text):
 
 
 def link_problem(tree, file, target):
-    """What is wrong with a link, or None."""
+    """Returns what is wrong with a link, or None."""
     if re.match(r"[a-z]+:", target):
         return None
     path, _, anchor = target.partition("#")

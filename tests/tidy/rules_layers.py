@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules about who may use whom: layers, include cycles, the internals target.
+"""Rules about which code may use which: layers, include cycles, the internals target.
 
-The table is that of the design: ltask uses the standard library and hwloc only; a driver its contract only; a strategy
-its contract only; comm the three contracts, a concrete driver or strategy in its registry only; starpu_glue and apps
-the public API only. Surprise: the functions a file calls are not looked at, only what it includes: without the include
-it cannot.
+The table is that of the design. ltask uses the standard library and hwloc only. A driver uses its contract only, and so
+does a strategy. comm uses the three contracts, and a concrete driver or strategy in its registry only. starpu_glue and
+apps use the public API only. The rules check only what a file includes, not the functions that it calls: without the
+include it cannot call them.
 """
 import re
 
 PUBLIC = re.compile(r"comm/include/canele/(canele|collectives)\.(h|hpp)$")
-# The tools that may look inside: through the target canele_internal, or by sources of the engine that they compile
+# Tools that may use the internals: through the target canele_internal, or by sources of the engine that they compile
 # (apps/perf: the matcher; apps/model: two formulas).
 INTERNALS = re.compile(r"^(apps/sim/|apps/perf/matcher|apps/model/(split_tree|placement)\.cpp$|tests/)")
-# Where ltask touches the system: the platform, the epoll that a worker parks in, and one process id for hwloc.
+# Files of ltask that touch the system: the platform, the epoll that a worker parks in, and one process id for hwloc.
 LTASK_SYSTEM = re.compile(r"^ltask/(posix_\w+|sleeper|topology)\.cpp$")
 STANDARD_C = {
     "assert.h",
@@ -42,7 +42,7 @@ def allowed_in_drivers(file, target):
     if file.path == "drivers/driver.hpp":
         return False
     family = "/".join(file.path.split("/")[:2]) + "/"
-    # drivers/net is what drivers share (handshake, sockets); it knows none of them.
+    # Drivers share drivers/net (handshake, sockets), which knows none of them.
     return target.startswith((family, "drivers/net/"))
 
 
@@ -96,7 +96,7 @@ def check_layers(tree):
 
 
 def check_pure_strategies(tree):
-    """Strategies know no system at all: standard library only."""
+    """Strategies use nothing of the system: standard library only."""
     for file in tree.select(lambda file: file.is_cpp and file.room == "strategies"):
         for line, name, angle in file.includes:
             if angle and tree.resolve(file, name) is None and "." in name and name not in STANDARD_C:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rule about standard headers: whoever uses a name of the standard library includes its header, or a header of ours
-that does.
+"""A rule about standard headers: a file that uses a name of the standard library includes its header, or a header of
+ours that does.
 
-Surprise: no compiler would tell. Precompiled headers and unity builds bring in nearly all of them, in every preset.
-Names that are not in the table are not looked at.
+No compiler would report it: precompiled headers and unity builds bring in nearly all of them, in every preset. Names
+that are not in the table are not checked.
 """
 import re
 
@@ -59,7 +59,7 @@ DECLARES = {
     "vector": "vector",
 }
 HEADER_OF = {name: header for header, names in DECLARES.items() for name in names.split()}
-# What a header cannot do without, so that nobody writes both.
+# Headers that a header cannot do without: a file that includes the one need not include the others.
 CONTAINERS = ("deque", "list", "map", "set", "string", "unordered_map", "vector")
 BRINGS = {
     **{header: {"cstddef", "initializer_list", "utility"} for header in CONTAINERS},
@@ -87,7 +87,7 @@ BRINGS = {
 
 
 def reached(tree, file):
-    """The standard headers that the file includes, itself or by headers of ours."""
+    """Returns the standard headers that the file includes, itself or by headers of ours."""
     standard = set()
     for member in tree.with_included(file):
         for _, name, _ in member.includes:

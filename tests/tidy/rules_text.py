@@ -53,7 +53,7 @@ def check_license(tree):
 
 
 def check_opening(tree):
-    """Headers of the library say from which threads they are used."""
+    """Checks that headers of the library name the threads that may use them."""
     for file in tree.select(
         lambda file: file.suffix == ".hpp" and file.room in ("comm", "ltask", "drivers", "strategies", "starpu_glue")
     ):
@@ -90,7 +90,7 @@ def check_promises(tree):
 
 
 def comment_share(file):
-    """The share of what is written (blanks not counted) that is comment."""
+    """Returns the share of comments in the file's characters (blanks not counted)."""
     written, code = (len(re.sub(r"\s", "", text)) for text in (file.text, file.code))
     return 1 - code / written if written else 0.0
 

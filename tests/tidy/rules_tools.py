@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rules that other programs decide: headers compile alone, clang-format, shellcheck.
 
-Surprise: a header x.hpp that is the first include of its x.cpp is not compiled here: the build proves that it stands by
-itself. The others are cached in build/tidy/headers.json by the content of all that they include from the repository.
-Where many are compiled, the standard library's headers are compiled once for all .hpp (rules_standard.py sees who does
-not include them).
+A header x.hpp that is the first include of its x.cpp is not compiled here: the build proves that it compiles alone. The
+others are cached in build/tidy/headers.json by the content of all that they include from the repository. Where many are
+compiled, the standard library's headers are compiled once for all .hpp (rules_standard.py finds those that do not
+include them).
 """
 import concurrent.futures
 import hashlib
@@ -20,7 +20,7 @@ STANDARD_HEADERS = (
     "algorithm array atomic chrono cstdint cstring deque functional map memory mutex optional span string thread "
     "unordered_map utility vector"
 )
-MANY = 12  # from here on it pays
+MANY = 12  # precompiling pays from this number on
 FORMAT_VERSION = "14"
 
 
@@ -53,7 +53,7 @@ def cxx(*options):
 
 
 def precompile_standard(tree):
-    """Options that bring in the standard headers, compiled once."""
+    """Returns options that bring in the standard headers, compiled once."""
     header = tree.root / STANDARD
     header.parent.mkdir(parents=True, exist_ok=True)
     header.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS.split()), encoding="utf-8")
@@ -62,7 +62,7 @@ def precompile_standard(tree):
 
 
 def header_commands(file, flags, standard):
-    """The compilations that a header must pass: .hpp as C++; .h as C and as C++."""
+    """Returns the compilations that a header must pass: .hpp as C++; .h as C and as C++."""
     if file.suffix == ".h":
         c = [os.environ.get("CC", "gcc"), "-std=gnu11", "-x", "c"]
         return [[*command, "-fsyntax-only", *flags] for command in (cxx("-x", "c++"), c)]
@@ -70,7 +70,7 @@ def header_commands(file, flags, standard):
 
 
 def fingerprint(tree, file):
-    """A hash of the header and of all that it includes from the repository."""
+    """Returns a hash of the header and of all that it includes from the repository."""
     digest = hashlib.sha256()
     for member in sorted(tree.with_included(file), key=lambda member: member.path):
         digest.update(member.path.encode() + b"\0" + member.text.encode() + b"\0")
@@ -78,9 +78,9 @@ def fingerprint(tree, file):
 
 
 def compile_header(tree, file, flags, standard):
-    """The first error of compiling the header by itself, or None."""
+    """Returns the first error of compiling the header by itself, or None."""
     for command in header_commands(file, flags, standard):
-        # Included, not compiled itself: a lone header draws warnings about #pragma once.
+        # The header is included, not compiled itself: a lone header draws warnings about #pragma once.
         text = f'#include "{file.path}"\n'
         result = run([*command, "-"], tree.root, text)
         if result.returncode != 0:
@@ -90,7 +90,7 @@ def compile_header(tree, file, flags, standard):
 
 
 def proven_by_build(tree, file):
-    """Whether the header's own source, which the build compiles, includes it before anything else."""
+    """Returns whether the header's own source, which the build compiles, includes it before anything else."""
     source = tree.files.get(file.path.removesuffix(".hpp") + ".cpp")
     return source is not None and source.includes and tree.resolve(source, source.includes[0][1]) == file.path
 
@@ -125,7 +125,7 @@ def check_headers(tree):
 
 
 def clang_format():
-    """A clang-format of the version that the sources are formatted with; another version formats differently."""
+    """Returns a clang-format of the version that formats the sources; another version formats differently."""
     for name in (f"clang-format-{FORMAT_VERSION}", "clang-format"):
         if shutil.which(name):
             if f"version {FORMAT_VERSION}." in run([name, "--version"], None).stdout:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The sources as the tidy rules see them: the file list, code without comments and strings, functions, includes.
 
-Who: tidy.py makes one Tree; every rule reads it.
-Surprise: this is no C++ parser. `code` is the text with comments and literals blanked out, line structure kept;
-functions are found by their braces in clang-formatted code. What that cannot see: functions made by macros, and code
-that a preprocessor branch leaves with unbalanced braces (reported as a finding of its own).
+tidy.py makes one Tree, which every rule reads. This is no C++ parser. `code` is the text with comments and literals
+blanked out, line structure kept. Functions are found by their braces in clang-formatted code. Two things are not seen:
+functions made by macros, and code that a preprocessor branch leaves with unbalanced braces (reported as a finding of
+its own).
 """
 import ast
 import functools
@@ -103,7 +103,7 @@ class Tree:
         return self.select(lambda file: file.is_code)
 
     def resolve(self, file, name):
-        """The repository path that an include names, or None if it is not ours."""
+        """Returns the repository path that an include names, or None if it is not ours."""
         here = str(pathlib.PurePosixPath(file.path).parent)
         for candidate in (name if here == "." else f"{here}/{name}", name, f"comm/include/{name}"):
             if candidate in self.files:
@@ -111,7 +111,7 @@ class Tree:
         return None
 
     def with_included(self, file):
-        """The file and all of ours that it includes, directly or not."""
+        """Returns the file and all of ours that it includes, directly or not."""
         seen, todo = {}, [file]
         while todo:
             member = todo.pop()
@@ -134,7 +134,7 @@ LITERAL = re.compile(
 
 
 def blank_literals(text, keep_comments=False):
-    """C++ text with comments and literals replaced by blanks of the same length and line structure."""
+    """Returns C++ text with comments and literals replaced by blanks of the same length and line structure."""
 
     def blank(match):
         if keep_comments and match.group("comment"):
@@ -150,7 +150,7 @@ def line_of(text, position):
     return text.count("\n", 0, position) + 1
 
 
-# What stands before the `{` of something that is no function body.
+# Text before the `{` of a block that is no function body.
 NO_FUNCTION = re.compile(
     r"^\s*(?:(?:export|inline|static|typedef|template\s*<.*>|alignas\s*\([^)]*\)|\[\[.*?\]\])\s*)*"
     r"(?:namespace|class|struct|union|enum|extern\s*)\b(?!.*\)\s*(?:const|noexcept|override|final"
@@ -161,7 +161,7 @@ CONTROL = re.compile(r"^\s*(?:if|for|while|switch|do|else|try|catch)\b")
 
 
 def is_function_head(head):
-    """Whether the text before a `{` at namespace or class level opens a function body."""
+    """Returns whether the text before a `{` at namespace or class level opens a function body."""
     head = re.sub(r"^\s*#[^\n]*$", "", head, flags=re.MULTILINE).strip()
     if not head or "(" not in head or head.endswith(("=", ",", "(", "return")) or NO_FUNCTION.match(head):
         return False
@@ -178,7 +178,8 @@ MEMBER_INITIALISER = re.compile(r"\).*?(?<!:)[:,]\s*\w+(?:::\w+)*(?:<[^<>]*>)?\s
 
 
 def cpp_functions(code):
-    """[(name, first line, last line)] of the outermost functions; lambdas count with the function around them."""
+    """Returns [(name, first line, last line)] of the outermost functions; lambdas count with the function around them.
+    """
     found, stack, begin = [], [], 0
     inside = None  # (depth, name, first line) of the function that is open
     for match in re.finditer(r"[{};]", code):

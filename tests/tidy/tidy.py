@@ -4,9 +4,9 @@
 
 Usage: tests/tidy/tidy.py [--all | --self-test | --list] [--rule NAME]... [--root DIRECTORY]
 
-Who: ctest (label tidy), tests/run.sh, people before a commit. Python's standard library only.
-Surprise: every rule brings snippets that it must catch and snippets that it must let pass; --self-test runs them, so a
-rule that has gone blind is itself a failure.
+Run by ctest (label tidy), by tests/run.sh, and by hand before a commit. Needs only Python's standard library. Every
+rule brings snippets that it must catch and snippets that it must let pass. --self-test runs them, so a rule that no
+longer finds anything is itself a failure.
 """
 import argparse
 import pathlib
@@ -42,7 +42,7 @@ def parse_arguments():
 
 
 def findings_in(files, check):
-    """What a rule finds in a repository that holds just these files."""
+    """Returns what a rule finds in a repository that holds just these files."""
     with tempfile.TemporaryDirectory() as directory:
         for name, text in files.items():
             path = pathlib.Path(directory) / name

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the worlds of exhaustive_schedules share: a run through every order, and instruments.
+// They are used in the Explorer's threads.
 //
-// Who: protocols_test.cpp, tasks_test.cpp. Threads: the Explorer's.
-// Surprise: each world runs three times: with memory as the source says, with x86's store buffers, and with views, as
-// on
-//     ARM64. An instrument is no atomic operation: a read-modify-write would empty the store buffer of the thread that
-//     is looked at, and hide what it would have done wrong.
+// Each world runs three times: with memory as the source says, with x86's store buffers, and with views, as on ARM64.
+// An instrument is no atomic operation: a read-modify-write would empty the store buffer of the thread under test, and
+// hide its fault.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +18,8 @@
 namespace canele::exhaustive {
 
 /// Which memories a world runs with. Where there are too many orders with views, `most_old` limits how many loads of
-/// one order read what is not the newest. Where there are too many orders anyway, `most_preemptions` limits how often
-/// an order leaves a thread that could go on.
+/// one order read a value that is not the newest. Where there are too many orders anyway, `most_preemptions` limits how
+/// often an order leaves a thread that could continue.
 struct Memories {
   bool store_buffers = true, views = true;
   unsigned most_old = ~0u, most_preemptions = ~0u;
@@ -48,7 +47,7 @@ void in_every_order(const char* name, const Memories& memories = {}) {
   }
 }
 
-/// A place for one thread at a time, which sees all that was done there before.
+/// A place for one thread at a time. A thread inside sees all that was done there before.
 class Room {
  public:
   void enter() {
@@ -66,7 +65,7 @@ class Room {
   bool taken_ = false;
 };
 
-/// Counts, and tells no thread.
+/// Counts, without synchronising any thread.
 class Tally {
  public:
   void add() {
@@ -74,7 +73,7 @@ class Tally {
     ++count_;
   }
   int now() const { return count_; }
-  /// What tests wait for, and production code does not.
+  /// Waits for a count. For tests: production code has no such wait.
   void await(int count) const {
     const std::function<bool()> reached = [&] { return count_ == count; };
     Explorer::current()->step({"wait for the others", this, false, false, false}, &reached);
@@ -93,7 +92,7 @@ struct Counted : ltask::Task {
       self.ran->add();
     });
   }
-  /// Before a submission: what the task is about.
+  /// Touches the task's memory; called before its submission.
   void fill() { Explorer::current()->touch(&ran); }
 };
 

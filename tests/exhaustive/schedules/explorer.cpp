@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The choices, and the fibers between them; see explorer.hpp. Who, threads: see there.
-// Surprise: a run that turns out to repeat another one is not broken off but finished without choices: threads that
-//     stand in the middle of production code could not be undone.
+// The choices, and the fibers between them.
+//
+// A run that turns out to repeat another one is not broken off but finished without choices: threads in the middle of
+// production code could not be undone.
 #include "tests/exhaustive/schedules/explorer.hpp"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ int Explorer::spawn(std::function<void()> body) {
   return number;
 }
 
-/// Where a fiber begins.
+/// Entry point of a fiber.
 void Explorer::enter() {
   Explorer& explorer = *the_current;
   const int self = explorer.running_;
@@ -62,10 +63,10 @@ void Explorer::enter() {
   explorer.step({"end", &thread, true, true, false});
   thread.ended = true;
   explorer.choose();
-  std::abort();  // nobody chooses a thread that has ended
+  std::abort();  // no choice resumes a thread that has ended
 }
 
-/// True: all threads have ended, in an order that counts.
+/// Runs one world. Returns true if all threads have ended, in an order that counts.
 bool Explorer::run() {
   if (spawned_ > 0) {
     choose();
@@ -77,7 +78,7 @@ bool Explorer::run() {
   return true;
 }
 
-/// Prepares the next run: the last choice that has an alternative takes it. False: there is none.
+/// Prepares the next run: the last choice that has an alternative takes it. Returns false if there is none.
 bool Explorer::next() {
   while (!path_.empty()) {
     Node& node = path_.back();
@@ -154,7 +155,8 @@ std::uint32_t Explorer::enabled_ids() {
   return ids != 0 ? ids : yielded;
 }
 
-/// Lets one go on: returns when the calling thread may make its access, or, in run(), when all have ended.
+/// Chooses the thread that continues. Returns when the calling thread may make its access or, in run(), when all
+/// threads have ended.
 void Explorer::choose() {
   for (;;) {
     const std::uint32_t enabled = enabled_ids();
@@ -209,8 +211,8 @@ Access Explorer::access_of(int id) const {
           false};
 }
 
-/// Whatever the next steps of these two lead to in the order in which one of them is chosen now, the other order has
-/// led to: the one that sleeps has been chosen first already.
+/// Returns whether the next steps of these two commute. If not, the order in which `chosen` goes first must be run. If
+/// they do, the other order has already led to all that it would lead to: the sleeping one was chosen first.
 bool Explorer::commute(int asleep, int chosen) const {
   if (asleep == chosen) return false;
   const int first = std::min(asleep, chosen), second = std::max(asleep, chosen);
@@ -222,11 +224,11 @@ bool Explorer::commute(const Access& asleep, const Access& chosen) {
   if (asleep.everything || chosen.everything) return false;
   const bool both_sequential = asleep.sequential && chosen.sequential;
   if (both_sequential && (asleep.fence || chosen.fence)) return false;
-  if (chosen.old && !both_sequential) return true;  // it would read what it reads now also behind a store
+  if (chosen.old && !both_sequential) return true;  // behind a store, it would read the value that it reads now
   return asleep.object == nullptr || asleep.object != chosen.object || (!asleep.write && !chosen.write);
 }
 
-/// Which of `count` values; 0 first.
+/// Chooses one of `count` values; 0 first.
 std::size_t Explorer::pick(std::size_t count) {
   if (count == 1 || repeats_ || !outcome_.failure.empty()) return 0;
   if (count > 32) std::abort();
@@ -280,7 +282,7 @@ void Explorer::switch_to(int thread) {
   ::swapcontext(from, &threads_[static_cast<std::size_t>(thread)].context);
 }
 
-/// Back to run().
+/// Switches back to run().
 void Explorer::give_up() {
   if (running_ != none) ::setcontext(&main_);
 }
@@ -331,7 +333,7 @@ std::string Explorer::order() const {
 
 }  // namespace canele::exhaustive
 
-/// An assert that does not hold in a world is what that world finds, with the order that led there.
+/// Reports an assert that fails in a world as that world's failure, with the order that led to it.
 extern "C" void __assert_fail(const char* assertion, const char* /*file*/, unsigned /*line*/,
                               const char* /*function*/) noexcept {
   if (canele::exhaustive::Explorer* const explorer = canele::exhaustive::Explorer::current())

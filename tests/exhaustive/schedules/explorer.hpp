@@ -2,12 +2,14 @@
 //
 // Explorer: runs a small program of several threads in every order of its steps, one after the other.
 //
-// Who: the tests of this directory, through stand_ins.hpp.
-// Threads: none: its "threads" are fibers of the calling one.
-// Surprise: a step is one access to a shared object, chosen before it is made. So it is known which steps commute, and
-//     of orders that differ by swapping those only one is run (sleep sets; Godefroid 1996). With store buffers a store
-//     that is not sequentially consistent reaches memory later, at a step of its own, as on x86 (TSO). With views a
-//     load may read what is no longer the newest, as on ARM64 (views.hpp); what it reads is a choice, too.
+// Used through stand_ins.hpp. There are no real threads: the program's "threads" are fibers of the calling one.
+//
+// A step is one access to a shared object, chosen before it is made. So it is known which steps commute. Of the orders
+// that differ only by swapping such steps, one is run (sleep sets; Godefroid 1996).
+//
+// With store buffers, a store that is not sequentially consistent reaches memory later, at a step of its own, as on x86
+// (TSO). With views, a load may read a value that is no longer the newest, as on ARM64 (views.hpp). The value that it
+// reads is a choice, too.
 //
 //   path_:  step, step, step ─┬─ the last choice that has an alternative: the next run takes that one
 //                             └─ …
@@ -28,30 +30,31 @@
 
 namespace canele::exhaustive {
 
-/// What the next step of a thread touches.
+/// The access that the next step of a thread makes.
 struct Access {
   const char* what = "start";
-  const void* object = nullptr;  ///< nullptr: nothing that others see
+  const void* object = nullptr;  ///< nullptr: nothing that other threads see
   bool write = false;
-  bool drains = false;      ///< only when the thread's store buffer is empty
-  bool everything = false;  ///< commutes with no step
-  bool sequential = false;  ///< with views: sequentially consistent, so it does not commute with such a fence
-  bool fence = false;       ///< with views: such a fence
-  bool old = false;         ///< with views: a load, which may also read what was there before a store
+  bool drains = false;      ///< possible only when the thread's store buffer is empty.
+  bool everything = false;  ///< commutes with no step.
+  bool sequential = false;  ///< with views: sequentially consistent, so it does not commute with a sequentially
+                            ///< consistent fence
+  bool fence = false;       ///< with views: a sequentially consistent fence.
+  bool old = false;         ///< with views: a load, which may also read the value from before a store
 };
 
-/// What a program meets as memory: every access takes effect at once; x86; what C++ promises (ARM64).
+/// The memory model of a program: every access takes effect at once; x86; what C++ promises (ARM64).
 enum class Memory { in_sequence, store_buffers, views };
 
 class Explorer {
  public:
   struct Options {
     Memory memory = Memory::in_sequence;
-    bool reduce = true;  ///< false: every order, also of steps that commute
+    bool reduce = true;  ///< false: runs every order, also of steps that commute
     std::uint64_t most_steps = 1000;
-    unsigned most_old = ~0u;  ///< with views: so many loads of an order read what is not the newest
-    /// So many times an order leaves a thread that could go on (Musuvathi and Qadeer 2007). With `reduce`, some orders
-    /// within the bound are left out.
+    unsigned most_old = ~0u;  ///< with views: so many loads of an order read a value that is not the newest.
+    /// An order leaves a thread that could continue at most so many times (Musuvathi and Qadeer 2007). With `reduce`,
+    /// some orders within the bound are left out.
     unsigned most_preemptions = ~0u;
   };
   struct Outcome {
@@ -60,7 +63,7 @@ class Explorer {
     std::string failure;  ///< "" or what went wrong, and in which order
   };
 
-  /// Builds a World for every order: its constructor may spawn(), check() is called when all threads have ended.
+  /// Builds a World for every order. Its constructor may spawn(); check() is called when all threads have ended.
   template <typename World>
   static Outcome explore(const Options& options) {
     return explore(options, [] { return std::make_unique<World>(); });
@@ -73,7 +76,7 @@ class Explorer {
       auto world = make();
       if (explorer.run()) world->check();
       if (!explorer.outcome_.failure.empty()) {
-        (void)world.release();  // its threads stand in the middle of something
+        (void)world.release();  // its threads are in the middle of their code
         break;
       }
       world.reset();
@@ -81,45 +84,48 @@ class Explorer {
     return std::move(explorer.outcome_);
   }
 
-  /// The one that is running a world; nullptr outside of explore().
+  /// Returns the explorer that is running a world; nullptr outside of explore().
   static Explorer* current();
 
-  /// From a world's constructor or one of its threads. Returns the thread's number.
+  /// Starts a thread. Called from a world's constructor or one of its threads. Returns the thread's number.
   int spawn(std::function<void()> body);
-  /// Waits for its end.
+  /// Waits for the end of `thread`.
   void join(int thread);
-  /// The calling thread is about to make this access; returns when it is its turn. With `ready`: not before that holds,
-  /// which only steps on the same object may change.
+  /// Announces the calling thread's next access; returns when the access may be made. With `ready`: not before that
+  /// condition holds, which only steps on the same object may change.
   void step(const Access& access, const std::function<bool()>* ready = nullptr);
-  /// The calling thread is about to enter or leave something that works as a lock: the same, and who enters sees what
-  /// was done before others left.
+  /// Announces that the calling thread is about to enter something that works as a lock. Like step(); besides, the
+  /// thread that enters sees what others did before they left.
   void enter(const Access& access, const std::function<bool()>* ready = nullptr);
   void leave(const Access& access);
-  /// A call of the system: both.
+  /// Announces a system call: enters and leaves.
   void call(const Access& access, const std::function<bool()>* ready = nullptr);
-  /// Data that is not atomic is used. False: the thread need not see what others have done there. No step.
+  /// Notes a use of data that is not atomic. Returns false if the thread need not see what others have done there. No
+  /// step.
   bool touch(const void* object);
-  /// Not before another thread has made a step, if there is one that can.
+  /// Lets another thread make a step first, if there is one that can.
   void yield();
-  /// A fence that another thread has all threads make.
+  /// Makes the fence that one thread imposes on all threads.
   void fence_everywhere();
-  /// Differs between the threads. While a world is being built: that of its first thread.
+  /// Returns an identity that differs between the threads. While a world is being built: that of its first thread.
   const void* self() const { return &threads_[static_cast<std::size_t>(running_ == none ? 0 : running_)]; }
-  /// What a world finds wrong; does not return if called by a thread.
+  /// Reports a failure of the world; does not return if called by a thread.
   void fail(const std::string& what);
 
   bool buffers() const { return options_.memory == Memory::store_buffers && running_ >= 0; }
   /// Puts a store into the running thread's buffer.
   void put(void* address, std::uint64_t bits, std::size_t size);
-  /// The youngest store to `address` in the running thread's buffer, or nullptr.
+  /// Returns the youngest store to `address` in the running thread's buffer, or nullptr.
   const std::uint64_t* buffered(const void* address) const;
 
-  /// Memory has views, and a thread runs. Then the accesses below have the effect of a step; `newest` is in memory.
+  /// Returns whether memory has views, and a thread runs. Then the accesses below have the effect of a step; `newest`
+  /// is in memory.
   bool views() const { return options_.memory == Memory::views && running_ >= 0; }
   std::uint64_t load(const void* address, std::uint64_t newest, std::memory_order order);
   void store(const void* address, std::uint64_t newest, std::uint64_t bits, std::memory_order order);
   void update(const void* address, std::uint64_t newest, std::uint64_t bits, std::memory_order order);
-  /// A compare-exchange looks. It succeeds, and then updates, if what is returned is `expected`: only of the newest.
+  /// Reads for a compare-exchange. It succeeds, and then updates, if the returned value is `expected`. It can succeed
+  /// on the newest value only.
   std::uint64_t compare(const void* address, std::uint64_t newest, std::uint64_t expected, std::memory_order failure);
   void fence(std::memory_order order);
 
@@ -140,8 +146,8 @@ class Explorer {
     bool ended = true, yielded = false;
     std::deque<Store> buffer;
   };
-  /// One choice: who could go, whose turn has been explored or need not be, who goes. Or which of several values a load
-  /// reads.
+  /// One choice: which threads could run, which of them have been explored or need not be, which one runs. Or the
+  /// choice of the value that a load reads.
   struct Node {
     std::uint32_t enabled, asleep;
     int chosen;
@@ -150,7 +156,7 @@ class Explorer {
     int id;
     const char* what;
     const void* object;
-    std::size_t age = 0;  ///< how much older than the newest what it read is
+    std::size_t age = 0;  ///< how much older than the newest the value is that it read
   };
 
   explicit Explorer(const Options& options);
@@ -182,8 +188,8 @@ class Explorer {
   bool repeats_ = false;      ///< this run only repeats another from here on
   std::vector<Event> events_;
   Views views_;
-  unsigned old_ = 0;          ///< loads so far that have read what is not the newest
-  unsigned preemptions_ = 0;  ///< so far, of threads that could go on
+  unsigned old_ = 0;          ///< loads so far that have read a value that is not the newest
+  unsigned preemptions_ = 0;  ///< so far, of threads that could continue
 };
 
 }  // namespace canele::exhaustive

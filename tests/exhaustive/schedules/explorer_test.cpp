@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The explorer alone: it runs as many orders as combinatorics says, and its memory is neither stronger nor weaker than
-// that of x86, or what C++ promises.
+// that of x86, or than what C++ promises.
 //
-// Surprise: store buffering, in which both threads read what was before, is the one litmus test here that tells x86
-//     from sequential consistency. Message passing tells ARM64 from x86.
+// Store buffering, in which both threads read the old values, is the one litmus test here that tells x86 from
+// sequential consistency. Message passing tells ARM64 from x86.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,7 +18,7 @@ using Options = Explorer::Options;
 using Word = std::atomic<int>;
 constexpr auto relaxed = std::memory_order_relaxed;
 
-/// Orders of `threads` sequences of `steps` steps: (t s)! / s!^t.
+/// Returns the number of orders of `threads` sequences of `steps` steps: (t s)! / s!^t.
 std::uint64_t multinomial(std::uint64_t threads, std::uint64_t steps) {
   std::uint64_t orders = 1;
   for (std::uint64_t t = 2; t <= threads; ++t) {
@@ -47,11 +47,12 @@ TEST(ExplorerTest, RunsEveryOrderOfStepsThatDoNotCommute) {
   EXPECT_EQ((Explorer::explore<Contention<3, 3>>(Options()).worlds), multinomial(3, 3));
   EXPECT_EQ((Explorer::explore<Contention<4, 2>>(Options()).worlds), multinomial(4, 2));
   EXPECT_EQ(multinomial(3, 3), 1680u);
-  // Without reduction also the first and the last step of a thread, which nobody else sees, are put in every order.
+  // Without reduction, the first and the last step of a thread, which no other thread sees, are put in every order,
+  // too.
   EXPECT_EQ((Explorer::explore<Contention<3, 1>>({Memory::in_sequence, false}).worlds), multinomial(3, 3));
 }
 
-/// Two threads on words of their own: every order is the same.
+/// Two threads on words of their own: all orders are equivalent.
 struct Apart {
   Apart() {
     for (Word* word : {&a, &b}) {
@@ -108,7 +109,7 @@ TEST(ExplorerTest, StoreBuffersDelayStoresUntilAFence) {
   EXPECT_EQ((outcomes_of<StoreBuffering<true>>({Memory::store_buffers})), strong);
 }
 
-/// What a thread writes first is seen first, if memory keeps the order.
+/// Message passing: what a thread writes first is seen first, if memory keeps the order.
 template <std::memory_order Store = relaxed, std::memory_order Load = relaxed>
 struct MessagePassing {
   MessagePassing() {
@@ -147,7 +148,7 @@ TEST(ExplorerTest, ViewsDelayStoresUntilAFence) {
   EXPECT_EQ(outcomes_of<StoreBuffering<true>>({Memory::views}), (std::set<int>{1, 2, 3}));
 }
 
-/// Store buffering, by an exchange and a load: x86 makes a fence of the exchange, ARM64 does not.
+/// Store buffering, by an exchange and a load: on x86 the exchange is a fence, on ARM64 it is not.
 template <std::memory_order Order>
 struct Exchanges {
   Exchanges() {
@@ -222,7 +223,7 @@ TEST(ExplorerTest, ViewsNeverGoBack) {
   EXPECT_EQ(outcomes_of<Coherence>({Memory::views, false}), (std::set<int>{0, 1, 2, 11, 12, 22}));
 }
 
-/// A spin lock, taken and left with these orders, around data that is not atomic.
+/// A spin lock, taken and released with these orders, around data that is not atomic.
 template <std::memory_order Take, std::memory_order Leave>
 struct Locking {
   Locking() {
@@ -280,7 +281,7 @@ TEST(ExplorerTest, LosesNothingByReduction) {
   EXPECT_LT(reduced, all / 10);
 }
 
-/// One waits for what the other never does.
+/// One thread waits for an event that the other never causes.
 struct Stuck {
   Stuck() {
     Explorer::current()->spawn([this] {
@@ -292,7 +293,7 @@ struct Stuck {
   void check() {}
   Word word;
 };
-/// One looks again and again, and the other does not come.
+/// One thread polls without end, and the other does not come.
 struct Endless {
   Endless() {
     Explorer::current()->spawn([this] {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ltask's protocols in every order of their steps: nothing is lost, nobody is left asleep, every order ends.
+// ltask's protocols in every order of their steps: nothing is lost, no thread is left asleep, every order ends.
+// The worlds run in the Explorer's threads.
 //
-// Who: ctest. Threads: the Explorer's.
-// Surprise: ltask's own sources run here, with std::atomic and the system calls replaced (stand_ins.hpp). Sleeps have
-//     no timeout: a lost wake-up that costs a second in production leaves a thread asleep for ever here. What is not
-//     ltask's is written anew, and says after whom.
+// ltask's own sources run here, with std::atomic and the system calls replaced (stand_ins.hpp). Sleeps have no timeout:
+// a lost wake-up that costs a second in production leaves a thread asleep for ever here. Code that is not ltask's is
+// written again here; its comment names the original ("after ...").
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -89,7 +89,7 @@ class ExploredPlatform final : public Platform {
     bool rung_ = false;
   };
 
-  std::map<const void*, std::vector<bool*>> parked_;  ///< who sleeps on a word
+  std::map<const void*, std::vector<bool*>> parked_;  ///< the sleepers of each word
 };
 
 // ---------------------------------------------------------------------------------------------- the submission lock
@@ -100,9 +100,9 @@ struct ExploredFences {
   static const void* self() { return Explorer::current()->self(); }
 };
 
-/// Every thread posts, the first `First` times, the others `Posts` times; who finds the lock free runs its post and
-/// those that were linked. With `PutsDown` at most one of those: then it puts the lock down, and polls at its end. Who
-/// posts meanwhile inherits it.
+/// Every thread posts, the first `First` times, the others `Posts` times. A thread that finds the lock free runs its
+/// own post and the linked ones. With `PutsDown` it runs at most one linked post, then puts the lock down, and polls at
+/// its end. A thread that posts meanwhile inherits the lock.
 template <int Threads, int Posts, int First = Posts, bool PutsDown = false>
 struct Submissions {
   using Lock = ltask::BasicSubmitLock<ExploredFences>;
@@ -122,7 +122,7 @@ struct Submissions {
     }
   }
   static int posts_of(int thread) { return thread == 0 ? First : Posts; }
-  /// True: it has put the lock down.
+  /// Posts once. Returns true if the thread has put the lock down.
   bool post(int thread, int number) {
     Post& mine = posts[thread][number];
     mine.thread = thread;
@@ -159,7 +159,7 @@ struct Submissions {
   Lock lock;
   Room room;
   Post posts[Threads][First > Posts ? First : Posts];
-  int next[Threads] = {};  // changed inside only
+  int next[Threads] = {};  // changed only by a thread inside the lock
 };
 
 TEST(SubmitLockInEveryOrder, RunsEveryPostOnceAndInOrder) {
@@ -173,8 +173,8 @@ TEST(SubmitLockInEveryOrder, PutDownItLosesNothing) {
   in_every_order<Submissions<3, 1, 1, true>>("put down, 3 threads, 1 post each");
 }
 
-/// The first thread has the bias when all begin; with `Tries`, one more comes only if the lock is free.
-/// AtMost: so often in a row gives the bias again.
+/// The first thread has the bias when all begin; with `Tries`, one more thread enters only if the lock is free. AtMost:
+/// after so many entries in a row, a thread is given the bias again.
 template <int Owners, int Others, int Posts, bool Tries, std::uint32_t AtMost = 1u << 16>
 struct BiasedSubmissions : Submissions<Others + 1, Posts, Owners> {
   using Base = Submissions<Others + 1, Posts, Owners>;
@@ -208,12 +208,12 @@ TEST(SubmitLockInEveryOrder, AnOwnerGivesWayAmongOthersAndMoreThanOnce) {
   in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another", a_few_old);
 }
 
-/// The words of requests, which the owner of the lock sets by plain stores, for others visit; after Engine::publish,
-/// Wait::attach (comm/api/wait.cpp) and WordVisit. Biased: the first thread is the owner when all begin; else it may
-/// come to be. Its last turn ends all requests. OwnToo: it waits for one of them itself.
+/// Words of requests, which the owner of the lock sets by plain stores while other threads visit. After
+/// Engine::publish, Wait::attach (comm/api/wait.cpp) and WordVisit. Biased: the first thread is the owner when all
+/// begin; else it may become the owner. Its last turn ends all requests. OwnToo: it also waits for one of them itself.
 template <bool Biased, int Turns, bool OwnToo, std::uint32_t AtMost = 1u << 16>
 struct Visits {
-  static constexpr int done = 1;  // and above: the names of who waits
+  static constexpr int done = 1;  // larger values: the names of waiters
   Visits() {
     lock.bias_after(1, AtMost);
     for (int i = 0; Biased && i < 2 && lock.try_enter(); ++i) lock.leave();
@@ -230,7 +230,7 @@ struct Visits {
       lock.leave();
     }
   }
-  /// Who fails twice gives up: there are orders enough in which nobody does.
+  /// Tries twice to enter, then gives up: there are orders enough in which no thread gives up.
   bool enter() {
     if (lock.try_enter()) return true;
     Explorer::current()->yield();
@@ -257,7 +257,7 @@ struct Visits {
     if (lock.taken()) Explorer::current()->fail("the lock stays taken");
   }
   ltask::BasicSubmitLock<ExploredFences> lock;
-  std::atomic<int> words[2];    // of requests that the first thread waits for, and the other
+  std::atomic<int> words[2];    // [0]: of a request that the first thread waits for; [1]: of the other thread's
   int woken = 0, attached = 0;  // no step is made while they change
   bool ended = false;
 };
@@ -271,8 +271,8 @@ TEST(SubmitLockInEveryOrder, WhoVisitsIsNotOverwrittenByAnOwner) {
 
 // --------------------------------------------------------------------------------------------------------- the gate
 
-/// Every thread wants something, and serves all who want if the gate is free; one comes only if it is free. After
-/// serve() and Engine::arm() in comm/core/progress.cpp.
+/// Every thread wants service, and serves all that want it if the gate is free. One more thread enters only if the gate
+/// is free. After serve() and Engine::arm() in comm/core/progress.cpp.
 template <int Threads>
 struct Turnstile {
   Turnstile() {
@@ -291,7 +291,7 @@ struct Turnstile {
       while (gate.leave()) serve();
     });
   }
-  /// Looks by a load, as DriverSlot::has_flush() does.
+  /// Serves all requests; checks each by a load first, as DriverSlot::has_flush() does.
   void serve() {
     room.enter();
     for (auto& one : wanted) {
@@ -305,7 +305,7 @@ struct Turnstile {
   ltask::Gate gate;
   Room room;
   std::atomic<int> wanted[Threads];
-  int served = 0;  // changed inside only
+  int served = 0;  // changed only by a thread inside the gate
 };
 
 TEST(GateInEveryOrder, ServesWhoIsTurnedAway) {
@@ -329,7 +329,7 @@ class Turns final : public ltask::Progress {
     if (!try_sleep(called)) sleeper.await_release(timeout_ns);
   }
   void wake() override { sleeper.wake(); }
-  /// After Engine::run_or_leave_tasks.
+  /// Submits a task, after Engine::run_or_leave_tasks.
   void submit(ltask::Task& task) {
     tasks.submit(task);
     if (tasks.has_work()) sleeper.wake();
@@ -361,7 +361,7 @@ struct Working {
   Counted task{ran};
 };
 
-/// The worker's sleep without the rest: two threads leave work.
+/// The worker's sleep without the rest: two threads submit work.
 struct Sleeping {
   Sleeping() {
     Explorer::current()->spawn([this] {
@@ -392,11 +392,11 @@ TEST(SleepInEveryOrder, AWorkerRunsWhatIsSubmittedAndStops) {
 
 // ------------------------------------------------------------------------------------------- a waiter's sleep
 
-/// A request as a waiter sees it: its word, with the waiter's name in it; after RequestWord and Engine::publish.
+/// A request as a waiter sees it: a word that holds the waiter's name; after RequestWord and Engine::publish.
 class Promise {
  public:
   bool done() const { return word_.load(std::memory_order_acquire) == kept; }
-  /// False: kept already.
+  /// Registers the parker. Returns false if the promise is kept already.
   bool attach(ltask::Parker& parker) {
     parker_ = &parker;
     int seen = 0;
@@ -436,8 +436,9 @@ struct Parking {
 };
 
 /// Two threads wait, each for its own message, without a worker: one polls for both, the other sleeps. A poll finds one
-/// message, `first` that of the first thread. After Wait::run in comm/api/wait.cpp; `leaves`: who polls goes to run a
-/// task after a message, and comes back. (With messages that come meanwhile there are too many orders.)
+/// message; `First` says whether the first one found is the first thread's. After Wait::run in comm/api/wait.cpp.
+/// `Leaves`: the polling thread leaves to run a task after a message, and comes back. (With messages that come
+/// meanwhile there are too many orders.)
 template <int First, bool Leaves>
 struct Waiting {
   Waiting() {
@@ -479,7 +480,7 @@ struct Waiting {
   void check() {}
   ExploredPlatform platform;
   comm::Waiters waiters;
-  int next = 0;  // message; only the holder of the token takes one
+  int next = 0;  // number of the next message; only the holder of the token takes one
   Room place;
   ltask::Parker parkers[2];
   Promise promises[2];
@@ -494,7 +495,8 @@ TEST(ParkerInEveryOrder, WakesForEachOfTwoPromisesWithALateSignalBetween) {
   in_every_order<Parking>("Parker, 1 waiter, 2 who keep promises");
 }
 
-/// A waiter sleeps where the worker would: on the drivers. After Wait::poll. Or a worker wants the place, too.
+/// A waiter sleeps where the worker would: on the drivers. After Wait::poll. With `WithWorker`, a worker wants that
+/// place, too.
 template <bool WithWorker>
 struct Polling {
   Polling() {
@@ -532,10 +534,10 @@ struct Polling {
   ltask::Worker worker{turns.platform, turns, {0, 0}};
   ltask::Parker parker;
   Promise promise;
-  bool over = false;  // the engine that the waiter slept on may be gone
+  bool over = false;  // the engine on which the waiter slept may have been destroyed
 };
 
-/// A helper waits for a summons; two leave work, and summon it if it waits. After Helper::park.
+/// A helper waits for a summons; two threads submit work, and summon the helper if it waits. After Helper::park.
 struct Summoning {
   Summoning() {
     Explorer::current()->spawn([this] {

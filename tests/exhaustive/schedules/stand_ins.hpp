@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What ltask's sources find under the names std::atomic, std::atomic_thread_fence and std::mutex in the program
-// exhaustive_schedules: the same operations, each a step of the Explorer. The compiler includes it before all else.
+// exhaustive_schedules: the same operations, each a step of the Explorer. The compiler includes this file before all
+// else.
 //
-// Who: exhaustive_schedules; nothing that is linked with the engine. Threads: fibers of one.
-// Surprise: no macro, and no change in ltask: inside namespace canele, `std` is canele::std, and what that does not
-//     replace is found in ::std.
+// For exhaustive_schedules only, which is not linked with the engine. Its threads are fibers of one. Neither a macro
+// nor a change in ltask is needed: inside namespace canele, `std` is canele::std, and a name that it does not replace
+// is found in ::std.
 #pragma once
 
-// All that the sources include, before the names below exist.
+// Everything that the sources include, before the names below exist.
 #include <atomic>
 #include <cassert>
 #include <cstdint>
@@ -28,7 +29,7 @@ namespace canele::std {
 
 using namespace ::std;  // NOLINT: that is its purpose
 
-/// The explorer that runs a world, or nullptr.
+/// Returns the explorer that runs a world, or nullptr.
 inline exhaustive::Explorer* explorer() { return exhaustive::Explorer::current(); }
 inline void before(const exhaustive::Access& access) {
   if (exhaustive::Explorer* const one = explorer()) one->step(access);
@@ -99,7 +100,7 @@ class atomic {
     return update(
         "fetch-and", [bits](T value) { return static_cast<T>(value & bits); }, order);
   }
-  /// What is in memory, without a step: for conditions, and for checks at the end.
+  /// Returns the value in memory, without a step: for conditions, and for checks at the end.
   T now() const noexcept { return value_; }
 
  private:

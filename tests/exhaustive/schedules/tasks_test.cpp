@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The task queue, and tasks that are cancelled and masked, in every order of their steps: each submission is called
-// for, and ends.
-//
-// Who: ctest. Threads: the Explorer's.
-// Surprise: see protocols_test.cpp.
+// for, and ends. The worlds run in the Explorer's threads. See protocols_test.cpp for the sources that run here.
 #include <gtest/gtest.h>
 
 #include "ltask/task.hpp"
@@ -14,7 +11,7 @@
 namespace canele::exhaustive {
 namespace {
 
-/// Two threads submit a task each and run what there is.
+/// Two threads submit a task each and run what is in the queue.
 struct Queueing {
   Queueing() {
     for (Counted* const task : {&first, &second}) {
@@ -35,7 +32,7 @@ struct Queueing {
   Counted first{ran}, second{ran};
 };
 
-/// One takes the first of two tasks, the other looks whether there is work.
+/// One thread takes the first of two tasks, the other checks whether there is work.
 struct Looking {
   Looking() {
     for (Counted* const task : {&first, &second}) tasks.submit(*task);
@@ -71,7 +68,7 @@ struct Patient : ltask::Task {
   }
 };
 
-/// One runs it, one cancels it, one masks it for a moment.
+/// One thread runs the task, one cancels it, one masks it for a moment.
 template <int Calls, bool Cancelled, bool Masked>
 struct Steering {
   Steering() {

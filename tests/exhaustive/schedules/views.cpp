@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages and views; see views.hpp. Who, threads: see there.
-// Surprise: a fence, a lock and a plain object have views, too; they have no messages.
+// Messages and views. A fence, a lock and a plain object have views, too, but no messages.
 #include "tests/exhaustive/schedules/views.hpp"
 
 #include <algorithm>
@@ -78,7 +77,7 @@ void Views::see(Thread& thread, const Location& location, Stamp stamp, std::memo
   if (acquires(order)) merge(thread.now, location.messages[stamp].view);
 }
 
-/// `continues`: as a read-modify-write, which is part of the release sequence that it has read of.
+/// Appends a message. `continues`: it belongs to a read-modify-write, and so to the release sequence that was read.
 void Views::append(Thread& thread, Location& location, std::uint64_t bits, std::memory_order order, bool continues) {
   const auto stamp = static_cast<Stamp>(location.messages.size());
   raise(thread.now, location.number, stamp);

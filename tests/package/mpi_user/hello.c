@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Says who it is, and that no GPU's memory may be sent. See package_test.py. */
+/* Prints its rank, and that no GPU's memory may be sent. See package_test.py. */
 #include <mpi-ext.h>
 #include <mpi.h>
 #include <stdio.h>

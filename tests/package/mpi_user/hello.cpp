@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Says who it is. See package_test.py.
+// Prints its rank. See package_test.py.
 #include <mpi.h>
 
 #include <iostream>

@@ -3,9 +3,8 @@
 // A driver outside the tree: ranks of one host, over unix sockets that keep packets apart. package_test.py builds it
 // against an installed Canelé, and runs the conformance kit and jobs over it.
 //
-// Who: the engine, as canele/driver.hpp says. Threads: the engine serialises.
-// Surprise: one socket for each direction, so that two ranks that connect at the same time need no agreement, and what
-//     was sent before close() can be read to its end.
+// The engine calls it as canele/driver.hpp says, and serialises the calls. There is one socket for each direction. So
+// two ranks that connect at the same time need no agreement, and data sent before close() can be read to its end.
 //
 //   A ── Hello, then what A sends ──▶ B    B believes the Hello's proof, or closes the socket;
 //     ◀─ what B sends, after a Hello ─     it calls A back: now both know each other.
@@ -38,15 +37,15 @@ struct Head {  ///< in front of packets and bulk
   enum Kind : std::uint64_t { packet = 1, bulk } kind;
   std::uint64_t key, offset;
 };
-struct Hello {  ///< who calls
+struct Hello {  ///< identifies the caller
   std::uint64_t job;
   Rank from, to;
   char name[longest_name];  ///< of the caller's listening socket, filled up with zeros
   std::uint64_t proof;
 };
 
-/// Of the receiver and what is said to it. Its name is drawn anew in every start: what was said to one process proves
-/// nothing to another.
+/// Returns a proof over the receiver's name and the Hello. The name is drawn anew in every start, so a proof for one
+/// process is of no use for another.
 std::uint64_t prove(std::span<const std::byte> secret, std::string_view receiver, const Hello& hello) {
   std::uint64_t text[(longest_name + offsetof(Hello, proof)) / 8] = {};
   std::memcpy(text, receiver.data(), receiver.size());
@@ -56,10 +55,10 @@ std::uint64_t prove(std::span<const std::byte> secret, std::string_view receiver
 
 class SeqPacket final : public Driver {
   struct Peer {
-    int out = -1, in = -1;  ///< both: it is up
+    int out = -1, in = -1;  ///< both are open when the peer is up
     bool gone = false, owes_ready = false;
-    bool ended = false;      ///< it has left; what it sent before may still be in `in`
-    std::vector<char> kept;  ///< the engine wants it later; nothing more is read until then
+    bool ended = false;      ///< it has left; data that it sent before may still be in `in`
+    std::vector<char> kept;  ///< deferred by the engine; nothing more is read until it takes this
   };
 
   Status open_impl(DriverContext& context, Address* address, std::string* reason) override {
@@ -116,7 +115,7 @@ class SeqPacket final : public Driver {
     return reported_;
   }
   int descriptor_impl() const override { return epoll_; }
-  /// What has not been read keeps epoll's descriptor readable; what was read and is kept does not.
+  /// Unread data keeps epoll's descriptor readable; data that was read and is kept does not.
   bool arm_impl(bool on) override { return !on || holding_.empty(); }
   void close_impl() override {
     for (Peer& peer : peers_) hang_up(peer);
@@ -130,10 +129,10 @@ class SeqPacket final : public Driver {
   static socklen_t fill(sockaddr_un& where, std::string_view name) {
     where = {};
     where.sun_family = AF_UNIX;
-    std::memcpy(where.sun_path + 1, name.data(), name.size());  // after a zero: a name that no file has
+    std::memcpy(where.sun_path + 1, name.data(), name.size());  // after a zero: an abstract name, which no file has
     return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   }
-  /// `who`: a rank, doubled; a stranger's descriptor, doubled, and one; or `listening`.
+  /// `who`: twice a rank; twice an unauthenticated connection's descriptor, plus one; or `listening`.
   void watch(int how, int fd, std::uint32_t what, std::uint64_t who) const {
     epoll_event event{what, {.u64 = who}};
     epoll_ctl(epoll_, how, fd, &event);
@@ -150,7 +149,7 @@ class SeqPacket final : public Driver {
     context_->events->failed(rank, lost, "seqpacket: rank " + std::to_string(rank) + " " + why);
   }
 
-  /// Begins the socket on which we send to `rank`, if there is none.
+  /// Opens the socket on which we send to `rank`, if there is none.
   Status call(Rank rank, std::string_view name) {
     Peer& peer = at(rank);
     if (peer.out >= 0) return Status::pending;
@@ -181,7 +180,7 @@ class SeqPacket final : public Driver {
     }
   }
   void read_hello(int fd) {
-    if (strangers_.count(fd) == 0) return;  // its Hello has been read since epoll told of it
+    if (strangers_.count(fd) == 0) return;  // its Hello has been read since epoll reported it
     Hello hello{};
     const ssize_t n = recv(fd, &hello, sizeof hello, MSG_TRUNC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -206,17 +205,17 @@ class SeqPacket final : public Driver {
 
   Status send(Rank rank, Head head, const iovec* pieces, int count, std::size_t size) {
     Peer& peer = at(rank);
-    if (peer.in < 0) return Status::failed;  // gone, or not up yet
+    if (peer.in < 0) return Status::failed;  // disconnected, or not up yet
     std::memcpy(outgoing_, &head, sizeof head);
     char* to = outgoing_ + sizeof head;
     for (int i = 0; i < count; to += pieces[i++].iov_len) std::memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
     if (::send(peer.out, outgoing_, sizeof head + size, MSG_NOSIGNAL) >= 0) return Status::ok;
-    peer.owes_ready = true;  // if the socket is broken failed() comes instead, after what the peer has sent
+    peer.owes_ready = true;  // if the socket is broken failed() comes instead, after the peer's data
     watch(EPOLL_CTL_MOD, peer.out, EPOLLIN | EPOLLOUT, tag(rank));
     return Status::full;
   }
 
-  /// One of the sockets of `rank` has news; nothing ever comes in on `out`.
+  /// Handles an event on one of the sockets of `rank`; no data ever arrives on `out`.
   void serve(Rank rank, std::uint32_t what, int most) {
     Peer& peer = at(rank);
     if (peer.gone) return;
@@ -274,8 +273,8 @@ class SeqPacket final : public Driver {
   int epoll_ = -1, listener_ = -1, reported_ = 0;
   std::string name_;
   std::vector<Peer> peers_;
-  std::set<int> strangers_;    ///< connections that have not said who they are
-  std::vector<Rank> holding_;  ///< peers with something kept
+  std::set<int> strangers_;    ///< connections that have not identified themselves
+  std::vector<Rank> holding_;  ///< peers with kept data
   alignas(16) char incoming_[sizeof(Head) + longest], outgoing_[sizeof(Head) + longest];
 };
 

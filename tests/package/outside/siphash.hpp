@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SipHash-2-4 (Aumasson, Bernstein 2012) of whole words, as a proof that somebody knows a key.
+// SipHash-2-4 (Aumasson, Bernstein 2012) of whole words, as a proof that the sender knows a key. A pure function: any
+// thread.
 //
-// Who: seqpacket.cpp. Threads: a pure function.
-// Surprise: Canelé has one of its own, but does not install it: a driver from outside has driver.hpp and nothing else.
+// Canelé has its own SipHash, but does not install it: a driver from outside has driver.hpp and nothing else.
 #pragma once
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 """canele-cholesky: right by every way; multicasts relieve the root; a damaged byte and a wrong grid are noticed.
 
 Usage: cholesky_test.py --driver NAME [unittest's options]
-Who: ctest. CANELE_TEST_BIN: where the programs are.
-Surprise: what a rank sends of its own is counted in bytes, not timed, so the test says the same on every machine.
+Run by ctest. CANELE_TEST_BIN: where the programs are. The data that a rank sends of its own is counted in bytes, not
+timed, so the result is the same on every machine.
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ def run(ranks, *options, **settings):
 
 class Cholesky(unittest.TestCase):
     def runs(self, ranks, *options):
-        """The report of each run, by way."""
+        """Returns the report of each run, by way."""
         result = run(ranks, "--json", *options)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         reports = [json.loads(line) for line in result.stdout.splitlines()]
@@ -45,8 +45,9 @@ class Cholesky(unittest.TestCase):
             self.assertEqual(list(reports), WAYS)
 
     def test_multicasts_relieve_the_root(self):
-        """In a row of four ranks most tiles of the factor go to the three others. How much they hand on depends on when
-        they ask for it: whoever asks late asks the root."""
+        """In a row of four ranks, most tiles of the factor go to the three others. How much these forward depends on
+        when the others ask: a rank that asks late asks the root.
+        """
         if DRIVER == "shm":
             self.skipTest("readers copy from the root's memory themselves: nobody hands on")
         reports = self.runs(4, "--n", "1536", "--nb", "96", "--grid", "1x4", "--way", "sends,chain,binomial")
@@ -61,7 +62,7 @@ class Cholesky(unittest.TestCase):
         self.assertGreater(bytes_of("chain", "wide_sends"), 50)
         self.assertLess(own("chain"), 0.8 * own("sends"))
         self.assertLess(own("binomial"), 0.9 * own("sends"))
-        for way in ("chain", "binomial"):  # nothing comes twice
+        for way in ("chain", "binomial"):  # nothing arrives twice
             self.assertEqual(bytes_of(way, "bytes_sent"), bytes_of("sends", "bytes_sent"))
 
     def test_a_damaged_byte_is_noticed(self):

@@ -3,12 +3,11 @@
 """canele-cholesky with one rank in each network name space, on links of limited rate: multicasts against single sends.
 
 Usage: limited.py [--ranks 4,8] [--rate 400] [--n 2400] [--nb 240] [--runs 5] [--ways sends,auto,...] [--check]
-Who: people; needs root, iproute2. CANELE_TEST_BIN: where the programs are.
-Surprise: the ranks stand in one row, so one rank has a whole column of tiles, and each of them goes to all others: its
-link is what everybody waits for. With --check, a multicast that is not 10 % faster than sends, or lets the rank send
-more than half as much of its own, is an error.
+By hand; needs root, iproute2. CANELE_TEST_BIN: where the programs are. The ranks form one row. So one rank has a whole
+column of tiles, each of which goes to all others, and every rank waits for its link. With --check, a multicast that is
+not 10 % faster than sends, or lets the rank send more than half as much of its own, is an error.
 
-The ways take turns within one job, so that what else the machine does falls on all of them alike.
+The ways alternate within one job, so that other load on the machine affects all of them alike.
 """
 import argparse
 import json
@@ -27,7 +26,7 @@ TIME_LIMIT = 600
 
 
 def run_job(network, ranks, options):
-    """The report of every run."""
+    """Returns the report of every run."""
     command = [*launcher(BIN / "canele-run", network.ranks, ranks),
                "-x", "CANELE_DRIVERS=tcp", str(BIN / "canele-cholesky"), "--grid", f"1x{ranks}", "--json",
                "--n", str(options.n), "--nb", str(options.nb), "--way", options.ways, "--runs", str(options.runs)]
@@ -37,13 +36,13 @@ def run_job(network, ranks, options):
 
 
 def own_bytes(report):
-    """Tiles of its own that a rank has sent, the mean over the ranks that have sent any."""
+    """Returns the number of its own tiles that a rank has sent: the mean over the ranks that have sent any."""
     own = [rank["bytes_sent"] - rank["bytes_forwarded"] for rank in report["ranks"]]
     return statistics.mean(own)
 
 
 def compare(ranks, options):
-    """Prints a table; the ways that do not keep what multicasts promise."""
+    """Prints a table; returns the ways that do not keep what multicasts promise."""
     network = Network(ranks)
     try:
         network.limit(options.rate)

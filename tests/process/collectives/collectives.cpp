@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A rank that does collectives drawn from a seed: every operation, every algorithm, up to 1 MiB or as many bytes as
-// the caller says, several at a time, in two groups, arriving when it likes and waiting in any order, some in the call
-// itself. Or until one rank is killed.
+// A rank that does collectives drawn from a seed: every operation, every algorithm, up to 1 MiB or as many bytes as the
+// caller says. Several run at a time, in two groups. The rank arrives at random times and waits in any order, for some
+// of them in the call itself. Or until one rank is killed.
 //
-// Who: collectives_test.py, under canele-run. Arguments: "run" SEED ROUNDS [LONGEST], or "death" SEED VICTIM.
-// Threads: the main thread; in "death" one more, which kills the process.
-// Surprise: all ranks draw the same collectives, each its own delays. Exit code 9: this rank saw something wrong.
+// Run by collectives_test.py, under canele-run. Arguments: "run" SEED ROUNDS [LONGEST], or "death" SEED VICTIM.
+// The main thread; in "death" one more, which kills the process. All ranks draw the same collectives, and each
+// its own delays. Exit code 9: this rank saw something wrong.
 #include <canele/collectives.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ void must(int code, const char* what) {
   if (code != CANELE_OK) wrong("%s: %s: %s", what, canele_error_string(code), canele_error_detail());
 }
 
-/// One collective under way.
+/// One collective in progress.
 struct Pending {
   Pending(const Case& what, int position) : side(what, position) {}
   Side side;
@@ -79,16 +79,16 @@ class Rank {
     return 0;
   }
 
-  /// Until there is an error: which must be the victim's death.
+  /// Runs collectives until there is an error, which must be the victim's death.
   int mourn(int victim) {
     begin_some();
-    end_some(victim);  // everybody is connected
+    end_some(victim);  // every rank is connected
     if (rank_ == victim) die_later();
     while (!lost_) {
       begin_some();
       end_some(victim);
     }
-    begin_some();  // what begins later ends, too
+    begin_some();  // later ones end, too
     end_some(victim);
     for (canele_group_t* group : groups_) must(canele_group_destroy(group), "destroy");
     const int code = canele_finalize(engine_);
@@ -128,7 +128,9 @@ class Rank {
       pending_.push_back(std::make_unique<Pending>(one, canele_group_rank(group)));
       Pending& next = *pending_.back();
       int code = next.side.start(group, &options, &next.request);
-      if (code == CANELE_EINVAL) code = next.side.start(group, nullptr, &next.request);  // it has no such algorithm
+      if (code == CANELE_EINVAL)
+        code = next.side.start(group, nullptr, &next.request);  // the operation has no such
+                                                                // algorithm
       must(code, "begin");
       ++done_;
     }
@@ -143,7 +145,7 @@ class Rank {
         if (!words.empty()) wrong("%s", words.c_str());
         continue;
       }
-      // Who dies before it has met this rank, or in the middle of that, is one that no driver reaches.
+      // A victim that dies before it has connected to this rank, or while it does, is a rank that no driver reaches.
       if ((code != CANELE_EPEER && code != CANELE_EDRIVER) || status.source != victim) {
         wrong("rank %d: %s, rank %d: %s", rank_, canele_error_string(code), status.source, canele_error_detail());
       }
@@ -152,7 +154,7 @@ class Rank {
     pending_.clear();
   }
 
-  /// Ranks arrive when they like.
+  /// Pauses at random, so that ranks arrive at different times.
   void pause() {
     if (own_() % 4 != 0) return;
     std::this_thread::sleep_for(std::chrono::microseconds(own_() % 500));

@@ -3,8 +3,8 @@
 """Collectives drawn from a seed among 2, 4, 5 and 8 processes; or one of them is killed, and all others are told.
 
 Usage: collectives_test.py --driver NAME [--death] [--times N] [--rounds N] [--first-seed S] [--longest BYTES]
-Who: ctest, some seeds per driver. CANELE_TEST_BIN: where the programs are.
-Surprise: the seed decides what is done, who dies and when, so a failure prints the command that runs it alone.
+Run by ctest, with some seeds per driver. CANELE_TEST_BIN: where the programs are. The seed decides the operations, the
+victim and the moment, so a failure prints the command that repeats it.
 """
 import argparse
 import os
@@ -20,7 +20,7 @@ WORKERS = ("auto", "none", "bound")
 
 
 def run_one(options, seed):
-    """"" and what was done, or what went wrong."""
+    """Returns "" and what was done, or what went wrong."""
     ranks = SIZES[seed % len(SIZES)]
     if options.death and ranks == 2:
         ranks = 3

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A multicast along a chain of three ranks, whose middle one dies after so many steps: the last one has the data all
-// the same, and the root is told who has not.
+// A multicast along a chain of three ranks, whose middle one dies after so many steps. The last rank receives the data
+// nevertheless, and the root is told which rank has not.
 //
-// Who: cut_test.py, under canele-run --keep-going. Arguments: the steps, bytes of the message.
-// Threads: the main thread; it makes all progress itself.
-// Surprise: a step of the middle rank is something that a call of canele_progress() did, so that the test can cut at
-//     each of them, or soon after it. Exit code 9: a rank saw something wrong; stderr says what.
+// Run by cut_test.py, under canele-run --keep-going. Arguments: the steps, bytes of the message. One thread, which
+// makes all progress itself.
+//
+// A step of the middle rank is anything that a call of canele_progress() did. So the test can cut at each step, or soon
+// after it. Exit code 9: a rank saw something wrong; stderr says what.
 #include <canele/canele.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ class Rank {
   }
 
  private:
-  /// Everybody is connected with everybody.
+  /// Connects every rank with every other.
   void meet() {
     for (int other = 0; other < ranks; ++other) {
       canele_request_t send{}, receive{};
@@ -91,7 +92,7 @@ class Rank {
     canele_request_t receive{}, end{};
     must(canele_irecv(session_, root, tile, CANELE_TAG_EXACT, data_.data(), data_.size(), &receive), "canele_irecv");
     must(canele_irecv(session_, last, done, CANELE_TAG_EXACT, nullptr, 0, &end), "canele_irecv");
-    bool over = false;  // canele_test() would make progress, and nobody count it
+    bool over = false;  // canele_test() would make progress that is not counted
     const auto ended = [](canele_request_t*, unsigned, void* flag) { *static_cast<bool*>(flag) = true; };
     must(canele_request_on_event(&end, CANELE_EVENT_FINALIZED, ended, &over), "canele_request_on_event");
     long taken = 0;

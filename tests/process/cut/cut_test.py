@@ -3,9 +3,8 @@
 """Three ranks in a chain; the middle one dies in mid-multicast, after 0, 1, 2, ... of its steps.
 
 Usage: cut_test.py --driver NAME [--setting NAME=VALUE] [--bytes N] [--steps N] [--fewest N]
-Who: ctest. CANELE_TEST_BIN: where the programs are.
-Surprise: how many steps there are differs from run to run, so a run may end before it is cut. If too few are cut, the
-test has tested nothing, and fails.
+Run by ctest. CANELE_TEST_BIN: where the programs are. The number of steps differs from run to run, so a run may end
+before it is cut. If too few are cut, the test has tested nothing, and fails.
 """
 import argparse
 import os
@@ -18,7 +17,7 @@ WRAPPER = pathlib.Path(__file__).resolve().parents[2] / "with-timeout"
 
 
 def run_cut(options, steps):
-    """Was it cut? Or None, and what went wrong."""
+    """Returns whether the run was cut, or None and what went wrong."""
     command = [str(BIN / "canele-run"), "--keep-going", "-n", "3", "-x", f"CANELE_DRIVERS={options.driver}",
                "-x", "CANELE_VERBOSE=0", *(word for setting in options.setting for word in ("-x", setting)),
                str(BIN / "process_cut"), str(steps), str(options.bytes)]

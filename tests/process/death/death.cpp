@@ -2,9 +2,9 @@
 //
 // A rank that exchanges messages of all sizes with all others until one of them is killed, and then with the survivors.
 //
-// Who: death_test.py, under canele-run --keep-going. Arguments: the rank that dies, a seed.
-// Surprise: a thread of the dying rank kills it, at a moment that the seed chooses, so that it may be in the middle of
-//     anything. Exit code 9: a survivor saw something wrong; stderr says what.
+// Run by death_test.py, under canele-run --keep-going. Arguments: the rank that dies, a seed. A thread of the dying
+// rank kills it, at a moment drawn from the seed, so it may be in the middle of anything. Exit code 9: a survivor saw
+// something wrong; stderr says what.
 #include <canele/canele.h>
 #include <dirent.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ int open_descriptors() {
   return count;
 }
 
-/// After a first engine: the process keeps its connection to the launcher until it exits.
+/// Counts descriptors after a first engine: the process keeps its connection to the launcher until it exits.
 int descriptors_between_engines() {
   canele_engine_t* engine = nullptr;
   must(canele_init(nullptr, &engine), "the first canele_init");
@@ -72,7 +72,7 @@ class Rank {
   }
 
   int run() {
-    round(0);  // everybody is connected
+    round(0);  // connects every rank
     if (rank_ == victim_) die_later();
     for (std::uint64_t number = 1; number < rounds; ++number) {
       if (rank_ == victim_ && number == last_moment) kill(getpid(), SIGKILL);
@@ -88,7 +88,7 @@ class Rank {
   }
 
  private:
-  /// All ranks draw the same sizes.
+  /// Exchanges one round. All ranks draw the same sizes.
   void round(std::uint64_t number) {
     std::vector<std::unique_ptr<Pair>> pairs(static_cast<std::size_t>(size_));
     const std::size_t size = sizes[random_() % std::size(sizes)];

@@ -3,8 +3,8 @@
 """Kills one rank of four in mid-traffic, again and again: the others name it, go on among themselves, leave nothing.
 
 Usage: death_test.py --driver NAME [--times N] [--first-seed S]
-Who: ctest, a few times per driver; tests/run.sh --soak, a hundred times. CANELE_TEST_BIN: where the programs are.
-Surprise: the seed decides who dies and when, so a failure prints the command that runs it alone.
+Run by ctest, a few times per driver, and by tests/run.sh --soak, a hundred times. CANELE_TEST_BIN: where the programs
+are. The seed decides the victim and the moment, so a failure prints the command that repeats it.
 """
 import argparse
 import os
@@ -16,12 +16,14 @@ import sys
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 WRAPPER = pathlib.Path(__file__).resolve().parents[2] / "with-timeout"
 RANKS = 4
-# What a driver needs where its hardware is not there; libpsm2's question for it is answered in the program.
+# What a driver needs where its hardware is missing; the program itself answers libpsm2's question for hardware.
 WITHOUT_HARDWARE = {"ofi": ["CANELE_OFI_PROVIDER=tcp;ofi_rxm"], "psm2": ["PSM2_DEVICES=self,shm"]}
 
 
 def left_behind(output):
-    """What is in /dev/shm under a process id of the ranks: in decimal, or as libpsm2 writes it (leftovers.hpp)."""
+    """Returns the files in /dev/shm named by a process id of the ranks: in decimal, or as libpsm2 writes it
+    (leftovers.hpp).
+    """
     pids = [int(line.split()[-1]) for line in output.splitlines() if line.startswith("process ")]
     names = [path.name for path in pathlib.Path("/dev/shm").iterdir()]
     ours = [re.compile(rf"(?<!\d){pid}(?!\d)|^psm2_shm\.{os.getuid()}{pid:08x}") for pid in pids]
@@ -29,7 +31,7 @@ def left_behind(output):
 
 
 def one_death(driver, seed):
-    """"" or what went wrong."""
+    """Returns "" or what went wrong."""
     victim = seed % RANKS
     needs = [setting for name in driver.split("+") for setting in WITHOUT_HARDWARE.get(name, [])]
     settings = [f"CANELE_DRIVERS={driver}", "CANELE_VERBOSE=0", *needs]

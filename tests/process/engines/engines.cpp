@@ -2,9 +2,10 @@
 //
 // Several engines in one process of a job: at once, or one after the other.
 //
-// Usage: process_engines native | mpi | mpi-first | threads | late | after-failure | loop CYCLES [KIB_PER_CYCLE] |
-// options | init Who: engines_test.py, settings_test.py. Threads: "threads" creates each engine in a thread of its own.
-// Surprise: exit code 3 is canele_init's refusal, with its words on stderr; 1 is what is wrong in the library.
+// Usage: process_engines native | mpi | mpi-first | threads | late | after-failure |
+//                        loop CYCLES [KIB_PER_CYCLE] | options | init
+// Run by engines_test.py, settings_test.py. "threads" creates each engine in a thread of its own. Exit code 3:
+// canele_init refused, with its words on stderr. Exit code 1: a fault of the library.
 #include <canele/canele.h>
 #include <mpi.h>
 
@@ -27,7 +28,7 @@ canele_engine_t* make(const canele_options_t* options = nullptr) {
   std::exit(refused);
 }
 
-/// Each rank sends its number on, round and round, until it is back. False: a call failed, or a wrong number came.
+/// Sends each rank's number from rank to rank until it is back. Returns false if a call failed, or a wrong number came.
 bool ring(canele_engine_t* engine, const char* label) {
   canele_session_t* session = nullptr;
   if (canele_session_open(engine, label, 0, &session) != CANELE_OK) return false;
@@ -53,7 +54,7 @@ bool end(canele_engine_t* engine) { return canele_finalize(engine) == CANELE_OK;
 
 bool two_native() {
   canele_engine_t *first = make(), *second = make();
-  // The labels are the same: a message that goes to the other engine would be found there.
+  // The labels are equal: a message that goes to the wrong engine would be found there.
   bool right = ring(first, "ring") && ring(second, "ring");
   right = end(first) && right;
   canele_engine_t* third = make();
@@ -76,7 +77,7 @@ bool beside_mpi(bool mpi_first) {
   return right;
 }
 
-/// Which engine a thread gets is left open: whichever it is, all ranks have it.
+/// Leaves open which of the two engines a thread gets: each of them exists on all ranks.
 bool by_threads() {
   bool right[2] = {};
   std::thread threads[2];
@@ -104,7 +105,7 @@ bool ended_late() {
   return ring(owner.engine, "ring");
 }
 
-/// Options that no program should give.
+/// Tries options that no program should give.
 bool refuses_options() {
   const char* const without_value[] = {"CANELE_VERBOSE"};
   const char* const none[] = {"CANELE_VERBOSE=1", nullptr};
@@ -144,7 +145,7 @@ long resident_kib() {
   return pages * 4;
 }
 
-/// Memory is looked at after a fifth of the cycles, and at the end.
+/// Makes and ends engines. Compares memory after a fifth of the cycles with memory at the end.
 bool loop(int cycles, double kib_per_cycle) {
   long early = 0;
   int rank = 0;

@@ -2,9 +2,10 @@
 """Several engines in a process, under one launcher: side by side, and one after the other.
 
 Usage: engines_test.py Run|Pmix|OpenMpi|Hydra|Alone [unittest's options]
-       CANELE_TEST_CYCLES: how many lives of an engine (25; 1000 in a soak, where memory must not grow)
-Who: ctest, one entry for each launcher; the programs' directory is in CANELE_TEST_BIN.
-Surprise: mpiexec.hydra lets no process join twice, so there the second cycle is to be refused in words.
+CANELE_TEST_CYCLES: how many engines are made and ended in a loop (25; 1000 in a soak, where memory must not grow).
+
+Run by ctest, one entry for each launcher; the programs' directory is in CANELE_TEST_BIN. mpiexec.hydra lets no process
+join twice, so there the second cycle must be refused in words.
 """
 import os
 import pathlib
@@ -23,7 +24,7 @@ TIME_LIMIT = 100 * max(1, CYCLES // 25)
 class Launcher(unittest.TestCase):
     prefix = []
     drivers = ("shm", "tcp")
-    kib_per_cycle = 2  # an engine that is not freed is 150
+    kib_per_cycle = 2  # KiB; an engine that is not freed takes 150
 
     def start(self, *words, ranks=2, code=0, **environment):
         command = [word.format(ranks=ranks) for word in self.prefix] + [PROGRAM, *words]
@@ -57,7 +58,7 @@ class SideBySide:
         self.check_side_by_side("threads")
 
     def test_workers(self):
-        """The launcher's answers to one engine may be heard by the worker of another one."""
+        """The launcher's answers to one engine may be received by the worker of another one."""
         for worker in ("none", "bound"):
             self.start("native", ranks=3, CANELE_WORKER=worker, CANELE_DRIVERS="tcp")
 
@@ -70,7 +71,7 @@ class OneAfterTheOther:
         self.check_loop()
 
     def test_after_a_failure(self):
-        """An engine that was never there does not count."""
+        """An engine that was never created does not count."""
         self.start("after-failure", ranks=3)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every setting with wrong values: canele_init answers with the right code, in one line that names variable, value and
-what is right; and a job says a warning once.
+"""Every setting with wrong values: canele_init returns the right code and one line that names variable, value and what
+is right; and a job prints a warning once.
 
 Usage: settings_test.py [unittest's options]
-Who: ctest, which names the programs' directory in CANELE_TEST_BIN and the tree in CANELE_TEST_SOURCE.
-Surprise: the settings come from docs/settings.md, so that one without wrong values here fails the test.
+Run by ctest, which names the programs' directory in CANELE_TEST_BIN and the tree in CANELE_TEST_SOURCE. The settings
+come from docs/settings.md, so that one without wrong values here fails the test.
 """
 import os
 import pathlib
@@ -62,7 +62,7 @@ WRONG = {
     "HANG_REPORT": NUMBER,
     "FAULT": ("flip-byte", "zzz:1"),
 }
-# Any text may be right; whether it is shows when a driver looks for it, or a warning says that it is not there.
+# Any text may be valid: whether it is shows when a driver looks for it, or when a warning says that it does not exist.
 FREE = {"DRIVER_PATH", "SAMPLES", "TCP_INTERFACE", "OFI_PROVIDER", "OFI_DOMAIN"}
 
 

@@ -2,10 +2,10 @@
 //
 // Two ranks, one of which hangs until the cause is removed; then the messages must be right.
 //
-// Who: hang_test.py, under canele-run -n 2. Argument: the cause; see the functions below.
-// Threads: one in each rank, and the library's worker if it is asked for.
-// Surprise: the cause goes only once the report is there: by the reporting rank itself, or by hang_test.py, which reads
-//     the report and wakes the stopped rank. Without a report the test runs into its limit.
+// Run by hang_test.py, under canele-run -n 2. Argument: the cause; see the functions below. One thread in each rank,
+// and the library's worker if it is asked for. The cause is removed only after the report: by the reporting rank
+// itself, or by hang_test.py, which reads the report and continues the stopped rank. Without a report the test runs
+// into its limit.
 #include <canele/canele.h>
 #include <unistd.h>
 
@@ -59,14 +59,14 @@ void receive(std::uint64_t tag, const std::vector<unsigned char>& expected) {
 
 void meet() { must(canele_barrier(session), "barrier"); }
 
-/// Until hang_test.py has read the other rank's report.
+/// Stops the process until hang_test.py has read the other rank's report.
 void stop() {
   std::printf("stopping %d\n", static_cast<int>(getpid()));
   std::fflush(stdout);
   raise(SIGSTOP);
 }
 
-/// The host's callback: prints the report, and removes the cause by a message; it may do all that does not block.
+/// The host's callback: prints the report, and removes the cause by a message. It may do anything that does not block.
 void on_report(canele_engine_t*, const char* report, void* go) {
   std::printf("callback: %s\n", report);
   std::fflush(stdout);

@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Provokes hangs, reads the reports, removes the causes, and looks whether the jobs then end well.
+"""Provokes hangs, reads the reports, removes the causes, and checks that the jobs then end well.
 
-Who: ctest. CANELE_TEST_BIN: where the programs are.
-Surprise: nothing here measures time. A stopped rank goes on when the report of the other one has been read; without
-a report the test runs into its time limit.
+Run by ctest. CANELE_TEST_BIN: where the programs are. No time is measured. A stopped rank is continued when the report
+of the other one has been read; without a report the test runs into its time limit.
 """
 import os
 import pathlib
@@ -48,7 +47,7 @@ class Job:
             os.kill(self.stopped, signal.SIGCONT)
 
     def row(self, pattern):
-        """The groups of the only line of the report that matches."""
+        """Returns the groups of the only line of the report that matches."""
         found = [match for line in self.report if (match := re.fullmatch(pattern, line))]
         return found[0].groups() if len(found) == 1 else None
 

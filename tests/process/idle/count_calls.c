@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Preloaded into a rank: counts the system calls that libcanele makes, by name, and adds them to the file
- * CANELE_TEST_CALLS at the end. In a rank's own time, while strace makes every call thirty times as slow.
+ * CANELE_TEST_CALLS at the end. A call costs hardly more time than usual, whereas strace makes it thirty times as slow.
  *
- * Who: system_calls.py, which looks whether all that the library calls is counted. Threads: any.
- * Surprise: the functions are declared here, and not by the system's headers: all take six words and give one.
+ * Used by system_calls.py, which checks that every function that the library calls is counted. Any thread. The
+ * functions are declared here, not by the system's headers: all take six words and return one.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 static int is_ours(const void *caller) {
-  static unsigned long base; /* of libcanele, once seen: an answer for a look at it */
+  static unsigned long base; /* base address of libcanele, kept once a call from it was seen */
   Dl_info about;
   if (dladdr(caller, &about) == 0 || about.dli_fname == NULL) return 0;
   if (base == 0 && strstr(about.dli_fname, "libcanele.so") != NULL) base = (unsigned long)about.dli_fbase;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Waits ten seconds in canele_wait, and tells how often each rank woke up meanwhile and how much CPU that cost.
+ * Waits ten seconds in canele_wait, and prints how often each rank woke up meanwhile and how much CPU time that cost.
  *
- * Used by tests/process/idle/CMakeLists.txt, under canele-run. What decides is the number of wake-ups. The limit on CPU
- * time finds a thread that polls: beside other work on the machine a wake-up costs several times as much.
+ * Used by tests/process/idle/CMakeLists.txt, under canele-run. The number of wake-ups decides. The limit on CPU time
+ * finds a thread that polls: beside other work on the machine a wake-up costs several times as much.
  */
 #include <canele/canele.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ struct cost {
   double wakes, seconds;
 };
 
-/* Of this process so far. */
+/* Returns the cost of this process so far. */
 static struct cost cost_now(void) {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -41,7 +41,7 @@ struct sender {
   int size;
 };
 
-/* The ten seconds, then a message to every rank. */
+/* Waits the ten seconds, then sends a message to every rank. */
 static void *send_after(void *argument) {
   struct sender *sender = argument;
   struct timespec left = {seconds, 0};

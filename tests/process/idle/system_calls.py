@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """System calls of a stream of small messages through shared memory, counted: none for a message.
 
-Who: ctest, which names canele-run and canele-perf; by hand: system_calls.py [--worker KIND] [--preload LIBRARY]
-CANELE_RUN CANELE_PERF. Without a library strace counts.
-Surprise: a run of few messages is subtracted from one of many, so that the start and the end do not count. There is a
-bound instead of zero, one call in MESSAGES_A_CALL messages and CALLS_A_SECOND: the driver looks at its sockets some
-thousand times a second, and who loses its core to others sleeps, which takes some calls, and a second may pass between
-few messages on a machine that is busy. Beside a worker strace is of no use: it makes every call so slow that the time
-for which a thread yields is over after a few; there count_calls.c counts, and yields do not count. Who has lost the
-core to something else for a millisecond (counter turns_lost) sleeps instead of yielding for up to a second: a wait, a
-doorbell and more for each message. So on a busy machine the count is taken anew, three times at most, and if it was
-busy each time the bound is that of threads that sleep. That none sleeps without a turn lost is unit_ltask's to show.
+Run by ctest, which names canele-run and canele-perf. By hand: system_calls.py [--worker KIND] [--preload LIBRARY]
+CANELE_RUN CANELE_PERF. Without a library strace counts. A run of few messages is subtracted from one of many, so that
+the start and the end do not count.
+
+The bound is not zero, but one call in MESSAGES_A_CALL messages plus CALLS_A_SECOND. The driver checks its sockets some
+thousand times a second. A thread that loses its core to others sleeps, which takes some calls, and on a busy machine a
+second may pass between few messages.
+
+Beside a worker strace is of no use. It makes every call so slow that the time for which a thread yields is over after a
+few calls. There count_calls.c counts, and yields do not count.
+
+A thread that has lost the core to other work for a millisecond (counter turns_lost) sleeps instead of yielding, for
+up to a second. That costs a wait, a doorbell and more for each message. So on a busy machine the count is repeated,
+three times at most. If the machine was busy each time, the bound is that of threads that sleep. unit_ltask shows that
+no thread sleeps without a lost turn.
 """
 import argparse
 import collections
@@ -23,8 +28,8 @@ import tempfile
 import time
 
 FEW, MESSAGES_A_CALL, CALLS_A_SECOND, ATTEMPTS = 20_000, 20, 10_000, 3
-CALLS_OF_A_SLEEP = 10  # at most: both ends, and who polls the sockets meanwhile
-TIME_LIMIT, ENOUGH_SECONDS = 1000, 30  # of a run; of all attempts
+CALLS_OF_A_SLEEP = 10  # at most: both ends, and the thread that polls the sockets meanwhile.
+TIME_LIMIT, ENOUGH_SECONDS = 1000, 30  # of a run; of all attempts.
 # Functions of the C library that enter the kernel, and may be called for a message.
 CALLS = set("""epoll_pwait epoll_pwait2 epoll_wait epoll_ctl read pread write pwrite readv writev preadv pwritev poll
     ppoll select pselect recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg process_vm_readv process_vm_writev
@@ -49,7 +54,7 @@ def carry_out(command):
 
 
 def count_by_strace(options, messages, place):
-    """Calls by name of both ranks and their threads, without those of the launcher."""
+    """Returns the calls by name of both ranks and their threads, without those of the launcher."""
     carry_out(command_of(options, messages, place, ["strace", "-f", "-qq", "-ff", "-o", f"{place}/calls"], []))
     calls = collections.Counter()
     for file in pathlib.Path(place).glob("calls*"):
@@ -59,7 +64,7 @@ def count_by_strace(options, messages, place):
 
 
 def count_by_library(options, messages, place):
-    """The same of what libcanele calls; yields aside."""
+    """Returns the calls by name that libcanele makes, without yields."""
     file = pathlib.Path(place) / "calls"
     carry_out(command_of(options, messages, place, [], [f"LD_PRELOAD={options.preload}", f"CANELE_TEST_CALLS={file}"]))
     calls = collections.Counter()
@@ -73,7 +78,7 @@ def count_by_library(options, messages, place):
 
 
 def uncounted(options):
-    """What the library may call and count_calls.c does not know."""
+    """Returns the functions that the library may call and count_calls.c does not know."""
     library = next(line.split()[2] for line in subprocess.run(["ldd", options.perf], stdout=subprocess.PIPE, text=True,
                                                               check=True).stdout.splitlines() if "libcanele.so" in line)
 
@@ -85,7 +90,7 @@ def uncounted(options):
 
 
 def strace_works():
-    """"" or why it does not."""
+    """Returns "" if strace may trace here, else the reason why not."""
     try:
         tried = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], stderr=subprocess.PIPE, text=True,
                                check=False)
@@ -95,13 +100,13 @@ def strace_works():
 
 
 def turns_lost(place):
-    """How often a thread of either rank lost its core."""
+    """Returns how often a thread of either rank lost its core."""
     return sum(json.loads((pathlib.Path(place) / f"counters-{rank}").read_text(encoding="utf-8"))["counters"]
                ["turns_lost"] for rank in range(2))
 
 
 def count(options):
-    """Whether the calls are within the bound; and whether within that of a busy machine; prints what was counted."""
+    """Prints the counts. Returns whether they are within the bound, and whether within that of a busy machine."""
     more = 200_000 if options.preload else 1_000_000  # a worker that shares its core is slow
     counted = []
     for messages in (FEW, FEW + more):
@@ -118,7 +123,8 @@ def count(options):
 
 
 def main():
-    """Exit code 1 if there are more calls than the bound allows, each time, and not for want of a core."""
+    """Exits with code 1 if each attempt makes more calls than the bound allows, and a lack of cores is not the reason.
+    """
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--worker", default="none")
     parser.add_argument("--preload", help="the library made of count_calls.c")

@@ -2,9 +2,8 @@
 """A rank that wants too much of canele-run's PMI-1 server; prints what it gets.
 
 Usage: greedy_rank.py values|line|questions
-Who: launchers_test.py, by canele-run --pmi1 -n 1.
-Surprise: with "questions" it reads no answer until it can ask no more: the server must then wait for it, and neither
-keep everything in memory nor lose anything.
+Run by launchers_test.py, under canele-run --pmi1 -n 1. With "questions" it reads no answer until it can ask no more.
+The server must then wait for it, and neither keep everything in memory nor lose anything.
 """
 import os
 import socket
@@ -32,7 +31,7 @@ class Server:
 
 
 def values(server):
-    """A value that is too long, and too many."""
+    """Puts a value that is too long, and too many values."""
     print(server.put("long", "x" * 1024)["msg"])
     count = 0
     while (answer := server.put(count, "x" * 1000))["rc"] == "0":
@@ -41,7 +40,7 @@ def values(server):
 
 
 def line(server):
-    """A line that does not end."""
+    """Sends a line that does not end."""
     try:
         server.socket.sendall(b"x" * 1000000)
         print("it took a line of a million characters" if server.answers.read(1) else "closed")

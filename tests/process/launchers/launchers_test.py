@@ -2,9 +2,9 @@
 """The launchers that start our ranks: mpiexec.hydra (PMI-1), canele-run (both), srun (PMIx) on a Slurm of our own.
 
 Usage: launchers_test.py Hydra|Pmi1|Pmix|Slurm|HydraCholesky|SlurmCholesky [unittest's options]
-Who: ctest, one entry for each of the first four; it names the programs' directory in CANELE_TEST_BIN. tests/run.sh,
-     stage launched, for StarPU's Cholesky. By hand: see README.md.
-Surprise: with-timeout, around all of this, fails the test if a process is left behind.
+Run by ctest, one entry for each of the first four; it names the programs' directory in CANELE_TEST_BIN. Run by
+tests/run.sh, stage launched, for StarPU's Cholesky. By hand: see README.md. with-timeout, around all of this, fails the
+test if a process is left behind.
 """
 import os
 import pathlib
@@ -114,7 +114,7 @@ class Hydra(EveryLauncher, ByHydra):
         self.assertNotEqual(done.code, 0, done.all)
 
     def test_abort(self):
-        self.start(4, RANK, "abort", "1", "7", code=7)  # hydra may throw away what was written just before
+        self.start(4, RANK, "abort", "1", "7", code=7)  # hydra may discard output written just before
 
     def test_exit_code(self):
         self.start(4, RANK, "exit-after", "-1", "5", code=5)
@@ -138,7 +138,7 @@ class Hydra(EveryLauncher, ByHydra):
 
 
 class Pmi1(EveryLauncher, Launcher):
-    """canele-run, which serves PMI-1: what it also does with PMIx, and what hydra does not tell."""
+    """canele-run, which serves PMI-1: what it also does with PMIx, and what hydra does not report."""
 
     protocol = "pmi1"
 
@@ -252,7 +252,7 @@ class BySlurm(Launcher):
 
 
 class Slurm(EveryLauncher, BySlurm):
-    """It starts once: all of these tests run in one."""
+    """Slurm starts once: all of these tests run in one."""
 
     def test_a_death_ends_the_job(self):
         done = self.start(4, RANK, "lose-one", "2", str(int(signal.SIGKILL)), code=None)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Preloaded into a rank: lets allocations fail that libcanele makes, or libstdc++ for it.
+ * Preloaded into a rank: makes allocations of libcanele, or of libstdc++ for it, fail.
  *
  * Environment: CANELE_TEST_FAIL_RANK (that rank only), CANELE_TEST_FAIL_FROM (the first that fails, counted from 1),
  *              CANELE_TEST_FAIL_COUNT (so many in a row), CANELE_TEST_FAIL_KIND (malloc, with all its relatives; mmap).
- * Who: memory_test.py. Threads: any.
- * Surprise: an allocation of the program itself never fails. Whose it is, the return address tells.
+ *
+ * Used by memory_test.py. Any thread. An allocation of the program itself never fails; the return address tells them
+ * apart.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,7 +19,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* What glibc calls its own; dlsym would allocate before it could answer. */
+/* glibc's own names; dlsym would allocate before it could answer. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);

@@ -2,9 +2,11 @@
  *
  * A small job of a bit of everything, which checks its data. Two ranks.
  *
- * Exit: 0 all was right; 12 a call or a request told of an error, which is printed, and the job is aborted; 99 wrong
- * data. Who: memory_test.py. Threads: the main one, and the library's. Surprise: both ranks send before they receive,
- * so that messages of all kinds are kept, too.
+ * Exit: 0 all was right; 12 a call or a request reported an error, which is printed, and the job is aborted; 99 wrong
+ * data.
+ *
+ * Run by memory_test.py. The main thread, and the library's. Both ranks send before they receive, so that messages of
+ * all kinds are also stored as unexpected.
  */
 #include <canele/canele.h>
 #include <canele/collectives.h>
@@ -143,7 +145,7 @@ int main(void) {
   reduce();
   expect(canele_session_close(session), "session_close");
   canele_engine_t *const last = engine;
-  engine = NULL; /* it is gone after the next call, whatever that tells */
+  engine = NULL; /* it does not exist after the next call, whatever that returns */
   expect(canele_finalize(last), "finalize");
   return 0;
 }

@@ -1,13 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each allocation of a small job fails: once, or with those that follow. What becomes of the job?
+"""Each allocation of a small job fails: once, or together with the next ones. What is the outcome of the job?
 
 Usage: memory_test.py --driver NAME --preload LIBRARY [--kind malloc|mmap] [--every N] [--row N] [--seed S]
-Who: ctest, every so many allocations from an offset that the seed tells; tests/run.sh --soak, each of them.
-Allowed: the job is right all the same, or a call tells of an error, which need not be CANELE_ENOMEM (a driver without
-memory is not used). A signal, a hang, wrong data or an end without a word is a failure of the test.
-Surprise: the number of allocations is not the same in each run, for ranks meet in other orders. The sweep ends where
-some jobs in a row have made fewer.
+
+Run by ctest, for every so many allocations from an offset drawn from the seed; by tests/run.sh --soak, for each.
+
+Two outcomes are allowed: the job is right nevertheless, or a call reports an error. That need not be CANELE_ENOMEM (a
+driver without memory is not used). A signal, a hang, wrong data or a silent end is a failure of the test.
+
+The number of allocations differs from run to run, because ranks meet in other orders. The sweep ends where some jobs in
+a row have made fewer.
 """
 import argparse
 import collections
@@ -24,7 +27,7 @@ ENOUGH = 6  # jobs in a row that end before the allocation that was to fail
 
 
 def run_job(options, first):
-    """What became of the job, and what it printed."""
+    """Returns the outcome of the job, and its output."""
     settings = {"LD_PRELOAD": options.preload, "CANELE_DRIVERS": options.driver, "CANELE_TEST_FAIL_RANK": "1",
                 "CANELE_TEST_FAIL_FROM": first, "CANELE_TEST_FAIL_COUNT": options.row,
                 "CANELE_TEST_FAIL_KIND": options.kind}

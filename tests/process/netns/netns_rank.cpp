@@ -3,15 +3,15 @@
 // A rank for the tests in network name spaces: exchanges checked messages with all others while the test harms the
 // network.
 //
-//   netns_rank exchange ROUNDS    everybody with everybody, so many times
-//   netns_rank until-stop         the same until rank 0 reads a line on its input; rank 0 prints each round
-//   netns_rank killed RANK        RANK kills itself while the others wait for it; a round without it
-//   netns_rank gone RANK          one round, "connected", then requests to and from RANK, which the test cuts off; a
-//                                 round without it
+//     netns_rank exchange ROUNDS    every rank with every other, so many times
+//     netns_rank until-stop         such exchanges until rank 0 reads a line on its input; rank 0 prints each round
+//     netns_rank killed RANK        RANK kills itself while the others wait for it; a round without it
+//     netns_rank gone RANK          one round, "connected", then requests to and from RANK, which the test cuts off;
+//                                   a round without it
 //
-// Who: netns_test.py, by canele-run --netns; launchers_test.py, by canele-run --pmi1.
-// Threads: one (and what CANELE_WORKER asks for).
-// Surprise: exit code 9 means that a message was wrong or a request ended as it must not; the text says which.
+// Run by netns_test.py, under canele-run --netns, and by launchers_test.py, under canele-run --pmi1. One thread, and
+// those that CANELE_WORKER asks for. Exit code 9 means that a message was wrong or a request ended as it must not; the
+// text says which.
 #include <canele/canele.h>
 #include <poll.h>
 
@@ -28,7 +28,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-// Around what drivers treat differently: nothing, inline, eager, rendezvous in several pieces.
+// Sizes that drivers treat differently: nothing, inline, eager, rendezvous in several pieces.
 constexpr std::size_t sizes[] = {8, 0, 1, 1000, 20'000, 300'000};
 constexpr std::uint64_t tag_of_cut = 1'000'000, tag_of_announced = 2'000'000;
 constexpr std::size_t long_message = 4'000'000;  // does not fit into the kernel's buffers: its end needs the peer
@@ -42,7 +42,7 @@ void check(int code, const char* call) {
   if (code != CANELE_OK) wrong(std::string(call) + ": " + canele_error_string(code) + ": " + canele_error_detail());
 }
 
-/// Different for each pair, round and size.
+/// Returns bytes that differ for each pair, round and size.
 Bytes pattern(int from, int to, std::uint64_t round, std::size_t size) {
   Bytes bytes(size);
   std::uint64_t state = (round * 64 + static_cast<std::uint64_t>(from)) * 64 + static_cast<std::uint64_t>(to) + size;
@@ -67,7 +67,7 @@ struct Exchange {
   bool receive = false;
 };
 
-/// All sizes to and from every rank but `without`. The first message of rank 0 begins with "is it the last round?".
+/// Exchanges all sizes with every rank but `without`. The first message of rank 0 begins with "is it the last round?".
 void play_round(Job& job, std::uint64_t round, int without) {
   std::deque<Exchange> all;  // requests must not move
   for (int peer = 0; peer < job.size; ++peer) {
@@ -140,7 +140,7 @@ void expect_loss(const Job& job, canele_request_t& request, const char* what, in
               static_cast<double>(canele_now(job.engine) - since) / 1e9);
 }
 
-/// The rank `odd` dies before anybody has talked to it. The others sleep in their receives by then.
+/// Rank `odd` dies before any rank has connected to it. The others sleep in their receives by then.
 int lose_killed(Job& job, int odd) {
   const std::uint64_t since = canele_now(job.engine);
   canele_request_t request = {};
@@ -153,15 +153,15 @@ int lose_killed(Job& job, int odd) {
   return 0;
 }
 
-/// What is lost between the odd rank and another one.
+/// The requests that are lost between the odd rank and another one.
 struct Pair {
   canele_request_t receive = {}, send = {}, announced = {};
   Bytes in = Bytes(8), out = Bytes(long_message), far = Bytes(long_message);
   int peer = 0;
 };
 
-/// Before the cut. The odd one sends no more then: its connections are idle, which is another way of finding the loss.
-/// What it has announced is fetched from it when it is gone.
+/// Starts the requests before the cut. The odd rank then sends no more: its connections are idle, which is another way
+/// to find the loss. What it has announced is fetched when it is gone.
 void begin_pair(const Job& job, Pair& pair, int odd) {
   check(
       canele_irecv(job.session, pair.peer, tag_of_cut, CANELE_TAG_EXACT, pair.in.data(), pair.in.size(), &pair.receive),
@@ -179,7 +179,7 @@ void begin_pair(const Job& job, Pair& pair, int odd) {
   check(canele_wait(&request, nullptr), "canele_wait");
 }
 
-/// Rank 0 was told of the cut, and tells the others; the odd one hears nothing any more.
+/// Rank 0, which was told of the cut, tells the others; the odd rank receives nothing any more.
 void spread_news(const Job& job, int odd) {
   std::uint64_t cut = 1;
   for (int peer = 0; peer < job.size; ++peer) {
@@ -195,7 +195,7 @@ void spread_news(const Job& job, int odd) {
   }
 }
 
-/// The rank `odd` loses everybody, the others lose it.
+/// Rank `odd` loses all others, and the others lose it.
 int lose(Job& job, int odd) {
   if (odd <= 0 || odd >= job.size) wrong("rank 0 hears of the cut: another one must be lost");
   play_round(job, 0, -1);
@@ -251,6 +251,6 @@ int main(int count, char** words) {
   check(canele_session_close(job.session), "canele_session_close");
   const int left = canele_finalize(job.engine);
   const bool all_here = std::strcmp(words[1], "gone") != 0 && std::strcmp(words[1], "killed") != 0;
-  if (all_here) check(left, "canele_finalize");  // without the lost rank it may say so
+  if (all_here) check(left, "canele_finalize");  // without the lost rank it may return an error
   return code;
 }

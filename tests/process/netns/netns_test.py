@@ -3,8 +3,8 @@
 gone.
 
 Usage: netns_test.py [--driver tcp] [--repeat N] [unittest's options, e.g. NetworkTest.test_link_down]
-Who: ctest; it names the programs' directory in CANELE_TEST_BIN. Needs root, iproute2 and iptables; else exit code 77.
-Surprise: ranks are told by canele-run to enter the name spaces of network.py, so each has an address of its own.
+Run by ctest; it names the programs' directory in CANELE_TEST_BIN. Needs root, iproute2 and iptables; else exit code
+77. canele-run tells the ranks to enter the name spaces of network.py, so each has an address of its own.
 """
 import argparse
 import os
@@ -25,7 +25,7 @@ RANKS = 4
 DOWN_SECONDS = 3.0
 TIME_LIMIT = 550
 SILENCE = 9  # seconds
-LOST_WITHIN = 25.0  # seconds: the silence, the look every sixth of it, and the rest for a busy machine
+LOST_WITHIN = 25.0  # seconds: the silence, the check every sixth of it, and the rest for a busy machine
 SKIPPED = 77
 OPTIONS = argparse.Namespace(driver="tcp", repeat=1)
 
@@ -34,7 +34,7 @@ class Ranks:
     """A job in the name spaces, whose lines of output are awaited."""
 
     def __init__(self, spaces, *order, ranks=RANKS, **environment):
-        command = ["setpriv", "--pdeathsig", "KILL",  # with us the job dies, too
+        command = ["setpriv", "--pdeathsig", "KILL",  # the job dies with this process
                    *launcher(RUN, spaces, ranks), RANK, *map(str, order)]
         variables = {"CANELE_OFI_PROVIDER": "tcp;ofi_rxm", **os.environ, "CANELE_DRIVERS": OPTIONS.driver,
                      "CANELE_TCP_SILENCE": str(SILENCE), "CANELE_OFI_SILENCE": str(SILENCE), **environment}
@@ -67,7 +67,7 @@ class Ranks:
         self.process.stdin.flush()
 
     def finish(self):
-        """The whole output of a job that must end well."""
+        """Returns the whole output of a job that must end well."""
         try:
             code = self.process.wait(TIME_LIMIT)
         except subprocess.TimeoutExpired:
@@ -108,7 +108,7 @@ class NetworkTest(unittest.TestCase):
         self.check_rounds(self.start("exchange", 20, CANELE_WORKER="bound").finish())
 
     def test_two_ranks_in_each(self):
-        """As every day: those in one name space reach each other by memory, the others over the bridge."""
+        """A common setup: ranks in one name space reach each other by memory, the others over the bridge."""
         drivers = "shm," + OPTIONS.driver
         self.check_rounds(self.start("exchange", 5, ranks=2 * RANKS, CANELE_DRIVERS=drivers).finish(), 2 * RANKS)
 
@@ -126,13 +126,13 @@ class NetworkTest(unittest.TestCase):
         self.check_rounds(done.stdout, 2)
 
     def test_loss(self):
-        """Two of a hundred packets."""
+        """Loses two of a hundred packets."""
         self.network.lose(0.02)
         self.check_rounds(self.start("exchange", 4).finish())
         self.assertGreater(self.network.lost_packets(), 0, "nothing was lost: that was no test")
 
     def test_link_down(self):
-        """For some seconds; then up again: nobody is declared dead, nothing is lost."""
+        """Takes a link down for some seconds, then up again: no rank is declared dead, nothing is lost."""
         job = self.start("until-stop")
         job.wait_for(r"^round \d+$", 3)
         self.network.set_link(2, "down")
@@ -146,7 +146,7 @@ class NetworkTest(unittest.TestCase):
 
 
 class GoneTest(unittest.TestCase):
-    """A name space that cannot be reached any more. Its own class: it lasts as long as a driver waits."""
+    """A name space that cannot be reached any more. In its own class, because it lasts as long as a driver waits."""
 
     def test_gone_for_good(self):
         network = Network()
@@ -172,7 +172,7 @@ class GoneTest(unittest.TestCase):
 
 
 def why_not():
-    """"" or why this cannot run here."""
+    """Returns "" or why this cannot run here."""
     if os.geteuid() != 0:
         return "only root may make network name spaces"
     missing = [name for name in ("ip", "iptables", "unshare", "nsenter", "setpriv") if shutil.which(name) is None]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Network name spaces on a bridge, one for each rank, for as long as a Network lives.
 
-Who: the tests and campaigns in this directory and tests/process/cholesky. Needs root, iproute2 and iptables.
-Surprise: the name spaces have no names: each lives as long as a process of ours that does nothing (`cat` on a pipe), so
-that even `kill -9` of this test leaves nothing behind. canele-run enters them by /proc/PID/ns/net.
+Used by the tests and campaigns in this directory and tests/process/cholesky. Needs root, iproute2 and iptables. The
+name spaces have no names: each lives as long as a process of ours that does nothing (`cat` on a pipe). So even
+`kill -9` of this test leaves nothing behind. canele-run enters them by /proc/PID/ns/net.
 
     rank name space 0        switch name space          rank name space 1
       eth0 10.77.0.1 ─────── port0 ─┐       ┌─ port1 ─────── eth0 10.77.0.2
@@ -16,7 +16,7 @@ import unittest
 
 
 class Space:
-    """A network name space, as long as this object."""
+    """A network name space, which lives as long as this object."""
 
     def __init__(self):
         self.holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE,
@@ -35,12 +35,13 @@ class Space:
 
 
 def launcher(run, spaces, ranks):
-    """The command that starts so many ranks in these name spaces; the program comes behind it. run: canele-run."""
+    """Returns the command that starts so many ranks in these name spaces; the program is to follow it. run: canele-run.
+    """
     return [str(run), "--netns", ",".join(space.path for space in spaces), "-n", str(ranks)]
 
 
 class Network:
-    """The picture above."""
+    """The network of the picture above."""
 
     def __init__(self, ranks=4):
         self.spaces = []
@@ -64,7 +65,7 @@ class Network:
         return self.spaces[-1]
 
     def lose(self, share):
-        """Every rank drops this share of what arrives."""
+        """Makes every rank drop this share of what arrives."""
         for space in self.ranks:
             space.run(f"iptables -A INPUT -i eth0 -m statistic --mode random --probability {share} -j DROP")
 
@@ -77,18 +78,18 @@ class Network:
         return total
 
     def received_packets(self):
-        """Of all ports of the switch."""
+        """Returns the counts of all ports of the switch."""
         text = subprocess.run(["nsenter", f"--net={self.switch.path}", "cat", "/proc/net/dev"], stdout=subprocess.PIPE,
                               text=True, check=True).stdout
         return sum(int(line.split()[2]) for line in text.splitlines() if line.strip().startswith("port"))
 
     def limit(self, megabits):
-        """Each rank sends at most so many Mbit/s; what it receives is what others may send."""
+        """Limits what each rank sends to so many Mbit/s; what it receives is limited by the senders."""
         for space in self.ranks:
             space.run(f"tc qdisc replace dev eth0 root tbf rate {megabits}mbit burst 128kb latency 200ms")
 
     def sent_bytes(self):
-        """By each rank over its link, so far."""
+        """Returns the bytes that each rank has sent over its link so far."""
         sent = []
         for space in self.ranks:
             text = subprocess.run(["nsenter", f"--net={space.path}", "cat", "/proc/net/dev"], stdout=subprocess.PIPE,
@@ -101,7 +102,7 @@ class Network:
         self.switch.run(f"ip link set port{rank} {state}")
 
     def cut(self, rank):
-        """No carrier lost, no error: what is sent there is never heard of again."""
+        """Cuts a rank off, without loss of carrier and without error: data sent there vanishes."""
         self.switch.run(f"ip link set port{rank} nomaster")
 
     def close(self):

@@ -4,13 +4,12 @@
 chooses near the best one?
 
 Usage: shapes.py [--ranks 4,8] [--rate 400] [--sizes 8,64k,1M,4M] [--batches 5] [--check]
-Who: people; needs root, iproute2. CANELE_TEST_BIN: where the programs are.
-Surprise: the links are measured first (canele-perf sample), as a user of such a network would: else the choice knows
-only the bandwidth that the driver declares. The name spaces share one clock and two cores, so that a time may be taken
-at one rank and ended at another.
-With --check a choice that is not within 10 % of the best shape at 90 % of the points is an error.
+By hand; needs root, iproute2. CANELE_TEST_BIN: where the programs are. The links are measured first (canele-perf
+sample), as a user of such a network would do. Otherwise the choice knows only the bandwidth that the driver
+declares. The name spaces share one clock and two cores, so that a measurement may start at one rank and end at
+another. With --check, a choice that is not within 10 % of the best shape at 90 % of the points is an error.
 
-The shapes take turns within one job, so that what else the machine does falls on all of them alike.
+The shapes alternate within one job, so that other load on the machine affects all of them alike.
 """
 import argparse
 import json
@@ -30,7 +29,7 @@ TIME_LIMIT = 600
 
 
 def run_in(network, ranks, samples, *arguments):
-    """canele-perf, one rank in each name space; what it prints."""
+    """Runs canele-perf, one rank in each name space; returns its output."""
     command = [*launcher(BIN / "canele-run", network.ranks[:ranks], ranks), "-x", "CANELE_DRIVERS=tcp",
                "-x", f"CANELE_SAMPLES={samples}", str(BIN / "canele-perf"), *arguments]
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,
@@ -38,7 +37,7 @@ def run_in(network, ranks, samples, *arguments):
 
 
 def run_job(ranks, options):
-    """A report for each size."""
+    """Returns a report for each size."""
     network = Network(ranks)
     try:
         network.limit(options.rate)
@@ -52,7 +51,7 @@ def run_job(ranks, options):
 
 
 def show(report):
-    """Prints a line; the choice, to the best shape."""
+    """Prints a line; returns the ratio of the choice to the best shape."""
     times = {way: statistics.median(samples) for way, samples in report["samples"].items()}
     ratio = times[CHOICE] / min(times[shape] for shape in SHAPES)
     columns = "".join(f"{times[way]:>11.0f}" for way in [CHOICE, *SHAPES])

@@ -3,9 +3,9 @@
  * A large message over TCP while both applications stay away from the library: with a worker it arrives, without one it
  * does not.
  *
- * Who: tests/process/overlap/CMakeLists.txt, two ranks. Arguments: moves or stays, and a file name to signal with.
- * Surprise: "moves" measures no time: if it does not, its time limit fails it. "stays" looks for a while whether data
- * comes that cannot: nobody makes progress.
+ * Run by tests/process/overlap/CMakeLists.txt, two ranks. Arguments: moves or stays, and a file name to signal with.
+ * "moves" measures no time: if the data does not arrive, the time limit fails the test. "stays" checks for a while that
+ * no data comes: none can, because no thread makes progress.
  */
 #include <canele/canele.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@ static double now_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* Rank 1: the data comes while nobody calls the library, or does not. It looks at memory that a worker writes, which no
- * program should do, and TSan would say so. */
+/* Rank 1: the data comes while no thread calls the library, or does not. This function reads memory that a worker
+ * writes, which no program should do, and which TSan would report. */
 __attribute__((noinline, no_sanitize("thread"))) static void look(const uint64_t *data, uint64_t seed, int moves) {
   const volatile uint64_t *last = &data[words - 1];
   const double begin = now_ms();

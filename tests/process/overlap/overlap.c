@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A large message through shared memory while one end computes, that is: calls nothing of the library until the data
+ * A large message through shared memory while one end computes, that is, calls nothing of the library until the data
  * has moved. The other end, which waits, must have moved it.
  *
- * Who: tests/process/overlap/CMakeLists.txt, two ranks without workers. Argument: a file name to signal with.
- * Surprise: it measures no time. If the waiting end cannot do it alone the test hangs, and its time limit fails it.
+ * Run by tests/process/overlap/CMakeLists.txt, two ranks without workers. Argument: a file name to signal with. No time
+ * is measured. If the waiting end cannot do it alone the test hangs, and its time limit fails it.
  */
 #include <canele/canele.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static void compare(const uint64_t *data, uint64_t seed) {
   }
 }
 
-/* The receiver computes: it looks at its memory until the data is there. */
+/* The receiver computes: it checks its memory until the data is there. */
 static void receiver_computes(canele_session_t *session, int rank, uint64_t *data, uint64_t seed) {
   canele_request_t request = {0};
   if (rank == 1) {
@@ -48,7 +48,7 @@ static void receiver_computes(canele_session_t *session, int rank, uint64_t *dat
   check(canele_barrier(session), "barrier");
 }
 
-/* The sender computes: it looks for a file that the receiver makes when it has the data. */
+/* The sender computes: it checks for a file that the receiver makes when it has the data. */
 static void sender_computes(canele_session_t *session, int rank, uint64_t *data, uint64_t seed, const char *file) {
   canele_request_t request = {0};
   if (rank == 1) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Preloaded into a rank: the library's sleeps have no limit any more, so that a wake-up that is lost is a hang and not
- * a delay. Limits below CANELE_TEST_ENDLESS_US stay: they are part of how the library works.
+ * Preloaded into a rank: removes the limits of the library's sleeps, so that a lost wake-up is a hang and not a delay.
+ * Limits below CANELE_TEST_ENDLESS_US stay: they are part of how the library works.
  *
- * Who: parking_test.py. Threads: any.
- * Surprise: only what libcanele asks for is changed; others in the process (the launcher's library) keep their timers.
+ * Used by parking_test.py. Any thread. Only sleeps of libcanele are changed; other code in the process (the launcher's
+ * library) keeps its timers.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,7 +18,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* How many sleeps have lost their limit: process_parking looks whether there were any. */
+/* How many sleeps have lost their limit: process_parking checks whether there were any. */
 EXPORTED unsigned long canele_test_endless_sleeps;
 
 static int is_ours(const void *caller) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Threads that go to sleep and are woken, again and again: each exchanges messages with its partner in the next rank,
+// Threads that go to sleep and are woken, again and again. Each exchanges messages with its partner in the next rank,
 // and pauses between them as long as it takes the other one to spin, to yield, or to sleep.
 //
-// Who: parking_test.py, under canele-run, two ranks. Arguments: seed, threads, rounds.
-// Threads: as many as asked for, in each rank.
-// Surprise: nothing here measures time. A wake-up that is lost is a hang, as long as sleeps have no limit: endless.c
-//     sees to that.
+// Run by parking_test.py, under canele-run, two ranks. Arguments: seed, threads, rounds. As many threads as asked for,
+// in each rank. No time is measured. A lost wake-up is a hang, as long as sleeps have no limit, for which endless.c
+// provides.
 #include <canele/canele.h>
 #include <dlfcn.h>
 #include <sched.h>
@@ -23,7 +22,7 @@
 
 namespace {
 
-constexpr std::size_t short_length = 8, long_length = 100'000;  // at once, and by rendezvous
+constexpr std::size_t short_length = 8, long_length = 100'000;  // bytes: eager, and by rendezvous
 constexpr std::uint64_t extra_tag = 1u << 20;
 
 canele_session_t* session = nullptr;
@@ -41,7 +40,7 @@ using Dice = std::mt19937_64;
 
 std::uint64_t below(Dice& dice, std::uint64_t limit) { return dice() % limit; }
 
-/// Nothing, some computation, a sleep, or the core for somebody else.
+/// Does nothing, computes, sleeps, or yields the core.
 void pause(Dice& dice) {
   const std::uint64_t kind = below(dice, 100);
   if (kind < 40) return;
@@ -74,7 +73,7 @@ class Exchange {
   void run(std::uint64_t rounds) {
     std::vector<unsigned char> data(long_length);
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      if (i % 256 == 255) counter(canele_session_engine(session), "messages_sent");  // while others are at work
+      if (i % 256 == 255) counter(canele_session_engine(session), "messages_sent");  // while other threads are at work
       const std::size_t length = below(lengths_, 50) == 0 ? long_length : short_length;
       if ((i % 2 == 0) == (rank == 0)) {
         pause(pauses_);
@@ -141,7 +140,7 @@ class Exchange {
   Dice lengths_, pauses_;
 };
 
-/// With endless.c preloaded: sleeps without a limit, so far.
+/// Returns the number of sleeps without a limit so far, with endless.c preloaded.
 std::uint64_t endless_sleeps() {
   const void* const count = dlsym(RTLD_DEFAULT, "canele_test_endless_sleeps");
   return count == nullptr ? 0 : *static_cast<const unsigned long*>(count);

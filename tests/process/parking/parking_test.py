@@ -3,9 +3,9 @@
 """Threads sleep and are woken while the machine is hard to them: no wake-up may be lost, no byte wrong.
 
 Usage: parking_test.py --driver NAME --worker KIND [--rounds N] [--seed S] [--parks N]
-Who: ctest, one seed for each driver and kind of worker; tests/run.sh --soak, ten million parks.
-Surprise: sleeps have no limit here (endless.c), so a lost wake-up is a hang, and the time limit shows the stacks.
-Under a sanitizer they keep theirs: its runtime wants to be loaded first.
+Run by ctest, one seed for each driver and kind of worker; by tests/run.sh --soak, ten million parks. Sleeps have no
+limit here (endless.c), so a lost wake-up is a hang, and the time limit shows the stacks. Under a sanitizer they keep
+their limits: its runtime must be loaded first.
 """
 import argparse
 import os
@@ -19,12 +19,12 @@ import disturb  # noqa: E402  (tests/process/disturb.py)
 
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 LINE = re.compile(r"rank \d: (\d+) messages, (\d+) parks, (\d+) without a limit$", re.MULTILINE)
-# Where a helper looks now and then, its naps end by themselves; beside a worker, nothing does.
+# A helper polls now and then, so its naps end by themselves; beside a worker, nothing ends by itself.
 ENDLESS_US = {"none": 1000, "bound": 1000}
 
 
 def run_seed(options, seed):
-    """Messages and parks; exits if anything is wrong."""
+    """Returns messages and parks; exits if anything is wrong."""
     threads = 1 + seed % 4
     settings = [f"CANELE_DRIVERS={options.driver}", f"CANELE_WORKER={options.worker}"]
     if options.preload:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Programs under test. See launched.hpp.
+// Programs under test.
 #include "launched.hpp"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Looks again until it holds or the limit is reached.
+/// Checks again until the condition holds or the limit is reached.
 bool eventually(const std::function<bool()>& holds) {
   const Clock::time_point end = Clock::now() + limit;
   while (!holds()) {
@@ -149,7 +149,7 @@ std::vector<pid_t> Launched::marked_processes() const {
 
 std::vector<std::string> Launched::traces_now() const {
   std::vector<std::string> found;
-  std::error_code error;  // a directory that vanishes meanwhile ends the walk: the next look sees what is left
+  std::error_code error;  // a directory that vanishes meanwhile ends the walk: the next check sees what is left
   for (fs::recursive_directory_iterator file(directory_ / "tmp", error), end; file != end; file.increment(error)) {
     if (file->path().filename().string().starts_with("tsan.")) continue;  // of a rank killed while TSan starts
     found.push_back("file " + file->path().string());

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Launched: a program started for a test, with its output in files, and the traces that it must not leave.
+// Launched: a program started for a test, with its output in files, and the traces that it must not leave. One thread.
 //
-// Who: launcher_test.cpp. Threads: one.
-// Surprise: every process below carries a mark in its environment, so that one left behind is found wherever it went.
+// Every process of the program carries a mark in its environment, so that one left behind is found wherever it went.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +13,7 @@
 
 namespace canele::test {
 
-/// How a program ended, and what it wrote.
+/// How a program ended, and its output.
 struct Result {
   int code = -1;    ///< exit code; -1 if a signal ended it
   int signal = 0;   ///< that signal
@@ -32,13 +31,14 @@ class Launched {
 
   void write_input(const std::string& text) const;
   void close_input();
-  /// Waits until the output holds `text` so many times. false: not within the limit.
+  /// Waits until the output holds `text` so many times. Returns false if it does not within the limit.
   bool wait_for(const std::string& text, int times) const;
   void send(int signal) const;
   /// Waits for the end. A test fails if it does not come.
   Result finish();
 
-  /// What is left of it: "process 12 (sleep)", "file /tmp/...". Waits for it to go away, within a limit.
+  /// Returns the traces that are left: "process 12 (sleep)", "file /tmp/...". Waits for them to go away, within a
+  /// limit.
   std::string traces() const;
   std::string output() const;
 
@@ -56,7 +56,7 @@ class Launched {
 Result run(const std::vector<std::string>& command, const std::vector<std::string>& variables = {},
            const std::string& input = "");
 
-/// Whether there is such a program in PATH.
+/// Returns whether there is such a program in PATH.
 bool installed(const std::string& program);
 
 int count(const std::string& text, const std::string& part);

@@ -2,7 +2,7 @@
 //
 // canele-run with real processes: codes, signals, output, failures, and that nothing is left behind.
 //
-// Threads: one. Surprise: every run() also checks that no process and no temporary file has outlived the job.
+// One thread. Every run() also checks that no process and no temporary file has outlived the job.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ Words with(Words words, const Words& more) {
   return words;
 }
 
-/// canele-run with options, then the test's rank program with its orders.
+/// Runs canele-run with options, then the test's rank program with its orders.
 Result ranks(const Words& options, const Words& orders) {
   return run(with(with({launcher}, options), with({rank_program}, orders)));
 }
@@ -38,10 +38,10 @@ Result shell(const Words& options, const std::string& script, const std::string&
   return run(with(with({launcher}, options), {"sh", "-c", script}), {}, input);
 }
 
-/// For scripts that must know their rank, by either server.
+/// The rank of a script, under either server.
 const std::string this_rank = "${PMI_RANK:-$PMIX_RANK}";
 
-/// Whether the launcher says `what` of a rank: "canele-run: rank 2 (pid 1234) " and then that.
+/// Returns whether the launcher says `what` of a rank: "canele-run: rank 2 (pid 1234) ", followed by `what`.
 bool says(const std::string& text, int rank, const std::string& what) {
   const std::string begin = "canele-run: rank " + std::to_string(rank) + " (pid ";
   const std::size_t at = text.find(begin);
@@ -78,7 +78,7 @@ TEST(Exchange, OneFourAndSixtyFourRanks) {
   for (const int size : {1, 4, 16}) exchange({"--pmix"}, "pmix", size);
 }
 
-/// A rank that is a script joins once for each program; nothing of the first life may be found in the second.
+/// A rank that is a script joins once for each program; nothing of the first program may be found in the second.
 TEST(Exchange, OneProgramAfterTheOther) {
   const std::string twice =
       rank_program + " exchange && " + rank_program + " early-get && " + rank_program + " exchange";
@@ -163,7 +163,7 @@ TEST(ExitCode, OneRankFailsBeforeJoining) {
 }
 
 TEST(ExitCode, OneRankFailsAlone) {
-  // The others would go on for long: the grace time ends them.
+  // The others would run for long: the grace time ends them.
   const Result result = shell({"-n", "3", "--grace", "0.2"}, "[ " + this_rank + " = 1 ] && exit 5; sleep 1000");
   EXPECT_EQ(result.code, 5);
   EXPECT_TRUE(says(result.err, 1, "exited with code 5")) << result.err;
@@ -227,7 +227,7 @@ TEST(Failure, KeepGoingTellsTheOthers) {
   EXPECT_EQ(count(told.err, "canele-run:"), 1) << told.err;
   const Result fence = ranks({"-n", "4", "--keep-going"}, {"lose-in-fence", "1"});
   EXPECT_EQ(fence.code, 137);
-  // Which comes first: the launcher's report, libpmix's loss of the connection, or the others' call?
+  // Three events race: the launcher's report, libpmix's loss of the connection, and the others' call.
   EXPECT_EQ(count(fence.out, "fence: rank 1 has died\n") + count(fence.out, "; rank 1 is missing") +
                 count(fence.out, "fence: rank 1 was left out\n"),
             3)
@@ -235,7 +235,7 @@ TEST(Failure, KeepGoingTellsTheOthers) {
 }
 
 TEST(Failure, StubbornRanksAreKilled) {
-  // Rank 1 fails only once rank 0 no longer hears SIGTERM.
+  // Rank 1 fails only after rank 0 has begun to ignore SIGTERM.
   const std::string script = "if [ " + this_rank +
                              " = 0 ]; then trap '' TERM; : >$TMPDIR/deaf; while :; do sleep 0.1; done; fi;"
                              "while [ ! -e $TMPDIR/deaf ]; do sleep 0.01; done; rm $TMPDIR/deaf; kill -6 $$";

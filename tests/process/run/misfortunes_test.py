@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What can happen to a job of canele-run, one misfortune after the other, with the real launcher and real ranks.
 
-Usage: misfortunes_test.py [-v] [name ...]     (no name: all; -v: also what was written)
-Who: ctest, process_misfortunes; CANELE_TEST_BIN names the directory of the programs. Prints a table.
-Threads: a few misfortunes at a time, each a job of its own.
-Surprise: every process of a case carries its token, in its environment or in its arguments, so that one left behind is
-          found wherever it went. A case waits for a line of output or for an end, never for a time to pass.
+Usage: misfortunes_test.py [-v] [name ...]     (no name: all; -v: also the output of each)
+Run by ctest, process_misfortunes; CANELE_TEST_BIN names the directory of the programs. Prints a table. A few
+misfortunes run at a time, each a job of its own.
+
+Every process of a case carries the case's token, in its environment or in its arguments, so that one left behind is
+found wherever it went. A case waits for a line of output or for an end, never for a time to pass.
 """
 import array
 import concurrent.futures
@@ -38,7 +39,7 @@ class Failed(Exception):
 
 
 class Case:
-    """One job in a directory of its own. Made for the case's function, which starts it and says what must be seen."""
+    """One job in a directory of its own. The case's function starts the job and says what must be seen."""
 
     def __init__(self):
         self.token = "misfortune-" + uuid.uuid4().hex
@@ -49,7 +50,7 @@ class Case:
         self.process = None
 
     def start(self, *command, source=subprocess.DEVNULL, out=None, err=None, **more):
-        """Standard output and error go to files, unless given."""
+        """Starts a command. Standard output and error go to files, unless given."""
         with open(self.place / "out", "ab") as own_out, open(self.place / "err", "ab") as own_err:
             self.process = subprocess.Popen(command, stdin=source, stdout=own_out if out is None else out,
                                             stderr=own_err if err is None else err, env=self.environment, **more)
@@ -83,7 +84,7 @@ class Case:
         return self.end(*(codes if isinstance(codes, tuple) else (codes,)))
 
     def marked(self, mark=None):
-        """Processes with the token, oldest first."""
+        """Returns the processes with the token, oldest first."""
         found = []
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():
@@ -99,7 +100,7 @@ class Case:
         return sorted(found)
 
     def children(self, name):
-        """Processes of the job with this name."""
+        """Returns the processes of the job with this name."""
         found = []
         for pid in self.marked():
             try:
@@ -125,7 +126,7 @@ class Case:
 
 
 def full_pipe():
-    """A pipe without any room. Returns (reader, writer)."""
+    """Makes a full pipe. Returns (reader, writer)."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
     os.set_blocking(writer, False)
@@ -142,7 +143,9 @@ CASES = []
 
 
 def misfortune(what, said=None, needs=None):
-    """`said`: what standard error must show. `needs`: a command that must work here (as root), else it is skipped."""
+    """Adds a case. `said`: what standard error must show. `needs`: a command that must work here (as root), else the
+    case is skipped.
+    """
     def add(function):
         CASES.append((what, said, needs, function))
         return function
@@ -497,14 +500,14 @@ def no_port(case):
         if inodes & {row[9] for row in rows}:
             raise Failed(f"a socket of {table} is open")
     names = [line.split() for line in pathlib.Path("/proc/net/unix").read_text(encoding="ascii").splitlines()[1:]]
-    if any(row[6] in inodes for row in names if len(row) > 7):  # an eighth column: it has a name
+    if any(row[6] in inodes for row in names if len(row) > 7):  # an eighth column: the socket has a name
         raise Failed("a socket with a name is open")
     case.process.terminate()
     return case.end(143)
 
 
 def attempt(entry):
-    """(what, outcome, exit code, what was said, all that was written)"""
+    """Runs one case. Returns (what, outcome, exit code, what was said, all output)."""
     what, said, needs, function = entry
     if needs and subprocess.run(needs, shell=True, capture_output=True, check=False).returncode != 0:
         return what, "skipped", "", f"needs '{needs}'", ""

@@ -2,8 +2,8 @@
 //
 // A rank for the tests of canele-run and of the bootstrap: joins the job and does what its first argument says.
 //
-// Who: launcher_test.cpp starts it under canele-run and mpirun.openmpi, ../launchers under mpiexec.hydra and srun.
-// Threads: the bootstrap's. Surprise: exit code 9 means "the bootstrap did not behave"; the text on stderr says how.
+// Started by launcher_test.cpp under canele-run and mpirun.openmpi, by ../launchers under mpiexec.hydra and srun.
+// Its threads are the bootstrap's. Exit code 9 means that the bootstrap did not behave; the text on stderr says how.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ Blob blob_of(const std::string& text) {
 
 std::string text_of(const Blob& blob) { return {reinterpret_cast<const char*>(blob.data()), blob.size()}; }
 
-/// A value that another thread brings.
+/// A value that another thread delivers.
 template <typename Value>
 class Mailbox {
  public:
@@ -80,7 +80,7 @@ struct Answer {
   std::string text;
 };
 
-/// Starts a get; the answer comes into the mailbox.
+/// Starts a get; the answer arrives in the mailbox.
 std::shared_ptr<Mailbox<Answer>> ask(Bootstrap& job, int rank, const std::string& key, std::uint64_t timeout) {
   auto box = std::make_shared<Mailbox<Answer>>();
   job.get(rank, key, timeout, [box](bool ok, Blob blob, const std::string& why) {
@@ -103,7 +103,7 @@ void must(bool ok, const std::string& why) {
   if (!ok) misbehaved(why);
 }
 
-/// Everybody's blob reaches everybody: the own one, a longer one than a socket buffer takes at once, the empty one.
+/// Gives every rank's blob to every rank: its own, one longer than a socket buffer takes at once, and an empty one.
 int exchange(Bootstrap& job) {
   std::string why;
   const std::string longer(60'000, static_cast<char>('a' + job.rank() % 26));
@@ -127,7 +127,7 @@ int exchange(Bootstrap& job) {
   return 0;
 }
 
-/// A get before the key is put, and one of a key that never comes while others of the same rank are asked for.
+/// Gets a key before it is put, and one that never comes while other keys of its rank are requested.
 int early_get(Bootstrap& job) {
   std::string why;
   if (job.rank() == 0) {
@@ -169,7 +169,7 @@ int lose_one(Bootstrap& job, int odd, int signal) {
   return 0;
 }
 
-/// Rank `odd` dies while the others wait for it in a fence, or are about to: then libpmix may leave it out.
+/// Rank `odd` dies while the others wait for it in a fence, or are about to; libpmix may then leave it out.
 int lose_in_fence(Bootstrap& job, int odd) {
   Mailbox<int> told;
   std::string why;
@@ -182,11 +182,11 @@ int lose_in_fence(Bootstrap& job, int odd) {
   return 0;
 }
 
-/// Rank `odd` never comes to the fence.
+/// Rank `odd` never enters the fence.
 int late_for_fence(Bootstrap& job, int odd) {
   std::string why;
   if (job.rank() == odd) {
-    // Stays a while: whether it still lives when the others give up makes no difference to what they are told.
+    // Stays for 8 seconds: whether this rank still lives when the others give up does not change what they are told.
     must(!ask(job, (odd + 1) % job.size(), "never", 8 * second)->wait(job).ok, "a key that nobody put was found");
   } else {
     must(!job.commit_and_fence(10 * second, &why), "a fence without rank " + std::to_string(odd) + " succeeded");
@@ -197,7 +197,7 @@ int late_for_fence(Bootstrap& job, int odd) {
   return 0;
 }
 
-/// Whether glibc has registered this thread for restartable sequences.
+/// Prints whether glibc has registered this thread for restartable sequences.
 int tell_sequences() {
   const auto* size = static_cast<const unsigned*>(dlsym(RTLD_DEFAULT, "__rseq_size"));
   std::puts(size == nullptr ? "too old" : *size != 0 ? "registered" : "not registered");
@@ -220,7 +220,7 @@ int launched_rank() {
   return rank == nullptr ? 0 : std::atoi(rank);
 }
 
-/// What needs no bootstrap, or decides before joining. -1: go on.
+/// Does what needs no bootstrap, or decides before joining. Returns -1 to continue.
 int before_joining(const std::string& what, char** arguments) {
   if (what == "lines") return print_lines(launched_rank(), number(arguments, 0));
   if (what == "sequences") return tell_sequences();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What ranks that share processing units get as GLIBC_TUNABLES, without processes.
-//
-// Threads: one. Surprise: that glibc heeds it is tested with real ranks, in launcher_test.cpp.
+// What ranks that share processing units get as GLIBC_TUNABLES, without processes. One thread. launcher_test.cpp tests
+// with real ranks that glibc heeds it.
 #include "apps/run/tunables.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The rules of ending a job, one by one, without processes.
-//
-// Threads: one. Surprise: statuses are made as waitpid() makes them: the code shifted by 8, or the signal.
+// The rules of ending a job, one by one, without processes. One thread. Statuses are made as waitpid() makes them: the
+// code shifted by 8, or the signal.
 #include "apps/run/verdict.hpp"
 
 #include <gtest/gtest.h>

@@ -3,9 +3,8 @@
  * Sessions with fresh labels are opened, used and closed, one at a time, far more often than there are numbers: none
  * fails, and memory stays where it was. Ranks that lag find their messages.
  *
- * Who: ctest, under canele-run: process_strangers_churn [TIMES]. By hand: a million.
- * Threads: one a rank.
- * Surprise: memory is that of the heap (mallinfo2), after the first hundredth: a leak of a few bytes for each shows.
+ * Run by ctest, under canele-run: process_strangers_churn [TIMES]. By hand: a million. One thread in each rank. Memory
+ * is that of the heap (mallinfo2), after the first hundredth: a leak of a few bytes in each session shows.
  */
 #include <canele/canele.h>
 #include <malloc.h>

@@ -3,9 +3,8 @@
  * Communicators are made and freed, one alive at a time, more often than there are numbers of sessions: none fails, and
  * memory stays where it was.
  *
- * Who: ctest, under canele-run: process_strangers_churn_mpi [TIMES]. By hand: a million.
- * Threads: one a rank.
- * Surprise: memory is that of the heap (mallinfo2), after the first hundredth.
+ * Run by ctest, under canele-run: process_strangers_churn_mpi [TIMES]. By hand: a million. One thread in each rank.
+ * Memory is that of the heap (mallinfo2), after the first hundredth.
  */
 #include <malloc.h>
 #include <mpi.h>

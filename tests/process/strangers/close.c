@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Rank 1 lets go of messages that it never received; every send of rank 0 must end, with an error if it was waited for,
- * and canele_finalize of both must return.
+ * Rank 1 discards messages that it never received. Every send of rank 0 must end, with an error if the send was waited
+ * for, and canele_finalize of both must return.
  *
- * Who: ctest, under canele-run with 2 ranks: process_strangers_close HOW. By hand: the same.
- * Threads: one a rank.
- * Surprise: HOW "finalize" closes nothing: it is canele_finalize that lets go. "closed" closes before anything comes,
- *     and never opens again. "held" takes a message by a matched probe, and gives it no buffer.
+ * Run by ctest or by hand, under canele-run with 2 ranks: process_strangers_close HOW. One thread in each rank.
+ *
+ * HOW "finalize" closes nothing: canele_finalize discards the messages. "closed" closes before any message comes, and
+ * never opens again. "held" takes a message by a matched probe, and gives it no buffer.
  */
 #include <canele/canele.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void expect_ends(canele_request_t *requests) {
   must(strstr(canele_error_detail(), "rank") != NULL, "the words name nobody");
 }
 
-/* More than rank 1 has memory for: all end, the last ones only when rank 1 is finalized. */
+/* Sends more than rank 1 has memory for: all sends end, the last ones only when rank 1 is finalized. */
 static void withhold(canele_session_t *session, canele_request_t *requests) {
   for (int i = 0; i < WITHHELD; ++i) {
     must(canele_isend(session, 1, 50, bytes, 1000, &requests[i]) == CANELE_OK, "isend");
@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
       int found = 0;
       must(canele_improbe(session, 0, 1, CANELE_TAG_EXACT, &found, &probed, NULL) == CANELE_OK && found, "improbe");
     }
-    /* Messages to itself that it waits for are requests of the session: it could not be closed. */
+    /* Waited-for messages to the own rank are requests of the session: it could not be closed. */
   }
   must(canele_barrier(control) == CANELE_OK, "barrier");
   if (me == 1 && close_late) {

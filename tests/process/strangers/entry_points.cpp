@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every function of the C API, called by what may not call it (the child of a fork), and with what it may not be given.
+// Every function of the C API, called where it is not allowed (in the child of a fork), and with arguments that are not
+// allowed.
 //
-// Who: entry_points_test.py, which compares --list with the symbols of the library: a new function needs an answer
-// here. Threads: the main thread; the library's own. Surprise: a function is listed once, with usual arguments. What is
-// wrong is made of them by their types: NULL for
-//     each pointer that is not marked as optional, extremes for each number that is marked as any.
+// Run by entry_points_test.py, which compares --list with the symbols of the library: a new function needs an answer
+// here. The main thread, and the library's own. A function is listed once, with usual arguments. Wrong ones are made of
+// them by their types: NULL for each pointer that is not marked as optional, extremes for each number that is marked as
+// any.
 //
-//   --list            the functions
-//   --misuse          each function in a process of its own, one wrong argument at a time: no signal, CANELE_EINVAL for
-//                     what can never be right
-//   --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
+//    --list            the functions
+//    --misuse          each function in a process of its own, one wrong argument at a time: no signal, CANELE_EINVAL
+//                      for what can never be right
+//    --fork            2 ranks: the child of rank 0 calls each function, then the ranks exchange messages
 #include <canele/collectives.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,12 +32,12 @@ namespace {
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
 
-/// May be NULL.
+/// An argument that may be NULL.
 template <class T>
 struct Optional {
   T usual;
 };
-/// As it is: anything else would block, or be read beyond its end.
+/// An argument that stays as it is: any other value would block, or be read beyond its end.
 template <class T>
 struct Kept {
   T usual;
@@ -46,11 +47,11 @@ template <class T>
 struct Any {
   T usual;
 };
-/// Bytes: more than memory can be is CANELE_EINVAL.
+/// A length in bytes: a length larger than memory is CANELE_EINVAL.
 struct Length {
   std::size_t usual;
 };
-/// A zeroed object of the caller's, another one each time.
+/// A zeroed object of the caller's, a new one for each call.
 template <class T>
 struct Fresh {};
 
@@ -73,7 +74,7 @@ T value(const Any<T>& any) {
 std::size_t value(const Length& length) { return length.usual; }
 template <class T>
 T* value(const Fresh<T>&) {
-  return static_cast<T*>(std::calloc(1, sizeof(T)));  // never given back: it may be in use until this process ends
+  return static_cast<T*>(std::calloc(1, sizeof(T)));  // never freed: it may be in use until this process ends
 }
 
 template <class T>
@@ -102,7 +103,7 @@ struct Entry {
   std::string name;
   InChild in_child;
   std::function<long()> usual;
-  std::function<int()> misuse;  ///< how many things were wrong
+  std::function<int()> misuse;  ///< returns the number of wrong answers
 };
 
 int complain(const std::string& name, const std::string& what, long answer) {
@@ -179,7 +180,7 @@ struct World {
   canele_session_t* session = nullptr;
   canele_group_t* group = nullptr;
   int peer = 0;
-  canele_request_t pending{}, held{}, ended{};  ///< receives: without message, late with its message, done
+  canele_request_t pending{}, held{}, ended{};  ///< receives: without message; unbound, with its message; done
   canele_task_t task{};
   canele_operator_t sum{};
   char bytes[64] = {};
@@ -366,8 +367,8 @@ void must(int code, const char* what) {
   std::_Exit(9);
 }
 
-/// An engine, and the objects that the calls are given: a late receive that holds a message from this rank, a receive
-/// of nothing.
+/// Makes an engine, and the objects that the calls are given: an unbound receive that holds a message from this rank,
+/// and a receive that gets no message.
 void begin_world() {
   must(canele_init(nullptr, &world.engine), "canele_init");
   must(canele_session_open(world.engine, "entry points", CANELE_ORDER_PER_TAG, &world.session), "session_open");
@@ -418,7 +419,7 @@ int misuse_all() {
   return wrong == 0 ? 0 : 1;
 }
 
-/// In the child. The one that ends it is last.
+/// Calls all functions in the child. The one that ends the process is last.
 int call_all_in_child() {
   alarm(60);
   int wrong = 0;
@@ -462,7 +463,7 @@ int fork_in_job() {
     canele_request_t receive{}, send{};
     char in[8], out[8] = "parent";
     must(canele_irecv(world.session, 1, 78, CANELE_TAG_EXACT, in, sizeof in, &receive), "irecv");
-    must(canele_isend(world.session, 1, 78, out, sizeof out, &send), "isend");  // under way while the child lives
+    must(canele_isend(world.session, 1, 78, out, sizeof out, &send), "isend");  // in progress while the child lives
     const pid_t pid = fork();
     if (pid == 0) std::_Exit(call_all_in_child());
     int how = 0;

@@ -4,8 +4,8 @@
 
 Usage: entry_points_test.py LIBRARY PROGRAM [MARKER]
 
-Who: ctest. Surprise: a new function fails here until entry_points.cpp says what it answers in the child of a fork. With
-MARKER only symbols that begin with it count.
+Run by ctest. A new function fails here until entry_points.cpp gives its answer in the child of a fork. With MARKER only
+symbols that begin with it count.
 """
 import subprocess
 import sys

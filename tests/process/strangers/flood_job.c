@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Three ranks: 0 and 1 exchange messages, which are checked; rank 2 meets rank 0 only after `late` milliseconds.
+ * Three ranks: 0 and 1 exchange messages, which are checked; rank 2 connects to rank 0 only after `late` milliseconds.
  *
- * Arguments: messages, late. Exit 0: all was right.
- * Who: flood_test.py, under a flood of strangers. Threads: one. Surprise: none.
+ * Arguments: messages, late. Exit 0: all was right. Run by flood_test.py, under a flood of unauthenticated connections.
+ * One thread.
  */
 #include <canele/canele.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Floods the doors of three ranks with connections that do not know the secret: the job ends right, whatever they do.
+"""Floods the listeners of three ranks with connections that do not know the secret: the job ends right nevertheless.
 
 Usage: flood_test.py DRIVER (tcp, shm) MODE (close, hold, hello) [--descriptors N]
-Who: ctest. CANELE_TEST_BIN: where the programs are. How much strangers may cost is counted by
-    tests/unit/drivers/strangers_test.cpp; here is no clock but the time limit.
-Surprise: a late rank meets another one for the first time in mid-flood.
+Run by ctest. CANELE_TEST_BIN: where the programs are. tests/unit/drivers/strangers_test.cpp counts how much such
+connections may cost; there is no clock here but the time limit. A late rank connects to another one for the first time
+in mid-flood.
 """
 import argparse
 import collections
@@ -23,7 +23,9 @@ HELLO = b"ELNC\x01\x00\x01\x00" + bytes(24)  # drivers/net/handshake.cpp: magic,
 
 
 def sockets_of(launcher):
-    """Inodes of the sockets of the launcher's descendants. What the launcher listens on is not for this test."""
+    """Returns the inodes of the sockets of the launcher's descendants. The launcher's own listeners are not for this
+    test.
+    """
     found, own, todo = set(), set(), [launcher]
     while todo:
         one = todo.pop()
@@ -40,7 +42,7 @@ def sockets_of(launcher):
 
 
 def doors(driver, pid):
-    """Where the ranks listen."""
+    """Returns the addresses at which the ranks listen."""
     own = sockets_of(pid)
     if driver == "tcp":
         rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]

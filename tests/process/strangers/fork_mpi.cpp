@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The child of an MPI process calls MPI: each function answers MPI_ERR_OTHER, a fatal error ends the child only, and
-// the parent's messages come as if there were no child.
+// The child of an MPI process calls MPI: each function returns MPI_ERR_OTHER, a fatal error ends the child only, and
+// the parent's messages arrive as if there were no child.
 //
-// Who: ctest, under canele-run with 2 ranks.
-// Threads: the main thread; the library's own.
-// Surprise: the child's pending requests are those of its parent, which completes them afterwards.
+// Run by ctest, under canele-run with 2 ranks. The main thread, and the library's own. The child's pending requests are
+// those of its parent, which completes them afterwards.
 #include <mpi.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,7 +74,7 @@ void the_rest() {
   REFUSED(MPI_Init(nullptr, nullptr));
 }
 
-/// How the child of rank 0 ended; fatal: with MPI's own error handler.
+/// Returns how the child of rank 0 ended; fatal: with MPI's own error handler.
 int run_child(MPI_Request* pending, bool fatal) {
   std::fflush(stdout);
   const pid_t pid = fork();

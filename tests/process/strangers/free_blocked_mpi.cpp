@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A communicator is freed while another thread is blocked in MPI_Recv, MPI_Probe or MPI_Ssend on it, as MPI allows. The
-// call ends as if nothing had been freed; others are made and freed meanwhile, so that its memory would be used again.
+// call ends as if nothing had been freed. Other communicators are made and freed meanwhile, so that its memory would be
+// used again.
 //
-// Who: ctest, under canele-run with 2 ranks: process_strangers_free_blocked_mpi.
-// Threads: two a rank.
-// Surprise: ranks of the communicator are in reverse order, so that a status that was filled from other memory shows.
-//     That a thread is blocked is read from the system: its state is "sleeping".
+// Run by ctest, under canele-run with 2 ranks: process_strangers_free_blocked_mpi. Two threads in each rank. Ranks of
+// the communicator are in reverse order, so that a status filled from other memory shows. The state of a thread in the
+// system, "sleeping", tells that it is blocked.
 #include <mpi.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -46,7 +46,7 @@ void make_and_free_others() {
   }
 }
 
-/// Of rank 0: blocks in the call until rank 1, who is 0 there, has done its part.
+/// For rank 0: blocks in the call until rank 1, which has rank 0 in `comm`, has done its part.
 void block_in(Call call, MPI_Comm comm) {
   int words[4] = {0, 0, 0, 0};
   MPI_Status status;
@@ -89,7 +89,7 @@ void try_one(Call call) {
     });
     while (thread == 0) sched_yield();
     while (call != Call::probe && state_of(thread) != 'S') sched_yield();
-    MPI_Barrier(MPI_COMM_WORLD);  // MPI_Probe never sleeps: by now it has begun, or the message is there before it
+    MPI_Barrier(MPI_COMM_WORLD);  // MPI_Probe never sleeps: by now it has begun, or the message comes before it
     if (call != Call::probe) MPI_Comm_free(&comm);
     make_and_free_others();
     MPI_Send(&go, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);

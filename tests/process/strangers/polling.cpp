@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Threads that exchange messages with their partners in the other rank, and find out by one way of polling when they
+// Threads that exchange messages with their partners in the other rank, and find out by one way of polling when these
 // have ended: FORM THREADS BYTES ROUNDS. Rank 0 prints the processor time that its threads have used, in microseconds.
 //
-// Who: polling_test.py, for two ranks. Threads: THREADS in each rank.
-// Surprise: what counts is processor time, not time: on a machine with other work it tells who wastes turns.
+// Run by polling_test.py, with two ranks. THREADS threads in each rank. The measure is processor time, not elapsed
+// time: on a machine with other work it tells which threads waste their turns.
 #include <canele/canele.h>
 #include <mpi.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ namespace {
 canele_engine_t* engine;
 canele_session_t* session;
 
-/// One exchange of a thread: both of its requests, to be completed.
+/// One exchange of a thread: both of its requests, which are to be completed.
 struct Pair {
   canele_request_t of[2] = {};
 };
@@ -68,7 +68,7 @@ void exchange(void (*complete)(Pair&), std::uint64_t tag, std::size_t bytes, int
   }
 }
 
-/// The same by MPI; `form` is the function's name.
+/// Makes such an exchange by MPI; `form` is the function's name.
 void exchange_by_mpi(std::string_view form, int tag, int bytes, int rounds) {
   std::vector<char> out(static_cast<std::size_t>(bytes), 1), in(out.size());
   int me = 0;

@@ -4,8 +4,8 @@
 
 Usage: polling_test.py DRIVER
 
-Who: ctest. Surprise: threads that never give way take 20 to 100 times as much, so the bound of 10 decides nothing that
-the machine's other work could; and of the waits and of each form the best of three runs counts.
+Run by ctest. Threads that never yield take 20 to 100 times as much, so other work of the machine cannot decide whether
+the bound of 10 holds. The best of three runs counts, of the waits and of each form.
 """
 import os
 import subprocess
@@ -31,7 +31,7 @@ def processor_us(form, driver):
 
 
 def best(form, driver, limit):
-    """Of three; the first that keeps the limit is good enough."""
+    """Returns the least of three; the first that keeps the limit is good enough."""
     least = None
     for _ in range(3):
         used = processor_us(form, driver)

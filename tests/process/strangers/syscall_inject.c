@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Preloaded into a rank: one system call that libcanele makes fails.
+ * Preloaded into a rank: makes one system call of libcanele fail.
  *
  * Environment: FAULT_CALL, the name of the function ("mmap_file": mmap() of a descriptor); FAULT_AT, which call of it,
  * from 1; FAULT_ERRNO, the error; FAULT_RANK, in which rank (PMIX_RANK or PMI_RANK). FAULT_ON=1: all later calls fail,
- * too. Who: syscall_sweep.py. Threads: any. Surprise: only calls from libcanele count. Those of libc, libpmix and the
- * program are somebody else's code.
+ * too.
+ *
+ * Used by syscall_sweep.py. Any thread. Only calls from libcanele count: those of libc, libpmix and the program are not
+ * under test.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

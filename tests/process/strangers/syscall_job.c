@@ -3,9 +3,8 @@
  * A small job of a bit of everything, which checks its data: messages of 0 bytes to 2 MB both ways, and one that finds
  * its receiver asleep.
  *
- * Exit: 0 all was right; 3 a call told an error; 99 wrong data.
- * Who: syscall_sweep.py, two ranks. Threads: one.
- * Surprise: after the first error a rank finalizes and leaves; the other one must not wait for it for ever.
+ * Exit: 0 all was right; 3 a call reported an error; 99 wrong data. Run by syscall_sweep.py, two ranks. One thread.
+ * After the first error a rank finalizes and leaves; the other rank must not wait for it for ever.
  */
 #include <canele/canele.h>
 #include <stdio.h>
@@ -55,7 +54,7 @@ static void exchange(canele_session_t *session, int me) {
   }
 }
 
-/* Rank 0 is away for a moment, so that rank 1 sleeps when its message comes. */
+/* Rank 0 stays away for a moment, so that rank 1 sleeps when its message comes. */
 static void wake_up(canele_session_t *session, int me) {
   char word[8] = "wake up";
   canele_request_t request = {0};

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fails each system call of a small job once: the job ends right, or with an error that a call tells. Never else.
+"""Fails each system call of a small job once: the job ends right, or with an error that a call reports. Never
+otherwise.
 
 Usage: syscall_sweep.py DRIVERS [--calls NAME,...] [--most N] [--on]
-    DRIVERS: shm, tcp ...; --most: the first N calls of each function (default: all); --on: all later calls fail, too
-Who: ctest; by hand for one function. CANELE_TEST_BIN: where the programs are.
-Surprise: the fault is in rank 1 only; a hang or a crash of either rank fails the test.
+DRIVERS: shm, tcp ...; --most: the first N calls of each function (default: all); --on: all later calls fail, too
+
+Run by ctest; by hand for one function. CANELE_TEST_BIN: where the programs are. The fault is in rank 1 only; a hang
+or a crash of either rank fails the test.
 """
 import argparse
 import collections
@@ -20,7 +22,7 @@ import sys
 BIN = pathlib.Path(os.environ.get("CANELE_TEST_BIN", "build/release/bin")).resolve()
 LIMIT = 60  # seconds for a job of half a second
 AT_ONCE = 4  # jobs: each mostly waits for its processes to start
-# What the kernel answers when something has run out, and what is harmless in itself but must not be taken for more.
+# Errors of the kernel when a resource is exhausted; and harmless ones that must not be taken for more.
 FAULTS = {
     "socket": "EMFILE ENOMEM", "bind": "ENOMEM", "listen": "ENOMEM", "connect": "EAGAIN ENOMEM",
     "accept4": "EMFILE EAGAIN ENOMEM", "shutdown": "ENOTCONN", "getsockopt": "ENOMEM", "setsockopt": "ENOMEM",
@@ -35,7 +37,7 @@ FAULTS = {
 
 
 def job(drivers, call, error, at, on):
-    """What became of it, and all that it said."""
+    """Runs a job. Returns its outcome, and all its output."""
     settings = {"LD_PRELOAD": BIN / "libstrangers_syscall_inject.so", "FAULT_CALL": call, "FAULT_AT": at,
                 "FAULT_RANK": 1, "FAULT_ERRNO": getattr(errno, error), "CANELE_DRIVERS": drivers, "CANELE_VERBOSE": 1}
     if on:
@@ -58,7 +60,7 @@ def job(drivers, call, error, at, on):
 
 
 def sweep(options, call, error):
-    """One job for each call, until a job makes no more of them."""
+    """Runs one job for each call of a function, until a job makes fewer of them."""
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         for first in range(1, options.most + 1, AT_ONCE):
             numbers = range(first, min(first + AT_ONCE, options.most + 1))

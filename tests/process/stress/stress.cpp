@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The simulator's workload, its oracle with it, in a job of real processes: messages and multicasts mixed, late and
-// early receives, wildcards, probes, cancels, priorities, the same tags.
+// The simulator's workload, with its oracle, in a job of real processes: messages and multicasts mixed, unbound and
+// early receives, wildcards, probes, cancels, priorities, equal tags.
 //
-// Who: stress_test.py, under canele-run. Arguments: seed, rounds.
-// Threads: the main thread; it makes all progress itself.
-// Surprise: every rank draws the whole plan from the seed, and checks what it receives by it; nobody compares notes.
+// Run by stress_test.py, under canele-run. Arguments: seed, rounds. One thread, which makes all progress itself. Every
+// rank draws the whole plan from the seed, and checks what it receives against the plan; ranks compare nothing.
 #include <canele/canele.h>
 
 #include <cerrno>
@@ -40,7 +39,7 @@ class Job final : public Ground {
   }
   void complain(const std::string& what) override {
     std::fprintf(stderr, "rank %d: %s\n", canele_rank(engine_), what.c_str());
-    if (++complaints == 20) std::_Exit(1);  // what follows may go on for ever
+    if (++complaints == 20) std::_Exit(1);  // later rounds may never end
   }
 
   int complaints = 0;
@@ -56,7 +55,7 @@ bool number(const char* text, std::uint64_t* value) {
   return errno == 0 && end != text && *end == '\0';
 }
 
-/// One plan, from its first message to its last. Returns the operations of this rank.
+/// Runs one plan, from its first message to its last. Returns the number of operations of this rank.
 std::uint64_t round(canele_engine_t* engine, Job& job, std::uint64_t number, Dice dice) {
   PlanOptions options;
   options.ranks = job.ranks();

@@ -3,10 +3,12 @@
 """Eight ranks send each other messages and multicasts at random; every byte and the order of all is checked.
 
 Usage: stress_test.py --driver NAME [--rounds N] [--seeds N] [--first-seed S] [--disturb]
-Who: ctest, one seed per driver; tests/run.sh --soak, several. A seed has some 120,000 operations.
-Surprise: the operations are counted from what the ranks say. Over tcp the shape of multicasts is asked for, another for
-each seed, because on one host the root would serve all; a run in which no rank handed one on is a failure: it would not
-test what it is for. Through shared memory the root serves all whatever the shape.
+Run by ctest, one seed per driver; by tests/run.sh --soak, several. A seed has some 120,000 operations, counted from
+what the ranks print.
+
+Over tcp the test asks for a shape of multicasts, another for each seed, because on one host the root would serve all. A
+run in which no rank forwarded a multicast is a failure: it would not test what it is for. Through shared memory the
+root serves all whatever the shape.
 """
 import argparse
 import contextlib
@@ -27,7 +29,7 @@ LINE = re.compile(r"rank (\d+): seed (\d+), (\d+) operations, (\d+) unexpected, 
 
 
 def run_seed(options, seed):
-    """"" and the operations, or what went wrong."""
+    """Returns "" and the number of operations, or what went wrong."""
     hands_on = options.driver == "tcp"
     command = [str(BIN / "canele-run"), "-n", str(RANKS), "-x", f"CANELE_DRIVERS={options.driver}",
                "-x", f"CANELE_MULTICAST={SHAPES[seed % len(SHAPES)]}",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """canele-perf nbc as users run it, and its heat maps: the form of the output, never its figures; bad input.
 
-Who: ctest, which names the programs' directory in CANELE_TEST_BIN; by hand: see README.md. Threads: one.
-Surprise: times wanted need not be reached (a busy machine, a sanitizer): only what is measured must be complete.
+Run by ctest, which names the programs' directory in CANELE_TEST_BIN; by hand: see README.md. One thread. The requested
+times need not be reached (a busy machine, a sanitizer): only the measurements must be complete.
 """
 import json
 import os
@@ -23,7 +23,7 @@ RANKS = {"median", "least", "largest", "call", "computation", "wait"}
 
 
 def run(*command, code=0, **options):
-    """Output and errors of a command that must end with `code`."""
+    """Returns output and errors of a command that must end with `code`."""
     done = subprocess.run(list(map(str, command)), timeout=TIME_LIMIT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, check=False, **options)
     if done.returncode != code:
@@ -46,7 +46,7 @@ class NbcTest(unittest.TestCase):
             configurations.append("dedicated")
         found = rows("--operation", "barrier", "--configuration", ",".join(configurations))
         self.assertEqual([row["configuration"] for row in found], configurations)
-        # Their results are checked; some may be too fast for 8 MiB.
+        # The results of these are checked; some may be too fast for 8 MiB.
         found += rows("--comm", "300us", "--ratio", "0.5", "--memory", "8M", "--configuration", "none")
         for row in found:
             self.assertEqual(set(row["figures"]), RATIOS | RANKS | {"diagnosis"})

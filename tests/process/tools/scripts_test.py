@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What canele-perf and canele-model leave to programs and data beside them: compare, growth, and the thesis's model.
 
-Who: ctest, which names the programs' directory in CANELE_TEST_BIN; by hand: see README.md. Threads: one.
-Surprise: the other MPIs may be there or not: what is missing must be told.
+Run by ctest, which names the programs' directory in CANELE_TEST_BIN; by hand: see README.md. One thread. The other MPIs
+may be installed or not: a missing one must be reported.
 """
 import json
 import os
@@ -17,7 +17,7 @@ from tools_test import BIN, SOURCE, TIME_LIMIT, plain_build_only, run
 
 
 class CompareTest(unittest.TestCase):
-    """Where only Python is in PATH: our programs stand beside canele-perf, all others are missing."""
+    """A place where only Python is in PATH: our programs are beside canele-perf, all others are missing."""
 
     def compare(self, *arguments, code=0, **environment):
         with tempfile.TemporaryDirectory() as path:
@@ -92,7 +92,7 @@ class GrowthTest(unittest.TestCase):
 
 
 class ModelTest(unittest.TestCase):
-    """canele-model: the thesis's values, our profiles, tables, wrong input. The figures are unit tests' affair."""
+    """canele-model: the thesis's values, our profiles, tables, wrong input. Unit tests check the figures."""
 
     THESIS = SOURCE / "apps/model/thesis.json"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """canele-info, canele-perf and the examples as users run them: the form of the output, never its figures; bad input.
 
-Who: ctest, which names the programs' directory in CANELE_TEST_BIN; by hand: see README.md.
-Surprise: canele-perf is run with very few iterations: whether it is fast is another test's affair.
+Run by ctest, which names the programs' directory in CANELE_TEST_BIN; by hand: see README.md. canele-perf is run with
+very few iterations: other tests check whether it is fast.
 """
 import json
 import os
@@ -18,7 +18,7 @@ TIME_LIMIT = 1000
 
 
 def run(*command, code=0, **environment):
-    """Output and errors of a program that must end with `code`."""
+    """Returns output and errors of a program that must end with `code`."""
     done = subprocess.run([BIN / command[0], *command[1:]], env={**os.environ, **environment}, timeout=TIME_LIMIT,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != code:
@@ -26,7 +26,7 @@ def run(*command, code=0, **environment):
     return done.stdout, done.stderr
 
 
-# With its own heap, a sanitizer makes nothing of resident memory, and is slow where there are many messages.
+# With its own heap, a sanitizer makes resident memory meaningless, and is slow where there are many messages.
 SANITIZER = json.loads(run("canele-info", "--json")[0])["build"]["sanitizer"]
 plain_build_only = unittest.skipIf(SANITIZER, f"built with -fsanitize={SANITIZER}")
 
@@ -405,7 +405,7 @@ class SampleTest(unittest.TestCase):
     def test_one_driver_leaves_the_others_as_they_were(self):
         self.sample("--driver", "shm")
         before = self.info()[1]["shm"]
-        arguments = ("--driver", "tcp", *self.QUICK)  # in a job that somebody else has started
+        arguments = ("--driver", "tcp", *self.QUICK)  # in a job that another launcher has started
         run("canele-run", "-n", "2", str(BIN / "canele-perf"), "sample", *arguments, CANELE_SAMPLES=self.cache)
         costs = self.info()[1]
         self.assertTrue(costs["tcp"]["measured"])
@@ -473,7 +473,7 @@ class TraceTest(unittest.TestCase):
     def test_a_file_that_cannot_be_written_is_told(self):
         _, errors = run("canele-hello", CANELE_TRACE="/no/such/place/%r.json", code=1)
         self.assertIn('CANELE_TRACE="/no/such/place/%r.json": there is no directory /no/such/place', errors)
-        # What is there at the start may fail at the end all the same.
+        # A destination that works at the start may still fail at the end.
         _, errors = run("canele-hello", CANELE_TRACE="/dev/full")
         self.assertIn('cannot write the trace (CANELE_TRACE) to "/dev/full"', errors)
         _, errors = run("canele-hello", CANELE_TRACE_EVENTS="3", code=1)

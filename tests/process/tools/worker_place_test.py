@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a bound worker goes whose program is pinned.
+"""The core of a bound worker whose program is pinned.
 
-Who: ctest; by hand as tools_test.py.
-Surprise: alone: other programs of this host that are pinned, or have a worker, change what is right.
+Run by ctest; by hand as tools_test.py. It runs alone: other programs of this host that are pinned, or have a worker,
+change the expected result.
 """
 import os
 import re
@@ -13,7 +13,7 @@ from tools_test import BIN, run
 
 @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two processing units")
 class WorkerPlaceTest(unittest.TestCase):
-    """What the first line of each rank says."""
+    """Where the worker is, from the first line of each rank's output."""
 
     def places(self, ranks, *binding, **environment):
         _, errors = run("canele-run", "-n", str(ranks), *binding, str(BIN / "canele-hello"), CANELE_VERBOSE="2",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A PMI-1 bootstrap with a thread of its own: answers and deaths come without any call; a fence hears its own answer.
+// A PMI-1 bootstrap with a thread of its own: answers and deaths come without any call; a fence receives its own
+// answer.
 //
-// Threads: the bootstrap's, and one that plays the launcher.
+// The bootstrap's thread, and one that plays the launcher.
 #include "comm/bootstrap/attended.hpp"
 
 #include <gtest/gtest.h>

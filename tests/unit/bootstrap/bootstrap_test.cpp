@@ -2,9 +2,8 @@
 //
 // Finding the launcher, the job of one rank, and the waiting that PMIx calls are wrapped in.
 //
-// Threads: the platform's.
-// Surprise: the environment is the test's own; only the hanging server needs the real one, for libpmix reads it by
-//     itself.
+// The threads are the platform's. The environment is the test's own. Only the hanging server needs the real one,
+// because libpmix reads it by itself.
 #include "comm/bootstrap/bootstrap.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +27,7 @@ namespace {
 constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint64_t patience = 30'000 * ms;
 
-/// The real platform with another environment. It ends the threads that the code under test has given up.
+/// The real platform with another environment. It ends the threads that the code under test has abandoned.
 class TestPlatform final : public test::RealPlatform {
  public:
   ~TestPlatform() override {
@@ -161,7 +160,7 @@ TEST(JoinJob, AnAllocationIsNoLauncher) {
   EXPECT_NE(join_job(platform, patience, &why), nullptr) << why;
 }
 
-/// A server that takes connections and never answers: libpmix alone would wait for ever.
+/// A server that accepts connections and never answers: libpmix alone would wait for ever.
 std::string hanging_server() {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
@@ -217,7 +216,8 @@ TEST(Bounded, GivesUpOnACallThatHangs) {
   EXPECT_TRUE(gate->changed.wait(posix_platform().now_ns() + patience, [&] { return gate->passed.load(); }));
 }
 
-/// A system that has no more threads, and a clock that stands still: whoever waited for its limit would wait for ever.
+/// A system without free threads, and with a clock that stands still: code that waits for its limit would wait for
+/// ever.
 struct WithoutThreads final : test::RealPlatform {
   std::uint64_t now_ns() noexcept override { return 1; }
   std::unique_ptr<PlatformThread> start_thread(const char*, std::function<void()>) override { return nullptr; }
@@ -295,7 +295,7 @@ class Questions : public testing::Test {
   Signal done_{posix_platform()};
   std::atomic<int> asked_{0}, delivered_{0};
   int answer_at_ = 1'000'000;
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards the members below
   bool ok_ = false;
   std::string why_;
 };

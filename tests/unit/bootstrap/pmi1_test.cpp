@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PMI-1: the parser, blobs as values, and the client against a scripted launcher: answers in pieces of every length,
-// wrong answers, the end of the connection after every byte, deaths, deadlines.
+// PMI-1: the parser, blobs as values, and the client against a scripted launcher. The launcher sends answers in pieces
+// of every length, wrong answers, the end of the connection after every byte, deaths, deadlines.
 //
-// Threads: one. Surprise: the launcher is a function from commands to answers; time is a number that the test sets.
+// One thread. The launcher is a function from commands to answers; time is a number that the test sets.
 #include "comm/bootstrap/pmi1.hpp"
 
 #include <gtest/gtest.h>
@@ -28,10 +28,10 @@ Blob blob_of(std::size_t size) {
   return blob;
 }
 
-/// A launcher with a key space, as hydra behaves, but one that shows puts at once.
+/// A launcher with a key space. It behaves as hydra does, but shows puts at once.
 struct Launcher {
   std::map<std::string, std::string> values;
-  bool alone = true;  ///< nobody else is to come to the barrier
+  bool alone = true;  ///< no other rank is to come to the barrier
 
   std::string answer(const std::string& line) {
     const auto message = Pmi1Message::parse(line);
@@ -52,11 +52,11 @@ struct Launcher {
   }
 };
 
-/// A client and what it is told.
+/// A client and the events that it receives.
 struct Fixture {
   explicit Fixture(int size = 3) : client(0, size) {}
 
-  /// Lets both talk until the client has nothing more to say; answers come in pieces of `piece` bytes.
+  /// Runs both until the client has nothing more to send; answers come in pieces of `piece` bytes.
   void talk(std::size_t piece = 4096) {
     while (!client.output().empty()) {
       const std::string said = std::exchange(client.output(), {});
@@ -210,7 +210,7 @@ TEST(Pmi1Client, ExchangesWithAnswersInPiecesOfEveryLength) {
 }
 
 TEST(Pmi1Client, TheConnectionMayEndAfterEveryByte) {
-  // What the launcher says from the greeting to the answer of a get in two parts.
+  // Output of the launcher from the first exchange to the answer of a get in two parts.
   const std::string stream =
       "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\ncmd=maxes kvsname_max=9 keylen_max=64 "
       "vallen_max=1024\n"
@@ -371,7 +371,7 @@ TEST(Pmi1Client, DeathsEndTheQuestionsToTheDead) {
   job.ask(later, 1, "b");
   EXPECT_TRUE(later.times == 1 && later.why == "rank 1 has died");
   EXPECT_EQ(alive.times, 0);
-  job.hear("cmd=get_result rc=-1 msg=x\n");  // of the dead one
+  job.hear("cmd=get_result rc=-1 msg=x\n");  // of the dead rank
   job.launcher.values["canele.2.a.0"] = "1:0:";
   job.talk();
   EXPECT_TRUE(alive.times == 1 && alive.ok);
@@ -438,7 +438,7 @@ struct Connection {
   std::string heard;
 };
 
-/// A rank that its launcher has greeted.
+/// A rank that has completed the first exchange with its launcher.
 struct Pmi1Bootstrap : testing::Test {
   void SetUp() override {
     connection.say(greeting);
@@ -483,7 +483,7 @@ TEST_F(Pmi1Bootstrap, AFenceEnds) {
 TEST_F(Pmi1Bootstrap, NamesWhoIsMissingIfTheLauncherShowsIt) {
   int deaths = 0;
   job->on_failure([&deaths](int) { ++deaths; });
-  // The survey's answers are there before its questions: they count only once asked.
+  // The survey's answers arrive before its questions: they count only once asked.
   std::atomic<bool> asked{false};
   std::thread launcher([&] {
     connection.hear_until("canele.0.at-fence-1.0 value");
@@ -547,7 +547,7 @@ TEST(Pmi1Join, CaneleRunGreetsAgain) {
   job->finalize();
 }
 
-/// One engine's thread hears what another engine waits for.
+/// One engine's thread receives the answer for which another engine waits.
 TEST_F(Pmi1Bootstrap, WhoWaitsIsToldWhatAnotherThreadHears) {
   std::atomic<bool> met{false};
   std::thread launcher([&] {

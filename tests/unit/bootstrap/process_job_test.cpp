@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Several engines of a process at one connection: whose keys, answers and deaths are whose; when the job is left.
+// Several engines of a process at one connection: which keys, answers and deaths belong to which engine; when the job
+// is left.
 //
-// Threads: the platform's. Surprise: the connection is a script; the real ones are under test in
-// tests/process/strangers.
+// The threads are the platform's. The connection is a script; tests/process/strangers tests the real ones.
 #include "comm/bootstrap/process_job.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t long_enough = 30'000'000'000;
 
-/// What is done to the connection, in order; and what it is to do.
+/// Records what is done to the connection, in order, and decides what it does.
 struct Script {
   std::vector<std::string> done;
   std::map<std::string, Blob> blobs;
@@ -70,14 +70,14 @@ class Scripted final : public ProcessBootstrap {
   std::string host_ = "here";
 };
 
-/// The real platform in a process that can be another one.
+/// The real platform, which can pretend to be in another process.
 struct ForkedPlatform final : test::RealPlatform {
   long process() noexcept override { return pid; }
   long pid = posix_platform().process();
 };
 
 struct Engines : testing::Test {
-  /// Joins; nullptr: refused. Those that met all others are engines.
+  /// Joins; nullptr: refused. Members that met all others are engines.
   std::unique_ptr<Bootstrap> join() {
     const auto connect = [this](std::string*) { return std::make_unique<Scripted>(script); };
     return job.join(platform, long_enough, connect, &why);
@@ -150,7 +150,7 @@ TEST_F(Engines, ThatNotAllRanksHaveGiveTheirNumberBack) {
   EXPECT_FALSE(first->commit_and_fence(long_enough, &why));
   EXPECT_EQ(why, "somebody is missing");
   first.reset();
-  join().reset();  // one that did not come as far as that
+  join().reset();  // one that has not met the others
   script.fence_ends_well = true;
   first = make();
   ASSERT_TRUE(first->put("address", {}, &why));
@@ -193,7 +193,7 @@ TEST_F(Engines, HearOfEachDeathOnce) {
   EXPECT_EQ(heard_late.size(), 3u);
 }
 
-/// finalize() frees what callbacks use.
+/// finalize() frees data that callbacks use.
 TEST_F(Engines, DoNotEndInsideACallback) {
   const auto first = make();
   std::atomic<int> stage{0};
@@ -222,7 +222,7 @@ TEST_F(Engines, AreCreatedInTurn) {
     second = make();
     script.done.emplace_back("second");
   });
-  script.done.emplace_back("first meets");  // the other thread cannot have got through the join
+  script.done.emplace_back("first meets");  // the other thread cannot have finished the join
   EXPECT_TRUE(first->commit_and_fence(long_enough, &why));
   other.join();
   EXPECT_EQ(script.done, (std::vector<std::string>{"connect", "first meets", "fence", "fence", "second"}));

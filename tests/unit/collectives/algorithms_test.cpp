@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every algorithm of every operation, on groups of 1 to 64 ranks, with any root, in place, with lengths of all kinds:
-// the result is that of the definition, in every order in which its messages may come.
+// Every algorithm of every operation, on groups of 1 to 64 ranks, with any root, in place, with lengths of all kinds.
+// The result is that of the definition, in every order in which its messages may come.
 //
-// Who: ctest, some orders of each; with CANELE_TEST_DEEP set, many. Threads: one.
-// Surprise: whoever adds an algorithm to has() has added it to this test.
+// Run by ctest, with some orders of each; with CANELE_TEST_DEEP set, many. One thread. An algorithm that is added to
+// has() is part of this test at once.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 
 bool deep() { return std::getenv("CANELE_TEST_DEEP") != nullptr; }
 
-// What goes out of bounds does so among few ranks, too; and a sanitizer takes fifteen times as long.
+// Accesses out of bounds also happen among few ranks, and a sanitizer takes fifteen times as long.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool sanitized = true;
 #else
@@ -56,7 +56,7 @@ class Sweep {
 
   void roots() {
     for (int root = 0; root < (rooted() ? what_.size : 1); ++root) {
-      // Every root of small groups; of others the first, the last, and one between.
+      // Every root of small groups; of larger ones the first, the last, and one between.
       if (what_.size > 6 && root != 0 && root != what_.size - 1 && root != what_.size / 3 && !deep()) continue;
       what_.root = root;
       lengths();
@@ -77,7 +77,7 @@ class Sweep {
   void elements() {
     for (const Element element : {Element::sum, Element::affine}) {
       if (element == Element::affine && !what_.reduces()) continue;
-      if (element == Element::affine && what_.choice.algorithm == Algorithm::ring) continue;  // choose() knows
+      if (element == Element::affine && what_.choice.algorithm == Algorithm::ring) continue;  // choose() excludes this
       what_.element = element;
       for (const Shape shape : {Shape::equal, Shape::spread, Shape::unequal, Shape::apart}) {
         if (shape != Shape::equal && !has_parts()) continue;
@@ -92,7 +92,7 @@ class Sweep {
     }
   }
 
-  /// Segments, pieces, radices and windows, each in turn.
+  /// Tries segments, pieces, radices and windows, each in turn.
   void choices() {
     Choice& choice = what_.choice;
     const Choice plain{choice.algorithm, 0, 0, 0};

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is chosen is the same on all ranks, can be done, and is about as fast as anything that there is.
+// The choice is equal on all ranks, can be executed, and is about as fast as the best algorithm. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: how fast an algorithm is, is what a clock says that plays all its messages (clock.hpp): the closed forms of
-//     choose() are held against that.
+// The speed of an algorithm is measured with a clock that plays all its messages (clock.hpp). The closed forms of
+// choose() are compared with that clock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +28,7 @@ TEST(Choose, TheSameOnAllRanks) {
         Call call = collective(operation, n, length);
         const Choice root = choose(call, {}, {});
         call.rank = n - 1;
-        // What only the root has, or decides for itself.
+        // Differs between ranks: only the root has it, or each rank decides for itself.
         call.in_place = operation != Operation::bcast;
         if (operation == Operation::gather) call.output = {};
         if (operation == Operation::scatter) call.input = {};
@@ -118,14 +117,14 @@ struct Point {
   std::string text;
 };
 
-/// Each with each, where others have fewer messages: over a network a connection for each pair, and a crowd at each
-/// door.
+/// Returns whether every rank exchanges with every other where other algorithms have fewer messages. Over a network
+/// that needs a connection for each pair, and many peers connect to one rank at a time.
 bool is_for_crowds_only(Operation operation, Algorithm algorithm) {
   return algorithm == Algorithm::flat && (operation == Operation::barrier || operation == Operation::allreduce ||
                                           operation == Operation::allgather || operation == Operation::reduce_scatter);
 }
 
-/// What the clock says of the algorithm that is chosen, and of the best that there is.
+/// Returns the clock's times for the chosen algorithm, and for the best one.
 Point play(const Call& call, const Network& network) {
   const Costs costs{static_cast<double>(network.latency_ns), static_cast<double>(network.gap_ns),
                     1e9 / static_cast<double>(network.bytes_per_second), 0.1};

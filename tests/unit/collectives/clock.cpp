@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Virtual time. See clock.hpp (who, threads, surprise).
+// Virtual time.
 #include "tests/unit/collectives/clock.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ enum class What : std::uint8_t { reaches_peer, is_there, ends };
 
 struct Event {
   double when;
-  std::uint64_t order;  // of equal moments the one that was known first
+  std::uint64_t order;  // of equal moments, the one that was known first comes first
   int rank;
   StepId step;
   What what;
@@ -93,7 +93,7 @@ class Clock {
     at(begin + costs_.latency, rank, id, What::reaches_peer);
   }
 
-  /// The wire into the peer takes one after the other, too.
+  /// The wire into the peer also takes messages one after the other.
   void reach(int rank, StepId id) {
     const Step& step = step_of(rank, id);
     Rank& peer = ranks_[static_cast<std::size_t>(step.peer)];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How long the schedules of a group take, if messages cost what the model of choose() says that they cost.
+// Computes how long the schedules of a group take, if messages cost what the model of choose() says. One thread;
+// deterministic.
 //
-// Who: the tests of this directory. Threads: one; no chance in it.
-// Surprise: with a latency and a gap of 1 and no other cost the time is the number of rounds, where each rank sends one
-//     message and receives one in a round.
+// With a latency and a gap of 1 and no other cost, the time is the number of rounds. In a round each rank sends one
+// message and receives one.
 #pragma once
 
 #include <vector>
@@ -16,14 +16,14 @@ namespace canele::comm::collectives::model {
 
 struct Costs {
   double latency = 1, gap = 1, byte = 0;
-  double memory_byte = 0;  ///< copied, or combined
+  double memory_byte = 0;  ///< for each byte copied or combined
 };
 
 double time_of(const std::vector<Schedule>& schedules, const Costs& costs);
 
-/// A call of a rank of so many, whose root is in the middle; elements have 4 bytes, and all parts are equal.
+/// Returns a call of a rank of so many, whose root is in the middle; elements have 4 bytes, and all parts are equal.
 Call collective(Operation operation, int size, std::uint64_t length);
-/// The schedules of all ranks, if their arguments differ in the rank only.
+/// Returns the schedules of all ranks, if their arguments differ in the rank only.
 std::vector<Schedule> schedules_of(Call call, const Choice& choice);
 
 }  // namespace canele::comm::collectives::model

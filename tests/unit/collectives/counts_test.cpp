@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages and rounds are as many as theory says; windows, slots, late levels and bits are as promised.
+// Messages and rounds are as many as theory says; windows, slots, late levels and bits are as promised. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: rounds are the time of a model in which a message costs 1 (see clock.hpp).
+// Rounds are the time of a model in which a message costs 1 (see clock.hpp).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +31,7 @@ Choice plain(Algorithm algorithm) {
   return choice;
 }
 
-/// A call with enough elements for every rank to have some of each share.
+/// Returns a call with enough elements for every rank to have some of each share.
 Call call_of(Operation operation, int size, std::uint64_t length = 4096) {
   Call call;
   call.operation = operation;
@@ -50,13 +49,13 @@ int sends_in(const std::vector<Schedule>& schedules) {
   return sends;
 }
 
-/// Messages and rounds by size, for sizes up to 40 and some more.
+/// Checks messages and rounds by size, for sizes of 1 to 64.
 void expect_counts(const Call& like, const Choice& choice, const std::function<int(int)>& messages,
                    const std::function<int(int)>& rounds) {
   for (const int n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 20, 31, 32, 33, 63, 64}) {
     Call call = like;
     call.size = n;
-    // A scatter from another root packs the subtree that goes round the group, and sends it when that is done.
+    // A scatter from another root packs the subtree that wraps round the group, and sends it after packing.
     call.root = call.operation == Operation::scatter ? 0 : n / 3;
     const std::vector<Schedule> schedules = schedules_of(call, choice);
     const std::string text = std::string(name_of(call.operation)) + " " + std::string(name_of(choice.algorithm)) +
@@ -278,7 +277,7 @@ TEST(Window, NoMoreSendsThanItAreUnderWayAndTheResultIsTheSame) {
   }
 }
 
-/// Steps that `step` waits for, and those that these wait for …; no more than `levels` of a tree are wide.
+/// Returns the steps that `step` waits for, directly or through others. At most `levels` levels of a tree are wide.
 std::vector<std::vector<bool>> ancestors_of(const Schedule& schedule) {
   const std::size_t count = schedule.steps().size();
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count));
@@ -291,7 +290,7 @@ std::vector<std::vector<bool>> ancestors_of(const Schedule& schedule) {
   return before;
 }
 
-/// For the thread that calls, or waits, if so many levels are.
+/// Returns whether the step is left to the thread that calls or waits, if so many levels are.
 bool is_late(const Step& step, std::uint32_t levels) { return step.level != 0 && step.level <= levels; }
 
 TEST(Levels, AreNumberedFromTheWidestOn) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The sums of a crowded host are those of the schedules, and what they choose takes few turns.
+// The estimates for an oversubscribed host equal those of the schedules, and the chosen algorithms take few turns. One
+// thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: only powers of two are exact; see crowded.cpp.
+// Only powers of two are exact; see crowded.cpp.
 #include "comm/collectives/crowded.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(Crowded, SumsAreThoseOfTheSchedules) {
   }
 }
 
-/// With two ranks a unit, each other turn ends a collective for one of them, who is in the next one at once.
+/// With two ranks a unit, every second turn ends a collective for one rank, which enters the next one at once.
 TEST(Crowded, EachTellsEachWhereThatSparesTurns) {
   const Network two_units{150, 40, 24'000'000'000, 2, 16'000}, enough{150, 40, 24'000'000'000, 4, 16'000};
   for (const Operation operation :

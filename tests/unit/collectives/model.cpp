@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The model. See model.hpp (who, threads).
-// Surprise: besides chance, a seed has a temper: kinds of events, a rank and a step that go last. Chance alone would
-//     hardly ever let one send be slow enough for three rounds to pass.
+// The model.
+//
+// Besides random choices, a seed has a bias: kinds of events, a rank and a step that go last. Random choices alone
+// would hardly ever delay one send for three rounds.
 #include "tests/unit/collectives/model.hpp"
 
 #include <algorithm>

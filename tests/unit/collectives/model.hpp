@@ -3,11 +3,9 @@
 // A model that executes the schedules of all ranks of a group, in one thread, in any order that their dependencies
 // allow.
 //
-// Who: the tests of this directory. Threads: one.
-// Surprise: it is as unkind as a library may be. A receive fills its memory with rubbish as soon as it is posted, and
-//     with the message at any later time; a send reads its memory at any time before it ends, and may not end before
-//     the message has been received. So a dependency that is missing shows as wrong bytes, in some order; and every
-//     order has a seed.
+// It uses all the freedom that a library has. A receive fills its memory with rubbish as soon as it is posted, and with
+// the message at any later time. A send reads its memory at any time before it ends, and may not end before the message
+// has been received. So a missing dependency shows as wrong bytes, in some order; and every order has a seed.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +20,7 @@
 
 namespace canele::comm::collectives::model {
 
-/// to = from op to (higher = false), or to = to op from, for elements of so many bytes.
+/// Computes to = from op to (higher = false), or to = to op from, for elements of so many bytes.
 using Operator = void (*)(const std::byte* from, std::byte* to, std::size_t bytes, bool from_is_higher);
 
 struct Rank {
@@ -32,10 +30,10 @@ struct Rank {
 
 struct Seen {
   std::uint64_t messages = 0, bytes = 0;
-  std::uint32_t most_sends = 0;  ///< under way at a time, of one rank
+  std::uint32_t most_sends = 0;  ///< in progress at a time, of one rank
 };
 
-/// One random number after the other; the same for the same seed everywhere.
+/// A sequence of random numbers; a seed gives the same sequence everywhere.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed * 2 + 1) {}
@@ -55,10 +53,10 @@ class Dice {
 
 class Model {
  public:
-  /// Nothing happens to the step `slow` of rank `slow_rank` as long as something else can (no_step: one that the seed
-  /// chooses, or none).
+  /// Delays the step `slow` of rank `slow_rank` as long as another step can run (no_step: the seed chooses one, or
+  /// none).
   Model(std::vector<Rank>& ranks, Operator combine, std::uint64_t seed, int slow_rank = -1, StepId slow = no_step);
-  /// Until nothing is left to do. "" or what is wrong.
+  /// Runs until nothing is left to do. Returns "" or what is wrong.
   std::string run();
   const Seen& seen() const { return seen_; }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The model itself: it finds what is wrong with schedules.
+// The model itself: it finds faults of schedules. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: every single dependency of some schedules is taken away, one at a time; the model has to see each of them.
+// Every single dependency of some schedules is removed, one at a time; the model must detect each removal.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -27,7 +26,7 @@ std::vector<Dependency> dependencies_of(const Schedule& schedule) {
   return all;
 }
 
-/// The same schedule without a dependency.
+/// Returns the schedule without one dependency.
 Schedule without(const Schedule& schedule, const Dependency& dropped) {
   Builder builder;
   const auto steps = schedule.steps();
@@ -61,7 +60,7 @@ Schedule without(const Schedule& schedule, const Dependency& dropped) {
   return std::move(builder).build();
 }
 
-/// Whether `step` waits for `need` by way of other steps, too.
+/// Returns whether `step` still waits for `need` by way of other steps.
 bool waits_anyhow(const Schedule& schedule, StepId step, StepId need) {
   std::vector<bool> behind(schedule.steps().size());
   for (StepId id = need; id < step; ++id) {
@@ -73,8 +72,8 @@ bool waits_anyhow(const Schedule& schedule, StepId step, StepId need) {
   return behind[step];
 }
 
-/// Whether some order of the first `seeds` shows that something is wrong, in half of which what is not waited for
-/// takes its time.
+/// Returns whether some order of the first `seeds` shows a fault. In half of them the step of the dropped dependency is
+/// slow.
 bool found(const Case& what, int rank, const Dependency& dropped, std::uint64_t seeds) {
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     World world(what, seed);
@@ -97,7 +96,7 @@ TEST(Model, SeesEveryDependencyThatIsMissing) {
   const Case cases[] = {
       {Operation::bcast, choice_of(Algorithm::binomial, 20), 6, 2, 50, false, Element::sum, Shape::equal},
       {Operation::bcast, choice_of(Algorithm::two_phases), 5, 1, 50, false, Element::sum, Shape::equal},
-      // (From both sides of the root the order would not matter: what is associative comes out the same.)
+      // (From both sides of the root the order would not matter: associative operations give the same result.)
       {Operation::reduce, choice_of(Algorithm::binomial), 7, 6, 9, true, Element::affine, Shape::equal},
       {Operation::reduce, choice_of(Algorithm::k_nomial, 0, 3), 8, 0, 9, false, Element::affine, Shape::equal},
       {Operation::reduce, choice_of(Algorithm::chain, 12), 4, 0, 9, false, Element::sum, Shape::equal},
@@ -134,12 +133,12 @@ TEST(Model, SeesEveryDependencyThatIsMissing) {
       }
     }
   }
-  // A plan leaves out most of what follows from the rest.
+  // A plan leaves out most of the dependencies that follow from others.
   EXPECT_LT(needless * 20, seen) << needless << " of " << seen;
   EXPECT_GT(seen, 600);
 }
 
-/// Two ranks with what they do, four bytes of memory each.
+/// Runs two ranks with their steps, and four bytes of memory each.
 std::string run_pair(Builder first, Builder second) {
   std::vector<Rank> ranks(2);
   ranks[0].schedule = std::move(first).build();
@@ -182,7 +181,7 @@ TEST(Model, SeesMessagesThatDoNotMatch) {
 }
 
 TEST(Model, SeesMessagesThatNobodyReceives) {
-  // A seed whose sends end before they are received.
+  // Looks for a seed whose sends end before they are received.
   int hangs = 0, left = 0;
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
     std::vector<Rank> ranks(2);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Placement: communication cores are spread, and neighbours share them or not, as each policy says.
-//
-// Who: ctest. Threads: one.
+// Placement: communication cores are spread, and neighbours share them or not, as each policy says. One thread.
 #include "comm/collectives/placement.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Plans: what waits for what, from the memory that steps touch; pools, cuts, and the ways round a group.
-//
-// Who: ctest. Threads: one.
+// Plans: which step waits for which, from the memory that steps touch; pools, cuts, and the ways round a group. One
+// thread.
 #include "comm/collectives/algorithms/plan.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +26,7 @@ Call call_among(int size, int rank = 0) {
   return call;
 }
 
-/// "2<0,1 …": steps and what they wait for.
+/// Returns "2<0,1 …": steps and the steps that they wait for.
 std::string needs_of(const Schedule& schedule) {
   std::vector<std::string> needs(schedule.steps().size());
   for (StepId id = 0; id < needs.size(); ++id) {
@@ -73,7 +72,7 @@ TEST(Plan, OperandsAreCombinedInTheOrderOfTheProgram) {
   EXPECT_EQ(needs_of(std::move(plan).finish()), "2<1 3<0,2 4<3");
 }
 
-/// Offset and length of each message of a plan whose only message is so long.
+/// Returns offset and length of each message of a plan whose only message is so long.
 std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces_of(std::uint64_t length, std::uint64_t piece, bool sent) {
   Plan plan(call_among(4), piece);
   const Range all{sent ? Space::input : Space::output, 10, length};
@@ -151,7 +150,7 @@ TEST(Plan, SpacesAreApartAndNothingIsNoStep) {
 }
 
 TEST(Plan, TakesManyPiecesInAnyOrder) {
-  // Against a table of bytes.
+  // Compares with a table of bytes.
   constexpr std::uint64_t bytes = 64;
   std::uint64_t state = 12345;
   const auto roll = [&](std::uint64_t limit) {

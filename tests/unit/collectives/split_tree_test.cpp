@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The model of split trees gives what its authors found on 64 cores.
-//
-// Who: ctest. Threads: one.
+// The model of split trees gives what its authors found on 64 cores. One thread.
 #include "comm/collectives/split_tree.hpp"
 
 #include <gtest/gtest.h>

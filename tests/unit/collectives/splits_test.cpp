@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Splits: the levels of a call's tree are the model's, on one host and on many; the split follows what was seen.
-//
-// Who: ctest. Threads: one.
+// Splits: the levels of a call's tree are the model's, on one host and on many; the split follows the observed times.
+// One thread.
 #include "comm/collectives/splits.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +23,7 @@ Call call_of(Operation operation, int size, int root = 0) {
   return call;
 }
 
-/// A message takes a unit; between hosts, too.
+/// A message takes a unit of time, between hosts, too.
 Hosts one_host(std::uint32_t cores_left) {
   Hosts hosts;
   hosts.cores_left = cores_left;
@@ -105,7 +104,7 @@ TEST(Splits, FollowWhatWasSeenBetweenCallAndWait) {
   EXPECT_TRUE(splits.find(call_of(Operation::reduce, 62), 2)->to_root());
 }
 
-/// As a group: with a list of what was put off.
+/// Acts as a group: it lists what was put off.
 struct Listening {
   PutOffs list;
   std::shared_ptr<int> group = std::make_shared<int>();

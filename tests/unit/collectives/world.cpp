@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Cases and what must come out. See world.hpp (who, threads, surprise).
+// Cases and their expected results.
 #include "tests/unit/collectives/world.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void add_reals(const std::byte* from, std::byte* to, std::size_t bytes, bool fro
   }
 }
 
-/// 12 bits of a, 12 bits of b. First the lower one's map, then the higher one's.
+/// 12 bits of a, 12 bits of b. Applies the lower one's map first, then the higher one's.
 void chain_maps(const std::byte* from, std::byte* to, std::size_t bytes, bool from_is_higher) {
   for (std::size_t at = 0; at + 3 <= bytes; at += 3) {
     std::uint32_t lower = 0, higher = 0;
@@ -100,7 +100,7 @@ bool World::in_place_on(int rank) const {
       return rank == case_.root;
     case Operation::scan:
     case Operation::exscan:
-      return rank % 3 != 1;  // each decides for itself
+      return rank % 3 != 1;  // each rank decides for itself
     case Operation::bcast:
     case Operation::barrier:
       return false;
@@ -109,7 +109,8 @@ bool World::in_place_on(int rank) const {
   }
 }
 
-/// What position `from` has for position `to`, or for all. In place, all-to-all is symmetric.
+/// Returns the length of the part that position `from` has for position `to`, or for all. In place, all-to-all is
+/// symmetric.
 std::uint64_t World::part_bytes(int from, int to) const {
   const std::uint64_t element = case_.bytes_of_element();
   if (case_.equal_parts()) return case_.count * element;
@@ -118,7 +119,7 @@ std::uint64_t World::part_bytes(int from, int to) const {
   return case_.count * element * static_cast<std::uint64_t>((salt * 7 + 3) % 5) / 2 / element * element;
 }
 
-/// Where parts of these lengths are, by the case's shape.
+/// Places parts of these lengths, by the case's shape.
 void World::place(Lengths& all, Parts& parts) {
   const std::size_t n = all.lengths.size();
   if (case_.equal_parts()) {
@@ -253,7 +254,7 @@ void World::make_among_all(int rank) {
   own.input = operands_[index(rank)] = rubbish(in.end);
 }
 
-/// input of 0 op … op input of `end` - 1.
+/// Returns input of 0 op … op input of `end` - 1.
 const World::Bytes& World::reduced(int end) {
   if (reduced_.empty()) reduced_.push_back(operands_[0]);
   while (reduced_.size() < index(end)) {
@@ -302,7 +303,8 @@ void World::expect_moved(int rank) {
     case Operation::scatter:
       if (!to.in_place) {
         const Call& root = call(case_.root);
-        // The root's arguments may not have been made yet when a lower rank asks: expect() comes after all of them.
+        // The root's arguments may not have been made yet when a lower rank asks for them: expect() comes after all of
+        // them.
         set(rank, 0, part_of(operands_[index(case_.root)], root.input, rank));
       }
       return;
@@ -334,7 +336,7 @@ std::string World::run(std::uint64_t seed, int slow_rank, StepId slow) {
   for (int rank = 0; rank < case_.size; ++rank) {
     const Rank& own = ranks_[index(rank)];
     if (own.input != inputs[index(rank)]) return "rank " + std::to_string(rank) + ": its input has changed";
-    // Sums of reals depend on how they are put together: tests compare them with each other.
+    // Sums of reals depend on the order of additions: tests compare them with each other.
     if (case_.element == Element::real) continue;
     if (own.output == expected_[index(rank)]) continue;
     const std::size_t most = std::min(own.output.size(), expected_[index(rank)].size());

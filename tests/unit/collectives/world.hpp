@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A case: one collective of a group, with its arguments on every rank, their memory, and what must come out of it.
+// A case: one collective of a group, with its arguments on every rank, their memory, and its expected result. One
+// thread.
 //
-// Who: the tests of this directory. Threads: one.
-// Surprise: what must come out is computed by the definition of the operation, rank by rank, and compared with all of
-// the
-//     output: what an operation must not touch is as it was.
+// The expected result is computed by the definition of the operation, rank by rank, and compared with the whole output:
+// memory that an operation must not touch is unchanged.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +23,15 @@ inline constexpr Operation every_operation[] = {Operation::barrier,   Operation:
 inline constexpr int last_algorithm = static_cast<int>(Algorithm::halving_doubling);  ///< they begin with 1
 
 enum class Shape : std::uint8_t {
-  equal,    ///< parts of one length, one after the other
-  spread,   ///< of one length, in an order of each rank's own, with gaps
+  equal,    ///< parts of one length, one after the other.
+  spread,   ///< of one length, in an order of each rank's own, with gaps.
   unequal,  ///< with lengths of their own, some of them 0
   apart     ///< with lengths of their own, and spread
 };
 
 enum class Element : std::uint8_t {
   sum,     ///< 4 bytes, added up
-  affine,  ///< 3 bytes, x -> ax + b, one after the other: associative, does not commute, has no bytes that mean nothing
+  affine,  ///< 3 bytes, x -> ax + b, one after the other: associative, does not commute, uses every byte
   real     ///< a float
 };
 
@@ -57,10 +56,10 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// The schedule is made of these. Valid as long as the world.
+  /// The call from which the schedule is made. Valid as long as the world.
   const Call& call(int rank) const { return calls_[static_cast<std::size_t>(rank)]; }
   std::vector<Rank>& ranks() { return ranks_; }
-  /// Runs all in an order of `seed`. "" or what is wrong. About the slow step: see Model.
+  /// Runs all ranks in an order of `seed`. Returns "" or what is wrong. About the slow step: see Model.
   std::string run(std::uint64_t seed, int slow_rank = -1, StepId slow = no_step);
   const Seen& seen() const { return seen_; }
   std::uint64_t digest() const;  ///< of all outputs
@@ -92,14 +91,14 @@ class World {
   Dice dice_;
   std::vector<Call> calls_;
   std::vector<Rank> ranks_;
-  std::vector<Bytes> operands_;  // what each rank gives, wherever that is
+  std::vector<Bytes> operands_;  // what each rank gives, in whichever buffer it is
   std::vector<Lengths> inputs_, outputs_;
   std::vector<Bytes> expected_;
-  std::vector<Bytes> reduced_;  // by how many
+  std::vector<Bytes> reduced_;  // by the number of operands
   Seen seen_;
 };
 
-/// Of a case's element.
+/// Returns the operator of a case's element.
 Operator operator_of(Element element);
 
 }  // namespace canele::comm::collectives::model

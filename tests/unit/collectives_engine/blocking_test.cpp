@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives that the calling thread carries out: their results, alone and beside others that are under way; where
-// they may not be; and that they end when the group does.
+// Collectives that the calling thread executes: their results, alone and beside others in progress; where blocking is
+// not allowed; and that they end when the group does.
 //
-// Who: unit_collectives_engine. Threads: one for each rank.
-// Surprise: every thread ends with a barrier that does not block, for others may still need its engine.
+// One thread for each rank. Every thread ends with a barrier that does not block, because others may still need its
+// engine.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -21,7 +21,7 @@ canele_collective_options_t blocking(int algorithm = 0) {
   return options;
 }
 
-/// work(rank) on a thread for each rank.
+/// Runs work(rank) on a thread for each rank.
 void on_all(Ranks& ranks, const std::function<void(int)>& work) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks.size(); ++rank) {
@@ -35,7 +35,7 @@ void on_all(Ranks& ranks, const std::function<void(int)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// "" or what is wrong with this rank's part of it.
+/// Returns "" or what is wrong with this rank's part of the collective.
 std::string one_call(Ranks& ranks, int rank, const Case& what, const canele_collective_options_t& options) {
   Side side(what, rank);
   canele_request_t request{};
@@ -85,7 +85,7 @@ TEST(Blocking, RanksMayDifferAndOthersMayBeUnderWay) {
   });
 }
 
-/// What the kernel has copied, of a long broadcast.
+/// Returns the bytes that the kernel has copied, of a long broadcast.
 std::uint64_t copied_by_the_kernel(bool blocks) {
   constexpr int size = 2;
   constexpr std::size_t length = (1 << 20) / Side::element;
@@ -121,7 +121,7 @@ TEST(Blocking, SendsWhatIsSomewhatTooLongForAPacketWithoutAsking) {
   });
 }
 
-/// Engines that give way to each other, and lay long messages where they are fetched.
+/// Makes the engines behave as on an oversubscribed host: they yield to each other, and lay long messages down.
 void lay_down(Ranks& ranks) {
   for (int rank = 0; rank < ranks.size(); ++rank) ranks.job.engine(rank).crowded = true;
 }
@@ -153,7 +153,7 @@ TEST(Blocking, LaysDownLongMessagesWhereRanksShareCores) {
   EXPECT_NE(sum_of(ranks, comm::Counter::copies_pulled), 0u);
 }
 
-/// Its memory is its own again, and so is the label: nobody has called yet.
+/// The sender may use its memory and the label again although no other rank has called yet.
 TEST(Blocking, WhoLaysAMessageDownGoesOn) {
   constexpr int size = 3;
   constexpr std::size_t length = 300'000 / Side::element;
@@ -178,8 +178,8 @@ TEST(Blocking, WhoLaysAMessageDownGoesOn) {
   EXPECT_TRUE(ranks.job.until([&] { return ranks.job.engine(0).deposit_count.load() == 0; }));
 }
 
-/// The one in the middle finds the way to a late rank full after a few; or, now and then, something else in the way,
-/// and announces its message, which the late one has to ask for.
+/// The middle rank finds the connection to a late rank full after a few messages. Sometimes another obstacle makes it
+/// announce its message, which the late rank must then ask for.
 TEST(Blocking, WithinAChainGoesOnWhereASendCannotLeave) {
   constexpr int size = 3, calls = 40;
   Ranks ranks(job_of("shm", size));
@@ -242,7 +242,7 @@ TEST(Blocking, WithoutARequestReturnsHowItHasEnded) {
   });
 }
 
-/// One that is made again takes a shorter way: whatever differs from the call before must be seen.
+/// A repeated call uses a cached schedule: every difference to the previous call must be noticed.
 TEST(Blocking, MadeAgainGivesTheSameAndWithOtherArgumentsWhatTheyMean) {
   constexpr int size = 3;
   Ranks ranks(job_of("shm", size));
@@ -347,7 +347,7 @@ TEST(Blocking, EndsWithItsGroup) {
       ++ended;
     });
   }
-  // Rank 0 is sent too little; rank 1 nothing, and hears of it.
+  // Rank 0 is sent too little; rank 1 is sent nothing, and is told so.
   canele_request_t wrong{};
   std::uint32_t half = 0;
   EXPECT_EQ(canele_isend(comm::api::public_of(comm::api::group_of(ranks.group(wrong_one)).session), 0, 0, &half,
@@ -358,7 +358,7 @@ TEST(Blocking, EndsWithItsGroup) {
   EXPECT_EQ(canele_wait(&wrong, nullptr), CANELE_OK);
 }
 
-/// A message of another collective found no memory. That is no refusal of this one: its request has ended.
+/// A message of another collective found no memory. This call is not refused for that reason: its request ends.
 TEST(Blocking, OfAGroupThatIsOverForWantOfMemoryEndsSo) {
   Ranks ranks(job_of("shm", 2, {"CANELE_VERBOSE=0"}));
   ASSERT_TRUE(comm::api::group_of(ranks.group(0)).note({CANELE_ENOMEM, 1}));
@@ -372,10 +372,10 @@ TEST(Blocking, OfAGroupThatIsOverForWantOfMemoryEndsSo) {
   EXPECT_EQ(std::string(canele_error_detail()).find("scratch"), std::string::npos) << canele_error_detail();
 }
 
-/// Sends that the window keeps back end with the group, all of them.
+/// All sends that the window holds back end with the group.
 TEST(Blocking, SendsNoMoreOnceItsGroupHasEnded) {
   constexpr int size = 5, wrong_one = 4;
-  constexpr std::size_t part = 200'000;  // each waits for its receiver, who never calls
+  constexpr std::size_t part = 200'000;  // each send waits for its receiver, which never calls
   Ranks ranks(job_of("tcp", size, {"CANELE_VERBOSE=0"}));
   std::atomic<bool> ended{false};
   std::thread caller([&] {

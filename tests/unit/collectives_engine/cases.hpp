@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Cases: one collective and the oracle of it. What each position gives is a function of a seed, so each position knows
-// what it must get without a word from the others.
+// Cases: one collective and its oracle. The input of each position is a function of a seed, so each position knows its
+// expected output without any communication.
 //
-// Who: tests/unit/collectives_engine, tests/process/collectives.
-// Threads: one object by one thread.
-// Surprise: the whole output is compared, with what lies around it: bytes that nobody may touch hold a pattern.
+// For tests/unit/collectives_engine, tests/process/collectives. An object is used by one thread. The whole output is
+// compared, with the memory around it: bytes that no operation may touch hold a pattern.
 #pragma once
 
 #include <canele/collectives.h>
@@ -22,7 +21,7 @@ inline constexpr int op_count = static_cast<int>(Op::exscan) + 1;
 inline constexpr const char* op_names[] = {"barrier",   "bcast",    "reduce",         "allreduce", "gather", "scatter",
                                            "allgather", "alltoall", "reduce_scatter", "scan",      "exscan"};
 
-/// (a, b) stands for the function x -> a x + b. To do one after the other is associative and does not commute.
+/// (a, b) stands for the function x -> a x + b. Composition is associative and does not commute.
 struct Affine {
   std::uint32_t a, b;
   bool operator==(const Affine&) const = default;
@@ -33,7 +32,7 @@ inline void combine_affine(const void* in, void* inout, std::size_t count, void*
   auto* higher = static_cast<Affine*>(inout);
   for (std::size_t i = 0; i < count; ++i) higher[i] = after(lower[i], higher[i]);
 }
-/// A sum of pairs, for algorithms that want an operator that commutes.
+/// Adds pairs, for algorithms that need an operator that commutes.
 inline void combine_sum(const void* in, void* inout, std::size_t count, void*) {
   const auto* x = static_cast<const Affine*>(in);
   auto* y = static_cast<Affine*>(inout);
@@ -105,7 +104,7 @@ class Side {
     return CANELE_EINVAL;
   }
 
-  /// "" or what is wrong.
+  /// Returns "" or what is wrong.
   std::string check() const {
     for (std::size_t i = 0; i < expected_.size(); ++i) {
       if (output_[i] == expected_[i]) continue;
@@ -138,7 +137,8 @@ class Side {
     const auto u = static_cast<std::size_t>(from) * 5 + static_cast<std::size_t>(to) * 3;
     return u % 3 == 1 ? 0 : c_.length + u % 4;
   }
-  /// Of gather, scatter, allgather: the part of position r. Of alltoall it depends on both.
+  /// Returns the length of the part of position r in gather, scatter, allgather. In alltoall it depends on both
+  /// positions.
   std::size_t length_of(int r) const { return part_length(r, 0); }
   std::size_t own_length() const { return length_of(me_) * element; }
 
@@ -170,10 +170,10 @@ class Side {
     if ((c_.op == Op::reduce && !at_root()) || (c_.op == Op::exscan && me_ == 0)) return;
     const int last = c_.op == Op::scan ? me_ : c_.op == Op::exscan ? me_ - 1 : n_ - 1;
     for (std::size_t i = 0; i < mine; ++i) expected_[i] = reduced(0, last, first + i);
-    if (in_place_) expected_.resize(mine);  // of reduce_scatter what lies behind the result is left as it happens to be
+    if (in_place_) expected_.resize(mine);  // of reduce_scatter, the memory behind the result has no defined contents
   }
 
-  /// Parts with a hole of one element after each, where they have lengths of their own; one after the other else.
+  /// Parts with a hole of one element after each, where they have lengths of their own; else one after the other.
   struct Layout {
     std::vector<std::size_t> lengths, offsets;
     std::size_t all = 0;  ///< elements
@@ -222,7 +222,7 @@ class Side {
   }
 
   void make_scatter() {
-    out_parts_ = in_parts_;  // what root_parts() gives
+    out_parts_ = in_parts_;  // what root_parts() returns
     if (at_root()) {
       input_.assign(in_.all, untouched);
       for (int r = 0; r < n_; ++r) put(input_, in_, r, c_.root, r);
@@ -232,7 +232,7 @@ class Side {
     expected_ = vector_of(c_.root, me_, length_of(me_));
   }
 
-  /// All know equal parts; only the root knows others.
+  /// All ranks know equal parts; only the root knows others.
   const canele_parts_t* root_parts() const { return c_.irregular && !at_root() ? nullptr : &out_parts_; }
 
   const Case c_;

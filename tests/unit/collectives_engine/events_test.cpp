@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What happens when: several collectives at a time, callbacks and queues, windows, who does the work, and how much of
-// it a call does.
+// When events happen: several collectives at a time, callbacks and queues, windows, which thread does the work, and how
+// much of it a call does.
 //
-// Who: unit_collectives_engine. Threads: one, and the workers where a test binds them.
-// Surprise: what is under way is read from the engine's own counts, between two steps of it.
+// One thread, and the workers where a test binds them. The work in progress is read from the engine's own counts,
+// between two steps of it.
 #include <algorithm>
 #include <atomic>
 #include <set>
@@ -93,7 +93,7 @@ TEST(Events, CallbacksAndQueuesTakeThemAsAnyRequest) {
   EXPECT_EQ(argument, &called);
 }
 
-/// Begins the next collective in the callback of the one before.
+/// Begins the next collective in the callback of the previous one.
 struct Chain {
   Ranks* ranks;
   int rank, left = 200;
@@ -177,7 +177,7 @@ TEST(Events, WhatACallPostsDoesNotDependOnTheLength) {
   }
 }
 
-/// By plain receives it does: who waits at once has it sooner so.
+/// With plain receives it does: a caller that waits at once gets the message sooner that way.
 TEST(Events, ACallCopiesNoLongMessageThatIsThere) {
   Ranks ranks(job_of("shm", 2));
   canele_collective_options_t options = options_of(CANELE_ALGORITHM_AUTO);
@@ -211,7 +211,7 @@ TEST(Events, TheWindowOfAnAlltoallHoldsAtEveryInstant) {
     const auto look = [&] {
       for (int rank = 0; rank < size; ++rank) {
         const std::uint64_t sends = ranks.job.engine(rank).pending_sends;
-        if (sends != 0) most = std::max(most, sends - 1);  // one is the user's request
+        if (sends != 0) most = std::max(most, sends - 1);  // one request is the user's
       }
     };
     for (int rank = 0; rank < size; ++rank) {
@@ -280,7 +280,7 @@ TEST(Events, RanksInThreadsOfTheirOwnWithAndWithoutWorkers) {
               wrong += !sides[i]->check().empty();
             }
           }
-          // Others may still need this rank's engine.
+          // Other ranks may still need this rank's engine.
           canele_request_t last{};
           canele_ibarrier(ranks.group(rank), nullptr, &last);
           canele_wait(&last, nullptr);

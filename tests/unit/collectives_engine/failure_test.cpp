@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A rank that dies, or ranks that disagree: everybody's request ends, with the same error, now and later.
+// A rank that dies, or ranks that disagree: the requests of all ranks end, with one error, now and later. One thread.
 //
-// Who: unit_collectives_engine. Threads: one.
-// Surprise: a rank dies by the destruction of its engine: its connections break, and nothing has been said before.
+// A rank dies by the destruction of its engine: its connections break, without any message before.
 #include <optional>
 
 #include "comm/collectives/drain.hpp"
@@ -13,7 +12,7 @@
 namespace canele::test {
 namespace {
 
-/// Ranks that all have talked to each other; the last one dies.
+/// Ranks that are all connected; the last one dies.
 class Death : public testing::Test {
  protected:
   static constexpr int size = 5, victim = size - 1;
@@ -41,14 +40,15 @@ class Death : public testing::Test {
   Ranks ranks_;
 };
 
-/// Who needs nothing of the victim may be done before it dies: the leaves of trees that lead to a root.
+/// Returns whether every rank needs every other. A rank that needs nothing of the victim may be done before it dies:
+/// the leaves of trees that lead to a root.
 bool all_need_all(Op op) { return op != Op::gather && op != Op::reduce && op != Op::bcast && op != Op::scatter; }
 
 TEST_F(Death, EndsEveryOperationEverywhere) {
   std::vector<std::unique_ptr<Everywhere>> all;
   for (int op = 0; op < op_count; ++op) {
     const Op one = static_cast<Op>(op);
-    if (one == Op::scan || one == Op::exscan) continue;  // nobody needs the last one
+    if (one == Op::scan || one == Op::exscan) continue;  // no rank needs the last one
     const int root = one == Op::bcast || one == Op::scatter ? victim : 0;
     all.push_back(std::make_unique<Everywhere>(ranks_, Case{one, size, 20'000, root}));
     for (int rank = 0; rank < victim; ++rank) all.back()->start(rank);
@@ -77,7 +77,7 @@ TEST_F(Death, ReachesThoseWhoNeedOnlyTheLiving) {
   for (const int rank : {0, 1, 2}) ends_with_the_victim(bcast.request(rank), "chain");
 }
 
-/// Rank 1 gives up after the first failure, and rank 0 is ahead by one collective, with a large message for it.
+/// Rank 1 gives up after the first failure, and rank 0 is ahead by one collective, with a large message for rank 1.
 TEST_F(Death, NobodyWaitsForWhoHasGivenUp) {
   const canele_collective_options_t flat = options_of(CANELE_ALGORITHM_FLAT);
   Everywhere first(ranks_, {Op::reduce, size, 10, 1}), second(ranks_, {Op::bcast, size, 100'000, 0});
@@ -92,7 +92,7 @@ TEST_F(Death, NobodyWaitsForWhoHasGivenUp) {
   for (const int rank : {0}) ends_with_the_victim(second.request(rank), "who is ahead");
 }
 
-/// What was laid down for it, its sender gone on, is taken away.
+/// A message that was laid down for the victim is removed, although its sender has continued.
 TEST(DeathOfOneHost, TakesAwayWhatLiesThereForIt) {
   constexpr int size = 3;
   Ranks ranks(job_of("shm", size, {"CANELE_SHM_SHELF=on", "CANELE_VERBOSE=0"}));
@@ -133,7 +133,7 @@ TEST_F(Death, OfARankOutsideOfTheGroupIsNothingToIt) {
   for (canele_group_t* group : groups) EXPECT_EQ(canele_group_destroy(group), CANELE_OK);
 }
 
-/// Rank 0 hears of it by one group and gives up; the others wait for it in another one.
+/// Rank 0 is told by one group and gives up; the others wait for it in another group.
 TEST_F(Death, EndsAllGroupsThatHaveTheRank) {
   std::vector<canele_group_t*> groups(victim);
   std::vector<canele_request_t> requests(victim);
@@ -143,7 +143,7 @@ TEST_F(Death, EndsAllGroupsThatHaveTheRank) {
   }
   const canele_collective_options_t chain = options_of(CANELE_ALGORITHM_CHAIN);
   char word[8] = {};
-  for (const std::size_t i : {1u, 2u, 3u}) {  // each waits for one that lives
+  for (const std::size_t i : {1u, 2u, 3u}) {  // each waits for a rank that lives
     ASSERT_EQ(canele_ibcast(groups[i], word, sizeof word, 0, &chain, &requests[i]), CANELE_OK);
   }
   for (int i = 0; i < 100; ++i) ranks_.job.step_all();
@@ -156,7 +156,7 @@ TEST_F(Death, EndsAllGroupsThatHaveTheRank) {
   for (canele_group_t* group : groups) EXPECT_EQ(canele_group_destroy(group), CANELE_OK);
 }
 
-/// Whoever makes a group hears of an end that came before.
+/// A rank that makes a group is told of a failure that came before.
 TEST_F(Death, IsHeardByWhoComesLate) {
   std::vector<canele_group_t*> groups(size);
   std::vector<canele_request_t> requests(size);
@@ -179,7 +179,7 @@ TEST_F(Death, IsHeardByWhoComesLate) {
   EXPECT_EQ(canele_group_create(ranks_.job.handle(0), "late", nullptr, 0, &again), CANELE_EBUSY);
 }
 
-/// Rank 4 has given up, and leaves before the others have told rank 1, which waits for it, and is no neighbour of it.
+/// Rank 4 gives up, and leaves before the others have told rank 1. Rank 1 waits for it, and is not its neighbour.
 TEST(GivingUp, TellsWhoWaitsBeforeItLeaves) {
   constexpr int size = 6, waits = 1, leaves = 4, victim = 5;
   Ranks ranks(job_of("tcp", size, {"CANELE_VERBOSE=0"}));
@@ -207,9 +207,9 @@ TEST(GivingUp, TellsWhoWaitsBeforeItLeaves) {
   EXPECT_EQ(status.source, victim);
 }
 
-/// Rank 1 has given up before it made the group: it waits for its end, and hears of the group only then.
+/// Rank 1 gave up before it made the group: it waits for its end, and learns of the group only then.
 TEST(GivingUp, LetsGoWhoSendsToAGroupThatWasNeverMade) {
-  std::optional<comm::collectives::LastDrains> drains;  // until rank 1's engine is gone
+  std::optional<comm::collectives::LastDrains> drains;  // until rank 1's engine is destroyed
   LocalJob job(job_of("tcp", 3, {"CANELE_VERBOSE=0"}));
   drains.emplace(job.engine(1));
   canele_group_t* group = nullptr;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Groups, arguments, what a call allocates and builds, and what reports say of collectives.
+// Groups, arguments, what a call allocates and builds, and what reports say of collectives. One thread.
 //
-// Who: unit_collectives_engine. Threads: one.
-// Surprise: memory is counted by a malloc of this program's own; sanitizers have theirs, so there it is not.
+// A malloc of this program's own counts memory; sanitizers have their own malloc, so memory is not counted there.
 #include <string_view>
 
 #include "comm/api/collective_call.hpp"
@@ -143,7 +142,7 @@ TEST_F(Groups, BuildAScheduleOnceForCallsThatAreAlike) {
     for (const std::size_t length : {10u, 20u, 30u}) all_of(length);
   }
   EXPECT_EQ(group.schedules.built() - before, 3u);
-  for (std::size_t length = 0; length < 100; ++length) all_of(length);  // more than are kept
+  for (std::size_t length = 0; length < 100; ++length) all_of(length);  // more than are cached
   EXPECT_GE(group.schedules.built() - before, 100u);
 }
 

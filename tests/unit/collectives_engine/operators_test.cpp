@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The predefined operators: each operation of each type against plain code, for counts that fill no vector.
+// The predefined operators: each operation of each type against plain code, for counts that fill no vector. One thread.
 //
-// Who: unit_collectives_engine. Threads: one. Surprise: integers wrap round; whoever adds them gets no signed overflow.
+// Integers wrap round: an addition never is a signed overflow.
 #include "comm/collectives/operators.hpp"
 
 #include <canele/collectives.h>
@@ -28,7 +28,7 @@ T sample(std::size_t i, unsigned salt) {
   }
 }
 
-/// The operator applied to `count` elements is `expected` of each pair, and touches none behind them.
+/// Checks that the operator applied to `count` elements is `expected` of each pair, and touches none behind them.
 template <typename T>
 void check(canele_operation operation, canele_element element, std::function<T(T, T)> expected) {
   canele_operator_t op{};
@@ -92,7 +92,7 @@ TEST(Operators, WideLoopsGiveTheBitsOfPlainOnes) {
       if (kernel_of(what, type, false) == nullptr) continue;
       std::vector<unsigned char> in(bytes), plain(bytes);
       for (std::size_t i = 0; i < bytes; ++i) {
-        in[i] = static_cast<unsigned char>(sample<unsigned>(i, 1) & 0x3f);  // no number that is none
+        in[i] = static_cast<unsigned char>(sample<unsigned>(i, 1) & 0x3f);  // avoids NaN
         plain[i] = static_cast<unsigned char>(sample<unsigned>(i, 2) & 0x3f);
       }
       std::vector<unsigned char> wide = plain;

@@ -2,8 +2,8 @@
 //
 // Ranks: a LocalJob whose ranks have a group, and what tests do with it.
 //
-// Who: tests/unit/collectives_engine. Threads: one, but where a test says otherwise.
-// Surprise: nobody waits in these tests: the engines are stepped until what is expected has happened.
+// One thread, unless a test says otherwise. No thread waits in these tests: the engines are stepped until the expected
+// event has happened.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ class Ranks {
     for (canele_group_t* group : groups) {
       EXPECT_EQ(canele_group_destroy(group), CANELE_OK) << canele_error_detail();
     }
-    for (int i = 0; i < 100; ++i) job.step_all();  // what is left to be freed
+    for (int i = 0; i < 100; ++i) job.step_all();  // frees what is left
   }
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -67,7 +67,7 @@ class Everywhere {
     }
     return true;
   }
-  /// Ends on all ranks, with the right result.
+  /// Ends the collective on all ranks, and checks the result.
   void finish(const std::string& what) {
     ASSERT_TRUE(ranks_.job.until([&] { return done(); })) << what;
     for (int rank = 0; rank < ranks_.size(); ++rank) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every operation with every algorithm that it has, over each driver: the result is that of an oracle.
+// Every operation with every algorithm that it has, over each driver: the result is that of an oracle. One thread.
 //
-// Who: unit_collectives_engine. Threads: one. Surprise: operators do not commute, unless an algorithm wants it.
+// Operators do not commute, unless an algorithm needs it.
 #include "comm/collectives/algorithms.hpp"
 #include "comm/collectives/forced.hpp"
 #include "ranks.hpp"
@@ -20,7 +20,7 @@ struct Ground {
 class Results : public testing::TestWithParam<Ground> {
  protected:
   Results() : ranks_(job_of(GetParam().driver, GetParam().size)) {}
-  /// With all that may vary beside the algorithm.
+  /// Varies everything that may vary beside the algorithm.
   void each_variant(Op op, int algorithm) {
     const canele_collective_options_t options = options_of(algorithm);
     unsigned seed = 0;

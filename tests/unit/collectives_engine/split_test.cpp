@@ -3,10 +3,8 @@
 // Split trees by real engines and their workers: the widest levels wait for a thread that has time, any wait of any
 // thread will do, and nothing waits for ever.
 //
-// Who: unit_collectives_engine. Threads: a worker for each rank, and those of a test.
-// Surprise: what must not happen before a thread waits could happen late: the dates are hours away here, but in the
-// test
-//     that is about them.
+// A worker for each rank, and the threads of a test. What must not happen before a thread waits could happen late. So
+// the deadlines are hours away here, except in the test about them.
 #include <thread>
 
 #include "comm/api/collective_call.hpp"
@@ -17,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t hours_ns = 10'000'000'000'000;
 
-/// Ranks with workers, of whose trees so many levels are for the threads of the program.
+/// Ranks with workers, in whose trees so many levels are left to the threads of the program.
 class SplitRanks {
  public:
   SplitRanks(int size, int levels, const char* driver = "shm")
@@ -36,11 +34,11 @@ class SplitRanks {
     call.length = what.length * sizeof(Affine);
     return *comm::api::group_of(ranks.group(rank)).splits.find(call, 2);
   }
-  /// The program is said to compute for hours.
+  /// Reports that the program will compute for hours.
   void put_off_for_long(const Case& what) {
     for (int rank = 0; rank < ranks.size(); ++rank) course(rank, what).seen(hours_ns, false);
   }
-  /// All workers have made progress, many times; nobody has waited.
+  /// Lets all workers make progress, many times; no thread waits.
   void let_workers_work() {
     for (int round = 0; round < 50; ++round) {
       Everywhere barrier(ranks, {Op::barrier, ranks.size()});
@@ -75,7 +73,7 @@ TEST(Split, WidestLevelsOfABroadcastWaitForWhoHasTime) {
   }
 }
 
-/// Whoever waits for one lets the other go: else these two would wait for each other for hours.
+/// A wait for one collective releases the other, too. Otherwise these two ranks would wait for each other for hours.
 TEST(Split, AnyWaitLetsAllGo) {
   SplitRanks split(2, 1);
   const Case one{Op::bcast, 2, 20'000, 0}, other{Op::bcast, 2, 30'000, 1};
@@ -95,7 +93,7 @@ TEST(Split, AnyWaitLetsAllGo) {
   second.finish("second");
 }
 
-/// So does a wait, a probe, a turn of progress for anything else.
+/// A wait, a probe, or a step of progress for anything else releases all, too.
 TEST(Split, WhoeverAsksForSomethingElseLetsAllGo) {
   for (int way = 0; way < 3; ++way) {
     SplitRanks split(2, 1);
@@ -130,7 +128,7 @@ TEST(Split, WhatNobodyWaitsForBeginsAllTheSame) {
 TEST(Split, ACallThatStaysGivesUpOnThoseWhoHaveNotBegun) {
   SplitRanks split(4, 2);
   Everywhere all(split.ranks, {Op::reduce, 4, 20'000});
-  for (int rank = 0; rank < 4; ++rank) all.start(rank, &binomial);  // one thread: each comes back
+  for (int rank = 0; rank < 4; ++rank) all.start(rank, &binomial);  // one thread: each call returns
   while (!all.done()) std::this_thread::yield();
   all.finish("alone");
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// FakePlatform: a made-up environment and files, and a log that is kept.
+// FakePlatform: a made-up environment and files, and a log that is kept. One thread.
 //
-// Who: tests of what an engine reads at its start. Threads: one.
-// Surprise: a log line that is no warning fails the test.
+// For tests of what an engine reads at its start. A log line that is no warning fails the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,12 +20,12 @@ class FakePlatform final : public Platform {
   std::map<std::string, std::string> environment;
   std::map<std::string, FileText> files;
   std::vector<std::string> warnings;
-  std::uint64_t now = 0;            ///< each look at the clock,
-  std::uint64_t a_look_takes = 0;   ///< takes so long,
-  std::uint64_t a_yield_takes = 0;  ///< and each yield
+  std::uint64_t now = 0;            ///< the time, ns.
+  std::uint64_t a_look_takes = 0;   ///< ns that each reading of the clock takes.
+  std::uint64_t a_yield_takes = 0;  ///< ns that each yield takes.
   int unit = 0, moves = 0;          ///< where the thread is, and how often it was moved
-  const void* thread = this;        ///< who calls
-  bool bound = false;               ///< so that no share of the units falls to it
+  const void* thread = this;        ///< the calling thread
+  bool bound = false;               ///< by the program, so that it is given no share of the units
 
   std::uint64_t now_ns() noexcept override { return now += a_look_takes; }
   std::uint64_t random() noexcept override { return 4; }

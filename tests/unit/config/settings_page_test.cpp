@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// docs/settings.md says what the table of settings says: default, values, unit and help of each.
+// docs/settings.md says what the table of settings says: default, values, unit and help of each. One thread.
 //
-// Who: ctest, which names the source tree in CANELE_TEST_SOURCE. Threads: one.
-// Surprise: white space is not compared, so the page may be wrapped as it likes.
+// ctest names the source tree in CANELE_TEST_SOURCE. White space is not compared, so the page may be wrapped in any
+// way.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@
 namespace canele::comm {
 namespace {
 
-/// `text` with every run of white space as one blank.
+/// Returns `text` with every run of white space as one blank.
 std::string normalised(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string all, word;
@@ -24,7 +24,7 @@ std::string normalised(std::string_view text) {
   return all;
 }
 
-/// The section of the page from its heading to the next one.
+/// Returns the section of the page from its heading to the next one.
 std::string section(const std::string& page, const std::string& heading) {
   const auto start = page.find("### " + heading + "\n");
   if (start == std::string::npos) return {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Settings: sources and precedence, what is accepted, what each mistake is told, with an environment of the test's own.
+// Settings: sources and precedence, accepted values, the message for each mistake, with an environment of the test's
+// own. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: messages are checked for the variable, the value and the right form: those three are the promise.
+// Messages are checked for the variable, the value and the valid form: those three are the promise.
 #include "comm/config/settings.hpp"
 
 #include <gtest/gtest.h>

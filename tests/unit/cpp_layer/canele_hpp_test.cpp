@@ -3,8 +3,8 @@
 // The C++ layer on a job of one rank: ownership, ranges, outcomes as exceptions and as values, destruction while
 // pending.
 //
-// Who: ctest. Threads: the main thread, and the library's worker.
-// Surprise: all messages go to the own rank, so every path of the layer is taken without a launcher.
+// The main thread, and the library's worker. All messages go to the own rank, so every path of the layer is taken
+// without a launcher.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ TEST_F(CppLayer, WaitForManyAndForAny) {
   canele::wait_all(receives);
   canele::wait_all(sends);
   EXPECT_EQ(in, out);
-  EXPECT_EQ(canele::wait_any(receives), 4u);  // all were finished before
+  EXPECT_EQ(canele::wait_any(receives), 4u);  // all had finished before
 }
 
 TEST_F(CppLayer, TestTellsWhenDone) {
@@ -133,7 +133,7 @@ TEST_F(CppLayer, APendingReceiveMayBeDestroyed) {
   int in = 0;
   { auto forgotten = session.irecv(0, 5, canele::one(in)); }
   const int out = 3;
-  auto sent = session.isend(0, 5, canele::one(out));  // finds no receive: the forgotten one is gone
+  auto sent = session.isend(0, 5, canele::one(out));  // finds no receive: the forgotten one was cancelled
   EXPECT_EQ(session.recv(0, 5, canele::one(in)).length, sizeof in);
   sent.wait();
   EXPECT_EQ(in, 3);

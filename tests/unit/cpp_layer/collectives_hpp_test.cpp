@@ -2,8 +2,7 @@
 //
 // The C++ layer of collectives on a job of one rank: every operation, its ranges, its errors.
 //
-// Who: ctest. Threads: the main thread, and the library's worker.
-// Surprise: alone, every operation is a copy, or nothing.
+// The main thread, and the library's worker. With one rank, every operation is a copy, or nothing.
 #include <gtest/gtest.h>
 
 #include <canele/collectives.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Checksums around drivers: what is whole arrives, what is not never does. And the sum itself, against known values.
+// Checksums around drivers: an intact packet arrives, a damaged one never does. And the sum itself, against known
+// values.
 //
-// Who: ctest. Threads: one. Surprise: the damage is done below the sums, as a network would.
+// One thread. The damage is done below the checksums, as a network would do it.
 #include <cstring>
 #include <random>
 
@@ -47,7 +48,7 @@ class Spoiler final : public Decorator {
  public:
   enum class Damage { none, flip, cut };
   inline static Damage damage = Damage::none;
-  inline static double where = 0;  ///< 0: its begin, 1: its end
+  inline static double where = 0;  ///< 0: its beginning, 1: its end
 
   explicit Spoiler(std::unique_ptr<Driver> inner) : Decorator(std::move(inner)) {}
 
@@ -67,7 +68,7 @@ class Spoiler final : public Decorator {
 class Checksum : public testing::TestWithParam<const DriverFactory*> {
  protected:
   Checksum() { begin(); }
-  /// Two ranks, connected.
+  /// Starts two ranks, and connects them.
   void begin() {
     Spoiler::damage = Spoiler::Damage::none;
     world_ = World(*GetParam(), 2);
@@ -78,7 +79,7 @@ class Checksum : public testing::TestWithParam<const DriverFactory*> {
     world_.open();
     world_.join(0, 1);
   }
-  /// Rank 1 has given rank 0 up, and says why; nothing has come.
+  /// Checks that rank 1 has given rank 0 up, with a reason, and that nothing has arrived.
   void expect_loss() {
     ASSERT_TRUE(world_.until([&] { return world_[1].failures.count(0) == 1; }));
     EXPECT_TRUE(world_[1].failures[0].first);

@@ -2,7 +2,7 @@
 //
 // Tests of the decorators: the list, then each one around a real driver (self, shm, tcp) or around one that misbehaves.
 //
-// Who: ctest. Threads: one. Surprise: time stands still unless a test moves it (KitContext).
+// One thread. Time stands still unless a test moves it (KitContext).
 #include "drivers/decorators/decorators.hpp"
 
 #include "drivers/self/self.hpp"
@@ -26,7 +26,7 @@ std::string error_of(std::string_view list) {
   return error;
 }
 
-/// `count` ranks of `factory`, rank 0 decorated.
+/// Returns `count` ranks of `factory`, rank 0 decorated.
 World world_of(const DriverFactory& factory, std::string_view list, Rank count = 2) {
   World world(factory, count);
   std::string error;
@@ -76,7 +76,7 @@ TEST(DecoratorList, WithoutDecoratorsTheDriverItselfIsReturned) {
   EXPECT_EQ(decorate("", std::move(driver), &error).get(), before);
 }
 
-/// Keeps what it was told when it was opened.
+/// Keeps the settings that it was opened with.
 class Listener final : public Driver {
  public:
   inline static std::string argument;
@@ -272,7 +272,7 @@ TEST(Fault, KillsOnePeerAtItsPacket) {
   EXPECT_TRUE(world[0].failures[1].first);
   EXPECT_EQ(world[0].failures[1].second, "fault: rank 1 killed after 5 packets");
   EXPECT_EQ(world[0].send(1, pattern(10, 1)), Status::failed);
-  // What it still sends is not heard, and makes the driver close it.
+  // What it still sends is not received, and makes the driver close it.
   ASSERT_NE(world[1].send(0, pattern(10, 2)), Status::full);
   ASSERT_TRUE(world.until([&] { return world[1].failures.count(0) == 1; }));
   EXPECT_TRUE(world[0].packets.empty());
@@ -369,7 +369,7 @@ class Rogue final : public Driver {
   bool up_ = false;
 };
 
-/// An engine that minds nothing.
+/// An engine that accepts everything.
 class Silent final : public DriverEvents {
  public:
   Take packet(Rank, std::span<const std::byte>) override { return Take::taken; }
@@ -381,7 +381,7 @@ class Silent final : public DriverEvents {
   void failed(Rank, bool, std::string_view) override {}
 };
 
-/// What check says of a Rogue in a short life.
+/// Returns the reports of check on a Rogue, after a short life.
 std::vector<std::string> reports_of(std::string_view misdeed) {
   Silent engine;
   conformance::KitContext context(0, 3);

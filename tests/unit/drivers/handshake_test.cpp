@@ -2,7 +2,7 @@
 //
 // Tests of the connection handshake: byte by byte, every wrong party, garbage at every byte, the lobby's bounds.
 //
-// Who: ctest. Threads: one. Surprise: most cases need no socket: the two state machines are fed by hand.
+// One thread. Most cases need no socket: the two state machines are fed by hand.
 #include "drivers/net/handshake.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ struct Pair {
   Handshake acceptor() { return Handshake::acceptor(b, high); }
 };
 
-/// Moves up to `most` bytes from one machine to the other; false if there was nothing to move.
+/// Moves up to `most` bytes from one machine to the other. Returns false if there was nothing to move.
 bool move_bytes(Handshake& from, Handshake& to, std::size_t most) {
   const auto out = from.output();
   const std::size_t n = std::min({out.size(), to.wanted(), most});
@@ -188,7 +188,7 @@ TEST(Handshake, EndOfStreamMayBeRetriedByTheInitiator) {
   }
 }
 
-/// Changes byte `at` of what the initiator (or acceptor) sends; nothing may be accepted by the other side.
+/// Changes byte `at` of what the initiator (or acceptor) sends; the other side may accept nothing.
 void flip(std::size_t at, bool initiator_lies) {
   Pair pair;
   Handshake a = pair.initiator(), b = pair.acceptor();
@@ -228,7 +228,7 @@ TEST(Handshake, RandomGarbageNeverGetsThrough) {
     Pair pair;
     Handshake a = pair.initiator(), b = pair.acceptor();
     Handshake& victim = round % 2 == 0 ? a : b;
-    // Half of them get a good Hello first, so that the second frame is reached.
+    // Half of them get a valid Hello first, so that the second frame is reached.
     if (round % 4 < 2) {
       move_bytes(a, b, 1000);
       move_bytes(b, a, 1000);
@@ -263,7 +263,7 @@ TEST(Handshake, AnAcceptorsProofCannotBeReflected) {
   Handshake a = pair.initiator();
   std::vector<std::byte> hello(a.output().begin(), a.output().end());
   a.sent(hello.size());
-  hello[6] = std::byte{2};  // our own Hello, dressed as the acceptor's
+  hello[6] = std::byte{2};  // our own Hello, disguised as the acceptor's
   a.feed(hello);
   const std::vector<std::byte> identity(a.output().begin(), a.output().end());
   a.sent(identity.size());
@@ -362,7 +362,7 @@ TEST(Lobby, HandsOutWhoIsProven) {
   EXPECT_EQ(a.step(mine.get()), State::done);
 }
 
-/// A door with an always readable descriptor behind it: turns that want more than they may have.
+/// A door with an always readable descriptor behind it: turns that need more actions than they may have.
 struct Crowd {
   UniqueFd outer{::epoll_create1(EPOLL_CLOEXEC)};
   UniqueFd stranger{::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -374,7 +374,7 @@ struct Crowd {
     epoll_event found;
     return ::epoll_wait(outer.get(), &found, 1, 0) == 1 && found.data.u64 == 7;
   }
-  /// One look, as a driver makes it; everything it finds is a stranger. Returns the actions it took.
+  /// Polls once, as a driver does; every connection that it finds is unauthenticated. Returns the number of actions.
   int look() {
     if (shows()) door.ring();
     if (!door.begin_turn(now)) return 0;

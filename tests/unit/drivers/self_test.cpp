@@ -2,7 +2,7 @@
 //
 // Tests of the self driver: sizes, order, laps of the ring, back-pressure, reservations, bulk both ways, the doorbell.
 //
-// Who: ctest. Threads: one. Surprise: the only node's peer is itself.
+// One thread. The only node's peer is itself.
 #include "drivers/self/self.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of the shared-memory driver against strangers, liars and addresses of other places.
+// Tests of the shared-memory driver against unauthenticated peers, hostile peers and addresses of other places.
 //
-// Who: unit_drivers. Threads: one.
-// Surprise: the liar (FakePeer) knows the secret: it passes the handshake, then gives away what it should not.
+// One thread. The hostile peer (FakePeer) knows the secret: it passes the handshake, then sends wrong descriptors.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -33,7 +32,7 @@ using conformance::Node;
 using conformance::pattern;
 using conformance::World;
 
-/// All areas of this process, each once per mapping.
+/// Returns all areas of this process, each once per mapping.
 std::vector<shm::Area*> mapped_areas() {
   std::vector<shm::Area*> found;
   std::FILE* maps = std::fopen("/proc/self/maps", "r");
@@ -54,7 +53,7 @@ struct FakePeer {
   shm::Greeting greeting;
   net::UniqueFd socket;
 
-  /// False if the handshake fails.
+  /// Returns false if the handshake fails.
   bool join(Node& victim) {
     greeting.layout = shm::layout_version;
     shm::AddressForm form;
@@ -88,7 +87,7 @@ class ShmHostile : public testing::Test {
     ASSERT_TRUE(world.until([&] { return world[of].failures.count(peer) == 1; }));
     EXPECT_NE(world[of].failures[peer].second.find(why), std::string::npos) << world[of].failures[peer].second;
   }
-  /// Ranks 0 and 2 still work.
+  /// Checks that ranks 0 and 2 still work.
   void expect_health() {
     world.join(0, 2);
     ASSERT_EQ(world[2].send(0, pattern(1000, 5)), Status::ok);
@@ -189,7 +188,7 @@ TEST_F(ShmHostile, AnotherLayoutIsNamed) {
   expect_health();
 }
 
-// Each gift is wrong in one way. What matters most: memory that can shrink would be a SIGBUS later.
+// Each gift is wrong in one way. The most dangerous one is memory that can shrink: it would cause a SIGBUS later.
 TEST(ShmGifts, WrongGiftsAreRefused) {
   for (int wrong = 0; wrong < 5; ++wrong) {
     World world(shm_factory, 2);
@@ -242,7 +241,7 @@ TEST_F(ShmHostile, ANonceThatDoesNotFitMeansNoAttach) {
       Status::failed);
 }
 
-/// Leaves this process `count` descriptors to open, until it is destroyed.
+/// Leaves this process `count` descriptors to open, until the object is destroyed.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int count) {
@@ -259,7 +258,7 @@ class FewDescriptors {
   rlimit before_ = {};
 };
 
-// Whatever step the lack of descriptors hits, both sides hear of it: the next driver may do better.
+// Whichever step the lack of descriptors hits, both sides are told: the next driver may succeed.
 TEST(ShmDescriptors, SpentOnesAreAnErrorAndNoHang) {
   int failures = 0, successes = 0;
   for (int left = 0; left < 24; ++left) {
@@ -320,7 +319,7 @@ TEST_F(ShmHostile, AnImpossiblePosition) {
   expect_health();
 }
 
-// All of the shared memory is overwritten at random, again and again, with traffic in between.
+// Overwrites all of the shared memory at random, again and again, with traffic in between.
 TEST(ShmFuzz, RandomMemoryNeverCrashes) {
   for (std::uint64_t seed = 1; seed <= 40 / test::slowness; ++seed) {
     World world(shm_factory, 2);

@@ -2,8 +2,7 @@
 //
 // Both ends of a shared-memory ring, for tests: packets whose bytes follow from a number.
 //
-// Who: tests/unit/drivers. Threads: as each test says.
-// Surprise: receive() checks every byte.
+// Each test says in which threads it uses them. receive() checks every byte.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,10 +22,10 @@ inline std::byte expected(std::uint64_t seed, std::size_t at) {
   return static_cast<std::byte>(seed * 131 + at * 7 + (at >> 8));
 }
 
-/// Pieces among packets, in runs of either.
+/// Returns the kind of a packet: pieces among packets, in runs of either.
 inline Kind kind_for(const Packet& packet) { return packet.seed / 3 % 2 == 0 ? Kind::packet : Kind::bulk; }
 
-/// By put_in_lines() if there is room: of those that may, two of three.
+/// Returns whether to use put_in_lines() if there is room: for two of three packets that may.
 bool wants_lines(const Packet& packet) {
   return packet.size > line_payload && packet.size <= largest_in_lines && kind_for(packet) == Kind::packet &&
          packet.seed % 3 != 0;
@@ -64,7 +63,7 @@ struct Pair {
     return true;
   }
 
-  /// False if nothing is there.
+  /// Returns false if there is no packet.
   bool receive(const Packet& packet) {
     const std::uint64_t mail = in.look();
     if (mail == 0) return false;

@@ -2,8 +2,8 @@
 //
 // Tests of the shared-memory driver with real processes: sleep and wake-up, death, nothing left behind.
 //
-// Who: unit_drivers. Threads: one per process. No test here starts a thread, so fork() is safe.
-// Surprise: a child reports by its exit code; what failed in it is on its stderr. The parent kills it in any case.
+// One thread per process: no test here starts a thread, so fork() is safe. A child reports by its exit code; its
+// failures are on its stderr. The parent kills it in any case.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ class TwoProcesses {
     net::UniqueFd own(ends[child ? 1 : 0]), other(ends[child ? 0 : 1]);
     other.reset();
     node_ = std::make_unique<Node>(shm_factory, child ? 1 : 0, 2);
-    // Children of one parent would draw the same names.
+    // Children of one parent would otherwise draw the same names.
     if (child) node_->context.incarnation = static_cast<std::uint64_t>(::getpid());
     adjust(*node_);
     EXPECT_EQ(node_->open(), Status::ok) << node_->reason;
@@ -69,7 +69,7 @@ class TwoProcesses {
     return *node_;
   }
   void kill() { ::kill(pid_, SIGKILL); }
-  /// The child's exit code, or minus its signal.
+  /// Returns the child's exit code, or minus its signal.
   int finish() {
     int status = 0;
     ::waitpid(std::exchange(pid_, -1), &status, 0);
@@ -88,7 +88,7 @@ class TwoProcesses {
   std::unique_ptr<Node> node_;
 };
 
-/// Sleeps until something is there. false: nothing came, so a wake-up was lost.
+/// Sleeps until an event. Returns false if none came, so a wake-up was lost.
 bool sleep_once(Node& node) {
   if (!node.driver->arm()) return true;
   pollfd look{node.driver->descriptor(), POLLIN, 0};
@@ -107,7 +107,8 @@ void send_and_ring(Node& node, Rank peer, std::uint64_t number, std::size_t size
   ring(node, peer);
 }
 
-/// Polls, and sleeps when there is nothing, until a packet is there or the peer has failed. false: a wake-up was lost.
+/// Polls, and sleeps when there is no event, until a packet comes or the peer has failed. Returns false if a wake-up
+/// was lost.
 bool await_packet(Node& node) {
   while (node.packets.empty() && node.failures.empty()) {
     if (node.poll() == 0 && !sleep_once(node)) return false;
@@ -132,8 +133,8 @@ void send_number(Node& node, Rank peer, int number) {
 }
 
 /// The sender never sleeps, the receiver goes to sleep after each message. Both pause for random times, so that the
-/// next message meets every step of going to sleep. (Without the second look of arm() this fails; shm_ring_test.cpp has
-/// a model for the fence.)
+/// next message meets every step of going to sleep. (Without the second check in arm() this fails; shm_ring_test.cpp
+/// has a model for the fence.)
 void send_to_sleeper(Node& node, int cycles) {
   std::mt19937_64 random(1);
   for (int i = 0; i < cycles; ++i) {
@@ -141,7 +142,7 @@ void send_to_sleeper(Node& node, int cycles) {
     send_number(node, 1, i);
     for (int polls = 0; node.packets.empty() && node.failures.empty(); ++polls) {
       node.poll();
-      if (polls > 2000) ::sched_yield();  // perhaps we hold the core that the receiver needs
+      if (polls > 2000) ::sched_yield();  // this process may hold the core that the receiver needs
     }
     ASSERT_TRUE(node.failures.empty()) << node.failures[1].second;
     node.packets.pop_front();
@@ -167,7 +168,7 @@ TEST_P(ShmSleep, NoWakeUpIsLost) {
   two.adjust = [](Node& node) { node.context.settings["SHM_MEMBARRIER"] = GetParam(); };
   Node& node = two.start([&](Node& child) {
     receive_with_sleeps(child, cycles);
-    // Stay until the other has the last message and leaves.
+    // Stays until the other rank has the last message and leaves.
     ASSERT_TRUE(await_failure(child));
   });
   send_to_sleeper(node, cycles);
@@ -252,7 +253,7 @@ bool has_socket(const Address& address) {
   return all.find(name) != std::string::npos;
 }
 
-// It dies while it sleeps and we sleep; everything that it had sent arrives first.
+// The peer dies while it sleeps and we sleep; everything that it had sent arrives first.
 TEST(ShmProcess, AKilledPeerIsNamedAndLeavesNothing) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of the shared-memory rings (drivers/shm/ring.hpp) alone: order, room, nonsense.
+// Tests of the shared-memory rings (drivers/shm/ring.hpp) alone: order, room, malformed contents.
 //
-// Who: unit_drivers. Threads: one; the threaded test says so.
-// Surprise: sender and receiver are steps of one loop here, so that every interleaving of a seed comes again.
+// One thread, except in the threaded test. Sender and receiver are steps of one loop here, so that a seed repeats every
+// interleaving.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::size_t random_size(std::mt19937_64& random) {
   }
 }
 
-/// What is to come is shown once, in order, wherever it lies; also after a time in which nobody looked.
+/// Each coming packet is shown once, in order, wherever it lies; also after a time without any poll.
 TEST(ShmRing, ShowsWhatIsToCome) {
   constexpr std::size_t most = 12;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -120,8 +120,8 @@ TEST(ShmRing, KeepsOrderAndBytesOverManyLaps) {
   }
 }
 
-// The receiver tells its progress lazily. Whatever it has not told, an empty ring must take the longest packet, or the
-// two would wait for each other. Every position of the data ring is tried.
+// The receiver reports its progress lazily. Whatever it has not reported, an empty ring must take the longest packet,
+// or the two would wait for each other. Every position of the data ring is tried.
 TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
   for (std::size_t before = 2 * line_size; before <= data_size; before += line_size) {
     Pair pair;
@@ -149,7 +149,7 @@ TEST(ShmRing, EmptyRingAlwaysTakesTheLongestPacket) {
 }
 
 // A record begins where any bytes of an earlier one may lie. All bytes that the sender may have left there are made to
-// look like the next message; between packets that chain there are pieces, behind which nothing may be looked at.
+// look like the next message. Between packets that chain there are pieces, behind which nothing may be read.
 TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
   Pair pair;
   std::mt19937_64 random(11);
@@ -163,7 +163,7 @@ TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
     for (std::size_t at = 0; at < data_size; at += line_size) {
       if (!chain || at != place) word_at(*pair.area, at).store(record_word(number + 1, 8, Kind::packet, true));
     }
-    // Its own bytes look like it as well.
+    // The packet's own bytes look like it as well.
     const std::uint64_t word = record_word(number, 8, Kind::packet, true);
     for (std::size_t at = record_head(kind) == 0 ? 0 : line_size - record_head(kind); at + 8 <= size; at += line_size) {
       std::memcpy(to + at, &word, sizeof word);
@@ -183,14 +183,14 @@ TEST(ShmRing, NoBytesAreTakenForTheNextRecord) {
   EXPECT_LT(named, 6000u);
 }
 
-// The same in the line ring, for the lines that hold a packet's bytes instead of a word.
+// Tests the line ring in this way, for the lines that hold a packet's bytes instead of a word.
 TEST(ShmRing, NoBytesInALineAreTakenForAWord) {
   Pair pair;
   std::mt19937_64 random(12);
   std::vector<bool> holds_bytes(line_count + overhang);
   std::size_t at = 0, in_lines = 0;
   for (std::uint64_t number = 1; number <= 20'000; ++number) {
-    // What an earlier packet has left looks like the message behind this one.
+    // Bytes left by an earlier packet look like the message behind this one.
     for (std::size_t i = 0; i < line_count; ++i) {
       if (holds_bytes[i]) pair.area->lines[i].word.store(line_word(number + 1, 8));
     }
@@ -218,7 +218,7 @@ TEST(ShmRing, NoBytesInALineAreTakenForAWord) {
   EXPECT_GT(in_lines, 10'000u);
 }
 
-// Wherever it begins, a packet finds its lines in one piece; what is full stays as it is.
+// A packet finds its lines in one piece, wherever it begins; full lines stay unchanged.
 TEST(ShmRing, APacketInLinesMayRunOverTheEnd) {
   for (std::size_t before = 0; before < line_count; ++before) {
     for (const std::size_t size : {std::size_t{57}, std::size_t{121}, largest_in_lines}) {
@@ -271,7 +271,7 @@ TEST(ShmRing, APacketEndsWithALine) {
   }
 }
 
-// The room was for more than has come: it is where it was written all the same.
+// The room was larger than the packet: the packet is nevertheless where it was written.
 TEST(ShmRing, APacketMayBeShorterThanItsRoom) {
   Pair pair;
   for (std::size_t room = line_payload + 1; room < 700; room += 7) {
@@ -284,7 +284,7 @@ TEST(ShmRing, APacketMayBeShorterThanItsRoom) {
   }
 }
 
-// The ring is full to the last byte: there is no room for an empty word, so a line names what comes next.
+// The ring is full to the last byte. There is no room for an empty word, so a line names the next record.
 TEST(ShmRing, AFullRingBreaksTheChainAndALineMendsIt) {
   Pair pair;
   const std::size_t third = data_size / 3 - record_head(Kind::packet);
@@ -308,7 +308,7 @@ TEST(ShmRing, AFullRingBreaksTheChainAndALineMendsIt) {
   }
 }
 
-// The same number comes again after 2^32 messages, and after as many an empty word has it as well.
+// A number repeats after 2^32 messages, and then an empty word has that number as well.
 TEST(ShmRing, AnEmptyWordIsNoMessageWhateverTheNumber) {
   for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 32, std::uint64_t{5} << 32}) {
     EXPECT_FALSE(is_record(0, number));
@@ -370,7 +370,7 @@ TEST(ShmRing, AnImpossiblePositionIsSeen) {
   pair.area->consumed.store(consumed_word(49, 0));
   EXPECT_FALSE(pair.send({8, 0}));
   EXPECT_TRUE(pair.out.broken());
-  Pair odd;  // one that is none of a record
+  Pair odd;  // a position that belongs to no record
   while (odd.send({largest_packet, 1})) continue;
   odd.area->consumed.store(consumed_word(0, 100));
   EXPECT_FALSE(odd.send({largest_packet, 1}));
@@ -431,14 +431,13 @@ TEST(ShmRing, CopiesEverySize) {
   }
 }
 
-// Sleep and wake-up on a model of the machine: each side has a store buffer that drains when it likes. Every
-// interleaving is visited. (A stress test seldom meets the one that matters, and a model without store buffers never
-// does.)
+// Sleep and wake-up on a model of the machine: each side has a store buffer that drains at any time. Every interleaving
+// is visited. (A stress test seldom meets the one that matters, and a model without store buffers never does.)
 class SleepModel {
  public:
   enum class Fence { none, sender, membarrier };
   explicit SleepModel(Fence fence) : fence_(fence) {}
-  /// True if in some interleaving the receiver sleeps, the message is there, and nobody rings.
+  /// Returns true if in some interleaving the receiver sleeps, the message is there, and no doorbell rings.
   bool loses() { return visit({}); }
 
  private:
@@ -463,7 +462,7 @@ class SleepModel {
     }
     if (state.sender == 2) go([](State& s) { s.sender = 3, s.rung = s.saw_parked; });
     if (state.receiver == 0) go([](State& s) { s.receiver = 1, s.parked_buffered = true; });
-    // The receiver's own store is a fence in any case; membarrier drains the sender's buffer too.
+    // The receiver's own store is a fence in any case; membarrier drains the sender's buffer, too.
     if (state.receiver == 1 && !state.parked_buffered) {
       go([this](State& s) {
         s.receiver = 2;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How many packets of a shared-memory ring can be taken at once (Inbox::count_small).
+// How many packets of a shared-memory ring can be taken at once (Inbox::count_small). One thread.
 //
-// Who: unit_drivers. Threads: one.
-// Surprise: a run ends where progress is told, so that the sender hears of it in time.
+// A run ends where progress is reported, so that the sender is told of it in time.
 #include "shm_pair.hpp"
 
 namespace canele::drivers::shm {
 namespace {
 
-/// What lies in lines, is as long as the first, and can be freed in one step.
+/// Packets in a run lie in lines, are as long as the first, and can be freed in one step.
 TEST(ShmRing, CountsThoseThatAreAlike) {
   Pair pair;
   const auto count = [&](int most) { return pair.in.count_small(pair.in.look(), most); };

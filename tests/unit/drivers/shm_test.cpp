@@ -2,8 +2,8 @@
 //
 // Tests of the shared-memory driver in one process: several instances, and hostile neighbours.
 //
-// Who: unit_drivers. Threads: one; tests with more say so. shm_process_test.cpp has the ones with real processes.
-// Surprise: two instances of one process connect, share memory and attach to each other exactly as two processes do.
+// One thread; tests with more say so. shm_process_test.cpp has the tests with real processes. Two instances of one
+// process connect, share memory and attach to each other exactly as two processes do.
 #include "drivers/shm/shm.hpp"
 
 #include <fcntl.h>
@@ -56,7 +56,7 @@ class Shm : public testing::Test {
   std::unique_ptr<World> world;
 };
 
-/// Memory that nobody has touched.
+/// Memory that has not been touched.
 class Fresh {
  public:
   static constexpr std::size_t page = 4096, pages = 100, size = page * pages;
@@ -69,7 +69,7 @@ class Fresh {
   Fresh& operator=(const Fresh&) = delete;
 
   iovec piece(std::size_t from, std::size_t bytes) { return {at_ + from, bytes}; }
-  /// Pages that are there.
+  /// Returns the number of pages that exist.
   int made() const {
     unsigned char there[pages];
     EXPECT_EQ(::mincore(at_, size, there), 0);
@@ -100,11 +100,11 @@ TEST(FreshPages, AreNotAskedForWhereMemoryIsUsedAgain) {
   const iovec all = memory.piece(0, Fresh::size), more = other.piece(0, Fresh::size);
   pages.make(&all, 1);
   pages.copied(Fresh::size, 1);
-  pages.make(&all, 1);  // they are there
+  pages.make(&all, 1);  // they exist
   pages.copied(Fresh::size, 1);
   pages.make(&more, 1);
   EXPECT_EQ(other.made(), 0);
-  pages.copied(Fresh::size, Fresh::size);  // 1 GB/s: the copy has made them
+  pages.copied(Fresh::size, Fresh::size);  // 1 GB/s: the copy has created the pages
   pages.make(&more, 1);
   EXPECT_EQ(other.made(), static_cast<int>(Fresh::pages));
 }
@@ -391,14 +391,14 @@ TEST_F(Shm, RefusesToPullWhatMakesNoSense) {
       const std::uint64_t count = bad.size() / 16;
       std::memcpy(bad.data(), &count, 8);
     }
-    copy(bad, random() % 100, 1 + random() % 1000);  // any answer, no crash
+    copy(bad, random() % 100, 1 + random() % 1000);  // any result, no crash
   }
   const iovec unmapped{reinterpret_cast<void*>(64), 100};
   ASSERT_EQ(driver(0).expose(1, drivers::Access::get, &unmapped, 1, &exposure), Status::ok);
   EXPECT_EQ(copy({exposure.bytes, exposure.size}, 0, 100), Status::failed);
 }
 
-// One copy for all peers: what becomes of the pieces afterwards does not matter, and room comes back.
+// One copy serves all peers: later changes to the pieces do not matter, and room is reused.
 TEST_F(Shm, ShelfIsReadByAllPeers) {
   world = std::make_unique<World>(shm_factory, 3);
   for (int rank = 0; rank < 3; ++rank) node(rank).context.settings["SHM_SHELF"] = "on";
@@ -456,7 +456,7 @@ TEST_F(Shm, ShelfIsReadByAllPeers) {
   }
 }
 
-// Four threads pull at once while the main thread sends and polls.
+// Four threads get at once while the main thread sends and polls.
 TEST_F(Shm, PullsFromSeveralThreads) {
   join();
   Bytes source = pattern(1 << 20, 9);
@@ -523,7 +523,7 @@ TEST_F(Shm, StreamsBulkInOrderWithPackets) {
       world->poll();
     }
   }
-  while (node(0).bulk(1, 78, 0, pattern(10, 1)) != Status::ok) world->poll();  // nobody wants it
+  while (node(0).bulk(1, 78, 0, pattern(10, 1)) != Status::ok) world->poll();  // no rank wants it
   while (node(0).send(1, pattern(8, 4)) != Status::ok) world->poll();
   ASSERT_TRUE(world->until([&] { return node(1).packets.size() == 1; }));
   EXPECT_EQ(node(1).landed_bytes[77], source.size()) << "bulk was overtaken";

@@ -2,8 +2,8 @@
 //
 // Tests of tcp and shm under a flood of connections that do not know the secret: what they may cost, by count.
 //
-// Who: unit_drivers. Threads: one.
-// Surprise: the drivers' clock is the test's, so a "second" of flood is a second for the driver however long it takes.
+// One thread. The drivers' clock is the test's, so a "second" of flood is a second for the driver however long it
+// takes.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -43,7 +43,7 @@ struct Subject {
   net::UniqueFd (*call)(const Node&);
 };
 
-/// Strangers at the door of one node, each with a Hello that any process can say.
+/// Unauthenticated connections to one node, each with a Hello that any process can send.
 class Flood {
  public:
   Flood(const Subject& subject, const Node& victim) : subject_(subject), victim_(victim) {}
@@ -59,7 +59,7 @@ class Flood {
       if (open_.size() > 300) open_.pop_front();
     }
   }
-  /// How many have been answered since the last call.
+  /// Returns how many have been answered since the last call.
   int answered() {
     int count = 0;
     for (const auto& fd : open_) {
@@ -81,7 +81,7 @@ class Strangers : public testing::TestWithParam<Subject> {
     pollfd one = {node.driver->descriptor(), POLLIN, 0};
     return ::poll(&one, 1, 0) == 1;
   }
-  /// Half a millisecond passes for rank 0, which polls often meanwhile.
+  /// Lets half a millisecond pass for rank 0, which polls often meanwhile.
   void pass_time() {
     for (int i = 0; i < 50; ++i) {
       a.context.clock_ns += 10'000;
@@ -107,7 +107,7 @@ TEST_P(Strangers, CostABoundedNumberOfAnswersWhileARankIsMissing) {
     pass_time();
     answers += flood.answered();
   }
-  // A stranger is accepted and read: two actions.
+  // An unauthenticated connection is accepted and read: two actions.
   EXPECT_LE(answers, net::Door::per_ms * milliseconds / 2 + net::Door::most_saved);
   EXPECT_GE(answers, 20) << "but rank 2 could be among them";
   EXPECT_TRUE(a.failures.empty());
@@ -182,7 +182,7 @@ TEST_P(Strangers, DoNotTakeTheDescriptorsOfRanks) {
   }
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  // No descriptor is free, but those of strangers.
+  // All descriptors are used, except those of unauthenticated connections.
   std::vector<net::UniqueFd> taken;
   rlimit tight = before;
   tight.rlim_cur = 600;

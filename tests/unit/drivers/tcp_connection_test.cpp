@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of the tcp driver's connections: both at once, strangers, nonsense, addresses, settings, death.
-//
-// Who: ctest. Threads: one. Surprise: see tcp_fixture.hpp.
+// Tests of the tcp driver's connections: both at once, unauthenticated peers, malformed bytes, addresses, settings,
+// death. One thread. See tcp_fixture.hpp.
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -54,7 +53,7 @@ TEST_F(TcpConnection, ManyPeersAllToAll) {
   many.open();
   for (Rank i = 0; i < 9; ++i) {
     for (Rank k = 0; k < 9; ++k) {
-      const bool both = (i + k) % 3 != 0;  // else only the lower one connects
+      const bool both = (i + k) % 3 != 0;  // else only the lower rank connects
       if (i == k || (i > k && !both)) continue;
       ASSERT_NE(many.connect(i, k), Status::failed);
     }
@@ -82,7 +81,7 @@ TEST_F(TcpConnection, ManyPeersAllToAll) {
   }
 }
 
-/// The rules by which this process's connected TCP sockets send.
+/// Returns the congestion-control rules by which this process's connected TCP sockets send.
 std::vector<std::string> rules_of_connections() {
   std::vector<std::string> rules;
   for (int fd = 0; fd < 256; ++fd) {
@@ -118,7 +117,7 @@ TEST_F(TcpConnection, AWrongSecretIsRefused) {
   world.open();
   ASSERT_EQ(world.connect(0, 1), Status::pending);
   ASSERT_TRUE(world.until([&] {
-    b.context.clock_ns += net::Door::rest_ns;  // it rests after each stranger
+    b.context.clock_ns += net::Door::rest_ns;  // it rests after each unauthenticated connection
     return a.failures.count(1) == 1;
   }));
   EXPECT_NE(a.failures[1].second.find("secret"), std::string::npos) << a.failures[1].second;
@@ -208,7 +207,7 @@ TEST_F(TcpConnection, ASendIntoABrokenConnectionIsFullThenFailed) {
   open_and_join();
   world.nodes[1].reset();
   Status status = Status::ok;
-  for (int i = 0; i < 1000 && status == Status::ok; ++i) status = a.send(1, pattern(100, 1));  // and no poll()
+  for (int i = 0; i < 1000 && status == Status::ok; ++i) status = a.send(1, pattern(100, 1));  // without a poll()
   EXPECT_EQ(status, Status::full);
   ASSERT_TRUE(world.until([&] { return a.failures.count(1) == 1; }));
   EXPECT_TRUE(a.failures[1].first);
@@ -401,13 +400,13 @@ TEST_F(TcpConnection, AThousandStrangersDoNotKeepARankOut) {
   }));
 }
 
-// Whatever keeps an engine from sleeping is done by the polls that follow, however few of them there are between two
-// attempts to sleep.
+// The polls that follow remove whatever keeps an engine from sleeping, however few polls there are between two attempts
+// to sleep.
 TEST_F(TcpConnection, ARestFromStrangersDoesNotKeepAnEngineAwake) {
   World trio(tcp_factory, 3);
   Node& one = trio[0];
   trio.open();
-  trio.join(0, 1);  // rank 2 is missing, so rank 0 goes on listening
+  trio.join(0, 1);  // rank 2 is missing, so rank 0 keeps listening
   for (int round = 0; round < 3; ++round) {
     net::UniqueFd fd = knock(one);
     const Bytes garbage = pattern(4096, 5);

@@ -2,10 +2,8 @@
 //
 // What the tests of the tcp driver share: a world of two, raw sockets to a rank, and a peer that the test plays.
 //
-// Who: tcp_test.cpp, tcp_connection_test.cpp. Threads: one; both ends live in this process and are polled in
-//      turn.
-// Surprise: CANELE_TCP_SEND_BUFFER makes the kernel's buffer small, so that short writes are the rule and not the
-//      exception.
+// One thread; both ends live in this process and are polled in turn. CANELE_TCP_SEND_BUFFER makes the kernel's buffer
+// small, so that short writes are the rule and not the exception.
 #pragma once
 
 #include <fcntl.h>
@@ -29,7 +27,7 @@ using conformance::Node;
 using conformance::pattern;
 using conformance::World;
 
-/// A connected socket to what `node` listens on.
+/// Returns a connected socket to the listener of `node`.
 inline net::UniqueFd knock(const Node& node) {
   PeerAddress where;
   EXPECT_TRUE(unpack_address(node.address, &where));

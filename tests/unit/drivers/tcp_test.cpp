@@ -2,7 +2,7 @@
 //
 // Tests of the tcp driver's traffic: sizes around every limit, order, back-pressure, bulk, sleeping, closing.
 //
-// Who: ctest. Threads: one, but for the test in which a peer reads while we close. Surprise: see tcp_fixture.hpp.
+// One thread, but for the test in which a peer reads while we close. See tcp_fixture.hpp.
 #include <poll.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ TEST_F(Tcp, DeclaresWhatItCanDo) {
   EXPECT_EQ(tcp_factory.unavailable(), "");
 }
 
-/// The smallest of this process's TCP sockets.
+/// Returns the smallest send buffer of this process's TCP sockets.
 int least_send_buffer() {
   int least = 1 << 30;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -40,7 +40,7 @@ int least_send_buffer() {
   return least;
 }
 
-// Ranks of one host that are more than its cores: what the kernel keeps for them is little enough for its caches.
+// On a host with more ranks than cores, the kernel's buffers are small enough for its caches.
 TEST_F(Tcp, KeepsLittleForRanksThatShareCores) {
   for (const bool crowded : {false, true}) {
     World of_two(tcp_factory, 2);
@@ -265,7 +265,7 @@ void poll_long(Node& node) {
   for (int i = 0; i < 3000; ++i) node.poll();
 }
 
-// Each arrival would have its sender's kernel tell an epoll set that nobody asks.
+// Otherwise each arrival would have its sender's kernel notify an epoll set that no thread waits for.
 TEST_F(Tcp, WhoPollsOnLeavesTheEpollSetUntilItSleeps) {
   open_and_join();
   const int at_first = watched_by(b);
@@ -288,7 +288,7 @@ TEST_F(Tcp, WhoPollsOnLeavesTheEpollSetUntilItSleeps) {
   EXPECT_TRUE(world.until([&] { return a.failures.count(1) == 1; })) << "the end of a stream that is not watched";
 }
 
-// Of many links only those are read that epoll names.
+// Of many connections only those are read that epoll names.
 TEST_F(Tcp, WhoGetsManyLinksIsWatchedAgain) {
   World of_six(tcp_factory, 6);
   of_six.open();
@@ -317,7 +317,7 @@ TEST_F(Tcp, AStuckSenderThatPollsOnIsToldOfRoom) {
   expect_arrived(b, sent, 1000);
 }
 
-// Neither does a flood keep strangers out, though a poll that finds something looks for nothing else.
+// A flood of messages does not keep new connections out, though a poll that finds a message checks for nothing else.
 TEST_F(Tcp, AStrangerComesInThoughEachPollFindsAMessage) {
   World of_three(tcp_factory, 3);
   of_three.open();
@@ -358,7 +358,7 @@ TEST_F(Tcp, CloseSendsWhatWasTaken) {
   b.expect_bulk(1, cut(target, size));
   const Bytes source = pattern(size, 1);
   ASSERT_EQ(a.bulk(1, 1, 0, source), Status::pending);
-  std::thread reader([&] {  // the peer reads while we close; nobody else touches b meanwhile
+  std::thread reader([&] {  // the peer reads while we close; no other thread touches b meanwhile
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(200);
     while (b.failures.empty() && std::chrono::steady_clock::now() < end) b.poll();
   });

@@ -15,7 +15,7 @@ struct Arrival {
   int error;
 };
 
-/// What a handler was told.
+/// What a handler received.
 struct Log {
   std::vector<Arrival> arrivals;
   std::vector<std::vector<std::uint8_t>> placed;

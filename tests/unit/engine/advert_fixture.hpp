@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Two engines that send each other large messages, for the tests of adverts.
+// Two engines that send each other large messages, for the tests of adverts. One thread.
 //
-// Who: advert_test.cpp. Threads: one.
-// Surprise: an end that "computes" is an engine that is not stepped.
+// An end that "computes" is an engine that is not stepped.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -65,7 +64,7 @@ class Adverts : public testing::Test {
     EXPECT_EQ(into, sent);
   }
 
-  /// The large receive gets the 64 bytes that were sent first, the second one what is sent now.
+  /// Checks that the large receive gets the 64 bytes that were sent first, and the second one what is sent now.
   void expect_little_then_large(canele_request_t& early, canele_request_t& second, const Words& more) {
     send(&sent_, out_);
     ASSERT_TRUE(job_.finish(received_));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Large receives offered to their senders: either end alone moves the data; cancelling, wildcards, messages under way
+// Large receives offered to their senders: either end alone moves the data. Cancelling, wildcards, messages in progress
 // and lengths that do not fit; a random mixture against the order that matching promises.
-// Surprise: an end that "computes" is an engine that is not stepped, so nothing here depends on time.
+//
+// An end that "computes" is an engine that is not stepped, so nothing here depends on time.
 #include "comm/protocol/advert.hpp"
 
 #include <cstring>
@@ -58,7 +59,7 @@ TEST_F(Adverts, AReceiverWhoseHelperSharesItsCoreCopiesAllOfIt) {
   EXPECT_EQ(offers_to(1), nullptr);
 }
 
-/// The helper may be quick, and copy all of one before its sender comes to it; not each time.
+/// The helper may be quick, and copy all of a message before the message's sender comes to it; but not each time.
 TEST_F(Adverts, ALongCopyIsSharedThoughTheHelperSharesItsCore) {
   job_.engine(1).no_core_for_worker = true;
   ASSERT_EQ(canele_worker_use(job_.handle(1), CANELE_WORKER_AUTO), CANELE_OK);
@@ -83,7 +84,7 @@ TEST_F(Adverts, ALongCopyIsSharedThoughTheHelperSharesItsCore) {
 
 TEST_F(Adverts, BothCopyWhenBothHaveTime) {
   const Words out = pattern(5 * large, 4);                         // more chunks than one end copies in one step
-  for (int round = 0; round < 2 * comm::Adverts::most; ++round) {  // lines serve again
+  for (int round = 0; round < 2 * comm::Adverts::most; ++round) {  // lines are reused
     Words in(out.size());
     post(&received_, in);
     step(0, 5);
@@ -128,7 +129,7 @@ TEST_F(Adverts, AMessageUnderWayComesFirst) {
   const Words little = pattern(64, 3);
   canele_request_t early{}, second{};
   Words more(large / 8);
-  send(&early, little);  // rank 1 has not looked when it posts
+  send(&early, little);  // rank 1 has not polled when it posts
   post(&received_, in_);
   post(&second, more);
   step(0);
@@ -138,7 +139,7 @@ TEST_F(Adverts, AMessageUnderWayComesFirst) {
 
 TEST_F(Adverts, AnOfferThatCrossesItsMessageIsTaken) {
   post(&received_, in_);
-  send(&sent_, out_);  // neither end has heard of the other's call
+  send(&sent_, out_);  // neither end has been told of the other's call
   step(0);             // the receiver computes
   EXPECT_EQ(in_, out_);
   EXPECT_EQ(status_of(sent_).error, CANELE_OK);
@@ -221,10 +222,10 @@ TEST_F(Adverts, LengthsThatDiffer) {
   }
 }
 
-/// Messages whose receives were not offered: both ends copy as soon as the two have met.
+/// Messages whose receives were not offered: both ends copy as soon as the message is matched.
 class Shares : public Adverts {
  protected:
-  /// The second message of a tag has met its receive; rank 1 has said so and has copied nothing.
+  /// Makes the second message of a tag match its receive; rank 1 has announced it and has copied nothing.
   void meet(const Words& out, Words& in) {
     post(&first_, none_);
     post(&received_, in);
@@ -331,7 +332,7 @@ TEST_F(Shares, ThePeerDiesWhileMoreThanThereAreLinesWait) {
   }
 }
 
-/// Two ranks whose driver says that shorter messages than `large` are cheaper by packets.
+/// Two ranks whose driver declares that messages shorter than `large` are cheaper by packets.
 class ShortCopiesAreDear : public Adverts {
  protected:
   static constexpr std::size_t below = large - 8;
@@ -390,7 +391,7 @@ TEST_F(Adverts, SwitchedOff) {
   ASSERT_TRUE(job_.finish(sent_));
 }
 
-/// In all the states that a receive can be in: offered, taken, announced with its copy not begun.
+/// In all the states of a receive: offered, taken, announced with its copy not begun.
 TEST_F(Adverts, ThePeerDies) {
   canele_request_t taken{}, other{};
   Words more(large / 8), third(large / 8);
@@ -437,7 +438,7 @@ TEST_F(Adverts, ANewOfferReplacesOneThatWasWithdrawn) {
   ASSERT_TRUE(job_.finish(sent_) && job_.finish(third));
 }
 
-/// The offers go through all their turns while receives and messages of all kinds cross, in an order from the seed.
+/// Receives and messages of all kinds cross, in an order from the seed, while the offers pass through all their states.
 class RandomAdverts : public Adverts, public testing::WithParamInterface<unsigned> {};
 
 TEST_P(RandomAdverts, MatchingKeepsItsOrder) {
@@ -480,7 +481,7 @@ TEST_P(RandomAdverts, MatchingKeepsItsOrder) {
     ASSERT_TRUE(job_.finish(one.request));
     one.cancelled = status_of(one.request).cancelled != 0;
   }
-  for (std::uint64_t tag = 1; tag <= tags; ++tag) {  // the k-th message meets the k-th receive that was not cancelled
+  for (std::uint64_t tag = 1; tag <= tags; ++tag) {  // the k-th message matches the k-th receive that was not cancelled
     auto next = receives.begin();
     for (const Message& one : sends) {
       if (one.tag != tag) continue;
@@ -494,7 +495,7 @@ TEST_P(RandomAdverts, MatchingKeepsItsOrder) {
 }
 
 #if defined(__SANITIZE_THREAD__)
-constexpr unsigned last_seed = 1;  // there is one thread here, and every byte is dear
+constexpr unsigned last_seed = 1;  // one thread, so little to find, and every byte is slow
 #else
 constexpr unsigned last_seed = 12;
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A barrier in which one rank has lost another: it says so, and holds nobody else up.
+// A barrier in which one rank has lost another: it reports that, and delays no other rank.
 //
-// Who: unit_engine. Threads: one per rank. Surprise: nobody dies; two ranks are told that the other one has.
+// One thread per rank. No rank dies; two ranks are told that the other one has.
 #include "comm/core/peers.hpp"
 #include "local_job.hpp"
 
@@ -16,7 +16,7 @@ void loses(LocalJob& job, int rank, int other) {
   engine.unlock();
 }
 
-/// What the barrier says in each rank.
+/// Returns the barrier's result in each rank.
 std::vector<int> meet(LocalJob& job, const std::vector<canele_session_t*>& sessions) {
   constexpr std::uint64_t far_away_ns = 60'000'000'000;
   std::vector<int> said(sessions.size());

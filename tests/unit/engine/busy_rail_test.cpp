@@ -3,8 +3,7 @@
 // What leaves in which packet while a rail is busy: the engine and each strategy on a driver whose sends end when the
 // test says so.
 //
-// Surprise: the driver hands packets to the peer at once and only keeps their completion back, so nothing here
-//     depends on time.
+// The driver hands packets to the peer at once and delays only their completion, so nothing here depends on time.
 #include <deque>
 
 #include "local_job.hpp"
@@ -120,7 +119,7 @@ class BusyRail : public testing::Test {
     const std::lock_guard guard(mutex_);
     sends_.push_back(std::move(request));
   }
-  /// Tags of the next `count` messages, in the order in which they arrive.
+  /// Returns the tags of the next `count` messages, in the order in which they arrive.
   std::vector<std::uint64_t> receive_all(int count) {
     std::vector<std::uint64_t> tags;
     for (int i = 0; i < count; ++i) {
@@ -197,7 +196,7 @@ TEST_F(BusyRail, TheLowestLeavesWithinNinePackets) {
   EXPECT_LE(place, 8u * 64u);  // packets hold at most 64 messages
 }
 
-/// A peer that leaves ends our sends to it, but not before the driver has let go of their memory.
+/// A peer that leaves ends our sends to it, but not before the driver no longer accesses their memory.
 TEST(LentMemory, IsGivenBackBeforeItsSendEnds) {
   HeldDriver::reset();
   JobOptions options;

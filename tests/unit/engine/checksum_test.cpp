@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// CANELE_CHECKSUM: messages of all sizes arrive over drivers with checksums, and ranks that do not agree say so.
-// tests/unit/decorators has the damage.
+// CANELE_CHECKSUM: messages of all sizes arrive over drivers with checksums, and ranks that do not agree report it.
+// tests/unit/decorators tests damaged packets.
 #include "local_job.hpp"
 
 namespace canele::test {

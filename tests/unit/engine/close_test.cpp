@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sessions that are closed with messages in them: every sender that waits for one is told; and sessions that come and
-// go for long: their numbers and memory are used again, and nothing of an old one is taken for the new one.
+// Sessions that are closed with messages in them: every sender that waits for one is told. Sessions that come and go
+// for long: their numbers and memory are used again, and nothing of an old one is taken for the new one.
 //
-// Who: unit_engine. Threads: the test's own, which steps all engines.
-// Surprise: costs are counted, never timed: sessions that exist, numbers ever used, memory of the table.
+// The test's own thread steps all engines. Costs are counted, never timed: sessions that exist, numbers ever used,
+// memory of the table.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -45,7 +45,7 @@ class Close : public testing::TestWithParam<const char*> {
     EXPECT_EQ(canele_isend_data(s_[at(from)], to, tag, &data, &how, &one.request), CANELE_OK) << canele_error_detail();
     return one;
   }
-  /// So many messages lie in the rank's session.
+  /// Steps until so many messages are stored in the rank's session.
   bool waits_at(int rank, std::size_t count) {
     return job_->until([&] { return session(rank).match.unexpected == count; });
   }
@@ -54,7 +54,7 @@ class Close : public testing::TestWithParam<const char*> {
     EXPECT_EQ(status_of(one.request).error, code) << what;
     EXPECT_EQ(status_of(one.request).cancelled, 0) << what;
   }
-  /// A message gets through in the session.
+  /// Checks that a message gets through in the session.
   void expect_goes(int from, int to, std::size_t length) {
     std::vector<std::uint8_t> into(length);
     canele_request_t receive{};
@@ -78,7 +78,7 @@ class Close : public testing::TestWithParam<const char*> {
 
 constexpr std::size_t large = 300'000;
 
-// Every kind of message, to another rank and to the rank itself.
+// Sends every kind of message, to another rank and to the rank itself.
 TEST_P(Close, EndsTheSendsOfMessagesThatNobodyReceived) {
   for (const int from : {0, 1}) {
     start();
@@ -111,7 +111,8 @@ TEST_P(Close, EndsTheSendsOfMessagesThatNobodyReceived) {
   }
 }
 
-// What the receiver had no memory for comes once that of the first ones is free again: it waits for the next opening.
+// Messages for which the receiver had no memory come once that of the first ones is free again; they wait for the next
+// opening.
 TEST_P(Close, LetsWithheldMessagesComeForTheNextOpening) {
   start(2, {"CANELE_UNEXPECTED_MEMORY=64k"});
   constexpr std::uint64_t count = 200;
@@ -148,7 +149,7 @@ TEST_P(Close, WaitsForWhoHoldsAMessage) {
   EXPECT_EQ(canele_session_close(s_[1]), CANELE_OK);
 }
 
-// What canele_finalize does after a second, with what lies there and with what a request without a buffer holds.
+// canele_finalize discards after a second, both stored messages and those held by a request without a buffer.
 TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
   start(2);
   const Sent& held = send(0, 1, 5, large);
@@ -181,7 +182,7 @@ TEST_P(Close, OfTheEngineEndsWhatIsHeldToo) {
   expect_nothing_left(0);
 }
 
-// The root hears of a destination that lets go; those behind it get the data of the root.
+// The root is told of a destination that closes; the ranks behind it get the data from the root.
 TEST_P(Close, OfADestinationLeavesTheOthersOfAMulticast) {
   start(4, {"CANELE_MULTICAST=chain"});
   for (const int to : {1, 2, 3}) expect_goes(0, to, 8);
@@ -234,7 +235,7 @@ TEST_P(Close, SaysOnceWhatWasNeverReceived) {
 
 // ---- sessions that come and go
 
-/// As many as fit a wire number several times over, each used for a message both ways.
+/// Opens several times as many sessions as there are wire numbers, each used for a message both ways.
 TEST_P(Close, GivesNumbersAndMemoryBack) {
   start(2);
   constexpr int times = 3'000;
@@ -256,7 +257,7 @@ TEST_P(Close, GivesNumbersAndMemoryBack) {
   }
 }
 
-/// Messages that came before the opening are kept, though others have used the number since.
+/// Messages that came before the opening are kept, though other sessions have used the number since.
 TEST_P(Close, KeepsEarlyMessagesWhileNumbersAreUsedAgain) {
   start(2);
   canele_session_t* early = nullptr;
@@ -297,7 +298,7 @@ TEST_P(Close, HasALimitOfOpenOnesOnly) {
   EXPECT_EQ(canele_session_open(job_->handle(0), "again", 0, &one), CANELE_OK);
 }
 
-/// A peer announces what is never opened here: that costs no number, and ends with its connection.
+/// A peer announces labels that are never opened here: that uses no number, and ends with its connection.
 TEST_P(Close, APeerCannotUseUpLabelsByAnnouncing) {
   start(2);
   expect_goes(0, 1, 8);
@@ -311,7 +312,7 @@ TEST_P(Close, APeerCannotUseUpLabelsByAnnouncing) {
     if (i % 32 == 0) job_->step_all();
     sent = i == comm::SessionTable::most_mentioned || job_->finish(message.request);
     if (sent && comm::request_of(&message.request).status_error != CANELE_OK) break;
-    // What was kept goes, so that memory for messages is not what ends this first.
+    // Frees stored messages, so that memory for messages is not the limit that is reached first.
     if (i % 32 != 0) continue;
     comm::Engine& engine = job_->engine(1);
     engine.lock_for_callback();

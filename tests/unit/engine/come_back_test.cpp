@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A rank that died and was started again: those who knew the old process do not take the new one for it.
+// A rank that died and was started again: ranks that knew the old process do not take the new one for it.
 //
-// Surprise: there is no peer. Two drivers of rank 0 say what the test tells them to: who has connected, who is lost.
+// There is no peer. Two drivers of rank 0 report what the test tells them to: which process has connected, which is
+// lost.
 #include <deque>
 
 #include "local_job.hpp"
@@ -13,16 +14,16 @@ namespace {
 using drivers::Rank;
 using drivers::Status;
 
-/// What a driver of rank 0 has to say, and was given.
+/// What a driver of rank 0 is to report, and what it was given.
 struct Script {
   std::deque<std::uint64_t> connects;  ///< incarnations of rank 1 that connect, one at each poll
   bool fails = false, detects = true;
   std::vector<std::vector<std::byte>> sent;
-  int deaths = 0;  ///< told by the launcher
+  int deaths = 0;  ///< reported by the launcher
 };
 Script scripts[2];  ///< of its first and second driver
 
-/// Says that rank 1 has connected, and keeps what is sent to it.
+/// Reports that rank 1 has connected, and keeps the packets for it.
 class Ghost final : public drivers::Driver {
  public:
   explicit Ghost(int kind) : kind_(kind) {}
@@ -86,12 +87,12 @@ class ComeBack : public testing::Test {
   ComeBack() {
     for (Script& script : scripts) script = Script{};
   }
-  /// Rank 0 hears what its drivers have to say.
+  /// Steps rank 0 until its drivers have reported everything.
   void hear() {
     for (int i = 0; i < 2000; ++i) job_->engine(0).step();
   }
   bool gone() { return job_->engine(0).peers[1] != nullptr && job_->engine(0).peers[1]->gone(); }
-  /// The last packet that a driver was given says goodbye.
+  /// Returns whether the last packet given to a driver says goodbye.
   static bool said_bye(const Script& script) {
     comm::wire::Head head{};
     return !script.sent.empty() && comm::wire::peek(script.sent.back(), head) && head.type == comm::wire::Type::bye;
@@ -136,7 +137,7 @@ TEST_F(ComeBack, WhoComesAfterTheDeathIsTurnedAway) {
   EXPECT_TRUE(said_bye(scripts[1]));
 }
 
-// A greeting may be longer on its way than the word of its sender's death.
+// A hello may arrive after the news of its sender's death.
 TEST_F(ComeBack, AConnectionWithTheDeadIsToldToItsDriver) {
   scripts[0].detects = false;
   start();

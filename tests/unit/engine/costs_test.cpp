@@ -2,7 +2,7 @@
 //
 // What the engine does with measured costs: which of several rails carries large transfers, and what a strategy sees.
 //
-// Surprise: the figures are made up, so that the order they give is the reverse of the truth.
+// The figures are made up, so that their order is the reverse of the truth.
 #include <filesystem>
 #include <fstream>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t shm = 1, tcp = 2;
 
-/// "fifo" that remembers what it was told about rails.
+/// "fifo" that remembers the costs of rails that it was given.
 std::vector<strategies::Costs> seen;  // one per call of plan() with costs; engines of these tests run in one thread
 
 class Onlooker final : public strategies::Strategy {
@@ -46,7 +46,7 @@ class MeasuredCosts : public testing::Test {
 
   std::vector<std::string> settings() const { return {"CANELE_SAMPLES=" + directory_}; }
 
-  /// A record of a built-in driver, as if it had been measured: `ns` for 1 MiB.
+  /// Returns a record of a built-in driver, as if it had been measured: `ns` for 1 MiB.
   static std::string record(const char* driver, int ns) {
     JobOptions options;
     options.size = 1;
@@ -66,7 +66,7 @@ class MeasuredCosts : public testing::Test {
                              << records << "end\n";
   }
 
-  /// Two ranks with shm+tcp, both rails up, and one large message sent. Returns the rail that both prefer.
+  /// Connects two ranks with shm+tcp, both rails up, and sends one large message. Returns the rail that both prefer.
   std::size_t preferred() {
     JobOptions options;
     options.settings = settings();

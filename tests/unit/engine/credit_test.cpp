@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Flow control: memory for messages that nobody has asked for stays under its limit, nothing is lost, nothing hangs.
+// Flow control: memory for unexpected messages stays under its limit, nothing is lost, nothing hangs.
 //
-// Who: unit_engine. Threads: the test's own; both engines are stepped by it.
-// Surprise: the limit is so small that most messages are withheld, whatever the driver.
+// The test's own thread steps both engines. The limit is so small that most messages are withheld, whatever the driver.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -27,7 +26,7 @@ class Credit : public testing::Test {
     job_ = std::make_unique<LocalJob>(options);
     s_ = job_->open("credit", flags);
   }
-  /// Messages of `length` bytes that begin with their number; tag = number.
+  /// Sends messages of `length` bytes that begin with their number; tag = number.
   void send(int from, int to, std::uint64_t first, std::uint64_t count, std::size_t length) {
     for (std::uint64_t i = first; i < first + count; ++i) {
       send_one(from, to, i, i, length);
@@ -42,7 +41,7 @@ class Credit : public testing::Test {
     ASSERT_EQ(canele_isend(s_[static_cast<std::size_t>(from)], to, tag, one->bytes.data(), length, &one->request),
               CANELE_OK);
   }
-  /// `sent_as`: the tag that it has; by default its number.
+  /// `sent_as`: the tag of the message; by default its number.
   void receive(int at, int from, std::uint64_t tag, std::uint64_t mask, std::uint64_t expected, std::size_t length,
                std::uint64_t sent_as = ~std::uint64_t{0}) {
     canele_request_t request{};
@@ -70,7 +69,7 @@ class Credit : public testing::Test {
     settle();
     expect_balanced();
   }
-  /// Nothing is under way: what the one may send is what the other expects, and nothing is kept.
+  /// Checks that nothing is in progress: what one rank may send is what the other expects, and nothing is stored.
   void expect_balanced() {
     for (int at = 0; at < job_->size(); ++at) {
       comm::Engine& engine = job_->engine(at);
@@ -83,7 +82,7 @@ class Credit : public testing::Test {
       EXPECT_EQ(engine.counters.read(comm::Counter::withheld_now), 0u);
     }
   }
-  /// Of rank 0, towards rank 1.
+  /// Returns the withheld sends of rank 0, towards rank 1.
   const comm::Withheld& withheld() { return *job_->engine(0).peers[1]->withheld; }
   std::uint64_t withheld_most(int rank) { return job_->engine(rank).counters.read(comm::Counter::withheld_most); }
   void settle() {
@@ -178,8 +177,8 @@ TEST_F(Credit, AProbeFindsWhatIsWithheld) {
   finish_sends();
 }
 
-/// A probe asks for a tag, and a receive of it is posted before the answer: the message may be the receive's, or a
-/// later receive's. Whatever is kept for the probe, no message overtakes an older one.
+/// A probe asks for a tag, and a receive of that tag is posted before the answer. The message may match that receive or
+/// a later one. Whatever is stored for the probe, no message overtakes an older one.
 TEST_F(Credit, AProbeDoesNotTakeWhatIsYoungerThanARefusedMessage) {
   constexpr std::uint64_t tag = 5000, first = 1000, second = 1300;
   start(2);
@@ -213,7 +212,7 @@ TEST_F(Credit, AProbeDoesNotTakeWhatIsYoungerThanARefusedMessage) {
   finish_sends();
 }
 
-/// More patterns than anybody would have thought of, each probed once in a round: all are found in few rounds.
+/// Probes more patterns than the engine stores, each once in a round: all are found in few rounds.
 TEST_F(Credit, AnyNumberOfProbedPatternsIsFoundInFewRounds) {
   constexpr std::uint64_t patterns = 300, flood = 600;
   start(2);
@@ -243,7 +242,7 @@ TEST_F(Credit, AReceiveCostsOneLookAndNotTheList) {
   start(2);
   send(0, 1, 0, count, 700);
   settle();
-  receive(1, 0, count - 1, CANELE_TAG_EXACT, count - 1, 700);  // what has not been offered to all yet, is then
+  receive(1, 0, count - 1, CANELE_TAG_EXACT, count - 1, 700);  // offers the messages that have not been offered yet
   settle();
   const std::uint64_t before = withheld().offers;
   for (std::uint64_t i = count - 1; i-- > 0;) receive(1, 0, i, CANELE_TAG_EXACT, i, 700);
@@ -251,7 +250,7 @@ TEST_F(Credit, AReceiveCostsOneLookAndNotTheList) {
   finish_sends();
 }
 
-/// The same for receives that are posted all at once, and of one tag.
+/// Receives that are posted all at once, and of one tag, also cost few offers each.
 TEST_F(Credit, ReceivesThatWaitTogetherCostLittleEach) {
   constexpr std::uint64_t count = 2000 / slowness;
   start(2);
@@ -313,7 +312,7 @@ TEST_P(CreditOf, ReceivesOfAllKindsKeepTheOrder) {
       --left[of];
       ++received;
       if (flags != 0 && kind == 0) {
-        std::uint64_t oldest = count;  // of those that are not received yet
+        std::uint64_t oldest = count;  // of those that have not been received yet
         for (std::uint64_t i = 0; i < count && oldest == count; ++i) {
           const auto& mine = got[i * i % tags];
           if (std::find(mine.begin(), mine.end(), i) == mine.end()) oldest = i;
@@ -339,7 +338,7 @@ TEST_F(Credit, ASessionThatIsClosedGivesItsCreditBack) {
 TEST_F(Credit, WhatIsWithheldEndsWithItsReceiver) {
   start(2);
   send(0, 1, 0, 1500, 700);
-  canele_request_t last{};  // some are being offered then
+  canele_request_t last{};  // some messages are being offered at that time
   std::vector<unsigned char> bytes(700);
   canele_irecv(s_[1], 0, 1499, CANELE_TAG_EXACT, bytes.data(), bytes.size(), &last);
   ASSERT_TRUE(job_->finish(last));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The launcher says that a rank has died: a driver that would not see it is told, and answers when it is ready.
+// The launcher reports that a rank has died: a driver that would not detect it is told, and answers when it is ready.
 //
-// Who: unit_engine. Threads: one. Surprise: nobody dies.
+// One thread. No rank dies.
 #include "comm/core/peers.hpp"
 #include "drivers/decorators/decorator.hpp"
 #include "local_job.hpp"
@@ -14,9 +14,9 @@ using drivers::Rank;
 
 bool sees_deaths;  ///< what the driver declares
 int times_told;    ///< by the engine, in all ranks
-bool still_busy;   ///< the driver has yet to let go of the engine's memory
+bool still_busy;   ///< the driver still accesses the engine's memory
 
-/// tcp that hears of the end of a peer by the engine only.
+/// tcp that learns of the end of a peer from the engine only.
 class Unaware final : public drivers::Decorator {
  public:
   Unaware() : Decorator(comm::find_driver("tcp")->create()) {}
@@ -109,7 +109,7 @@ TEST_P(Death, IsToldToTheDriverOfAConnectionThatComesAfterwards) {
   canele_request_t send{};
   int value = 7;
   still_busy = false;
-  job_->bury(1, 0);  // nothing of it is known here yet, but it has connected
+  job_->bury(1, 0);  // rank 0 has no connection with it yet; it connects afterwards
   ASSERT_EQ(canele_isend(s_[1], 0, 1, &value, sizeof value, &send), CANELE_OK);
   ASSERT_TRUE(job_->until([&] { return job_->engine(0).peers[1] != nullptr; }));
   some_steps();

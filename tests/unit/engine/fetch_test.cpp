@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Large messages over a driver that makes system calls and fetches by itself (as libfabric does): memory is exposed and
-// withdrawn as often, pieces come out of order, the driver is full at times, or cannot fetch at all.
+// Large messages over a driver that makes system calls and fetches by itself (as libfabric does). Memory is exposed and
+// withdrawn equally often, pieces come out of order, the driver is full at times, or cannot fetch at all.
 //
-// Surprise: both engines are in this process, so the driver's "network" is a table of addresses.
+// Both engines are in this process, so the driver's "network" is a table of addresses.
 #include <deque>
 #include <map>
 #include <random>

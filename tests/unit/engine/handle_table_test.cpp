@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Names for objects: many, stale ones, invented ones; and what one takes.
-//
-// Who: unit_engine. Threads: one. Surprise: none.
+// Names for objects: many, stale ones, invented ones; and the cost of one. One thread.
 #include "comm/core/handle_table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Hang reports of engines: what is listed where, and that an idle engine is left alone.
+// Hang reports of engines: what is listed where, and that an idle engine causes no report.
 //
-// Who: unit_engine. Threads: one, but for the worker of one test.
-// Surprise: the looks are made here, with times of our own: hours pass in no time.
+// One thread, but for the worker of one test. The checks are made here, with times that the test sets: hours pass at
+// once.
 #include "comm/observe/hang_collect.hpp"
 #include "local_job.hpp"
 
@@ -28,7 +28,7 @@ class Hang : public testing::Test {
   }
   ~Hang() override { canele_on_hang(job_.handle(0), nullptr, nullptr); }
 
-  /// One message from 1 to 0: they are connected, and 1 has been heard.
+  /// Exchanges one message from 1 to 0: the ranks are connected, and rank 0 has received from rank 1.
   void exchange() {
     canele_request_t receive{}, send{};
     canele_irecv(sessions_[0], 1, 0, CANELE_TAG_EXACT, &word_, sizeof word_, &receive);
@@ -38,7 +38,7 @@ class Hang : public testing::Test {
   void settle() {
     for (int i = 0; i < 100; ++i) job_.step_all();
   }
-  /// Looks, as an idle thread of rank 0 would.
+  /// Checks for a hang as an idle thread of rank 0 would.
   void look_for(std::uint64_t seconds) {
     for (std::uint64_t i = 0; i < seconds; ++i) comm::hang::look(job_.engine(0), now_ += second_ns);
   }

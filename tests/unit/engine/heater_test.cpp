@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The heater inside an engine: in idle turns, beside messages, and nobody stays awake for it.
+// The heater inside an engine: in idle turns, beside messages; no thread stays awake for it.
 //
-// Threads: one, and the engines' workers. Surprise: the period is a microsecond, so that it is nearly always due.
+// One thread, and the engines' workers. The period is a microsecond, so that the heater is nearly always due.
 #include "local_job.hpp"
 
 namespace canele::test {
@@ -46,7 +46,7 @@ TEST(EngineHeater, LetsTheWorkerSleep) {
     ASSERT_EQ(canele_worker_bind(job.handle(rank), CANELE_INDEX_LOGICAL, nullptr, 0), CANELE_OK);
   }
   const auto asleep = [&] { return job.engine(0).worker.state() == ltask::Worker::State::sleeping; };
-  while (!asleep()) std::this_thread::yield();  // with-timeout ends it if it never is
+  while (!asleep()) std::this_thread::yield();  // with-timeout ends the test if it never sleeps
   const std::uint64_t passes = job.engine(0).heater.passes();
   EXPECT_GT(passes, 0u) << "the worker was idle for a while before it slept";
   ASSERT_EQ(canele_isend(sessions[1], 0, 1, &sent, 8, &send), CANELE_OK);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How soon an engine's helper is there when the program, which has polled for long, computes: with the pace that the
-// engine gives it, where ranks share processing units and where they do not.
+// How soon an engine's helper helps when the program, which has polled for long, computes. With the pace that the
+// engine gives the helper, where ranks share processing units and where they do not.
 //
-// Who: ctest. Threads: the test's, and a helper's on virtual time, in turn.
-// Surprise: the figures are those of today, see tests/unit/ltask/helper_pace_test.cpp.
+// The test's thread, and a helper's on virtual time, in turn. The figures are those of the present code; see
+// tests/unit/ltask/helper_pace_test.cpp.
 #include "local_job.hpp"
 #include "tests/unit/ltask/virtual_time.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t us = 1'000, ms = 1'000'000;
 
-/// Rank 0 has a helper and the clock is its; rank 1 makes its own progress.
+/// Rank 0 has a helper, on the test's clock; rank 1 makes its own progress.
 class EnginesPace : public testing::TestWithParam<bool> {
  protected:
   EnginesPace() : job_(options()), sessions_(job_.open("pace")) { exchange(); }
@@ -24,7 +24,7 @@ class EnginesPace : public testing::TestWithParam<bool> {
     options.platform = &clock_;
     return options;
   }
-  /// They meet.
+  /// Connects the ranks.
   void exchange() {
     int in = 0;
     const int out = 1;
@@ -38,7 +38,7 @@ class EnginesPace : public testing::TestWithParam<bool> {
     ASSERT_EQ(canele_worker_use(job_.handle(0), CANELE_WORKER_AUTO), CANELE_OK);
     clock_.run(1);
   }
-  /// Rank 0 polls for so long, and more often than its helper looks.
+  /// Rank 0 polls for so long, and more often than its helper checks.
   void poll(std::uint64_t ns) {
     constexpr std::uint64_t pause = 20 * us;
     for (std::uint64_t t = 0; t < ns; t += pause) {
@@ -55,7 +55,7 @@ class EnginesPace : public testing::TestWithParam<bool> {
 
 TEST_P(EnginesPace, HelpsSoonHoweverLongTheProgramHasPolled) {
   start_helper();
-  constexpr std::uint64_t parts = 5;  // of a nap, in which it may cease to
+  constexpr std::uint64_t parts = 5;  // of a nap, at each of which polling may stop
   for (std::uint64_t i = 0; i < 2 * parts; ++i) {
     int in = 0;
     const int out = 2;
@@ -83,7 +83,7 @@ TEST_P(EnginesPace, LooksAsOftenAsItWasMeasuredWhileTheProgramPolls) {
 
 TEST_P(EnginesPace, BeginsWithANapAsShortAsItWasMeasured) {
   start_helper();
-  clock_.run(8 * 50 * us);  // over shm nobody is in haste
+  clock_.run(8 * 50 * us);  // over shm nothing is urgent
   EXPECT_EQ(clock_.naps(), 2);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Helpers of an engine: what is pending moves while no thread is in the library, also while the worker is in a
-// callback; who waits takes over from them.
+// Helpers of an engine: pending communication moves while no thread is in the library, also while the worker is in a
+// callback. A waiting thread takes over from them.
 //
-// Surprise: the test's own thread sleeps on a condition that callbacks signal, so that cores are idle.
+// The test's own thread sleeps on a condition that callbacks signal, so that cores are idle.
 #include <poll.h>
 #include <sched.h>
 
@@ -15,7 +15,7 @@
 namespace canele::test {
 namespace {
 
-/// Something that happens once in another thread.
+/// An event that another thread signals once.
 class Event {
  public:
   void happen() {
@@ -164,7 +164,7 @@ TEST(HelperOnDemand, IsToldWhatComesOverSockets) {
   }
 }
 
-/// It would be left to do all of them: two to three times as slow where it shares the core.
+/// Otherwise all of the posts would be left to the helper: two to three times as slow where it shares the core.
 TEST(HelperOnDemand, LeavesAStreamOfPostsToWhoPosts) {
   LocalJob job({2, {comm::find_driver("self"), comm::find_driver("shm")}, "aggregate", {}});
   const auto s = job.open("helpers");
@@ -201,7 +201,7 @@ TEST(HelperOnDemand, LeavesAStreamOfPostsToWhoPosts) {
   }
 }
 
-/// The first message's callback, on the worker, waits until the second message's has run: on the helper.
+/// The first message's callback, on the worker, waits for the second message's callback, which the helper runs.
 TEST(HelperBesideWorker, HelpsWhileTheWorkerIsInACallback) {
   LocalJob job;
   const auto s = job.open("callbacks");

@@ -3,9 +3,8 @@
 // The four ways in which a host runtime lets communication progress (docs/native-api.md, "Progress"): in each, messages
 // small and large go both ways while the runtime's own thread computes.
 //
-// Who: ctest. Threads: a runtime's thread for each rank, and what the mode adds.
-// Surprise: "computes" is a wait for a flag that a callback sets, without a call of the library; so where nobody makes
-//     progress it would last for ever, and the last test shows that it does.
+// A runtime's thread for each rank, and the threads that the mode adds. "Computes" is a wait for a flag that a callback
+// sets, without a call of the library. Where no thread makes progress that would last for ever, as the last test shows.
 #include <atomic>
 #include <thread>
 
@@ -23,7 +22,7 @@ class HostModes : public testing::TestWithParam<const char*> {
       : job_({2, {comm::find_driver("self"), comm::find_driver(GetParam())}, "aggregate", {"CANELE_WORKER=none"}}),
         sessions_(job_.open("modes")) {}
 
-  /// A rank's runtime: posts both ways, and hears of the ends by callbacks.
+  /// A rank's runtime: posts both ways, and is told of the ends by callbacks.
   struct Rank {
     canele_request_t sends[2] = {}, receives[2] = {};
     std::vector<std::uint8_t> out[2] = {pattern(few_bytes, 1), pattern(many_bytes, 2)};
@@ -94,7 +93,7 @@ TEST_P(HostModes, ItGivesAThreadAndTakesItBack) {
 
 TEST_P(HostModes, ItsIdleHook) {
   post_both();
-  std::thread idle([&] {  // what a scheduler's thread does that finds nothing to run
+  std::thread idle([&] {  // the code of a scheduler's thread that finds nothing to run
     while (!done()) progress();
   });
   compute();

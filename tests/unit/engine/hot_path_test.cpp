@@ -2,8 +2,8 @@
 //
 // The budget of the small-message path: no allocation, no mutex, no system call in the steady state.
 //
-// Surprise: malloc, pthread_mutex_lock and the system calls that could be made are interposed in this program;
-//     sanitizer builds have their own interposers, so there the counts are not taken.
+// malloc, pthread_mutex_lock and the system calls that could be made are interposed in this program. Sanitizer builds
+// have their own interposers, so the counts are not taken there.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -76,7 +76,7 @@ class HotPath : public testing::TestWithParam<const char*> {
  protected:
   HotPath() : job_({2, {comm::find_driver("self"), comm::find_driver("shm")}, GetParam(), {}}), s_(job_.open("hot")) {}
 
-  /// One message from 0 to 1, posted first or unexpected.
+  /// Sends one message from 0 to 1, posted first or unexpected.
   void message(bool posted, std::uint64_t tag) {
     if (posted) canele_irecv(s_[1], 0, tag, CANELE_TAG_EXACT, in_.data(), size_, &receive_);
     canele_isend(s_[0], 1, tag, out_.data(), size_, &send_);
@@ -88,7 +88,8 @@ class HotPath : public testing::TestWithParam<const char*> {
     canele_wait(&send_, nullptr);
   }
 
-  /// Many messages of `size` bytes, each posted first, or every other one. Connecting needs both engines to step.
+  /// Counts over many messages of `size` bytes, each posted first, or every other one. Connecting needs both engines to
+  /// step.
   void count(std::size_t size, bool posted_only) {
     constexpr int messages = 20'000;
     size_ = size;
@@ -108,7 +109,7 @@ class HotPath : public testing::TestWithParam<const char*> {
     if (!CANELE_COUNTS) GTEST_SKIP() << "a sanitizer has its own malloc";
     EXPECT_EQ(allocated, 0);
     EXPECT_EQ(locked, 0);
-    // the shm driver looks after its sockets once in many polls, tcp is not open: a few calls per thousand messages
+    // the shm driver checks its sockets once in many polls, tcp is not open: a few calls per thousand messages
     EXPECT_LE(called, messages / 100);
   }
 
@@ -121,7 +122,7 @@ class HotPath : public testing::TestWithParam<const char*> {
 
 TEST_P(HotPath, NoAllocationNoMutexNoSystemCallPerMessage) { count(8, false); }
 
-/// Those in a packet of their own. (Without a receive they are kept in memory that is allocated for each.)
+/// Messages in a packet of their own. (Without a receive each is stored in memory that is allocated for it.)
 TEST_P(HotPath, NoneForLongerOnesEither) { count(4096, true); }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, HotPath, testing::Values("fifo", "aggregate", "priority"),
@@ -131,8 +132,9 @@ TEST(ObjectSizes, HotObjectsStaySmall) {
   EXPECT_LE(sizeof(comm::Request), 384u);
   EXPECT_EQ(sizeof(comm::wire::Head), 16u);
   EXPECT_LE(sizeof(comm::PostedNode), 64u);
-  EXPECT_LE(sizeof(comm::Message), 64u);  // all that an unexpected message takes beside its bytes,
-  EXPECT_EQ(comm::MessagePool::block_sizes.front(), sizeof(comm::Message) + 8);  // and one of 8 bytes
+  EXPECT_LE(sizeof(comm::Message), 64u);  // everything that an unexpected message takes beside its bytes,
+  EXPECT_EQ(comm::MessagePool::block_sizes.front(), sizeof(comm::Message) + 8);  // and the size of the smallest block,
+                                                                                 // for 8 bytes
   EXPECT_LE(sizeof(strategies::Item), 128u);
 }
 

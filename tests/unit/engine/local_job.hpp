@@ -2,9 +2,8 @@
 //
 // LocalJob: n engines in one process, for tests: a bootstrap over a shared map, real or scripted drivers.
 //
-// Who: tests/unit.
-// Threads: the bootstrap is thread-safe; step_all() steps the engines one after the other in the calling thread.
-// Surprise: engines are created in threads of their own, because create() waits for all ranks.
+// The bootstrap is thread-safe; step_all() steps the engines one after the other in the calling thread. Engines are
+// created in threads of their own, because create() waits for all ranks.
 #pragma once
 
 #include <canele/canele.h>
@@ -80,7 +79,7 @@ class LocalBootstrap final : public comm::Bootstrap {
     board_->fence();
     return true;
   }
-  /// Nothing is told: a launcher may be slow.
+  /// Reports nothing: a launcher may be slow.
   void on_failure(std::function<void(int)>) override {}
   bool has_died(int rank) const override {
     const std::lock_guard guard(board_->mutex);
@@ -100,7 +99,7 @@ struct JobOptions {
   std::vector<comm::DriverChoice> drivers = {comm::find_driver("self"), comm::find_driver("shm")};
   std::string strategy = "aggregate";
   std::vector<std::string> settings = {};
-  const strategies::StrategyFactory* own_strategy = nullptr;  ///< instead of that one
+  const strategies::StrategyFactory* own_strategy = nullptr;  ///< instead of `strategy`
   std::vector<std::string> settings_of_last = {};             ///< of the last rank, instead of `settings`
   Platform* platform = nullptr;                               ///< of all ranks, instead of the real one
 };
@@ -114,7 +113,7 @@ class LocalJob {
       threads.emplace_back([&, rank] {
         comm::EngineParts parts;
         parts.platform = options.platform != nullptr ? options.platform : &posix_platform();
-        // What copies cost on this machine must not decide which way a test's messages take.
+        // Copy costs measured on this machine must not decide how a test's messages are sent.
         const auto of_all = [](std::vector<std::string> settings) {
           settings.insert(settings.begin(), "CANELE_SHM_CMA_FROM=0");
           return settings;
@@ -138,7 +137,7 @@ class LocalJob {
   canele_engine_t* handle(int rank) { return comm::api::public_of(engine(rank)); }
   int size() const { return static_cast<int>(engines_.size()); }
 
-  /// The session with this label in every rank.
+  /// Opens the session with this label in every rank.
   std::vector<canele_session_t*> open(const char* label, unsigned flags = 0) {
     std::vector<canele_session_t*> sessions(engines_.size());
     for (int rank = 0; rank < size(); ++rank) {
@@ -156,7 +155,7 @@ class LocalJob {
     return did;
   }
 
-  /// Steps until the condition holds; fails after very many turns.
+  /// Steps until the condition holds; fails after very many steps.
   template <typename Condition>
   bool until(Condition condition) {
     for (long turn = 0; turn < 20'000'000; ++turn) {
@@ -171,7 +170,7 @@ class LocalJob {
     return until([&] { return comm::request_of(&request).finalized(); });
   }
 
-  /// From now on the launcher knows that the rank has died. Of its address so many bytes may still be had; 0: none.
+  /// From now on the launcher knows that the rank has died. So many bytes of its address are still readable; 0: none.
   void bury(int rank, std::size_t address_left) {
     const std::lock_guard guard(board_->mutex);
     board_->dead.insert(rank);
@@ -186,7 +185,7 @@ class LocalJob {
   std::vector<std::unique_ptr<comm::Engine>> engines_;
 };
 
-/// A message to recognise.
+/// Returns the bytes of a message that a test can recognise.
 inline std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
   std::vector<std::uint8_t> bytes(length);
   for (std::size_t i = 0; i < length; ++i) bytes[i] = static_cast<std::uint8_t>((i * 131 + i / 251 + seed) & 0xff);

@@ -2,9 +2,8 @@
 //
 // What one call runs for others: a bounded number of operations, whatever they have linked; the rest is not lost.
 //
-// Who: unit_engine. Threads: the test's own, which finds the lock taken by itself.
-// Surprise: nothing here is a matter of timing: who posts while the lock is taken links its post, and that can be one
-//     thread as well as seven.
+// The test's own thread, which finds the lock taken by itself. Nothing depends on timing: a thread that posts while the
+// lock is taken links its post, and one thread can do that as well as seven.
 #include <gtest/gtest.h>
 
 #include "local_job.hpp"
@@ -26,7 +25,7 @@ class LockBudget : public testing::Test {
   }
   comm::Engine& engine() { return job_->engine(1); }
   std::uint64_t run_for_others() { return engine().counters.read(comm::Counter::lock_queued); }
-  /// Many receives of one tag are linked to a lock that is taken.
+  /// Links many receives of one tag to a lock that is taken.
   void link_all() {
     engine().lock_for_callback();
     for (std::size_t i = 0; i < receives_.size(); ++i) post(i);
@@ -34,7 +33,7 @@ class LockBudget : public testing::Test {
   void post(std::size_t i) {
     ASSERT_EQ(canele_irecv(s_[1], 0, 7, CANELE_TAG_EXACT, &values_[i], sizeof values_[i], &receives_[i]), CANELE_OK);
   }
-  /// They take the messages of that tag in the order in which they were posted.
+  /// Checks that they take the messages of that tag in the order in which they were posted.
   void expect_in_order() {
     for (std::uint32_t i = 0; i < receives_.size(); ++i) {
       canele_request_t request{};

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Looking ahead of packets: over the end of one into the next, and through whatever a peer writes meanwhile.
+// Prefetching of packets: over the end of one into the next, and through whatever a peer writes meanwhile.
 //
-// Who: unit_engine. Threads: the engines' creation.
-// Surprise: what is fetched to the cache cannot be seen; how far ahead it goes can.
+// Other threads only create the engines. A prefetch into the cache cannot be observed; its distance can.
 #include <random>
 
 #include "comm/packet/wire.hpp"
@@ -25,7 +24,7 @@ class LookaheadTest : public testing::Test {
     }
     return out;
   }
-  /// All chunks of a packet in hand; the least that was known ahead of one of them.
+  /// Takes all chunks of a packet. Returns the least that was known ahead of one of them.
   std::uint32_t take(const Bytes& packet, std::size_t chunks) {
     lookahead_.begin(engine_.matcher, peer_, packet);
     std::uint32_t least = lookahead_.known();
@@ -37,7 +36,7 @@ class LookaheadTest : public testing::Test {
     return least;
   }
 
-  /// By a message to it.
+  /// Connects to a rank, by a message to it.
   comm::Peer& meet(int rank) {
     canele_request_t send{}, receive{};
     EXPECT_EQ(canele_irecv(sessions_[rank], 1, 1, CANELE_TAG_EXACT, nullptr, 0, &receive), CANELE_OK);
@@ -85,7 +84,8 @@ TEST_F(LookaheadTest, ForgetsWhatDoesNotCome) {
   EXPECT_EQ(take(shown, 1), 0u) << "another peer's came after it";
 }
 
-/// The memory of what was shown goes, as the rest of a failed peer's does: AddressSanitizer sees a look at it.
+/// The memory of what was shown is freed, as that of a failed peer's packets is: AddressSanitizer would report an
+/// access.
 TEST_F(LookaheadTest, ForgetsWhatIsNoMemoryAnyMore) {
   const Bytes in_hand = packet(2);
   for (const bool while_in_hand : {false, true}) {
@@ -102,7 +102,7 @@ TEST_F(LookaheadTest, ForgetsWhatIsNoMemoryAnyMore) {
   }
 }
 
-/// Its bytes change between the looks, so that it has now more chunks, now fewer, now none.
+/// The packet's bytes change between the reads, so that it has more chunks, fewer, or none.
 TEST_F(LookaheadTest, SurvivesWhateverThePeerWrites) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     std::mt19937_64 random(seed);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Packets that make no sense, and peers that speak another version: the engine refuses them with a reason and goes on.
+// Malformed packets, and peers that speak another version: the engine refuses them with a reason and continues.
 //
-// Surprise: packets are handed to the parser directly, so that every byte can be wrong; the sanitizer builds run this
-//     too.
+// Packets are handed to the parser directly, so that every byte can be wrong; the sanitizer builds run this test, too.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -55,7 +54,7 @@ class Malformed : public testing::Test {
     canele_isend(s_[0], 1, 1, nullptr, 0, &send);
     job_.finish(receive);
   }
-  /// What rank 1 says to a packet from rank 0; nullptr: nothing.
+  /// Returns rank 1's answer to a packet from rank 0; nullptr: no fault.
   const char* give(const Bytes& packet) {
     comm::Engine& engine = job_.engine(1);
     engine.lock_for_callback();
@@ -247,7 +246,7 @@ void lose_before_meeting(std::size_t address_left) {
 }
 
 TEST(PeerEnd, OneThatDiedBeforeItsAddressWasKnownIsLost) { lose_before_meeting(0); }
-/// The address is there, but names no driver.
+/// The address exists, but names no driver.
 TEST(PeerEnd, OneThatNoDriverReachesAnyMoreIsLost) {
   lose_before_meeting(sizeof wire::version + 2 + std::strlen(canele_version()));
 }
@@ -265,7 +264,7 @@ TEST(PeerEnd, RequestsOfADeadPeerEndAndTheOthersGoOn) {
   canele_irecv(s[0], CANELE_ANY_SOURCE, 3, CANELE_TAG_EXACT, &got[1], sizeof(int), &any);
   canele_isend(s[0], 1, 4, big.data(), big.size(), &large);
   for (int i = 0; i < 1000; ++i) job.step_all();
-  job.destroy(1);  // without saying good-bye
+  job.destroy(1);  // without a goodbye
   const auto step = [&] { job.engine(0).step(), job.engine(2).step(); };
   for (int i = 0; i < 2'000'000 && !comm::request_of(&from_dead).finalized(); ++i) step();
   EXPECT_EQ(status_of(from_dead).error, CANELE_EPEER);
@@ -282,7 +281,7 @@ TEST(PeerEnd, RequestsOfADeadPeerEndAndTheOthersGoOn) {
   EXPECT_EQ(got[1], 5);
 }
 
-/// What is not exactly one long eager message goes to the loop over chunks, which says what is wrong.
+/// Everything but exactly one long eager message goes to the loop over chunks, which reports the fault.
 TEST(OneLongEager, IsExactlyOne) {
   using comm::wire::Type;
   constexpr std::size_t length = 300;
@@ -299,7 +298,7 @@ TEST(OneLongEager, IsExactlyOne) {
   };
   EXPECT_EQ(found(Type::eager, length, 0), length);
   EXPECT_EQ(found(Type::eager, length + 1, 0), 0u);
-  EXPECT_EQ(found(Type::eager, length - 1, 0), 0u);  // and something behind it
+  EXPECT_EQ(found(Type::eager, length - 1, 0), 0u);  // and another chunk behind it
   EXPECT_EQ(found(Type::eager_sync, length, 0), 0u);
   EXPECT_EQ(found(Type::rts, length, 0), 0u);
   EXPECT_EQ(found(Type::eager, length, 1), 0u);

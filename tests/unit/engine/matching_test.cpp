@@ -2,9 +2,8 @@
 //
 // What the two orders of a session promise, through a whole engine; and that a matched probe has one winner.
 //
-// Who: ctest, also under ThreadSanitizer. Threads: the probing ones; else one.
-// Surprise: all messages are sent before the peers are connected, so that the strategy has them all before it and may
-//     let any overtake any that the session's order allows.
+// Run by ctest, also under ThreadSanitizer. One thread, and those that probe. All messages are sent before the peers
+// are connected. So the strategy has all of them, and may let any overtake any that the session's order allows.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -18,7 +17,7 @@ namespace {
 struct Case {
   const char* strategy;
   unsigned order;
-  bool posted;  ///< the receives are there first; else the messages
+  bool posted;  ///< the receives are posted first; else the messages are
 };
 
 class Order : public testing::TestWithParam<Case> {
@@ -26,8 +25,8 @@ class Order : public testing::TestWithParam<Case> {
   static constexpr std::size_t count = 200;
   static constexpr std::uint64_t tags = 4;
 
-  /// Sends values 0, 1, 2, ... with random tags and priorities; returns them as the receives, in order of posting, have
-  /// got them.
+  /// Sends values 0, 1, 2, ... with random tags and priorities. Returns them in the order in which the receives were
+  /// posted.
   std::vector<std::uint64_t> values_as_received() {
     LocalJob job({2, {comm::find_driver("self"), comm::find_driver("shm")}, GetParam().strategy, {}});
     const auto s = job.open("order", GetParam().order);

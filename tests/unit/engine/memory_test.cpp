@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a peer costs in memory: known and not used, and talked to.
+// What a peer costs in memory: one that is only known, and one that has exchanged messages.
 //
-// Surprise: the heap is asked (mallinfo2), so big blocks count, too; memory shared with a peer is counted once, at the
-//     rank that made it.
+// The heap is asked (mallinfo2), so big blocks count, too; memory shared with a peer is counted once, at the rank that
+// made it.
 #include <malloc.h>
 
 #include "drivers/shm/area.hpp"
@@ -87,7 +87,7 @@ TEST(Memory, AnEngineThatTalksToNobodyHasNoRingForItself) {
   EXPECT_LE(bytes, 32u * 1024);
 }
 
-/// Bytes of heap that each of `ranks` ranks needs for each of the others that it has exchanged a message with.
+/// Returns the heap bytes that each of `ranks` ranks needs for each other rank with which it has exchanged a message.
 std::size_t heap_per_peer(const char* driver, int ranks) {
   JobOptions options;
   options.size = ranks;
@@ -109,7 +109,7 @@ std::size_t heap_per_peer(const char* driver, int ranks) {
   };
   all_to_all(1);
   std::size_t used = heap_in_use() - before;
-  for (int rank = 0; rank < ranks; ++rank) {  // a few packets are kept for any peer: that belongs to the engine
+  for (int rank = 0; rank < ranks; ++rank) {  // a few packets are kept for any peer; they belong to the engine
     for (const auto& packet : job.engine(rank).free_packets) used -= sizeof *packet + packet->staging.capacity();
   }
   return used / static_cast<std::size_t>(ranks * (ranks - 1));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory of kept messages: blocks do not overlap, a burst gives its slabs back, large messages are as long as they are.
+// Memory of stored messages: blocks do not overlap, a burst gives its slabs back, large messages take what they need.
 //
-// Who: ctest. Threads: one.
-// Surprise: the pool's own count of slabs is trusted here; canele-perf flood asks the kernel.
+// One thread. The pool's own count of slabs is trusted here; canele-perf flood asks the kernel.
 #include "comm/core/message_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -100,7 +99,7 @@ TEST(MessagePool, AsksTheSystemSeldomAtTheEdgeOfASlab) {
   EXPECT_EQ(pool.slabs(), 1u);
 }
 
-/// What AddressSanitizer and valgrind see as lost otherwise.
+/// Memory that AddressSanitizer and valgrind would otherwise report as lost.
 TEST(MessagePool, EndsWithSmallMessagesInIt) {
   if (!MessagePool::in_slabs) GTEST_SKIP() << "a sanitizer has its own heap";
   std::vector<std::uintptr_t> pages;

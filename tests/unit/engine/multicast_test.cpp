@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Multicasts: every shape and size, receives before and after, late receives, order with what is sent otherwise,
-// priorities, a destination or a server that dies, memory that is short.
+// Multicasts: every shape and size, receives before and after, unbound receives, order with other sends, priorities, a
+// destination or a server that dies, memory that is short.
 //
-// Surprise: the ranks are engines of this process over tcp, since who is reached through memory is always sent to
-//     directly; one test is of that.
+// The ranks are engines of this process over tcp, because a rank that is reached through memory is always sent to
+// directly. One test is about that.
 #include <array>
 #include <deque>
 
@@ -31,7 +31,7 @@ class Multicast : public testing::Test {
     sessions_ = job_->open("s");
     if (all_meet) meet_all();
   }
-  /// Everybody has a connection with everybody.
+  /// Connects every rank with every other.
   void meet_all() {
     const auto n = static_cast<std::size_t>(job_->size());
     std::vector<canele_request_t> requests(2 * n * n);
@@ -64,12 +64,12 @@ class Multicast : public testing::Test {
     ASSERT_EQ(canele_irecv(sessions_[at(rank)], root, tag, CANELE_TAG_EXACT, into->bytes.data(), size, &into->request),
               CANELE_OK);
   }
-  /// The receive ends, with all of it.
+  /// Checks that the receive ends, with all of the data.
   void arrives(const Received& got, const std::vector<std::uint8_t>& bytes) {
     ASSERT_TRUE(job_->finish(got.request));
     EXPECT_TRUE(got.bytes == bytes);
   }
-  /// They have a connection.
+  /// Connects the two ranks.
   void meet(int from, int to) {
     const std::uint64_t word = 7;
     canele_request_t request{};
@@ -93,7 +93,7 @@ class Multicast : public testing::Test {
     }
     return to;
   }
-  /// Nothing is left of any.
+  /// Checks that nothing is left of any multicast.
   void expect_clean() {
     for (int rank = 0; rank < job_->size(); ++rank) {
       comm::Engine& engine = job_->engine(rank);
@@ -118,7 +118,7 @@ class MulticastOf : public Multicast, public testing::WithParamInterface<CastCas
 
 // Destinations post before, after, or in between: all get the same bytes, and the root's request ends.
 TEST_P(MulticastOf, ReachesAll) {
-  constexpr int size = 10;  // so many that somebody serves in every shape
+  constexpr int size = 10;  // so many that some rank forwards in every shape
   start(size);
   const auto bytes = pattern(GetParam().size, 1);
   for (int root = 0; root < 3; ++root) {
@@ -168,7 +168,7 @@ std::string name_of(const testing::TestParamInfo<CastCase>& one) {
 }
 INSTANTIATE_TEST_SUITE_P(Shapes, MulticastOf, testing::ValuesIn(cast_cases()), name_of);
 
-// All of these share one loop-back: whoever hands on takes the processor from the root. Asked for, a shape is kept.
+// All ranks share one loop-back: a rank that forwards takes the processor from the root. A requested shape is kept.
 TEST_F(Multicast, OnOneHostTheRootServesAll) {
   start(6);
   const auto bytes = pattern(4'000'000, 3);
@@ -184,7 +184,7 @@ TEST_F(Multicast, OnOneHostTheRootServesAll) {
   expect_clean();
 }
 
-// Through memory a short message has left when the call returns; if a ring is full it takes the long way, in order.
+// Through memory a short message has left when the call returns; if a ring is full it is queued, in order.
 TEST_F(Multicast, ShortOnesLeaveAtOnceThroughMemory) {
   start(3, {}, true, "shm");
   constexpr std::size_t count = 3000;  // more than a ring holds
@@ -214,9 +214,9 @@ TEST_F(Multicast, ShortOnesLeaveAtOnceThroughMemory) {
   expect_clean();
 }
 
-// Through memory a long message lies on a shelf, once for all, when the call returns: what becomes of the buffer then
-// changes nothing, though nobody has a receive yet (a program may not rely on it). What the shelf has no room for goes
-// the usual way; and what has ended makes room.
+// Through memory a long message lies on a shelf, once for all, when the call returns. Later changes of the buffer do
+// not matter, though no receive is posted yet (a program may not rely on it). A message for which the shelf has no room
+// goes the usual way. An ended multicast makes room.
 TEST_F(Multicast, LiesOnAShelfOnceForAll) {
   constexpr int size = 4;
   start(size, {"CANELE_SHM_SHELF=on"}, true, "shm");
@@ -246,7 +246,8 @@ TEST_F(Multicast, GoesTheUsualWayWhereTheShelfIsFull) {
   std::deque<std::vector<std::uint8_t>> bytes;
   std::deque<Received> got[size];
   for (std::size_t i = 0; i < count; ++i) {
-    bytes.push_back(pattern(i == 4 ? 5u << 20 : length, static_cast<unsigned>(i)));  // one that is too long for it
+    bytes.push_back(pattern(i == 4 ? 5u << 20 : length, static_cast<unsigned>(i)));  // one that is too long for the
+                                                                                     // shelf
     ASSERT_EQ(send(0, others(size, 0), 5, bytes.back(), &sent.emplace_back()), CANELE_OK);
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -259,7 +260,7 @@ TEST_F(Multicast, GoesTheUsualWayWhereTheShelfIsFull) {
   expect_clean();
 }
 
-// A receive that is too short, one that waits for its header, and order with what is sent to one: all as ever.
+// A receive that is too short, one that waits for its header, and order with plain sends: all as for other messages.
 TEST_F(Multicast, ShelvedIsReceivedLikeAnyOther) {
   start(3, {"CANELE_SHM_SHELF=on"}, true, "shm");
   const std::vector<std::uint8_t> first = pattern(100'000, 1), second = pattern(100'000, 2), third = pattern(70'000, 3);
@@ -284,7 +285,7 @@ TEST_F(Multicast, ShelvedIsReceivedLikeAnyOther) {
   expect_clean();
 }
 
-// A chain whose first two have no receive: they hand on from memory of their own, and deliver from it later.
+// A chain whose first two ranks have no receive: they forward from memory of their own, and deliver from it later.
 TEST_F(Multicast, IsHandedOnBeforeItIsReceived) {
   start(4);
   const auto bytes = pattern(1'000'000, 2);
@@ -303,7 +304,8 @@ TEST_F(Multicast, IsHandedOnBeforeItIsReceived) {
   expect_clean();
 }
 
-// Who asks before the envelope of its server has come gets the data all the same, also where nothing is received yet.
+// A rank that asks before its server's envelope has come gets the data nevertheless, also where nothing is received
+// yet.
 TEST_F(Multicast, ServesWhoAskedBeforeTheEnvelope) {
   start(3, {}, false);
   meet(0, 2);
@@ -313,7 +315,7 @@ TEST_F(Multicast, ServesWhoAskedBeforeTheEnvelope) {
   canele_request_t request{};
   post(2, 0, 5, bytes.size(), &got[2]);
   ASSERT_EQ(send(0, {1, 2}, 5, bytes, &request, CANELE_SHAPE_CHAIN), CANELE_OK);
-  for (int i = 0; i < 1000; ++i) {  // rank 1 hears nothing meanwhile
+  for (int i = 0; i < 1000; ++i) {  // rank 1 receives nothing meanwhile
     job_->engine(0).step();
     job_->engine(2).step();
   }
@@ -328,7 +330,7 @@ TEST_F(Multicast, ServesWhoAskedBeforeTheEnvelope) {
   expect_clean();
 }
 
-// Without memory for that, they are told to ask the root.
+// Without memory for that, the ranks are told to ask the root.
 TEST_F(Multicast, IsAskedOfTheRootWhereMemoryIsShort) {
   start(4, {"CANELE_MULTICAST_MEMORY=1000"});
   const auto bytes = pattern(100'000, 3);
@@ -346,7 +348,7 @@ TEST_F(Multicast, IsAskedOfTheRootWhereMemoryIsShort) {
   expect_clean();
 }
 
-// Who comes when the server has its data, and its user may change it: it gets it from the root.
+// A rank that asks after its server has delivered, when the server's user may change the data, gets it from the root.
 TEST_F(Multicast, NeverWaitsForAThirdProgram) {
   start(3);
   const auto bytes = pattern(500'000, 4);
@@ -392,7 +394,7 @@ TEST_F(Multicast, KeepsItsPlaceAmongSends) {
   expect_clean();
 }
 
-// A receive without a buffer sees the header, and then gets its buffer; another one is too short, and is told so.
+// A receive without a buffer sees the header, and then gets its buffer. Another one is too short, and is told so.
 TEST_F(Multicast, MeetsLateAndShortReceives) {
   start(4);
   const auto bytes = pattern(300'000, 6);
@@ -436,7 +438,7 @@ TEST_F(Multicast, ServesTheUrgentFirst) {
   expect_clean();
 }
 
-// The one in the middle is gone at every point of the way: the others have the data, the root's request names it.
+// The middle rank dies at every point of the transfer: the others have the data, the root's request names it.
 TEST_F(Multicast, OutlivesItsServer) {
   for (int turns = 0; turns < 300; turns += turns < 24 ? 1 : 40) {
     SCOPED_TRACE(turns);
@@ -459,7 +461,7 @@ TEST_F(Multicast, OutlivesItsServer) {
   }
 }
 
-// The root is gone: every receive ends, and those without an error have all of it.
+// The root dies: every receive ends, and those without an error have all of the data.
 TEST_F(Multicast, EndsWithItsRoot) {
   for (int turns = 0; turns < 300; turns += turns < 24 ? 1 : 40) {
     SCOPED_TRACE(turns);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Lists of pieces: each part is where a plain walk finds it, in whichever order it is asked for and by how many
-// threads; and asking in order costs each piece once.
+// Lists of pieces. Each part is where a plain walk finds it, in whichever order and by however many threads the parts
+// are requested. Requests in order visit each piece once.
 //
-// Who: unit_engine. Threads: the test's own, and four that copy parts of one list.
-// Surprise: what a walk costs is seen by the place that it leaves behind: the next one begins there.
+// The test's own thread, and four that copy parts of one list. The cost of a walk shows in the place that it leaves
+// behind: the next one begins there.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Polls that find nothing: they give the core away where more threads want it than there are, and never elsewhere.
+// Polls that find nothing: they yield the core where more threads want it than there are cores, and never elsewhere.
 //
-// Who: ctest. Threads: one, once both ranks are there; it is the one that has made the engines, or not, as it says.
-// Surprise: the clock stands, but for what a test adds: by a yield that lasts, by a hole between two looks.
+// One thread, once both ranks exist; a test says whether it is the one that has made the engines. The clock stands
+// still, but for what a test adds: by a yield that lasts, by a gap between two polls.
 #include <functional>
 
 #include "local_job.hpp"
@@ -12,14 +12,14 @@
 namespace canele::test {
 namespace {
 
-/// The real one, but for its cores, its clock, its yields and the names of its threads.
+/// The real platform, but for its cores, its clock, its yields and the names of its threads.
 class Cores final : public RealPlatform {
  public:
   explicit Cores(unsigned number) : number_(number) {}
 
   std::atomic<std::uint64_t> now{1'000'000'000};
   std::atomic<long> yields{0};
-  std::uint64_t yield_ns = 300;  ///< how long each lasts: nobody else wants the core
+  std::uint64_t yield_ns = 300;  ///< how long each lasts: no other thread wants the core
   bool one_thread = true;
 
   std::uint64_t now_ns() noexcept override { return now += 20; }
@@ -34,7 +34,7 @@ class Cores final : public RealPlatform {
   const unsigned number_;
 };
 
-/// A call that finds nothing.
+/// A poll that finds nothing.
 using Look = std::function<void(canele_session_t*, canele_request_t*)>;
 struct Form {
   const char* name;
@@ -71,7 +71,7 @@ class Polling : public testing::TestWithParam<Form> {
   static constexpr int many = 20'000;
   static constexpr std::uint64_t lasting_ns = 50'000;
 
-  /// A job whose ranks have met and have nothing to do; rank 0 has a receive pending.
+  /// Starts a job whose ranks are connected and have nothing to do; rank 0 has a receive pending.
   void start(unsigned cores, bool by_this_thread) {
     comm::empty_looks = {};
     platform_ = std::make_unique<Cores>(cores);
@@ -88,7 +88,7 @@ class Polling : public testing::TestWithParam<Form> {
   void TearDown() override {
     if (job_ != nullptr) canele_cancel(&receive_);
   }
-  /// Yields in so many empty looks.
+  /// Returns the number of yields in so many empty polls.
   long looks(int count) {
     const long before = platform_->yields;
     for (int i = 0; i < count; ++i) GetParam().look(session_, &receive_);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Receives that are posted while many messages wait: looked up a little later, and nobody can tell.
+// Receives that are posted while many messages wait: they are looked up a little later, without any visible difference.
 //
-// Who: unit_engine. Threads: the engines' creation; the last test one more.
-// Surprise: the table must be large before any receive takes that way, so each test sends 9,000 messages first.
+// Other threads only create the engines; the last test has one more. The table must be large before any receive is put
+// off, so each test sends 9,000 messages first.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -31,7 +31,7 @@ class PostPipeline : public testing::Test {
     in_[i] = nothing;
     ASSERT_EQ(canele_irecv(sessions_[1], source, tag, mask, &in_[i], sizeof in_[i], &receives_[i]), CANELE_OK);
   }
-  /// A receive for a message that is there, not looked up yet.
+  /// Posts a receive for a message that has arrived; the message is not looked up yet.
   void post_unseen(std::size_t i, std::uint64_t tag) {
     post(i, 0, tag);
     ASSERT_FALSE(engine_.posts.empty()) << "it was looked up at once: this test tests nothing";
@@ -111,7 +111,8 @@ TEST_F(PostPipeline, AMessageThatComesMeetsIt) {
   EXPECT_EQ(unexpected(), count);
 }
 
-/// A thread that sleeps on the drivers would not see it; the one that posts may go on to wait for the other's turn.
+/// A thread that sleeps on the drivers would not see it, and the thread that posts may go on to wait for the other's
+/// turn.
 TEST_F(PostPipeline, NothingWaitsThereWhileAThreadSleeps) {
   canele_request_t never{};
   std::uint64_t value = 0;

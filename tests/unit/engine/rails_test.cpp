@@ -2,8 +2,8 @@
 //
 // Several rails to one peer: all of them carry packets, order holds, and nothing is lost when one dies in the middle.
 //
-// Surprise: the rail that dies first swallows what it is given for a while, as a cut cable does, and only then tells
-//     its engine; the two ends learn of it at different times.
+// The rail that dies first swallows its packets for a while, as a cut cable does, and only then reports to its engine.
+// The two ends are told at different times.
 #include <deque>
 #include <random>
 
@@ -18,7 +18,7 @@ namespace {
 using drivers::Rank;
 using drivers::Status;
 
-/// What is wrong with the rails of one kind, at one rank.
+/// The faults of the rails of one kind, at one rank.
 struct Illness {
   std::atomic<bool> swallows{false}, tells{false};
 };
@@ -151,7 +151,7 @@ class Rails : public testing::TestWithParam<Pair> {
     canele_request_t send{}, receive{};
   };
 
-  /// A message of random size, its receive posted before or after.
+  /// Sends a message of random size, its receive posted before or after.
   void start(int from) {
     static constexpr std::size_t sizes[] = {0, 8, 40, 1000, 9000, 70'000, 700'000};
     auto made = std::make_unique<Transfer>();
@@ -176,7 +176,7 @@ class Rails : public testing::TestWithParam<Pair> {
     transfers_.push_back(std::move(made));
   }
 
-  /// All have arrived, whole and (one tag, different contents) in order.
+  /// Checks that all have arrived, whole and (one tag, different contents) in order.
   void finish_all() {
     for (const auto& t : transfers_) {
       ASSERT_TRUE(job_->finish(t->receive) && job_->finish(t->send));
@@ -254,14 +254,14 @@ TEST_P(Rails, OneMayDieAtAnyMoment) {
   }
 }
 
-/// More packets than may be unacknowledged, both ways, before anybody polls: the acknowledgements must get through.
+/// More packets than may be unacknowledged, both ways, before any poll: the acknowledgements must get through.
 TEST_P(Rails, FloodsBothWaysOpenEachOthersWindows) {
   constexpr std::size_t count = 3 * comm::Bundle::most_packets;
   constexpr std::uint64_t wire_charge = comm::wire::charge_of_eager(8);
   start(0);
   finish_all();
   ASSERT_TRUE(both_up());
-  for (int rank = 0; rank < 2; ++rank) {  // so that it is not for want of credit that they stop
+  for (int rank = 0; rank < 2; ++rank) {  // so that credit is not what stops them
     comm::Engine& receiver = job_->engine(rank);
     comm::Allowance& allowance = receiver.peers[1 - rank]->allowance;
     for (std::uint64_t* account :
@@ -301,7 +301,7 @@ TEST_P(Rails, TheLastOneTakesThePeerWithIt) {
   EXPECT_EQ(status_of(receive).source, 0);
 }
 
-/// Not joined, one driver is enough: what becomes of the other one's attempt to connect is nobody's loss.
+/// When rails are not joined, one driver is enough: a failure of the other one's attempt to connect loses nothing.
 TEST(UnusedRail, MayFailWhileAnotherDriverCarries) {
   JobOptions options;
   options.drivers = {comm::find_driver("self"), comm::find_driver("shm"), comm::find_driver("tcp")};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which use of a request a callback or a queue is registered for: each kind of request, registered before its post and
-// after it, ended within its post and later, used three times.
+// The use of a request for which a callback or a queue is registered. Each kind of request is registered before its
+// post and after it, ends within its post and later, and is used three times.
 #include <functional>
 #include <vector>
 
@@ -42,7 +42,7 @@ class Registration : public testing::TestWithParam<Case> {
     return GetParam().queue ? canele_request_on_queue(&request(), &queue_, &told_)
                             : canele_request_on_event(&request(), CANELE_EVENT_FINALIZED, count, &told_);
   }
-  /// Events that have come.
+  /// Returns the number of events that have come.
   int told() {
     canele_request_t* found = nullptr;
     void* argument = nullptr;
@@ -59,7 +59,7 @@ class Registration : public testing::TestWithParam<Case> {
   }
   void other_sends() { ASSERT_EQ(canele_isend(s_[1], 0, 7, there_.data(), 8, &other_), CANELE_OK); }
 
-  /// What makes the request end at once, where it can.
+  /// Prepares the request so that it ends at once, where it can.
   void prepare(Kind kind) {
     if (kind == Kind::small_send || kind == Kind::multicast) other_receives(8);
     if (kind != Kind::early_receive) return;
@@ -93,7 +93,7 @@ class Registration : public testing::TestWithParam<Case> {
     }
     ASSERT_EQ(code, CANELE_OK) << canele_error_detail();
   }
-  /// After the post and the registration: what is left until the request ends.
+  /// Does what is left until the request ends, after the post and the registration.
   void complete(Kind kind) {
     if (kind == Kind::large_send) other_receives(large);
     if (kind == Kind::receive || kind == Kind::late_receive) other_sends();

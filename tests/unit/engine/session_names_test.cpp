@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a peer and we call sessions: the last one of each direction, and all others.
-//
-// Who: ctest. Threads: one. Surprise: none.
+// The numbers that a peer and we give sessions: the last one of each direction, and all others. One thread.
 #include "comm/core/session_names.hpp"
 
 #include <gtest/gtest.h>

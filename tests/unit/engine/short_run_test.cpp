@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Several packets at once do what they do one by one: the same receives get the same bytes, the same is counted, kept,
-// refused.
+// Several packets taken at once have the same effects as one by one: the same receives get the same bytes, and the same
+// messages are counted, stored, refused.
 //
-// Who: unit_engine. Threads: the engines' creation.
-// Surprise: two jobs, to whose rank 1 the same packets are handed, past the driver.
+// Other threads only create the engines. There are two jobs, to whose rank 1 the same packets are handed, bypassing the
+// driver.
 #include <deque>
 #include <random>
 
@@ -17,7 +17,7 @@ namespace {
 namespace wire = comm::wire;
 constexpr std::size_t apart = 64, length = 24, payload = length - sizeof(wire::Head);
 
-/// One way to hand packets over, and what has become of them.
+/// One way to hand packets over, and the state that results.
 class World {
  public:
   explicit World(bool at_once) : at_once_(at_once) {
@@ -28,7 +28,7 @@ class World {
     }
   }
 
-  /// Who has a message and no memory lets go of it.
+  /// Binds the requests that have a message and no memory, so that they end.
   ~World() {
     for (Receive& r : receives_) {
       const canele_data_t nothing = canele_data_contiguous(nullptr, 0);
@@ -54,7 +54,7 @@ class World {
       canele_irecv(session, kind == 3 ? CANELE_ANY_SOURCE : 0, tag, mask, &r.memory, room, &r.request);
     }
   }
-  /// The tags from 2 on stay with the driver in the first session.
+  /// Makes tags from 2 on stay with the driver, in the first session.
   void keep_away(int patience) { engine_.not_yet = {&comm::api::session_of(sessions_[0]), 2, 99, patience}; }
   drivers::RunTaken give(const std::vector<std::byte>& packets) {
     const drivers::PacketRun run{packets.data(), apart, length, static_cast<int>(packets.size() / apart)};
@@ -91,7 +91,7 @@ class World {
   std::uint32_t next() { return engine_.peer(0).next_in; }
 
  private:
-  /// The peer has announced the session, and sent one message there.
+  /// Opens a session that the peer has announced, with one message in it.
   canele_session_t* meet(const char* label) {
     const std::vector<canele_session_t*> sessions = job_.open(label);
     canele_request_t send{}, receive{};
@@ -102,14 +102,14 @@ class World {
   }
 
   const bool at_once_;
-  std::deque<Receive> receives_;  // some are posted until the engine goes
+  std::deque<Receive> receives_;  // some stay posted until the engine is destroyed
   LocalJob job_;
   comm::Engine& engine_ = job_.engine(1);
   comm::DriverSlot* slot_ = nullptr;
   canele_session_t* sessions_[2] = {};
 };
 
-/// Messages, now and then something else, all of the same length. `wrong`: one of them makes no sense.
+/// Returns packets: messages, sometimes other chunks, all of one length. `wrong`: one of them is malformed.
 std::vector<std::byte> some_packets(std::mt19937_64& random, std::uint32_t next, bool wrong) {
   std::vector<std::byte> packets(apart * (2 + random() % 30));
   const std::size_t count = packets.size() / apart, bad = wrong ? random() % count : count;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Going to sleep and what follows.
-//
-// Who: unit_engine. Threads: one. Surprise: the sleep really happens, and ends at its limit, a millisecond.
+// Going to sleep and what follows. One thread. The sleep really happens, and ends at its limit, a millisecond.
 #include "local_job.hpp"
 
 namespace canele::test {
@@ -26,7 +24,7 @@ TEST(Sleep, EveryDriverIsPolledInTheTurnAfterIt) {
   }
 }
 
-/// The first message to oneself needs a poll of a driver that has had nothing to say yet: whoever sleeps is roused.
+/// The first message to the own rank needs a poll of a driver that has had no events yet: a sleeping thread is woken.
 TEST(Sleep, EndsWithTheFirstMessageToOneself) {
   LocalJob job({1, {comm::find_driver("self")}, "aggregate", {}});
   comm::Engine& engine = job.engine(0);
@@ -39,7 +37,7 @@ TEST(Sleep, EndsWithTheFirstMessageToOneself) {
   ASSERT_TRUE(job.finish(send));
 }
 
-/// A worker may have gone to sleep while this thread ran a chunk of a long copy; the next ones are left in the queue.
+/// A worker may have gone to sleep while this thread ran a chunk of a long copy; the next chunks are left in the queue.
 TEST(Sleep, EndsWhenAThreadLeavesATaskThatItHasNotEnded) {
   LocalJob job({1, {comm::find_driver("self")}, "aggregate", {}});
   comm::Engine& engine = job.engine(0);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tasks of the program (canele_task_*): who calls them, where, how often; and what is wrong with a call.
+// Tasks of the program (canele_task_*): which thread calls them, where, how often; and wrong calls.
 //
-// Who: ctest. Threads: the test's, and workers.
-// Surprise: a task that nobody may run yet is told from one that is late by making progress, never by time.
+// The test's thread, and workers. Progress, not time, tells a task that no thread may run yet from one that is late.
 #include <sched.h>
 
 #include <atomic>
@@ -19,7 +18,7 @@ namespace {
 
 struct Calls {
   std::atomic<int> plain{0}, cancelled{0}, unit{-1};
-  std::atomic<int> wanted{1};  ///< plain ones, then it ends
+  std::atomic<int> wanted{1};  ///< plain calls, then it ends
   int end = CANELE_TASK_DONE;
 
   static int count(canele_task_t*, int cancelled, void* argument) {
@@ -146,7 +145,7 @@ TEST_F(Tasks, AreCalledWhereTheyBelong) {
   EXPECT_EQ(calls_.unit, own[0]);
   EXPECT_EQ(not_called.plain, 0);
   ASSERT_EQ(canele_worker_bind(job_.handle(0), CANELE_INDEX_LOGICAL, &there, 1), CANELE_OK);
-  canele_task_t nothing{};  // what wakes the worker, which then looks around where it is
+  canele_task_t nothing{};  // wakes the worker, which then checks for tasks of its place
   Calls any;
   ASSERT_EQ(submit(nothing, any), CANELE_OK);
   while (canele_task_in_use(&elsewhere) != 0) std::this_thread::yield();
@@ -230,7 +229,7 @@ TEST_F(Tasks, ManyThreadsAtOnce) {
   EXPECT_EQ(ended, tasks * rounds);
 }
 
-/// The time is a lower bound: nobody else could have ended the wait.
+/// The time is a lower bound: no other thread could have ended the wait.
 TEST_F(Tasks, AStuckWorkerAmongWorkersIsReliedOnForSomeTurnsButNotForEver) {
   struct Stuck {
     std::atomic<bool> begun{false}, over{false};

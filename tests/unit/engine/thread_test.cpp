@@ -135,7 +135,7 @@ class Rows : public testing::Test {
  protected:
   Rows() {
     if (engine_.crowded) return;
-    engine_.waiters.crowd.yielded(true);  // others had the core meanwhile
+    engine_.waiters.crowd.yielded(true);  // other threads had the core meanwhile
   }
   comm::Engine::Spin plan() {
     comm::Engine::Spin spin;

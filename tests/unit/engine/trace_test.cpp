@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a traced engine writes down: two engines in one thread, over shared memory and over TCP. And that an engine
-// which is not traced still takes the short way, for which a traced one has no events.
+// What a traced engine records: two engines in one thread, over shared memory and over TCP. And that an engine that is
+// not traced still takes the fast path, for which a traced one has no events.
 #include <algorithm>
 
 #include "local_job.hpp"
@@ -24,7 +24,7 @@ class Trace : public testing::TestWithParam<const char*> {
     return chosen;
   }
 
-  /// The kinds of events with our tag that a rank has seen of the other one, in their order.
+  /// Returns the kinds of events with our tag that a rank has seen of the other one, in their order.
   std::vector<Event> seen(int rank) {
     const EventLog& log = *job_.engine(rank).event_log;
     std::vector<Event> kinds;
@@ -66,7 +66,7 @@ TEST_P(Trace, ASmallMessage) {
   exchange(8, true);
   EXPECT_EQ(seen(0), (std::vector{Event::send_posted, Event::send_done}));
   EXPECT_EQ(seen(1), (std::vector{Event::receive_posted, Event::receive_done}));
-  exchange(8, true);  // the connection is up: the short way would be open
+  exchange(8, true);  // the connection is up: the fast path would be open
   EXPECT_EQ(seen(0).size(), 4u);
   EXPECT_EQ(seen(1).size(), 4u);
 }

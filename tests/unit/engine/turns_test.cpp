@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Waiting where ranks share the cores: a yield gives the other its turn, and what it sends is found without much ado;
-// what nobody waits for stays where it is; and who is the last on its unit looks for longer.
+// Waiting where ranks share the cores. A yield gives the other rank its turn, and its messages are found with little
+// work. Messages that no thread waits for stay where they are. The last rank on its unit polls for longer.
 //
-// Who: ctest. Threads: one, once both ranks are there; the other rank runs inside the waiting rank's yields.
-// Surprise: the machine has one core.
+// One thread, once both ranks exist; the other rank runs inside the waiting rank's yields. The machine has one core.
 #include <atomic>
 #include <functional>
 
@@ -14,11 +13,11 @@
 namespace canele::test {
 namespace {
 
-/// The real one, but for one core and for what happens in a yield.
+/// The real platform, but for one core and for what happens in a yield.
 class OneCore final : public RealPlatform {
  public:
   std::function<void()> others_turn = [] {};
-  std::atomic<int> looks_at_clock{0};  ///< ranks come up in threads of their own
+  std::atomic<int> looks_at_clock{0};  ///< ranks start in threads of their own
 
   std::uint64_t now_ns() noexcept override {
     ++looks_at_clock;
@@ -47,7 +46,7 @@ TEST(WaitInTurns, FindsWhatCameInAYieldWithoutALookAtTheClock) {
     ASSERT_EQ(canele_irecv(sessions[0], 1, 1, CANELE_TAG_EXACT, &got, sizeof got, &receive), CANELE_OK);
     const int before = platform.looks_at_clock;
     int turns = 0;
-    if (sent == 0) {  // they meet
+    if (sent == 0) {  // connects them
       ASSERT_EQ(canele_isend(sessions[1], 0, 1, &sent, sizeof sent, &sends[sent]), CANELE_OK);
       ASSERT_TRUE(job.finish(receive));
     }
@@ -66,7 +65,7 @@ TEST(WaitInTurns, FindsWhatCameInAYieldWithoutALookAtTheClock) {
   EXPECT_LT(looks, waits / 2) << "a wait that makes ready for more looks at it at each yield";
 }
 
-/// Four ranks. What the others do comes in yields of rank 0.
+/// Four ranks. The others act in yields of rank 0.
 class AmongRanks : public testing::Test {
  protected:
   static constexpr std::uint64_t tag = 1, other_tag = 2;
@@ -79,7 +78,7 @@ class AmongRanks : public testing::Test {
     return options;
   }
   AmongRanks() {
-    for (int from = 1; from < job_.size(); ++from) {  // they meet
+    for (int from = 1; from < job_.size(); ++from) {  // connects them
       canele_request_t receive{}, sent{};
       post(from, tag, receive);
       EXPECT_EQ(canele_isend(sessions_[static_cast<std::size_t>(from)], 0, tag, &from, sizeof from, &sent), CANELE_OK);
@@ -96,7 +95,7 @@ class AmongRanks : public testing::Test {
               CANELE_OK);
     EXPECT_TRUE(comm::request_of(&request).finalized()) << "it leaves at once";
   }
-  /// Of rank 0, for a message with the tag; then[i] happens in yield i. How many yields it takes.
+  /// Rank 0 waits for a message with the tag; then[i] happens in yield i. Returns the number of yields.
   int wait(int from, std::vector<std::function<void()>> then) {
     canele_request_t receive{};
     post(from, tag, receive);
@@ -113,7 +112,7 @@ class AmongRanks : public testing::Test {
   }
   std::uint64_t kept() { return job_.engine(0).counters.read(comm::Counter::unexpected_messages); }
   std::uint64_t looks() { return job_.engine(0).polled_slots.front()->driver->polls(); }
-  /// Looks before the first yield of a wait for a message of `from`, which comes in that.
+  /// Returns the polls before the first yield of a wait for a message of `from`, which comes in that yield.
   std::uint64_t looks_before_a_yield(int from) {
     const std::uint64_t before = looks();
     std::uint64_t at_yield = 0;

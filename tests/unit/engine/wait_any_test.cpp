@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The wait for one of many: each in its turn, of several engines, awake and asleep; and the look at many.
+// The wait for one of many: each in its turn, of several engines, awake and asleep; and the test of many.
 //
-// Who: ctest. Threads: one, and one that sends late.
-// Surprise: ranks of a job are engines of this process, so one call can wait for requests of several.
+// One thread, and one that sends late. Ranks of a job are engines of this process, so one call can wait for requests of
+// several.
 #include <numeric>
 
 #include "local_job.hpp"
@@ -26,7 +26,7 @@ class WaitAny : public testing::Test {
                            &got_[with % many], sizeof got_[0], &request),
               CANELE_OK);
   }
-  /// It ends at once, or with progress of its receiver.
+  /// Sends a message; the send ends at once, or with progress of its receiver.
   void send(int rank, std::uint64_t with, canele_request_t& request) {
     ASSERT_EQ(canele_isend(sessions_[static_cast<std::size_t>(rank)], 1 - rank, with, &sent_[with % many],
                            sizeof sent_[0], &request),

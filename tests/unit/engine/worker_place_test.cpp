@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where workers run by a policy, on machines that are not this one.
-//
-// Who: ctest. Threads: one.
+// Where workers run by a policy, on made-up machines. One thread.
 #include "comm/api/worker_place.hpp"
 
 #include <gtest/gtest.h>

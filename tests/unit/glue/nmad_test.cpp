@@ -19,7 +19,7 @@ namespace {
 
 using canele::nmad::Data;
 
-/// The bytes that a descriptor names, in order.
+/// Returns the bytes that a descriptor names, in order.
 std::string read_all(const nm_data_s& descriptor, std::size_t offset, int max) {
   const canele_data_t data = Data::of(&descriptor).describe();
   if (data.segments == nullptr) return std::string(static_cast<char*>(data.base) + offset, data.length - offset);

@@ -2,8 +2,7 @@
 //
 // Profiles: threads that come and go, more of them than are counted, calls inside calls, requests between threads.
 //
-// Who: ctest. Threads: many.
-// Surprise: no MPI is started: the profile knows of calls only what Profiled tells it. tests/mpi has the real ones.
+// Many threads. No MPI is started: the profile knows of calls only what Profiled reports. tests/mpi has the real ones.
 #include "starpu_glue/mpi/profile.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +20,7 @@ namespace {
 
 void call(Function function) { const Profiled one(function); }
 
-/// Ends the profile; what it says.
+/// Ends the profile and returns its output.
 std::string ended() {
   const std::string pattern = testing::TempDir() + "canele-profile-%r.json",
                     file = testing::TempDir() + "canele-profile-7.json";
@@ -105,7 +104,7 @@ TEST(Profile, CountsWhatLiesBetweenStartAndCompletionOnlyWithinAThread) {
     const Profiled one("MPI_Wait");
     const Profiled inside("MPI_Test");
     here.completed();
-    here.completed();  // nothing the second time
+    here.completed();  // counts nothing the second time
   }
   const std::string text = ended();
   EXPECT_EQ(times(text, R"("between_call_and_wait": {"count": 1,)"), 1U) << text;

@@ -2,7 +2,7 @@
 //
 // Requests: the free ones that threads keep, stale handles, and communicators that are freed under a request.
 //
-// Surprise: the last test starts MPI, in a process of its own.
+// The last test starts MPI, in a process of its own.
 #include "starpu_glue/mpi/request.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace canele::mpi {
 namespace {
 
-/// In a thread that keeps nothing yet.
+/// Runs the function in a thread that keeps nothing yet.
 template <class Function>
 void in_thread(Function function) {
   std::thread(function).join();
@@ -125,7 +125,7 @@ TEST(Requests, AFreedHandleIsRefusedInWords) {
   EXPECT_EQ(get_request(MPI_REQUEST_NULL, &found), MPI_SUCCESS);
 }
 
-/// Whether the session of that label is open.
+/// Returns whether the session of that label is open.
 bool is_open(const char* label) {
   canele_session_t* session = nullptr;
   const int error = canele_session_open(engine(), label, CANELE_ORDER_PER_TAG, &session);
@@ -133,7 +133,7 @@ bool is_open(const char* label) {
   return error == CANELE_EBUSY;
 }
 
-/// 0, or the step that went wrong.
+/// Returns 0, or the number of the step that failed.
 int free_communicator_under_request() {
   MPI_Comm comm, another;
   MPI_Request request;

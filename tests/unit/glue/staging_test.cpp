@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Staging: what goes to the engine as it is, what is copied, what gets back; calls of the program's operators.
+// Staging: what goes to the engine as it is, what is copied, what is copied back; calls of the program's operators.
 #include "starpu_glue/mpi/staging.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using canele::mpi::Type;
 
 Type& predefined(MPI_Datatype handle) { return *find_type(handle); }
 
-/// `count` ints with a gap behind each, in an extent of `extent` ints.
+/// Returns a type of `count` ints with a gap behind each, in an extent of `extent` ints.
 Type* spaced(int count, int extent) {
   Type* bare = nullptr;
   Type* made = nullptr;
@@ -143,7 +143,7 @@ TEST(Staging, OfAReductionsElementsTheFirstGetBack) {
   drop_reference(*type);
 }
 
-/// Adds what a column of four with a stride of two ints has; counts its calls.
+/// Adds the ints of a column of four with a stride of two ints; counts its calls.
 int calls = 0;
 void add_column(void* in, void* inout, int* count, MPI_Datatype* type) {
   ++calls;

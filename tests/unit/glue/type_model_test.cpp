@@ -70,7 +70,7 @@ class Generator {
     return known_.back();
   }
 
-  /// 1 to high, rarely 0: empty types make empty types.
+  /// Returns 1 to high, rarely 0: empty types make empty types.
   int some(int high) { return number(0, 19) == 0 ? 0 : number(1, high); }
 
   int number(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
@@ -134,7 +134,7 @@ class Generator {
   std::vector<Modelled> known_;
 };
 
-/// The addresses of the bytes from packed position `offset` on, as the payload's pieces give them.
+/// Returns the addresses of the bytes from packed position `offset` on, as the payload's pieces give them.
 std::vector<std::ptrdiff_t> listed(const Payload& payload, std::size_t offset, char* base, int max) {
   std::vector<std::ptrdiff_t> bytes;
   std::vector<struct iovec> pieces(static_cast<std::size_t>(max));
@@ -168,7 +168,7 @@ void compare(Generator& random, const Modelled& model) {
   for (int i = 0; i < count; ++i) {
     for (std::ptrdiff_t byte : model.bytes) expected.push_back(byte + i * model.extent());
   }
-  static char memory[1];  // only addresses are looked at
+  static char memory[1];  // only addresses are compared
   const Payload payload(memory, static_cast<std::size_t>(count), *model.type);
   ASSERT_EQ(payload.length, expected.size());
   for (int round = 0; round < 3 && !expected.empty(); ++round) {

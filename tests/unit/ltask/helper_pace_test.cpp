@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How often a helper looks: seldom while others poll, and yet soon after they have ceased to, however long they have
-// done so.
+// How often a helper checks: seldom while other threads poll, and yet soon after they have stopped, however long they
+// have polled.
 //
-// Who: ctest. Threads: the test's, and the helper's on virtual time, in turn.
-// Surprise: the figures are those of today. Four times as long naps where others had polled each time made StarPU's
-//     Cholesky of four processes on two cores three times slower: who changes these measures that.
+// The test's thread, and the helper's on virtual time, in turn. The figures are those of the present code. Naps four
+// times as long after polls by others made StarPU's Cholesky of four processes on two cores three times slower: measure
+// that before changing them.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 
-/// Others poll all the time, until they cease to. Something is pending: one turn does it.
+/// Other threads poll all the time, until they stop. Work is pending: one turn does it.
 class Left final : public Helped {
  public:
   explicit Left(test::VirtualTime& clock) : clock_(clock) {}
   std::uint64_t last_poll_ns = ~std::uint64_t{0};
   bool haste = true;
   std::atomic<int> looks{0};
-  std::atomic<std::uint64_t> asked_ns{0}, helped_ns{0};  ///< for the first time
+  std::atomic<std::uint64_t> asked_ns{0}, helped_ns{0};  ///< when first asked, and when first run
 
   Sight look() override {
     ++looks;
@@ -50,19 +50,19 @@ class Left final : public Helped {
 
  private:
   test::VirtualTime& clock_;
-  std::uint64_t seen_ns_ = 0;  ///< of the last look
+  std::uint64_t seen_ns_ = 0;  ///< time of the last check
 };
 
 struct Paced {
   Helper::Kind kind;
   Helper::Pace pace;
-  std::uint64_t longest_ns;  ///< as it was when it was measured
+  std::uint64_t longest_ns;  ///< ns, as measured
   const char* name;
 };
 
 class HelperPace : public testing::TestWithParam<Paced> {
  protected:
-  /// Others poll for so long, and then nobody does.
+  /// Other threads poll for so long, and then no thread polls.
   void expect_help_after(std::uint64_t polled_ns) {
     const Paced& one = GetParam();
     test::VirtualTime clock;
@@ -74,12 +74,12 @@ class HelperPace : public testing::TestWithParam<Paced> {
     EXPECT_EQ(left.asked_ns, 0u) << "others still poll";
     clock.run(2 * one.longest_ns);
     ASSERT_NE(left.asked_ns, 0u) << "nobody has polled for " << 2 * one.longest_ns << " ns, after " << polled_ns;
-    while (left.helped_ns == 0) std::this_thread::yield();  // on idle cores it is another thread
+    while (left.helped_ns == 0) std::this_thread::yield();  // on idle cores the helper runs in another thread
     if (one.kind == Helper::Kind::on_demand) {
       EXPECT_EQ(left.helped_ns, left.asked_ns);
     }
   }
-  /// While others poll.
+  /// Returns how often the helper checks in a second while other threads poll.
   int looks_in_a_second(bool haste) {
     test::VirtualTime clock;
     Left left(clock);
@@ -92,7 +92,7 @@ class HelperPace : public testing::TestWithParam<Paced> {
 };
 
 TEST_P(HelperPace, HelpsWithinTwoOfTheLongestNapsHoweverLongOthersHavePolled) {
-  constexpr std::uint64_t parts = 8;  // of a nap, in which they may cease to
+  constexpr std::uint64_t parts = 8;  // of a nap, at each of which polling may stop
   for (const std::uint64_t naps : {0, 2, 30, 1000, 20'000}) {
     for (std::uint64_t i = 0; i < parts; ++i) expect_help_after((naps * parts + i) * GetParam().longest_ns / parts);
   }

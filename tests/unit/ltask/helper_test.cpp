@@ -21,17 +21,17 @@ namespace {
 using Sight = Helped::Sight;
 using Because = Helper::Because;
 
-/// Says what the test wants it to say, and counts.
+/// A progress source that answers as the test wants, and counts.
 class Patient final : public Helped {
  public:
   std::atomic<Sight> sight{Sight::covered};
   std::atomic<bool> works{true}, others{false};
   std::atomic<int> looks{0}, questions{0}, turns{0}, steps{0}, sleeps{0};
   std::atomic<int> program{-1}, worker{-1};                  ///< where they run
-  std::atomic<bool> looks_there{false}, helps_there{false};  ///< as far as the thread may
+  std::atomic<bool> looks_there{false}, helps_there{false};  ///< the thread may do so anywhere
   Sleeper sleeper{posix_platform()};
   const int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  std::atomic<bool> hears{false};  ///< the bell rings when something comes
+  std::atomic<bool> hears{false};  ///< the bell rings when an event comes
   ~Patient() { close(bell); }
 
   int descriptor() const override { return bell; }
@@ -71,7 +71,7 @@ class Patient final : public Helped {
   }
 };
 
-/// There is another one to go to.
+/// Returns whether there is another core to go to.
 bool has_two_cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
@@ -79,7 +79,7 @@ bool has_two_cores() {
 
 template <typename Condition>
 void until(Condition condition) {
-  while (!condition()) std::this_thread::yield();  // the test's time limit ends what never holds
+  while (!condition()) std::this_thread::yield();  // if the condition never holds, the test's time limit ends this
 }
 
 class HelperTest : public testing::TestWithParam<Helper::Kind> {
@@ -148,7 +148,7 @@ TEST_P(HelperTest, AsksWhoPostsOneAfterTheOtherToMakeATurn) {
   }
   EXPECT_EQ(patient.questions, 0);
   EXPECT_EQ(patient.turns, 0);
-  patient.sight = Sight::unattended;  // it has gone away to compute
+  patient.sight = Sight::unattended;  // the program has left the library to compute
   until([&] { return patient.turns > 0; });
 }
 
@@ -157,15 +157,15 @@ INSTANTIATE_TEST_SUITE_P(Kinds, HelperTest, testing::Values(Helper::Kind::on_dem
                            return std::string(one.param == Helper::Kind::on_demand ? "OnDemand" : "IdleCores");
                          });
 
-/// The real one, but a nap of less than an hour, more or less, is over at once. Its clock began at a full hour, since
-/// the longest naps end at one.
+/// The real platform, but a nap of less than about an hour is over at once. Its clock began at a full hour, because the
+/// longest naps end at one.
 class LongNaps final : public test::RealPlatform {
  public:
   static constexpr std::uint64_t an_hour = 3'600'000'000'000;
   static bool is_long(std::uint64_t ns) { return ns > an_hour / 10 * 9; }
   std::uint64_t now_ns() noexcept override { return RealPlatform::now_ns() - began_ns_ + an_hour; }
-  std::atomic<std::uint64_t> last_ns{0};  ///< as the alarm was set
-  std::atomic<int> ended{0};              ///< naps, also by what was heard
+  std::atomic<std::uint64_t> last_ns{0};  ///< the last setting of the alarm
+  std::atomic<int> ended{0};              ///< naps, also those that an event ended
   std::unique_ptr<Alarm> make_alarm() override { return std::make_unique<Nap>(RealPlatform::make_alarm(), *this); }
 
  private:
@@ -173,7 +173,7 @@ class LongNaps final : public test::RealPlatform {
    public:
     Nap(std::unique_ptr<Alarm> real, LongNaps& all) : real_(std::move(real)), all_(all) {}
     void set(std::uint64_t ns) noexcept override {
-      const std::lock_guard guard(mutex_);  // of two that set it the last one counts in both
+      const std::lock_guard guard(mutex_);  // two threads may set it: the last one counts in both
       all_.last_ns = ns;
       real_->set(is_long(ns) ? ns : 0);
     }
@@ -195,7 +195,7 @@ class LongNaps final : public test::RealPlatform {
   const std::uint64_t began_ns_ = RealPlatform::now_ns();
 };
 
-/// One that looks but is never needed dozes for longer and longer: here for an hour, after a moment.
+/// A helper that checks but is never needed dozes for longer and longer: here for an hour, after a moment.
 class HelperHastened : public testing::Test {
  protected:
   static constexpr std::uint64_t an_hour = LongNaps::an_hour;
@@ -207,13 +207,13 @@ class HelperHastened : public testing::Test {
   void await_long_doze() {
     until([&] { return LongNaps::is_long(platform.last_ns) && helper.dozes(); });
   }
-  /// To hasten it has been in vain too often.
+  /// Returns whether hastening the helper has been in vain too often.
   bool spares_it() {
     await_long_doze();
     helper.hasten(Because::there_is_work);
-    return !helper.hastened() && helper.was_called();  // else it may have looked by now
+    return !helper.hastened() && helper.was_called();  // otherwise it may have checked by now
   }
-  /// Whoever hastens it waits at once, and it is of no use.
+  /// Hastens the helper until it is no longer trusted: the caller waits at once each time, so hastening is of no use.
   bool lose_trust() {
     for (int times = 0; times < 1000; ++times) {
       const bool spared = spares_it();
@@ -345,7 +345,7 @@ TEST(HelperLeaves, TheProgramsCoreWhileItHelps) {
   until([&] { return patient.looks_there.load(); });  // it may run anywhere again
 }
 
-/// At a yield the program computes elsewhere, or comes back to wait.
+/// The real platform, where at a yield the program computes elsewhere, or comes back to wait.
 class OthersTurn final : public test::RealPlatform {
  public:
   std::function<void()> at_yield = [] {};

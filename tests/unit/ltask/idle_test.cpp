@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a thread that polls does when there is nothing, on a made-up clock: spin, yield, sleep; and no yield where those
-// who compute would keep the core.
+// What a polling thread does when there is no work, on a made-up clock: spin, yield, sleep. It does not yield where
+// threads that compute would keep the core.
 //
-// Who: ctest. Threads: one. Surprise: time passes only when the clock is looked at, and in yields.
+// One thread. Time passes only when the clock is read, and in yields.
 #include "ltask/idle.hpp"
 
 #include "tests/unit/config/fake_platform.hpp"

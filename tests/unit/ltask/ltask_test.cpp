@@ -2,7 +2,7 @@
 //
 // The submission lock, the gate, the task queue, the sleeper, the parker and the worker, by many threads at once.
 //
-// Surprise: every stress test counts what must happen exactly once; none measures time.
+// Every stress test counts what must happen exactly once; none measures time.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ struct Post : SubmitLock::Node {
   int thread = 0, number = 0;
 };
 
-/// Posts of six threads; with a row, whoever has run so many in a row may be the lock's owner.
+/// Posts from six threads. With a row, a thread that has run so many in a row may be the lock's owner.
 void post_from_all_sides(std::uint32_t row) {
   constexpr int threads = 6, posts = 20'000;
   SubmitLock lock;
@@ -55,7 +55,7 @@ void post_from_all_sides(std::uint32_t row) {
           for (; node != nullptr; node = node->next) run(static_cast<Post&>(*node));
         }
       }
-      // the posts must outlive whoever holds them: wait until all of mine have run
+      // the posts must outlive their holder: wait until all of mine have run
       for (;;) {
         if (lock.try_enter()) {
           const bool done = next[static_cast<std::size_t>(t)] == posts;
@@ -81,7 +81,8 @@ TEST(SubmitLockTest, ThatIsSoWithOwners) {
   for (int round = 0; round < 5; ++round) post_from_all_sides(4);
 }
 
-/// One thread takes it all the time, another now and then: each time it takes the bias away, until none is given.
+/// One thread takes the lock all the time, another now and then. Each time the other takes the bias away, until none is
+/// given.
 TEST(SubmitLockTest, AnOwnerIsDisturbedAndNeverSharesTheLock) {
   if (!AsymmetricFences::available()) GTEST_SKIP() << "no asymmetric fences: no membarrier(2), or ThreadSanitizer";
   SubmitLock lock;
@@ -322,7 +323,7 @@ TEST(Posix, KeepsThreadsOffAUnitAsFarAsTheyMayRunElsewhere) {
     CPU_ZERO(&one);
     CPU_SET(here, &one);
     EXPECT_EQ(platform.keep_off_unit(here), CPU_COUNT(&off) != 0);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);  // somebody binds it
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);  // as if bound from outside
     EXPECT_FALSE(platform.keep_off_unit(here)) << "it has nowhere else to go";
     EXPECT_FALSE(platform.keep_off_unit(-1));
     const cpu_set_t bound = mask();

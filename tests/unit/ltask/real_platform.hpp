@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// RealPlatform: the real one, of which a test replaces what it is about.
+// RealPlatform: the real platform, of which a test replaces the part under test.
 //
-// Who: tests of ltask, of the engine and of the bootstrap. Threads: any, as the real one.
-// Surprise: it neither binds nor moves threads, nor changes their turns.
+// For tests of ltask, of the engine and of the bootstrap. Any thread, as the real one. It neither binds nor moves
+// threads, nor changes their turns.
 #pragma once
 
 #include "ltask/platform.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The reserve of memory: what it gives, when it says that little is left, and that no block has two owners.
+// The reserve of memory: what it gives, when it reports that little is left, and that no block has two owners.
 #include "ltask/reserve.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::size_t blocks_of(const auto& classes) {
   return all;
 }
 
-/// Every block of a kind that is left.
+/// Takes every block of a kind that is left.
 std::vector<void*> empty(MemoryReserve& reserve, Kind kind) {
   std::vector<void*> all;
   for (void* block = reserve.take(1, kind); block != nullptr; block = reserve.take(1, kind)) all.push_back(block);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tasks that are cancelled, masked, run again, shuffled, and those of places.
+// Tasks that are cancelled, masked, run again, shuffled, and those of places. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: what several threads make of one task is in tests/exhaustive/schedules.
+// tests/exhaustive/schedules tests a task that several threads use.
 #include "ltask/task.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +20,7 @@
 namespace canele::ltask {
 namespace {
 
-/// Writes its name down when it is called, a small letter if it was cancelled; asks to be called `times` times.
+/// Appends its name when it is called, a small letter if it was cancelled; asks to be called `times` times.
 struct Named : Task {
   TaskQueue* queue = nullptr;
   std::string* log = nullptr;

@@ -2,9 +2,9 @@
 //
 // VirtualTime: a clock that the test moves, and the naps of one helper on it.
 //
-// Who: tests of when a helper looks. Threads: the test's moves the clock, the helper's naps; any reads.
-// Surprise: nothing but naps takes time. Those that end by the time that the test has set follow each other at once,
-//     each at its own time. After run() the test alone acts: what comes of that does not depend on the machine.
+// For tests of when a helper checks. The test's thread moves the clock, the helper's thread naps; any thread reads.
+// Nothing but naps takes time. Naps that end by the time that the test has set follow each other at once, each at its
+// own time. After run() the test alone acts, so the result does not depend on the machine.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class VirtualTime final : public RealPlatform {
   std::uint64_t now_ns() noexcept override { return now_.load(); }
   std::unique_ptr<Alarm> make_alarm() override { return std::make_unique<Nap>(*this); }
 
-  /// So much later. Naps until then may not have ended yet.
+  /// Advances the clock. Naps until then may not have ended yet.
   void pass(std::uint64_t ns) {
     const std::lock_guard guard(mutex_);
     given_ += ns;
@@ -29,14 +29,14 @@ class VirtualTime final : public RealPlatform {
     else
       changed_.notify_all();
   }
-  /// So much later, and all naps until then have ended: the helper is in one that lasts longer. Not if it may sleep
-  /// elsewhere.
+  /// Advances the clock, and waits until all naps up to then have ended: the helper is in a longer one. Not usable if
+  /// the helper may sleep elsewhere.
   void run(std::uint64_t ns) {
     pass(ns);
     std::unique_lock guard(mutex_);
     changed_.wait(guard, [&] { return rests(); });
   }
-  /// How many have begun.
+  /// Returns the number of naps that have begun.
   int naps() {
     const std::lock_guard guard(mutex_);
     return naps_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Orders of arrival against a list: who is first, who comes after whom, and how much memory few messages keep.
+// Orders of arrival against a list: which message is first, which follows which, and how much memory few messages keep.
 // And the pool that they take it from.
 //
-// Who: ctest. Threads: one. Surprise: what is drawn comes from a seed, which is printed.
+// One thread. Random choices come from a seed, which is printed.
 #include "comm/matching/arrivals.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto of = ArrivalOrder::Of::session;
 
-/// Every third message has a listing, the others have their place in themselves.
+/// Every third message has a listing; the others hold their place themselves.
 struct Ordered {
   explicit Ordered(std::size_t count) : messages(count), listings(count) {
     for (std::size_t i = 0; i < count; i += 3) messages[i].elsewhere.set(&listings[i]);
@@ -56,7 +56,7 @@ TEST(ArrivalOrder, IsThatOfAListWhateverIsTakenOut) {
     std::vector<std::list<std::size_t>::iterator> where(count, model.end());
     for (std::size_t step = 0; step < operations; ++step) {
       const std::size_t i = random() % count;
-      const bool grows = step / 500 % 2 == 0;  // now many, now few
+      const bool grows = step / 500 % 2 == 0;  // sometimes many, sometimes few
       if (where[i] == model.end() && (grows || random() % 8 == 0)) {
         world.append(i);
         where[i] = model.insert(model.end(), i);

@@ -3,9 +3,8 @@
 // What matching costs, counted and not timed: steps of one operation while a table grows to a million entries, memory
 // per entry, and that the statistics count what they say.
 //
-// Who: ctest. Threads: one.
-// Surprise: a step is a bucket looked at, an entry compared, or an entry moved; the table counts them only as
-//     CountingMatcher.
+// One thread. A step is a bucket checked, an entry compared, or an entry moved; the table counts them only as
+// CountingMatcher.
 #include <cstdio>
 #include <numeric>
 #include <random>
@@ -27,7 +26,7 @@ std::vector<std::uint32_t> shuffled(std::size_t count) {
   return order;
 }
 
-/// The matcher's memory stays below so many bytes an entry, beyond what it has empty.
+/// Checks that the matcher's memory stays below so many bytes an entry, beyond that of an empty one.
 void expect_small(const CountingMatcher& matcher, std::size_t empty, std::size_t entries, std::uint64_t limit) {
   ASSERT_LE(matcher.bytes() - empty, limit * entries) << entries << " entries";
 }
@@ -53,7 +52,7 @@ TEST(Growth, NoPostAndNoMatchIsSlowWhileReceivesGrowToAMillion) {
   EXPECT_LE(matcher.statistics().most_steps, most_steps);
 }
 
-/// Messages, in a session without wildcards; and in one that has had one of each, so that three tables grow at once.
+/// Messages in a session without wildcards, and in one that has had one of each, so that three tables grow at once.
 void grow_unexpected(bool indexed, std::uint64_t limit) {
   CountingMatcher matcher(1);
   MatchSession session;
@@ -96,7 +95,7 @@ class Costs : public testing::TestWithParam<MatcherKind> {
   }
 };
 
-/// A thousand receives, the message for the last one: what a search is for this structure.
+/// A thousand receives, and the message for the last one: a search, as this structure counts it.
 TEST_P(Costs, StatisticsCountWhatASearchLooksAt) {
   constexpr std::uint64_t count = 1'000;
   CountingMatcher matcher(1, GetParam().make(1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The heater: what it walks over, how much at a time, when; and that matching goes on beside it.
+// The heater: what it walks over, how much at a time, when; and that matching continues beside it.
 //
-// Threads: one; the last test two. Surprise: what it does to the caches is not seen here: `match_campaign heating`.
+// One thread; the last test two. Its effect on the caches is not measured here, but by `match_campaign heating`.
 #include "comm/matching/alternatives/heater.hpp"
 
 #include <atomic>
@@ -18,7 +18,7 @@
 namespace canele::comm::matching {
 namespace {
 
-/// Runs until a pass has ended; how many runs that took.
+/// Runs until a pass has ended. Returns the number of runs.
 int run_pass(Heater& heater, std::uint64_t now_ns) {
   int runs = 0;
   for (const std::uint64_t passes = heater.passes(); heater.passes() == passes; ++runs) {

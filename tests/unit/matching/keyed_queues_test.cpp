@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The matcher's table alone.
+// The matcher's table alone. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: it is filled far beyond a bucket's seven slots, so that overflow and growing are always at work.
+// It is filled far beyond a bucket's seven slots, so that overflow and growing are always exercised.
 #include <gtest/gtest.h>
 
 #include <vector>

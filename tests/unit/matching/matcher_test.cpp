@@ -2,9 +2,9 @@
 //
 // Every matcher against the obvious model: random posts, arrivals, cancels, probes.
 //
-// Who: ctest, 100,000 operations each; tests/run.sh --soak, millions (CANELE_TEST_OPERATIONS, CANELE_TEST_SEED).
-// Threads: one.
-// Surprise: keys are drawn from a small set, so that every queue is long at some time and empty at another.
+// Run by ctest, 100,000 operations each, and by tests/run.sh --soak, millions (CANELE_TEST_OPERATIONS,
+// CANELE_TEST_SEED). One thread. Keys are drawn from a small set, so that every queue is long at some time and empty at
+// another.
 #include <cstdio>
 #include <deque>
 #include <random>
@@ -22,7 +22,7 @@ struct World {
   Model model;
 };
 
-/// Counting: with it, or as in the engine.
+/// With statistics (Counting), or as in the engine.
 template <typename Matching>
 class Drive {
  public:
@@ -53,7 +53,7 @@ class Drive {
         return ~std::uint64_t{0};
     }
   }
-  /// Wildcards come in seasons, so that sessions without them are tested too.
+  /// Wildcards come in phases, so that sessions without them are tested, too.
   void draw(World& w, std::int32_t* source, std::uint64_t* tag, std::uint64_t* m) {
     const bool wild = w.session.id != 0 && season_;
     *source = wild ? any_or_rank() : static_cast<std::int32_t>(below(ranks));
@@ -112,7 +112,7 @@ class Drive {
     w.model.take(got);
     delete got;
   }
-  /// Whether a receive is the next for its tag and source; a no is always right.
+  /// Asks whether a receive is the next for its tag and source; a no is always right.
   void ask_who_is_next(World& w) {
     if (w.model.receives.empty()) return;
     const Model::Receive& some = w.model.receives.front();
@@ -122,7 +122,7 @@ class Drive {
       ASSERT_EQ(w.model.next(some.source, some.tag), some.node);
     }
   }
-  /// The listing has each receive once.
+  /// Checks that the listing has each receive once.
   void count_listed() {
     std::size_t listed = 0, expected = 0;
     const auto count = [&](PostedNode& node) { listed += node.queued ? 1 : 1'000'000; };

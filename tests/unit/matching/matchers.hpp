@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every matcher there is, for tests that all must pass; and the obvious model beside which they are put.
+// Every matcher, for tests that all must pass; and the obvious model with which they are compared.
 //
-// Who: tests/unit/matching, tests/exhaustive. Threads: one.
-// Surprise: vector and fuzzy stand here once for each set of instructions; one that the processor lacks is skipped by
-//     the test that gets it.
+// For tests/unit/matching, tests/exhaustive. One thread. vector and fuzzy are listed once for each set of instructions;
+// the test skips a set that the processor lacks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +47,7 @@ inline std::string name_of(const testing::TestParamInfo<MatcherKind>& info) {
   return std::string(info.param.name) + info.param.suffix;
 }
 
-/// A number from the environment: campaigns ask for more, and for other seeds, than a normal run.
+/// Reads a number from the environment: campaigns use larger numbers, and other seeds, than a normal run.
 inline std::uint64_t from_environment(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -75,7 +74,7 @@ class Model {
         std::find_if(messages.begin(), messages.end(), [&](const Message& m) { return fits(source, tag, mask, m); });
     return it == messages.end() ? nullptr : it->node;
   }
-  /// Who would get a message, left where it is.
+  /// Returns the receive that would get a message, and leaves it where it is.
   PostedNode* next(std::int32_t source, std::uint64_t tag) const {
     const auto it = std::find_if(receives.begin(), receives.end(), [&](const Receive& r) {
       return fits(r.source, r.tag, r.mask, {source, tag, nullptr});

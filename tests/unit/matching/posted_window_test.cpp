@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The window of posted receives alone, against a list.
+// The window of posted receives alone, against a list. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: few keys, so that many receives look alike, and windows of all lengths.
+// Few keys, so that many receives look alike, and windows of all lengths.
 #include "comm/matching/posted_window.hpp"
 
 #include <gtest/gtest.h>

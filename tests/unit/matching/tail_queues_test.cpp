@@ -2,9 +2,9 @@
 //
 // Tail queues: one thread posts while another lets messages arrive. Nothing is lost, matched twice or out of order.
 //
-// Who: ctest, under ThreadSanitizer too. Threads: two.
-// Surprise: what must hold follows from the order rule alone, whatever the threads do: two messages of one source and
-//     tag fit the same receives, so the earlier one has the earlier receive; and the same the other way round.
+// Run by ctest, under ThreadSanitizer, too. Two threads. The checks follow from the order rule alone, whatever the
+// threads do. Two messages of one source and tag fit the same receives, so the earlier one has the earlier receive. And
+// two receives of one pattern fit the same messages, so the earlier one has the earlier message.
 #include "comm/matching/alternatives/tail_queues.hpp"
 
 #include <cstdio>
@@ -48,7 +48,7 @@ class TwoThreads : public testing::TestWithParam<bool> {
       receives_[i].number = i;
     }
   }
-  /// Both threads run until all is posted and has arrived; each keeps what its own calls returned.
+  /// Runs both threads until all is posted and has arrived; each keeps what its own calls returned.
   void run(TailQueues& queues) {
     std::vector<std::pair<Receive*, Message*>> by_post, by_arrival;
     std::thread poster([&] {
@@ -70,7 +70,8 @@ class TwoThreads : public testing::TestWithParam<bool> {
     }
     matched_ = by_post.size() + by_arrival.size();
   }
-  /// Of all `items` that are equal in `key`, the earlier is not left out for the later, and has the earlier partner.
+  /// Checks that of all `items` that are equal in `key`, the earlier is not left out for the later, and has the earlier
+  /// partner.
   template <typename Items, typename Key>
   static void expect_in_order(const Items& items, Key key) {
     std::map<decltype(key(items[0])), std::pair<bool, std::size_t>> last;  // left out; partner
@@ -104,7 +105,7 @@ TEST_P(TwoThreads, LoseNothingAndKeepTheOrder) {
   }
   expect_in_order(messages_, [](const Message& m) { return std::tuple(m.source, m.tag); });
   expect_in_order(receives_, [](const Receive& r) { return std::tuple(r.source, r.mask, r.tag & r.mask); });
-  // What is left on one side fits nothing that is left on the other.
+  // An entry left on one side fits no entry left on the other.
   Model left;
   for (Message& m : messages_) {
     if (m.matches == 0) left.messages.push_back({m.source, m.tag, &m});

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The model of dedicated cores gives what its formula gives for the thesis's parameters, to four digits.
+// The model of dedicated cores gives what its formula gives for the thesis's parameters, to four digits. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: the expected values are not those that the thesis prints: its t_model cannot be had from its parameters
-//     (119.82, 156.75, 98, 12.61, 54.9). They were computed by hand from the formula; the runs with a dedicated core
-//     took 117, 154, 122, 16.9, 63.7 s.
+// The expected values are not those that the thesis prints: its t_model does not follow from its parameters (119.82,
+// 156.75, 98, 12.61, 54.9). They were computed by hand from the formula; the runs with a dedicated core took 117, 154,
+// 122, 16.9, 63.7 s.
 #include "apps/model/dedicated.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +25,7 @@ std::map<std::string, Observed> thesis() {
   return runs;
 }
 
-/// To the last of the digits that `expected` has.
+/// Compares to the last of the digits that `expected` has.
 void expect(double actual, double expected, double last_digit) { EXPECT_NEAR(actual, expected, 0.5001 * last_digit); }
 
 TEST(Dedicated, GivesTheRecomputedVectors) {
@@ -129,7 +128,7 @@ bool has(const std::vector<std::string>& doubts, const std::string& what) {
   return false;
 }
 
-/// All hypotheses hold: 4 s of waiting, 6 s of computation beside it.
+/// Returns a run in which all hypotheses hold: 4 s of waiting, 6 s of computation beside it.
 Observed good_run() {
   return {.time_s = 15,
           .compute_s = 10,
@@ -153,7 +152,7 @@ TEST(Doubts, TellWhereComputationIsMissing) {
   EXPECT_TRUE(has(doubts(run, one_of_16, 0), "not enough computation between call and wait"));
   run.overlappable_s = 0.001;
   EXPECT_TRUE(has(doubts(run, one_of_16, 0), "no computation between call and wait"));
-  run.wait = {100, 0.011, 1e-4};  // a millisecond is not worth telling
+  run.wait = {100, 0.011, 1e-4};  // a millisecond is not worth reporting
   EXPECT_FALSE(has(doubts(run, one_of_16, 0), "computation between call and wait"));
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What canele-model reads and shows: profiles, values, shares, the tables of split trees and placements.
+// What canele-model reads and shows: profiles, values, shares, the tables of split trees and placements. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: the models of trees and placements have tests of their own, in tests/unit/collectives; here it is whether
-//     the tables say the same.
+// The models of trees and placements have tests of their own, in tests/unit/collectives. This test checks that the
+// tables agree with them.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -38,7 +37,7 @@ class File {
   std::string path_;
 };
 
-/// What is thrown says `what`.
+/// Checks that the text of the exception is `what`.
 template <class Action>
 void expect_refused(Action action, const std::string& what) {
   try {

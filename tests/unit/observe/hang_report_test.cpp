@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// HangWatch: when a report is due, and how old a request is. HangReport: its text, and what it says is wrong.
+// HangWatch: when a report is due, and how old a request is. HangReport: its text, and its diagnosis.
 //
-// Who: ctest. Threads: one. Surprise: time is a number here; nothing waits.
+// One thread. Time is a number here; nothing waits.
 #include "comm/observe/hang_report.hpp"
 
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 
-/// A watch whose clock goes on in steps of its interval.
+/// A watch whose clock advances in steps of its interval.
 class Watched : public testing::Test {
  protected:
-  /// Looks every interval for `seconds`; how many reports were due.
+  /// Checks every interval for `seconds`. Returns the number of reports that were due.
   int look_for(std::uint64_t seconds) {
     int reports = 0;
     for (const std::uint64_t end = now_ + seconds * second; now_ < end;) {
@@ -33,7 +33,7 @@ class Watched : public testing::Test {
 
 TEST_F(Watched, AnIdleEngineIsNeverReported) {
   EXPECT_EQ(look_for(10'000), 0);
-  waiting_since_ = now_;  // nothing is pending: it waits for something else
+  waiting_since_ = now_;  // nothing is pending: the thread waits for another event
   EXPECT_EQ(look_for(10'000), 0);
 }
 
@@ -160,7 +160,7 @@ HangReport::Request receive_row() {
   return row;
 }
 
-/// An engine of four with a worker, in silence.
+/// Returns the report of an engine of four with a worker, in silence.
 HangReport a_report() {
   HangReport report;
   report.size = 4;

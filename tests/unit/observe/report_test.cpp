@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// JSON writer, event log and reports: the text must parse, hold what was put in, and survive hostile strings.
+// JSON writer, event log and reports: the text must parse, hold the data put in, and survive hostile strings.
 //
-// Who: ctest. Threads: one.
-// Surprise: nlohmann-json reads back what our writer wrote: a second opinion on the format.
+// One thread. nlohmann-json reads back what our writer wrote: a second opinion on the format.
 #include "comm/observe/report.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of how the ofi driver's connections begin and end: refusals, strangers, both at once, a peer that closes,
-// vanishes, or talks nonsense; sleep.
-//
-// Who: ctest. Threads: one. Surprise: see ofi_fixture.hpp.
+// Tests of how the ofi driver's connections begin and end: refusals, unauthenticated peers, both at once, a peer that
+// closes, vanishes, or sends malformed bytes; sleep. One thread. See ofi_fixture.hpp.
 #include <poll.h>
 
 #include <algorithm>
@@ -47,7 +45,7 @@ TEST_P(OfiConnection, BothAtOnceMakeOneConnection) {
   }
 }
 
-/// Each to each, so that both ends of a pair begin at once.
+/// Connects each to each, so that both ends of a pair begin at once.
 void connect_all(World& world) {
   const auto size = static_cast<Rank>(world.nodes.size());
   for (Rank i = 0; i < size; ++i) {
@@ -199,7 +197,7 @@ TEST_P(OfiConnection, PeerClosesAfterEverythingWasDelivered) {
     ASSERT_EQ(a.send(1, pattern(sent % 2 == 0 ? 20 : 4000, static_cast<std::uint64_t>(sent))), Status::ok);
     if (sent % 8 == 0) world.poll();
   }
-  // Closing waits for a peer that polls; here it is this thread's turn only afterwards.
+  // Closing waits for a peer that polls; in this thread the peer polls only afterwards.
   for (int i = 0; i < 100; ++i) world.poll();
   ASSERT_EQ(a.send(1, pattern(20, 99)), Status::ok);
   world.nodes[0].reset();
@@ -249,7 +247,7 @@ TEST_P(OfiConnection, NumbersDecideTheOrderAndTheKeyWhoSpeaks) {
   world.open();
   FalsePeer peer(world, GetParam(), secret());
   peer.send(Kind::packet, 2, pattern(30, 2));
-  peer.send(Kind::packet, 1, pattern(20, 1), 1);  // a wrong key: nobody's
+  peer.send(Kind::packet, 1, pattern(20, 1), 1);  // a wrong key: that of no peer
   peer.send(Kind::packet, 1, pattern(20, 11));
   ASSERT_TRUE(world.until([&] { return a.up.count(1) == 1; })) << "any message with the key proves the peer";
   for (int i = 0; i < 200; ++i) world.poll();
@@ -284,7 +282,8 @@ TEST_P(OfiConnection, ArmedThenWokenByAnArrival) {
   }
 }
 
-/// libfabric 1.17 keeps a connection that is closed before it has said anything, and its descriptor stays readable.
+/// libfabric 1.17 keeps a connection that is closed before it has sent anything, and the connection's descriptor stays
+/// readable.
 TEST_P(OfiConnection, SleepsAfterAllHaveMet) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << "no descriptor to sleep on";
   World many(ofi_factory, 6);
@@ -300,12 +299,12 @@ TEST_P(OfiConnection, SleepsAfterAllHaveMet) {
     return quiet;
   };
   EXPECT_TRUE(many.until([&] {
-    errno = EAGAIN;  // as ever in a busy process; it takes the end of a connection for that
+    errno = EAGAIN;  // as always in a busy process; libfabric takes the end of a connection for that
     return std::all_of(many.nodes.begin(), many.nodes.end(), sleeps);
   }));
 }
 
-/// A peer that is gone without a word, as killed. Where the provider never says so, its kernel is asked.
+/// A peer ends without a goodbye, as if killed. Where the provider never reports that, the peer's kernel is asked.
 TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " does not tell; the launcher does";
   world.open();
@@ -313,7 +312,7 @@ TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
   peer.send(Kind::credit, 0, {});
   ASSERT_TRUE(world.until([&] { return a.up.count(1) == 1; }));
   while (a.send(1, pattern(16'000, 1)) == Status::ok) continue;
-  for (int second = 0; second < 100; ++second) {  // it is there, and answers nothing
+  for (int second = 0; second < 100; ++second) {  // it exists, and answers nothing
     for (int i = 0; i < 100; ++i) a.poll();
     a.context.clock_ns += 1'000'000'000;
   }
@@ -327,7 +326,7 @@ TEST_P(OfiConnection, APeerThatVanishesFailsWhereThatCanBeSeen) {
   EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
 }
 
-/// Nothing is sent to it, and this rank sleeps: it is woken.
+/// Nothing is sent to the peer, and this rank sleeps: it is woken.
 TEST_P(OfiConnection, AnIdlePeerThatVanishesFails) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " does not tell; the launcher does";
   world.open();
@@ -357,11 +356,11 @@ TEST_P(OfiConnection, AnIdlePeerThatVanishesFails) {
   EXPECT_NE(a.failures[1].second.find("gone"), std::string::npos) << a.failures[1].second;
 }
 
-/// As behind a firewall: nothing is concluded from that, for the endpoint itself answers.
+/// As behind a firewall. Nothing is concluded from a refused lifeline, because the endpoint itself answers.
 TEST_P(OfiConnection, WithoutALifelineAllGoesOn) {
   if (std::string(GetParam()) != "tcp;ofi_rxm") GTEST_SKIP() << GetParam() << " has none";
   world.open();
-  FalsePeer peer(world, GetParam(), secret(), 1);  // nobody listens there
+  FalsePeer peer(world, GetParam(), secret(), 1);  // no process listens there
   peer.send(Kind::credit, 0, {});
   ASSERT_TRUE(world.until([&] { return a.up.count(1) == 1; }));
   for (int i = 0; i < 10'000; ++i) peer.stranger.poll(), a.poll();
@@ -402,7 +401,7 @@ TEST_P(OfiConnection, NobodyListens) {
   EXPECT_TRUE(a.failures[1].first) << "its process is gone, for any driver";
 }
 
-/// The peer is asked for while it has no time, and all goes on afterwards.
+/// The peer is probed while it has no time, and all continues afterwards.
 TEST_P(OfiConnection, ALongSilenceDoesNoHarm) {
   world.open();
   ASSERT_EQ(world.connect(0, 1), Status::pending);

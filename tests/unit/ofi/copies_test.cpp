@@ -2,8 +2,7 @@
 //
 // Tests of the ofi driver's remote copies: between any pieces, both ways, many at once, and those that must fail.
 //
-// Who: ctest. Threads: one.
-// Surprise: the tokens of copies are the test's own, so it stands between the driver and the kit's node.
+// One thread. The tokens of copies are the test's own, so it stands between the driver and the kit's node.
 #include <random>
 
 #include "tests/unit/ofi/ofi_fixture.hpp"
@@ -11,7 +10,7 @@
 namespace canele::drivers::ofi {
 namespace {
 
-/// Passes everything on to a node, but done().
+/// Passes everything except done() on to a node.
 class Relay final : public DriverEvents {
  public:
   explicit Relay(Node& node) : node_(node) {}
@@ -68,7 +67,7 @@ class OfiCopies : public Ofi {
     if (status == Status::pending) relay.expected.insert(token);
     return status;
   }
-  /// The answer, or failed when the peer is.
+  /// Makes a copy. Returns its status, or failed when the peer is.
   Status copy(Access access, const Exposure& exposure, std::uint64_t offset, const std::vector<iovec>& pieces,
               std::size_t size) {
     const Status status = start(access, exposure, offset, pieces, size);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the tests of the ofi driver share: worlds on a given provider, strangers, and a peer that the test plays.
+// What the tests of the ofi driver share: worlds on a given provider, unauthenticated endpoints, and a peer that the
+// test plays.
 //
-// Who: tests/unit/ofi. Threads: one; all endpoints live in this process (that works for the three providers tested).
-// Surprise: IP providers are confined to the loopback interface, so that the tests need no network.
+// One thread; all endpoints live in this process (which works for the three providers tested). IP providers are
+// confined to the loopback interface, so that the tests need no network.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ using conformance::World;
 
 inline std::string domain_for(const std::string& provider) { return provider == "shm" ? "" : "lo"; }
 
-/// An endpoint of nobody: sends what the test likes to whom it likes.
+/// An endpoint that belongs to no rank: sends anything to any address.
 class Stranger {
  public:
   explicit Stranger(const std::string& provider)
@@ -67,7 +68,7 @@ class Stranger {
     to_ = endpoint_->add(where.name);
     ASSERT_NE(to_, FI_ADDR_UNSPEC);
   }
-  /// One attempt; false: the provider does not take it now.
+  /// Makes one attempt. Returns false if the provider does not take it now.
   bool try_send(const Bytes& bytes) {
     outgoing_.push_back(std::make_unique<Outgoing>(bytes));
     Outgoing& one = *outgoing_.back();
@@ -76,7 +77,7 @@ class Stranger {
     outgoing_.pop_back();
     return false;
   }
-  /// Receives what has come.
+  /// Receives the messages that have come.
   void poll() {
     std::array<fi_cq_data_entry, 16> entries;
     const auto count = ::fi_cq_read(endpoint_->cq(), entries.data(), entries.size());
@@ -93,7 +94,7 @@ class Stranger {
       }
     }
   }
-  /// The end, without a word.
+  /// Ends without a goodbye.
   void vanish() { endpoint_->close(); }
 
   std::vector<Bytes> received;
@@ -159,7 +160,7 @@ class Ofi : public testing::TestWithParam<const char*> {
   Node& b = world[1];
 };
 
-/// Rank 1 of a world of 2, played by the test: it says Hello to rank 0, and is then free to send anything.
+/// Rank 1 of a world of 2, played by the test: it sends a Hello to rank 0, and may then send anything.
 class FalsePeer {
  public:
   /// `port`: for lifelines.

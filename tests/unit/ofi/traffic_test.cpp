@@ -2,7 +2,7 @@
 //
 // Tests of the ofi driver's traffic: sizes around every limit, order, back-pressure, bulk, copies, sleeping.
 //
-// Who: ctest. Threads: one. Surprise: see ofi_fixture.hpp. A provider that is not there is skipped, with the reason.
+// One thread. See ofi_fixture.hpp. A provider that is not installed is skipped, with the reason.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -17,7 +17,7 @@ namespace {
 class OfiTraffic : public Ofi {};
 CANELE_OFI_PROVIDERS(OfiTraffic);
 
-/// For all sockets of this process, and for those that its listeners accept from now on.
+/// Sets the option for all sockets of this process, and for those that its listeners accept from now on.
 void set_buffers(int option, int size) {
   for (int fd = 3; fd < 1024; ++fd) ::setsockopt(fd, SOL_SOCKET, option, &size, sizeof size);
 }
@@ -188,13 +188,13 @@ TEST_P(OfiTraffic, BuffersForOneMessageOrMany) {
   }
 }
 
-/// rxm 1.17 gives a multi-receive buffer back although a message in it is only half there, when its end has been used.
+/// rxm 1.17 returns a multi-receive buffer when its end has been used, although a message in it is only half received.
 TEST_P(OfiTraffic, AMessageThatStopsHalfWayKeepsItsMemory) {
   World three(ofi_factory, 3);
   adjust(three);
   three.open();
   three.join(2, 0);
-  // A small window, and the least send buffer: the kernel takes the half of a long message, and not another one.
+  // With a small window and the least send buffer, the kernel takes half of a long message, and no other one.
   set_buffers(SO_RCVBUF, 16 * 1024);
   three.join(1, 0);
   set_buffers(SO_SNDBUF, 1);

@@ -2,7 +2,7 @@
 //
 // Tests of what the ofi driver sends and publishes: heads, handshake messages, addresses. No endpoint is opened.
 //
-// Who: ctest. Threads: one. Surprise: every single bit of a handshake message is flipped: none may pass.
+// One thread. Every single bit of a handshake message is flipped: none may pass.
 #include "tests/unit/ofi/ofi_fixture.hpp"
 
 namespace canele::drivers::ofi {
@@ -20,7 +20,7 @@ Hello some_hello() {
   return hello;
 }
 
-/// All copies of `bytes` that differ in one bit.
+/// Checks all copies of `bytes` that differ in one bit.
 template <typename Check>
 void with_each_bit_flipped(Bytes bytes, const Check& check) {
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
@@ -90,7 +90,7 @@ TEST(OfiWire, ARefusalMustNameTheNonceAndIsSignedWhereItCanBe) {
     EXPECT_TRUE(read_refusal(bytes, nonce, secret, &why));
     EXPECT_EQ(why, text_of(reason));
     with_each_bit_flipped(bytes, [&](const Bytes& changed, std::size_t bit) {
-      if (bit / 8 >= 4 && bit / 8 < 16) return;  // rank, kind and number have been looked at before
+      if (bit / 8 >= 4 && bit / 8 < 16) return;  // rank, kind and number have been checked before
       EXPECT_FALSE(read_refusal(changed, nonce, secret, &why) && why.find("secret") == std::string::npos &&
                    why.find("version") == std::string::npos)
           << bit;

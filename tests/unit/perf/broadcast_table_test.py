@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of apps/perf/peers/broadcast.py, from made-up jobs: what is ahead of whom, who is given up.
+"""The table of apps/perf/peers/broadcast.py, from made-up jobs: which library is ahead, and which jobs are given up.
 
-Who: ctest. Threads: one. Surprise: no job is started.
+Run by ctest. No job is started.
 """
 
 import json
@@ -16,7 +16,7 @@ import broadcast  # pylint: disable=wrong-import-position
 
 
 def point(ranks, size, driver="shm", **medians):
-    """One that has been measured."""
+    """Returns a point that has been measured."""
     made = broadcast.Point(driver, ranks, size)
     made.medians = {name.replace("_", "-"): values for name, values in medians.items()}
     return made

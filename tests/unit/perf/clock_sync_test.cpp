@@ -2,9 +2,8 @@
 //
 // Clock synchronisation on virtual clocks: errors are below their bounds, whatever offset, drift and noise are.
 //
-// Who: ctest. Threads: one.
-// Surprise: every run has a seed of its own, which is printed; CANELE_TEST_SEED repeats one. No seed may fail: bounds
-//     are no estimates.
+// One thread. Every run has a seed of its own, which is printed; CANELE_TEST_SEED repeats one. No seed may fail: bounds
+// are no estimates.
 #include "apps/perf/progress/clock_sync.hpp"
 
 #include <gtest/gtest.h>
@@ -37,14 +36,14 @@ double between(Random& random, double least, double most) {
   return std::uniform_real_distribution<double>(least, most)(random);
 }
 
-/// Shows offset + (1 + drift) t + what has come together by wander, at the true time t (ns), which is the reference's.
+/// Shows offset + (1 + drift) t + the sum of wander, at the true time t (ns), which is the reference's.
 struct VirtualClock {
   double drift = 0, wander = 0;
   Date offset = 0;
   Date at(double time) const { return offset + std::llround(time + drift * time + wander / 2 * time / s * time); }
 };
 
-/// Ways there and back: a least time each, what comes on top mostly, and tails that are heavy.
+/// Noise of both directions: a least time each, a usual addition, and heavy tails.
 struct Noise {
   double out = 1.0 * us, back = 1.3 * us, mean = 0.3 * us, often = 0.02;
   double delay(Random& random, bool is_out) const {
@@ -55,7 +54,7 @@ struct Noise {
   }
 };
 
-/// Round trips from the true time *now on.
+/// Returns round trips that begin at the true time *now.
 std::vector<Trip> trips_of(const VirtualClock& clock, const Noise& noise, Random& random, double* now, int count) {
   std::vector<Trip> trips;
   for (int i = 0; i < count; ++i) {
@@ -93,7 +92,7 @@ TEST(ClockSync, TheErrorOfAnOffsetIsBelowItsBound) {
     const double time = static_cast<double>(found.at - clock.offset) / (1 + clock.drift);
     const double error = std::abs(static_cast<double>(found.at + found.offset) - time);
     ASSERT_LE(error, found.bound + 1) << "seed " << seed << ", round " << round;
-    // Half of the shortest way there and back, what the least noise of 500 adds, and the drift meanwhile.
+    // Half of the shortest round trip, the addition by the least noise of 500, and the drift meanwhile.
     ASSERT_LT(found.bound, 1.6 * us) << "seed " << seed << ", round " << round;
   }
 }
@@ -131,7 +130,7 @@ TEST(ClockSync, InterpolatesBelowItsBoundWhereTheOffsetAloneIsWrong) {
       ASSERT_NEAR(static_cast<double>(line.local(line.global(local)) - local), 0, 1);
     }
     ASSERT_NEAR(line.drift(), clock.drift, line.drift_bound()) << "seed " << seed;
-    // As if there were no drift: 10 ppm of ten seconds are 100 us.
+    // Without a model of drift: 10 ppm of ten seconds are 100 us.
     ASSERT_GT(error_at(once, clock, end), 90 * us) << "seed " << seed;
     ASSERT_GT(error_at(once, clock, end), 20 * line.bound(clock.at(end))) << "seed " << seed;
     // With the limit of drift, its bound is true, and of no use.
@@ -166,7 +165,7 @@ TEST(ClockSync, ExtrapolationGrowsWithTheHorizonAndShrinksWithTheTimeBetween) {
 TEST(ClockSync, AWanderingDriftIsInTheBound) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
-  const double wander = 1e-6;  // a hundred times as much as a crystal's
+  const double wander = 1e-6;  // a hundred times that of a crystal
   double worst = 0;
   for (int round = 0; round < 100; ++round) {
     VirtualClock clock = any_clock(random);
@@ -198,7 +197,7 @@ TEST(ClockSync, AClockThatRunsTooWrongOrBackIsToldOf) {
   EXPECT_THROW(ClockLine({10, 0, 1}, {10, 0, 1}), std::runtime_error);
 }
 
-/// When each of the ranks leaves a barrier (dissemination) that they enter at these times.
+/// Returns when each of the ranks leaves a barrier (dissemination) that they enter at these times.
 std::vector<double> barrier(std::vector<double> times, const Noise& noise, Random& random) {
   const std::size_t n = times.size();
   for (std::size_t away = 1; away < n; away *= 2) {
@@ -215,7 +214,7 @@ double spread(const std::vector<double>& times) {
   return *last - *first;
 }
 
-/// Ranks with clocks of their own that begin at agreed dates.
+/// Ranks with clocks of their own that begin at agreed times.
 struct Job {
   std::vector<VirtualClock> clocks;
   std::vector<ClockLine> lines;
@@ -234,7 +233,7 @@ struct Job {
     }
   }
 
-  /// The true times at which the ranks begin; *late: the word has come late to one.
+  /// Returns the true times at which the ranks begin; *late: the agreement has reached a rank too late.
   std::vector<double> begin_at(Date date, const Noise& noise, Random& random, bool* late) {
     std::vector<double> times;
     for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
@@ -281,7 +280,7 @@ TEST(SynchronisedStart, ADateThatHasPassedIsSeenAndTheNextOneLiesFartherAhead) {
   Noise slow;
   slow.out = 50 * us;
   Job job(8, slow, random);
-  Appointments appointments(10 * us);  // the word takes five times as long
+  Appointments appointments(10 * us);  // the agreement takes five times as long
   std::vector<double> times;
   bool kept = false;
   while (!kept) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pure functions of `canele-perf compare`: summaries, ratios, verdicts, what marks a sample, what a peer printed.
+"""The pure functions of `canele-perf compare`: summaries, ratios, verdicts, marks of a sample, a peer's output.
 
-Who: ctest. Threads: one. Surprise: nothing is measured here.
+Run by ctest. Nothing is measured here.
 """
 import contextlib
 import io
@@ -25,7 +25,7 @@ def record(number, *samples, disturbed=(), contender="canele", row="shm-latency-
 
 
 class Summaries(unittest.TestCase):
-    def test_quantiles_are_those_of_canele_perf(self):  # statistics_test.cpp has the same
+    def test_quantiles_are_those_of_canele_perf(self):  # statistics_test.cpp has the same values
         self.assertEqual(figures.quantile([4, 1, 3, 2], 0.5), 2.5)
         self.assertEqual(figures.quantile(range(0, 101, 10), 0.1), 10)
         self.assertAlmostEqual(figures.quantile([1, 2, 3, 4], 0.9), 3.7)

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The plans of canele-perf match: every receive gets a message, with every matcher; and the counts.
+// The plans of canele-perf match: every receive gets a message, with every matcher; and the counts. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: count_matches() is the oracle, too: it plays the plan on a real matcher and throws if anything is left
-// over.
+// count_matches() is the oracle, too: it plays the plan on a real matcher and throws if anything is left over.
 #include "apps/perf/match_plan.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What canele-perf nbc copies and sums without a library: as much as the collective has to, and round after round.
+// What canele-perf nbc copies and sums without a library: as much as the collective must, in every round.
 //
-// Who: ctest. Threads: the test's and that of a Bare.
-// Surprise: no time is looked at.
+// The test's thread and that of a Bare. No time is measured.
 #include <gtest/gtest.h>
 
 #include "apps/perf/nbc/bare.hpp"

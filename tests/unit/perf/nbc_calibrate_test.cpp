@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Calibration of canele-perf nbc, on times that are computed.
-//
-// Who: ctest. Threads: one. Surprise: none.
+// Calibration of canele-perf nbc, on times that are computed. One thread.
 #include <gtest/gtest.h>
 
 #include <cmath>

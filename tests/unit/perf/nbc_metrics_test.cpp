@@ -3,8 +3,7 @@
 // The ratios of canele-perf nbc: the worked examples of their sources, the percentages that these print, the identity,
 // the diagnosis.
 //
-// Who: ctest. Threads: one.
-// Surprise: the rows of OMB and IMB are those of tables in the thesis, which prints the times and the percentages.
+// One thread. The rows of OMB and IMB are those of tables in the thesis, which prints the times and the percentages.
 #include <gtest/gtest.h>
 
 #include <vector>

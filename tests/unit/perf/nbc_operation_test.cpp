@@ -2,7 +2,7 @@
 //
 // The check of results of canele-perf nbc: right ones pass, one wrong element does not; and where ranks compute.
 //
-// Who: ctest. Threads: one. Surprise: the collectives are played here by hand.
+// One thread. The collectives are played here by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ TEST(Buffers, AlltoallTellsPartsApart) {
   std::copy_n(a.input, 40, a.output);
   std::copy_n(b.input, 40, a.output + 40);
   EXPECT_EQ(first.check(a), "");
-  std::copy_n(b.input + 40, 40, a.output + 40);  // what was for the other one
+  std::copy_n(b.input + 40, 40, a.output + 40);  // the part for the other rank
   EXPECT_NE(first.check(a), "");
 }
 

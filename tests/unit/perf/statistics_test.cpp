@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The quantiles of canele-perf.
+// The quantiles of canele-perf. One thread.
 //
-// Who: ctest. Threads: one.
-// Surprise: the values are those of numpy.quantile's default method, so that other tools agree.
+// The values are those of numpy.quantile's default method, so that other tools agree.
 #include "apps/perf/statistics.hpp"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Core register: what one process uses another one's worker leaves alone, nearest cores first, and a killed process is
-// forgotten.
+// Core register: a worker leaves cores used by another process alone, takes the nearest cores first, and forgets a
+// killed process.
 //
-// Who: ctest. Threads: one; a child process that is killed.
-// Surprise: two registers of one process behave as those of two: locks belong to the open file.
+// One thread, and a child process that is killed. Two registers of one process behave as those of two: locks belong to
+// the open file.
 #include "ltask/core_register.hpp"
 
 #include <gtest/gtest.h>

@@ -2,8 +2,7 @@
 //
 // The production Platform: clock, randomness across threads and a fork, threads, parking, environment, log.
 //
-// Who: ctest. Threads: some tests start a few.
-// Surprise: no test waits for time to pass; a lost wake-up shows as the test's time limit.
+// Some tests start a few threads. No test waits for time to pass; a lost wake-up shows as the test's time limit.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -86,7 +85,7 @@ TEST(PosixAlarm, EndsASleepWhenItsTimeIsMovedForward) {
     });
     if (i % 2 == 0) alarm->set(an_hour / 2);
     alarm->set(1000);
-    while (!over) platform.yield();  // the test's time limit ends what never holds
+    while (!over) platform.yield();  // if it never holds, the test's time limit ends this
   }
 }
 
@@ -164,7 +163,7 @@ TEST(PosixPlatform, ThreadHasNameIdAndNoSignals) {
   EXPECT_TRUE(blocked);
   sigset_t own;
   pthread_sigmask(SIG_SETMASK, nullptr, &own);
-  EXPECT_EQ(sigismember(&own, SIGTERM), 0);  // the starter's mask came back
+  EXPECT_EQ(sigismember(&own, SIGTERM), 0);  // the starter's mask is restored
 }
 
 TEST(PosixPlatform, ParkReturnsAtOnceWhenTheWordDiffersOrTimeIsZero) {
@@ -214,7 +213,7 @@ TEST(PosixPlatform, EnvironmentIsReadByNameAndByPrefix) {
   EXPECT_TRUE(seen.contains("CANELE_TEST_TWO="));
 }
 
-/// What platform.log writes to stderr.
+/// Returns what platform.log writes to stderr.
 std::string logged(LogLevel level, std::string_view text) {
   int channel[2];
   EXPECT_EQ(pipe(channel), 0);
@@ -261,7 +260,7 @@ TEST(PosixPlatform, ReadsSmallFilesOnly) {
     file = platform.read_file(absent, 5);
     EXPECT_FALSE(file.there || file.whole) << absent;
   }
-  for (const std::string& other : {directory, pipe}) {  // must not wait for somebody who writes
+  for (const std::string& other : {directory, pipe}) {  // must not wait for a writer
     file = platform.read_file(other, 5);
     EXPECT_TRUE(file.there && !file.whole);
     EXPECT_EQ(file.problem, "it is no regular file");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Topology: agrees with the kernel about this process, binds and unbinds, and says what is wrong.
+// Topology: agrees with the kernel about this process, binds and unbinds, and reports what is wrong.
 //
-// Who: ctest. Threads: binds threads of its own; the main thread's place is put back.
-// Surprise: it runs on any machine, so expectations come from sched_getaffinity, not from constants.
+// Binds threads of its own; restores the main thread's place. It runs on any machine, so expectations come from
+// sched_getaffinity, not from constants.
 #include "ltask/topology.hpp"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How psm2 peers find each other: at once, with a busy peer, wrong secrets, strangers at the door and in the queue.
+// How psm2 peers find each other: at once, with a busy peer, wrong secrets, unauthenticated peers at the door and in
+// the queue.
 //
-// Who: unit_psm2_connections. Threads: one per process.
-// Surprise: "Meeting off" makes local peers connect the way that peers of other hosts do, which cannot be tested here
-//      otherwise.
+// One thread per process. "Meeting off" makes local peers connect the way that peers of other hosts do, which cannot be
+// tested here otherwise.
 #include <psm2.h>
 #include <psm2_mq.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Meeting, Psm2Connect, testing::Values("auto", "off"),
 
 void exchange(Self& self, Rank peer, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) self.send(peer, pattern(1 + i * 77 % 8000, i));
-  self.expected += count;  // some may be here already
+  self.expected += count;  // some may have arrived already
   self.await([&] { return self.node.packets.size() >= self.expected; });
 }
 
@@ -44,7 +44,7 @@ TEST_P(Psm2Connect, OneSideConnects) {
       }
       self.await([&] { return self.node.up.size() == 1; });
       exchange(self, 1 - self.rank, 200);
-      // It is up already: nothing more comes of this.
+      // It is up already: the call has no further effect.
       EXPECT_EQ(self.connect(1 - self.rank), Status::pending);
       self.barrier(2);
     });
@@ -52,7 +52,7 @@ TEST_P(Psm2Connect, OneSideConnects) {
   }
 }
 
-/// Without meetings nobody can wake it; the driver says so.
+/// Without meetings no peer can wake it; the driver says so.
 TEST_P(Psm2Connect, AKnockAndAPacketWakeASleeper) {
   ranks.start(2, [mode = std::string(GetParam())](Self& self) {
     EXPECT_EQ(self.node.driver->capabilities().wake_up, mode == "auto" ? WakeUp::descriptor : WakeUp::none);
@@ -78,7 +78,7 @@ TEST_P(Psm2Connect, BothSidesConnectAtOnce) {
     two.adjust = ranks.adjust;
     two.start(2, [round](Self& self) {
       self.barrier(3);
-      // Not quite at once, differently each time.
+      // At slightly different times, in each round by another amount.
       for (int i = 0; i < (self.rank == round % 2 ? round * 3 : 0); ++i) self.node.poll();
       ASSERT_EQ(self.connect(1 - self.rank), Status::pending);
       self.await([&] { return self.node.up.size() == 1; });
@@ -133,7 +133,7 @@ TEST_P(Psm2Connect, AnotherJobIsRefused) {
   ranks.expect_success();
 }
 
-// libpsm2 would block for two seconds here: the polls of rank 0 go on, and the peer finds it when it is back.
+// libpsm2 would block for two seconds here. The polls of rank 0 continue, and the peer finds it when it is back.
 TEST(Psm2Meeting, ABusyPeerStopsNobody) {
   Ranks ranks;
   ranks.start(2, [](Self& self) {
@@ -152,13 +152,13 @@ TEST(Psm2Meeting, ABusyPeerStopsNobody) {
   ranks.expect_success();
 }
 
-// The host waits for a seeker that has gone to compute: a moment, less and less often.
+// The host waits for a seeker that computes: a moment each time, less and less often.
 TEST(Psm2Meeting, ASeekerThatIsBusyStopsNobody) {
   Ranks ranks;
   ranks.start(2, [](Self& self) {
     if (self.rank == 0) {
       ASSERT_EQ(self.connect(1), Status::pending);
-      self.node.poll();  // knocks
+      self.node.poll();  // probes the peer
       self.board.flags[0] = 1;
       while (self.board.flags[1] == 0) ::sched_yield();
     } else {
@@ -191,7 +191,7 @@ TEST(Psm2Meeting, AProcessThatIsGoneIsNamed) {
   EXPECT_EQ(ranks.finish(0), 0);
 }
 
-// Letters that are garbage, too short, too long, with descriptors, without a right proof.
+// Letters that are garbage, too short, too long, with descriptors, without a valid proof.
 TEST(Psm2Meeting, AFloodAtTheDoorDisturbsNobody) {
   Ranks ranks;
   ranks.start(3, [](Self& self) {
@@ -212,7 +212,7 @@ TEST(Psm2Meeting, AFloodAtTheDoorDisturbsNobody) {
       ASSERT_GE(fd, 0);
       for (std::uint64_t i = 0; i < 1000; ++i) {
         Bytes letter = pattern(i % 100 + 1, i);
-        if (i % 3 == 0) {  // a good beginning
+        if (i % 3 == 0) {  // a valid beginning
           letter.resize(72);
           net::write_le(letter.data(), 0x726f6f44, 4);
           net::write_le(letter.data() + 4, format_version, 2);
@@ -241,7 +241,7 @@ psm2_mq_tag_t raw_tag(std::uint32_t first, std::uint32_t second) {
   return tag;
 }
 
-/// A program of the same user that speaks libpsm2 and not our language.
+/// A program of the same user that speaks libpsm2 and not our protocol.
 void be_a_stranger(Board& board) {
   int major = PSM2_VERNO_MAJOR, minor = PSM2_VERNO_MINOR;
   psm2_error_register_handler(nullptr, PSM2_ERRHANDLER_NO_HANDLER);
@@ -259,7 +259,7 @@ void be_a_stranger(Board& board) {
   ASSERT_EQ(psm2_ep_connect(endpoint, 1, &where.endpoint, nullptr, &error, &address, 0), PSM2_OK);
   Bytes large = pattern(1 << 20, 1);
   for (std::uint32_t i = 0; i < 2000; ++i) {
-    // Every kind of ours, then tags of nobody; short and long.
+    // Every kind of our tags, then tags of no kind; short and long.
     psm2_mq_tag_t tag = raw_tag(i % 2 == 0 ? tag_magic | (i / 2 % 9) : i * 0x9e3779b9u, i);
     const auto size = static_cast<std::uint32_t>(i % 4 == 0 ? 0 : i % 7 == 0 ? 300 : 24);
     psm2_mq_req_t request;
@@ -270,7 +270,7 @@ void be_a_stranger(Board& board) {
   psm2_mq_req_t request;
   ASSERT_EQ(psm2_mq_isend2(queue, address, 0, &tag, large.data(), 1 << 20, nullptr, &request), PSM2_OK);
   psm2_mq_status2_t status;
-  while (psm2_mq_test2(&request, &status) != PSM2_OK) psm2_poll(endpoint);  // taken off, without its data
+  while (psm2_mq_test2(&request, &status) != PSM2_OK) psm2_poll(endpoint);  // removed, without its data
   ++board.flags[0];
   remove_own(id);
 }
@@ -295,7 +295,7 @@ TEST_P(Psm2Connect, AStrangerInTheQueueDisturbsNobody) {
   ranks.expect_success();
 }
 
-// A peer that has proven itself and then talks nonsense is failed by name; a third is not disturbed.
+// An authenticated peer that sends malformed packets is failed by name; a third peer is not disturbed.
 TEST_P(Psm2Connect, APacketThatTheEngineRefusesEndsThePeerSilently) {
   ranks.start(2, [](Self& self) {
     self.patient = true;
@@ -310,7 +310,7 @@ TEST_P(Psm2Connect, APacketThatTheEngineRefusesEndsThePeerSilently) {
       self.send(1, pattern(10, 2));
     } else {
       self.await([&] { return self.node.failures.count(0) == 1; });
-      for (int i = 0; i < 1000; ++i) self.node.poll();  // the kit sees any call back
+      for (int i = 0; i < 1000; ++i) self.node.poll();  // the kit detects any callback
       EXPECT_EQ(self.node.presented, 1u);
       EXPECT_EQ(self.node.send(0, pattern(1, 1)), Status::failed);
     }

@@ -2,9 +2,8 @@
 //
 // Psm2 peers that are killed or stopped, and what is left of them.
 //
-// Who: unit_psm2_failures. Threads: one per process.
-// Surprise: libpsm2's shared memory is not made for processes that die in it; drivers/psm2/README.md says what can
-//     happen. Here processes die outside its critical moments, except where a test says so.
+// One thread per process. libpsm2's shared memory is not made for processes that die in it; drivers/psm2/README.md says
+// what can happen. Here processes die outside its critical moments, except where a test says so.
 #include <cstdio>
 
 #include "ranks.hpp"
@@ -12,7 +11,7 @@
 namespace canele::drivers::psm2 {
 namespace {
 
-/// To rank 0, and says so on the board.
+/// Sends twenty packets to rank 0, and notes that on the board.
 void send_twenty(Self& self) {
   for (std::uint64_t i = 0; i < 20; ++i) self.send(0, pattern(1 + i * 300, i));
   self.board.flags[0] = 1;
@@ -51,7 +50,7 @@ TEST_P(Psm2Death, AKilledPeerIsNamedAfterAllThatItHadSent) {
   ranks.board->flags[2] = ranks.pids[1];
   ranks.kill(1, SIGKILL);
   EXPECT_EQ(ranks.finish(1), -SIGKILL);
-  EXPECT_GE(files_in_dev_shm(), 1);  // what libpsm2 leaves
+  EXPECT_GE(files_in_dev_shm(), 1);  // files that libpsm2 leaves
   ranks.board->flags[1] = 1;
   EXPECT_EQ(ranks.finish(0), 0);
   EXPECT_EQ(files_in_dev_shm(), 0);  // the survivor has removed it
@@ -73,7 +72,7 @@ TEST_P(Psm2Death, ADeathWakesASleeper) {
   EXPECT_EQ(ranks.finish(0), 0);
 }
 
-/// With hardware nobody sees a death; the launcher does.
+/// With hardware no driver sees a death; the launcher reports it.
 TEST_P(Psm2Death, TheLauncherSaysThatAPeerDied) {
   ranks.start(2, [](Self& self) {
     self.patient = true;
@@ -93,7 +92,7 @@ TEST_P(Psm2Death, TheLauncherSaysThatAPeerDied) {
   ranks.expect_success();
 }
 
-// It dies while bulk data that it has offered waits, and while bulk data for it does.
+// The peer dies while bulk data that it has offered waits, and while bulk data for it does.
 TEST_P(Psm2Death, BulkDataOfTheDeadAndForTheDead) {
   ranks.start(3, [](Self& self) {
     self.patient = true;
@@ -116,7 +115,7 @@ TEST_P(Psm2Death, BulkDataOfTheDeadAndForTheDead) {
     }
     self.await([&] { return self.node.failures.count(2) == 1; });
     EXPECT_TRUE(self.node.failures[2].first);
-    // The two go on.
+    // The two survivors continue.
     self.send(1 - self.rank, pattern(500, 9));
     self.bulk(1 - self.rank, 1, 0, pattern(1 << 20, 7));
     self.await([&] { return self.node.landed_bytes[1] == 1 << 20; });
@@ -163,8 +162,8 @@ TEST(Psm2Stopped, IsNeverFailed) {
   ranks.expect_success();
 }
 
-/// One of four is killed amid traffic; the others report it, go on among themselves, and leave nothing. True if it died
-/// at a moment that damages a queue.
+/// Kills one of four amid traffic. The others report it, continue among themselves, and leave nothing. Returns true if
+/// it died at a moment that damages a queue.
 bool kill_amid_traffic(std::uint64_t after) {
   Ranks ranks;
   ranks.start(4, [](Self& self) {
@@ -188,7 +187,7 @@ bool kill_amid_traffic(std::uint64_t after) {
     for (const std::uint64_t end = i + 300; i < end; ++i) chat(i);
     for (const auto& [rank, failure] : self.node.failures) {
       if (rank == 3) continue;
-      // It died inside libpsm2's queue of one of us. Nobody hangs; the engine takes its next driver.
+      // It died inside libpsm2's queue of one of us. No rank hangs; the engine takes its next driver.
       EXPECT_FALSE(failure.first);
       EXPECT_NE(failure.second.find("may be damaged"), std::string::npos) << failure.second;
       ++self.board.numbers[1];

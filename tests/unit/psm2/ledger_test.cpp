@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of the page on which a sender notes that it is inside libpsm2.
-//
-// Who: unit_psm2. Threads: one; two ledgers on one page stand for two processes. Surprise: none.
+// Tests of the page on which a sender notes that it is inside libpsm2. One thread; two ledgers on one page stand for
+// two processes.
 #include "drivers/psm2/ledger.hpp"
 
 #include <fcntl.h>

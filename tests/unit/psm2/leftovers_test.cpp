@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of the removal of what killed processes leave in /dev/shm.
+// Tests of the removal of what killed processes leave in /dev/shm. One thread.
 //
-// Who: unit_psm2.
-// Threads: one.
-// Surprise: the files are made by the test itself, with the names that libpsm2 would give.
+// The test makes the files itself, with the names that libpsm2 would give.
 #include "drivers/psm2/leftovers.hpp"
 
 #include <fcntl.h>
@@ -28,7 +26,7 @@ void make(const std::string& name) {
 }
 bool exists(const std::string& name) { return ::access(("/dev/shm/" + name).c_str(), F_OK) == 0; }
 
-/// The id of a process that has just ended.
+/// Returns the id of a process that has just ended.
 pid_t dead_process() {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(0);

@@ -2,7 +2,7 @@
 //
 // Traffic over the psm2 driver: sizes, order, both directions, back-pressure, bulk data, many processes.
 //
-// Who: unit_psm2. Threads: one per process. Surprise: every rank is a process of its own (ranks.hpp).
+// One thread per process. Every rank is a process of its own (ranks.hpp).
 #include <algorithm>
 #include <fstream>
 
@@ -140,7 +140,7 @@ TEST_P(Psm2Modes, BulkOfAllSizesIntoOneOrManyPieces) {
     for (std::size_t i = 0; i < bulk_sizes.size(); ++i) {
       for (std::uint64_t way = 0; way < 3; ++way) {
         targets.emplace_back(bulk_sizes[i]);
-        // Into one piece, into pieces, into pieces of which each landing() tells two.
+        // Into one piece, into pieces, into pieces of which each landing() returns two.
         self.node.expect_bulk(i * 3 + way,
                               conformance::cut(targets.back(), way == 0 ? bulk_sizes[i] : bulk_sizes[i] / 5 + 1));
         total += bulk_sizes[i];
@@ -253,7 +253,7 @@ TEST_P(Psm2Modes, AMixtureStaysInOrderBothWays) {
   ranks.expect_success();
 }
 
-// The receiver is away: the sender is told so, is not stopped, and can go on when the receiver is back.
+// The receiver does not poll. The sender is told so, is not stopped, and can continue when the receiver is back.
 TEST(Psm2, AFullPeerAnswersFullAndOwesReady) {
   Ranks ranks;
   ranks.start(2, [](Self& self) {
@@ -324,7 +324,7 @@ TEST(Psm2, ASendBeforeTheConnectionIsFullThenReady) {
   ranks.expect_success();
 }
 
-/// Says where the first and the last wrong byte are, and what is there.
+/// Reports where the first and the last wrong byte are, and their values.
 void expect_same(const Bytes& got, const Bytes& wanted, std::size_t from) {
   if (got == wanted) return;
   std::size_t first = 0, last = got.size() - 1;
@@ -360,7 +360,7 @@ TEST(Psm2, ManyProcessesAllToAll) {
       if (peer == self.rank) continue;
       self.bulk(peer, static_cast<std::uint64_t>(self.rank), 0, pattern(20000, static_cast<std::uint64_t>(self.rank)));
     }
-    // A landing is told of part by part: the last part of each is waited for.
+    // A landing is reported part by part: the last part of each is waited for.
     const auto has_landed = [](const auto& landing) { return landing.second == 20000; };
     self.await([&] {
       const auto& landed = self.node.landed_bytes;

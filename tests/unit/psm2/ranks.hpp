@@ -2,9 +2,8 @@
 //
 // Ranks: processes that each run one psm2 endpoint, made by fork() from a test that has none.
 //
-// Who: tests of the psm2 driver. Threads: one per process.
-// Surprise: libpsm2 has one endpoint per process, so the parent never opens one. What fails in a child is on its
-//     stderr and in its exit code. The children die with the test.
+// One thread per process. libpsm2 has one endpoint per process, so the parent never opens one. Failures in a child are
+// on its stderr and in its exit code. The children die with the test.
 //
 //   parent ──fork──▶ rank 0 … n-1;   all share a Board: addresses, counters for barriers, flags
 #pragma once
@@ -68,7 +67,7 @@ class Self {
     await([&] { return node.up.size() == static_cast<std::size_t>(size - 1); });
     barrier(1);
   }
-  /// As an engine with nothing to do. Whoever is never woken runs into the limit of the test.
+  /// Sleeps as an engine with nothing to do. A rank that is never woken runs into the limit of the test.
   void sleep() {
     if (node.poll() > 0 || !node.driver->arm()) return;
     pollfd bed = {node.driver->descriptor(), POLLIN, 0};
@@ -78,16 +77,16 @@ class Self {
   void poll() {
     if (node.poll() == 0) ::sched_yield();
   }
-  /// Polls until `condition` holds. What takes for ever runs into the limit of the test.
+  /// Polls until `condition` holds. If it never does, the limit of the test ends this.
   void await(const std::function<bool()>& condition) {
     while (!condition()) {
       poll();
-      // After a barrier the others may leave.
+      // After a barrier the other ranks may leave.
       if (patient || node.failures.empty() || condition()) continue;
       ASSERT_TRUE(node.failures.empty()) << node.failures.begin()->second.second;
     }
   }
-  /// All ranks come here; polls meanwhile.
+  /// Waits until all ranks come here; polls meanwhile.
   void barrier(int which) {
     ++board.arrived[which];
     await([&] { return board.arrived[which] >= size; });
@@ -100,7 +99,7 @@ class Self {
       poll();
     }
   }
-  /// In as many parts as the driver wants.
+  /// Sends bulk data, in as many parts as the driver wants.
   void bulk(Rank to, std::uint64_t key, std::uint64_t offset, const Bytes& bytes, std::size_t piece = ~std::size_t{0}) {
     const std::size_t most = node.driver->capabilities().max_bulk;
     for (std::size_t at = 0; at < bytes.size(); at += most) {
@@ -150,7 +149,7 @@ class Ranks {
       pids.push_back(pid);
     }
   }
-  /// The exit code of a rank, or minus its signal. Once.
+  /// Returns the exit code of a rank, or minus its signal. Call once.
   int finish(Rank rank) {
     pid_t& pid = pids[static_cast<std::size_t>(rank)];
     int status = 0;
@@ -162,7 +161,7 @@ class Ranks {
   }
   void kill(Rank rank, int signal) { ::kill(pids[static_cast<std::size_t>(rank)], signal); }
 
-  std::function<void(Self&)> adjust = [](Self&) {};  ///< before open(), in the child
+  std::function<void(Self&)> adjust = [](Self&) {};  ///< called before open(), in the child
   Board* board;
   std::vector<pid_t> pids;
 
@@ -181,7 +180,7 @@ class Ranks {
   }
 };
 
-/// How many files of libpsm2 of this user are in /dev/shm.
+/// Returns the number of files of libpsm2 of this user in /dev/shm.
 inline int files_in_dev_shm() {
   int count = 0;
   DIR* const directory = ::opendir("/dev/shm");

@@ -3,8 +3,7 @@
 // Samples as the engine reads them: good, of another machine, each kind of bad line, cut, unreadable, too long; and the
 // costs that follow.
 //
-// Who: ctest. Threads: one.
-// Surprise: the machine is made up, too: its name and processor are files of the fake platform.
+// One thread. The machine is made up, too: its name and processor are files of the fake platform.
 #include "comm/core/samples.hpp"
 
 #include <canele/canele.h>
@@ -48,7 +47,7 @@ drivers::Capabilities declaring(std::uint32_t latency_ns, double bandwidth) {
   return capabilities;
 }
 
-/// One warning, and what it must hold.
+/// Checks that there is one warning, and that it holds these parts.
 void expect_bad(const std::string& line, std::initializer_list<std::string_view> parts) {
   const Samples samples = read_text(head + shm_line + line + "\nend\n");
   EXPECT_EQ(samples.state, State::read) << line;
@@ -91,7 +90,7 @@ TEST(Samples, GiveTheCostsOfTheDriverThatWasMeasured) {
   EXPECT_EQ(measured.bytes_per_second, 7'000'000'000u);
   ASSERT_EQ(measured.times.size(), 2u);
   EXPECT_EQ(samples.all[0].date, "2025-01-31");
-  // Another interface, and a driver that declares something else now, are not what was measured.
+  // Another interface, or a driver that declares other capabilities now, is not what was measured.
   for (const strategies::Costs& costs :
        {costs_of(samples, "shm:eth1", declaring(150, 8.0)), costs_of(samples, "shm", declaring(151, 8.0)),
         costs_of(samples, "shm", declaring(150, 8.5))}) {
@@ -163,7 +162,7 @@ TEST(Samples, SeveralBadLinesGiveOneProblem) {
 
 TEST(Samples, CutAtAnyByteNothingOfThemCounts) {
   const std::string text = head + shm_line + "time shm 8 120\nend\n";
-  for (std::size_t length = 0; length + 1 < text.size(); ++length) {  // the last line feed is not missed
+  for (std::size_t length = 0; length + 1 < text.size(); ++length) {  // a missing last line feed is no fault
     if (text.substr(0, length).ends_with("\nend")) continue;
     const Samples samples = read_text(text.substr(0, length));
     EXPECT_TRUE(samples.state == State::refused || samples.state == State::stale) << length;
