@@ -3,8 +3,8 @@
 // Helper: on-demand progress. It makes progress when no other thread does, because the program computes or the bound
 // worker is inside a long callback.
 //
-// The engine starts, stops and summons the helper; comm/core/help.cpp decides when it is needed. Any thread may call
-// these functions; start() and stop() are serialized inside.
+// The engine starts, stops and summons the helper; comm/engine/progress_demand.cpp decides when it is needed. Any
+// thread may call these functions; start() and stop() are serialized inside.
 //
 // The helper checks at times of its own choice, so that posts need not wake it. A program that keeps calling the
 // library pays one load for it, and never sees it run.

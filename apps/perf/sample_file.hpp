@@ -2,7 +2,7 @@
 //
 // The file of samples: where the library looks for it, what is in it, and writing it anew. One thread.
 //
-// comm/core/samples.hpp has the format and is its only reader. The contents of the file come from canele_info_json.
+// comm/config/samples.hpp has the format and is its only reader. The contents of the file come from canele_info_json.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "comm/collectives/group.hpp"
-#include "comm/core/engine.hpp"
+#include "comm/engine/engine.hpp"
 
 namespace canele::sim {
 namespace {

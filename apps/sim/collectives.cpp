@@ -15,7 +15,7 @@
 
 #include "apps/sim/marks.hpp"
 #include "comm/collectives/algorithms.hpp"
-#include "comm/collectives/forced.hpp"
+#include "comm/collectives/override.hpp"
 
 namespace canele::sim {
 namespace {

@@ -14,7 +14,7 @@
 #include "apps/sim/scale.hpp"
 #include "apps/sim/shapes.hpp"
 #include "apps/sim/traffic.hpp"
-#include "comm/packet/wire.hpp"
+#include "comm/wire/wire.hpp"
 
 namespace canele::sim {
 namespace {

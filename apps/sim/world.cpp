@@ -12,7 +12,7 @@
 
 #include "apps/sim/audit.hpp"
 #include "comm/api/api.hpp"
-#include "comm/core/registry.hpp"
+#include "comm/registry/registry.hpp"
 #include "drivers/sim/sim.hpp"
 
 namespace canele::sim {

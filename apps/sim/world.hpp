@@ -23,7 +23,7 @@
 #include "apps/sim/ground.hpp"
 #include "apps/sim/scheduler.hpp"
 #include "apps/sim/sim_platform.hpp"
-#include "comm/core/engine.hpp"
+#include "comm/engine/engine.hpp"
 #include "drivers/sim/fabric.hpp"
 
 namespace canele::sim {

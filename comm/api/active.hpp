@@ -28,7 +28,7 @@
 #include <memory>
 #include <mutex>
 
-#include "comm/core/engine.hpp"
+#include "comm/engine/engine.hpp"
 
 namespace canele::comm::api {
 

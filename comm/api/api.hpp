@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/core/engine.hpp"
-#include "comm/core/fork.hpp"
+#include "comm/engine/engine.hpp"
+#include "comm/engine/fork.hpp"
 #include "ltask/reserve.hpp"
 
 namespace canele::comm::api {

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "comm/api/api.hpp"
-#include "comm/collectives/direct.hpp"
+#include "comm/collectives/blocking_executor.hpp"
 
 namespace canele::comm::api {
 

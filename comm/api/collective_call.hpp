@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "comm/api/api.hpp"
-#include "comm/collectives/direct.hpp"
+#include "comm/collectives/async_executor.hpp"
+#include "comm/collectives/blocking_executor.hpp"
 #include "comm/collectives/group.hpp"
-#include "comm/collectives/run.hpp"
 
 namespace canele::comm::api {
 

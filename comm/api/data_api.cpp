@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "comm/api/api.hpp"
-#include "comm/core/data.hpp"
+#include "comm/state/payload.hpp"
 
 namespace canele::comm::api {
 namespace {

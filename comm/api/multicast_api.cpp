@@ -11,7 +11,7 @@
 
 #include "comm/api/api.hpp"
 #include "comm/multicast/multicast.hpp"
-#include "comm/protocol/short_cut.hpp"
+#include "comm/protocol/send_fast.hpp"
 
 namespace canele::comm::api {
 namespace {

@@ -8,10 +8,10 @@
 #include "comm/api/api.hpp"
 #include "comm/api/worker_place.hpp"
 #include "comm/config/names.hpp"
-#include "comm/core/modules.hpp"
-#include "comm/core/registry.hpp"
-#include "comm/observe/hang_collect.hpp"
+#include "comm/diagnose/hang_collect.hpp"
 #include "comm/observe/report.hpp"
+#include "comm/registry/modules.hpp"
+#include "comm/registry/registry.hpp"
 #include "ltask/topology.hpp"
 
 namespace canele::comm::api {

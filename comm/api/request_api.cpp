@@ -8,10 +8,10 @@
 #include <new>
 
 #include "comm/api/api.hpp"
-#include "comm/protocol/eager_in.hpp"
-#include "comm/protocol/receive_path.hpp"
-#include "comm/protocol/send_path.hpp"
-#include "comm/protocol/short_cut.hpp"
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/receive_eager.hpp"
+#include "comm/protocol/send.hpp"
+#include "comm/protocol/send_fast.hpp"
 
 namespace canele::comm::api {
 namespace {

@@ -12,9 +12,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "comm/collectives/forced.hpp"
-#include "comm/core/registry.hpp"
+#include "comm/collectives/override.hpp"
 #include "comm/observe/report.hpp"
+#include "comm/registry/registry.hpp"
 #include "ltask/topology.hpp"
 
 namespace canele::comm::api {

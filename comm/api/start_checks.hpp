@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/core/engine.hpp"
+#include "comm/engine/engine.hpp"
 
 namespace canele::comm::api {
 

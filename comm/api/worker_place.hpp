@@ -14,7 +14,7 @@
 #include <string>
 
 #include "comm/collectives/placement.hpp"
-#include "comm/core/engine.hpp"
+#include "comm/engine/engine.hpp"
 #include "ltask/core_register.hpp"
 #include "ltask/topology.hpp"
 

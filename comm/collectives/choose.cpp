@@ -26,7 +26,7 @@
 
 #include "comm/collectives/algorithms.hpp"
 #include "comm/collectives/algorithms/build.hpp"
-#include "comm/collectives/crowded.hpp"
+#include "comm/collectives/oversubscribed.hpp"
 
 namespace canele::comm::collectives {
 namespace {
@@ -321,8 +321,8 @@ bool spares_turns(Operation operation, Algorithm algorithm) {
 }
 
 /// Returns true if no rank waits for a message of a rank that itself waits for a message. Where ranks share units, such
-/// a message is better sent as a buffered send (comm/protocol/deposit.hpp) than in several pieces. The receiver would
-/// have to make room for each piece.
+/// a message is better sent as a buffered send (comm/rendezvous/buffered.hpp) than in several pieces. The receiver
+/// would have to make room for each piece.
 bool goes_one_way(const Call& call, const Choice& choice) {
   switch (call.operation) {
     case Operation::bcast:

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "comm/api/api.hpp"
-#include "comm/collectives/direct.hpp"
-#include "comm/collectives/run.hpp"
+#include "comm/collectives/async_executor.hpp"
+#include "comm/collectives/blocking_executor.hpp"
 #include "comm/protocol/refusal.hpp"
 
 namespace canele::comm::collectives {

@@ -38,11 +38,11 @@
 #include <vector>
 
 #include "comm/collectives/algorithms.hpp"
-#include "comm/collectives/drain.hpp"
-#include "comm/collectives/forced.hpp"
+#include "comm/collectives/discard_receiver.hpp"
+#include "comm/collectives/override.hpp"
 #include "comm/collectives/schedule.hpp"
-#include "comm/collectives/splits.hpp"
-#include "comm/core/engine.hpp"
+#include "comm/collectives/split_policy.hpp"
+#include "comm/engine/engine.hpp"
 #include "ltask/task.hpp"
 
 namespace canele::comm::collectives {

@@ -13,7 +13,7 @@
 
 #include "comm/collectives/group.hpp"
 #include "comm/collectives/schedule.hpp"
-#include "comm/core/request.hpp"
+#include "comm/state/request.hpp"
 
 namespace canele::comm::collectives {
 

@@ -3,8 +3,8 @@
 // Names of drivers, strategies and matchers that users may ask for, whether this build has them or not.
 //
 // Constants for any thread. The settings use them to check names, the info report to explain missing drivers. The
-// registry in comm/core knows what is built in. Drivers that come with Canelé as modules are named here. So "not built"
-// and "no such name" are two different answers.
+// registry in comm/registry knows what is built in. Drivers that come with Canelé as modules are named here. So "not
+// built" and "no such name" are two different answers.
 #pragma once
 
 #include <string_view>

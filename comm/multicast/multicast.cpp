@@ -11,9 +11,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "comm/core/data.hpp"
-#include "comm/protocol/flow_out.hpp"
-#include "comm/protocol/send_path.hpp"
+#include "comm/protocol/credit_sender.hpp"
+#include "comm/protocol/send.hpp"
+#include "comm/state/payload.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm {

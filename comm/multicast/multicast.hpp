@@ -11,7 +11,7 @@
 
 #include <span>
 
-#include "comm/core/engine.hpp"
+#include "comm/engine/engine.hpp"
 
 namespace canele::comm::multicast {
 

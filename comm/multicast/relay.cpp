@@ -11,10 +11,10 @@
 #include <cassert>
 #include <cstring>
 
-#include "comm/multicast/stock.hpp"
-#include "comm/protocol/receive_path.hpp"
-#include "comm/protocol/rendezvous.hpp"
-#include "comm/protocol/send_path.hpp"
+#include "comm/multicast/relay_buffer.hpp"
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/send.hpp"
+#include "comm/rendezvous/rendezvous.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm::multicast {

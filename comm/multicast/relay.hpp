@@ -13,8 +13,8 @@
 
 #include <span>
 
-#include "comm/core/engine.hpp"
-#include "comm/packet/wire.hpp"
+#include "comm/engine/engine.hpp"
+#include "comm/wire/wire.hpp"
 
 namespace canele::comm::multicast {
 

@@ -36,7 +36,7 @@ inline constexpr std::uint32_t most_served = 64;
 inline constexpr std::uint32_t most_destinations = 4096;
 
 /// How many bytes have to come before they are handed on. fetched_piece: of data that is fetched, see stage_bulk() in
-/// protocol/pump.cpp. streamed_piece: of a stream, which is handed on as it comes in.
+/// link/transmit.cpp. streamed_piece: of a stream, which is handed on as it comes in.
 inline constexpr std::uint64_t fetched_piece = 64 * 1024, streamed_piece = 4 * 1024;
 
 /// Returns the expected time, in ns, until the last of `count` destinations has `size` bytes. The model: each link

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/config/samples.hpp"
 #include "comm/config/settings.hpp"
-#include "comm/core/samples.hpp"
 #include "comm/observe/counters.hpp"
 #include "drivers/driver.hpp"
 

@@ -12,7 +12,7 @@
 
 #include <utility>
 
-#include "comm/core/engine.hpp"
+#include "comm/engine/engine.hpp"
 
 namespace canele::comm::held {
 

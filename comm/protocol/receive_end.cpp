@@ -7,11 +7,11 @@
 #include <new>
 #include <vector>
 
-#include "comm/protocol/advert.hpp"
-#include "comm/protocol/eager_in.hpp"
-#include "comm/protocol/flow_in.hpp"
+#include "comm/protocol/credit_receiver.hpp"
 #include "comm/protocol/held.hpp"
-#include "comm/protocol/receive_path.hpp"
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/receive_eager.hpp"
+#include "comm/rendezvous/receiver_initiated.hpp"
 #include "ltask/mark.hpp"
 
 namespace canele::comm::receive_path {

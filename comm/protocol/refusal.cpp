@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "comm/core/message.hpp"
 #include "comm/multicast/relay.hpp"
-#include "comm/protocol/eager_in.hpp"
 #include "comm/protocol/held.hpp"
-#include "comm/protocol/receive_path.hpp"
-#include "comm/protocol/rendezvous.hpp"
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/receive_eager.hpp"
+#include "comm/rendezvous/rendezvous.hpp"
+#include "comm/state/message.hpp"
 
 namespace canele::comm::refusal {
 namespace {

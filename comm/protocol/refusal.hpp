@@ -14,7 +14,7 @@
 
 #include <string>
 
-#include "comm/core/engine.hpp"
+#include "comm/engine/engine.hpp"
 
 namespace canele::comm::refusal {
 

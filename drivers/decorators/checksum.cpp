@@ -44,7 +44,7 @@ struct UnderWay {
 void put_trailer(std::byte* to, What what, std::uint32_t sum) {
   to[0] = static_cast<std::byte>(what);
   sum = crc32c(sum, to, 1);
-  // Little-endian, like everything that the engine writes (comm/packet/wire.hpp).
+  // Little-endian, like everything that the engine writes (comm/wire/wire.hpp).
   std::memcpy(to + 1, &sum, sizeof sum);
 }
 

@@ -3,7 +3,7 @@
 // The address that another rank has published, to an engine that is to connect to it.
 //
 // The input may begin as our own address would: otherwise the version alone would stop nearly every input.
-#include "comm/core/peers.hpp"
+#include "comm/engine/connect.hpp"
 #include "fuzz_job.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -14,8 +14,8 @@
 #include <set>
 
 #include "comm/api/api.hpp"
-#include "comm/core/engine.hpp"
-#include "comm/core/registry.hpp"
+#include "comm/engine/engine.hpp"
+#include "comm/registry/registry.hpp"
 #include "wire_driver.hpp"
 
 namespace canele::fuzz {

@@ -27,11 +27,11 @@ TARGETS = {
     "packet": (
         80_000,
         1024,
-        "comm/packet/wire.hpp comm/protocol/receive_path.cpp comm/protocol/rendezvous.cpp comm/protocol/advert.cpp "
-        "comm/protocol/shared_copy.cpp comm/protocol/bundle.cpp comm/protocol/fetch.cpp comm/core/driver_slot.cpp "
-        "comm/core/failure.cpp",
+        "comm/wire/wire.hpp comm/protocol/receive.cpp comm/rendezvous/rendezvous.cpp comm/rendezvous/receiver_initiated.cpp "
+        "comm/rendezvous/shared_copy.cpp comm/link/sequencing.cpp comm/rendezvous/async_get.cpp comm/engine/driver_events.cpp "
+        "comm/engine/failure.cpp",
     ),
-    "address": (20_000, 1024, "comm/core/peers.cpp"),
+    "address": (20_000, 1024, "comm/engine/connect.cpp"),
     "handshake": (60_000, 1024, "drivers/net/handshake.cpp drivers/net/lobby.cpp"),
     "tcp": (50_000, 4096, "drivers/tcp/receiver.cpp drivers/tcp/address.cpp"),
     "shm": (200_000, 2048, "drivers/shm/ring.hpp drivers/shm/introduce.cpp"),
@@ -39,8 +39,8 @@ TARGETS = {
     "psm2": (300_000, 128, "drivers/psm2/wire.hpp"),
     "pmi1": (80_000, 2048, "comm/bootstrap/pmi1_wire.cpp comm/bootstrap/pmi1_client.cpp"),
     "pmix": (80_000, 1024, "comm/bootstrap/pmix_calls.cpp comm/bootstrap/pmix_shared.cpp"),
-    "settings": (12_000, 512, "comm/config/settings.cpp comm/core/modules.cpp drivers/decorators/decorate.cpp"),
-    "samples": (80_000, 1024, "comm/core/samples.cpp"),
+    "settings": (12_000, 512, "comm/config/settings.cpp comm/registry/modules.cpp drivers/decorators/decorate.cpp"),
+    "samples": (80_000, 1024, "comm/config/samples.cpp"),
 }
 MEMORY_MB, ALLOCATION_MB = 2048, 256
 HANG_SECONDS = 100  # for one input: ends what hangs

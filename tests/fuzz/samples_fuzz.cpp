@@ -3,7 +3,7 @@
 // The file of measured costs, as it is found on disk.
 //
 // If the input says so, the first lines are made right: they name the host, which no input guesses.
-#include "comm/core/samples.hpp"
+#include "comm/config/samples.hpp"
 #include "fuzz.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 // Steps of packet_fuzz.
 #include "script.hpp"
 
-#include "comm/core/adverts.hpp"
+#include "comm/state/rtr_table.hpp"
 
 namespace canele::fuzz {
 namespace {

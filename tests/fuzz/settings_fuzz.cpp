@@ -4,8 +4,8 @@
 //
 // A line of the input is one assignment; a small letter at its beginning selects a known name.
 #include "comm/config/settings.hpp"
-#include "comm/core/modules.hpp"
-#include "comm/core/registry.hpp"
+#include "comm/registry/modules.hpp"
+#include "comm/registry/registry.hpp"
 #include "wire_driver.hpp"
 
 namespace canele::fuzz {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <set>
 
-#include "comm/packet/wire.hpp"
+#include "comm/wire/wire.hpp"
 #include "fuzz.hpp"
 
 namespace canele::fuzz {

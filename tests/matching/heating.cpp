@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "comm/matching/alternatives/cache_warmer.hpp"
 #include "comm/matching/alternatives/factory.hpp"
-#include "comm/matching/alternatives/heater.hpp"
 #include "comm/matching/matcher.hpp"
 
 namespace canele::comm {

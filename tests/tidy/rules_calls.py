@@ -123,7 +123,7 @@ BANNED = [
         call("signal", "sigaction", "sigprocmask", "sigset", "raise", "alarm", "setitimer"),
         LIBRARY,
         "nothing: the library installs no signal handlers (MSG_NOSIGNAL for sockets)",
-        r"^comm/core/modules\.cpp$",  # removes handlers that a fabric's library installs when it is loaded
+        r"^comm/registry/modules\.cpp$",  # removes handlers that a fabric's library installs when it is loaded
         ["signal(SIGPIPE, SIG_IGN);", "sigaction(1, &a, nullptr);"],
         ["condition.signal(1);", "canele_condition_signal(c, 1);"],
     ),

@@ -139,8 +139,8 @@ RULES = [
         check_maps,
         "every directory with code has a one-page README.md",
         [
-            ({"comm/core/a.cpp": ""}, 1),
-            ({"comm/core/a.cpp": "", "comm/core/README.md": "x\n"}, 0),
+            ({"comm/engine/a.cpp": ""}, 1),
+            ({"comm/engine/a.cpp": "", "comm/engine/README.md": "x\n"}, 0),
             ({"tests/unit/x/a.cpp": "", "tests/unit/README.md": ""}, 0),
             ({"comm/a.cpp": "", "comm/README.md": "x\n" * 200}, 1),
         ],

@@ -6,7 +6,28 @@ does a strategy. comm uses the three contracts, and a concrete driver or strateg
 apps use the public API only. The rules check only what a file includes, not the functions that it calls: without the
 include it cannot call them.
 """
+import pathlib
 import re
+
+# The floors of comm, the lowest first. A file includes its own folder and lower floors only; the folders of one floor do
+# not include each other. comm/README.md says what each is for.
+FLOORS = [
+    ["include", "wire", "config", "bootstrap"],
+    ["observe", "matching", "registry"],
+    ["state"],
+    ["link"],
+    ["protocol"],
+    ["rendezvous"],
+    ["multicast"],
+    ["engine"],
+    ["post"],
+    ["collectives"],
+    ["diagnose"],
+    ["api"],
+]
+FLOOR = {folder: level for level, folders in enumerate(FLOORS) for folder in folders}
+# Includes that still point up, one "FILE INCLUDED" a line. The list may only shrink.
+EXCEPTIONS = pathlib.Path(__file__).with_name("floors_exceptions.txt")
 
 PUBLIC = re.compile(r"comm/include/canele/(canele|collectives)\.(h|hpp)$")
 # Tools that may use the internals: through the target canele_internal, or by sources of the engine that they compile
@@ -103,6 +124,38 @@ def check_pure_strategies(tree):
                 yield file.path, line, f"includes <{name}>: a strategy uses the standard library only"
 
 
+def folder_in_comm(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "comm" and len(parts) > 2 else None
+
+
+def arrows_up(tree):
+    """[(file, line, target)] of the includes inside comm that do not go down."""
+    for file in tree.cpp:
+        folder = folder_in_comm(file.path)
+        for line, name, _ in file.includes if folder else []:
+            target = tree.resolve(file, name)
+            into = folder_in_comm(target) if target else None
+            if into is not None and into != folder and FLOOR.get(into, 0) >= FLOOR.get(folder, 0):
+                yield file.path, line, target
+
+
+def check_floors(tree):
+    """Includes that go up inside comm, and exceptions that are none any more."""
+    ours = "comm/README.md" in tree.files
+    listed = {tuple(line.split()) for line in EXCEPTIONS.read_text(encoding="utf-8").splitlines()
+              if line and not line.startswith("#")} if ours else set()
+    for folder in {folder_in_comm(path) for path in tree.files} - {None} - set(FLOOR):
+        yield f"comm/{folder}", 1, "the folder has no floor: see FLOORS in tests/tidy/rules_layers.py"
+    seen = set()
+    for path, line, target in arrows_up(tree):
+        seen.add((path, target))
+        if (path, target) not in listed:
+            yield path, line, f"includes {target}, which does not stand below it (the floors: comm/README.md)"
+    for path, target in sorted(listed - seen):
+        yield f"tests/tidy/{EXCEPTIONS.name}", 1, f"{path} does not include {target} any more: delete the line"
+
+
 def include_graph(tree):
     graph = {}
     for file in tree.cpp:
@@ -164,16 +217,28 @@ RULES = [
                 2,
             ),
             ({"strategies/a.cpp": '#include "drivers/driver.hpp"\n', "drivers/driver.hpp": ""}, 1),
-            ({"comm/core/a.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 1),
-            ({"comm/core/registry.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 0),
-            ({"apps/x/a.cpp": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
-            ({"apps/model/placement.cpp": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 0),
-            ({"apps/model/main.cpp": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
+            ({"comm/engine/a.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 1),
+            ({"comm/registry/registry.cpp": '#include "drivers/tcp/t.hpp"\n', "drivers/tcp/t.hpp": ""}, 0),
+            ({"apps/x/a.cpp": '#include "comm/engine/e.hpp"\n', "comm/engine/e.hpp": ""}, 1),
+            ({"apps/model/placement.cpp": '#include "comm/engine/e.hpp"\n', "comm/engine/e.hpp": ""}, 0),
+            ({"apps/model/main.cpp": '#include "comm/engine/e.hpp"\n', "comm/engine/e.hpp": ""}, 1),
             ({"apps/x/a.cpp": "#include <canele/canele.h>\n", "comm/include/canele/canele.h": ""}, 0),
             ({"starpu_glue/a.cpp": "#include <ltask/t.hpp>\n", "ltask/t.hpp": ""}, 1),
             ({"starpu_glue/a.cpp": "#include <canele/collectives.h>\n", "comm/include/canele/collectives.h": ""}, 0),
             ({"starpu_glue/a.cpp": '#include "comm/collectives/g.hpp"\n', "comm/collectives/g.hpp": ""}, 1),
-            ({"comm/include/canele/canele.h": '#include "comm/core/e.hpp"\n', "comm/core/e.hpp": ""}, 1),
+            ({"comm/include/canele/canele.h": '#include "comm/engine/e.hpp"\n', "comm/engine/e.hpp": ""}, 1),
+        ],
+    ),
+    (
+        "floors",
+        check_floors,
+        "inside comm a file includes what stands below it",
+        [
+            ({"comm/state/a.hpp": '#include "comm/engine/b.hpp"\n', "comm/engine/b.hpp": ""}, 1),
+            ({"comm/observe/a.hpp": '#include "comm/matching/b.hpp"\n', "comm/matching/b.hpp": ""}, 1),
+            ({"comm/engine/a.hpp": '#include "comm/state/b.hpp"\n', "comm/state/b.hpp": ""}, 0),
+            ({"comm/state/a.hpp": '#include "comm/state/b.hpp"\n', "comm/state/b.hpp": ""}, 0),
+            ({"comm/attic/a.hpp": ""}, 1),
         ],
     ),
     (

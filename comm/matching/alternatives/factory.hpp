@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "comm/matching/alternatives/alternative.hpp"
-#include "comm/matching/alternatives/heater.hpp"
+#include "comm/matching/alternatives/cache_warmer.hpp"
 #include "comm/matching/alternatives/isa.hpp"
 
 namespace canele::comm::matching {

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "comm/matching/alternatives/alternative.hpp"
-#include "comm/matching/alternatives/heater.hpp"
+#include "comm/matching/alternatives/cache_warmer.hpp"
 
 namespace canele::comm::matching {
 

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "comm/matching/alternatives/alternative.hpp"
-#include "comm/matching/alternatives/heater.hpp"
+#include "comm/matching/alternatives/cache_warmer.hpp"
 #include "comm/matching/alternatives/isa.hpp"
 
 namespace canele::comm::matching {

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <map>
 
-#include "comm/core/waiters.hpp"
+#include "comm/engine/waiters.hpp"
 #include "ltask/parker.hpp"
 #include "ltask/sleeper.hpp"
 #include "ltask/submit_lock.hpp"
@@ -209,7 +209,7 @@ TEST(SubmitLockInEveryOrder, AnOwnerGivesWayAmongOthersAndMoreThanOnce) {
 }
 
 /// Words of requests, which the owner of the lock sets by plain stores while other threads visit. After
-/// Engine::publish, Wait::attach (comm/api/wait.cpp) and WordVisit. Biased: the first thread is the owner when all
+/// Engine::publish, Wait::attach (comm/post/wait.cpp) and WordVisit. Biased: the first thread is the owner when all
 /// begin; else it may become the owner. Its last turn ends all requests. OwnToo: it also waits for one of them itself.
 template <bool Biased, int Turns, bool OwnToo, std::uint32_t AtMost = 1u << 16>
 struct Visits {
@@ -272,7 +272,7 @@ TEST(SubmitLockInEveryOrder, WhoVisitsIsNotOverwrittenByAnOwner) {
 // --------------------------------------------------------------------------------------------------------- the gate
 
 /// Every thread wants service, and serves all that want it if the gate is free. One more thread enters only if the gate
-/// is free. After serve() and Engine::arm() in comm/core/progress.cpp.
+/// is free. After serve() and Engine::arm() in comm/engine/progress.cpp.
 template <int Threads>
 struct Turnstile {
   Turnstile() {
@@ -413,7 +413,7 @@ class Promise {
 };
 
 /// One thread waits for two promises in turn with one parker, two others keep them. After Wait::park in
-/// comm/api/wait.cpp.
+/// comm/post/wait.cpp.
 struct Parking {
   Parking() {
     Explorer::current()->spawn([this] {
@@ -436,7 +436,7 @@ struct Parking {
 };
 
 /// Two threads wait, each for its own message, without a worker: one polls for both, the other sleeps. A poll finds one
-/// message; `First` says whether the first one found is the first thread's. After Wait::run in comm/api/wait.cpp.
+/// message; `First` says whether the first one found is the first thread's. After Wait::run in comm/post/wait.cpp.
 /// `Leaves`: the polling thread leaves to run a task after a message, and comes back. (With messages that come
 /// meanwhile there are too many orders.)
 template <int First, bool Leaves>

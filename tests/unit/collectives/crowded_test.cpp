@@ -4,10 +4,9 @@
 // thread.
 //
 // Only powers of two are exact; see crowded.cpp.
-#include "comm/collectives/crowded.hpp"
-
 #include <gtest/gtest.h>
 
+#include "comm/collectives/oversubscribed.hpp"
 #include "tests/unit/collectives/clock.hpp"
 #include "tests/unit/collectives/world.hpp"
 

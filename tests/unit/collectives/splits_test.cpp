@@ -2,11 +2,11 @@
 //
 // Splits: the levels of a call's tree are the model's, on one host and on many; the split follows the observed times.
 // One thread.
-#include "comm/collectives/splits.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "comm/collectives/split_policy.hpp"
 
 namespace canele::comm::collectives {
 namespace {

@@ -5,7 +5,7 @@
 // A rank dies by the destruction of its engine: its connections break, without any message before.
 #include <optional>
 
-#include "comm/collectives/drain.hpp"
+#include "comm/collectives/discard_receiver.hpp"
 #include "comm/collectives/group.hpp"
 #include "ranks.hpp"
 

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "comm/api/collective_call.hpp"
-#include "comm/collectives/forced.hpp"
-#include "comm/observe/hang_collect.hpp"
+#include "comm/collectives/override.hpp"
+#include "comm/diagnose/hang_collect.hpp"
 #include "ranks.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -4,7 +4,7 @@
 //
 // Operators do not commute, unless an algorithm needs it.
 #include "comm/collectives/algorithms.hpp"
-#include "comm/collectives/forced.hpp"
+#include "comm/collectives/override.hpp"
 #include "ranks.hpp"
 
 namespace canele::test {

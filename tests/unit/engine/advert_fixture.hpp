@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/core/adverts.hpp"
-#include "comm/core/peer.hpp"
+#include "comm/state/peer.hpp"
+#include "comm/state/rtr_table.hpp"
 #include "local_job.hpp"
 
 namespace canele::test::adverts {

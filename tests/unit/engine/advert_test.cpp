@@ -4,13 +4,12 @@
 // and lengths that do not fit; a random mixture against the order that matching promises.
 //
 // An end that "computes" is an engine that is not stepped, so nothing here depends on time.
-#include "comm/protocol/advert.hpp"
-
 #include <cstring>
 #include <deque>
 #include <random>
 
 #include "advert_fixture.hpp"
+#include "comm/rendezvous/receiver_initiated.hpp"
 #include "local_job.hpp"
 #include "tests/slowness.hpp"
 

@@ -3,7 +3,7 @@
 // A barrier in which one rank has lost another: it reports that, and delays no other rank.
 //
 // One thread per rank. No rank dies; two ranks are told that the other one has.
-#include "comm/core/peers.hpp"
+#include "comm/engine/connect.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {

@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "comm/protocol/flow_in.hpp"
+#include "comm/protocol/credit_receiver.hpp"
 #include "local_job.hpp"
 #include "tests/slowness.hpp"
 

@@ -3,7 +3,7 @@
 // The launcher reports that a rank has died: a driver that would not detect it is told, and answers when it is ready.
 //
 // One thread. No rank dies.
-#include "comm/core/peers.hpp"
+#include "comm/engine/connect.hpp"
 #include "drivers/decorators/decorator.hpp"
 #include "local_job.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Names for objects: many, stale ones, invented ones; and the cost of one. One thread.
-#include "comm/core/handle_table.hpp"
+#include "comm/state/handle_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 //
 // One thread, but for the worker of one test. The checks are made here, with times that the test sets: hours pass at
 // once.
-#include "comm/observe/hang_collect.hpp"
+#include "comm/diagnose/hang_collect.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {

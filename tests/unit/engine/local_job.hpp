@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "comm/api/api.hpp"
-#include "comm/core/engine.hpp"
-#include "comm/core/registry.hpp"
+#include "comm/engine/engine.hpp"
+#include "comm/registry/registry.hpp"
 
 namespace canele::test {
 

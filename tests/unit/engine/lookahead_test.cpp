@@ -5,7 +5,7 @@
 // Other threads only create the engines. A prefetch into the cache cannot be observed; its distance can.
 #include <random>
 
-#include "comm/packet/wire.hpp"
+#include "comm/wire/wire.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <random>
 
-#include "comm/core/peers.hpp"
-#include "comm/packet/wire.hpp"
-#include "comm/protocol/eager_in.hpp"
+#include "comm/engine/connect.hpp"
+#include "comm/protocol/receive_eager.hpp"
+#include "comm/wire/wire.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {

@@ -3,7 +3,7 @@
 // Memory of stored messages: blocks do not overlap, a burst gives its slabs back, large messages take what they need.
 //
 // One thread. The pool's own count of slabs is trusted here; canele-perf flood asks the kernel.
-#include "comm/core/message_pool.hpp"
+#include "comm/state/message_pool.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

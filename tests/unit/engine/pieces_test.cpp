@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include "comm/core/data.hpp"
+#include "comm/state/payload.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {

@@ -7,8 +7,8 @@
 #include <deque>
 #include <random>
 
-#include "comm/core/peers.hpp"
-#include "comm/protocol/rendezvous.hpp"
+#include "comm/engine/connect.hpp"
+#include "comm/rendezvous/rendezvous.hpp"
 #include "local_job.hpp"
 #include "tests/slowness.hpp"
 

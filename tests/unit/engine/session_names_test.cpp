@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The numbers that a peer and we give sessions: the last one of each direction, and all others. One thread.
-#include "comm/core/session_names.hpp"
+#include "comm/state/session_names.hpp"
 
 #include <gtest/gtest.h>
 
-#include "comm/core/session.hpp"
+#include "comm/state/session.hpp"
 
 namespace canele::comm {
 namespace {

@@ -8,7 +8,7 @@
 #include <deque>
 #include <random>
 
-#include "comm/packet/wire.hpp"
+#include "comm/wire/wire.hpp"
 #include "local_job.hpp"
 
 namespace canele::test {

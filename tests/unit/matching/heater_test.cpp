@@ -3,8 +3,6 @@
 // The heater: what it walks over, how much at a time, when; and that matching continues beside it.
 //
 // One thread; the last test two. Its effect on the caches is not measured here, but by `match_campaign heating`.
-#include "comm/matching/alternatives/heater.hpp"
-
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -12,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/matching/alternatives/cache_warmer.hpp"
 #include "tests/slowness.hpp"
 #include "tests/unit/matching/matchers.hpp"
 

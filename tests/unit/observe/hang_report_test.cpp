@@ -3,7 +3,7 @@
 // HangWatch: when a report is due, and how old a request is. HangReport: its text, and its diagnosis.
 //
 // One thread. Time is a number here; nothing waits.
-#include "comm/observe/hang_report.hpp"
+#include "comm/diagnose/hang_report.hpp"
 
 #include <gtest/gtest.h>
 

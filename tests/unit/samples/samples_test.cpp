@@ -4,7 +4,7 @@
 // costs that follow.
 //
 // One thread. The machine is made up, too: its name and processor are files of the fake platform.
-#include "comm/core/samples.hpp"
+#include "comm/config/samples.hpp"
 
 #include <canele/canele.h>
 #include <gtest/gtest.h>

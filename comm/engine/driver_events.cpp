@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Callbacks of the drivers: see drivers/driver.hpp.
+//
+// Called inside the driver's poll(). For a memory-only driver that is under the engine's lock. For any other driver it
+// is under the slot's gate, so the callback takes the engine's lock itself.
+//
+// landing() gives out user memory, which the driver then writes without the lock. That is safe: the engine drops a
+// transfer of a connected peer only within a callback of the driver itself.
+#include "comm/engine/connect.hpp"
+#include "comm/engine/engine.hpp"
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/receive_burst.hpp"
+#include "comm/protocol/receive_eager.hpp"
+#include "comm/protocol/send.hpp"
+#include "comm/rendezvous/async_get.hpp"
+#include "comm/rendezvous/rendezvous.hpp"
+#include "comm/state/driver_instance.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm {
+namespace {
+
+/// Holds the engine's lock during a callback, unless the caller has it already.
+class CallbackLock {
+ public:
+  explicit CallbackLock(DriverSlot& slot) : engine_(slot.memory_only() ? nullptr : &slot.engine) {
+    if (engine_ != nullptr) engine_->lock_for_callback();
+  }
+  ~CallbackLock() {
+    if (engine_ != nullptr) engine_->unlock();
+  }
+  CallbackLock(const CallbackLock&) = delete;
+  CallbackLock& operator=(const CallbackLock&) = delete;
+
+ private:
+  Engine* engine_;
+};
+
+}  // namespace
+
+DriverSlot::DriverSlot(Engine& owner, const drivers::DriverFactory& from)
+    : engine(owner), factory(from), driver(from.create()) {
+  rank = owner.rank;
+  size = owner.size;
+  crowded = owner.crowded;
+  job = owner.bootstrap->job();
+  incarnation = owner.incarnation;
+  secret = owner.secret;
+  events = this;
+}
+
+void DriverSlot::push_flush(Rail& rail) {
+  assert(!rail.in_flush);
+  rail.in_flush = true;
+  Rail* top = flush.load(std::memory_order_relaxed);
+  do {
+    rail.next_flush = top;
+  } while (!flush.compare_exchange_weak(top, &rail, std::memory_order_release, std::memory_order_relaxed));
+}
+
+void DriverSlot::push_death(Rail& rail) {
+  rail.next_death = deaths.load(std::memory_order_relaxed);
+  while (!deaths.compare_exchange_weak(rail.next_death, &rail, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+Rail* DriverSlot::take_flush() {
+  Rail* reversed = nullptr;
+  for (Rail* rail = flush.exchange(nullptr, std::memory_order_acquire); rail != nullptr;) {
+    Rail* next = rail->next_flush;
+    rail->next_flush = reversed;
+    reversed = rail;
+    rail = next;
+  }
+  return reversed;
+}
+
+// Rare cases are out of line: the registers that they need would be saved and restored for every packet.
+drivers::Take DriverSlot::packet(drivers::Rank from, std::span<const std::byte> bytes) {
+  if (!memory_only()) return present_locked(from, bytes);
+  looks_ahead = engine.matcher.is_huge();
+  if (looks_ahead) [[unlikely]]
+    return present_looking_ahead(from, bytes);
+  return present(from, bytes);
+}
+
+[[gnu::noinline]] drivers::Take DriverSlot::present_locked(drivers::Rank from, std::span<const std::byte> bytes) {
+  const CallbackLock guard(*this);
+  return present(from, bytes);
+}
+
+[[gnu::noinline]] drivers::Take DriverSlot::present_looking_ahead(drivers::Rank from,
+                                                                  std::span<const std::byte> bytes) {
+  engine.lookahead.begin(engine.matcher, engine.peer(from), bytes);
+  const drivers::Take answer = present(from, bytes);
+  engine.lookahead.end();
+  return answer;
+}
+
+[[gnu::always_inline]] inline drivers::Take DriverSlot::present(drivers::Rank from, std::span<const std::byte> bytes) {
+  Peer& peer = engine.peer(from);
+  ++driver->counters.packets_received;
+  driver->counters.bytes_received += bytes.size();
+  if (peer.gone()) [[unlikely]]
+    return of_the_gone(peer);
+  const char* wrong = receive_path::packet(engine, peer, bytes);
+  return wrong == nullptr ? drivers::Take::taken : not_taken(peer, wrong, bytes.size());
+}
+
+drivers::RunTaken DriverSlot::packets(drivers::Rank from, const drivers::PacketRun& run) {
+  Peer* const peer = engine.peers[from];
+  looks_ahead = engine.matcher.is_huge();
+  if (!memory_only() || looks_ahead || peer == nullptr || peer->gone()) [[unlikely]]
+    return DriverEvents::packets(from, run);
+  const std::size_t length = run.length;
+  receive_path::ShortRun messages(engine, *peer, length);
+  const char* wrong = nullptr;
+  int taken = 0;
+  const std::byte* packet = run.first;
+  do {
+    wrong = messages.take({packet, length});
+    packet += run.apart;
+    ++taken;
+  } while (wrong == nullptr && taken < run.count && !peer->gone());
+  const auto count = static_cast<std::uint64_t>(taken);
+  messages.count(count);
+  driver->counters.packets_received += count;
+  driver->counters.bytes_received += count * length;
+  if (wrong == nullptr) return {taken, drivers::Take::taken};
+  return {taken - 1, not_taken(*peer, wrong, length)};
+}
+
+void DriverSlot::foresee(drivers::Rank from, std::span<const std::byte> bytes) noexcept {
+  static_assert(look_ahead < Lookahead::most, "what a driver shows is remembered until it is presented");
+  const Peer* peer = engine.peers[from];
+  if (peer != nullptr) engine.lookahead.show(*peer, bytes);
+}
+
+[[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::of_the_gone(Peer& peer) {
+  if (peer.state == Peer::State::left) return drivers::Take::taken;  // late bytes
+  CANELE_MARK(packet_of_one_given_up);                               // the peer must learn of it on each of its rails
+  Rail* rail = peer.rail_of(*this);
+  if (rail != nullptr && !rail->dead) peers::given_back(engine, *rail);  // with this answer
+  return drivers::Take::refused;
+}
+
+[[gnu::cold, gnu::noinline]] drivers::Take DriverSlot::not_taken(Peer& peer, const char* wrong, std::size_t bytes) {
+  if (wrong == receive_path::try_later) {  // it will be presented again, and counted then
+    --driver->counters.packets_received;
+    driver->counters.bytes_received -= bytes;
+    peer.counters.sub(Counter::packets_received);
+    return drivers::Take::later;
+  }
+  engine.counters.add(Counter::frames_refused);
+  engine.fail_peer(peer, CANELE_EPROTOCOL, true, std::string("it sent a packet that makes no sense: ") + wrong, this);
+  return drivers::Take::refused;
+}
+
+int DriverSlot::landing(drivers::Rank from, std::uint64_t key, std::uint64_t offset, std::uint64_t length, iovec* out,
+                        int max) {
+  const CallbackLock guard(*this);
+  return rendezvous::landing(engine, engine.peer(from), *this, key, offset, length, out, max);
+}
+
+void DriverSlot::landed(drivers::Rank from, std::uint64_t key, std::uint64_t /*offset*/, std::uint64_t length) {
+  const CallbackLock guard(*this);
+  driver->counters.bulk_bytes_received += length;
+  rendezvous::landed(engine, engine.peer(from), *this, key, length);
+}
+
+void DriverSlot::done(drivers::Token token, drivers::Status status) {
+  const CallbackLock guard(*this);
+  auto* const what = static_cast<InFlight*>(token);
+  if (what->pull) {
+    fetch::piece_done(*this, static_cast<rendezvous::Pull&>(*what), status);
+  } else {
+    send_path::packet_done(engine, static_cast<Rail&>(*what), status);
+  }
+}
+
+void DriverSlot::ready(drivers::Rank to) {
+  const CallbackLock guard(*this);
+  Peer& peer = engine.peer(to);
+  Rail* rail = peer.rail_of(*this);
+  if (rail == nullptr || rail->dead || peer.gone()) return;
+  rail->full = false;
+  if (rail->state == Rail::State::staged && !rail->in_flush) push_flush(*rail);
+  engine.mark_dirty(peer);
+}
+
+void DriverSlot::connected(drivers::Rank to) {
+  Rail* unwanted = nullptr;
+  {
+    const CallbackLock guard(*this);
+    unwanted = peers::connected(engine, *this, to);
+  }
+  if (unwanted != nullptr) turn_away(*unwanted);
+}
+
+/// Rejects the peer of this rail. Not called under the lock, because it may be a system call. If the driver is full,
+/// the peer is told when it sends something.
+void DriverSlot::turn_away(Rail& rail) {
+  CANELE_MARK(gone_peer_turned_away);
+  static const wire::Head bye{0, 0, 0, wire::Type::bye, 0};
+  const iovec piece{const_cast<wire::Head*>(&bye), sizeof bye};
+  driver->send_packet(rail.peer->rank, &piece, 1, sizeof bye, static_cast<InFlight*>(&rail));
+}
+
+void DriverSlot::failed(drivers::Rank to, bool lost, std::string_view reason) {
+  const CallbackLock guard(*this);
+  engine.lookahead.forget();
+  peers::driver_failed(engine, *this, to, lost, reason);
+}
+
+std::uint64_t DriverSlot::now_ns() { return engine.platform.now_ns(); }
+std::uint64_t DriverSlot::random() { return engine.platform.random(); }
+
+std::string DriverSlot::setting(std::string_view name, std::string_view fallback) {
+  return engine.settings->by_name(name, fallback);
+}
+
+drivers::Rank DriverSlot::next_death() {
+  Rail* rail = deaths.load(std::memory_order_acquire);
+  if (rail == nullptr) [[likely]]
+    return -1;
+  // Only this caller takes entries out, and each rail is put in once.
+  while (!deaths.compare_exchange_weak(rail, rail->next_death, std::memory_order_acquire)) {
+  }
+  return rail->peer->rank;
+}
+
+void DriverSlot::log(int level, std::string_view text) {
+  engine.log(static_cast<LogLevel>(level), std::string(factory.name) + ": " + std::string(text));
+}
+
+}  // namespace canele::comm

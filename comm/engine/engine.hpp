@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Engine: one instance of the library. It holds the state and the lock, and makes progress.
+//
+// api/ posts requests, the worker and waiting threads call step(), drivers call back through DriverSlot. Any thread may
+// call the engine; each part names its rules. Only the holder of `lock` touches the fields below "under the lock".
+//
+// The engine has no globals, no blocking call, and no thread of its own: a test can step a thousand engines in one
+// thread.
+//
+//   Engine ─┬─ lock           submissions that find it taken are linked to it
+//           ├─ tasks          callbacks and large copies, run by the thread that steps
+//           ├─ slots[]        one per open driver, in order of preference
+//           ├─ peers[]        by rank
+//           ├─ sessions, matcher, sends, transfers
+//           └─ sleeper, worker, helper, waiters
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/config/samples.hpp"
+#include "comm/config/settings.hpp"
+#include "comm/engine/core_siblings.hpp"
+#include "comm/engine/deferred_work.hpp"
+#include "comm/engine/poll_yield.hpp"
+#include "comm/engine/waiters.hpp"
+#include "comm/matching/alternatives/cache_warmer.hpp"
+#include "comm/matching/matcher.hpp"
+#include "comm/multicast/state.hpp"
+#include "comm/observe/counters.hpp"
+#include "comm/observe/event_log.hpp"
+#include "comm/observe/hang_watch.hpp"
+#include "comm/protocol/receive_prefetch.hpp"
+#include "comm/registry/modules.hpp"
+#include "comm/state/awaited.hpp"
+#include "comm/state/driver_instance.hpp"
+#include "comm/state/handle_table.hpp"
+#include "comm/state/message_pool.hpp"
+#include "comm/state/packet_prefetch.hpp"
+#include "comm/state/peer.hpp"
+#include "comm/state/request.hpp"
+#include "comm/state/session.hpp"
+#include "ltask/core_register.hpp"
+#include "ltask/helper.hpp"
+#include "ltask/places.hpp"
+#include "ltask/platform.hpp"
+#include "ltask/sleeper.hpp"
+#include "ltask/submit_lock.hpp"
+#include "ltask/task.hpp"
+#include "ltask/worker.hpp"
+
+namespace canele::comm {
+
+namespace deposit {
+struct Deposit;
+void over(Engine& engine, Request& request);
+}  // namespace deposit
+
+namespace rendezvous {
+struct Pull;
+}
+
+/// The parts that an engine is made of. Tests and simulators supply their own.
+struct EngineParts {
+  Platform* platform = nullptr;
+  std::unique_ptr<Settings> settings;
+  std::unique_ptr<Bootstrap> bootstrap;
+  /// Drivers to use, in order of preference. The first one that reaches a peer carries its traffic, with those joined
+  /// to it.
+  std::vector<DriverChoice> drivers;
+  const strategies::StrategyFactory* strategy = nullptr;
+  /// True if a worker may be pinned to a core of this machine: not in a simulation.
+  bool on_this_machine = false;
+  /// Register of the cores that the processes of this host use; may be nullptr.
+  std::unique_ptr<ltask::CoreRegister> cores;
+};
+
+/// System calls that became due under the lock and are made after it. They wake threads, ring doorbells, and wake the
+/// thread that sleeps on the drivers.
+class Departures {
+ public:
+  bool due() const { return due_; }
+  void wake(ltask::Parker& parker) {
+    due_ = true;
+    parkers_.push_back(&parker);
+  }
+  void ring(drivers::Driver& driver, int rank) {
+    due_ = true;
+    doorbells_.emplace_back(&driver, rank);
+  }
+  void rouse(ltask::Sleeper& sleeper) {
+    due_ = true;
+    sleeper_ = &sleeper;
+  }
+  /// Moves the entries of `other` here. `other` keeps its memory for the next time.
+  void take(Departures& other) {
+    parkers_.insert(parkers_.end(), other.parkers_.begin(), other.parkers_.end());
+    doorbells_.insert(doorbells_.end(), other.doorbells_.begin(), other.doorbells_.end());
+    other.parkers_.clear();
+    other.doorbells_.clear();
+    if (other.sleeper_ != nullptr) sleeper_ = std::exchange(other.sleeper_, nullptr);
+    due_ = true;
+    other.due_ = false;
+  }
+  /// Makes the system calls. Returns the number of threads that it has woken.
+  int run(Platform& platform);
+
+ private:
+  bool due_ = false;
+  ltask::Sleeper* sleeper_ = nullptr;
+  std::vector<ltask::Parker*> parkers_;
+  std::vector<std::pair<drivers::Driver*, int>> doorbells_;
+};
+
+/// State of canele_finalize: not called yet; waiting for the other ranks; bye sent.
+enum class Stage : std::uint8_t { running, finalizing, leaving };
+
+/// Filter for a thread that polls for an earlier message. Messages of a range of tags stay with their driver, until it
+/// has presented one `patience` times. (A stored message is copied twice.)
+struct NotYet {
+  const Session* session = nullptr;  ///< nullptr: all messages are taken
+  std::uint64_t first_tag = 0, end_tag = 0;
+  int patience = 0;
+  const Request* awaited = nullptr;  ///< a receive whose message may lie behind other messages of its rank
+  bool stays(std::uint64_t tag, std::int32_t source) {
+    return tag >= first_tag && tag < end_tag && !may_come_before(source) && patience-- > 0;
+  }
+  bool may_come_before(std::int32_t source) const {
+    if (awaited == nullptr || awaited->finalized()) return false;
+    return awaited->receive.node.source == source || awaited->receive.node.source == rank_any;
+  }
+};
+
+class Engine final : public ltask::Helped {
+ public:
+  static constexpr int packets_per_poll = 64;  ///< after these another driver has its turn
+
+  /// Opens the drivers, publishes the addresses, and waits for all ranks. On failure it returns nullptr and sets *why
+  /// and *code (CANELE_E...).
+  static std::unique_ptr<Engine> create(EngineParts parts, std::string* why, int* code = nullptr);
+  ~Engine();
+
+  // ---- progress: any thread -------------------------------------------------------------------------------------
+  int step() override {
+    if (thread_pulse.any() && worker.is_caller() && thread_pulse.has_moved()) [[unlikely]]
+      return 0;
+    const int did = advance() + run_tasks();
+    leave_rest();
+    return did;
+  }
+  /// Wakes the sleeper if tasks are left. The calling thread may not return soon, and the thread that could run them
+  /// may be asleep.
+  void leave_rest() {
+    if (has_tasks()) [[unlikely]]
+      sleeper.wake();
+  }
+  /// The two parts of step(): advance() polls the drivers; run_tasks() runs what may take long (callbacks, large
+  /// copies).
+  int advance();
+  int run_tasks();
+  /// Returns whether a task may be waiting that this thread may run.
+  bool has_tasks() const {
+    const ltask::Places* const there = places.load(std::memory_order_acquire);
+    return tasks.has_work() || (there != nullptr && there->has_work(platform.current_unit()));
+  }
+  void sleep(std::uint64_t timeout_ns, ltask::Called called = {}) override;
+  /// Sleeps on the drivers. Returns false, without doing anything, if another thread does so already.
+  bool try_sleep(std::uint64_t timeout_ns, ltask::Called called);
+  void wake() override { sleeper.wake(); }
+  /// Interface of the on-demand progress thread (helper), which tells when help is needed; see
+  /// engine/progress_demand.cpp.
+  Sight look() override;
+  bool unfinished() override;
+  int help() override;
+  bool others_progress() override;
+  int descriptor() const override { return sleeper.descriptor(); }
+  bool heeds_arrivals() override;
+  int program_unit() const override { return program_unit_.load(std::memory_order_relaxed); }
+  int worker_unit() const override { return worker.active() ? worker.unit() : -1; }
+  /// Returns whether help is urgent. Data that is reached through memory moves mostly without this rank. A helper that
+  /// takes part there takes a core from the program, and gains little.
+  bool in_haste() const override { return system_peers.load(std::memory_order_relaxed) != 0 || worker.active(); }
+  /// Returns how often a polling thread has lost its core to other threads for a long time.
+  std::uint64_t turns_lost() const noexcept {
+    return worker.turns_lost() + helper.turns_lost() + waiters.pressure.times();
+  }
+  /// Returns whether background progress runs on a core that compute threads want, too.
+  bool shares_core() const noexcept {
+    return worker.shares_core() || (no_core_for_worker && helper.kind() != ltask::Helper::Kind::off);
+  }
+  /// Tells the helper that a thread is about to wait and polls itself, so the helper leaves the drivers to it.
+  void relieve_helper();
+  [[gnu::cold]] void answer_helper();
+  /// Polls memory-only drivers under one hold of the lock until `happened()`; returns true if that is the case. Gives
+  /// up soon. Gives up at once if the lock is taken or there is work that the lock forbids. `happened` may take the
+  /// number of events as a parameter.
+  template <typename Done>
+  bool spin_until(Done happened);
+  /// How long to spin. plan_spin() and spin_locked() are the two parts of spin_until(), for callers that hold the lock
+  /// for more than the spin.
+  struct Spin {
+    int turns = 0;
+    int others = 0;                  ///< other waiting threads; what is found for them ends the spin soon
+    int packets = packets_per_poll;  ///< most packets to take in one poll
+  };
+  static constexpr int short_spin = 32;
+  Spin plan_spin();
+  template <typename Done>
+  bool spin_locked(Spin spin, Done happened);
+  /// plan_spin() if other threads wait, too.
+  Spin plan_spin_beside(int others);
+  /// Returns how many short waits the calling thread has had in a row, without a wait of another thread between them.
+  std::uint32_t count_row();
+
+  /// Runs `op` now, or leaves it to the holder of the lock. Then does what the lock forbids (system calls, callbacks).
+  void submit(Op& op);
+  /// Passes on what a submission left over: to the driver's server, the worker, or a sleeping thread. `length`: size in
+  /// bytes of what was posted, if that may take long.
+  void after_submit(std::size_t length = 0) {
+    for (const DriverSlot* slot : system_slots) {
+      if (slot->has_flush()) [[unlikely]] {
+        serve_drivers();
+        break;
+      }
+    }
+    if (tasks.has_work()) [[unlikely]]
+      run_or_leave_tasks();
+    summon_helper();
+    if (length >= takes_long) [[unlikely]]
+      has_posted_much();
+  }
+  /// Expedites the helper, which is likely to be needed, and tells it on which unit the program goes on computing.
+  [[gnu::cold]] void has_posted_much();
+  /// Wakes a helper that sleeps because nothing was pending, or makes a step in this thread if the helper asks for one.
+  void summon_helper() {
+    if (helper.calls()) [[unlikely]]
+      answer_helper();
+  }
+  /// Wakes the helper, without making a step. For a thread that may be stuck, or that the work is not for.
+  void rouse_helper() {
+    if (helper.parked()) helper.summon();
+  }
+  /// Called after tasks were submitted that the calling thread shall not run itself.
+  void leave_tasks() {
+    sleeper.wake();
+    rouse_helper();
+    if (helper.dozes() && in_haste()) helper.hasten(ltask::Helper::Because::there_is_work);
+  }
+  /// Hands staged packets to system-call drivers. Never called under the lock.
+  void serve_drivers();
+
+  /// Resumes deferred work. Called when a thread of the program waits, or tests something that it will wait for.
+  /// Returns true if there was any work, and this thread is expected to make the progress.
+  bool resume_put_off() { return put_offs.any() && put_offs.resume(PutOff::Because::thread_waits, platform.now_ns()); }
+
+  /// Disables this copy of the engine in the child of a fork, with plain stores; see engine/fork.hpp.
+  void give_away() {
+    rank = size = CANELE_EFORK;  // makes every rank invalid
+    lock.close();
+    put_offs.give_away();
+  }
+
+  // ---- the lock -------------------------------------------------------------------------------------------------
+  /// Takes the lock. Returns false if another thread has it. On success all receives that were posted are in the
+  /// matcher.
+  bool try_lock() {
+    if (!try_lock_to_post()) return false;
+    if (!posts.empty()) [[unlikely]]
+      posts.settle(*this);
+    return true;
+  }
+  /// Takes the lock for a caller that looks at no receives: posted receives may still wait in `posts`.
+  [[gnu::always_inline]] bool try_lock_to_post() {
+#ifdef CANELE_MARKS  // the simulator's copy of the engine
+    if (platform.lock_appears_busy != nullptr && platform.lock_appears_busy(platform)) return false;
+#endif
+    return lock.try_enter();
+  }
+  /// Waits for the lock, for callers that must have it (driver callbacks). Holders are quick: they make no system call.
+  void lock_for_callback();
+  /// Enables or disables the lock's bias. A biased lock is cheaper for one thread, as long as no other thread wants it.
+  /// Not used while a worker wants the lock, too.
+  void favour_one_thread(bool yes);
+  /// Takes over a lock that its holder put down with linked work left. Runs some of this work and unlocks. Returns
+  /// false if the lock was not put down.
+  bool serve_left();
+  /// Revokes the bias. On return, the thread that owned the bias has left the lock.
+  void part_with_owner() {
+    lock_for_callback();
+    unlock();
+  }
+  [[gnu::noinline]] void unlock() { unlock_idle(); }
+  /// Unlocks. Returns true if nothing was left to do, neither then nor by the caller outside the lock. Inlined, because
+  /// most often the owner of the bias unlocks.
+  [[gnu::always_inline]] bool unlock_idle() {
+    const bool nothing_due = dirty.empty() && !departures.due();
+    return (nothing_due && lock.leave_as_owner()) || unlock_in_turn(nothing_due);
+  }
+  [[gnu::noinline]] bool unlock_in_turn(bool nothing_due) {
+    if (nothing_due && lock.try_leave_in_turn()) return true;
+    unlock_slowly();
+    return false;
+  }
+
+  // ---- under the lock: core/ ------------------------------------------------------------------------------------
+  void run(Op& op);
+  Peer& peer(int to) {
+    Peer* known = peers[to];
+    return known != nullptr ? *known : first_contact(to);
+  }
+  void mark_dirty(Peer& peer);
+  void pump_dirty();
+  /// Publishes events of a request, queues its callback, and wakes its waiter.
+  void publish(Request& request, unsigned events) {
+    std::uint64_t seen = request.word.load(std::memory_order_relaxed);
+    if (seen == 0) {           // no callback, no sleeping waiter, no cancel: the common case
+      if (lock.has_owner()) {  // none can come either, see WordVisit: no atomic operation needed
+        request.word.store(events, std::memory_order_release);
+        return;
+      }
+      if (request.word.compare_exchange_strong(seen, events, std::memory_order_acq_rel)) return;
+    }
+    publish_to_listeners(request, events);
+  }
+  void finish(Request& request, int error) {
+    if (request.kind == Request::Kind::receive) return finish_receive(request, error);
+    if (request.part == Request::Part::deposited) [[unlikely]]
+      return deposit::over(*this, request);
+    note_outcome(request, error);
+    --pending_sends;
+    trace(Event::send_done, request.rank, request.session, request.status_tag, request.data.length);
+    publish(request, event::finalized);
+  }
+  [[gnu::always_inline]] void finish_receive(Request& request, int error) {
+    note_outcome(request, error);
+    publish(request, event::received | event::finalized);
+  }
+  /// Ends every request that needs the peer with `error`. Requests whose memory a driver still has end when it gives
+  /// that memory back. lost: the peer did not leave in good order. by: the driver that has given back all of the memory
+  /// already.
+  void fail_peer(Peer& peer, int error, bool lost, std::string_view reason, DriverSlot* by = nullptr);
+  void log(LogLevel level, const std::string& text);
+  /// Records an event if CANELE_TRACE asks for it. (The fast path of small messages is not traced: a traced engine does
+  /// not take it.)
+  void trace(Event kind, int peer, const Session* session = nullptr, std::uint64_t tag = 0, std::uint64_t length = 0) {
+    if (event_log != nullptr) [[unlikely]]
+      trace_slowly(kind, peer, session, tag, length);
+  }
+  /// Starts tracing, with room for `capacity` events.
+  void start_tracing(std::size_t capacity);
+
+  /// Gives a request to the task queue. The caller has just set its queued bit.
+  void queue_delivery(Request& request);
+  /// Runs the callbacks of one request. Called by the task queue, outside the lock.
+  void deliver(Request& request);
+
+  // ---- constants after create() ---------------------------------------------------------------------------------
+  Platform& platform;
+  std::unique_ptr<Settings> settings;
+  std::unique_ptr<Bootstrap> bootstrap;
+  const strategies::StrategyFactory& strategy;
+  int rank = 0, size = 1;
+  LogLevel verbosity = LogLevel::warning;
+  ltask::Idle::Budget idle;         ///< how long to spin and yield.
+  std::uint64_t eager_setting = 0;  ///< 0: the driver decides.
+  bool pushes = true;               ///< large receives are offered to their senders (RTR).
+  bool checksums = false;           ///< around every driver, see drivers/decorators/checksum.cpp.
+  long process = 0;                 ///< to detect a fork.
+  std::vector<std::byte> secret;
+  std::uint64_t incarnation = 0;
+
+  // ---- shared, each with its own discipline ---------------------------------------------------------------------
+  ltask::SubmitLock lock;
+  ltask::TaskQueue tasks;                               ///< for the threads that make progress.
+  std::atomic<ltask::Places*> places{nullptr};          ///< tasks of the program for one part of the machine; owned.
+  std::atomic<std::uint64_t> tasks_in_use{0};           ///< tasks of the program that have not ended.
+  std::vector<std::unique_ptr<DriverSlot>> slots;       ///< in order of preference; constant after create().
+  std::vector<DriverSlot*> memory_slots, system_slots;  ///< the slots by kind.
+  std::vector<DriverSlot*> polled_slots;                ///< memory slots in use (under the lock).
+  ltask::Sleeper sleeper;
+  ltask::Idle::Budget idle_beside_worker;  ///< for the worker, and for threads that wait while it polls
+  ltask::Worker worker;
+  ltask::Helper helper;
+  std::mutex cores_mutex;                      // held while the worker is placed.
+  std::unique_ptr<ltask::CoreRegister> cores;  ///< may be nullptr.
+  const bool on_this_machine;                  ///< workers may choose a core.
+  bool no_core_for_worker = false;             ///< the program's threads want all cores: a helper instead.
+  std::atomic<std::uint64_t> woken{0};         ///< number of waiting threads woken so far.
+  std::atomic<std::uint32_t> in_a_row{0};      ///< short waits of one thread in a row.
+  std::atomic<std::uint32_t> rows_before{0};   ///< of the runs before: the longest, recent ones weigh most.
+  std::atomic<const void*> has_row{nullptr};   ///< the thread of that run.
+  Waiters waiters;
+  ThreadPulse thread_pulse;  // these two are adjacent because each step reads both
+  PutOffs put_offs;
+  HangWatch watch;
+  LastEvent watched_epoch;                   ///< when the worker's epoch moved last (under the lock).
+  std::atomic<bool> memory_in_use{false};    ///< another rank is reached through memory.
+  std::atomic<int> system_peers{0};          ///< peers connected through system-call drivers.
+  bool crowded = false;                      ///< more ranks on this host than processing units: spinning does not pay.
+  std::size_t takes_long = ~std::size_t{0};  ///< bytes from which a message over a system-call driver takes long.
+  bool naps_only = false;                    ///< a driver without wake-up is open.
+  bool serves_bootstrap = false;             ///< the bootstrap has no thread of its own.
+  matching::Heater heater;                   ///< warms the matcher's memory.
+
+  // ---- under the lock -------------------------------------------------------------------------------------------
+  std::unique_ptr<Peer*[]> peers;
+  std::vector<std::unique_ptr<Peer>> active_peers;
+  SessionTable sessions;
+  Matcher matcher;
+  PostPipeline posts;              ///< receives on their way to the matcher.
+  Lookahead lookahead;             ///< prefetches what drivers present.
+  bool drivers_armed = false;      ///< a thread sleeps on the drivers, or is about to.
+  HandleTable<Request> sends;      ///< sends that a peer may name: rendezvous, synchronous.
+  HandleTable<Request> transfers;  ///< receives whose bulk data is on its way.
+  MessagePool messages;
+  NodeFifo held;      ///< messages held by receives without a buffer
+  CreditPool credit;  ///< for unexpected messages
+  ControlPool controls;
+  Casts casts;
+  std::vector<std::unique_ptr<Packet>> free_packets;
+  std::vector<std::byte> bulk_staging;  ///< see pump.cpp
+  std::vector<Peer*> dirty;
+  Departures departures;
+  std::vector<Rail*> lulled;             ///< rails delayed until the next progress call.
+  bool lulls_over = false;               ///< that progress call is running.
+  std::uint64_t pending_sends = 0;       ///< not finalized.
+  deposit::Deposit* deposits = nullptr;  ///< buffered sends, a subset of the pending sends that no thread waits for.
+  std::atomic<std::uint32_t> deposit_count = 0;  ///< changed under the lock.
+  Stage stage = Stage::running;
+  std::uint64_t resolving = 0;                ///< queries to the launcher under way
+  std::uint64_t pulls = 0;                    ///< copies under way
+  std::atomic<std::uint32_t> groups_over{0};  ///< number of groups that have ever ended with an error (any thread)
+  NotYet not_yet;
+  rendezvous::Pull* free_pulls = nullptr;
+  std::vector<std::unique_ptr<rendezvous::Pull>> all_pulls;
+  std::vector<rendezvous::Pull*> deferred;  ///< copies that begin with the next progress call.
+  std::unique_ptr<EventLog> event_log;      ///< nullptr: tracing is off.
+  std::uint64_t flip_countdown = 0;         ///< fault injection; 0: off.
+  bool looks_closely = false;               ///< tracing or fault injection is on.
+  canele_hang_fn hang_callback = nullptr;   ///< receives hang reports; nullptr: the log.
+  void* hang_argument = nullptr;
+  EngineCounters counters;
+
+  // Cold members, off the hot cache lines.
+  Samples samples;                             ///< constant after create().
+  Polls empty_polls;                           ///< polls that found nothing.
+  Neighbours neighbours;                       ///< ranks on the same unit; under the lock.
+  std::atomic<bool> told_of_no_memory{false};  ///< reported once for each time that memory runs out.
+  std::function<void(Session&)> new_session;   ///< called when a peer is the first to mention a session (locked).
+
+ private:
+  friend struct EngineBuilder;
+  void unlock_slowly();
+  void call_for_holder();
+  [[gnu::cold]] void trace_slowly(Event kind, int peer, const Session* session, std::uint64_t tag,
+                                  std::uint64_t length);
+  void run_or_leave_tasks();
+  [[gnu::always_inline]] void note_outcome(Request& request, int error) {
+    assert(request.stage != Request::Stage::idle && "a request ends once");
+    request.status_error = error;
+    request.stage = Request::Stage::idle;
+    --request.session->pending;
+    if (error != CANELE_OK) [[unlikely]]
+      count_failure(error);
+  }
+  void publish_to_listeners(Request& request, unsigned events);
+  void count_failure(int error);
+  Peer& first_contact(int to);
+  explicit Engine(EngineParts parts);
+  int step_locked();
+  [[gnu::cold]] bool regain_memory();
+  void warm();
+  void resume_overdue();
+  std::uint64_t until_overdue();
+  std::uint64_t polls_so_far() const;
+  std::uint64_t posts_so_far() const;
+  int step_drivers();
+  bool arm();  ///< arms the wake-up of every driver; returns whether there is nothing to do
+  void disarm();
+  std::atomic<std::uint64_t> seen_polls_{0}, seen_posts_{0},
+      seen_epoch_{0};  ///< of all drivers, and of the worker, as the helper saw them last
+  std::atomic<int> program_unit_{-1};
+  std::uint64_t parked_ns_ = 0;  ///< when its worker went to sleep; 0: it did not, or tracing is off
+  void run_linked(ltask::SubmitLock::Node* node);
+  int run_next_linked(int most);
+};
+
+/// Guards a change to the word of a pending request without the lock. As long as one guard lives, no other thread
+/// writes a word that is 0 by a plain store. Does nothing if there is no engine.
+class WordVisit {
+ public:
+  explicit WordVisit(Engine* engine) : engine_(engine) {
+    if (engine_ == nullptr) return;
+    inside_ = engine_->lock.try_enter_as_owner();
+    if (!inside_ && engine_->lock.begin_visit()) engine_->part_with_owner();
+  }
+  ~WordVisit() {
+    if (inside_) engine_->unlock();
+    if (!inside_ && engine_ != nullptr) engine_->lock.end_visit();
+  }
+  WordVisit(const WordVisit&) = delete;
+  WordVisit& operator=(const WordVisit&) = delete;
+
+ private:
+  Engine* engine_;
+  bool inside_ = false;  ///< the caller owns the bias, so no other thread writes
+};
+
+inline void Request::begin(const Engine& of) {
+  withheld = offering = copying = false;
+  part = Part::none;
+  tick = of.watch.tick();
+}
+
+/// Depth of callbacks on this thread; blocking calls are refused above 0. The TLS model is fast because every
+/// canele_wait reads it.
+extern constinit thread_local int callbacks_on_this_thread __attribute__((tls_model("initial-exec")));
+inline int callback_depth() { return callbacks_on_this_thread; }
+
+/// While it lives, the calling thread runs no tasks when it posts. A receive whose message has arrived is then copied
+/// by the next thread that makes progress.
+class OnlyPosts {
+ public:
+  OnlyPosts() { ++depth; }
+  ~OnlyPosts() { --depth; }
+  OnlyPosts(const OnlyPosts&) = delete;
+  OnlyPosts& operator=(const OnlyPosts&) = delete;
+
+  static bool on_this_thread() { return depth != 0; }
+
+ private:
+  static constinit thread_local int depth __attribute__((tls_model("initial-exec")));
+};
+
+}  // namespace canele::comm

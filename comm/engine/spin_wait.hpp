@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The short wait: the waiting thread polls memory-only drivers, expecting that its event happens soon.
+//
+// Used by api/wait, and by collectives/direct, which already holds the lock. Any thread may call it; it takes the
+// engine's lock, or gives up.
+//
+// This is a header because canele_wait() is all that stands between a message and its user: the compiler makes one
+// function of it.
+#pragma once
+
+#include <type_traits>
+
+#include "comm/engine/engine.hpp"
+
+namespace canele::comm {
+
+[[gnu::always_inline]] inline Engine::Spin Engine::plan_spin() {
+  constexpr int long_spin = 2048;  // polls of up to a hundred nanoseconds
+  const int others = waiters.present();
+  waiters.pressure.follow(platform, others == 0 && !crowded);
+  if (others != 0) [[unlikely]]
+    return plan_spin_beside(others);
+  int turns = system_peers.load(std::memory_order_relaxed) != 0 ? short_spin : long_spin;
+  if (crowded) turns = 1;  // what is not there by now usually comes from the thread that gets this core next
+  return {turns, others};
+}
+
+template <typename Done>
+[[gnu::always_inline]] inline bool Engine::spin_locked(Spin spin, Done happened) {
+  constexpr int few_more = 6;
+  bool done = false;
+  for (int turns = spin.turns; turns > 0; --turns) {
+    int events = 0;
+    for (DriverSlot* slot : polled_slots) events += slot->driver->poll(spin.packets);
+    if constexpr (std::is_invocable_v<Done, int>) {
+      done = happened(events);
+    } else {
+      done = happened();
+    }
+    // Events that are not for this thread are for another waiting thread, which takes over soon.
+    if (spin.others != 0 && events > 0 && turns > few_more) turns = few_more;
+    if (done || departures.due() || tasks.has_work() || !lulled.empty() || !deferred.empty()) break;
+    if (lock.pending()) run_linked(lock.take());
+    if (!dirty.empty()) pump_dirty();
+  }
+  return done;
+}
+
+template <typename Done>
+[[gnu::always_inline]] inline bool Engine::spin_until(Done happened) {
+  const Spin spin = plan_spin();
+  if (spin.turns == 0 || !try_lock()) return false;
+  const bool done = spin_locked(spin, happened);
+  unlock_idle();
+  return done;
+}
+
+}  // namespace canele::comm

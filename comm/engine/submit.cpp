@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The engine's lock, the submissions linked to it, and what follows when it is released.
+//
+// Any thread. The holder runs what other threads have linked before it releases the lock, so that no thread ever waits.
+// A budget limits that work. When it is used up, the holder puts the lock down with the rest, and the next thread goes
+// on.
+//
+// The backlogs are flushed after a whole batch, so that sends linked together can leave in one packet.
+#include <utility>
+
+#include "comm/engine/engine.hpp"
+#include "comm/protocol/credit_receiver.hpp"
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/send.hpp"
+#include "comm/rendezvous/rendezvous.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm {
+
+void Engine::lock_for_callback() {
+  for (unsigned turn = 1; !lock.try_enter(); ++turn) {
+    if (serve_left()) {
+      continue;
+    } else if (turn % 64 != 0) {
+      platform.relax();
+    } else {
+      platform.yield();  // the holder may have lost its core
+    }
+  }
+  if (!posts.empty()) [[unlikely]]
+    posts.settle(*this);
+}
+
+void Engine::favour_one_thread(bool yes) {
+  constexpr std::uint32_t row = 4096;  // revoking a bias costs as much as some hundred ordinary turns
+  const bool tells_them_apart = platform.has_system_threads() && ltask::AsymmetricFences::available();
+  lock_for_callback();
+  lock.bias_after(yes && tells_them_apart ? row : 0);
+  unlock();
+}
+
+void Engine::unlock_slowly() {
+  constexpr int most_served = 32;
+  Departures due;
+  bool left_over = false;
+  for (int served = 0;;) {
+    pump_dirty();
+    if (departures.due()) due.take(departures);
+    if (!lock.has_rest() && lock.try_leave()) break;
+    if (served >= most_served) {
+      left_over = true;
+      lock.put_down();
+      break;
+    }
+    CANELE_MARK(linked_work_at_unlock);
+    served += run_next_linked(most_served - served);
+  }
+  if (const int threads = due.due() ? due.run(platform) : 0; threads != 0) {
+    woken.fetch_add(static_cast<unsigned>(threads), std::memory_order_relaxed);
+    waiters.crowd.woke(threads);
+  }
+  if (left_over) [[unlikely]]
+    call_for_holder();
+}
+
+/// Wakes a thread for a lock that was put down with work in it. The next thread that posts, waits or polls inherits the
+/// lock. If there is no other, it is the thread that sleeps on the drivers, or the helper. Without these
+/// (CANELE_WORKER=none) the work waits for a call.
+void Engine::call_for_holder() {
+  sleeper.wake();
+  rouse_helper();
+}
+
+bool Engine::serve_left() {
+  if (!lock.try_inherit()) return false;
+  unlock_slowly();
+  return true;
+}
+
+int Departures::run(Platform& platform) {
+  for (ltask::Parker* parker : parkers_) parker->signal(platform);
+  for (const auto& [driver, rank] : doorbells_) driver->wake(rank);
+  if (sleeper_ != nullptr) sleeper_->wake();
+  return static_cast<int>(parkers_.size());
+}
+
+void Engine::run_linked(ltask::SubmitLock::Node* node) {
+  while (node != nullptr) {
+    ltask::SubmitLock::Node* next = node->next;  // running it may end its life
+    counters.add(Counter::lock_queued);
+    run(static_cast<Op&>(*node));
+    node = next;
+  }
+}
+
+int Engine::run_next_linked(int most) {
+  int count = 0;
+  for (; count < most; ++count) {
+    ltask::SubmitLock::Node* const node = lock.next_linked();
+    if (node == nullptr) break;
+    counters.add(Counter::lock_queued);
+    run(static_cast<Op&>(*node));  // this may end its life
+  }
+  return count;
+}
+
+void Engine::submit(Op& op) {
+  using Entry = ltask::SubmitLock::Entry;
+  const Entry entry = lock.enter_or_push(op);
+  if (entry == Entry::linked) {  // the holder runs it
+    CANELE_MARK(left_to_the_holder);
+    return;
+  }
+  if (entry == Entry::inherited) {
+    unlock_slowly();
+    return;
+  }
+  counters.add(Counter::lock_taken);
+  run(op);
+  pump_dirty();
+  const bool look = std::exchange(credit.just_withheld, false);
+  unlock();
+  if (look && callback_depth() == 0) [[unlikely]]
+    step();  // credit may have arrived, and a thread that only sends would never process it
+}
+
+void Engine::run_or_leave_tasks() {
+  if (callback_depth() == 0 && !OnlyPosts::on_this_thread()) tasks.run(32);
+  if (tasks.has_work()) sleeper.wake();
+}
+
+void Engine::run(Op& op) {
+  if (!posts.empty()) [[unlikely]]
+    posts.settle(*this);
+  switch (op.kind) {
+    case OpKind::send:
+      send_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
+      break;
+    case OpKind::receive:
+      receive_path::accept(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
+      break;
+    case OpKind::bind:
+      receive_path::bind(*this, static_cast<Request&>(static_cast<PostOp&>(op)));
+      break;
+    case OpKind::cancel:
+      receive_path::cancel(*this, static_cast<Request&>(static_cast<CancelOp&>(op)));
+      break;
+    case OpKind::probe:
+      receive_path::probe(*this, static_cast<ProbeOp&>(op));
+      break;
+    case OpKind::reprioritize:
+      send_path::reprioritize(*this, static_cast<ReprioritizeOp&>(op));
+      break;
+    case OpKind::sent:
+      send_path::handed_over(*this, *static_cast<Rail::SentOp&>(op).rail);
+      break;
+    case OpKind::pulled:
+      rendezvous::pulled(*this, static_cast<rendezvous::Pull&>(op));
+      break;
+    case OpKind::call:
+      static_cast<CallOp&>(op).call(*this, static_cast<CallOp&>(op));
+      break;
+  }
+}
+
+void Engine::mark_dirty(Peer& p) {
+  if (p.dirty) return;
+  p.dirty = true;
+  dirty.push_back(&p);
+}
+
+void Engine::pump_dirty() {
+  if (!credit.looks.empty()) [[unlikely]]
+    flow_in::refill_all(*this);
+  while (!dirty.empty()) {
+    Peer* p = dirty.back();
+    dirty.pop_back();
+    p->dirty = false;
+    send_path::pump(*this, *p);
+  }
+}
+
+}  // namespace canele::comm

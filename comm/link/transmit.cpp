@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Send, steps 4 and 5: a rail that can take a packet asks the strategy for one, and gives it to the driver.
+//
+// There are two kinds of drivers. A memory-only driver is written to at once. For a driver that makes system calls the
+// packet is only staged here. The thread that serves that driver hands the packet over outside the lock, and calls
+// handed_over() afterwards.
+//
+//   pump ─▶ plan ─┬─ memory ─▶ inline | reserve, write, commit ─────────────▶ items left    full ─▶ held
+//                 └─ system ─▶ stage ─▶ (flush) ─▶ handed_over ─▶ packet_done ─▶ items left  full ─▶ staged
+//   held and staged packets go on at ready()
+#include <algorithm>
+#include <cstring>
+
+#include "comm/engine/connect.hpp"
+#include "comm/link/sequencing.hpp"
+#include "comm/protocol/send.hpp"
+#include "comm/state/payload.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm::send_path {
+namespace {
+
+using drivers::Status;
+using strategies::Plan;
+
+constexpr std::size_t inline_room = 64;
+constexpr int most_bulk_pieces = 64;
+
+void all_left(Engine& engine, Peer& peer, Plan& plan) {
+  count_packet(engine, peer, plan);
+  for (int i = 0; i < plan.count; ++i) item_left(engine, *plan.items[i]);
+}
+
+/// Writes a plan to a memory driver. Returns true if all its items have left, false if the driver is full.
+bool write_plan(Engine& engine, Peer& peer, Plan& plan) {
+  drivers::Driver& driver = *peer.rail->slot->driver;
+  const std::uint32_t first_number = peer.next_out;
+  if (plan.size <= std::min(inline_room, driver.capabilities().max_inline)) {
+    std::byte line[inline_room];
+    std::byte* end = line;
+    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, nullptr).end;
+    const auto size = static_cast<std::size_t>(end - line);
+    if (driver.send_inline(peer.rank, line, size, nullptr, 0) != Status::ok) {
+      peer.next_out = first_number;
+      return false;
+    }
+  } else {
+    const std::span<std::byte> room = driver.reserve(peer.rank, plan.size);
+    if (room.empty()) return false;
+    std::byte* end = room.data();
+    for (int i = 0; i < plan.count; ++i) end = write_item(engine, peer, *plan.items[i], end, nullptr).end;
+    const auto size = static_cast<std::size_t>(end - room.data());
+    assert(size <= room.size());
+    driver.commit(peer.rank, size);
+  }
+  all_left(engine, peer, plan);
+  return true;
+}
+
+/// Finds the pieces of the next `most` bytes of a transfer. Tiny pieces are copied into one piece in `staging`: packets
+/// of a few bytes each would cost more than the copy.
+int bulk_pieces(const Request& request, std::size_t most, iovec* pieces, std::vector<std::byte>& staging,
+                std::size_t* size) {
+  constexpr std::size_t tiny = 256, room = 16 * 1024;
+  const int count = data::pieces(request.data, request.moved, most, pieces, most_bulk_pieces, size);
+  if (*size >= most || *size >= tiny * most_bulk_pieces || count == 0) return count;
+  if (staging.size() < room) staging.resize(room);
+  *size = data::gather(request.data, request.moved, std::min(most, room), staging.data());
+  pieces[0] = {staging.data(), *size};
+  return 1;
+}
+
+/// Pushes the next piece of a bulk item to a memory driver. Returns false if the driver is full.
+bool write_bulk(Engine& engine, Rail& rail, Request& request) {
+  Peer& peer = *rail.peer;
+  drivers::Driver& driver = *rail.slot->driver;
+  iovec pieces[most_bulk_pieces];
+  std::size_t size = 0;
+  const std::size_t most = std::min<std::uint64_t>(driver.capabilities().max_bulk, request.expected - request.moved);
+  const int count = bulk_pieces(request, most, pieces, engine.bulk_staging, &size);
+  if (count == 0) {  // the user's description ended early
+    bulk_left(engine, peer, request, request.expected - request.moved);
+    return true;
+  }
+  if (driver.bulk_send(peer.rank, request.bulk_key, request.moved, pieces, count, size, nullptr) != Status::ok)
+    return false;
+  peer.counters.add(Counter::packets_sent);
+  engine.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, size);
+  bulk_left(engine, peer, request, size);
+  return true;
+}
+
+void pump_memory(Engine& engine, Peer& peer) {
+  Rail& rail = *peer.rail;
+  if (rail.state == Rail::State::held) {
+    if (!write_plan(engine, peer, rail.packet->plan)) {
+      rail.full = true;
+      return;
+    }
+    CANELE_MARK(held_plan_left);
+    free_packet(engine, std::move(rail.packet));
+    rail.state = Rail::State::idle;
+  }
+  const strategies::RailView view{rail.slot->driver->capabilities().max_packet, true};
+  while (!rail.full && !peer.backlog->empty()) {
+    Plan plan;
+    peer.backlog->plan(view, plan);
+    assert(plan.count > 0 && plan.size <= view.room);
+    if (plan.items[0]->kind == strategies::Kind::bulk) {
+      rail.full = !write_bulk(engine, rail, request_of(*plan.items[0]));
+      continue;
+    }
+    for (int i = 0; i < plan.count; ++i) plan.items[i]->queued = false;
+    peer.queued_bytes -= plan.size;
+    if (!write_plan(engine, peer, plan)) {
+      CANELE_MARK(plan_held);
+      rail.packet = new_packet(engine);
+      rail.packet->plan = plan;
+      rail.state = Rail::State::held;
+      rail.full = true;
+    }
+  }
+  doorbell(engine, rail);
+}
+
+/// Adds a piece to the packet. Joins it to the last piece if the two touch.
+void add_piece(Packet& packet, const void* base, std::size_t size) {
+  if (size == 0) return;
+  packet.size += size;
+  if (packet.piece_count > 0) {
+    iovec& last = packet.pieces[packet.piece_count - 1];
+    if (static_cast<std::byte*>(last.iov_base) + last.iov_len == base) {
+      last.iov_len += size;
+      return;
+    }
+  }
+  assert(packet.piece_count < Packet::max_pieces);
+  packet.pieces[packet.piece_count++] = {const_cast<void*>(base), size};
+}
+
+/// Describes the planned items by the staging memory and the pieces of the packet. Items whose bytes were copied have
+/// left; the others stay in the plan.
+void stage_items(Engine& engine, Peer& peer, Packet& packet) {
+  Plan& plan = packet.plan;
+  count_packet(engine, peer, plan);
+  if (packet.staging.size() < plan.size) packet.staging.resize(peer.rail->slot->driver->capabilities().max_packet);
+  std::byte* out = packet.staging.data();
+  int staying = 0;
+  for (int i = 0; i < plan.count; ++i) {
+    strategies::Item& item = *plan.items[i];
+    const Written written = write_item(engine, peer, item, out, &packet);
+    add_piece(packet, out, static_cast<std::size_t>(written.end - out));
+    out = written.end;
+    if (written.references) {
+      const canele_data_t& d = request_of(item).data;
+      add_piece(packet, d.base, d.length);
+      plan.items[staying++] = &item;
+    } else {
+      item_left(engine, item);
+    }
+  }
+  plan.count = staying;
+}
+
+/// Describes the next slice of a bulk item by the pieces of the packet.
+void stage_bulk(Packet& packet, const drivers::Capabilities& capabilities, Request& request) {
+  const std::size_t slice = CANELE_BUGGIFY(short_slice) ? 1000 : 512 * 1024;  // small messages get a turn in between
+  packet.bulk = true;
+  packet.bulk_key = request.bulk_key;
+  packet.bulk_offset = request.moved;
+  const std::size_t most = std::min<std::uint64_t>({slice, capabilities.max_bulk, request.expected - request.moved});
+  packet.piece_count = bulk_pieces(request, most, packet.pieces, packet.staging, &packet.size);
+}
+
+void release_staged(Engine& engine, Rail& rail) {
+  Packet& packet = *rail.packet;
+  Peer& peer = *rail.peer;
+  if (packet.bulk) {
+    const Request& request = request_of(*packet.plan.items[0]);
+    engine.trace(Event::bulk_sent, peer.rank, request.session, request.status_tag, packet.size);
+    bulk_left(engine, peer, request_of(*packet.plan.items[0]), packet.size);
+  } else {
+    for (int i = 0; i < packet.plan.count; ++i) item_left(engine, *packet.plan.items[i]);
+  }
+  free_packet(engine, std::move(rail.packet));
+  rail.kept.reset();
+  rail.state = Rail::State::idle;
+}
+
+/// Decides on an aggregation delay. Returns true, and lists the rail as lulled, if it pays to wait for more items until
+/// the next progress call. It pays if a packet has left lately and the next one is not full.
+bool lull(Engine& engine, Peer& peer) {
+  Rail& rail = *peer.rail;
+  const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
+  if (capabilities.gap_ns == 0 || engine.lulls_over || peer.queued_bytes >= capabilities.max_packet) return false;
+  if (engine.sleeper.occupied()) return false;  // no thread would end the lull
+  const bool long_ago = engine.platform.now_ns() - rail.last_packet_ns > capabilities.gap_ns;
+  if (long_ago && !CANELE_BUGGIFY(lull)) return false;
+  if (!rail.lulled) {
+    CANELE_MARK(rail_lulled);
+    rail.lulled = true;
+    engine.lulled.push_back(&rail);
+  }
+  return true;
+}
+
+void pump_system(Engine& engine, Peer& peer) {
+  Rail& rail = *peer.rail;
+  if (rail.state != Rail::State::idle || peer.backlog->empty() || lull(engine, peer)) return;
+  const drivers::Capabilities& capabilities = rail.slot->driver->capabilities();
+  rail.packet = new_packet(engine);
+  Packet& packet = *rail.packet;
+  peer.backlog->plan({capabilities.max_packet, true}, packet.plan);
+  assert(packet.plan.count > 0 && "a backlog that is not empty has a plan");
+  if (packet.plan.items[0]->kind == strategies::Kind::bulk) {
+    stage_bulk(packet, capabilities, request_of(*packet.plan.items[0]));
+  } else {
+    for (int i = 0; i < packet.plan.count; ++i) packet.plan.items[i]->queued = false;
+    peer.queued_bytes -= packet.plan.size;
+    stage_items(engine, peer, packet);
+  }
+  rail.state = Rail::State::staged;
+  rail.slot->push_flush(rail);
+}
+
+}  // namespace
+
+void count_packet(Engine& engine, Peer& peer, const Plan& plan) {
+  int envelopes = 0;
+  for (int i = 0; i < plan.count; ++i) envelopes += plan.items[i]->kind == strategies::Kind::envelope;
+  peer.counters.add(Counter::packets_sent);
+  engine.trace(Event::packet_sent, peer.rank, nullptr, 0, plan.size);
+  if (envelopes > 1) engine.counters.add(Counter::aggregated_chunks, static_cast<std::uint64_t>(envelopes - 1));
+}
+
+std::unique_ptr<Packet> new_packet(Engine& engine) {
+  if (engine.free_packets.empty()) return std::make_unique<Packet>();
+  std::unique_ptr<Packet> packet = std::move(engine.free_packets.back());
+  engine.free_packets.pop_back();
+  packet->piece_count = 0;
+  packet->size = 0;
+  packet->bulk = false;
+  packet->plan.count = 0;
+  packet->plan.size = 0;
+  packet->late.clear();
+  return packet;
+}
+
+void free_packet(Engine& engine, std::unique_ptr<Packet> packet) {
+  constexpr std::size_t kept = 16;
+  if (engine.free_packets.size() < kept && !CANELE_BUGGIFY(packet_not_kept))
+    engine.free_packets.push_back(std::move(packet));
+}
+
+bool send_bulk(Engine& engine, Rail& rail, Request& request) {
+  if (rail.slot->memory_only()) {
+    rail.full = !write_bulk(engine, rail, request);
+    return !rail.full;
+  }
+  rail.packet = new_packet(engine);
+  rail.packet->plan.put(request.item);
+  stage_bulk(*rail.packet, rail.slot->driver->capabilities(), request);
+  rail.state = Rail::State::staged;
+  rail.slot->push_flush(rail);
+  return true;
+}
+
+void pump(Engine& engine, Peer& peer) {
+  if (peer.state != Peer::State::up) return;
+  if (peer.bundle != nullptr && peer.bundle->numbers) {
+    bundle::pump(engine, peer);
+    return;
+  }
+  if (peer.rail->full) return;
+  if (peer.rail->slot->memory_only()) {
+    pump_memory(engine, peer);
+  } else {
+    pump_system(engine, peer);
+  }
+}
+
+void handed_over(Engine& engine, Rail& rail) {
+  rail.in_flush = false;
+  Peer& peer = *rail.peer;
+  if (peer.gone()) {
+    const bool taken = rail.state == Rail::State::staged && rail.result == drivers::Status::pending;
+    if (taken) {
+      CANELE_MARK(packet_of_the_gone_pending);
+      rail.state = Rail::State::sending;  // until the driver gives the packet back
+    } else {
+      CANELE_MARK(packet_of_the_gone_dropped);
+      peers::drop_packet(engine, rail);
+    }
+    return;
+  }
+  if (rail.state == Rail::State::connect) {
+    rail.state = Rail::State::idle;
+    if (rail.result == drivers::Status::failed && !rail.up) peers::rail_failed(engine, rail);
+    engine.mark_dirty(peer);
+    return;
+  }
+  if (rail.dead) {
+    CANELE_MARK(packet_taken_back_late);
+    bundle::take_back(engine, rail);
+    return;
+  }
+  assert(rail.state == Rail::State::staged);
+  rail.last_packet_ns = engine.platform.now_ns();
+  for (const LateExposure& late : rail.packet->late) late.request->exposure = late.handle;
+  rail.packet->late.clear();
+  switch (rail.result) {
+    case drivers::Status::ok:
+      packet_done(engine, rail, drivers::Status::ok);
+      break;
+    case drivers::Status::pending:
+      CANELE_MARK(packet_pending);
+      rail.state = Rail::State::sending;
+      break;
+    case drivers::Status::full:
+      CANELE_MARK(packet_found_full);
+      rail.full = true;
+      break;  // stays staged until ready()
+    case drivers::Status::failed:
+      break;  // DriverEvents::failed() follows
+  }
+}
+
+void packet_done(Engine& engine, Rail& rail, drivers::Status status) {
+  if (rail.packet == nullptr || rail.dead) return;
+  if (rail.peer->gone()) {
+    CANELE_MARK(packet_of_the_gone_done);
+    return peers::drop_packet(engine, rail);
+  }
+  assert(status == drivers::Status::ok);
+  static_cast<void>(status);
+  release_staged(engine, rail);
+  engine.mark_dirty(*rail.peer);
+}
+
+}  // namespace canele::comm::send_path

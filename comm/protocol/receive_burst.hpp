@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fast path of small messages that lie in a row: the steps of eager_in.hpp, with the work that the messages share done
+// once.
+//
+// Any thread may use it under the engine's lock; DriverSlot does.
+//
+// Half of what a small message costs its receiver is the same for the next one: to come here, the peer, the session,
+// the counters. Any packet that is not as usual is handled as a single packet.
+#pragma once
+
+#include "comm/protocol/receive_eager.hpp"
+
+namespace canele::comm::receive_path {
+
+class ShortRun {
+ public:
+  /// Takes packets that are all `length` bytes long.
+  ShortRun(Engine& engine, Peer& peer, std::size_t length) : engine_(engine), peer_(peer), length_(length) {}
+  ShortRun(const ShortRun&) = delete;
+  ShortRun& operator=(const ShortRun&) = delete;
+
+  /// Takes the next packet. Returns nullptr, or what is wrong with it.
+  [[gnu::always_inline]] const char* take(Payload bytes) {
+    wire::Head head;
+    if (!wire::peek(bytes, head)) [[unlikely]] {
+      counts_.kept();
+      return "a packet is shorter than the head of a chunk";
+    }
+    if (!wire::is_one_eager(head, length_)) [[unlikely]] {
+      number_ = no_session;
+      counts_.kept();
+      return other_packet(engine_, peer_, head, bytes);
+    }
+    if (head.session != number_) [[unlikely]] {
+      if (const char* wrong = find_session(peer_, head, session_); wrong != nullptr) {
+        counts_.kept();
+        return wrong;
+      }
+      number_ = head.session;
+    }
+    const Payload payload = bytes.subspan(sizeof head);
+    if (const char* wrong = check_number(engine_, peer_, head, wire::charge_of_eager(payload.size())); wrong != nullptr)
+        [[unlikely]] {
+      counts_.kept();
+      return wrong;
+    }
+    return match_eager(engine_, peer_, *session_, head, payload, 0, counts_);
+  }
+
+  /// Counts the packets. Called once, after the last of them.
+  void count(std::uint64_t packets) {
+    const std::uint64_t delivered = packets - counts_.others;
+    peer_.counters.add(Counter::packets_received, packets);
+    peer_.counters.add(Counter::messages_received, delivered);
+    peer_.counters.add(Counter::bytes_received, delivered * (length_ - sizeof(wire::Head)) - counts_.missing);
+    engine_.counters.add(Counter::posted_matches, delivered);
+  }
+
+ private:
+  /// Counts exceptions only. The usual case is that one packet is one message that has met its receive, and fits.
+  struct Counts {
+    std::uint64_t others = 0, missing = 0;
+    void kept() { ++others; }
+    void met_posted() {}
+    void delivered(std::uint64_t bytes, std::uint64_t sent) {
+      if (bytes != sent) [[unlikely]]
+        missing += sent - bytes;
+    }
+  };
+  static constexpr std::uint32_t no_session = ~std::uint32_t{0};
+
+  Engine& engine_;
+  Peer& peer_;
+  const std::size_t length_;
+  Session* session_ = nullptr;
+  std::uint32_t number_ = no_session;  ///< by which the last message named session_
+  Counts counts_;
+};
+
+}  // namespace canele::comm::receive_path

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The pipeline of posted receives.
+#include "comm/protocol/receive_prefetch.hpp"
+
+#include "comm/engine/engine.hpp"
+#include "comm/matching/prefetch.hpp"
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/receive_eager.hpp"
+#include "comm/rendezvous/receiver_initiated.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm {
+
+bool PostPipeline::takes(const Engine& engine, const Request& request, std::size_t length) noexcept {
+  const bool looked_after = !engine.drivers_armed && !engine.worker.active();
+  return looked_after && request.word.load(std::memory_order_relaxed) == 0 && !request.late && length < advert::least;
+}
+
+[[gnu::always_inline]] inline void PostPipeline::foresee(const Matcher& matcher) {
+  const Posting& youngest = at(0);
+  where_[(next_ - 1) % where_.size()] =
+      matcher.foresee_post(youngest.session->match, youngest.tag, youngest.mask, youngest.source);
+  prefetch_to_write(youngest.data.base);
+  const auto* const request = reinterpret_cast<const std::byte*>(youngest.request);
+  prefetch_to_write(request + 4 * sizeof(canele_request_t));  // the requests to be posted next often lie in one array
+  if (matcher.post_steps() == Matcher::PostSteps::to_message) return matcher.foresee_message(where(depth / 2));
+  if (classify(youngest.source, youngest.mask) != MatchClass::exact) {  // the slow path, which writes the whole request
+    prefetch_to_write(request + 64);
+    prefetch_to_write(request + 128);
+  }
+  if (matcher.post_steps() == Matcher::PostSteps::to_elsewhere) {
+    constexpr unsigned apart = depth / 3;
+    matcher.foresee_message(where(apart));
+    matcher.foresee_elsewhere(where(2 * apart));
+  } else {
+    constexpr unsigned apart = depth / 4;
+    matcher.foresee_message(where(apart));
+    matcher.foresee_elsewhere(where(2 * apart));
+    matcher.foresee_places(where(3 * apart));
+  }
+}
+
+inline void PostPipeline::look_up_oldest(Engine& engine) {
+  receive_path::accept_in_line(engine, at(--count_));  // no copy, which would read the fields before they are written
+}
+
+void PostPipeline::advance(Engine& engine) {
+  CANELE_MARK(post_waits_in_pipeline);
+  foresee(engine.matcher);
+  if (count_ > depth) look_up_oldest(engine);
+}
+
+void PostPipeline::settle(Engine& engine) {
+  while (count_ != 0) look_up_oldest(engine);
+}
+
+}  // namespace canele::comm

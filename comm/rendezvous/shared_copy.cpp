@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Shared copies.
+//
+// An end that could not copy a chunk goes on claiming, and gives the rest back as failed. For the other end may be
+// unable to copy at all. When all chunks are claimed and given back, the message is streamed from its beginning.
+#include "comm/rendezvous/shared_copy.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/protocol/receive.hpp"
+#include "comm/protocol/send.hpp"
+#include "comm/rendezvous/receiver_initiated.hpp"
+#include "comm/state/payload.hpp"
+#include "comm/wire/wire.hpp"
+#include "ltask/mark.hpp"
+
+namespace canele::comm::shared_copy {
+namespace {
+
+using drivers::Access;
+using drivers::Status;
+using rendezvous::Pull;
+
+/// Returns the size of a chunk, in bytes. It is part of the wire format: both ends count by it.
+std::uint64_t chunk_of(std::uint64_t length) {
+  std::uint64_t chunk = least_chunk;
+  while (length > chunk * Claims::most_chunks) chunk *= 2;
+  return chunk;
+}
+
+std::uint32_t chunks_of(std::uint64_t length) {
+  const std::uint64_t chunk = chunk_of(length);
+  return static_cast<std::uint32_t>((length + chunk - 1) / chunk);
+}
+
+std::uint64_t wanted(const Request& receive) {
+  return std::min<std::uint64_t>(receive.status_length, receive.data.length);
+}
+
+/// Copies bytes [at, at + size) of the message, by as many calls as its pieces need. Returns whether all could be
+/// copied.
+bool copy(Pull& pull, std::uint64_t at, std::uint64_t size) {
+  while (size > 0) {
+    iovec pieces[64];
+    std::size_t covered = 0;
+    const std::uint64_t most = std::min<std::uint64_t>(size, pull.driver->capabilities().max_copy);
+    const int count = data::pieces(pull.request->data, at, most, pieces, 64, &covered);
+    if (count == 0) return false;
+    const Status status = pull.driver->remote_copy(
+        pull.peer->rank, pull.access, {pull.exposure.bytes, pull.exposure.size}, at, pieces, count, covered, nullptr);
+    if (status != Status::ok) return false;
+    at += covered;
+    size -= covered;
+  }
+  return true;
+}
+
+/// Copies some chunks, outside the lock, on any thread that makes progress. Submits itself again until none is left.
+void copy_chunk(ltask::Task& task) {
+  auto& pull = static_cast<Pull&>(task);
+  Engine& engine = *pull.engine;
+  const std::uint32_t chunks = chunks_of(pull.want);
+  const Claims::Range mine =
+      pull.claims.claim(pull.access == Access::get ? Claims::From::front : Claims::From::back, chunks);
+  if (mine.count != 0) {
+    const std::uint64_t chunk = chunk_of(pull.want);
+    const std::uint64_t at = mine.first * chunk;
+    const std::uint64_t size = std::min(mine.count * chunk, pull.want - at);
+    if (pull.status == Status::ok && !copy(pull, at, size)) pull.status = Status::failed;
+    if (pull.status == Status::ok) pull.offset += size;
+    engine.watch.moved();
+    pull.last = pull.claims.copied(pull.status == Status::ok, mine.count, chunks);
+    if (!pull.last) {
+      pull.prepare(copy_chunk);
+      engine.tasks.submit(pull);
+      return;
+    }
+  }
+  engine.submit(static_cast<rendezvous::PulledOp&>(pull));  // the pull may be gone now
+}
+
+Pull& make(Engine& engine, Request& request, Peer& peer, Claims claims, Access access,
+           std::span<const std::byte> exposure) {
+  Pull& pull = rendezvous::new_pull(engine, request, peer, exposure);
+  pull.claims = claims;
+  pull.access = access;
+  pull.own = request.handle;
+  pull.last = false;
+  request.copying = true;
+  pull.prepare(copy_chunk);
+  return pull;
+}
+
+/// Ends a receive whose last chunk is done, by this end or the other. `tell`: the sender does not know yet.
+void received(Engine& engine, Request& request, Peer& peer, bool tell) {
+  const bool well = !advert::claims_of(peer, request).any_failed();
+  const std::uint64_t want = wanted(request);
+  advert::forget(engine, request);
+  request.copying = false;  // its task may have some steps to go, without the request
+  if (!well) {
+    CANELE_MARK(shared_copy_failed_and_streams);
+    rendezvous::stream(engine, request, peer, request.bulk_key, want);
+    return;
+  }
+  CANELE_MARK(shared_copy_received);
+  engine.trace(Event::bulk_received, peer.rank, request.session, request.status_tag, want);
+  if (tell) rendezvous::fin(engine, peer, request.bulk_key, CANELE_OK);
+  receive_path::delivered(engine, request, peer, want);
+}
+
+/// Handles the end of this end's task of a receive.
+void receive_over(Engine& engine, Request& request, Peer& peer, bool last) {
+  request.copying = false;
+  if (peer.gone()) {
+    CANELE_RARE_MARK(shared_copy_with_the_gone);
+    advert::forget(engine, request);
+    engine.finish(request, peer.error);
+  } else if (last) {
+    received(engine, request, peer, true);
+  }
+}
+
+/// Handles the end of this end's task of a send. If a chunk has failed, the receiver asks for all of the message.
+void send_over(Engine& engine, Request& request, Peer& peer, const Pull& pull) {
+  request.copying = false;
+  if (!peer.gone() && !pull.last) return;
+  if (!peer.gone()) {
+    CANELE_MARK(sender_copied_the_last_chunk);
+    send_path::control(engine, peer, wire::Type::placed, pull.handle, 0, 0, nullptr, 0);
+    if (pull.claims.any_failed()) return;
+  }
+  engine.sends.remove(request.handle);
+  engine.finish(request, peer.gone() ? peer.error : CANELE_OK);
+}
+
+}  // namespace
+
+void receive(Engine& engine, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure) {
+  if (exposure.empty()) return;  // only the sender can copy
+  Pull& pull = make(engine, request, peer, claims, Access::get, exposure);
+  pull.handle = request.bulk_key;
+  pull.want = wanted(request);
+  engine.tasks.submit(pull);
+}
+
+void send(Engine& engine, Request& request, Peer& peer, Claims claims, const Adverts::Theirs& offered) {
+  Pull& pull = make(engine, request, peer, claims, Access::put, {offered.exposure.data(), offered.exposure_size});
+  pull.handle = offered.key;
+  pull.want = std::min<std::uint64_t>(request.data.length, offered.length);
+  engine.deferred.push_back(&pull);
+  engine.departures.rouse(engine.sleeper);
+}
+
+void start_deferred(Engine& engine) {
+  for (Pull* pull : engine.deferred) engine.tasks.submit(*pull);
+  engine.deferred.clear();
+}
+
+void over(Engine& engine, Pull& pull) {
+  const bool receives = pull.access == Access::get;
+  Peer& peer = *pull.peer;
+  if (receives) engine.counters.add(Counter::copies_pulled, pull.offset);
+  if (!receives) engine.counters.add(Counter::copies_pushed, pull.offset);
+  Request* request = (receives ? engine.transfers : engine.sends).find(pull.own);
+  if (request != nullptr && request->copying) {
+    receives ? receive_over(engine, *request, peer, pull.last) : send_over(engine, *request, peer, pull);
+  }
+  rendezvous::free_pull(engine, pull);
+}
+
+const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key) {
+  Request* request = engine.transfers.find(key);
+  if (request == nullptr || request->receive.peer != &peer || request->stage != Request::Stage::moving) {
+    return "an end of copying names no receive that was offered";
+  }
+  const Claims claims = advert::claims_of(peer, *request);
+  if (!claims || !claims.all_copied(chunks_of(wanted(*request)))) {
+    return "an end of copying comes before the last chunk";
+  }
+  received(engine, *request, peer, false);
+  return nullptr;
+}
+
+}  // namespace canele::comm::shared_copy

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Shared copies: both ends of a large message copy chunks of it, whichever has time. The end that ends the last chunk
+// tells the other.
+//
+// Any thread may call these functions, under the engine's lock. Only the copying task runs outside it.
+//
+// A request may be over before the task of its own end is. So the task names the request by handle. It touches the
+// memory of the request only while it holds a claim: the transfer is not over until that claim is given back.
+#pragma once
+
+#include <span>
+
+#include "comm/rendezvous/rendezvous.hpp"
+
+namespace canele::comm::shared_copy {
+
+/// The size of a chunk, in bytes, unless the message needs larger ones. One end alone copies a message that is not
+/// longer.
+inline constexpr std::uint64_t least_chunk = 128 * 1024;
+
+/// Receiver: starts to copy, when the message of an offered receive is announced.
+void receive(Engine& engine, Request& request, Peer& peer, Claims claims, std::span<const std::byte> exposure);
+/// Sender: prepares to copy, when the message for a receive that this end has taken is being announced. The copy begins
+/// when a thread makes progress: posting a send does not wait for it.
+void send(Engine& engine, Request& request, Peer& peer, Claims claims, const Adverts::Theirs& offered);
+
+/// Submits the copies of announced sends as tasks for the threads that make progress now.
+void start_deferred(Engine& engine);
+
+/// Handles that the task of this end has nothing left to copy.
+void over(Engine& engine, rendezvous::Pull& copy);
+
+/// Handles that the sender has ended the last chunk.
+const char* on_placed(Engine& engine, Peer& peer, std::uint64_t key);
+
+}  // namespace canele::comm::shared_copy

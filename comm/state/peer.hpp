@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Peer: another rank, once this rank has communicated with it. Rail: one driver to that peer. Packet: data on its way
+// out.
+//
+// Called under the engine's lock, with one exception. A Packet that was handed to a system-call driver (states `staged`
+// and `sending`) belongs to the thread that serves that driver.
+//
+// A peer that this rank never communicates with costs one pointer.
+//
+//   Engine.peers[rank] ──▶ Peer ──▶ Strategy (its backlog)
+//                            ├──▶ rails[] ──▶ Rail ──▶ DriverSlot ──▶ Driver      rail: the one preferred now
+//                            │                 └──▶ Packet (at most one on its way)
+//                            ├──▶ Bundle (only with several rails: what is not acknowledged yet)
+//                            └──▶ names of sessions, both ways
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/observe/counters.hpp"
+#include "comm/observe/hang_watch.hpp"
+#include "comm/state/credit.hpp"
+#include "comm/state/rail_group.hpp"
+#include "comm/state/request.hpp"
+#include "comm/state/rtr_table.hpp"
+#include "comm/state/session_names.hpp"
+#include "drivers/driver.hpp"
+#include "strategies/strategy.hpp"
+
+namespace canele::comm {
+
+class Engine;
+class Session;
+struct DriverSlot;
+struct Peer;
+
+/// An RTS in a packet whose memory the driver registers only when it gets the packet, because registering may take a
+/// system call.
+struct LateExposure {
+  static constexpr int most_pieces = 8;
+  Request* request;
+  std::size_t rts_at, exposure_at;  ///< in Packet::staging
+  iovec pieces[most_pieces];
+  int count;
+  std::uint64_t handle = 0;
+  bool done = false;
+};
+
+/// One packet, from its plan until its memory is free again.
+struct Packet {
+  static constexpr int max_pieces = 2 * strategies::Plan::max_items + 1;
+
+  strategies::Plan plan;           ///< its items; those of finished messages are removed as they complete
+  std::vector<std::byte> staging;  ///< headers and copied payloads (system-call drivers)
+  iovec pieces[max_pieces];
+  int piece_count = 0;
+  std::size_t size = 0;
+  bool bulk = false;
+  std::uint64_t bulk_key = 0, bulk_offset = 0;
+  std::vector<LateExposure> late;
+};
+
+/// What a driver's token points to.
+struct InFlight {
+  bool pull = false;  ///< a rendezvous::Pull, else a Rail
+};
+
+struct alignas(64) Rail : InFlight {
+  static constexpr std::size_t longest_inline = 232;  ///< in bytes, whatever the driver supports
+  static constexpr std::size_t longest_at_once = 16 * 1024;
+  enum class State : std::uint8_t {
+    idle,     ///< can take a packet.
+    connect,  ///< system-call driver: waits until its server connects.
+    held,     ///< memory driver: has a plan for which the driver was full.
+    staged,   ///< system-call driver: has a packet that waits for its server.
+    sending   ///< the driver has the packet; its memory is in use.
+  };
+  Peer* peer = nullptr;
+  DriverSlot* slot = nullptr;
+  State state = State::idle;
+  bool up = false;                   ///< connected.
+  bool dead = false;                 ///< has failed: carries nothing more, in either direction.
+  bool local = false;                ///< data on this rail does not leave the host; known once connected.
+  std::size_t inline_below = 0;      ///< shorter messages, in bytes, go in one inline send.
+  std::size_t at_once_below = 0;     ///< other messages shorter than this go in a packet of their own; 0: no fast path.
+  bool full = false;                 ///< the driver reported full; ready() will follow.
+  bool said_closing = false;         ///< carries nothing more that this rank sends.
+  bool lulled = false;               ///< delayed: in the engine's list of rails that wait for the next progress call.
+  std::uint64_t last_packet_ns = 0;  ///< when the last one was sent, for drivers with a gap.
+  std::unique_ptr<Packet> packet;    ///< of a system-call driver, or a held plan.
+  std::shared_ptr<KeptPacket> kept;  ///< several rails: what `packet` points into.
+  bool in_flush = false;             ///< on its way to the driver's server, or not back yet.
+  drivers::Address address;          ///< where to connect.
+  drivers::SharedLines lines;        ///< see rendezvous/receiver_initiated.hpp.
+  Rail* next_flush = nullptr;
+  bool told_of_death = false;  ///< the launcher has reported the peer's death, and the driver has been told
+  Rail* next_death = nullptr;
+  drivers::Status result = drivers::Status::ok;  ///< of the last hand-over
+  struct SentOp : Op {
+    Rail* rail = nullptr;
+  } sent_op;
+};
+
+/// State of one peer. With many active peers this state falls out of the nearest cache. So what a short message needs,
+/// on any path, is in the first two cache lines.
+struct alignas(64) Peer {
+  enum class State : std::uint8_t { resolving, connecting, up, left, failed };  // gone() is true in the last two
+
+  int rank = 0;
+  State state = State::resolving;
+  bool dirty = false;                         ///< in the engine's list of peers with a backlog.
+  bool closing = false;                       ///< the peer leaves, so the end of one of its rails is no loss.
+  Rail* rail = nullptr;                       ///< the preferred one of the live rails.
+  std::uint32_t next_out = 1, next_in = 1;    ///< envelope numbers.
+  std::uint64_t credit = wire::first_credit;  ///< credit that may still be spent; 0 while sends are withheld.
+  SessionNames names;
+  int error = CANELE_OK;  ///< why the peer failed
+
+  PeerCounters counters;
+  Allowance allowance;  ///< what the peer may send
+
+  RecentEnvelopes recent;
+  std::string reason;
+  std::uint64_t incarnation = 0;             ///< of its process, once a driver has reported it
+  std::vector<std::unique_ptr<Rail>> rails;  ///< in order of preference; at least one
+  std::unique_ptr<Bundle> bundle;            ///< see link/sequencing.hpp
+  std::unique_ptr<strategies::Strategy> backlog;
+  std::uint64_t next_age = 0;
+  std::uint64_t queued_bytes = 0;                   ///< in the backlog, as packed
+  std::size_t chunks_done = 0;                      ///< bytes done of a packet that comes again after memory ran out.
+  std::uint64_t credit_heard = wire::first_credit;  ///< total that the peer has granted.
+  std::unique_ptr<Withheld> withheld;               ///< made at the first withheld send.
+  std::unique_ptr<Asking> asking;                   ///< made when the peer first withholds a send.
+  std::unique_ptr<Adverts> adverts;                 ///< made at the first advert.
+  Blob address;                                     ///< what the peer published.
+  std::size_t next_group = 0;                       ///< next driver group to try.
+  LastEvent last_event;
+
+  Rail* rail_of(const DriverSlot& slot) const {
+    for (const auto& one : rails) {
+      if (one->slot == &slot) return one.get();
+    }
+    return nullptr;
+  }
+  /// Returns whether a rail may still come up.
+  bool connects() const {
+    return std::any_of(rails.begin(), rails.end(),
+                       [](const auto& one) { return one->slot != nullptr && !one->up && !one->dead; });
+  }
+  bool gone() const { return state >= State::left; }
+  /// Returns whether nothing is queued for the peer and no packet is on its way to a driver.
+  bool quiet() const {
+    return backlog->empty() &&
+           std::all_of(rails.begin(), rails.end(), [](const auto& one) { return one->packet == nullptr; });
+  }
+};
+
+static_assert(offsetof(Peer, counters) == 64 && offsetof(Peer, allowance) + offsetof(Allowance, stored) == 128,
+              "what a short message needs is in two lines");
+
+}  // namespace canele::comm

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The wire format: what a packet between two engines holds. docs/wire-format.md describes the same, to the byte.
+//
+// A packet is one or more chunks, back to back, without padding. All integers are little-endian. A chunk head has 16
+// bytes. So a message of up to 40 bytes shares one cache line with its head and the driver's word.
+//
+// Any thread may call these functions; they have no state. protocol/ writes and reads packets by them.
+//
+//    chunk:   tag u64 | seq u32 | session u16 | type u8 | size u8 | [size u32, if the u8 is 255] | size bytes: payload
+//
+//    type          tag              seq        payload
+//    eager         the user's tag   envelope   the message
+//    eager_sync    the user's tag   envelope   u64 handle of the send, then the message
+//    rts           the user's tag   envelope   Rts, header bytes, exposure bytes
+//    cts           handle of send   0          Cts
+//    fin           handle of send   0          u32 outcome: 0 delivered, 4 the receiver has let go of the message, 7 no
+//                                              memory there, else the message could not be read
+//    ack           handle of send   outcome    (none): 0: a synchronous eager message was matched; else as of fin
+//    session       0                epoch      the label; announces `session` before its first use, and takes the place
+//                                              of what it meant before
+//    bye           0                0          (none): the peer leaves in good order
+//    numbered      packet number    upto       (none): first in its packet, see docs; `upto` acknowledges, low 32 bits
+//    seen          upto             0          (none): acknowledges numbered packets up to that number
+//    rtr           tag of receive   0          Rtr, exposure bytes: an exact receive in `session`, for the peer to fill
+//    share         handle of send   0          Rtr, exposure bytes: it has met a receive, and both ends may copy it
+//    placed        key of receive   0          (none): the sender has ended the last chunk of it
+//    again         key of transfer  0          (none): the sender lost the rail of these bulk bytes, and asks for a cts
+//    credit        total            0          (none): what the receiver has granted so far, see state/credit.hpp
+//    withheld      1 or 0           episode    (none): the sender keeps messages back for want of credit; no longer
+//    resume        stamp            episode    Resume: offer what is withheld and fits; or (none): all, from the oldest
+//    offer         the user's tag   batch      Offer, Rts, header bytes, exposure bytes: no envelope; forgotten, unless
+//                                              a receive that was posted before `stamp` takes it, or a probe wants it
+//    answer        mask             batch      (none): which offers of the batch were taken, a bit each
+//    cast          the user's tag   envelope   Route, ranks that are served (u32 each), then as rts
+//    want          multicast        0          Want: the sender of this asks its server for data of a multicast
+//    served        multicast        0          i32 root: the sender of this has all of it, or asks another rank
+//    elsewhere     multicast        0          i32 root: it is to be asked, not the server
+//    closing       0                0          (none): its sender leaves; this rail of several ends here, and is not
+//                                              lost
+//    resumed       questions        episode    (none): how many a resume has asked and have had all that fits
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace canele::comm::wire {
+
+static_assert(std::endian::native == std::endian::little,
+              "the wire format is little-endian, and so is every machine it runs on yet");
+
+inline constexpr std::uint32_t version = 9;
+
+enum class Type : std::uint8_t {
+  eager = 1,
+  eager_sync,
+  rts,
+  cts,
+  fin,
+  ack,
+  session,
+  bye,
+  numbered,
+  seen,
+  again,
+  rtr,
+  placed,
+  credit,
+  withheld,
+  resume,
+  offer,
+  answer,
+  cast,
+  want,
+  served,
+  elsewhere,
+  closing,
+  share,
+  resumed
+};
+
+struct Head {
+  std::uint64_t tag;
+  std::uint32_t seq;
+  std::uint16_t session;
+  Type type;
+  std::uint8_t size;
+};
+static_assert(sizeof(Head) == 16 && offsetof(Head, seq) == 8 && offsetof(Head, session) == 12 &&
+              offsetof(Head, type) == 14 && offsetof(Head, size) == 15);
+inline constexpr std::uint8_t long_size = 255;  ///< a u32 size follows the head
+
+/// Returns the head as two words, made in registers. If it were stored field by field, it would not be there yet for
+/// the copy that follows.
+inline std::array<std::uint64_t, 2> words_of(const Head& head) {
+  return {head.tag, head.seq | std::uint64_t{head.session} << 32 | static_cast<std::uint64_t>(head.type) << 48 |
+                        std::uint64_t{head.size} << 56};
+}
+
+struct Rts {
+  std::uint64_t handle;    ///< of the send
+  std::uint64_t length;    ///< of the message
+  std::uint16_t header;    ///< bytes of the message that follow
+  std::uint16_t exposure;  ///< bytes of the exposure that follow the header
+  std::uint8_t synchronous;
+  std::uint8_t confirm;  ///< the sender keeps the data until fin, also if it streams the message.
+  std::uint8_t exposed;  ///< mark of the driver by which the receiver may read the memory; 0: none
+  std::uint8_t reserved;
+  std::uint64_t receive;  ///< key of the offered receive for it, see Rtr: both ends copy; 0: it is to be matched
+};
+static_assert(sizeof(Rts) == 32);
+
+/// Ready to receive: the offer of a posted receive, or of one that has met its message. Chunks of 128 KiB or more are
+/// claimed in a shared line; see state/rtr_table.hpp.
+struct Rtr {
+  std::uint64_t key;     ///< of the receive
+  std::uint64_t length;  ///< bytes that it has room for
+  std::uint32_t seen;    ///< envelopes below this number had come from the peer when it was posted; share: 0
+  std::uint32_t generation;
+  std::uint16_t line;      ///< of the receiver's shared lines
+  std::uint16_t exposure;  ///< bytes of the exposure that follow
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Rtr) == 32);
+
+struct Cts {
+  std::uint64_t key;     ///< of the receive; goes with every bulk packet
+  std::uint64_t offset;  ///< of the message
+  std::uint64_t length;  ///< bytes wanted from there; 0 is an error
+};
+static_assert(sizeof(Cts) == 24);
+
+/// What a receive, or a probe, wants of the messages that are withheld.
+struct Resume {
+  std::uint64_t tag, mask;  ///< no bit of the tag is outside of the mask
+  std::uint32_t probe;      ///< 1: one message is enough, and is kept
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Resume) == 24);
+
+struct Offer {
+  std::uint64_t stamp;  ///< of a resume: only receives that are older may take it
+  std::uint8_t index;   ///< in its batch
+  std::uint8_t count;   ///< offers in the batch
+  std::uint8_t probe;   ///< a probe has asked for it
+  std::uint8_t reserved[5];
+};
+static_assert(sizeof(Offer) == 16);
+
+/// Stands ahead of the Rts of a multicast; see comm/multicast/state.hpp.
+struct Route {
+  std::uint32_t id;      ///< the root's number for the multicast
+  std::uint32_t lowest;  ///< all multicasts of the root with lower numbers have ended everywhere.
+  std::int32_t server;   ///< the rank to ask for the data; -1: the root
+  std::uint32_t serves;  ///< how many ranks follow that will ask the receiver
+};
+static_assert(sizeof(Route) == 16);
+
+struct Want {
+  std::uint64_t key;     ///< goes with every bulk packet
+  std::uint64_t offset;  ///< of the message
+  std::uint64_t length;  ///< bytes wanted from there
+  std::int32_t root;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Want) == 32);
+
+// Flow control. Both ends count by these charges. envelope_charge: what a message that is kept costs besides its bytes.
+// first_credit: what each peer may send before it hears anything.
+inline constexpr std::uint64_t envelope_charge = 256, first_credit = 16384;
+inline constexpr std::uint64_t longest_exposure = 256;  ///< drivers::Exposure::max_size
+inline constexpr std::uint64_t charge_of_eager(std::uint64_t length) { return envelope_charge + length; }
+inline constexpr std::uint64_t charge_of_rts(std::uint64_t header) {
+  return envelope_charge + longest_exposure + header;
+}
+
+inline constexpr std::size_t max_label =
+    63 + sizeof "barrier:" - 1;  ///< labels of users have up to 63 bytes; the engine puts a word in front
+
+/// Returns the bytes that a chunk with `payload` bytes takes.
+inline constexpr std::size_t chunk_size(std::size_t payload) {
+  return sizeof(Head) + (payload >= long_size ? 4 : 0) + payload;
+}
+
+/// Writes the head of a chunk. Returns where its payload goes.
+inline std::byte* put_head(std::byte* out, Head head, std::size_t payload) {
+  head.size = payload >= long_size ? long_size : static_cast<std::uint8_t>(payload);
+  const auto words = words_of(head);
+  std::memcpy(out, words.data(), sizeof words);
+  out += sizeof words;
+  if (payload >= long_size) {
+    const auto size = static_cast<std::uint32_t>(payload);
+    std::memcpy(out, &size, sizeof size);
+    out += sizeof size;
+  }
+  return out;
+}
+
+/// One chunk taken from the front of a packet.
+struct Chunk {
+  Head head;
+  std::span<const std::byte> payload;
+};
+
+/// Takes the next chunk off `packet`. Returns nullptr, or what is wrong with it.
+inline const char* take_chunk(std::span<const std::byte>& packet, Chunk& chunk) {
+  if (packet.size() < sizeof(Head)) return "a chunk is cut inside its head";
+  std::memcpy(&chunk.head, packet.data(), sizeof(Head));  // one read: the packet may be shared memory
+  packet = packet.subspan(sizeof(Head));
+  std::size_t size = chunk.head.size;
+  if (size == long_size) {
+    std::uint32_t s;
+    if (packet.size() < sizeof s) return "a chunk is cut inside its size";
+    std::memcpy(&s, packet.data(), sizeof s);
+    packet = packet.subspan(sizeof s);
+    size = s;
+  }
+  if (size > packet.size()) return "a chunk is longer than its packet";
+  chunk.payload = packet.first(size);
+  packet = packet.subspan(size);
+  return nullptr;
+}
+
+/// Reads the head of the first chunk. Returns false if there is none.
+inline bool peek(std::span<const std::byte> packet, Head& head) {
+  if (packet.size() < sizeof(Head)) return false;
+  std::memcpy(&head, packet.data(), sizeof(Head));  // one read: the packet may be shared memory
+  return true;
+}
+
+/// Returns whether a packet of `size` bytes that begins with `head` is a single short eager message, as most are.
+inline bool is_one_eager(const Head& head, std::size_t size) {
+  const std::size_t payload = size - sizeof(Head);
+  const auto type_and_size = std::bit_cast<std::array<std::uint64_t, 2>>(head)[1] >> 48;  // in one comparison
+  return payload < long_size && type_and_size == (static_cast<std::uint64_t>(Type::eager) | payload << 8);
+}
+
+/// Returns the payload of a packet that begins with `head` if it is a single eager message that is not short, else an
+/// empty span.
+inline std::span<const std::byte> one_long_eager(const Head& head, std::span<const std::byte> packet) {
+  std::uint32_t size = 0;
+  constexpr std::size_t start = sizeof head + sizeof size;
+  if (head.type != Type::eager || head.size != long_size || packet.size() < start) return {};
+  std::memcpy(&size, packet.data() + sizeof head, sizeof size);
+  return size == packet.size() - start ? packet.subspan(start) : std::span<const std::byte>{};
+}
+
+/// Reads a structure from the front of a payload. Returns false if the payload is too short.
+template <typename T>
+bool take(std::span<const std::byte>& payload, T& value) {
+  if (payload.size() < sizeof(T)) return false;
+  std::memcpy(&value, payload.data(), sizeof(T));
+  payload = payload.subspan(sizeof(T));
+  return true;
+}
+
+}  // namespace canele::comm::wire
