@@ -2,7 +2,7 @@
 //
 // Parker: what one thread sleeps on while it waits for a request or a condition.
 //
-// Used by comm/api/wait. The owner parks; any thread signals.
+// Used by comm/post/wait. The owner parks; any thread signals.
 //
 // Parkers are never freed, only reused. The thread that completes a request reads the parker's address out of it, and
 // signals an owner that may already have left. Such a late signal is only a spurious wake-up for the next owner.

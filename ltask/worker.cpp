@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The worker's loop. The library blocks only here and in comm/api/wait.
+// The worker's loop. The library blocks only here and in comm/post/wait.
 //
 // The sleep has a limit although every wake-up is armed. A driver without wake-ups needs it, and it bounds the effect
 // of a bug.

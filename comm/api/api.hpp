@@ -3,7 +3,7 @@
 // Helpers shared by the files of the C ABI: conversion of handles, errors with a description, blocking.
 //
 // A handle of the C ABI is the address of the object, so a conversion looks nothing up. Any thread may call these
-// functions. Only comm/api uses them.
+// functions. comm/api uses them; so do comm/post, comm/collectives and comm/rendezvous.
 #pragma once
 
 #include <canele/canele.h>

@@ -20,8 +20,8 @@
 //     an event ─▶ its step has ended ─▶ pending of each step after it − 1 ─▶ 0: begin it: post, or do it here and now
 //                                                                              └─ of a split tree: may be held
 //
-//     The widest levels of a split tree (splits.hpp) belong to the computing threads of the program. On the way to the
-//     root they come first: the call stays until they have ended, or took too long, and holds the other levels
+//     The widest levels of a split tree (split_policy.hpp) belong to the computing threads of the program. On the way
+//     to the root they come first: the call stays until they have ended, or took too long, and holds the other levels
 //     meanwhile. On the way from the root they come last, and are held. Correctness relies on neither: held steps have
 //     a deadline, a thread that stays gives up, and ranks need not agree.
 //

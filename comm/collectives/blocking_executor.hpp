@@ -2,8 +2,8 @@
 //
 // Direct: a blocking executor. The calling thread carries out the collective itself and waits for it.
 //
-// Used by api/ for calls that block. One thread at a time in a group; runs (run.hpp) of the same group may be in
-// progress beside it.
+// Used by api/ for calls that block. One thread at a time in a group; runs (async_executor.hpp) of the same group may
+// be in progress beside it.
 //
 // No callback, no task and, except for long scratch memory, no allocation. One hold of the engine's lock begins all
 // steps that need nothing, by the fast paths of the engine, and polls for the messages on their way. After that the

@@ -5,10 +5,10 @@
 // All ranks compute the choice independently and must agree. So nothing in it depends on the rank, on lengths that only
 // some ranks know, or on anything measured. Candidates are few, in a fixed order, and of equal ones the first wins.
 //
-// Where ranks share processing units, another model applies: crowded.hpp. Elsewhere the model is that of Hockney, with
-// the gap of LogGP. A message of m bytes takes a + m b, and the next one of the same rank may begin max(g, m b) after
-// it. A rank sends and receives at the same time. To combine or copy a byte costs one memory access. n ranks, d =
-// ceil(log2 n) rounds, q segments of s bytes:
+// Where ranks share processing units, another model applies: oversubscribed.hpp. Elsewhere the model is that of
+// Hockney, with the gap of LogGP. A message of m bytes takes a + m b, and the next one of the same rank may begin
+// max(g, m b) after it. A rank sends and receives at the same time. To combine or copy a byte costs one memory access.
+// n ranks, d = ceil(log2 n) rounds, q segments of s bytes:
 //
 //    flat                  (n-2) max(g, m b) + a + m b
 //    k-nomial tree         ceil(log_k n) ((k-2) max(g, s b) + a + s b) + (q-1) (children of the root) max(g, s b)

@@ -2,7 +2,8 @@
 //
 // Group: the ranks that do collectives together, their collectives in progress on this rank, and the group's failure.
 //
-// api/ creates a group and starts runs (run.hpp) in it. Any thread may use it; each section below states its rules.
+// api/ creates a group and starts runs (async_executor.hpp) in it. Any thread may use it; each section below states its
+// rules.
 //
 // A collective that fails on one rank ends the whole group. A rank that dies ends all groups that contain it. Each rank
 // that notices a failure, or is notified of it, notifies several others. Every collective in progress then ends with

@@ -2,8 +2,8 @@
 //
 // Schedule: all steps of one rank in one collective, known before the first byte moves.
 //
-// Built by algorithms/, executed by run.cpp and direct.cpp, and by the tests on a model. A finished schedule is
-// constant: any thread may read it.
+// Built by algorithms/, executed by async_executor.cpp and blocking_executor.cpp, and by the tests on a model. A
+// finished schedule is constant: any thread may read it.
 //
 // It holds no address and no request. It holds only steps, the needs of each step, and ranges in three memory spaces.
 // So the next call with the same arguments can reuse a schedule, and a test can run a thousand ranks without an engine.
@@ -52,7 +52,8 @@ inline constexpr std::uint32_t slots = 1u << 24;
 
 struct Step {
   Action action = Action::join;
-  std::uint8_t level = 0;  ///< in a tree from or to one root; 1: the leaves', the widest; 0: no level. See splits.hpp
+  /// The level in a tree from or to one root. 1: the leaves', the widest; 0: no level. See split_policy.hpp.
+  std::uint8_t level = 0;
   std::int32_t peer = -1;  ///< position in the group
   /// Distinguishes messages between two positions within one collective. Both ends derive it from the algorithm.
   std::uint32_t slot = 0;

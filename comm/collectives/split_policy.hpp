@@ -2,7 +2,8 @@
 //
 // Splits: for each call, how many levels of a tree the computing threads do themselves (the model: split_tree.hpp).
 //
-// Used by run.cpp. Splits is called by one thread at a time, like its group; any thread may call Course::seen().
+// Used by async_executor.cpp. Splits is called by one thread at a time, like its group; any thread may call
+// Course::seen().
 //
 // Ranks need not agree. The split changes which thread carries a message and when, not which messages there are. So
 // each rank decides by its own observations: how long its program computes between call and wait.

@@ -2,7 +2,7 @@
 //
 // Split trees: how many of the widest levels of a binomial tree the calling thread should do itself.
 //
-// Used by splits.cpp, canele-model and the tests. Stateless: any thread may call it.
+// Used by split_policy.cpp, canele-model and the tests. Stateless: any thread may call it.
 //
 // For a Node, the unit of time is one transfer of the buffer: the model counts messages, so nothing has to be measured.
 // For a list of levels, the unit is the one in which the caller has filled them.

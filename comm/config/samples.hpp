@@ -2,8 +2,8 @@
 //
 // Samples: what canele-perf sample has measured on this host, as the engine reads it at its start.
 //
-// Used by start.cpp, and by api/ for canele-info, from which canele-perf learns which file to write. The functions take
-// and return values, so any thread may call them.
+// Used by engine/start.cpp, and by api/ for canele-info, from which canele-perf learns which file to write. The
+// functions take and return values, so any thread may call them.
 //
 // A malformed line affects only that line. A file of another host, machine or library version is ignored as a whole. A
 // record is ignored if its driver now declares other costs (another provider, another interface).

@@ -5,8 +5,8 @@
 // Example: the last levels of a broadcast. The compute threads do these better themselves than the few cores that are
 // left for communication.
 //
-// collectives/run adds and removes deferred work. api/ resumes it when a thread waits or tests; progress.cpp resumes
-// what is overdue. Any thread may call these functions.
+// collectives/async_executor adds and removes deferred work. post/ and api/ resume it when a thread waits or tests;
+// progress.cpp resumes what is overdue. Any thread may call these functions.
 //
 //     put off ─┬─ a thread waits, tests, probes, finalizes ─▶ resume(), on that thread
 //              ├─ its date has passed ─▶ resume(), on the thread that makes progress

@@ -310,7 +310,7 @@ class Engine final : public ltask::Helped {
     return false;
   }
 
-  // ---- under the lock: core/ ------------------------------------------------------------------------------------
+  // ---- under the lock: engine/ ----------------------------------------------------------------------------------
   void run(Op& op);
   Peer& peer(int to) {
     Peer* known = peers[to];
@@ -426,7 +426,7 @@ class Engine final : public ltask::Helped {
   ControlPool controls;
   Casts casts;
   std::vector<std::unique_ptr<Packet>> free_packets;
-  std::vector<std::byte> bulk_staging;  ///< see pump.cpp
+  std::vector<std::byte> bulk_staging;  ///< see link/transmit.cpp
   std::vector<Peer*> dirty;
   Departures departures;
   std::vector<Rail*> lulled;             ///< rails delayed until the next progress call.

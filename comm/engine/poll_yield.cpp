@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The decision of a thread whose polls found nothing. See the picture in polls.hpp.
+// The decision of a thread whose polls found nothing. See the picture in poll_yield.hpp.
 #include "comm/engine/poll_yield.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 //
 // The short wait: the waiting thread polls memory-only drivers, expecting that its event happens soon.
 //
-// Used by api/wait, and by collectives/direct, which already holds the lock. Any thread may call it; it takes the
-// engine's lock, or gives up.
+// Used by post/wait, and by collectives/blocking_executor, which already holds the lock. Any thread may call it; it
+// takes the engine's lock, or gives up.
 //
 // This is a header because canele_wait() is all that stands between a message and its user: the compiler makes one
 // function of it.

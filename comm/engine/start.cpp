@@ -2,7 +2,7 @@
 //
 // Start and end of an engine: opens the drivers, publishes addresses, shares the secret, and undoes all of it.
 //
-// Called by one thread. These functions may block on the launcher; nothing else in core/ does.
+// Called by one thread. These functions may block on the launcher; nothing else in engine/ does.
 //
 // The drivers know the place of the secret before its value is there. No rank can connect before all ranks have met.
 #include <algorithm>

@@ -2,7 +2,7 @@
 //
 // Waiters: the threads that block in the library, of which at most one polls for all.
 //
-// Used by api/wait. Any thread.
+// Used by post/wait. Any thread.
 //
 // The polling thread holds a token, not a lock. When its own wait ends, it passes the token on by waking one sleeping
 // waiter. That waiter takes the token, or passes it on.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The root's half. casts.hpp has the picture. Read begin() top-down.
+// The root's half. state.hpp has the picture. Read begin() top-down.
 //
 // A destination for which there is no credit, or that is reached through memory, is sent to directly. A withheld
 // envelope would keep the ranks waiting that it serves, and memory is copied by all receivers at once.

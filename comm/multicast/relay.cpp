@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A destination's half. casts.hpp has the picture.
+// A destination's half. state.hpp has the picture.
 //
 // A request to be served may come before the envelope that announces it, and after the data is gone. What is remembered
 // of a multicast tells the two cases apart. It is remembered until the root says that the multicast has ended

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A destination's half of a multicast: asking for the data, and handing it on while it comes. See casts.hpp for the
+// A destination's half of a multicast: asking for the data, and handing it on while it comes. See state.hpp for the
 // picture.
 //
-// Any thread may call these functions, under the engine's lock. The callers are receive_path, rendezvous, send_path,
-// and the end of a peer.
+// Any thread may call these functions, under the engine's lock. The callers are protocol/, rendezvous/, and the end of
+// a peer.
 //
 // A rank hands on data that it has not completely received. It comes from the user's buffer as that fills, or, if there
 // is no receive yet, from memory of the engine (Stock). A rank that cannot be served is told so, and asks the root. So

@@ -3,8 +3,8 @@
 // HangWatch: detects that an engine has been silent for too long with requests pending, and measures the age of a
 // request.
 //
-// Used by the engine: posts read the tick, idle threads check (hang_collect.hpp), data transfers are noted. Any thread
-// may call the functions of the first section below; those of the second require the engine's lock.
+// Used by the engine: posts read the tick, idle threads check (diagnose/hang_collect.hpp), data transfers are noted.
+// Any thread may call the functions of the first section below; those of the second require the engine's lock.
 //
 // No message costs a clock read. A request stores the number of the last check before it, the tick. The times of the
 // checks are kept, fewer of them with growing age. So an age means "at least": it is short by at most one interval of

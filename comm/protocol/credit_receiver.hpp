@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Flow control, the receiver's half: grants credit as messages are matched, and asks for what senders withhold when a
-// receive waits for it. See state/credit.hpp for the accounts, and flow_out.hpp for the other half.
+// receive waits for it. See state/credit.hpp for the accounts, and credit_sender.hpp for the other half.
 //
 //   envelope ─▶ charge ─┬─ matched: nothing more
 //                       └─ kept: stored ─▶ … ─▶ released ─▶ refill ─▶ credit ─▶ (sender) on_credit
-//   receive waits ─▶ posted ─▶ resume ─▶ (sender) offers ─▶ receive_path matches ─▶ offered ─▶ answer
+//   receive waits ─▶ posted ─▶ resume ─▶ (sender) offers ─▶ receive matches ─▶ offered ─▶ answer
 //   probe misses ─▶ missed ───┘                                                       (sender) resumed ─▶ the next
 //
 // Any thread may call these functions, under the engine's lock.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Flow control, the sender's half: sends without credit are withheld here, in order, and are offered when the receiver
-// asks. See state/credit.hpp for the picture, and flow_in.hpp for the other half.
+// asks. See state/credit.hpp for the picture, and credit_receiver.hpp for the other half.
 //
 //   accept ─▶ admit ─┬─ credit ──────────────────────────▶ backlog
 //                    └─ none ─▶ withheld ─┬─ on_credit ──▶ backlog (from the front)

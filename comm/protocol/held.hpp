@@ -2,7 +2,7 @@
 //
 // Held messages: those that an unbound receive or a matched probe has taken, and that have no buffer yet.
 //
-// Used under the engine's lock, so by one thread at a time; by receive_path and refusal.
+// Used under the engine's lock, so by one thread at a time; by receive and refusal.
 //
 // A held message is in no table of the matcher, so its links are free. They make the list of held messages, and lead to
 // the request that holds the message.

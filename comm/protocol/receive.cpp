@@ -2,7 +2,7 @@
 //
 // Receive, in five steps: (1) the driver presents a packet; (2) it is parsed. (3) Each chunk is checked. (4) Envelopes
 // are matched. (5) The data is copied once into the user's memory, or kept. Small messages take the fast path of
-// eager_in.hpp; large ones go on in rendezvous.cpp.
+// receive_eager.hpp; large ones go on in rendezvous/rendezvous.cpp.
 //
 // A malformed chunk ends the connection, never the process.
 #include "comm/protocol/receive.hpp"

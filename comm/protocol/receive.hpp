@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The receive path: from a driver's packet to the user's memory. Read receive_path.cpp top-down: packet, chunk,
+// The receive path: from a driver's packet to the user's memory. Read receive.cpp top-down: packet, chunk,
 // envelope, match, deliver.
 //
 // Any thread may call these functions, under the engine's lock.
@@ -14,8 +14,8 @@
 
 namespace canele::comm::receive_path {
 
-/// An answer of chunks(), and of packet() in eager_in.hpp: there is no memory for the next chunk now. Nothing is lost.
-/// The packet is to be presented again, and is then parsed from where it was left.
+/// An answer of chunks(), and of packet() in receive_eager.hpp: there is no memory for the next chunk now. Nothing is
+/// lost. The packet is to be presented again, and is then parsed from where it was left.
 extern const char try_later[];
 
 /// Does step 2 for the chunks of a packet, its number taken off. Returns nullptr, or what is wrong with the packet.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fast path of small messages that lie in a row: the steps of eager_in.hpp, with the work that the messages share done
-// once.
+// Fast path of small messages that lie in a row: the steps of receive_eager.hpp, with the work that the messages share
+// done once.
 //
 // Any thread may use it under the engine's lock; DriverSlot does.
 //

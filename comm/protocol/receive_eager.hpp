@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fast path of a small message that arrives: steps 2 to 5 of receive_path.cpp for a packet that is one eager message.
+// Fast path of a small message that arrives: steps 2 to 5 of receive.cpp for a packet that is one eager message.
 // The envelope is checked and matched, and the data is copied into the user's memory.
 //
-// Any thread may call it under the engine's lock. DriverSlot does, and so does receive_path.cpp, for the eager messages
+// Any thread may call it under the engine's lock. DriverSlot does, and so does receive.cpp, for the eager messages
 // of longer packets.
 //
 // It is a header so that a driver's callback is one function. Rare cases are calls out of line: half of the
@@ -23,7 +23,7 @@ namespace canele::comm::receive_path {
 
 using Payload = std::span<const std::byte>;
 
-// ---- rare cases, out of line: receive_path.cpp ----------------------------------------------------------------------
+// ---- rare cases, out of line: receive.cpp ---------------------------------------------------------------------------
 
 /// Takes a packet of several chunks, or of one chunk that is no short message. (Functions out of line get a head by
 /// value. By reference, the head would have to be in memory for all others, too.)
@@ -212,7 +212,7 @@ inline bool waits_quietly(const Engine& engine, const Posting& posting) {
   return peer != nullptr && !peer->gone();
 }
 
-/// Takes a posted receive. Rare and less simple cases are not in line: receive_path.cpp has the rest.
+/// Takes a posted receive. Rare and less simple cases are not in line: receive.cpp has the rest.
 [[gnu::always_inline]] static inline Accepted accept_in_line(Engine& engine, const Posting& posting) {
   Request& request = *posting.request;
   Session& session = *posting.session;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Send, steps 1 to 3 and 6: a posted message chooses its protocol, joins the backlog of its peer, and completes. Steps
-// 4 and 5 are in pump.cpp.
+// 4 and 5 are in link/transmit.cpp.
 //
 // The protocol is chosen before the driver is known if there was no contact with the peer before. The smallest eager
 // limit then counts.

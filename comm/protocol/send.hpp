@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The send path: from a posted send to a driver. Read send_path.cpp (what becomes of a message) and pump.cpp (what
-// becomes of a packet) top-down.
+// The send path: from a posted send to a driver. Read send.cpp (what becomes of a message) and link/transmit.cpp
+// (what becomes of a packet) top-down.
 //
 // Any thread may call these functions, under the engine's lock.
 //

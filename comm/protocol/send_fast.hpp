@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fast path of an eager send: does steps 1 to 6 of send_path.cpp at once, where nothing stands in the way of the
-// message.
+// Fast path of an eager send: does steps 1 to 6 of send.cpp at once, where nothing stands in the way of the message.
 //
 // Any thread may call it under the engine's lock; api/ and collectives/blocking_executor.cpp do. If leave_at_once()
 // returns false, nothing was sent, and the caller posts the send normally.

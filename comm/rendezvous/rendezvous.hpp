@@ -3,7 +3,7 @@
 // Rendezvous: a large message announces itself (RTS), and the receiver decides how its data comes.
 //
 //   get:     RTS(exposure) ─▶ the receiver copies, chunk by chunk, from the sender's memory ─▶ FIN
-//   shared:  RTS(exposure) ─▶ share, back to the sender: both ends copy, see advert.hpp
+//   shared:  RTS(exposure) ─▶ share, back to the sender: both ends copy, see receiver_initiated.hpp
 //   stream:  RTS ─▶ CTS(key, offset, length) ─▶ bulk packets with that key, straight into the user's memory
 //
 // Called under the engine's lock by any thread. Only pull_chunk() runs outside the lock, as an ltask.
@@ -29,7 +29,7 @@ struct Pull : InFlight, PulledOp, ltask::Task {
   std::uint64_t handle = 0;  ///< of the send
   std::uint64_t want = 0, offset = 0;
   bool queued = false;  ///< in DriverSlot::pulls
-  int outstanding = 0;  ///< pieces that the driver is fetching; see fetch.hpp
+  int outstanding = 0;  ///< pieces that the driver is fetching; see async_get.hpp
   drivers::Exposure exposure;
   drivers::Status status = drivers::Status::ok;
   Pull* next_free = nullptr;

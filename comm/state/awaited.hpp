@@ -2,10 +2,10 @@
 //
 // Awaited: what a blocked thread waits for, and what reports know of that thread.
 //
-// Used by api/wait and other blocking calls, and by hang reports. Each object belongs to the waiting thread.
+// Used by post/wait and other blocking calls, and by hang reports. Each object belongs to the waiting thread.
 //
-// This is separate from waiters.hpp, which knows no requests. Tests can therefore explore every interleaving of that
-// file.
+// This is separate from engine/waiters.hpp, which knows no requests. Tests can therefore explore every interleaving of
+// that file.
 #pragma once
 
 #include <algorithm>

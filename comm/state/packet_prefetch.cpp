@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Prefetching for chunks to come. See the picture in lookahead.hpp.
+// Prefetching for chunks to come. See the picture in packet_prefetch.hpp.
 //
 // Chunks are counted as the look-ahead finds them, and the count is corrected with each packet. So changes that the
 // peer makes meanwhile can make hints useless, never wrong. Each step looks up its node anew, because the node's

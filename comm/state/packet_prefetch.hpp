@@ -2,8 +2,8 @@
 //
 // Lookahead: prefetches what the next chunks will read, both in the current packet and in the packets behind it.
 //
-// DriverSlot uses it for each packet of a driver that shows what comes next. For other drivers, receive_path uses it
-// for each packet of several chunks. Called by the thread that holds the engine's lock.
+// DriverSlot uses it for each packet of a driver that shows what comes next. For other drivers, protocol/receive uses
+// it for each packet of several chunks. Called by the thread that holds the engine's lock.
 //
 // A message that arrives among many posted receives misses the cache three times in a row: for the table, the receive,
 // and its buffer. The misses of several messages overlap if each step begins a few messages before the next step.

@@ -27,9 +27,9 @@ TARGETS = {
     "packet": (
         80_000,
         1024,
-        "comm/wire/wire.hpp comm/protocol/receive.cpp comm/rendezvous/rendezvous.cpp comm/rendezvous/receiver_initiated.cpp "
-        "comm/rendezvous/shared_copy.cpp comm/link/sequencing.cpp comm/rendezvous/async_get.cpp comm/engine/driver_events.cpp "
-        "comm/engine/failure.cpp",
+        "comm/wire/wire.hpp comm/protocol/receive.cpp comm/rendezvous/rendezvous.cpp "
+        "comm/rendezvous/receiver_initiated.cpp comm/rendezvous/shared_copy.cpp comm/link/sequencing.cpp "
+        "comm/rendezvous/async_get.cpp comm/engine/driver_events.cpp comm/engine/failure.cpp",
     ),
     "address": (20_000, 1024, "comm/engine/connect.cpp"),
     "handshake": (60_000, 1024, "drivers/net/handshake.cpp drivers/net/lobby.cpp"),

@@ -9,8 +9,8 @@ include it cannot call them.
 import pathlib
 import re
 
-# The floors of comm, the lowest first. A file includes its own folder and lower floors only; the folders of one floor do
-# not include each other. comm/README.md says what each is for.
+# The floors of comm, the lowest first. A file includes its own folder and lower floors only; the folders of one floor
+# do not include each other. comm/README.md says what each is for.
 FLOORS = [
     ["include", "wire", "config", "bootstrap"],
     ["observe", "matching", "registry"],

@@ -3,7 +3,7 @@
 // The estimates for an oversubscribed host equal those of the schedules, and the chosen algorithms take few turns. One
 // thread.
 //
-// Only powers of two are exact; see crowded.cpp.
+// Only powers of two are exact; see oversubscribed.cpp.
 #include <gtest/gtest.h>
 
 #include "comm/collectives/oversubscribed.hpp"
