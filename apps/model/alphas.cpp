@@ -15,7 +15,7 @@ constexpr std::size_t most_shares = 101;
 
 [[noreturn]] void refuse(const std::string& text) {
   throw std::runtime_error(
-      fmt::format("--alpha {}: right would be a share from 0 to 1, or several as 0,0.5,1 or as "
+      fmt::format("--alpha {}: expected a share from 0 to 1, or several as 0,0.5,1 or as "
                   "from:to:step, up to {} of them",
                   text, most_shares));
 }

@@ -71,7 +71,7 @@ json split_tables(const SplitQuestion& question) {
   const std::uint32_t to = question.to != 0 ? question.to : question.cores - 1;
   if (from > to || to >= question.cores) {
     throw std::runtime_error(
-        fmt::format("ranks {} to {} of {} cores: right would be --from at most --to, and --to "
+        fmt::format("ranks {} to {} of {} cores: expected --from at most --to, and --to "
                     "below the cores, so that one is left for communication",
                     from, to, question.cores));
   }

@@ -195,7 +195,7 @@ std::string only_driver(const Options& options) {
     throw std::runtime_error("in a job, sample measures one driver, named by --driver; alone it measures all");
   }
   if (options.drivers.front().find_first_of("+ \t\n") != std::string::npos) {
-    throw std::runtime_error("\"" + options.drivers.front() + "\" is not one driver; right would be: shm, or tcp:eth1");
+    throw std::runtime_error("\"" + options.drivers.front() + "\" is not one driver; expected: shm, or tcp:eth1");
   }
   return options.drivers.front();
 }

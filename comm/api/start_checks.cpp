@@ -39,7 +39,7 @@ std::string unwritable(const Settings& settings, Setting setting) {
   const std::string& pattern = settings.text(setting);
   if (pattern.empty() || pattern == "-") return {};
   const fs::path file(file_of_rank(pattern, 0));
-  if (is_a_directory(file)) return named(settings, setting) + " is a directory; right would be a file in it";
+  if (is_a_directory(file)) return named(settings, setting) + " is a directory; expected: a file in it";
   const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
   std::error_code none;
   if (!fs::exists(directory, none))
@@ -81,7 +81,7 @@ std::string read_options(const canele_options_t* options, std::vector<std::strin
     return "canele_init: options->settings is NULL, but settings_count is " + std::to_string(options->settings_count);
   for (size_t i = 0; i < options->settings_count; ++i) {
     if (options->settings[i] == nullptr)
-      return "canele_init: options->settings[" + std::to_string(i) + "] is NULL; right would be \"NAME=value\"";
+      return "canele_init: options->settings[" + std::to_string(i) + "] is NULL; expected: \"NAME=value\"";
     overrides->emplace_back(options->settings[i]);
   }
   return {};

@@ -140,7 +140,7 @@ bool parse_head(std::string_view& text, Samples* samples) {
     if (line.starts_with(key) && line.substr(key.size()) == now) continue;
     samples->state = line.starts_with(key) ? Samples::State::stale : Samples::State::refused;
     samples->problem = "line " + std::to_string(number) + " is " + shown(line) + ", and " +
-                       (line.starts_with(key) ? "here it would be " : "right would be ") +
+                       (line.starts_with(key) ? "here it would be " : "expected: ") +
                        shown(std::string(key) + std::string(now));
     return false;
   }
@@ -207,7 +207,7 @@ void parse_samples(std::string_view text, Samples* samples) {
     }
     if (wrong.empty() || ++bad > 1) continue;
     samples->problem = "line " + std::to_string(number) + ", " + shown(whole) + ", is ignored: " + wrong +
-                       "; right would be: " +
+                       "; expected: " +
                        (word == "driver" ? std::string(driver_form)
                         : word == "time" ? std::string(time_form)
                                          : "driver ..., time ..., or at last end");

@@ -218,7 +218,7 @@ std::string right_values(const Entry& entry) {
 std::string no_value_given(const Assignment& one) {
   const Entry& entry = table[static_cast<std::size_t>(one.index)];
   return "\"" + std::string(one.variable) +
-         "\" (in the options of canele_init) has no \"=\" and no value; right would be " + std::string(one.variable) +
+         "\" (in the options of canele_init) has no \"=\" and no value; expected: " + std::string(one.variable) +
          "= and one of: " + right_values(entry);
 }
 
@@ -229,7 +229,7 @@ std::string complaint(const Assignment& one, Source source) {
   if (problem.empty()) return {};
   std::string text = std::string(one.variable) + "=\"" + std::string(one.value) + "\" ";
   if (source == Source::options) text += "(in the options of canele_init) ";
-  return text + problem + "; right would be: " + right_values(entry);
+  return text + problem + "; expected: " + right_values(entry);
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ class ModelTest(unittest.TestCase):
     def test_wrong_input_is_told(self):
         for arguments, answer in (
             (["dedicated"], "give --profile or --values"),
-            (["dedicated", "--values", str(self.THESIS), "--alpha", "2"], "right would be a share from 0 to 1"),
+            (["dedicated", "--values", str(self.THESIS), "--alpha", "2"], "expected a share from 0 to 1"),
             (["dedicated", "--values", str(SOURCE / "README.md")], "is not JSON"),
             (["dedicated", "--values", str(self.THESIS), "--measured", "1"], "of one run"),
             (["split-tree", "--cores", "8", "--to", "8"], "--to below the cores"),

@@ -430,7 +430,7 @@ class SampleTest(unittest.TestCase):
             file.write("time shm\n")
         _, errors = run("canele-run", "-n", "2", str(BIN / "canele-hello"), CANELE_SAMPLES=self.cache)
         self.assertEqual(errors.count(str(self.only_file())), 1, errors)
-        self.assertIn("it comes after the end; right would be: time NAME BYTES NS", errors)
+        self.assertIn("it comes after the end; expected: time NAME BYTES NS", errors)
 
     def test_bad_input(self):
         _, errors = self.sample("--driver", "shm+tcp,tpc", code=1)

@@ -130,7 +130,7 @@ TEST(Alphas, AreOneOrSomeOrASweep) {
   EXPECT_EQ(parse_alphas("0:1:0.25"), (Shares{0, 0.25, 0.5, 0.75, 1}));
   EXPECT_EQ(parse_alphas("0:1:0.1").size(), 11U);
   for (const char* text : {"", "x", "0.5x", "-1", "2", "0,", "0:1", "1:0:0.1", "0:1:0", "0:1:0.001", "0:1:nan"}) {
-    expect_refused([&] { parse_alphas(text); }, "right would be a share from 0 to 1");
+    expect_refused([&] { parse_alphas(text); }, "expected a share from 0 to 1");
   }
 }
 

@@ -57,7 +57,7 @@ void expect_bad(const std::string& line, std::initializer_list<std::string_view>
     EXPECT_NE(samples.problem.find(part), std::string::npos) << "no \"" << part << "\" in: " << samples.problem;
   }
   EXPECT_NE(samples.problem.find("line 6"), std::string::npos) << samples.problem;
-  EXPECT_NE(samples.problem.find("right would be: "), std::string::npos) << samples.problem;
+  EXPECT_NE(samples.problem.find("expected: "), std::string::npos) << samples.problem;
 }
 
 TEST(Samples, AreReadWhereTheUsersCacheIs) {
@@ -185,7 +185,7 @@ TEST(Samples, AFileThatCannotBeUsedIsRefusedWithTheReason) {
   EXPECT_NE(read(platform).problem.find("its first line is"), std::string::npos);
   file = {true, true, "canele-samples 1\ncolour blue\n", ""};
   EXPECT_EQ(read(platform).state, State::refused);
-  EXPECT_NE(read(platform).problem.find("right would be \"host here\""), std::string::npos);
+  EXPECT_NE(read(platform).problem.find("expected: \"host here\""), std::string::npos);
 }
 
 TEST(Samples, HaveLimits) {
