@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The demonstration: Debian's StarPU, unmodified, factorises a matrix (Cholesky) over Canelé on several processes, and
-# the result is checked. From nothing: installs packages, builds Canelé, fetches and builds StarPU, runs, shows who sent
-# what.
+# The demonstration: Debian's StarPU, unmodified, factorises a matrix (Cholesky) over Canelé on several processes. The
+# result is checked. The script needs nothing but this tree. It installs packages, builds Canelé, fetches and builds
+# StarPU, runs the job, and shows the traffic of each rank.
 #
 # Usage: apps/demo.sh [options]
-#   --processes LIST   numbers of processes, e.g. 2,4 (default: 2,4)
-#   --driver LIST      drivers, e.g. shm,tcp (default: shm,tcp); each is used alone
-#   --size N           order of the matrix (default: 3200; a multiple of the number of blocks)
-#   --blocks N         blocks per dimension (default: 10)
-#   --flip-byte        one bit of a received message is inverted on purpose: the demonstration must then fail
-#   --clean            throw away what earlier runs built
-#   --help
-# Who: people; tests/run.sh. Logs are in build/demo/, Canelé is installed in build/prefix, StarPU built in build/starpu.
-# Surprise: a right result is not enough. A wrong world size, two ranks that exchanged nothing, or another driver than
-#      the one asked for is a failure, too: the job would have computed something else than what is claimed.
+#     --processes LIST   numbers of processes, e.g. 2,4 (default: 2,4)
+#     --driver LIST      drivers, e.g. shm,tcp (default: shm,tcp); each is used alone
+#     --size N           order of the matrix (default: 3200; a multiple of the number of blocks)
+#     --blocks N         blocks per dimension (default: 10)
+#     --flip-byte        inverts one bit of a received message on purpose: the demonstration must then fail
+#     --clean            deletes what earlier runs built
+#     --help             shows this text
+#
+# Called by people and by tests/run.sh. Logs are in build/demo/. Canelé is installed in build/prefix, and StarPU is
+# built in build/starpu.
+# Surprise: a right result is not enough. The job would have computed something else than claimed with a wrong world
+# size, with two ranks that exchanged nothing, or over another driver. Each of these is a failure, too.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -51,8 +51,8 @@ quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package asan asan-tests tsan
   tsan-tests fuzz starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound starpu14 launched demo flip)
 soak_stages=(packages release install starpu soak-alone soak-matching soak-simulation soak-sanitized soak-mutations
-  soak-death soak-engines soak-stress soak-nemesis soak-fuzz soak-shm soak-tcp soak-strategies soak-unbound soak-hooks
-  soak-fabrics soak-starpu14)
+  soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp soak-strategies
+  soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -447,6 +447,7 @@ run_stage() {
     soak-engines) soak_engines ;;
     soak-stress) soak_stress ;;
     soak-nemesis) soak_nemesis ;;
+    soak-misfortunes) soak_misfortunes ;;
     soak-matching) soak_matching ;;
     soak-simulation) soak_simulation ;;
     soak-fuzz) soak_fuzz ;;
@@ -471,7 +472,8 @@ needs() {
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
-    soak-death | soak-engines | soak-stress | soak-nemesis | soak-matching | soak-simulation) echo release ;;
+    soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes) echo release ;;
+    soak-matching | soak-simulation) echo release ;;
     starpu14 | soak-starpu14) echo install ;;
     *) echo starpu ;;
   esac

@@ -130,6 +130,21 @@ soak_nemesis() {
     --preload "$root/build/release/lib/nemesis_injector.so"
 }
 
+# Each allocation of a small job fails once, and each system call with each of its errors.
+soak_misfortunes() {
+  local driver status=0
+  export CANELE_TEST_BIN=$root/build/release/bin
+  for driver in shm tcp; do
+    one_check streamed "$logs/soak-memory-$driver.log" "$here/process/memory/memory_test.py" --driver "$driver" \
+      --preload "$root/build/release/lib/libfail_allocations.so" || status=1
+    one_check streamed "$logs/soak-syscalls-$driver.log" "$here/process/strangers/syscall_sweep.py" "$driver" ||
+      status=1
+    one_check streamed "$logs/soak-syscalls-$driver-on.log" "$here/process/strangers/syscall_sweep.py" "$driver" --on ||
+      status=1
+  done
+  return "$status"
+}
+
 # Ten minutes of processor time each, then the lines that were reached.
 soak_fuzz() {
   local status=0

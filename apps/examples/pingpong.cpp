@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// pingpong.cpp - a first program in C++: rank 0 and rank 1 throw a vector back and forth, and measure how long a throw
-// takes.
+// pingpong.cpp - a first program in C++: two ranks throw a vector back and forth, and measure how long a throw takes.
 //
 // For newcomers: read it from main() down. It has one thread. For figures worth quoting use canele-perf, which pins its
 // processes and compares with the hardware baseline of the machine.
@@ -18,8 +17,7 @@ constexpr std::uint64_t ball_tag = 1;
 constexpr int warm_up = 1000;
 constexpr int throws = 10000;
 
-/// Throws the ball once there and back. The receive is posted first, so that the reply arrives in its place without a
-/// copy.
+/// Throws the ball there and back. The receive is posted first, so that the reply arrives in place without a copy.
 void throw_and_catch(canele::session& session, int peer, std::vector<double>& ball) {
   std::vector<double> returned(ball.size());
   auto received = session.irecv(peer, ball_tag, returned);

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What canele-model says of our own runs, and what they then take: mpi_loop without progress, and with workers on a
-core that is given up for communication.
+"""Compares predictions of canele-model with measured runs of mpi_loop. The prediction is made from a run without
+progress. The measured run has workers on a core that is given up for communication.
 
-Who: people, and the performance page. Threads: one; one job at a time.
-Surprise: the factor N/(N-1) for computation is not in it. It is two on two cores, which no program scales by; so all
-runs have their computing threads on core 0, also those without progress, and workers have core 1. What is predicted is
-what becomes of the communication.
+Called by people; figures are in docs/notes. Single-threaded: one job at a time.
+Surprise: the prediction leaves out the factor N/(N-1) for computation. On two cores that factor is two, and no program
+scales by it. So the computing threads of all runs are on core 0, also those without progress. Workers have core 1.
+Only the change of the communication time is predicted.
 
     without progress    core 0: computes, communicates in its calls      core 1: idle       CANELE_WORKER=none
     dedicated core      core 0: computes                                 core 1: workers    CANELE_WORKER=bound
 
-All ranks compute on the one core, so a rank's computation takes as long as that of all of them together. The least time
-of a wait comes from a run with messages of 8 bytes: where every wait has to do the communication itself, as here, the
-program's own profile has none (the thesis takes for granted that one is in it).
+All ranks compute on one core, so a rank's computation takes as long as that of all of them together. The least time of
+a wait comes from a run with messages of 8 bytes. The program's own profile has no such wait, because here every wait
+does the communication itself. The thesis assumes that the profile has one.
 
-The blocking program is measured as it is (alpha = 0), and once more as `early`, which is what becomes of it when all of
+The blocking program is measured as it is (alpha = 0). It is measured once more as `early`, the program in which all of
 its calls are converted (alpha = 1).
 """
 import argparse

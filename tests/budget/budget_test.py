@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The written budget: what each step of a message costs, counted by callgrind, against docs/performance.md.
+"""The written budget: what each step of a message costs, counted by callgrind, against docs/budget.md.
 
 Usage: budget_test.py [--allowance PERCENT] [--only TEXT] [--profile] [--write]
 
 Run by ctest, and by hand with CANELE_TEST_BIN=build/release/bin. Exits with 77 (skipped) where valgrind is not
-installed, or where its headers were not when the programs were built. The limits are the table of the documentation,
-section Budget; there is no second one. A step without a row fails, and so does a row without a step.
+installed, or where its headers were not when the programs were built. The limits are the tables of docs/budget.md;
+there are no others. A step without a row fails, and so does a row without a step.
 
 --profile shows for each step in which functions its instructions are. --only TEXT leaves the other steps out. --write
 puts the counts into the table, for a commit that says why. The figures of the table are those of g++ 12 on x86-64;
@@ -22,7 +22,7 @@ import tempfile
 
 import callgrind
 
-DOCUMENT = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/performance.md"
+DOCUMENT = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/budget.md"
 # Per message: the callgrind events that make up each figure, and the absolute allowance beside the percentage.
 FIGURES = {"instructions": (("Ir",), 1), "branches": (("Bc", "Bi"), 1), "atomics": (("Ge",), 0.05),
            "lines": (("D1mr", "D1mw"), 2), "instructions in the C library": (("system",), 0.5)}
@@ -78,7 +78,7 @@ def complaints(step, budget, allowance):
         now, limit = step.figure(which), written * (1 + allowance / 100) + FIGURES[which][1]
         if now > limit:
             grown = f"{100 * (now / written - 1):.1f} %" if written else f"{now:.2f}"
-            yield (f"{step.name}: {now:.1f} {which} a message; docs/performance.md says {written:g}, "
+            yield (f"{step.name}: {now:.1f} {which} a message; docs/budget.md says {written:g}, "
                    f"so it has grown by {grown} (the limit is {limit:.1f})")
 
 
@@ -93,7 +93,7 @@ def compare(steps, allowance):
     wrong = 0
     for step in steps:
         if step.name not in budgets:
-            print(f"{step.name}: not in the table of docs/performance.md, section Budget; its row:\n{step.row()}")
+            print(f"{step.name}: not in the table of docs/budget.md; its row:\n{step.row()}")
             wrong += 1
             continue
         found = list(complaints(step, budgets.pop(step.name), allowance))
@@ -153,7 +153,7 @@ def main():
     wrong, left = compare(steps, options.allowance)
     if len(programs) == len(PROGRAMS) and not options.only:
         for name in left:
-            print(f"{name}: in the table of docs/performance.md, section Budget, but no such step was counted")
+            print(f"{name}: in the table of docs/budget.md, but no such step was counted")
         wrong += len(left)
     return 1 if wrong else 0
 

@@ -2,6 +2,8 @@
 """Rules about the text: lengths, first lines, words that promise work not done, comments of the driver contract."""
 import re
 
+import english
+
 FUNCTION_LINES = 70
 FILE_LINES = 600
 LINE_COLUMNS = 120
@@ -87,6 +89,21 @@ def check_promises(tree):
             match = PROMISES.search(line)
             if match:
                 yield file.path, number, f'"{match.group(1)}": do it, or file an issue'
+
+
+# A thousand lines of comment and prose may have one such word; a hundred sentences one that is too long.
+ENGLISH_LIMITS = {"who": ("lines", 1000), "body": ("lines", 1000), "too long": ("sentences", 100)}
+
+
+def check_english(tree):
+    """Words for persons, and long sentences, where the tree has more of them than it may."""
+    files = tree.select(english.is_text)
+    total = english.measure(files)
+    broken = {kind for kind, (of, per) in ENGLISH_LIMITS.items() if total[kind] * per > total[of]}
+    for file in files if broken else []:
+        for line, kind, text in english.findings(file)[0]:
+            if kind in broken:
+                yield file.path, line, f"{kind}: {text} (CONTRIBUTING.md, English)"
 
 
 def comment_share(file):
@@ -185,6 +202,17 @@ RULES = [
             ({"a.cpp": "// TO" + "DO later\n"}, 1),
             ({"a.cpp": "using std::place" + "holders::_1;\n"}, 0),
             ({"a.py": "# not " + "implemented\n"}, 1),
+        ],
+    ),
+    (
+        "english",
+        check_english,
+        "comments and pages are plain English",
+        [
+            ({"a.cpp": "// Whoever calls it waits.\n"}, 1),
+            ({"a.md": "Nobody calls it.\n"}, 1),
+            ({"a.py": "# " + "word " * 31 + "end.\n"}, 1),
+            ({"a.cpp": "// The caller waits.\nconst char* who = nullptr;\n", "a.md": "`nobody` is a name.\n"}, 0),
         ],
     ),
     (

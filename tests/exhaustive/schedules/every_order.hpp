@@ -25,7 +25,7 @@ struct Memories {
   unsigned most_old = ~0u, most_preemptions = ~0u;
 };
 
-constexpr Memories some_old{true, true, 3}, a_few_old{true, true, 1};
+constexpr Memories some_old{true, true, 3}, a_few_old{true, true, 1}, bounded{true, true, 1, 5};
 
 template <typename World>
 void in_every_order(const char* name, const Memories& memories = {}) {

@@ -42,7 +42,7 @@ int Explorer::spawn(std::function<void()> body) {
   thread.body = std::move(body);
   thread.pending = Access();
   thread.ready = nullptr;
-  thread.ended = thread.yielded = false;
+  thread.begun = thread.ended = thread.yielded = false;
   thread.buffer.clear();
   if (options_.memory == Memory::views) views_.start(number, running_);
   if (!thread.stack) thread.stack = std::make_unique<char[]>(stack_size);
@@ -277,14 +277,17 @@ void Explorer::fence(std::memory_order order) { views_.fence(running_, order); }
 // -------------------------------------------------------------------------------------------------- what it takes
 
 void Explorer::switch_to(int thread) {
-  ucontext_t* const from = running_ == none ? &main_ : &threads_[static_cast<std::size_t>(running_)].context;
+  jmp_buf& from = running_ == none ? main_ : threads_[static_cast<std::size_t>(running_)].place;
+  Thread& to = threads_[static_cast<std::size_t>(thread)];
   running_ = thread;
-  ::swapcontext(from, &threads_[static_cast<std::size_t>(thread)].context);
+  if (_setjmp(from) != 0) return;
+  if (std::exchange(to.begun, true)) _longjmp(to.place, 1);
+  ::setcontext(&to.context);
 }
 
-/// Switches back to run().
+/// Goes back to run().
 void Explorer::give_up() {
-  if (running_ != none) ::setcontext(&main_);
+  if (running_ != none) _longjmp(main_, 1);
 }
 
 void Explorer::put(void* address, std::uint64_t bits, std::size_t size) {

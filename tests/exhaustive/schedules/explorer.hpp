@@ -15,6 +15,7 @@
 //                             └─ …
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <array>
@@ -138,12 +139,13 @@ class Explorer {
     std::size_t size;
   };
   struct Thread {
-    ucontext_t context;
+    ucontext_t context;  ///< where it begins
+    jmp_buf place;       ///< where it goes on: a jump, unlike swapcontext(), makes no system call
     std::unique_ptr<char[]> stack;
     std::function<void()> body;
     Access pending;
     const std::function<bool()>* ready = nullptr;
-    bool ended = true, yielded = false;
+    bool begun = false, ended = true, yielded = false;
     std::deque<Store> buffer;
   };
   /// One choice: which threads could run, which of them have been explored or need not be, which one runs. Or the
@@ -180,7 +182,7 @@ class Explorer {
   const Options options_;
   Outcome outcome_;
   std::array<Thread, most_threads> threads_;
-  ucontext_t main_{};
+  jmp_buf main_{};
   int running_ = none, spawned_ = 0;
   std::vector<Node> path_;
   std::size_t depth_ = 0;

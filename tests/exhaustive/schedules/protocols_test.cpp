@@ -199,13 +199,13 @@ TEST(SubmitLockInEveryOrder, AnOwnerLosesItsBiasAndNothingElse) {
   in_every_order<BiasedSubmissions<2, 1, 1, false>>("biased, 2 posts, and one of another thread");
   in_every_order<BiasedSubmissions<1, 1, 0, true>>("biased, a post, and one who tries");
   in_every_order<BiasedSubmissions<2, 1, 2, false>>("biased, 2 posts, and 2 of another thread", some_old);
-  in_every_order<BiasedSubmissions<1, 2, 1, false>>("biased, a post, and one of each of two", a_few_old);
+  in_every_order<BiasedSubmissions<1, 2, 1, false>>("biased, a post, and one of each of two", bounded);
 }
 
 TEST(SubmitLockInEveryOrder, AnOwnerGivesWayAmongOthersAndMoreThanOnce) {
-  in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one who tries", a_few_old);
+  in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one who tries", bounded);
   in_every_order<BiasedSubmissions<3, 1, 1, false>>("biased, 3 posts, and one of another thread", some_old);
-  in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another", a_few_old);
+  in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another", bounded);
 }
 
 /// Words of requests, which the owner of the lock sets by plain stores while other threads visit. After
@@ -266,7 +266,7 @@ TEST(SubmitLockInEveryOrder, WhoVisitsIsNotOverwrittenByAnOwner) {
   in_every_order<Visits<true, 1, true>>("biased, a turn, both wait");
   in_every_order<Visits<true, 2, true>>("biased, 2 turns, both wait");
   in_every_order<Visits<false, 3, false>>("biased meanwhile, 3 turns, and who waits");
-  in_every_order<Visits<true, 3, false, 1>>("biased again, 3 turns, and who waits", some_old);
+  in_every_order<Visits<true, 3, false, 1>>("biased again, 3 turns, and who waits", bounded);
 }
 
 // --------------------------------------------------------------------------------------------------------- the gate

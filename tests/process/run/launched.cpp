@@ -114,8 +114,15 @@ void Launched::close_input() {
 
 std::string Launched::output() const { return read_file(directory_ / "out"); }
 
+bool Launched::has_ended() const {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+}
+
 bool Launched::wait_for(const std::string& text, int times) const {
-  return eventually([&] { return count(output(), text) >= times; });
+  const auto there = [&] { return count(output(), text) >= times; };
+  eventually([&] { return there() || has_ended(); });
+  return there();  // also if it has said so and ended
 }
 
 void Launched::send(int signal) const { ASSERT_EQ(kill(pid_, signal), 0); }

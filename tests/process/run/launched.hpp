@@ -31,8 +31,10 @@ class Launched {
 
   void write_input(const std::string& text) const;
   void close_input();
-  /// Waits until the output holds `text` so many times. Returns false if it does not within the limit.
+  /// Waits until the output holds `text` so many times. Returns false if it does not within the limit, or before the
+  /// program ends.
   bool wait_for(const std::string& text, int times) const;
+  bool has_ended() const;
   void send(int signal) const;
   /// Waits for the end. A test fails if it does not come.
   Result finish();
