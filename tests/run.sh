@@ -472,8 +472,8 @@ needs() {
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
-    soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes) echo release ;;
-    soak-matching | soak-simulation) echo release ;;
+    soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes | \
+      soak-matching | soak-simulation) echo release ;;
     starpu14 | soak-starpu14) echo install ;;
     *) echo starpu ;;
   esac
