@@ -27,8 +27,8 @@ endfunction()
 function(canele_room name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
-  file(GLOB modules CONFIGURE_DEPENDS */CMakeLists.txt)  # their directories are built separately, see
-                                                         # canele_driver_module
+  # Directories of modules are built separately: see canele_driver_module.
+  file(GLOB modules CONFIGURE_DEPENDS */CMakeLists.txt)
   foreach(module ${modules})
     cmake_path(GET module PARENT_PATH directory)
     list(FILTER sources EXCLUDE REGEX "^${directory}/")

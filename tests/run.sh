@@ -7,10 +7,11 @@
 #     --quick          the fast part: release build, tidy, unit tests, tests with real processes; without simulator
 #                      and network libraries
 #     --soak           the long campaigns that people start by hand. 10,000 simulated jobs, and 200 under sanitizers.
-#                      4,096 simulated engines. Every matcher beside the model, millions of operations and all short
-#                      sequences. Ranks killed a hundred times per driver. Each fuzz target for 10 minutes of processor
-#                      time. Every planted bug and its catchers. StarPU's suite three times per driver, with every
-#                      strategy, unbound, with hooks, over ofi and psm2. Each source compiled on its own.
+#                      4,096 simulated engines. Launchers, networks and deaths under AddressSanitizer. Every matcher
+#                      beside the model, millions of operations and all short sequences. Ranks killed a hundred times
+#                      per driver. Each fuzz target for 10 minutes of processor time. Every planted bug and its
+#                      catchers. StarPU's suite three times per driver, with every strategy, unbound, with hooks, over
+#                      ofi and psm2. Each source compiled on its own.
 #     --only LIST      only these stages, e.g. --only release,unit (a stage needs what it builds on; see --stages)
 #     --stages         list the stages
 #     --jobs N         processes to build and test with (default: all cores)
@@ -50,9 +51,9 @@ broken=() # stages that failed: stages that build on them are not tried
 quick_stages=(packages release tidy tests)
 full_stages=(packages release install tidy unit process system simulation conformance package asan asan-tests tsan
   tsan-tests fuzz starpu starpu-shm starpu-tcp examples-shm examples-tcp unbound starpu14 launched demo flip)
-soak_stages=(packages release install starpu soak-alone soak-matching soak-simulation soak-sanitized soak-mutations
-  soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp soak-strategies
-  soak-unbound soak-hooks soak-fabrics soak-starpu14)
+soak_stages=(packages release install starpu soak-alone soak-matching soak-simulation soak-sanitized soak-system
+  soak-mutations soak-death soak-engines soak-stress soak-nemesis soak-misfortunes soak-fuzz soak-shm soak-tcp
+  soak-strategies soak-unbound soak-hooks soak-fabrics soak-starpu14)
 stages=("${full_stages[@]}")
 
 usage() {
@@ -430,8 +431,7 @@ run_stage() {
     conformance) run_conformance ;;
     package) run_ctest release package ;;
     asan | tsan) build "$1" ;;
-    asan-tests) run_ctest asan 'unit|process|mpi|system' ;;
-    tsan-tests) run_ctest tsan 'unit|process|mpi' ;;
+    asan-tests | tsan-tests) run_ctest "${1%-tests}" 'unit|process|mpi' $((jobs + 1)) ;; # soak-system: the others
     fuzz) run_fuzz --seed "$(seed_of_commit)" ;;
     install) install_release ;;
     starpu) build_starpu ;;
@@ -443,6 +443,7 @@ run_stage() {
     flip) run_flip ;;
     soak-alone) soak_alone ;;
     soak-sanitized) soak_sanitized ;;
+    soak-system) build asan && run_ctest asan system ;;
     soak-death) soak_death ;;
     soak-engines) soak_engines ;;
     soak-stress) soak_stress ;;
@@ -467,13 +468,14 @@ run_stage() {
 needs() {
   case $1 in
     packages) ;;
-    release | asan | tsan | tidy | fuzz | soak-alone | soak-fuzz | soak-mutations | soak-sanitized) echo packages ;;
+    release | asan | tsan | tidy | fuzz | soak-alone | soak-fuzz | soak-mutations | soak-sanitized | \
+      soak-system) echo packages ;;
     tests | unit | process | system | simulation | conformance | package | install) echo release ;;
     asan-tests) echo asan ;;
     tsan-tests) echo tsan ;;
     starpu) echo install ;;
-    soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes) echo release ;;
-    soak-matching | soak-simulation) echo release ;;
+    soak-death | soak-engines | soak-stress | soak-nemesis | soak-misfortunes | \
+      soak-matching | soak-simulation) echo release ;;
     starpu14 | soak-starpu14) echo install ;;
     *) echo starpu ;;
   esac

@@ -127,7 +127,7 @@ soak_stress() {
 soak_nemesis() {
   CANELE_TEST_BIN=$root/build/release/bin one_check streamed "$logs/soak-nemesis.log" \
     "$here/process/nemesis/nemesis_test.py" --seconds 3600 --seed "$(seed_of_commit)" \
-    --preload "$root/build/release/lib/nemesis_injector.so"
+    --preload "$root/build/release/lib/libfail_allocations.so"
 }
 
 # Each allocation of a small job fails once, and each system call with each of its errors.

@@ -111,8 +111,8 @@ void warn_of_settings(Engine& engine) {
       const std::string& file = settings.text(setting);
       if (engine.size == 1 || file.empty() || file == "-" || file.find("%r") != std::string::npos) continue;
       std::error_code none;
-      if (fs::exists(file, none) && !fs::is_regular_file(file, none))
-        continue;  // a pipe accepts the output of all ranks
+      // A pipe accepts the output of all ranks.
+      if (fs::exists(file, none) && !fs::is_regular_file(file, none)) continue;
       engine.log(LogLevel::warning, named(settings, setting) + ": all " + std::to_string(engine.size) +
                                         " ranks write to this one file, and the last stays; %r in it becomes the rank");
     }

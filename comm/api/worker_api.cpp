@@ -25,8 +25,8 @@ struct HelperChoice {
 HelperChoice helper_choice(const Engine& engine, unsigned kinds) {
   if ((kinds & CANELE_WORKER_AUTO) != 0) {
     ltask::Helper::Pace pace;
-    if (engine.crowded)
-      pace.longest_ns *= 4;  // each poll takes the core from a rank, whose time slice is about as long
+    // Each poll takes the core from a rank, whose time slice is about as long.
+    if (engine.crowded) pace.longest_ns *= 4;
     return {Kind::on_demand, pace};
   }
   if ((kinds & CANELE_WORKER_TIMER) != 0) {

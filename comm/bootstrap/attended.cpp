@@ -68,8 +68,8 @@ class Attended final : public ProcessBootstrap {
 
  private:
   void stop() {
-    ended_.store(true,
-                 std::memory_order_relaxed);  // the system calls of the bell order this store before the thread's load
+    // The system calls of the bell order this store before the thread's load.
+    ended_.store(true, std::memory_order_relaxed);
     eventfd_write(bell_, 1);
     thread_.reset();  // waits for the end of the thread
   }

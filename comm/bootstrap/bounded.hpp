@@ -30,8 +30,8 @@ class Signal {
   template <typename Condition>
   bool wait(std::uint64_t until, Condition&& holds) {
     while (true) {
-      const std::uint32_t seen =
-          word_.load(std::memory_order_acquire);  // before the test: a later change ends the park
+      // Before the test: a later change ends the park.
+      const std::uint32_t seen = word_.load(std::memory_order_acquire);
       if (holds()) return true;
       const std::uint64_t now = platform_.now_ns();
       if (now >= until) return false;

@@ -32,8 +32,8 @@ namespace canele::comm {
 namespace {
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-constexpr unsigned idle_turns =
-    256;  ///< calls of progress() between polls of a launcher that owes no answer; a thread that waits polls at once
+/// Calls of progress() between polls of a launcher that owes no answer. A thread that waits polls at once.
+constexpr unsigned idle_turns = 256;
 
 class Pmi1Bootstrap final : public ProcessBootstrap {
  public:

@@ -60,8 +60,8 @@ class ProcessJob {
 
   std::mutex creating_;        ///< held from the join of an engine to the end of its first fence with all ranks
   std::uint64_t created_ = 0;  ///< engines that all ranks have created; under creating_
-  std::mutex
-      connecting_;  ///< locked after creating_, by one thread that connects, rests or resumes; guards the next two
+  /// Locked after creating_, by one thread that connects, rests or resumes. Guards the next two.
+  std::mutex connecting_;
   std::unique_ptr<ProcessBootstrap> connection_;
   bool exiting_ = false;
   std::mutex lines_mutex_;  ///< locked last, and free during callbacks

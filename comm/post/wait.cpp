@@ -202,9 +202,8 @@ class Wait {
         const bool slept = engine_->try_sleep(remaining(longest_sleep_ns), {is_signaled, parker_});
         if (slept) engine_->waiters.patience.slept(platform().now_ns() - before);
         parker_->awake(platform());
-        if (!slept)
-          return engine_->helper.asleep() ? take_over()
-                                          : nap();  // the thread that sleeps there makes progress for this one
+        // Another thread sleeps there, and makes progress for this one.
+        if (!slept) return engine_->helper.asleep() ? take_over() : nap();
       }
     }
   }

@@ -6,7 +6,8 @@ Usage: tests/tidy/english.py [--list] [--root DIRECTORY] [PATH]...
 
 Without --list: one row a directory. With --list: every finding, as FILE:LINE: what. A PATH limits it to what begins so.
 "Who", "nobody" and their like stand for persons in this project's text. A thread, a caller, a rank or a driver has a
-name (CONTRIBUTING.md, section English). The tidy rule `english` holds the whole tree to LIMITS.
+name (CONTRIBUTING.md, section English). The tidy rule `english` (rules_text.py) holds the whole
+tree to its limits.
 """
 import argparse
 import collections

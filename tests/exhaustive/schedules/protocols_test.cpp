@@ -197,13 +197,13 @@ struct BiasedSubmissions : Submissions<Others + 1, Posts, Owners> {
 TEST(SubmitLockInEveryOrder, AnOwnerLosesItsBiasAndNothingElse) {
   in_every_order<BiasedSubmissions<1, 1, 1, false>>("biased, a post, and one of another thread");
   in_every_order<BiasedSubmissions<2, 1, 1, false>>("biased, 2 posts, and one of another thread");
-  in_every_order<BiasedSubmissions<1, 1, 0, true>>("biased, a post, and one who tries");
+  in_every_order<BiasedSubmissions<1, 1, 0, true>>("biased, a post, and one that tries");
   in_every_order<BiasedSubmissions<2, 1, 2, false>>("biased, 2 posts, and 2 of another thread", some_old);
   in_every_order<BiasedSubmissions<1, 2, 1, false>>("biased, a post, and one of each of two", bounded);
 }
 
 TEST(SubmitLockInEveryOrder, AnOwnerGivesWayAmongOthersAndMoreThanOnce) {
-  in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one who tries", bounded);
+  in_every_order<BiasedSubmissions<1, 1, 1, true>>("biased, a post, one of another, one that tries", bounded);
   in_every_order<BiasedSubmissions<3, 1, 1, false>>("biased, 3 posts, and one of another thread", some_old);
   in_every_order<BiasedSubmissions<3, 1, 1, false, 1>>("biased again, 3 posts, and one of another", bounded);
 }
@@ -265,8 +265,8 @@ struct Visits {
 TEST(SubmitLockInEveryOrder, WhoVisitsIsNotOverwrittenByAnOwner) {
   in_every_order<Visits<true, 1, true>>("biased, a turn, both wait");
   in_every_order<Visits<true, 2, true>>("biased, 2 turns, both wait");
-  in_every_order<Visits<false, 3, false>>("biased meanwhile, 3 turns, and who waits");
-  in_every_order<Visits<true, 3, false, 1>>("biased again, 3 turns, and who waits", bounded);
+  in_every_order<Visits<false, 3, false>>("biased meanwhile, 3 turns, and one that waits");
+  in_every_order<Visits<true, 3, false, 1>>("biased again, 3 turns, and one that waits", bounded);
 }
 
 // --------------------------------------------------------------------------------------------------------- the gate
@@ -309,8 +309,8 @@ struct Turnstile {
 };
 
 TEST(GateInEveryOrder, ServesWhoIsTurnedAway) {
-  in_every_order<Turnstile<1>>("Gate, 1 who enters, 1 who tries");
-  in_every_order<Turnstile<2>>("Gate, 2 who enter, 1 who tries");
+  in_every_order<Turnstile<1>>("Gate, 1 that enters, 1 that tries");
+  in_every_order<Turnstile<2>>("Gate, 2 that enter, 1 that tries");
 }
 
 // -------------------------------------------------------------------------------------------- the worker's sleep
@@ -387,7 +387,7 @@ struct Sleeping {
 
 TEST(SleepInEveryOrder, AWorkerRunsWhatIsSubmittedAndStops) {
   in_every_order<Working>("Worker, Sleeper, TaskQueue, 1 submitter");
-  in_every_order<Sleeping>("Sleeper, 2 who leave work", some_old);
+  in_every_order<Sleeping>("Sleeper, 2 that leave work", some_old);
 }
 
 // ------------------------------------------------------------------------------------------- a waiter's sleep
@@ -488,11 +488,11 @@ struct Waiting {
 
 TEST(WaitersInEveryOrder, OneOfThemPollsUntilAllHaveTheirMessage) {
   in_every_order<Waiting<0, false>>("Waiters, 2, messages in order");
-  in_every_order<Waiting<1, true>>("Waiters, 2, who polls leaves");
+  in_every_order<Waiting<1, true>>("Waiters, 2, the one that polls leaves");
 }
 
 TEST(ParkerInEveryOrder, WakesForEachOfTwoPromisesWithALateSignalBetween) {
-  in_every_order<Parking>("Parker, 1 waiter, 2 who keep promises");
+  in_every_order<Parking>("Parker, 1 waiter, 2 that keep promises");
 }
 
 /// A waiter sleeps where the worker would: on the drivers. After Wait::poll. With `WithWorker`, a worker wants that
@@ -560,7 +560,7 @@ struct Summoning {
 };
 
 TEST(SummonsInEveryOrder, WhoWaitsIsSummonedOrSeesTheWork) {
-  in_every_order<Summoning>("Summons, 1 who waits, 2 who leave work", a_few_old);
+  in_every_order<Summoning>("Summons, 1 that waits, 2 that leave work", a_few_old);
 }
 
 TEST(SleepInEveryOrder, AWaiterIsWokenOnTheDrivers) {

@@ -94,14 +94,15 @@ struct Steering {
 };
 
 TEST(TaskQueueInEveryOrder, EndsATaskThatIsSteered) {
-  in_every_order<Steering<2, true, false>>("TaskQueue, 1 who runs, 1 who cancels");
-  in_every_order<Steering<2, false, true>>("TaskQueue, 1 who runs, 1 who masks and unmasks");
-  in_every_order<Steering<1, true, true>>("TaskQueue, 1 who runs, 1 who cancels, 1 who masks and unmasks", a_few_old);
+  in_every_order<Steering<2, true, false>>("TaskQueue, 1 that runs, 1 that cancels");
+  in_every_order<Steering<2, false, true>>("TaskQueue, 1 that runs, 1 that masks and unmasks");
+  in_every_order<Steering<1, true, true>>("TaskQueue, 1 that runs, 1 that cancels, 1 that masks and unmasks",
+                                          a_few_old);
 }
 
 TEST(TaskQueueInEveryOrder, RunsEveryTaskOnceAndShowsThatThereAreSome) {
-  in_every_order<Queueing>("TaskQueue, 2 who submit and run");
-  in_every_order<Looking>("TaskQueue, 1 who runs, 1 who looks");
+  in_every_order<Queueing>("TaskQueue, 2 that submit and run");
+  in_every_order<Looking>("TaskQueue, 1 that runs, 1 that looks");
 }
 
 }  // namespace

@@ -128,9 +128,8 @@ class Rank {
       pending_.push_back(std::make_unique<Pending>(one, canele_group_rank(group)));
       Pending& next = *pending_.back();
       int code = next.side.start(group, &options, &next.request);
-      if (code == CANELE_EINVAL)
-        code = next.side.start(group, nullptr, &next.request);  // the operation has no such
-                                                                // algorithm
+      // The operation may have no such algorithm.
+      if (code == CANELE_EINVAL) code = next.side.start(group, nullptr, &next.request);
       must(code, "begin");
       ++done_;
     }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Preloaded into a rank: makes allocations of libcanele, or of libstdc++ for it, fail.
+ * Preloaded into a rank: makes allocations of libcanele, or of libstdc++ for it, fail, or threads that they start.
  *
  * Environment: CANELE_TEST_FAIL_RANK (that rank only), CANELE_TEST_FAIL_FROM (the first that fails, counted from 1),
- *              CANELE_TEST_FAIL_COUNT (so many in a row), CANELE_TEST_FAIL_KIND (malloc, with all its relatives; mmap).
+ *              CANELE_TEST_FAIL_COUNT (so many in a row), CANELE_TEST_FAIL_KIND (malloc, with all its relatives; mmap;
+ *              pthread_create).
  *
- * Used by memory_test.py. Any thread. An allocation of the program itself never fails; the return address tells them
- * apart.
+ * Used by memory_test.py and nemesis_test.py, which find on stdout that a call has failed. Any thread. An allocation of
+ * the program itself never fails; the return address tells them apart.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +59,7 @@ static int fails(const char *name, const void *caller) {
   if (__atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED) == 0) {
     char text[64];
     const int length = snprintf(text, sizeof text, "injected: %s %ld\n", name, call);
-    if (write(STDERR_FILENO, text, (size_t)length) < 0) abort();
+    if (write(STDOUT_FILENO, text, (size_t)length) < 0) abort();
   }
   errno = ENOMEM;
   return 1;
@@ -82,4 +84,10 @@ EXPORTED void *mmap(void *at, size_t length, int protection, int flags, int desc
   static void *(*next)(void *, size_t, int, int, int, off_t);
   if (next == NULL) *(void **)&next = dlsym(RTLD_NEXT, "mmap");
   return fails("mmap", CALLER) ? MAP_FAILED : next(at, length, protection, flags, descriptor, offset);
+}
+
+EXPORTED int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *argument) {
+  static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+  if (next == NULL) *(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+  return fails("pthread_create", CALLER) ? EAGAIN : next(thread, how, body, argument);
 }

@@ -97,9 +97,9 @@ class Job:
         settings = {"CANELE_DRIVERS": driver, "CANELE_WORKER": self.dice.choice(["none", "auto", "bound"])}
         for kind, most in (("memory", 400), ("threads", 4)):
             if kind in self.kinds:
-                settings.update(LD_PRELOAD=self.options.preload, NEMESIS_RANK=str(self.dice.randrange(RANKS)),
-                                NEMESIS_FAIL={"memory": "malloc", "threads": "thread"}[kind],
-                                NEMESIS_AT=str(self.dice.randint(1, most)))
+                settings.update(LD_PRELOAD=self.options.preload, CANELE_TEST_FAIL_RANK=str(self.dice.randrange(RANKS)),
+                                CANELE_TEST_FAIL_KIND={"memory": "malloc", "threads": "pthread_create"}[kind],
+                                CANELE_TEST_FAIL_FROM=str(self.dice.randint(1, most)))
         if "threads" in self.kinds:
             settings["CANELE_WORKER"] = "bound"
         command = [str(WRAPPER), "--stacks", self.stacks.name, str(LIMIT), str(BIN / "canele-run"), "--keep-going",
@@ -126,8 +126,8 @@ class Job:
             code = job.wait()
             reader.join()
         text = "".join(self.output)
-        self.done["memory"] += "memory" in self.kinds and "nemesis: struck" in text
-        self.done["threads"] += "threads" in self.kinds and "nemesis: struck" in text
+        for kind in ("memory", "threads"):
+            self.done[kind] += kind in self.kinds and "injected: " in text
         self.done["fork"] += text.count(": forked")
         self.done["engines"] += "engines" in self.kinds
         problem = self.judge(code, text)

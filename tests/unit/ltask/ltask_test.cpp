@@ -348,7 +348,7 @@ struct BrokenPipe {
 
 TEST(WriteQuietly, RaisesNoSignalWhereNoReaderIsLeft) {
   const BrokenPipe pipe;
-  EXPECT_EQ(write_quietly(pipe.ends[1], "nobody reads this"), EPIPE);
+  EXPECT_EQ(write_quietly(pipe.ends[1], "without a reader"), EPIPE);
   sigset_t pending;
   sigpending(&pending);
   EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
