@@ -179,7 +179,7 @@ constexpr std::array<Row, element_count> table = {
 };
 static_assert(table[CANELE_COMPLEX_FLOAT].size == 2 * sizeof(float), "in the order of the enumeration");
 
-constexpr std::array<const char*, operator_count> names = {
+constexpr std::array<const char*, operator_count> operator_names = {
     "CANELE_MAX",  "CANELE_MIN",  "CANELE_SUM", "CANELE_PROD", "CANELE_LAND",   "CANELE_LOR",
     "CANELE_LXOR", "CANELE_BAND", "CANELE_BOR", "CANELE_BXOR", "CANELE_MAXLOC", "CANELE_MINLOC",
 };
@@ -201,7 +201,7 @@ canele_combine_fn kernel_of(canele_operation operation, canele_element element) 
   return kernel_of(operation, element, has_wide());
 }
 std::size_t size_of(canele_element element) { return table[static_cast<std::size_t>(element)].size; }
-const char* name_of(canele_operation operation) { return names[static_cast<std::size_t>(operation)]; }
+const char* name_of(canele_operation operation) { return operator_names[static_cast<std::size_t>(operation)]; }
 const char* name_of(canele_element element) { return table[static_cast<std::size_t>(element)].name; }
 
 }  // namespace canele::comm::collectives

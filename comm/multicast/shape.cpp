@@ -12,17 +12,17 @@
 namespace canele::comm::multicast {
 namespace {
 
-constexpr std::array<std::string_view, 6> names = {"auto", "flat", "chain", "binomial", "4-nomial", "8-nomial"};
+constexpr std::array<std::string_view, 6> shape_names = {"auto", "flat", "chain", "binomial", "4-nomial", "8-nomial"};
 
 std::uint32_t radix_of(Shape shape) { return shape == Shape::eight_nomial ? 8 : shape == Shape::four_nomial ? 4 : 2; }
 
 }  // namespace
 
-std::string_view name_of(Shape shape) { return names[static_cast<std::size_t>(shape)]; }
+std::string_view name_of(Shape shape) { return shape_names[static_cast<std::size_t>(shape)]; }
 
 Shape shape_named(std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  return found == names.end() ? Shape::automatic : static_cast<Shape>(found - names.begin());
+  const auto found = std::find(shape_names.begin(), shape_names.end(), name);
+  return found == shape_names.end() ? Shape::automatic : static_cast<Shape>(found - shape_names.begin());
 }
 
 std::uint32_t server_of(Shape shape, std::uint32_t p) {
