@@ -270,9 +270,10 @@ TEST_P(OfiConnection, ArmedThenWokenByAnArrival) {
     return;
   }
   for (int round = 0; round < 20; ++round) {
-    ASSERT_TRUE(world.until([&] { return a.driver->arm(); }));
     pollfd one = {a.driver->descriptor(), POLLIN, 0};
-    ASSERT_EQ(::poll(&one, 1, 0), 0) << "nothing has come";
+    // What libfabric does for itself may wake the driver, too.
+    const auto sleeps = [&] { return a.driver->arm() && (::poll(&one, 1, 0) == 0 || (a.driver->disarm(), false)); };
+    ASSERT_TRUE(world.until(sleeps));
     ASSERT_EQ(b.send(0, pattern(round % 2 == 0 ? 10 : 10'000, 1)), Status::ok);
     ASSERT_TRUE(world.until([&] { return b.poll(), ::poll(&one, 1, 100) == 1; }));
     a.driver->disarm();
